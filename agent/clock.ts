@@ -1,0 +1,33 @@
+import { setTimeout as wait } from 'node:timers/promises'
+
+/**
+ * Time as the agent sees it. This file is the only one that touches Date and timers: everything else is given a Clock,
+ * so tests can move it by hand.
+ */
+export interface Clock {
+  /** Milliseconds since the epoch. Never goes backwards, whatever is done to the host's clock. */
+  now(): number
+  /** Resolves after `ms`; rejects with the signal's reason when it aborts first. Does not keep the process alive. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** Calls `wake` once at or after `at` (ms since the epoch, by this clock). Returns what cancels it. */
+  alarm(at: number, wake: () => void): () => void
+}
+
+/** The longest delay a Node timer takes (2^31 - 1 ms); longer ones fire at once. */
+const LONGEST = 2_147_483_647
+
+export const systemClock: Clock = {
+  now: () => performance.timeOrigin + performance.now(),
+  sleep: async (ms, signal) => {
+    await wait(
+      Math.min(Math.max(ms, 0), LONGEST),
+      undefined,
+      signal ? { signal, ref: false } : { ref: false }
+    )
+  },
+  alarm: (at, wake) => {
+    const timer = setTimeout(wake, Math.min(Math.max(at - systemClock.now(), 0), LONGEST))
+    timer.unref()
+    return () => clearTimeout(timer)
+  }
+}

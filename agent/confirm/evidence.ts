@@ -1,0 +1,76 @@
+import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { Grade, HolderReport } from '../drain/drain.ts'
+
+/** What fresh-connection reads of one gateway's Control API have shown of one drain, since its removal was accepted. */
+export interface Observation {
+  /**
+   * Reads in a row, each on its own connection and begun after the removal was accepted, in which no holder listed the
+   * node. Back to 0 when one shows it. The Control API does not say which worker answers (apisix-measured b), so this
+   * is a sample: see `confidence` in proof.ts.
+   */
+  readonly cleanReads: number
+  readonly firstCleanAt: Millis | undefined
+  readonly lastReadAt: Millis | undefined
+  /** Why the last read failed, or where it still saw the node; empty when it was clean. */
+  readonly problem: string
+}
+
+/** What one gateway's barrier (our plugin) last said of one drain. */
+export interface BarrierReading {
+  readonly at: Millis
+  /** Changes when the gateway restarts in full and forgets its entries. */
+  readonly instance: string
+  /** The plugin found APISIX's internals as it expects them, in every live worker. Unfit never proves anything. */
+  readonly fit: boolean
+  readonly entry: 'absent' | 'draining' | 'sealed'
+  readonly inflight: { readonly requests: number; readonly long: number }
+  /** Requests that were given the node all the same because nothing else could be picked. */
+  readonly bypasses: number
+  /** The `inflight` above was read after the entry was sealed: the fourth step of the guarantee. */
+  readonly readAfterSeal: boolean
+  readonly problem: string
+}
+
+/** Everything known about one drain, gathered by the loop from the parts that do I/O. */
+export interface Evidence {
+  /** The pod's node addresses: hosts with ports where the pod shares its host's address, else bare hosts. */
+  readonly nodes: readonly NodeKey[]
+  /** When the inventory that `holders` rests on was read; `undefined` before the first complete one. */
+  readonly inventoryAt: Millis | undefined
+  /** Why there is no fresh inventory, or empty. */
+  readonly inventoryProblem: string
+  /** Every holder that lists, or since the drain began listed, the pod. `acceptedAt`: removal accepted and read back. */
+  readonly holders: readonly (HolderReport & {
+    readonly acceptedAt: Millis | undefined
+    readonly observable: boolean
+  })[]
+  readonly gateways: readonly {
+    readonly gateway: GatewayFact
+    readonly observation: Observation | undefined
+    readonly barrier: BarrierReading | undefined
+  }[]
+  /** The gateway watch is synced, so the list above is complete. */
+  readonly gatewaysKnown: boolean
+}
+
+/** The evidence a drain needs, and how long each weaker grade must have held before it counts. All times in ms. */
+export interface ProofSettings {
+  /** A better grade is always waited for as long as it can still come; a worse one never counts. */
+  readonly minimumGrade: Grade
+  /** Clean reads in a row that each gateway must have given. */
+  readonly reads: number
+  /** After the removal was accepted and the last clean read: requests that had already been given the node. */
+  readonly observedSettleMs: number
+  /** After the removal was accepted, where gateways could not be observed. */
+  readonly acceptedSettleMs: number
+  /** After the drain began, where nothing at all could be proved: the sleep this tool replaces. */
+  readonly floorMs: number
+}
+
+/** Which drains want evidence from which addresses: the probe's work list. */
+export interface Wanted {
+  readonly uid: PodUid
+  readonly nodes: readonly NodeKey[]
+  /** Reads begun before this do not count. */
+  readonly since: Millis
+}

@@ -1,0 +1,99 @@
+import type { Ack } from './ack.ts'
+import type { Millis, PodFact, PodUid } from './facts.ts'
+
+/** What can tell that a pod ends, in no order: whichever comes first starts the drain. */
+export type Witness = 'deletion' | 'hook' | 'disruption' | 'slice' | 'phase' | 'deleted'
+
+/** What proves a drain, best first. See `docs/how-it-works.md`, evidence. */
+export type Grade = 'barrier' | 'observed' | 'accepted' | 'timer'
+
+interface DrainBase {
+  readonly uid: PodUid
+  /** The pod as last seen; kept after its object is gone. */
+  readonly pod: PodFact
+  /** When each witness was first seen. The smallest is when the drain began. */
+  readonly witnesses: Readonly<Partial<Record<Witness, Millis>>>
+  readonly since: Millis
+  /** When the answer to the hook must have been sent: the end of the grace less the reserve. */
+  readonly deadline: Millis
+  /** Container restarts when the drain began: a higher count means the pod stays (a liveness restart). */
+  readonly restartsAtStart: number
+}
+
+/**
+ * One pod on its way out of service. `proven` and `expired` go on being guarded (a writer may put the node back)
+ * until the pod is gone; `gone` ends when no holder lists the node any more.
+ */
+export type Drain = DrainBase &
+  (
+    | { readonly phase: 'draining'; readonly verdict: Verdict }
+    | { readonly phase: 'proven'; readonly at: Millis; readonly verdict: Proven }
+    | { readonly phase: 'expired'; readonly at: Millis; readonly verdict: Verdict }
+    | { readonly phase: 'gone'; readonly at: Millis; readonly verdict: Verdict }
+    | { readonly phase: 'undone'; readonly at: Millis; readonly why: string }
+  )
+
+export type Drains = ReadonlyMap<PodUid, Drain>
+
+/** What is known of one gateway with respect to one drain. */
+export interface GatewayReport {
+  readonly name: string
+  /** The best grade that this gateway has given; `undefined` = it has confirmed nothing. */
+  readonly grade: Grade | undefined
+  /** When it confirmed, by our clock. */
+  readonly at: Millis | undefined
+  /** Why not better, in words an operator can act on; empty where it is as good as it gets. */
+  readonly why: string
+}
+
+/** What is known of one holder with respect to one drain. */
+export interface HolderReport {
+  /** Such as `upstreams/web` or `routes/r1/upstream`. */
+  readonly key: string
+  readonly state: 'listed' | 'writing' | 'removed' | 'kept-last' | 'foreign' | 'dry-run' | 'failed'
+  readonly why: string
+}
+
+export interface Proven {
+  readonly kind: 'proven'
+  readonly result: 'drained' | 'removed' | 'not-routed' | 'last-endpoint'
+  readonly grade: Grade
+  readonly at: Millis
+  readonly why: string
+  readonly gateways: readonly GatewayReport[]
+  readonly holders: readonly HolderReport[]
+}
+
+/** What the evidence amounts to right now. Waiting is a result, not an error. */
+export type Verdict =
+  | Proven
+  | {
+      readonly kind: 'waiting'
+      /** The best grade that *every* gateway has reached so far. */
+      readonly grade: Grade | undefined
+      /** Some holder keeps the node only because it is the last one. */
+      readonly lastEndpoint: boolean
+      /** Look again at this time even if nothing happens (a settle time, the floor). */
+      readonly until: Millis | undefined
+      readonly why: string
+      readonly gateways: readonly GatewayReport[]
+      readonly holders: readonly HolderReport[]
+    }
+
+/** A hook that is being held. */
+export interface Hook {
+  /** Unique per call: a pod with two containers calls twice. */
+  readonly id: string
+  readonly uid: PodUid
+  readonly receivedAt: Millis
+  /** `?until=`: out of the gateways is enough (`barrier`), or in-flight requests must have ended too (`drained`). */
+  readonly until: 'barrier' | 'drained'
+  /** `?timeout=` in ms from `receivedAt`. */
+  readonly timeoutMs: number | undefined
+}
+
+/** A hook with its answer. */
+export interface AnsweredHook {
+  readonly hook: Hook
+  readonly ack: Ack
+}

@@ -1,0 +1,84 @@
+/** What the agent knows of Kubernetes objects: slim copies made at the door of `watch/`. Nothing further in sees a V1Pod. */
+
+declare const brand: unique symbol
+
+/** Identity of a pod. Never its name (StatefulSets reuse it) and never its IP (the next pod may get it). */
+export type PodUid = string & { readonly [brand]: 'PodUid' }
+
+/** Milliseconds since the epoch, on the agent's own clock (`clock.ts`). */
+export type Millis = number
+
+export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'
+
+/** The part of a pod that a drain can depend on. */
+export interface PodFact {
+  readonly uid: PodUid
+  readonly namespace: string
+  readonly name: string
+  readonly phase: PodPhase
+  /** Condition Ready. Stays true during a liveness restart's preStop. */
+  readonly ready: boolean
+  /** `status.podIPs`, both families, without brackets. */
+  readonly ips: readonly string[]
+  /** The pod shares its host's address, so an IP alone does not name it. */
+  readonly hostNetwork: boolean
+  /** Every `containerPort` of the spec, init containers (sidecars) too. */
+  readonly containerPorts: readonly number[]
+  /** `metadata.deletionTimestamp`: when the grace ends, by the API server's clock (whole seconds). */
+  readonly deletionAt: Millis | undefined
+  /** `metadata.deletionGracePeriodSeconds`, in ms. */
+  readonly deletionGraceMs: number | undefined
+  /** `spec.terminationGracePeriodSeconds`, in ms; 30 s where absent. */
+  readonly graceMs: number
+  /** Condition DisruptionTarget: something is about to end the pod. May be a false alarm. */
+  readonly disruptionTarget: boolean
+  /** Sum of `restartCount`, and the youngest `startedAt`: both move when a container comes back. */
+  readonly restarts: number
+  readonly startedAt: Millis | undefined
+  /** The controller that owns it ("ReplicaSet/web-5d7f"), for display only. */
+  readonly owner: string | undefined
+  /** Only keys under `apisix-drain.io/`. */
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+/** One address of an EndpointSlice. Absent `ready` means true, absent `serving` means `ready`, absent `terminating` means false. */
+export interface Endpoint {
+  readonly address: string
+  readonly podUid: PodUid | undefined
+  readonly ready: boolean
+  readonly serving: boolean
+  readonly terminating: boolean
+}
+
+/** One EndpointSlice: the map from a Service to pod addresses, and a second witness of an end. */
+export interface EndpointFact {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly service: string
+  readonly family: 'IPv4' | 'IPv6' | 'FQDN'
+  /** `port: undefined` means all ports. */
+  readonly ports: readonly { readonly name: string; readonly port: number | undefined }[]
+  readonly endpoints: readonly Endpoint[]
+}
+
+/** One running APISIX. A gateway that may still serve is in here, Terminating and unready ones too. */
+export interface GatewayFact {
+  /** The pod's uid, or the configured name where gateways are listed by hand. */
+  readonly id: string
+  readonly name: string
+  readonly ip: string
+  readonly ready: boolean
+  readonly terminating: boolean
+  /** The Kubernetes host (node) it runs on, for display. */
+  readonly host: string | undefined
+}
+
+/** `10.0.0.7:8080`, `[fd00::7]:8080`, or the bare host where there is no port. */
+export type NodeKey = string
+
+/** The one way a node's address is written in the agent, whatever form APISIX gave it in. */
+export function nodeKey(host: string, port: number | undefined): NodeKey {
+  const bare = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
+  return port === undefined ? bare : `${bare}:${port}`
+}

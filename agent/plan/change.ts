@@ -1,0 +1,23 @@
+import type { NodeKey, PodUid } from '../drain/facts.ts'
+import type { Holder, HolderKey } from './holder.ts'
+
+/** One holder, everything to take out of it in one write. A plan never holds two changes for one holder. */
+export interface Change {
+  readonly kind: 'remove'
+  readonly holder: Holder
+  readonly nodes: readonly { readonly key: NodeKey; readonly uid: PodUid }[]
+}
+
+/** A node that stays listed although its pod ends, and the reason. */
+export interface Kept {
+  readonly holder: HolderKey
+  readonly node: NodeKey
+  readonly uid: PodUid
+  readonly why: 'last-node' | 'discovery' | 'dry-run' | 'paused'
+}
+
+/** What has to change at APISIX, as a value. */
+export interface Plan {
+  readonly changes: readonly Change[]
+  readonly kept: readonly Kept[]
+}
