@@ -1,0 +1,94 @@
+/**
+ * `npm test`: every suite, one after the other, each closed by its own line `N passed, N failed`.
+ * A suite that this machine cannot run is named at the end with what to install; under CI=true that is a failure.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { parseArgs } from 'node:util'
+
+interface Suite {
+  readonly name: string
+  readonly what: string
+  /** Each command is one step; the suite fails with the first that does. */
+  readonly steps: readonly (readonly string[])[]
+  /** Programs from Debian's packages, and the packages they come in. */
+  readonly needs: readonly { readonly program: string; readonly packages: string }[]
+}
+
+const coverage = (floor: number, folders: readonly string[]) => [
+  'c8',
+  'report',
+  '--reporter=text-summary',
+  '--check-coverage',
+  ...['lines', 'branches', 'functions', 'statements'].map(kind => `--${kind}=${floor}`),
+  ...folders.map(folder => `--include=${folder}`)
+]
+
+const SUITES: readonly Suite[] = [
+  {
+    name: 'unit',
+    what: 'unit, law and feature tests of the agent and of the sandbox, with coverage',
+    steps: [
+      ['c8', '--reporter=none', 'mocha'],
+      coverage(100, ['agent/drain/**', 'agent/plan/**']),
+      coverage(90, ['agent/**'])
+    ],
+    needs: [{ program: 'curl', packages: 'curl' }]
+  },
+  {
+    name: 'plugin',
+    what: 'the APISIX plugin in real nginx workers',
+    steps: [['mocha', '--config', 'test/plugin/.mocharc.json']],
+    needs: [{ program: 'nginx', packages: 'nginx-light libnginx-mod-http-lua' }]
+  },
+  {
+    name: 'lua',
+    what: 'luacheck over the plugin',
+    steps: [['luacheck', 'plugin-config', 'test/plugin', '--quiet']],
+    needs: [{ program: 'luacheck', packages: 'lua-check' }]
+  },
+  {
+    name: 'model',
+    what: 'the guarantee, model-checked; and the variants that must fail',
+    steps: [['node', 'model/check.ts']],
+    needs: [
+      { program: 'spin', packages: 'spin' },
+      { program: 'cc', packages: 'gcc' }
+    ]
+  }
+]
+
+const path = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
+const found = (program: string) => path.some(folder => existsSync(join(folder, program)))
+
+function run(suite: Suite): boolean {
+  console.log(`\n== ${suite.name}: ${suite.what}`)
+  return suite.steps.every(([program = '', ...args]) => {
+    const { status, error } = spawnSync(program, args, { stdio: 'inherit' })
+    if (error) console.error(`${suite.name}: ${error.message}`)
+    return status === 0
+  })
+}
+
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { help: { type: 'boolean' } } })
+const unknown = positionals.filter(name => !SUITES.some(suite => suite.name === name))
+if (values.help || unknown.length > 0) {
+  if (unknown.length > 0) console.error(`no such suite: ${unknown.join(', ')}`)
+  console.error('usage: npm test [-- SUITE …]\n')
+  for (const suite of SUITES) console.error(`  ${suite.name.padEnd(8)} ${suite.what}`)
+  process.exit(values.help ? 0 : 2)
+}
+
+const wanted = SUITES.filter(suite => positionals.length === 0 || positionals.includes(suite.name))
+const outcome = wanted.map(suite => {
+  const missing = suite.needs.filter(({ program }) => !found(program))
+  if (missing.length === 0) return { suite, result: run(suite) ? 'passed' : 'FAILED' }
+  const packages = missing.map(({ packages }) => packages).join(' ')
+  return { suite, result: `not run: needs ${packages} (apt-get install ${packages})` }
+})
+
+console.log('\n== suites')
+for (const { suite, result } of outcome) console.log(`${suite.name.padEnd(8)} ${result}`)
+const bad = outcome.filter(({ result }) => result === 'FAILED' || (process.env['CI'] && result !== 'passed'))
+process.exit(bad.length === 0 ? 0 : 1)
