@@ -1,0 +1,95 @@
+/**
+ * Failures as rows: a stable code and the sentence that says what to change. Code asks them questions (`isGone`, …);
+ * the meaning of HTTP status numbers is written down here and nowhere else.
+ */
+export const ERRORS = {
+  ADMIN_UNREACHABLE:
+    'no connection to the Admin API: check apisix.admin.url, the Service behind it and any NetworkPolicy',
+  ADMIN_TIMEOUT:
+    'the Admin API did not answer in time: look at its etcd (a black-holed etcd answers nothing for minutes) or raise apisix.admin.timeout',
+  ADMIN_DENIED:
+    'the Admin API refused us: check apisix.admin.key (401) and the allow list deployment.admin.allow_admin of APISIX (403)',
+  ADMIN_GONE: 'the object does not exist in APISIX any more',
+  ADMIN_CONFLICT: 'another writer changed the object at the same moment: it is tried again',
+  ADMIN_PRECONDITION:
+    'something between us and APISIX adds a precondition header such as If-Match: nginx answers 412 after it has applied the write; remove the header in that proxy',
+  ADMIN_UNAVAILABLE:
+    'the Admin API cannot reach its store or is failing: look at etcd and at the error log of APISIX',
+  ADMIN_REFUSED: 'the Admin API refused the request as invalid',
+  ADMIN_GARBLED:
+    'the answer is not what an Admin API gives: check that apisix.admin.url points to one and not to a proxy or a login page',
+  ADMIN_TOO_LARGE: 'the answer is larger than we accept: lower apisix.admin.pageSize',
+
+  CONTROL_UNREACHABLE:
+    'no connection to the Control API: check apisix.control.port, and that APISIX listens for it on more than 127.0.0.1 (chart: control.service.ip 0.0.0.0)',
+  CONTROL_TIMEOUT: 'the Control API did not answer in time: the gateway is overloaded or frozen',
+  CONTROL_REFUSED:
+    'the Control API refused the request: check that apisix.control.port is the Control API of APISIX',
+  CONTROL_GARBLED:
+    'the answer is not what a Control API gives: check that apisix.control.port is the Control API of APISIX',
+  CONTROL_TOO_LARGE: 'the configuration that the Control API shows is larger than we accept',
+
+  BARRIER_UNREACHABLE:
+    'no connection to the barrier: load the plugin in this gateway, or check apisix.barrier.port and any NetworkPolicy',
+  BARRIER_TIMEOUT: 'the barrier did not answer in time: the gateway is overloaded or frozen',
+  BARRIER_DENIED: 'the barrier refused our token: give plugin and agent the same one (apisix.barrier.token)',
+  BARRIER_ABSENT:
+    'something answers on the barrier port that is not the barrier: load the plugin in this gateway, or check apisix.barrier.port',
+  BARRIER_FULL: 'the dictionary of the barrier is full: enlarge its custom_lua_shared_dict',
+  BARRIER_REFUSED: 'the barrier refused the request as invalid: agent and plugin are of different versions',
+  BARRIER_UNAVAILABLE: 'the barrier failed inside the gateway: look at the error log of APISIX',
+  BARRIER_GARBLED:
+    'the answer is not what a barrier gives: check apisix.barrier.port, and that agent and plugin are of one version',
+
+  ABORTED: 'given up because it was not needed any more'
+} as const
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** Who we were talking to; the first part of the code. */
+export type Api = 'ADMIN' | 'CONTROL' | 'BARRIER'
+
+/** A failure with a code. `message` is fit for an operator and never holds headers, keys or tokens. */
+export class CodedError extends Error {
+  override readonly name = 'CodedError'
+  readonly code: ErrorCode
+  readonly status: number | undefined
+  /** What the other side said (`error_msg`), shortened; empty where it said nothing. */
+  readonly said: string
+
+  constructor(
+    code: ErrorCode,
+    detail: string,
+    more: { status?: number; said?: string; cause?: unknown } = {}
+  ) {
+    super(detail === '' ? ERRORS[code] : `${detail}: ${ERRORS[code]}`, { cause: more.cause })
+    this.code = code
+    this.status = more.status
+    this.said = more.said ?? ''
+  }
+}
+
+const codeOf = (error: unknown): ErrorCode | undefined =>
+  error instanceof CodedError ? error.code : undefined
+
+/** The object is not there: for a removal that is success. */
+export const isGone = (error: unknown): boolean => codeOf(error) === 'ADMIN_GONE'
+
+/** Another writer came between read and write inside APISIX; nothing was written. Try again at once, with jitter. */
+export const isConflict = (error: unknown): boolean => codeOf(error) === 'ADMIN_CONFLICT'
+
+/** Our credentials are refused: trying again changes nothing. */
+export const isDenied = (error: unknown): boolean =>
+  codeOf(error) === 'ADMIN_DENIED' || codeOf(error) === 'BARRIER_DENIED'
+
+/** Our request itself was refused (400): what we believe about the object is wrong; read it again. */
+export const isRefused = (error: unknown): boolean => codeOf(error) === 'ADMIN_REFUSED'
+
+/** May go away by itself: try again after a pause. Whether a write was applied is not known; read it back. */
+export function isTransient(error: unknown): boolean {
+  const code = codeOf(error)
+  return code !== undefined && /_(UNREACHABLE|TIMEOUT|UNAVAILABLE|GARBLED|PRECONDITION|FULL)$/.test(code)
+}
+
+/** We stopped waiting ourselves. */
+export const isAborted = (error: unknown): boolean => codeOf(error) === 'ABORTED'
