@@ -11,6 +11,8 @@ export interface Observation {
   readonly cleanReads: number
   readonly firstCleanAt: Millis | undefined
   readonly lastReadAt: Millis | undefined
+  /** The last read that succeeded still showed the node: the contrary of a proof, so no weaker grade may stand in. */
+  readonly stillListed: boolean
   /** Why the last read failed, or where it still saw the node; empty when it was clean. */
   readonly problem: string
 }
@@ -37,6 +39,11 @@ export interface Evidence {
   readonly nodes: readonly NodeKey[]
   /** When the inventory that `holders` rests on was read; `undefined` before the first complete one. */
   readonly inventoryAt: Millis | undefined
+  /**
+   * Where `holders` is empty: when the first inventory that began after the drain was read and did not list the pod.
+   * The settle time of a pod that somebody else took out runs from here (`inventoryAt` moves with every sweep).
+   */
+  readonly absentSince: Millis | undefined
   /** Why there is no fresh inventory, or empty. */
   readonly inventoryProblem: string
   /** Every holder that lists, or since the drain began listed, the pod. `acceptedAt`: removal accepted and read back. */
@@ -59,7 +66,7 @@ export interface ProofSettings {
   readonly minimumGrade: Grade
   /** Clean reads in a row that each gateway must have given. */
   readonly reads: number
-  /** After the removal was accepted and the last clean read: requests that had already been given the node. */
+  /** After the removal was accepted and the first of the clean reads: requests that had already been given the node. */
   readonly observedSettleMs: number
   /** After the removal was accepted, where gateways could not be observed. */
   readonly acceptedSettleMs: number

@@ -6,15 +6,16 @@ import type { GatewayReport, Grade, HolderReport } from './drain.ts'
  * - `not-routed`: no holder lists the pod
  * - `last-endpoint`: kept in a holder as its last node; held until the deadline for a replacement
  * - `not-terminating`: Kubernetes says the pod stays (a container restart); nothing was removed for it
+ * - `skipped`: the pod asks to be left alone (`apisix-drain.io/skip`); nothing was removed for it
  * - `deadline`: the time was up first
  */
 export type AckResult =
-  'drained' | 'removed' | 'not-routed' | 'last-endpoint' | 'not-terminating' | 'deadline'
+  'drained' | 'removed' | 'not-routed' | 'last-endpoint' | 'not-terminating' | 'skipped' | 'deadline'
 
 /** The answer to a preStop hook: the JSON body of `POST /v1/prestop`. */
 export interface Ack {
   readonly result: AckResult
-  /** `none` where nothing was waited for (`not-terminating`). */
+  /** `none` where nothing was waited for (`not-terminating`, `skipped`). */
   readonly evidence: Grade | 'none'
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }
   readonly elapsedMs: number

@@ -73,6 +73,8 @@ export type Verdict =
       readonly grade: Grade | undefined
       /** Some holder keeps the node only because it is the last one. */
       readonly lastEndpoint: boolean
+      /** Every known gateway has sealed the entry: no new request is given the pod, only what is in flight is left. */
+      readonly barred: boolean
       /** Look again at this time even if nothing happens (a settle time, the floor). */
       readonly until: Millis | undefined
       readonly why: string
@@ -86,8 +88,9 @@ export interface Hook {
   readonly id: string
   readonly uid: PodUid
   readonly receivedAt: Millis
-  /** `?until=`: out of the gateways is enough (`barrier`), or in-flight requests must have ended too (`drained`). */
-  readonly until: 'barrier' | 'drained'
+  /** `?until=`: out of the gateways is enough (`barrier`), or in-flight requests must have ended too (`drained`).
+   * `undefined`: the caller did not say, so the pod's annotation decides, else `drained`. */
+  readonly until: 'barrier' | 'drained' | undefined
   /** `?timeout=` in ms from `receivedAt`. */
   readonly timeoutMs: number | undefined
 }

@@ -13,7 +13,7 @@ export interface Kept {
   readonly holder: HolderKey
   readonly node: NodeKey
   readonly uid: PodUid
-  readonly why: 'last-node' | 'discovery' | 'dry-run' | 'paused'
+  readonly why: 'last-node' | 'discovery' | 'deferred' | 'dry-run' | 'paused'
 }
 
 /** What has to change at APISIX, as a value. */

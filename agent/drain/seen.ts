@@ -1,0 +1,32 @@
+import type { Verdict } from './drain.ts'
+import type { Millis, PodFact } from './facts.ts'
+
+/** Everything the loop knows of one pod (one uid) in this round. */
+export interface Seen {
+  /** The pod as last seen, by the watch or by asking the API server. */
+  readonly pod: PodFact
+  /** The object is gone: a DELETED event, or it is missing from a complete list. Never true for a stale watch. */
+  readonly gone: boolean
+  /** Some EndpointSlice says `terminating` for this uid. */
+  readonly sliceTerminating: boolean
+  /** When the first hook that is still held (or was just answered) came in. */
+  readonly hookAt: Millis | undefined
+  /** Kubernetes was asked because of a hook: it says that the pod ends, or that it stays. `undefined`: not known yet. */
+  readonly hookConfirmed: boolean | undefined
+  /** Some holder or gateway still lists the pod. `undefined`: no inventory yet. */
+  readonly listed: boolean | undefined
+  /** What the evidence amounts to (`prove`); `undefined` before any was gathered. */
+  readonly verdict: Verdict | undefined
+}
+
+/** The settings that drains depend on. All times in ms. */
+export interface DrainSettings {
+  /** What the pod keeps of its grace for its own shutdown, after the answer. */
+  readonly reserveMs: number
+  /** The longest that a hook is held, however long the grace is. Absent: as long as the grace allows. */
+  readonly maxHoldMs?: number
+  /** Whether DisruptionTarget alone starts a drain. It may be a false alarm, so by default it does not. */
+  readonly onDisruption: boolean
+  /** How long the drain of a pod that is gone is kept while something still lists it. */
+  readonly ghostMs: number
+}

@@ -1,0 +1,47 @@
+import type { PodFact, PodUid } from '../drain/facts.ts'
+import type { Holder } from './holder.ts'
+
+/** What a plan is made from. Lookups, not lists: a plan for 500 drains looks only at the holders that list them. */
+export interface World {
+  holders(): Iterable<Holder>
+  /** The holders with a node at this host (an IP without brackets, canonical as in `PodFact.ips`). */
+  holdersOf(host: string): readonly Holder[]
+  /** Every pod object with this IP: several share it with `hostNetwork`, or when an ended pod's IP was given out again. */
+  ownersOf(ip: string): readonly PodFact[]
+  /** The target ports at which EndpointSlices list this pod. */
+  portsOf(uid: PodUid): readonly number[]
+}
+
+export interface PlanSettings {
+  /** Decide everything, write nothing. */
+  readonly dryRun: boolean
+  /** Writing is suspended (a standby replica, an operator's wish). */
+  readonly paused: boolean
+  /** How long after a drain began a holder is left to the ingress controller that owns it, in ms; 0 = not at all. */
+  readonly deferMs: number
+}
+
+/** A world over plain lists, indexed once: O(nodes + pods). */
+export function worldOf(
+  holders: Iterable<Holder>,
+  pods: Iterable<PodFact>,
+  portsOf: (uid: PodUid) => readonly number[] = () => []
+): World {
+  const all = [...holders]
+  const byHost = Map.groupBy(
+    all.flatMap(holder => [...new Set(holder.nodes.map(node => node.host))].map(host => ({ host, holder }))),
+    entry => entry.host
+  )
+  const byIp = Map.groupBy(
+    [...pods].flatMap(pod => pod.ips.map(ip => ({ ip, pod }))),
+    entry => entry.ip
+  )
+  const holdersByHost = new Map([...byHost].map(([host, list]) => [host, list.map(e => e.holder)]))
+  const podsByIp = new Map([...byIp].map(([ip, list]) => [ip, list.map(e => e.pod)]))
+  return {
+    holders: () => all,
+    holdersOf: host => holdersByHost.get(host) ?? [],
+    ownersOf: ip => podsByIp.get(ip) ?? [],
+    portsOf
+  }
+}
