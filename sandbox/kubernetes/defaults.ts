@@ -1,0 +1,89 @@
+import type { KubeObject } from './objects.ts'
+import type { ResourceName } from './resources.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+const fields = (value: unknown): Fields =>
+  typeof value === 'object' && value !== null ? (value as Fields) : {}
+
+let addresses = 0
+/** A cluster IP nobody listens on: the sandbox has no kube-proxy. */
+const clusterIP = () => {
+  addresses += 1
+  return `10.96.${(addresses >>> 8) & 255}.${addresses & 255}`
+}
+
+const podSpec = (spec: unknown): Fields => ({
+  restartPolicy: 'Always',
+  terminationGracePeriodSeconds: 30,
+  dnsPolicy: 'ClusterFirst',
+  schedulerName: 'default-scheduler',
+  serviceAccountName: 'default',
+  ...fields(spec)
+})
+
+const template = (value: unknown): Fields => ({ ...fields(value), spec: podSpec(fields(value).spec) })
+
+function spec(resource: ResourceName, given: Fields): Fields | undefined {
+  switch (resource) {
+    case 'pods':
+      return podSpec(given)
+    case 'services': {
+      const ports = Array.isArray(given.ports) ? given.ports.map(fields) : []
+      return {
+        type: 'ClusterIP',
+        sessionAffinity: 'None',
+        ipFamilies: ['IPv4'],
+        ipFamilyPolicy: 'SingleStack',
+        internalTrafficPolicy: 'Cluster',
+        ...given,
+        clusterIP: given.clusterIP ?? clusterIP(),
+        ports: ports.map(port => ({ protocol: 'TCP', targetPort: port.port, ...port }))
+      }
+    }
+    case 'deployments': {
+      const strategy = fields(given.strategy)
+      const rolling = (strategy.type ?? 'RollingUpdate') === 'RollingUpdate'
+      return {
+        replicas: 1,
+        revisionHistoryLimit: 10,
+        progressDeadlineSeconds: 600,
+        ...given,
+        strategy: rolling
+          ? {
+              type: 'RollingUpdate',
+              rollingUpdate: { maxSurge: '25%', maxUnavailable: '25%', ...fields(strategy.rollingUpdate) }
+            }
+          : strategy,
+        template: template(given.template)
+      }
+    }
+    case 'replicasets':
+    case 'statefulsets':
+      return { replicas: 1, ...given, template: template(given.template) }
+    default:
+      return undefined
+  }
+}
+
+const STATUS: Partial<Record<ResourceName, Fields>> = {
+  pods: { phase: 'Pending' },
+  services: { loadBalancer: {} },
+  deployments: {},
+  replicasets: { replicas: 0 },
+  statefulsets: { replicas: 0 },
+  namespaces: { phase: 'Active' }
+}
+
+/** What the API server fills in on create, as far as clients look at it. */
+export function withDefaults<T extends KubeObject>(resource: ResourceName, object: T): T {
+  const given = object as unknown as Fields
+  const filled = spec(resource, fields(given.spec))
+  const status = STATUS[resource]
+  return {
+    ...object,
+    ...(filled ? { spec: filled } : {}),
+    ...(status ? { status: { ...status, ...fields(given.status) } } : {}),
+    ...(resource === 'endpointslices' ? { endpoints: given.endpoints ?? [], ports: given.ports ?? [] } : {})
+  }
+}

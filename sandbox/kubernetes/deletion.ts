@@ -1,0 +1,74 @@
+import type { KubeObject, Meta, Pod } from './objects.ts'
+import type { ResourceName } from './resources.ts'
+
+export interface DeleteOptions {
+  readonly gracePeriodSeconds?: number
+  /** Refused with 409 when the object has another uid or resourceVersion by now. */
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
+  readonly propagationPolicy?: 'Orphan' | 'Background' | 'Foreground'
+}
+
+/** What a DELETE does to the stored object: mark it as ending (`marked`), take it away (`remove`), both, or nothing. */
+export interface Deletion<T extends KubeObject> {
+  readonly marked: T | undefined
+  readonly remove: boolean
+}
+
+/** Kubernetes writes whole seconds, cut off. */
+export const wholeSeconds = (millis: number): string =>
+  `${new Date(Math.floor(millis / 1000) * 1000).toISOString().slice(0, 19)}Z`
+
+/** Only pods have a grace; none when nobody runs them (no host) or they have ended (pod strategy, CheckGracefulDelete). */
+function graceOf(resource: ResourceName, object: KubeObject, asked: number | undefined): number {
+  if (resource !== 'pods') return 0
+  const { spec, status } = object as Pod
+  if (!spec.nodeName || status.phase === 'Succeeded' || status.phase === 'Failed') return 0
+  const grace = asked ?? spec.terminationGracePeriodSeconds ?? 30
+  return grace < 0 ? 1 : grace
+}
+
+const withMeta = <T extends KubeObject>(object: T, meta: Partial<Meta>): T => ({
+  ...object,
+  metadata: { ...object.metadata, ...meta }
+})
+
+/** The rules of the API server's BeforeDelete, for an object whose preconditions hold. `now` in ms since the epoch. */
+export function decideDeletion<T extends KubeObject>(
+  resource: ResourceName,
+  object: T,
+  options: DeleteOptions,
+  now: number
+): Deletion<T> {
+  const { deletionTimestamp, deletionGracePeriodSeconds: before = 0, finalizers } = object.metadata
+  const held = (finalizers?.length ?? 0) > 0
+
+  if (deletionTimestamp === undefined) {
+    const grace = graceOf(resource, object, options.gracePeriodSeconds)
+    // Other kinds than pods are just gone, without a last MODIFIED.
+    if (resource !== 'pods' && !held) return { marked: undefined, remove: true }
+    const marked = withMeta(object, {
+      deletionTimestamp: wholeSeconds(now + grace * 1000),
+      deletionGracePeriodSeconds: grace,
+      generation: (object.metadata.generation ?? 0) + 1
+    })
+    return { marked, remove: grace === 0 && !held }
+  }
+
+  const asked = options.gracePeriodSeconds
+  // Only a shorter grace may be asked for; it counts from the first delete.
+  if (asked !== undefined && asked < before) {
+    const grace = Math.max(asked, 0)
+    const marked = withMeta(object, {
+      deletionTimestamp: wholeSeconds(Date.parse(deletionTimestamp) - (before - grace) * 1000),
+      deletionGracePeriodSeconds: grace
+    })
+    return { marked, remove: grace === 0 && !held }
+  }
+  return { marked: undefined, remove: before === 0 && !held }
+}
+
+/** An ending object goes with its last finalizer, unless its grace is still running. */
+export const isFinished = (object: KubeObject): boolean =>
+  object.metadata.deletionTimestamp !== undefined &&
+  (object.metadata.finalizers?.length ?? 0) === 0 &&
+  (object.metadata.deletionGracePeriodSeconds ?? 0) === 0

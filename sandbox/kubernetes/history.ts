@@ -1,0 +1,73 @@
+import type { KubeObject } from './objects.ts'
+import type { ResourceName } from './resources.ts'
+
+/** One committed write. `object` carries the resourceVersion of the write, also when it is the last state of a deleted one. */
+export interface Change<T extends KubeObject = KubeObject> {
+  readonly version: number
+  readonly resource: ResourceName
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  readonly object: T
+  readonly previous: T | undefined
+}
+
+/** The window of past changes that watches can start in and lists can go back to. */
+export interface History {
+  push(change: Change): void
+  /** Changes after `version`, oldest first; undefined when the window no longer reaches back that far. */
+  since(version: number): readonly Change[] | undefined
+  /** The oldest version a watch may start from. */
+  floor(): number
+  /** Forgets everything up to `version`. */
+  compact(version: number): void
+}
+
+export function createHistory(limit: number, start: number): History {
+  let changes: Change[] = []
+  let oldest = start
+
+  const firstAfter = (version: number): number => {
+    let low = 0
+    let high = changes.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (changes[middle]!.version <= version) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  const drop = (count: number) => {
+    if (count === 0) return
+    oldest = Math.max(oldest, changes[count - 1]!.version)
+    changes = changes.slice(count)
+  }
+
+  return {
+    push(change) {
+      changes.push(change)
+      // In batches, so that a full window does not cost a copy per write.
+      if (changes.length > limit * 2) drop(changes.length - limit)
+    },
+    since: version => (version < oldest ? undefined : changes.slice(firstAfter(version))),
+    floor: () => oldest,
+    compact(version) {
+      drop(firstAfter(version))
+      oldest = Math.max(oldest, version)
+    }
+  }
+}
+
+/** Undoes `changes` (oldest first) on a copy of `objects`: the objects as they were before the first of them. */
+export function rollBack<T extends KubeObject>(
+  objects: ReadonlyMap<string, T>,
+  changes: readonly Change[],
+  keyOf: (object: KubeObject) => string
+): Map<string, T> {
+  const before = new Map(objects)
+  for (const change of changes.toReversed()) {
+    const key = keyOf(change.object)
+    if (change.previous === undefined) before.delete(key)
+    else before.set(key, change.previous as T)
+  }
+  return before
+}

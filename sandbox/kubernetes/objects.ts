@@ -1,0 +1,243 @@
+/** The Kubernetes objects of the sandbox, as far as the stand-ins look into them. Stored objects are frozen: replace, never mutate. */
+
+export interface OwnerReference {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  readonly uid: string
+  readonly controller?: boolean
+  readonly blockOwnerDeletion?: boolean
+}
+
+export interface Meta {
+  readonly name: string
+  readonly generateName?: string
+  readonly namespace?: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly generation?: number
+  /** RFC 3339, whole seconds, as every time in metadata. */
+  readonly creationTimestamp: string
+  readonly deletionTimestamp?: string
+  readonly deletionGracePeriodSeconds?: number
+  readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly finalizers?: readonly string[]
+  readonly ownerReferences?: readonly OwnerReference[]
+}
+
+export interface KubeObject {
+  readonly apiVersion?: string
+  readonly kind?: string
+  readonly metadata: Meta
+}
+
+/** What a caller hands in: the store fills the rest of the metadata. */
+export type Draft<T extends KubeObject> = Omit<T, 'metadata' | 'status'> & {
+  readonly metadata: Partial<Meta>
+  readonly status?: T extends { readonly status: infer S } ? S : unknown
+}
+
+export interface Condition {
+  readonly type: string
+  readonly status: 'True' | 'False' | 'Unknown'
+  readonly reason?: string
+  readonly message?: string
+  readonly lastTransitionTime?: string
+  readonly lastUpdateTime?: string
+  readonly lastProbeTime?: string | null
+}
+
+export interface ContainerPort {
+  readonly name?: string
+  readonly containerPort: number
+  readonly protocol?: string
+}
+
+export interface HttpGet {
+  readonly path?: string
+  readonly port: number | string
+  readonly host?: string
+  readonly scheme?: string
+}
+
+export interface Hook {
+  readonly exec?: { readonly command?: readonly string[] }
+  readonly httpGet?: HttpGet
+  readonly sleep?: { readonly seconds: number }
+}
+
+export interface Container {
+  readonly name: string
+  readonly image?: string
+  readonly command?: readonly string[]
+  readonly args?: readonly string[]
+  readonly env?: readonly { readonly name: string; readonly value?: string }[]
+  readonly ports?: readonly ContainerPort[]
+  readonly lifecycle?: { readonly preStop?: Hook; readonly postStart?: Hook }
+  readonly restartPolicy?: string
+}
+
+export interface PodSpec {
+  readonly nodeName?: string
+  readonly hostNetwork?: boolean
+  readonly serviceAccountName?: string
+  readonly restartPolicy?: string
+  readonly terminationGracePeriodSeconds?: number
+  readonly initContainers?: readonly Container[]
+  readonly containers: readonly Container[]
+  readonly [field: string]: unknown
+}
+
+export interface ContainerStatus {
+  readonly name: string
+  readonly ready: boolean
+  readonly restartCount: number
+  readonly image?: string
+  readonly imageID?: string
+  readonly started?: boolean
+  readonly containerID?: string
+  readonly state?: Readonly<Record<string, unknown>>
+  readonly lastState?: Readonly<Record<string, unknown>>
+}
+
+export interface PodStatus {
+  readonly phase?: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'
+  readonly conditions?: readonly Condition[]
+  readonly hostIP?: string
+  readonly podIP?: string
+  readonly podIPs?: readonly { readonly ip: string }[]
+  readonly startTime?: string
+  readonly reason?: string
+  readonly message?: string
+  readonly containerStatuses?: readonly ContainerStatus[]
+  readonly initContainerStatuses?: readonly ContainerStatus[]
+  readonly [field: string]: unknown
+}
+
+export interface Pod extends KubeObject {
+  readonly spec: PodSpec
+  readonly status: PodStatus
+}
+
+export interface ServicePort {
+  readonly name?: string
+  readonly port: number
+  readonly targetPort?: number | string
+  readonly protocol?: string
+  readonly appProtocol?: string
+}
+
+export interface Service extends KubeObject {
+  readonly spec: {
+    readonly selector?: Readonly<Record<string, string>>
+    readonly ports?: readonly ServicePort[]
+    readonly type?: string
+    readonly clusterIP?: string
+    readonly ipFamilies?: readonly ('IPv4' | 'IPv6')[]
+    readonly publishNotReadyAddresses?: boolean
+    readonly [field: string]: unknown
+  }
+  readonly status?: unknown
+}
+
+export interface SliceEndpoint {
+  readonly addresses: readonly string[]
+  readonly conditions: {
+    readonly ready?: boolean
+    readonly serving?: boolean
+    readonly terminating?: boolean
+  }
+  readonly targetRef?: {
+    readonly kind: string
+    readonly namespace?: string
+    readonly name: string
+    readonly uid: string
+  }
+  readonly nodeName?: string
+}
+
+export interface SlicePort {
+  readonly name?: string
+  readonly port?: number
+  readonly protocol?: string
+  readonly appProtocol?: string
+}
+
+export interface EndpointSlice extends KubeObject {
+  readonly addressType: 'IPv4' | 'IPv6' | 'FQDN'
+  readonly endpoints: readonly SliceEndpoint[]
+  readonly ports: readonly SlicePort[]
+}
+
+export interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>
+}
+
+export interface PodTemplate {
+  readonly metadata?: {
+    readonly labels?: Readonly<Record<string, string>>
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+  readonly spec: PodSpec
+}
+
+export interface ReplicaSet extends KubeObject {
+  readonly spec: {
+    readonly replicas?: number
+    readonly minReadySeconds?: number
+    readonly selector: LabelSelector
+    readonly template: PodTemplate
+  }
+  readonly status: {
+    readonly replicas?: number
+    readonly fullyLabeledReplicas?: number
+    readonly readyReplicas?: number
+    readonly availableReplicas?: number
+    readonly terminatingReplicas?: number
+    readonly observedGeneration?: number
+  }
+}
+
+export interface Deployment extends KubeObject {
+  readonly spec: {
+    readonly replicas?: number
+    readonly minReadySeconds?: number
+    readonly paused?: boolean
+    readonly revisionHistoryLimit?: number
+    readonly progressDeadlineSeconds?: number
+    readonly selector: LabelSelector
+    readonly template: PodTemplate
+    readonly strategy?: {
+      readonly type?: 'RollingUpdate' | 'Recreate'
+      readonly rollingUpdate?: {
+        readonly maxSurge?: number | string
+        readonly maxUnavailable?: number | string
+      }
+    }
+  }
+  readonly status: {
+    readonly observedGeneration?: number
+    readonly replicas?: number
+    readonly updatedReplicas?: number
+    readonly readyReplicas?: number
+    readonly availableReplicas?: number
+    readonly unavailableReplicas?: number
+    readonly conditions?: readonly Condition[]
+  }
+}
+
+export interface Lease extends KubeObject {
+  readonly spec?: {
+    readonly holderIdentity?: string
+    readonly leaseDurationSeconds?: number
+    readonly acquireTime?: string
+    readonly renewTime?: string
+    readonly leaseTransitions?: number
+  }
+}
+
+/** Kinds nobody in the sandbox looks into. */
+export interface OpaqueObject extends KubeObject {
+  readonly [field: string]: unknown
+}
