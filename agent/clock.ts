@@ -31,3 +31,9 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer)
   }
 }
+
+/** Keeps the process alive until the returned function is called: no timer of a Clock does. */
+export function stayAwake(): () => void {
+  const timer = setInterval(() => {}, LONGEST)
+  return () => clearInterval(timer)
+}

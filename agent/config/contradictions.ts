@@ -1,0 +1,88 @@
+import { formatDuration, parseDuration } from './duration.ts'
+import type { Settings } from './schema.ts'
+
+/** Kubernetes' default grace. A setting that a pod with the default can never satisfy is a mistake. */
+const DEFAULT_GRACE_MS = 30_000
+
+/** Settings that are fine each by itself and make no sense together: with them no drain could make progress, or not as told. */
+export function contradictions(settings: Settings): string[] {
+  return [...evidence(settings), ...times(settings), ...addresses(settings), ...secrets(settings)]
+}
+
+function evidence({ drain, apisix }: Settings): string[] {
+  if (drain.minimumEvidence === 'barrier' && !apisix.barrier) {
+    return [
+      'drain.minimumEvidence: barrier can never be given without the section apisix.barrier (our plugin); configure it or ask for less'
+    ]
+  }
+  if (drain.minimumEvidence === 'observed' && !apisix.control.enabled && !apisix.barrier) {
+    return [
+      'drain.minimumEvidence: observed can never be given while apisix.control.enabled is false and there is no apisix.barrier; enable one of them or ask for less'
+    ]
+  }
+  return []
+}
+
+function times({ drain, apisix }: Settings): string[] {
+  const ms = (text: string) => parseDuration(text) ?? 0
+  const usable = DEFAULT_GRACE_MS - ms(drain.reserve)
+  const problems: string[] = []
+  if (ms(drain.observedSettle) > ms(drain.acceptedSettle)) {
+    problems.push(
+      'drain.observedSettle: is longer than drain.acceptedSettle, so the better evidence would wait longer; lower it'
+    )
+  }
+  if (ms(drain.floor) < ms(drain.acceptedSettle)) {
+    problems.push(
+      'drain.floor: is shorter than drain.acceptedSettle, so a hook without any proof would wait less than one with; raise it'
+    )
+  }
+  if (ms(drain.deferWrites) + ms(drain.acceptedSettle) >= usable) {
+    problems.push(
+      `drain.reserve: with drain.deferWrites and drain.acceptedSettle it fills the default grace of ${formatDuration(DEFAULT_GRACE_MS)}, so no removal could be proved in time; lower one of them`
+    )
+  }
+  if (apisix.barrier && ms(apisix.barrier.ttl) % 1000 !== 0) {
+    problems.push('apisix.barrier.ttl: must be whole seconds')
+  }
+  return problems
+}
+
+function addresses({ apisix }: Settings): string[] {
+  const { admin, barrier, gateways } = apisix
+  const problems: string[] = []
+  if (gateways.static && (gateways.namespace !== undefined || gateways.selector !== undefined)) {
+    problems.push('apisix.gateways: static excludes namespace and selector; keep one of the two ways')
+  }
+  const names = gateways.static?.map(gateway => gateway.name) ?? []
+  if (new Set(names).size < names.length) problems.push('apisix.gateways.static: each name may be used once')
+  if (URL.canParse(admin.url)) {
+    const { username, password, protocol, pathname, search, hash } = new URL(admin.url)
+    if (username || password) {
+      problems.push(
+        'apisix.admin.url: a secret is not written into the configuration; take user and password out'
+      )
+    }
+    if (pathname !== '/' || search || hash) {
+      problems.push('apisix.admin.url: leave out everything after the port; /apisix/admin is added')
+    }
+    if (admin.caFile !== undefined && protocol === 'http:') {
+      problems.push('apisix.admin.caFile: has no meaning for an http:// URL; use https:// or leave it out')
+    }
+  }
+  if (barrier?.caFile !== undefined && barrier.scheme === 'http') {
+    problems.push('apisix.barrier.caFile: has no meaning for scheme http; use https or leave it out')
+  }
+  return problems
+}
+
+function secrets({ apisix: { admin, barrier } }: Settings): string[] {
+  const problems: string[] = []
+  if ((admin.keyFile === undefined) === (admin.keyEnv === undefined)) {
+    problems.push('apisix.admin: give exactly one of keyFile and keyEnv')
+  }
+  if (barrier && (barrier.tokenFile === undefined) === (barrier.tokenEnv === undefined)) {
+    problems.push('apisix.barrier: give exactly one of tokenFile and tokenEnv')
+  }
+  return problems
+}

@@ -1,0 +1,86 @@
+import { parse } from 'yaml'
+import { nearest } from './nearest.ts'
+import { configRows, ENV_PREFIX, type ConfigRow } from './rows.ts'
+
+export type Env = Readonly<Record<string, string | undefined>>
+
+/** Variables with our prefix that are no settings: where the file is. */
+export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`
+
+/**
+ * Kubernetes sets variables for every Service of a namespace. A Service named `apisix-drain` gives
+ * APISIX_DRAIN_SERVICE_HOST, APISIX_DRAIN_PORT=tcp://…, APISIX_DRAIN_PORT_8080_TCP_ADDR: none of them is meant for us.
+ */
+function isServiceLink(name: string, value: string): boolean {
+  return (
+    /^(tcp|udp|sctp):\/\//.test(value) ||
+    /_SERVICE_(HOST|PORT)(_|$)/.test(name) ||
+    /_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/.test(name)
+  )
+}
+
+const settings = new Map(configRows.filter(row => !row.section).map(row => [row.env, row]))
+
+/**
+ * The tree of the file with what the environment sets laid over it. `secretNames` are variables that the configuration
+ * itself names (`keyEnv`), which may begin like ours.
+ */
+export function applyEnv(
+  tree: Readonly<Record<string, unknown>>,
+  env: Env,
+  secretNames: ReadonlySet<string>
+): { tree: Record<string, unknown>; problems: readonly string[] } {
+  const result = structuredClone(tree) as Record<string, unknown>
+  const problems: string[] = []
+  for (const [name, value] of Object.entries(env)) {
+    if (value === undefined || !name.startsWith(ENV_PREFIX) || name === CONFIG_FILE_ENV) continue
+    const row = settings.get(name)
+    if (row && !/^(tcp|udp|sctp):\/\//.test(value)) set(result, row, value)
+    else if (!row && !secretNames.has(name) && !isServiceLink(name, value)) problems.push(unknown(name))
+  }
+  return { tree: result, problems }
+}
+
+/** The variables that hold secrets, as far as the tree names any. */
+export function secretVariables(tree: unknown): ReadonlySet<string> {
+  const found = new Set<string>()
+  const visit = (at: unknown) => {
+    if (typeof at !== 'object' || at === null) return
+    for (const [key, value] of Object.entries(at)) {
+      if (/^(key|token)Env$/.test(key) && typeof value === 'string') found.add(value)
+      visit(value)
+    }
+  }
+  visit(tree)
+  return found
+}
+
+function unknown(name: string): string {
+  const meant = nearest(name, [...settings.keys()])
+  return `environment variable ${name}: no such setting${meant ? `, did you mean ${meant}?` : ''}`
+}
+
+function set(tree: Record<string, unknown>, row: ConfigRow, value: string): void {
+  let at = tree
+  for (const name of row.path.slice(0, -1)) {
+    const next = at[name]
+    at = typeof next === 'object' && next !== null ? (next as typeof at) : (at[name] = {})
+  }
+  at[row.path.at(-1) ?? ''] = read(row, value)
+}
+
+/** The value as YAML would read it where the setting is no text; what cannot be read is left for the schema to refuse. */
+function read(row: ConfigRow, value: string): unknown {
+  if (row.type === 'string') return value
+  if (row.type === 'list' && !value.trim().startsWith('[')) {
+    return value
+      .split(',')
+      .map(item => item.trim())
+      .filter(item => item !== '')
+  }
+  try {
+    return parse(value) as unknown
+  } catch {
+    return value
+  }
+}

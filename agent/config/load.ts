@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs'
+import { LineCounter, parseDocument, stringify } from 'yaml'
+import { contradictions } from './contradictions.ts'
+import { applyEnv, CONFIG_FILE_ENV, secretVariables, type Env } from './env.ts'
+import { schemaProblems } from './problems.ts'
+import { resolve } from './resolve.ts'
+import { schema, type Settings } from './schema.ts'
+import type { Config } from './types.ts'
+
+/** A configuration, or everything that is wrong with it. `settings` is what `printConfig` prints. */
+export type Loaded =
+  | { readonly ok: true; readonly config: Config; readonly settings: Settings }
+  | { readonly ok: false; readonly problems: readonly string[] }
+
+/**
+ * The file, with the environment laid over it, checked. Without a path the file that APISIX_DRAIN_CONFIG names; without
+ * that one either, the environment alone. This is the only place of the agent that reads `process.env`.
+ */
+export function loadConfig(path: string | undefined, env: Env = process.env): Loaded {
+  const problems: string[] = []
+  const fromFile = readTree(path ?? env[CONFIG_FILE_ENV], problems)
+  const merged = applyEnv(fromFile, env, secretVariables(fromFile))
+  // A variable may itself name a secret's variable (…_KEY_ENV), so names are collected again from the whole.
+  const { tree, problems: envProblems } = applyEnv(fromFile, env, secretVariables(merged.tree))
+  problems.push(...envProblems)
+  const parsed = schema.safeParse(tree)
+  if (!parsed.success) return { ok: false, problems: [...problems, ...schemaProblems(parsed.error.issues)] }
+  problems.push(...contradictions(parsed.data))
+  if (problems.length > 0) return { ok: false, problems }
+  const config = resolve(parsed.data, env, problems)
+  return problems.length > 0
+    ? { ok: false, problems }
+    : { ok: true, config: deepFreeze(config), settings: parsed.data }
+}
+
+/** The configuration as YAML with every default filled in; where a secret would be, where it comes from. */
+export function printConfig({ config, settings }: Extract<Loaded, { ok: true }>): string {
+  const { keyFile: _file, keyEnv: _env, ...admin } = settings.apisix.admin
+  const { barrier } = settings.apisix
+  const { tokenFile: _tokenFile, tokenEnv: _tokenEnv, ...shownBarrier } = barrier ?? {}
+  const { gateways } = config.apisix
+  return stringify({
+    ...settings,
+    apisix: {
+      admin: { ...admin, key: config.apisix.admin.key.source },
+      control: settings.apisix.control,
+      ...(barrier && { barrier: { ...shownBarrier, token: config.apisix.barrier?.token.source } }),
+      gateways:
+        gateways.kind === 'static'
+          ? { static: gateways.gateways }
+          : { ...(gateways.namespace && { namespace: gateways.namespace }), selector: gateways.selector }
+    }
+  })
+}
+
+function readTree(path: string | undefined, problems: string[]): Record<string, unknown> {
+  if (path === undefined) return {}
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (err) {
+    problems.push(`${path}: cannot be read (${(err as NodeJS.ErrnoException).code}); check --config`)
+    return {}
+  }
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  for (const error of document.errors) {
+    const { line, col } = lines.linePos(error.pos[0])
+    problems.push(`${path}:${line}:${col}: is no YAML: ${error.message}`)
+  }
+  if (document.errors.length > 0) return {}
+  const tree: unknown = document.toJS()
+  if (tree === null) return {}
+  if (typeof tree === 'object' && !Array.isArray(tree)) return tree as Record<string, unknown>
+  problems.push(`${path}: must hold sections such as apisix: and drain:`)
+  return {}
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const child of Object.values(value)) deepFreeze(child)
+  }
+  return value
+}

@@ -1,0 +1,45 @@
+import type { z } from 'zod'
+import { nearest } from './nearest.ts'
+import { configRows } from './rows.ts'
+
+type Issue = z.core.$ZodIssue
+
+/** What the schema found, one line each: where, what, and what was probably meant. Values are never shown: they may be secrets. */
+export function schemaProblems(issues: readonly Issue[]): string[] {
+  return issues.flatMap(issue => {
+    const path = issue.path.map(String)
+    if (issue.code === 'unrecognized_keys') return issue.keys.map(key => unknownKey([...path, key]))
+    if (issue.code === 'invalid_type' && isMissing(issue))
+      return [`${path.join('.')}: is required${example(path)}`]
+    return [`${path.join('.') || 'the file'}: ${readable(issue.message)}`]
+  })
+}
+
+const isMissing = (issue: Issue) => issue.message.endsWith('received undefined')
+
+const readable = (message: string) => message.replace(/^Invalid input: /, '').replace(/^Invalid option: /, '')
+
+function example(path: readonly string[]): string {
+  const row = configRows.find(row => row.path.join('.') === path.join('.'))
+  return row?.example === undefined ? '' : `, such as ${JSON.stringify(row.example)}`
+}
+
+/** Keys under which people write a secret itself. */
+const INLINE: Readonly<Record<string, string>> = { key: 'keyFile or keyEnv', token: 'tokenFile or tokenEnv' }
+
+function unknownKey(path: readonly string[]): string {
+  const dotted = path.join('.')
+  const name = path.at(-1) ?? ''
+  const parent = path.slice(0, -1).join('.')
+  const siblings = configRows
+    .filter(row => row.path.slice(0, -1).join('.') === parent)
+    .map(row => row.path.at(-1) ?? '')
+  const inline = INLINE[name]
+  if (inline && siblings.includes(inline.split(' ')[0] ?? '')) {
+    return `${dotted}: a secret is not written into the configuration; use ${inline}`
+  }
+  const here = nearest(name, siblings)
+  if (here) return `${dotted}: no such setting, did you mean ${here}?`
+  const elsewhere = configRows.find(row => row.path.at(-1) === name)
+  return `${dotted}: no such setting${elsewhere ? `; ${name} belongs to ${elsewhere.path.join('.')}` : ''}`
+}

@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs'
+import { parseDuration } from './duration.ts'
+import type { Env } from './env.ts'
+import type { Settings } from './schema.ts'
+import { secretFromEnv, secretFromFile, type Secret } from './secret.ts'
+import type { Config, GatewaySource } from './types.ts'
+
+/** The selector that the official chart's pods answer to. */
+const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
+
+/**
+ * Settings without contradictions to the Config: durations to ms, secrets to references that could be read just now.
+ * What could not be read is added to `problems`, and the Config must not be used then.
+ */
+export function resolve(settings: Settings, env: Env, problems: string[]): Config {
+  const { kubernetes, apisix, drain, serve, log } = settings
+  const { admin, control, barrier } = apisix
+  return {
+    kubernetes: {
+      kubeconfig: readable('kubernetes.kubeconfig', kubernetes.kubeconfig),
+      context: kubernetes.context,
+      namespaces: kubernetes.namespaces,
+      timeoutMs: ms(kubernetes.timeout)
+    },
+    apisix: {
+      admin: {
+        url: new URL(admin.url).origin,
+        key: secret('apisix.admin.key', admin.keyFile, admin.keyEnv),
+        caFile: readable('apisix.admin.caFile', admin.caFile),
+        timeoutMs: ms(admin.timeout),
+        pageSize: admin.pageSize
+      },
+      control: {
+        enabled: control.enabled,
+        port: control.port,
+        scheme: control.scheme,
+        timeoutMs: ms(control.timeout)
+      },
+      barrier: barrier && {
+        port: barrier.port,
+        scheme: barrier.scheme,
+        token: secret('apisix.barrier.token', barrier.tokenFile, barrier.tokenEnv),
+        caFile: readable('apisix.barrier.caFile', barrier.caFile),
+        timeoutMs: ms(barrier.timeout),
+        ttlMs: ms(barrier.ttl)
+      },
+      gateways: gatewaySource(apisix.gateways)
+    },
+    drain: {
+      reserveMs: ms(drain.reserve),
+      minimumGrade: drain.minimumEvidence,
+      reads: drain.reads,
+      observedSettleMs: ms(drain.observedSettle),
+      acceptedSettleMs: ms(drain.acceptedSettle),
+      floorMs: ms(drain.floor),
+      dryRun: drain.dryRun,
+      inventoryEveryMs: ms(drain.inventoryEvery),
+      onDisruption: drain.onDisruption,
+      deferWritesMs: ms(drain.deferWrites)
+    },
+    serve: {
+      host: serve.host,
+      port: serve.port,
+      auth: serve.auth,
+      trustedQuery: serve.trustedQuery,
+      maxHooks: serve.maxHooks,
+      maxHooksPerPod: serve.maxHooksPerPod,
+      shutdownTimeoutMs: ms(serve.shutdownTimeout)
+    },
+    log
+  }
+
+  function secret(setting: string, file: string | undefined, variable: string | undefined): Secret {
+    try {
+      return file === undefined ? secretFromEnv(variable ?? '', env) : secretFromFile(file)
+    } catch (err) {
+      const [suffix, name] = file === undefined ? ['Env', variable] : ['File', file]
+      problems.push(`${setting}${suffix}: cannot take the secret from ${name}: ${reason(err)}`)
+      return { source: '', read: () => '', toJSON: () => '', toString: () => '' }
+    }
+  }
+
+  function readable(setting: string, path: string | undefined): string | undefined {
+    if (path === undefined) return undefined
+    try {
+      readFileSync(path)
+    } catch (err) {
+      problems.push(`${setting}: cannot read ${path}: ${reason(err)}`)
+    }
+    return path
+  }
+}
+
+const ms = (text: string): number => parseDuration(text) ?? 0
+
+function gatewaySource(gateways: Settings['apisix']['gateways']): GatewaySource {
+  if (gateways.static) return { kind: 'static', gateways: gateways.static }
+  return { kind: 'pods', namespace: gateways.namespace, selector: gateways.selector ?? CHART_SELECTOR }
+}
+
+/** Node's messages repeat path and system call; the code alone says it. */
+function reason(err: unknown): string {
+  const code = (err as NodeJS.ErrnoException).code
+  if (code === 'ENOENT') return 'there is no such file'
+  if (code === 'EACCES') return 'no permission'
+  return code ?? (err as Error).message
+}

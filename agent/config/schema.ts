@@ -1,0 +1,233 @@
+import { z } from 'zod'
+import { DURATION_FORM, formatDuration, parseDuration } from './duration.ts'
+
+interface Range {
+  readonly min: string
+  readonly max: string
+}
+
+const ms = (text: string) => parseDuration(text) ?? Number.NaN
+
+/** A duration stays text here, so that it can be printed as it was written; `resolve.ts` turns it into ms. */
+const duration = (byDefault: string, { min, max }: Range, description: string) =>
+  z
+    .string({ error: `write a duration: ${DURATION_FORM}` })
+    .refine(text => parseDuration(text) !== undefined, {
+      error: `write a duration: ${DURATION_FORM}`,
+      abort: true
+    })
+    .refine(text => ms(text) >= ms(min) && ms(text) <= ms(max), {
+      error: `must be between ${formatDuration(ms(min))} and ${formatDuration(ms(max))}`
+    })
+    .default(byDefault)
+    .meta({ description, format: `duration, ${min} to ${max}` })
+
+const port = (byDefault: number, description: string) =>
+  z.int().min(1).max(65_535).default(byDefault).describe(description)
+
+const text = () => z.string().trim().min(1)
+const scheme = (of: string) => z.enum(['http', 'https']).default('http').describe(`Scheme of ${of}.`)
+
+const kubernetes = z.strictObject({
+  kubeconfig: text()
+    .optional()
+    .describe(
+      'Path of a kubeconfig. Without it: the in-cluster account, else the usual kubeconfig of the user.'
+    ),
+  context: text().optional().describe('Context of the kubeconfig. Without it: its current one.'),
+  namespaces: z.array(text()).default([]).describe('Namespaces whose pods are watched. Empty: all of them.'),
+  timeout: duration('5s', { min: '100ms', max: '1m' }, 'Bound of an ordinary call to the API server.')
+})
+
+const admin = z.strictObject({
+  url: z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' }).meta({
+    description: 'Where the Admin API listens, without a path. It has no safe default, so it is required.',
+    example: 'http://apisix-admin.apisix:9180'
+  }),
+  keyFile: text().optional().meta({
+    description: 'File that holds the admin key, such as a mounted Secret. Read again when it is rotated.',
+    example: '/run/secrets/apisix-drain/admin-key'
+  }),
+  keyEnv: text()
+    .optional()
+    .describe('Environment variable that holds the admin key. Exactly one of keyFile and keyEnv is needed.'),
+  caFile: text()
+    .optional()
+    .describe('PEM file with the CA that signed the certificate of an https Admin API.'),
+  timeout: duration(
+    '5s',
+    { min: '100ms', max: '1m' },
+    'Bound of one Admin API call. A black-holed etcd answers nothing for minutes.'
+  ),
+  pageSize: z
+    .int()
+    .min(10)
+    .max(500)
+    .default(500)
+    .describe('Objects per page of the inventory. APISIX takes 10 to 500.')
+})
+
+const control = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Read the Control API of every gateway: evidence `observed`. Off: `accepted` is the best without our plugin.'
+    ),
+  port: port(9090, 'Port of the Control API on every gateway.'),
+  scheme: scheme('the Control API'),
+  timeout: duration('1s', { min: '50ms', max: '30s' }, 'Bound of one Control API read.')
+})
+
+const barrier = z.strictObject({
+  port: port(9092, 'Port of the Barrier listener of our plugin on every gateway.'),
+  scheme: scheme('the Barrier listener'),
+  tokenFile: text().optional().meta({
+    description: 'File that holds the bearer token of the Barrier listener. Read again when it is rotated.',
+    example: '/run/secrets/apisix-drain/barrier-token'
+  }),
+  tokenEnv: text()
+    .optional()
+    .describe('Environment variable that holds that token. Exactly one of tokenFile and tokenEnv is needed.'),
+  caFile: text().optional().describe('PEM file with the CA of an https Barrier listener.'),
+  timeout: duration(
+    '1s',
+    { min: '50ms', max: '30s' },
+    'Bound of one Barrier call, beside what a long-poll asks to wait.'
+  ),
+  ttl: duration(
+    '2m',
+    { min: '1s', max: '1h' },
+    'How long an entry outlives an agent that stopped renewing it. Whole seconds.'
+  )
+})
+
+const gateways = z.strictObject({
+  namespace: text().optional().describe('Namespace of the gateway pods. Without it: all namespaces.'),
+  selector: text()
+    .optional()
+    .describe(
+      'Label selector of the gateway pods. Default: `app.kubernetes.io/name=apisix`, as the official chart sets it.'
+    ),
+  static: z
+    .array(z.strictObject({ name: text(), host: text() }))
+    .min(1)
+    .optional()
+    .meta({
+      description: 'Gateways outside of Kubernetes, by name and address. Replaces namespace and selector.',
+      example: [{ name: 'edge-1', host: '192.0.2.10' }]
+    })
+})
+
+const drain = z.strictObject({
+  reserve: duration(
+    '3s',
+    { min: '250ms', max: '29s' },
+    'Every hook is answered this long before the grace ends, so that the application can still stop in order.'
+  ),
+  minimumEvidence: z
+    .enum(['barrier', 'observed', 'accepted', 'timer'])
+    .default('accepted')
+    .describe(
+      'The weakest evidence that counts as proof. Better evidence is waited for as long as it can still come.'
+    ),
+  reads: z
+    .int()
+    .min(1)
+    .max(100)
+    .default(5)
+    .describe(
+      'Clean Control API reads in a row, each on its own connection, that a gateway must give for `observed`.'
+    ),
+  observedSettle: duration(
+    '250ms',
+    { min: '0s', max: '30s' },
+    'Wait after the last clean read: for requests that had been given the node before.'
+  ),
+  acceptedSettle: duration(
+    '5s',
+    { min: '0s', max: '30s' },
+    'Wait after the Admin API accepted a removal, where gateways could not be observed.'
+  ),
+  floor: duration(
+    '15s',
+    { min: '0s', max: '10m' },
+    'How long a hook is held where nothing at all could be proved: the sleep that this tool replaces.'
+  ),
+  dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.'),
+  inventoryEvery: duration(
+    '30s',
+    { min: '1s', max: '1h' },
+    'How often all holders are read again without a reason.'
+  ),
+  onDisruption: z
+    .boolean()
+    .default(false)
+    .describe('Start a drain at the condition DisruptionTarget. Earlier, but it may be a false alarm.'),
+  deferWrites: duration(
+    '0s',
+    { min: '0s', max: '25s' },
+    'Leave a removal to the owner of the holder (an ingress controller) for this long before doing it ourselves.'
+  )
+})
+
+const serve = z.strictObject({
+  host: text().default('0.0.0.0').describe('Address to listen on; `::` for both families.'),
+  port: z.int().min(0).max(65_535).default(8080).describe('Port to listen on; 0 lets the system pick one.'),
+  auth: z
+    .enum(['source-ip'])
+    .default('source-ip')
+    .describe('How a hook shows which pod it is for: by the address it comes from.'),
+  trustedQuery: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Accept `?namespace=&pod=` from an address that is no pod: the kubelet (httpGet) or a host. Only a pod that Kubernetes says is Terminating is drained.'
+    ),
+  maxHooks: z.int().min(1).max(100_000).default(2000).describe('Hooks held at once. More get 503.'),
+  maxHooksPerPod: z
+    .int()
+    .min(1)
+    .max(1000)
+    .default(16)
+    .describe('Hooks held at once for one pod. More get 429.'),
+  shutdownTimeout: duration(
+    '20s',
+    { min: '0s', max: '10m' },
+    'After SIGTERM: how long hooks that are held may take. Keep it below the grace of the agent itself.'
+  )
+})
+
+const log = z.strictObject({
+  level: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
+    .default('info')
+    .describe('Least level logged.'),
+  pretty: z
+    .boolean()
+    .default(false)
+    .describe('Lines for people. Needs pino-pretty; without it they stay JSON.')
+})
+
+/** The configuration file, before anything is derived from it. docs/config.md is generated from this and nothing else. */
+export const schema = z.strictObject({
+  kubernetes: kubernetes.prefault({}).describe('The Kubernetes API server.'),
+  apisix: z
+    .strictObject({
+      admin: admin.describe('The Admin API, through which nodes are removed.'),
+      control: control.prefault({}).describe('The Control API of the gateways, read only.'),
+      barrier: barrier
+        .optional()
+        .describe(
+          'Our plugin inside the gateways: evidence `barrier`. Leave the section out where it is not loaded.'
+        ),
+      gateways: gateways.prefault({}).describe('Which gateways there are.')
+    })
+    .describe('Apache APISIX.'),
+  drain: drain.prefault({}).describe('What a drain waits for.'),
+  serve: serve.prefault({}).describe('The HTTP server of the agent.'),
+  log: log.prefault({}).describe('The log.')
+})
+
+/** As written, with the defaults filled in. */
+export type Settings = z.infer<typeof schema>

@@ -1,0 +1,42 @@
+import { readFileSync } from 'node:fs'
+
+/** A secret by reference. Printing, logging or serialising it shows where it comes from, never what it is. */
+export interface Secret {
+  /** `<from file /run/secrets/admin-key>` or `<from env ADMIN_KEY>`. */
+  readonly source: string
+  /** The value as of now: a file is read again at each call, because mounted secrets are rotated in place. */
+  read(): string
+  toJSON(): string
+  toString(): string
+}
+
+function secret(source: string, current: () => string): Secret {
+  return Object.freeze({ source, read: current, toJSON: () => source, toString: () => source })
+}
+
+/**
+ * A secret in a file, one trailing line break cut off. While a rotation has the file away or empty, the last value that
+ * was read stays good.
+ *
+ * @throws Error when the first read fails or finds nothing
+ */
+export function secretFromFile(path: string): Secret {
+  const load = () => readFileSync(path, 'utf8').trim()
+  let last = load()
+  if (last === '') throw new Error('the file is empty')
+  return secret(`<from file ${path}>`, () => {
+    try {
+      last = load() || last
+    } catch {
+      // Kubernetes swaps the symlink of a mounted secret: for a moment there may be nothing to read.
+    }
+    return last
+  })
+}
+
+/** @throws Error when the variable is not set or empty */
+export function secretFromEnv(name: string, env: Readonly<Record<string, string | undefined>>): Secret {
+  const value = env[name]?.trim()
+  if (!value) throw new Error('the variable is not set or empty')
+  return secret(`<from env ${name}>`, () => value)
+}

@@ -1,0 +1,73 @@
+import type { Grade } from '../drain/drain.ts'
+import type { Secret } from './secret.ts'
+
+/** Where the gateways are: pods found by their labels, or a list by hand (APISIX outside of Kubernetes). */
+export type GatewaySource =
+  | { readonly kind: 'pods'; readonly namespace: string | undefined; readonly selector: string }
+  | {
+      readonly kind: 'static'
+      readonly gateways: readonly { readonly name: string; readonly host: string }[]
+    }
+
+/** The configuration as the agent uses it: checked, complete, frozen. All times in ms. `docs/config.md` explains each. */
+export interface Config {
+  readonly kubernetes: {
+    readonly kubeconfig: string | undefined
+    readonly context: string | undefined
+    /** Empty = all. */
+    readonly namespaces: readonly string[]
+    readonly timeoutMs: number
+  }
+  readonly apisix: {
+    readonly admin: {
+      /** Without a trailing slash and without `/apisix/admin`. */
+      readonly url: string
+      readonly key: Secret
+      readonly caFile: string | undefined
+      readonly timeoutMs: number
+      readonly pageSize: number
+    }
+    readonly control: {
+      readonly enabled: boolean
+      readonly port: number
+      readonly scheme: 'http' | 'https'
+      readonly timeoutMs: number
+    }
+    readonly barrier:
+      | {
+          readonly port: number
+          readonly scheme: 'http' | 'https'
+          readonly token: Secret
+          readonly caFile: string | undefined
+          readonly timeoutMs: number
+          readonly ttlMs: number
+        }
+      | undefined
+    readonly gateways: GatewaySource
+  }
+  readonly drain: {
+    readonly reserveMs: number
+    readonly minimumGrade: Grade
+    readonly reads: number
+    readonly observedSettleMs: number
+    readonly acceptedSettleMs: number
+    readonly floorMs: number
+    readonly dryRun: boolean
+    readonly inventoryEveryMs: number
+    readonly onDisruption: boolean
+    readonly deferWritesMs: number
+  }
+  readonly serve: {
+    readonly host: string
+    readonly port: number
+    readonly auth: 'source-ip'
+    readonly trustedQuery: boolean
+    readonly maxHooks: number
+    readonly maxHooksPerPod: number
+    readonly shutdownTimeoutMs: number
+  }
+  readonly log: {
+    readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
+    readonly pretty: boolean
+  }
+}

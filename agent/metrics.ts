@@ -1,0 +1,179 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+/** One row of docs/metrics.md. */
+export interface MetricRow {
+  readonly name: string
+  readonly kind: 'counter' | 'gauge' | 'histogram'
+  readonly help: string
+  /** Label name to the values it can take, in words. Bounded: never a pod, a uid or an address. */
+  readonly labels: Readonly<Record<string, string>>
+}
+
+const PREFIX = 'apisix_drain_'
+
+/** Seconds. From a barrier's round trip (a millisecond) to the longest usual grace. */
+const LATENCY = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 30, 60]
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** Every metric of the agent, in a registry of its own. Other parts are given this object and invent none. */
+export function createMetrics() {
+  const registry = new Registry()
+  const rows: MetricRow[] = []
+  const lag = monitorEventLoopDelay({ resolution: 10 })
+  lag.enable()
+
+  type Labels<L extends string> = Readonly<Record<L, string>>
+  const counter = <L extends string = never>(name: string, help: string, labels = {} as Labels<L>) =>
+    new Counter<L>(describe('counter', name, help, labels))
+  const gauge = <L extends string = never>(
+    name: string,
+    help: string,
+    labels = {} as Labels<L>,
+    collect?: (gauge: Gauge<L>) => void
+  ) =>
+    new Gauge<L>({
+      ...describe('gauge', name, help, labels),
+      ...(collect && {
+        collect() {
+          collect(this)
+        }
+      })
+    })
+  const latency = <L extends string = never>(name: string, help: string, labels = {} as Labels<L>) =>
+    new Histogram<L>({ ...describe('histogram', name, help, labels), buckets: LATENCY })
+
+  return {
+    registry,
+    rows: rows as readonly MetricRow[],
+    /** Stops what measures in the background. */
+    close: () => void lag.disable(),
+
+    hookAnswers: counter('hook_answers_total', 'preStop hooks answered with 200.', {
+      result: 'drained, removed, not-routed, last-endpoint, not-terminating, deadline',
+      evidence: 'barrier, observed, accepted, timer, none'
+    }),
+    hookRefusals: counter('hook_refusals_total', 'preStop hooks refused, so that their fallback ran.', {
+      error: 'the `error` of the answer, such as cannot-vouch, unknown-pod, too-many-hooks, shutting-down'
+    }),
+    hookAbandoned: counter('hook_abandoned_total', 'preStop hooks whose caller went away before the answer.'),
+    hookWaiting: gauge('hook_waiting', 'preStop hooks held right now.'),
+    hookDuration: latency('hook_duration_seconds', 'From the arrival of a preStop hook to its answer.', {
+      result: 'as in hook_answers_total'
+    }),
+
+    drainActive: gauge('drain_active', 'Drains by phase.', {
+      phase: 'draining, proven, expired, gone, undone'
+    }),
+    drainEnded: counter('drain_ended_total', 'Drains that left the phase draining.', {
+      outcome: 'proven, expired, undone',
+      evidence: 'barrier, observed, accepted, timer, none'
+    }),
+    drainPhase: latency(
+      'drain_phase_duration_seconds',
+      'How long one step of a drain took. decided is whole seconds of the API server clock.',
+      { step: 'decided-seen, seen-accepted, seen-confirmed, seen-ack, ack-gone' }
+    ),
+    drainRequestsAfterAck: counter(
+      'drain_requests_after_ack_total',
+      'Requests a gateway gave to a pod after its ack, where the plugin counts them. Anything but 0 is a defect.'
+    ),
+    syncLag: latency('sync_lag_seconds', 'From Kubernetes deciding until every gateway agreed.', {
+      direction: 'removal, arrival'
+    }),
+
+    adminWrites: counter('admin_writes_total', 'Writes to holders through the Admin API.', {
+      result: 'accepted, conflict, refused, failed, dry-run'
+    }),
+    adminCallDuration: latency('admin_call_duration_seconds', 'Admin API calls.', {
+      operation: 'list, get, patch',
+      result: 'ok, error'
+    }),
+    controlCallDuration: latency('control_call_duration_seconds', 'Control API reads of gateways.', {
+      result: 'ok, error'
+    }),
+    barrierCallDuration: latency('barrier_call_duration_seconds', 'Barrier calls to gateways.', {
+      operation: 'put, remove, inflight, state',
+      result: 'ok, error'
+    }),
+
+    gatewayKnown: gauge('gateway_known', 'Gateways that may serve.', { ready: 'true, false' }),
+    gatewayUnconfirmed: gauge('gateway_unconfirmed', 'Gateways that at least one drain is waiting for.'),
+    gatewayEvidence: gauge('gateway_evidence', 'Gateways by the best evidence they can give now.', {
+      evidence: 'barrier, observed, accepted, timer'
+    }),
+
+    inventoryAttempt: gauge(
+      'inventory_last_attempt_timestamp_seconds',
+      'When reading the holders was last begun.'
+    ),
+    inventorySuccess: gauge(
+      'inventory_last_success_timestamp_seconds',
+      'When a complete inventory of the holders was last read.'
+    ),
+    inventoryHolders: gauge('inventory_holders', 'Holders in the last inventory.', {
+      resource: 'upstreams, services, routes, stream_routes, and other Admin API collections'
+    }),
+    inventoryGhosts: gauge('inventory_ghosts', 'Nodes in APISIX whose pod no longer exists.'),
+    inventoryMissing: gauge('inventory_missing', 'Ready endpoints that APISIX does not have.'),
+    inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', {
+      why: 'last-node, discovery, dry-run, paused'
+    }),
+
+    watchState: gauge('watch_state', '1 for the state a watch is in, else 0.', {
+      kind: 'pods, endpointslices, gateways',
+      state: 'connecting, live, stale'
+    }),
+    watchLastEvent: gauge(
+      'watch_last_event_timestamp_seconds',
+      'When the watch last heard anything, bookmarks and heartbeats included.',
+      { kind: 'pods, endpointslices, gateways' }
+    ),
+    watchRestarts: counter('watch_restarts_total', 'Times a watch had to begin again.', {
+      kind: 'pods, endpointslices, gateways',
+      why: 'expired, closed, error, silent'
+    }),
+    watchObjects: gauge('watch_objects', 'Objects held.', { kind: 'pods, endpointslices, gateways' }),
+
+    rounds: counter('loop_rounds_total', 'Rounds of the loop.'),
+    roundDuration: latency('loop_round_duration_seconds', 'One round: observe, step, plan, apply, publish.'),
+    roundSuccess: gauge('loop_last_success_timestamp_seconds', 'When a round last came to its end.'),
+
+    events: counter('event_writes_total', 'Kubernetes Events written about drains.', { result: 'ok, error' }),
+    errors: counter('error_total', 'Errors by their stable code.', { code: 'see docs/errors' }),
+
+    eventLoopLag: gauge(
+      'process_event_loop_lag_seconds',
+      'How late timers ran since the last scrape.',
+      { quantile: '0.5, 0.99, 1' },
+      gauge => {
+        for (const quantile of [0.5, 0.99, 1]) {
+          // Before the first sample the histogram answers NaN or 0; a negative value is its resolution being taken off.
+          const ms = lag.percentile(quantile * 100) / 1e6 - 10
+          gauge.set({ quantile: String(quantile) }, Math.max(0, ms || 0) / 1000)
+        }
+        lag.reset()
+      }
+    ),
+    memory: gauge('process_resident_memory_bytes', 'Resident memory of the agent.', {}, gauge =>
+      gauge.set(process.memoryUsage.rss())
+    ),
+    buildInfo: gauge('build_info', 'Always 1.', { version: 'of the agent', node: 'version of Node.js' })
+  }
+
+  function describe<L extends string>(
+    kind: MetricRow['kind'],
+    name: string,
+    help: string,
+    labels: Labels<L>
+  ) {
+    rows.push({ name: `${PREFIX}${name}`, kind, help, labels })
+    return {
+      name: `${PREFIX}${name}`,
+      help,
+      labelNames: Object.keys(labels) as L[],
+      registers: [registry]
+    }
+  }
+}

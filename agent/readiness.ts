@@ -1,0 +1,33 @@
+/** A part that is not ready yet, and what it is waiting for. */
+export interface MissingPart {
+  readonly part: string
+  readonly why: string
+}
+
+/** One part's own switch. */
+export interface ReadinessPart {
+  ready(): void
+  notReady(why: string): void
+}
+
+/** Ready = every part said so. A part that was registered and has not spoken yet is missing. */
+export interface Readiness {
+  /** Registers a part, not ready at first. Asking again for the same name gives the same part. */
+  part(name: string): ReadinessPart
+  /** In the order of registration; empty means ready. */
+  missing(): readonly MissingPart[]
+}
+
+export function createReadiness(): Readiness {
+  const reasons = new Map<string, string | undefined>()
+  return {
+    part(name) {
+      if (!reasons.has(name)) reasons.set(name, 'has not reported yet')
+      return {
+        ready: () => void reasons.set(name, undefined),
+        notReady: why => void reasons.set(name, why)
+      }
+    },
+    missing: () => [...reasons].flatMap(([part, why]) => (why === undefined ? [] : [{ part, why }]))
+  }
+}

@@ -1,0 +1,166 @@
+import type { Ack } from '../drain/ack.ts'
+import type { Drain, GatewayReport, Grade, HolderReport, Witness } from '../drain/drain.ts'
+import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { HolderKey, Owner } from '../plan/holder.ts'
+import type { MissingPart } from '../readiness.ts'
+import type { Vouch } from './holds.ts'
+
+/** Raised when a field changes its meaning or goes away, so that an old page knows that it is old. */
+export const SNAPSHOT_VERSION = 1
+
+/** How many answers are kept for display. */
+export const RECENT_ACKS = 200
+
+/**
+ * When things happened to one drain, on the agent's clock, as far as they have. `decidedAt` is Kubernetes' own (whole
+ * seconds of the API server's clock): deletionTimestamp less the grace.
+ */
+export interface Moments {
+  readonly decidedAt: Millis | null
+  readonly seenAt: Millis
+  readonly hookAt: Millis | null
+  readonly sliceAt: Millis | null
+  /** The Admin API accepted the removal from the last of the holders. */
+  readonly acceptedAt: Millis | null
+  /** Every gateway had confirmed. */
+  readonly confirmedAt: Millis | null
+  /** In flight was 0 on every gateway (grade `barrier` only). */
+  readonly idleAt: Millis | null
+  /** The first hook was answered. */
+  readonly ackAt: Millis | null
+  readonly goneAt: Millis | null
+}
+
+export interface DrainView {
+  readonly uid: string
+  readonly namespace: string
+  readonly pod: string
+  readonly owner: string | null
+  readonly ips: readonly string[]
+  readonly phase: Drain['phase']
+  readonly witnesses: Readonly<Partial<Record<Witness, Millis>>>
+  readonly deadline: Millis
+  readonly moments: Moments
+  /** `null` for a drain that was undone. */
+  readonly verdict: {
+    readonly kind: 'waiting' | 'proven'
+    readonly grade: Grade | null
+    readonly result: string | null
+  } | null
+  readonly why: string
+  /** Per gateway: the grade it has given, when it confirmed, and why not better. */
+  readonly gateways: readonly GatewayReport[]
+  readonly holders: readonly HolderReport[]
+  /** Hooks of this pod that are being held. */
+  readonly hooks: number
+}
+
+export interface GatewayView {
+  readonly id: string
+  readonly name: string
+  readonly ip: string
+  readonly host: string | null
+  readonly ready: boolean
+  readonly terminating: boolean
+  /** The best evidence this gateway can give now. */
+  readonly available: Grade
+  readonly why: string
+  /** When each of its two interfaces last answered, and what was wrong with the last try (empty = nothing). */
+  readonly control: Freshness | null
+  readonly barrier: Freshness | null
+  /** Filled where our plugin tells. */
+  readonly instance: string | null
+  readonly workers: readonly {
+    readonly id: number
+    readonly revision: number
+    readonly appliedAt: Millis | null
+  }[]
+}
+
+export interface Freshness {
+  readonly lastSuccessAt: Millis | null
+  readonly lastAttemptAt: Millis | null
+  readonly problem: string
+}
+
+export interface WatchView {
+  readonly kind: string
+  readonly state: 'connecting' | 'live' | 'stale'
+  readonly lastEventAt: Millis | null
+  readonly objects: number
+  readonly problem: string
+}
+
+/** One holder, three ways: what EndpointSlices say, what the Admin API says, and each gateway. */
+export interface HolderView {
+  readonly key: HolderKey
+  readonly name: string | null
+  readonly owner: Owner
+  readonly form: 'map' | 'array' | 'discovery'
+  readonly nodes: readonly NodeKey[]
+  /** Nodes whose pod does not exist any more. */
+  readonly ghosts: readonly { readonly node: NodeKey; readonly since: Millis }[]
+  /** Ready endpoints that the holder does not list. */
+  readonly missing: readonly { readonly node: NodeKey; readonly since: Millis }[]
+}
+
+export interface InventoryView extends Freshness {
+  readonly holders: number
+  readonly nodes: number
+}
+
+export interface Totals {
+  readonly drains: number
+  readonly proven: number
+  readonly expired: number
+  readonly undone: number
+  readonly hooks: number
+  readonly refusedHooks: number
+  readonly writes: number
+  readonly failedWrites: number
+  readonly rounds: number
+}
+
+export interface AckView {
+  readonly at: Millis
+  readonly ack: Ack
+}
+
+/** The agent's whole state at the end of a round, frozen: `/api/state`, the dashboard's first message. Holds no secret. */
+export interface Snapshot {
+  readonly version: typeof SNAPSHOT_VERSION
+  readonly at: Millis
+  readonly agent: {
+    readonly version: string
+    readonly startedAt: Millis
+    readonly dryRun: boolean
+    readonly minimumGrade: Grade
+    readonly vouch: Vouch
+    readonly missingParts: readonly MissingPart[]
+  }
+  readonly watches: readonly WatchView[]
+  readonly gateways: readonly GatewayView[]
+  readonly inventory: InventoryView
+  readonly holders: readonly HolderView[]
+  readonly drains: readonly DrainView[]
+  /** Newest first, at most RECENT_ACKS. */
+  readonly acks: readonly AckView[]
+  readonly totals: Totals
+}
+
+/** What a round hands over to be shown. */
+export interface SnapshotSources {
+  readonly now: Millis
+  readonly agent: Snapshot['agent']
+  readonly watches: readonly WatchView[]
+  readonly gateways: readonly (Omit<GatewayView, keyof GatewayFact> & { readonly gateway: GatewayFact })[]
+  readonly inventory: InventoryView
+  readonly holders: readonly HolderView[]
+  readonly drains: Iterable<Drain>
+  /** Where a drain has none, its moments are what its witnesses say. */
+  readonly moments: ReadonlyMap<PodUid, Moments>
+  readonly hooks: ReadonlyMap<PodUid, number>
+  /** Oldest first, as they were given. */
+  readonly acks: readonly AckView[]
+  readonly totals: Totals
+}
