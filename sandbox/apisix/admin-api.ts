@@ -1,0 +1,130 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { listAnswer, shown } from './admin-list.ts'
+import { patch, post, put, remove, type AdminWrite } from './admin-write.ts'
+import { errorMessage, json, nginxPage, withHeaders, type Answer } from './answer.ts'
+import { serveApi, type Ask } from './api-server.ts'
+import { createFaults, type Faults } from './faults.ts'
+import { parseJson } from './json.ts'
+import type { Listener } from './server.ts'
+import { keyOf, type Store } from './store.ts'
+
+export interface AdminApiOptions {
+  readonly store: Store
+  readonly host: string
+  /** 0 picks a free one. */
+  readonly port: number
+  readonly adminKey: string
+  /** L4 proxying: without it `stream_routes` is refused, as in a default installation. */
+  readonly stream?: boolean
+  /** Between a PATCH's read and its write, in ms: where concurrent writers meet. About 1 on the real one. */
+  readonly patchGapMs?: number
+}
+
+export interface AdminApi {
+  readonly url: string
+  readonly listener: Listener
+  readonly faults: Faults
+  close(): Promise<void>
+}
+
+const RESOURCES = new Set([
+  'routes',
+  'services',
+  'upstreams',
+  'consumers',
+  'ssls',
+  'stream_routes',
+  'global_rules',
+  'plugin_configs',
+  'plugin_metadata',
+  'protos',
+  'consumer_groups',
+  'secrets'
+])
+
+const ROOT = '/apisix/admin/'
+
+/** The Admin API in etcd mode, answer by answer as test/recordings/admin-api-etcd.json has it. */
+export async function serveAdminApi(options: AdminApiOptions): Promise<AdminApi> {
+  const faults = createFaults()
+  const listener = await serveApi({
+    host: options.host,
+    port: options.port,
+    faults,
+    handle: async ask => {
+      const answer = await answerAdmin(options, ask)
+      // nginx, not APISIX, looks at If-Match: on the way out, when the write is done. There is no ETag it could match.
+      const condition = ask.headers['if-match']
+      return answer && condition !== undefined && condition !== '*' && answer.status < 300
+        ? nginxPage(412)
+        : answer
+    }
+  })
+  return {
+    url: `http://${listener.host}:${listener.port}`,
+    listener,
+    faults,
+    close: () => listener.close()
+  }
+}
+
+async function answerAdmin(options: AdminApiOptions, ask: Ask): Promise<Answer | undefined> {
+  if (!ask.path.startsWith(ROOT)) return errorMessage(404, '404 Route Not Found')
+  const token = ask.headers['x-api-key'] ?? ask.query.get('api_key') ?? undefined
+  if (token !== options.adminKey)
+    return json(401, {
+      error_msg: 'failed to check token',
+      description: token === undefined ? 'missing apikey' : 'wrong apikey'
+    })
+  const [resource = '', id = '', ...subPath] = ask.path.slice(ROOT.length).split('/')
+  if (resource === 'stream_routes' && !options.stream)
+    return errorMessage(400, 'stream mode is disabled, can not add stream routes')
+  if (!RESOURCES.has(resource)) return errorMessage(404, `Unsupported resource type: ${resource}`)
+  const body = ask.body === '' ? undefined : parseJson(ask.body)
+  if (body && !body.ok)
+    return json(400, { req_body: ask.body, error_msg: `invalid request body: ${body.problem}` })
+  const ttl = ask.query.get('ttl')
+  if (ttl !== null && Number.isNaN(Number(ttl)))
+    return errorMessage(400, 'invalid argument ttl: should be a number')
+
+  if (options.store.health === 'black-holed') return undefined
+  if (options.store.health === 'down')
+    return versioned(errorMessage(503, 'has no healthy etcd endpoint available'))
+  const write = {
+    resource,
+    id,
+    // A trailing slash is not a sub-path.
+    subPath: subPath.at(-1) === '' ? subPath.slice(0, -1) : subPath,
+    body: body?.value,
+    ttlSeconds: ttl === null ? undefined : Number(ttl),
+    force: ask.query.get('force') === 'true'
+  }
+  return versioned(await answerResource(options, ask, write))
+}
+
+const answerResource = async (options: AdminApiOptions, ask: Ask, write: AdminWrite): Promise<Answer> => {
+  const { store } = options
+  switch (ask.method) {
+    case 'GET': {
+      if (write.id === '') return listAnswer(store.list(write.resource), ask.query)
+      const item = store.get(keyOf(write.resource, write.id))
+      return item ? json(200, shown(item)) : json(404, { message: 'Key not found' })
+    }
+    case 'PUT':
+      return put(store, write)
+    case 'POST':
+      return post(store, write)
+    case 'PATCH':
+      return patch(store, write, () => wait(options.patchGapMs ?? 1))
+    case 'DELETE':
+      return remove(store, write)
+    default:
+      return errorMessage(404, 'not found')
+  }
+}
+
+/** Pages that nginx makes carry no header of APISIX's. */
+const versioned = (answer: Answer): Answer =>
+  answer.headers['content-type'] === 'application/json'
+    ? withHeaders(answer, { 'x-api-version': 'v3' })
+    : answer

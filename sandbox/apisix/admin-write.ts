@@ -1,0 +1,116 @@
+import { errorMessage, json, nginxPage, text, type Answer } from './answer.ts'
+import { asText, isObject, type Json, type JsonObject } from './json.ts'
+import { mergePatch, patchAt } from './merge.ts'
+import { inUse } from './references.ts'
+import { checkResource } from './schema.ts'
+import { keyOf, type PutOptions, type Store } from './store.ts'
+
+/** A write to one object, its body parsed. */
+export interface AdminWrite {
+  readonly resource: string
+  /** Empty for a POST to the collection. */
+  readonly id: string
+  readonly subPath: readonly string[]
+  readonly body: Json | undefined
+  readonly ttlSeconds: number | undefined
+  readonly force: boolean
+}
+
+const notFound = (): Answer => json(404, { message: 'Key not found' })
+
+/** A consumer's id is its user name; every other object's is `id`. */
+const idField = (resource: string): string => (resource === 'consumers' ? 'username' : 'id')
+
+const kindOf = (resource: string): string => resource.replace(/s$/, '').replaceAll('_', ' ')
+
+const nowSeconds = (): number => Math.floor(Date.now() / 1000)
+
+const leased = ({ ttlSeconds }: AdminWrite): PutOptions => (ttlSeconds === undefined ? {} : { ttlSeconds })
+
+/** PUT: the whole object, with no look at what is there (no compare-and-swap), except its time of creation. */
+export function put(store: Store, write: AdminWrite): Answer {
+  const { resource, body } = write
+  if (!isObject(body)) return errorMessage(400, 'missing configurations')
+  const given = body[idField(resource)]
+  const id = write.id || asText(given)
+  if (id === '') return errorMessage(400, `missing ${kindOf(resource)} id`)
+  if (given !== undefined && asText(given) !== id) return errorMessage(400, `wrong ${kindOf(resource)} id`)
+  const key = keyOf(resource, id)
+  const old = store.get(key)
+  const now = nowSeconds()
+  const value: JsonObject = {
+    ...body,
+    [idField(resource)]: id,
+    create_time: body['create_time'] ?? old?.value['create_time'] ?? now,
+    update_time: body['update_time'] ?? now
+  }
+  const no = refused(resource, value, store)
+  if (no) return no
+  store.put(key, value, leased(write))
+  return stored(old ? 200 : 201, key, value)
+}
+
+/** POST: the same under an id nobody has had. */
+export function post(store: Store, write: AdminWrite): Answer {
+  const { resource, body } = write
+  if (!isObject(body)) return errorMessage(400, 'missing configurations')
+  if (write.id !== '' || body['id'] !== undefined)
+    return errorMessage(400, `wrong ${kindOf(resource)} id, do not need it`)
+  const no = refused(resource, body, store)
+  return no ?? put(store, { ...write, id: store.generateId() })
+}
+
+/**
+ * PATCH: read, merge, compare-and-swap. The swap covers APISIX's own read to its own write (`gap`, about 1 ms) and nothing
+ * else: who loses is told 503, and nothing of it is written.
+ */
+export async function patch(store: Store, write: AdminWrite, gap: () => Promise<void>): Promise<Answer> {
+  const { resource, id, subPath, body } = write
+  if (id === '') return errorMessage(400, `missing ${kindOf(resource)} id`)
+  if (body === undefined) return errorMessage(400, 'missing new configuration')
+  const key = keyOf(resource, id)
+  const old = store.get(key)
+  if (!old) return notFound()
+  await gap()
+  const patched = patchedValue(old.value, subPath, body)
+  if ('status' in patched) return patched
+  const value: JsonObject = {
+    ...patched.value,
+    update_time: (subPath.length === 0 && isObject(body) && body['update_time']) || nowSeconds()
+  }
+  const no = refused(resource, value, store)
+  if (no) return no
+  const item = store.put(key, value, { ...leased(write), expected: old.modifiedIndex })
+  return item ? stored(200, key, value) : errorMessage(503, 'value changed before overwritten')
+}
+
+export function remove(store: Store, { resource, id, force }: AdminWrite): Answer {
+  if (id === '') return errorMessage(400, `missing ${kindOf(resource)} id`)
+  const why = force ? '' : inUse(store, resource, id)
+  if (why) return errorMessage(400, why)
+  const key = keyOf(resource, id)
+  return store.delete(key) ? json(200, { key, deleted: '1' }) : notFound()
+}
+
+const patchedValue = (
+  old: JsonObject,
+  subPath: readonly string[],
+  body: Json
+): Answer | { readonly value: JsonObject } => {
+  if (subPath.length === 0) {
+    if (!isObject(body)) return errorMessage(400, 'invalid configuration')
+    return { value: mergePatch(old, body) }
+  }
+  const result = patchAt(old, subPath, body)
+  if (!result.ok) return text(400, result.problem)
+  return isObject(result.value) ? { value: result.value } : errorMessage(400, 'invalid configuration')
+}
+
+const refused = (resource: string, value: JsonObject, store: Store): Answer | undefined => {
+  const verdict = checkResource(resource, value, store)
+  if (verdict.kind === 'ok') return undefined
+  return verdict.kind === 'invalid' ? errorMessage(400, verdict.problem) : nginxPage(500)
+}
+
+/** Write answers carry no revision: who needs it must read again. */
+const stored = (status: number, key: string, value: JsonObject): Answer => json(status, { key, value })

@@ -1,0 +1,128 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { nginxPage, type Answer } from './answer.ts'
+import { faultAnswer, type Fault, type Faults } from './faults.ts'
+import { listen, type Listener } from './server.ts'
+
+/** One request to an API, read whole. */
+export interface Ask {
+  readonly method: string
+  /** Decoded, without the query. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  readonly socket: Socket
+  /** Aborts when the client goes away. */
+  readonly signal: AbortSignal
+}
+
+export interface ApiServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly faults: Faults
+  /** `undefined`: never answer. */
+  readonly handle: (ask: Ask) => Promise<Answer | undefined>
+  readonly onConnection?: (socket: Socket) => void
+  /** Longer bodies are answered 413; in bytes. */
+  readonly maxBody?: number
+}
+
+/** A small JSON server: Admin, Control and Barrier API differ only in what `handle` says. */
+export async function serveApi(options: ApiServerOptions): Promise<Listener> {
+  const listener = await listen({
+    host: options.host,
+    port: options.port,
+    ...(options.onConnection ? { onConnection: options.onConnection } : {}),
+    onRequest: (request, response) => {
+      // A bug in a handler must not look like a hang, nor end the process: nginx would answer its 500 page.
+      serve(request, response).catch(() => write(response, nginxPage(500)))
+    }
+  })
+
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
+    await listener.passage()
+    const body = await readBody(request, options.maxBody ?? 8 * 1024 * 1024)
+    if (body === undefined) return write(response, nginxPage(413))
+    const url = new URL(request.url ?? '/', 'http://api')
+    const method = request.method ?? 'GET'
+    const path = decode(url.pathname)
+    const fault = options.faults.take(method, path)
+    const handle = (): Promise<Answer | undefined> =>
+      options.handle({
+        method,
+        path,
+        query: url.searchParams,
+        headers: request.headers,
+        body,
+        socket: request.socket,
+        signal: gone.signal
+      })
+    const answer = fault ? await misbehave(fault, handle, response) : await handle()
+    await listener.passage()
+    if (answer && !gone.signal.aborted) write(response, answer)
+  }
+  return listener
+}
+
+const misbehave = async (
+  fault: Fault,
+  handle: () => Promise<Answer | undefined>,
+  response: ServerResponse
+): Promise<Answer | undefined> => {
+  let answer: Answer | undefined
+  switch (fault.kind) {
+    case 'status':
+      answer = faultAnswer(fault)
+      break
+    case 'hang':
+      break
+    case 'slow':
+      await wait(fault.ms, undefined, { ref: false })
+      answer = await handle()
+      break
+    case 'close-mid-body':
+      writeHalf(response, (await handle()) ?? nginxPage(500))
+      break
+    case 'applied-but-timed-out':
+      await handle()
+      break
+    case 'reset':
+      response.socket?.resetAndDestroy()
+      break
+  }
+  return answer
+}
+
+const write = (response: ServerResponse, answer: Answer): void => {
+  if (response.headersSent) return
+  response.writeHead(answer.status, { ...answer.headers, 'content-length': Buffer.byteLength(answer.body) })
+  response.end(answer.body)
+}
+
+const writeHalf = (response: ServerResponse, answer: Answer): void => {
+  const body = Buffer.from(answer.body)
+  response.writeHead(answer.status, { ...answer.headers, 'content-length': body.length })
+  response.write(body.subarray(0, Math.floor(body.length / 2)), () => response.socket?.destroy())
+}
+
+const readBody = async (request: IncomingMessage, max: number): Promise<string | undefined> => {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size <= max) chunks.push(chunk)
+  }
+  return size > max ? undefined : Buffer.concat(chunks).toString('utf8')
+}
+
+const decode = (path: string): string => {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}

@@ -1,0 +1,112 @@
+import type { Socket } from 'node:net'
+import { errorMessage, json, nginxPage, type Answer } from './answer.ts'
+import { serveApi, type Ask } from './api-server.ts'
+import { controlView, type ControlKind } from './control-view.ts'
+import { createFaults, type Faults } from './faults.ts'
+import { isObject, type Json, type JsonObject } from './json.ts'
+import { readNodes } from './nodes.ts'
+import type { Listener } from './server.ts'
+import type { Item } from './store.ts'
+import type { Worker } from './worker.ts'
+
+export interface ControlApiOptions {
+  readonly host: string
+  /** 0 picks a free one. */
+  readonly port: number
+  /** The worker that takes a new connection, and keeps it. */
+  readonly accept: (socket: Socket) => Worker
+}
+
+export interface ControlApi {
+  readonly url: string
+  readonly listener: Listener
+  readonly faults: Faults
+  close(): Promise<void>
+}
+
+/**
+ * The Control API as test/recordings/control-api-etcd.json has it. Each answer shows what the worker that has the
+ * connection has applied, and does not say which one that is.
+ */
+export async function serveControlApi(options: ControlApiOptions): Promise<ControlApi> {
+  const faults = createFaults()
+  const workers = new WeakMap<Socket, Worker>()
+  const listener = await serveApi({
+    host: options.host,
+    port: options.port,
+    faults,
+    onConnection: socket => workers.set(socket, options.accept(socket)),
+    handle: async ask => {
+      const worker = workers.get(ask.socket)
+      await worker?.turn()
+      return worker && answerControl(worker, ask)
+    }
+  })
+  return {
+    url: `http://${listener.host}:${listener.port}`,
+    listener,
+    faults,
+    close: () => listener.close()
+  }
+}
+
+function answerControl(worker: Worker, ask: Ask): Answer {
+  if (ask.method !== 'GET') return nginxPage(404)
+  const [root, version, what = '', id, id2, ...more] = ask.path.split('/')
+  if (root !== '' || version !== 'v1' || more.length > 0) return nginxPage(404)
+  switch (what) {
+    case 'upstreams':
+    case 'services':
+    case 'routes':
+      return id === undefined ? json(200, luaList(everything(worker, what))) : nginxPage(404)
+    case 'upstream':
+    case 'service':
+    case 'route':
+      return id === undefined || id2 !== undefined ? nginxPage(404) : one(worker, what, id)
+    case 'healthcheck':
+      return id === undefined ? json(200, luaList(allChecks(worker))) : oneCheck(worker, id, id2)
+    default:
+      return nginxPage(404)
+  }
+}
+
+const everything = (worker: Worker, resource: 'upstreams' | 'services' | 'routes'): JsonObject[] =>
+  worker.config.list(resource).map(item => controlView(resource.slice(0, -1) as ControlKind, item))
+
+const one = (worker: Worker, kind: ControlKind, id: string): Answer => {
+  const item = worker.config.get(`${kind}s`, id)
+  return item ? json(200, controlView(kind, item)) : errorMessage(404, `${kind}[${id}] not found`)
+}
+
+const CHECKED = ['routes', 'services', 'upstreams']
+
+const allChecks = (worker: Worker): JsonObject[] =>
+  CHECKED.flatMap(resource => worker.config.list(resource).map(checkView)).filter(view => view !== undefined)
+
+const oneCheck = (worker: Worker, resource: string, id: string | undefined): Answer => {
+  if (id === undefined) return errorMessage(404, `missing src id for src type ${resource}`)
+  if (!CHECKED.includes(resource)) return errorMessage(400, `invalid src type ${resource}`)
+  const item = worker.config.get(resource, id)
+  if (!item) return errorMessage(404, `${resource}[${id}] not found`)
+  const view = checkView(item)
+  return view ? json(200, view) : errorMessage(404, `no checker for ${resource}[${id}]`)
+}
+
+/** The stand-in probes nothing: where checks are configured, every node is told healthy. */
+const checkView = (item: Item): JsonObject | undefined => {
+  const upstream = isObject(item.value['upstream']) ? item.value['upstream'] : item.value
+  const { checks } = upstream
+  if (!isObject(checks)) return undefined
+  const { active } = checks
+  const nodes = readNodes(upstream['nodes']).map(({ host, port }) => ({
+    ip: host,
+    hostname: host,
+    port: port ?? 80,
+    status: 'healthy',
+    counter: { success: 0, http_failure: 0, tcp_failure: 0, timeout_failure: 0 }
+  }))
+  return { name: item.key, type: isObject(active) ? (active['type'] ?? 'http') : 'http', nodes }
+}
+
+/** Lua cannot tell an empty list from an empty map, and writes `{}`. */
+const luaList = (list: readonly JsonObject[]): Json | readonly JsonObject[] => (list.length === 0 ? {} : list)

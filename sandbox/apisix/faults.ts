@@ -1,0 +1,87 @@
+import { errorMessage, json, nginxPage, type Answer } from './answer.ts'
+
+/** How a small server misbehaves. Plain data, so it can be sent to a child process. */
+export type Fault =
+  /** Answers this instead; nothing is applied. Without `body` it is the answer APISIX or nginx gives with that status. */
+  | {
+      readonly kind: 'status'
+      readonly status: number
+      readonly body?: string
+      readonly contentType?: string
+    }
+  /** Takes the request and never answers; nothing is applied. */
+  | { readonly kind: 'hang' }
+  /** Applies and answers `ms` later. */
+  | { readonly kind: 'slow'; readonly ms: number }
+  /** Applies, sends half of the answer, closes the connection. */
+  | { readonly kind: 'close-mid-body' }
+  /** Applies, never answers: the client's timeout does not mean that nothing happened. */
+  | { readonly kind: 'applied-but-timed-out' }
+  /** Closes the connection at once; nothing is applied. */
+  | { readonly kind: 'reset' }
+
+export interface FaultRule {
+  readonly fault: Fault
+  /** How many requests it meets; all until it is lifted, by default. */
+  readonly times?: number
+  /** Only this method. */
+  readonly method?: string
+  /** Only paths that begin so. */
+  readonly path?: string
+}
+
+export interface Faults {
+  /** Returns what lifts it. */
+  inject(rule: FaultRule): () => void
+  clear(): void
+  /** The fault this request meets, counted as used. The rule that was given first wins. */
+  take(method: string, path: string): Fault | undefined
+}
+
+export function createFaults(): Faults {
+  const rules: { rule: FaultRule; left: number }[] = []
+  const drop = (entry: (typeof rules)[number]): void => {
+    const index = rules.indexOf(entry)
+    if (index >= 0) rules.splice(index, 1)
+  }
+  return {
+    inject: rule => {
+      const entry = { rule, left: rule.times ?? Infinity }
+      rules.push(entry)
+      return () => drop(entry)
+    },
+    clear: () => {
+      rules.length = 0
+    },
+    take: (method, path) => {
+      const entry = rules.find(
+        ({ rule }) => (rule.method ?? method) === method && path.startsWith(rule.path ?? '')
+      )
+      if (!entry) return undefined
+      entry.left -= 1
+      if (entry.left <= 0) drop(entry)
+      return entry.rule.fault
+    }
+  }
+}
+
+/** A key that was changed on the other side. */
+export const WRONG_KEY: Fault = {
+  kind: 'status',
+  status: 401,
+  body: JSON.stringify({ description: 'wrong apikey', error_msg: 'failed to check token' })
+}
+
+/** What a `status` fault answers. */
+export function faultAnswer(fault: Extract<Fault, { kind: 'status' }>): Answer {
+  if (fault.body !== undefined)
+    return {
+      status: fault.status,
+      headers: { 'content-type': fault.contentType ?? 'application/json' },
+      body: fault.body
+    }
+  if (fault.status === 404) return json(404, { message: 'Key not found' })
+  if (fault.status === 409) return errorMessage(409, 'conflict')
+  if (fault.status === 429) return errorMessage(429, 'too many requests')
+  return nginxPage(fault.status)
+}
