@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { LineCounter, parseDocument, stringify } from 'yaml'
+import { deepFreeze } from '../freeze.ts'
 import { contradictions } from './contradictions.ts'
 import { applyEnv, CONFIG_FILE_ENV, secretVariables, type Env } from './env.ts'
 import { schemaProblems } from './problems.ts'
@@ -74,12 +75,4 @@ function readTree(path: string | undefined, problems: string[]): Record<string, 
   if (typeof tree === 'object' && !Array.isArray(tree)) return tree as Record<string, unknown>
   problems.push(`${path}: must hold sections such as apisix: and drain:`)
   return {}
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value)
-    for (const child of Object.values(value)) deepFreeze(child)
-  }
-  return value
 }

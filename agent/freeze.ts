@@ -1,0 +1,8 @@
+/** Freezes a value and all that is in it. What is frozen already is not entered again, so unchanged parts cost nothing. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const child of Object.values(value)) deepFreeze(child)
+  }
+  return value
+}

@@ -1,0 +1,89 @@
+import type { IncomingMessage } from 'node:http'
+import { Hono, type Context } from 'hono'
+import type { Readiness } from '../readiness.ts'
+import { normaliseAddress } from './address.ts'
+import { health, ready } from './health.ts'
+import type { Vouch } from './holds.ts'
+import { prestop, type PrestopParts } from './prestop.ts'
+import type { Snapshot } from './snapshot.ts'
+import { state } from './state.ts'
+
+/** What the handlers are given of the connection; `@hono/node-server` fills it in, tests write it down. */
+export interface Connection {
+  readonly incoming: { readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'> }
+}
+
+export interface ServeParts extends PrestopParts {
+  readonly readiness: Readiness
+  /** False when the agent makes no progress of its own and only a restart can help. */
+  readonly alive: () => Vouch
+  /** The last round's, `undefined` before the first. */
+  readonly snapshot: () => Snapshot | undefined
+  readonly exposition: { metrics(): Promise<string>; readonly contentType: string }
+}
+
+type Env = { Bindings: Connection }
+
+/** No request of ours has a body; a proxy or a curious hook may send a small one, which nobody reads. */
+const LARGEST_BODY = 4096
+
+/** The agent's HTTP interface. Needs no port: `app.request(path, init, connection)` is enough to test it. */
+export function createApp(parts: ServeParts): Hono<Env> {
+  const app = new Hono<Env>({ getPath: pathOf })
+  app.use(async (c, next) => {
+    if (isTooLarge(c)) return Response.json({ error: 'too-large', why: 'send no body' }, { status: 413 })
+    await next()
+    c.header('cache-control', 'no-store')
+    c.header('x-content-type-options', 'nosniff')
+    return undefined
+  })
+
+  app.on(['GET', 'POST'], '/v1/prestop', c => prestop(parts, callOf(c)))
+  app.get('/healthz', () => health(parts.alive))
+  app.get('/readyz', () => ready(parts.readiness))
+  app.get('/metrics', async () => {
+    const { exposition } = parts
+    return new Response(await exposition.metrics(), { headers: { 'content-type': exposition.contentType } })
+  })
+  app.get('/api/state', () => state(parts.snapshot()))
+
+  app.all('/v1/prestop', () =>
+    Response.json(
+      { error: 'bad-method', why: 'use GET or POST' },
+      { status: 405, headers: { allow: 'GET, POST' } }
+    )
+  )
+  app.notFound(() =>
+    Response.json(
+      { error: 'not-found', why: 'there are /v1/prestop, /healthz, /readyz, /metrics and /api/state' },
+      { status: 404 }
+    )
+  )
+  app.onError((err, c) => {
+    parts.log.error({ err, path: c.req.path }, 'request failed')
+    return Response.json({ error: 'internal', why: 'see the log of the agent' }, { status: 500 })
+  })
+  return app
+}
+
+/** The path, runs of slashes as one: old kubelets ask an httpGet hook for `//v1/prestop`. */
+function pathOf(request: Request): string {
+  const start = request.url.indexOf('/', request.url.indexOf('//') + 2)
+  const [path = '/'] = request.url.slice(start).split(/[?#]/, 1)
+  return path.replaceAll(/\/{2,}/g, '/')
+}
+
+function isTooLarge(c: Context<Env>): boolean {
+  return (
+    Number(c.req.header('content-length') ?? 0) > LARGEST_BODY ||
+    c.req.header('transfer-encoding') !== undefined
+  )
+}
+
+function callOf(c: Context<Env>) {
+  return {
+    query: new URL(c.req.url).searchParams,
+    address: normaliseAddress(c.env.incoming.socket.remoteAddress ?? ''),
+    signal: c.req.raw.signal
+  }
+}

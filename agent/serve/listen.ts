@@ -1,0 +1,88 @@
+import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:http'
+import { createAdaptorServer } from '@hono/node-server'
+import type { Hono } from 'hono'
+import type { Connection } from './http.ts'
+
+export interface ListenLimits {
+  readonly maxConnections: number
+  /** For a request's headers, and for all of a request, to arrive, in ms. Neither bounds how long a hook is held. */
+  readonly headersMs: number
+  readonly requestMs: number
+  /** How long a connection that asks nothing more is kept, in ms. */
+  readonly idleMs: number
+  readonly maxHeaderBytes: number
+  readonly maxHeaders: number
+}
+
+/** Scrapers, probes and the dashboard beside the hooks. */
+const OTHER_CONNECTIONS = 256
+
+export const listenLimits = (maxHooks: number): ListenLimits => ({
+  maxConnections: maxHooks + OTHER_CONNECTIONS,
+  headersMs: 5000,
+  requestMs: 10_000,
+  idleMs: 5000,
+  maxHeaderBytes: 8192,
+  maxHeaders: 64
+})
+
+export interface Listening {
+  /** The dashboard attaches its upgrade handler here. */
+  readonly server: Server
+  readonly port: number
+  /** Takes no new connection, ends idle ones, resolves when the last answer is out. */
+  close(): Promise<void>
+  /** Rejects if the server fails later. Never resolves by itself. */
+  readonly failed: Promise<never>
+}
+
+/**
+ * Serves the app.
+ *
+ * @throws Error with `code` (EADDRINUSE, EACCES, …) when the address cannot be listened on
+ */
+export async function listen(
+  app: Hono<{ Bindings: Connection }>,
+  at: { readonly host: string; readonly port: number },
+  limits: ListenLimits
+): Promise<Listening> {
+  const server = createAdaptorServer({
+    fetch: app.fetch,
+    serverOptions: {
+      maxHeaderSize: limits.maxHeaderBytes,
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      keepAliveTimeout: limits.idleMs,
+      connectionsCheckingInterval: Math.min(1000, limits.headersMs),
+      // A caller whose host died without a word must not hold its place for ever.
+      keepAlive: true,
+      keepAliveInitialDelay: 15_000
+    }
+  }) as Server
+  server.maxConnections = limits.maxConnections
+  server.maxHeadersCount = limits.maxHeaders
+
+  const { promise: failed, reject: fail } = Promise.withResolvers<never>()
+  // Without a reader this must not be an unhandled rejection; with one it is heard all the same.
+  failed.catch(() => {})
+  const { promise: listening, resolve, reject } = Promise.withResolvers<void>()
+  server.once('error', reject)
+  server.listen(at.port, at.host, resolve)
+  await listening
+  server.off('error', reject)
+  server.on('error', fail)
+  return {
+    server,
+    port: (server.address() as AddressInfo).port,
+    failed,
+    close: () => closeServer(server)
+  }
+}
+
+function closeServer(server: Server): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  server.close(() => resolve())
+  server.closeIdleConnections()
+  return promise
+}

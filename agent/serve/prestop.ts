@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '../clock.ts'
+import type { Ack } from '../drain/ack.ts'
+import type { Hook } from '../drain/drain.ts'
+import type { PodFact } from '../drain/facts.ts'
+import type { Log } from '../log.ts'
+import type { Metrics } from '../metrics.ts'
+import { SHUTTING_DOWN, type Gate, type Place } from './gate.ts'
+import type { Holds } from './holds.ts'
+import { identify } from './identify.ts'
+import { parseQuery } from './query.ts'
+import { refusalResponse, refuse, type Refusal } from './refusal.ts'
+
+export interface PrestopParts {
+  readonly holds: Holds
+  readonly gate: Gate
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Pick<
+    Metrics,
+    'hookAnswers' | 'hookRefusals' | 'hookAbandoned' | 'hookWaiting' | 'hookDuration'
+  >
+  readonly trustedQuery: boolean
+  /** `drain.reserve`. */
+  readonly reserveMs: number
+}
+
+export interface PrestopCall {
+  readonly query: URLSearchParams
+  /** Normalised. */
+  readonly address: string
+  /** Aborts when the caller goes away. */
+  readonly signal: AbortSignal
+}
+
+/** nginx's word for "the client closed the request": nobody reads it, but the server has to write something. */
+const CLIENT_GONE = 499
+
+/** Holds a hook until there is an answer, its pod's deadline is near, its caller goes away, or the agent stops. */
+export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<Response> {
+  const { gate, metrics, log } = parts
+  const place = gate.enter()
+  if (!place.ok) return refused(parts, place)
+  metrics.hookWaiting.inc()
+  try {
+    const answer = await answerHook(parts, call, place)
+    return 'ok' in answer ? refused(parts, answer) : Response.json(answer)
+  } catch (err) {
+    if (call.signal.aborted) {
+      metrics.hookAbandoned.inc()
+      return new Response(null, { status: CLIENT_GONE })
+    }
+    log.error({ err }, 'hook failed')
+    return refused(parts, refuse('no-answer', 'the agent failed to answer; run the fallback'))
+  } finally {
+    metrics.hookWaiting.dec()
+    place.leave()
+  }
+}
+
+async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place): Promise<Ack | Refusal> {
+  const { holds, clock, metrics, log } = parts
+  const receivedAt = clock.now()
+  const query = parseQuery(call.query)
+  if (!query.ok) return query
+  const vouch = holds.canVouch()
+  if (!vouch.ok) return refuse('cannot-vouch', vouch.why)
+
+  const caller = { address: call.address, named: query.named, uid: query.uid }
+  const letGo = AbortSignal.any([call.signal, place.signal])
+  const identity = await unlessStopping(place, () => identify(caller, holds, parts.trustedQuery, letGo))
+  if (!identity.ok) return identity
+  const { pod } = identity
+  const tooMany = place.claim(pod.uid)
+  if (tooMany) return tooMany
+
+  const { until, timeoutMs } = query
+  const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, until, timeoutMs }
+  const answer = await unlessStopping(place, () => holdInTime(parts, hook, pod, letGo))
+  const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }
+  if ('ok' in answer) {
+    log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
+    return answer
+  }
+  const { result, evidence, elapsedMs } = answer
+  metrics.hookAnswers.inc({ result, evidence })
+  metrics.hookDuration.observe({ result }, (clock.now() - receivedAt) / 1000)
+  log.info({ ...facts, result, evidence, elapsedMs }, 'hook answered')
+  return answer
+}
+
+/**
+ * The second net under "every hook is answered before its deadline": should the loop ever miss it, the hook is let go
+ * half the reserve later, while the container still has time to stop in order.
+ */
+async function holdInTime(
+  { holds, clock, reserveMs }: PrestopParts,
+  hook: Hook,
+  pod: PodFact,
+  signal: AbortSignal
+): Promise<Ack | Refusal> {
+  const graceEnds = pod.deletionAt ?? hook.receivedAt + pod.graceMs
+  const late = new AbortController()
+  const { promise: overdue, resolve, reject } = Promise.withResolvers<Refusal>()
+  const abort = () => reject(signal.reason as Error)
+  signal.addEventListener('abort', abort, { once: true })
+  const cancel = clock.alarm(graceEnds - reserveMs / 2, () => {
+    resolve(refuse('no-answer', 'the agent did not come to an answer before the deadline of the pod'))
+    late.abort(new Error('the deadline of the pod is over'))
+  })
+  try {
+    const held = holds.hold({ hook, pod }, AbortSignal.any([signal, late.signal]))
+    return await Promise.race([overdue, held])
+  } finally {
+    cancel()
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** What is aborted because the agent stops is not an error but the refusal that says so. */
+async function unlessStopping<T>(place: Place, run: () => Promise<T>): Promise<T | Refusal> {
+  try {
+    return await run()
+  } catch (err) {
+    if (place.signal.aborted) return SHUTTING_DOWN
+    throw err
+  }
+}
+
+function refused({ metrics }: PrestopParts, refusal: Refusal): Response {
+  metrics.hookRefusals.inc({ error: refusal.error })
+  return refusalResponse(refusal)
+}

@@ -1,0 +1,41 @@
+/** Why a hook gets no ack. The caller's fallback runs, so each says what to change, or where to try again. */
+export const REFUSALS = {
+  'bad-request': 400,
+  forbidden: 403,
+  'unknown-pod': 404,
+  'too-many-hooks-of-pod': 429,
+  'too-many-hooks': 503,
+  'cannot-vouch': 503,
+  'cannot-ask-kubernetes': 503,
+  'shutting-down': 503,
+  'no-answer': 503
+} as const
+
+export type RefusalCode = keyof typeof REFUSALS
+
+export interface Refusal {
+  readonly ok: false
+  readonly error: RefusalCode
+  readonly why: string
+}
+
+export const refuse = (error: RefusalCode, why: string): Refusal => ({ ok: false, error, why })
+
+/** Seconds after which asking again may help: another replica, or this one when it has synced. */
+const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
+  'too-many-hooks-of-pod': 1,
+  'too-many-hooks': 1,
+  'cannot-vouch': 1,
+  'cannot-ask-kubernetes': 1,
+  'shutting-down': 1
+}
+
+/** `{ "error", "why" }` with the status of the row above. */
+export function refusalResponse({ error, why }: Refusal): Response {
+  const retry = RETRY_AFTER[error]
+  const headers: Record<string, string> = {}
+  if (retry !== undefined) headers['retry-after'] = String(retry)
+  // Keep-alive would bring the next try back to the agent that is going away.
+  if (error === 'shutting-down') headers['connection'] = 'close'
+  return Response.json({ error, why }, { status: REFUSALS[error], headers })
+}

@@ -1,0 +1,20 @@
+import type { Snapshot } from './snapshot.ts'
+
+/** A snapshot is frozen, so its text is written once, however many ask for it. */
+const texts = new WeakMap<Snapshot, string>()
+
+export function snapshotText(snapshot: Snapshot): string {
+  const known = texts.get(snapshot)
+  if (known !== undefined) return known
+  const text = JSON.stringify(snapshot)
+  texts.set(snapshot, text)
+  return text
+}
+
+/** `/api/state`: the last round's snapshot; 503 before the first one. */
+export function state(snapshot: Snapshot | undefined): Response {
+  if (!snapshot) {
+    return Response.json({ error: 'no-state', why: 'the first round has not ended yet' }, { status: 503 })
+  }
+  return new Response(snapshotText(snapshot), { headers: { 'content-type': 'application/json' } })
+}
