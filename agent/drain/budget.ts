@@ -1,14 +1,66 @@
+import { RESERVE, readOptions } from './annotations.ts'
+import { formatDuration } from './duration.ts'
 import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings } from './seen.ts'
 
-export declare function deadlineOf(
-  pod: PodFact,
-  since: Millis,
-  settings: Pick<DrainSettings, 'reserveMs' | 'maxHoldMs'>
-): Millis
+type BudgetSettings = Pick<DrainSettings, 'reserveMs' | 'maxHoldMs'>
 
-/** What `doctor` says about a pod's budget; empty where all is well. `needMs`: the longest a weak grade has to be waited for. */
-export declare function budgetProblems(
+/**
+ * When the answer to the hook must have been sent (ms, our clock). `since` is when we first saw that the pod ends: its
+ * deletion, where that was seen, else the first witness.
+ *
+ *     since                      deadline            end of the grace
+ *       |---------- hold ------------|----- reserve -----| SIGKILL
+ *
+ * The end is the earlier of two bounds, because `deletionTimestamp` is the API server's clock and `since` is ours:
+ * - `deletionTimestamp` itself. It is cut to whole seconds, so up to a second early, never late. It alone would be late
+ *   by as much as the API server's clock is ahead of ours.
+ * - `since` + the grace. No event comes before its commit, so this bound is late by the delay of our watch only
+ *   (milliseconds), whatever the clocks say. It alone would be late for an agent that started in the middle of a drain.
+ *
+ * An API server whose clock is behind ours makes this early: hooks are held for less than they could be, which is safe;
+ * `doctor` measures the skew. A second, shorter delete moves both bounds: Kubernetes counts the new grace from the
+ * first delete. Ends that only the kubelet knows of (eviction under pressure, host shutdown) have no deletionTimestamp;
+ * there the grace of the spec counts.
+ *
+ * Never before `since`: where the grace is not longer than the reserve, the answer is due at once.
+ */
+export function deadlineOf(pod: PodFact, since: Millis, settings: BudgetSettings): Millis {
+  const grace = pod.deletionGraceMs ?? pod.graceMs
+  const end = Math.min(pod.deletionAt ?? Infinity, since + grace)
+  const hold = settings.maxHoldMs ?? Infinity
+  return Math.max(since, Math.min(end - reserveOf(pod, settings), since + hold))
+}
+
+/**
+ * What is wrong with the time a pod gives to its hook, for `doctor`; empty where nothing is. `needMs` is how long the
+ * weakest evidence that counts has to be waited for in the worst case (the floor, or the settle time).
+ */
+export function budgetProblems(
   pod: PodFact,
-  settings: Pick<DrainSettings, 'reserveMs' | 'maxHoldMs'> & { readonly needMs?: number }
-): string[]
+  settings: BudgetSettings & { readonly needMs?: number }
+): string[] {
+  const options = readOptions(pod.annotations)
+  if (options.skip) return [...options.problems]
+  const reserve = reserveOf(pod, settings)
+  const hold = Math.min(pod.graceMs - reserve, settings.maxHoldMs ?? Infinity)
+  const need = settings.needMs ?? 0
+  const grace = `terminationGracePeriodSeconds (${formatDuration(pod.graceMs)})`
+  const lower = options.reserveMs === undefined ? 'drain.reserve' : RESERVE
+  if (pod.graceMs - reserve <= 0) {
+    return [
+      ...options.problems,
+      `the reserve (${formatDuration(reserve)}) leaves nothing of ${grace}, so its hooks are answered at once: raise the grace or lower ${lower}`
+    ]
+  }
+  if (hold < need) {
+    return [
+      ...options.problems,
+      `a hook is held for at most ${formatDuration(hold)}, but the evidence may take ${formatDuration(need)}: raise ${grace} or lower ${lower}`
+    ]
+  }
+  return [...options.problems]
+}
+
+const reserveOf = (pod: PodFact, settings: BudgetSettings): number =>
+  readOptions(pod.annotations).reserveMs ?? settings.reserveMs

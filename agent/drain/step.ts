@@ -1,14 +1,132 @@
-import type { Drain } from './drain.ts'
-import type { Millis } from './facts.ts'
+import { deadlineOf } from './budget.ts'
+import type { Drain, Verdict, Witness } from './drain.ts'
+import { eligible, isOver, witnessesOf } from './eligible.ts'
+import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings, Seen } from './seen.ts'
 
+/**
+ * A drain's way. Nothing leads back: what is proven stays proven, even when a writer puts the node back (that is the
+ * plan's to repair), and a deletion is never taken back, whatever an older copy of the pod says.
+ *
+ *     begin ─► draining ─► proven ──┐
+ *                 │ └────► expired ─┤ (proven after all, if evidence comes late)
+ *                 │                 ├─► gone ─► forgotten when nothing lists the pod, or after `ghostMs`
+ *                 └─────────────────┴─► undone ─► forgotten one round later
+ */
+type Base = Pick<Drain, 'uid' | 'pod' | 'witnesses' | 'since' | 'deadline' | 'restartsAtStart'>
+
+const NOTHING_YET: Verdict = {
+  kind: 'waiting',
+  grade: undefined,
+  lastEndpoint: false,
+  barred: false,
+  until: undefined,
+  why: 'nothing has been observed yet',
+  gateways: [],
+  holders: []
+}
+
 /** The drain of a pod that ends; `undefined` where nothing says that it does, or it asks to be left alone. */
-export declare function begin(seen: Seen, now: Millis, settings: DrainSettings): Drain | undefined
+export function begin(seen: Seen, now: Millis, settings: DrainSettings): Drain | undefined {
+  const eligibility = eligible(seen, settings)
+  if (!eligibility.ends) return undefined
+  const witnesses = record({}, eligibility.witnesses, seen, now)
+  const since = Math.min(...Object.values(witnesses))
+  const base: Base = {
+    uid: seen.pod.uid,
+    pod: seen.pod,
+    witnesses,
+    since,
+    deadline: deadlineOf(seen.pod, witnesses.deletion ?? since, settings),
+    restartsAtStart: seen.pod.restarts
+  }
+  return settle(base, { phase: 'draining', verdict: NOTHING_YET }, seen, now)
+}
 
 /** The drain one round later; `undefined` = forget it. */
-export declare function step(
-  drain: Drain,
+export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSettings): Drain | undefined {
+  if (drain.phase === 'undone') return undefined
+  const pod = merge(drain.pod, seen.pod)
+  const witnesses = record(drain.witnesses, witnessesOf({ ...seen, pod }, settings), seen, now)
+  const since = Math.min(drain.since, ...Object.values(witnesses))
+  const due = deadlineOf(pod, witnesses.deletion ?? since, settings)
+  const base: Base = {
+    uid: drain.uid,
+    pod,
+    witnesses,
+    since,
+    // Once the deletion is known the deadline only moves earlier, so facts may come in any order. Before that it was
+    // an estimate.
+    deadline: drain.witnesses.deletion === undefined ? due : Math.min(due, drain.deadline),
+    restartsAtStart: drain.restartsAtStart
+  }
+  const stays = whyItStays(base, { ...seen, pod }, now, settings)
+  if (stays !== undefined) return { ...base, phase: 'undone', at: now, why: stays }
+  const next = settle(base, drain, seen, now)
+  return next.phase === 'gone' && isForgettable(next.at, seen, now, settings) ? undefined : next
+}
+
+/** The phase that follows from the verdict, the clock and whether the pod is still there. */
+function settle(
+  base: Base,
+  was: {
+    readonly phase: 'draining' | 'proven' | 'expired' | 'gone'
+    readonly verdict: Verdict
+    readonly at?: Millis
+  },
   seen: Seen,
-  now: Millis,
-  settings: DrainSettings
-): Drain | undefined
+  now: Millis
+): Drain {
+  const verdict = was.verdict.kind === 'proven' ? was.verdict : (seen.verdict ?? was.verdict)
+  // A final phase is reported before the last container has ended (older kubelets), so its grace is left to run.
+  if (was.phase === 'gone' || seen.gone || (isOver(base.pod) && now >= base.deadline)) {
+    return { ...base, phase: 'gone', at: was.phase === 'gone' ? (was.at ?? now) : now, verdict }
+  }
+  if (verdict.kind === 'proven') return { ...base, phase: 'proven', at: verdict.at, verdict }
+  if (now < base.deadline) return { ...base, phase: 'draining', verdict }
+  return { ...base, phase: 'expired', at: was.phase === 'expired' ? (was.at ?? now) : now, verdict }
+}
+
+/**
+ * Why the pod turns out to stay; `undefined` where it does not. Only a drain that began on a hint can be undone: a hook
+ * (a container that restarted in spite of what Kubernetes said), a disruption that was called off, an endpoint that
+ * was terminating for a moment.
+ */
+function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings): string | undefined {
+  const { pod } = seen
+  const certain = base.witnesses.deletion !== undefined || seen.gone || isOver(pod) || seen.sliceTerminating
+  if (certain || base.witnesses.deleted !== undefined) return undefined
+  if (settings.onDisruption && pod.disruptionTarget) return undefined
+  if (pod.restarts > base.restartsAtStart && pod.ready)
+    return 'a container was restarted and the pod is Ready again'
+  // A hook is answered and gone long before the pod is; what it said holds for as long as the grace may run.
+  if (base.witnesses.hook === undefined) return 'nothing says any more that the pod ends'
+  return now >= base.deadline && pod.ready ? 'the grace is over and the pod is still Ready' : undefined
+}
+
+const isForgettable = (goneAt: Millis, seen: Seen, now: Millis, settings: DrainSettings): boolean =>
+  seen.listed === false || now >= goneAt + settings.ghostMs
+
+/** When each witness was first seen; a hook at the moment it came in, which may be a little earlier than this round. */
+function record(
+  known: Drain['witnesses'],
+  says: readonly Witness[],
+  seen: Seen,
+  now: Millis
+): Partial<Record<Witness, Millis>> {
+  const at = (witness: Witness) => (witness === 'hook' ? Math.min(seen.hookAt ?? now, now) : now)
+  const added = says.map(witness => [witness, known[witness] ?? at(witness)] as const)
+  return { ...known, ...Object.fromEntries(added) }
+}
+
+/** The newer copy of a pod, less what an end may take from it (addresses) and what can never be taken back (deletion). */
+function merge(known: PodFact, latest: PodFact): PodFact {
+  const earlier = known.deletionAt !== undefined && known.deletionAt < (latest.deletionAt ?? Infinity)
+  return {
+    ...latest,
+    ips: latest.ips.length > 0 ? latest.ips : known.ips,
+    deletionAt: earlier ? known.deletionAt : latest.deletionAt,
+    deletionGraceMs: earlier ? known.deletionGraceMs : latest.deletionGraceMs,
+    restarts: Math.max(known.restarts, latest.restarts)
+  }
+}

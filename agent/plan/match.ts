@@ -1,14 +1,60 @@
-import type { Drain } from '../drain/drain.ts'
-import type { NodeKey, PodFact } from '../drain/facts.ts'
+import type { Drain, Drains } from '../drain/drain.ts'
+import { isOver } from '../drain/eligible.ts'
+import { nodeKey, type NodeKey, type PodFact } from '../drain/facts.ts'
 import type { Holder, HolderNode } from './holder.ts'
 import type { World } from './world.ts'
 
-/** The addresses under which a pod can be a node: bare hosts, with ports where it shares its host's address. */
-export declare function nodesOf(pod: PodFact, ports: readonly number[]): NodeKey[]
-
+/** One node of one holder, and the ending pod that it leads to. */
 export interface Match {
   readonly holder: Holder
   readonly node: HolderNode
   readonly drain: Drain
 }
-export declare function endingNodes(world: World, drain: Drain): Match[]
+
+/** The addresses under which a pod can be a node: bare hosts, with ports where it shares its host's address. */
+export function nodesOf(pod: PodFact, ports: readonly number[]): NodeKey[] {
+  if (!pod.hostNetwork) return pod.ips.map(ip => nodeKey(ip, undefined))
+  const all = [...new Set([...pod.containerPorts, ...ports])]
+  return pod.ips.flatMap(ip => all.map(port => nodeKey(ip, port)))
+}
+
+/** Whether a drain takes its pod out: all do but one that was undone. */
+export const isEnding = (drain: Drain | undefined): drain is Drain =>
+  drain !== undefined && drain.phase !== 'undone'
+
+/**
+ * The nodes that lead to the pod of this drain and to nobody else. Domain nodes never match: their host is no pod IP.
+ * A node whose address belongs to a live pod of another uid by now is that pod's: IPs are given out again within a
+ * second, and the new pod must get its traffic at once.
+ */
+export function endingNodes(world: World, drains: Drains, drain: Drain): Match[] {
+  return drain.pod.ips.flatMap(ip =>
+    world.holdersOf(ip).flatMap(holder =>
+      holder.nodes
+        .filter(node => node.host === ip && answersAt(world, drain.pod, node))
+        .filter(node => !livePodsAt(world, drains, node).some(pod => pod.uid !== drain.uid))
+        .map(node => ({ holder, node, drain }))
+    )
+  )
+}
+
+/** Every pod object that this node leads to; several where an IP is shared or was given out again. */
+export function podsAt(world: World, node: HolderNode): PodFact[] {
+  return world.ownersOf(node.host).filter(pod => answersAt(world, pod, node))
+}
+
+/** Those of them that are there to stay. */
+export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodFact[] {
+  return podsAt(world, node).filter(pod => isLive(pod, drains))
+}
+
+/** Not ending: neither by a drain of ours, nor by itself (a pod that asks to be left alone ends without a drain). */
+const isLive = (pod: PodFact, drains: Drains): boolean =>
+  pod.deletionAt === undefined && !isOver(pod) && !isEnding(drains.get(pod.uid))
+
+/** An own IP is the pod's at every port; of a shared one it has its own ports only. A node without port may be any. */
+const answersAt = (world: World, pod: PodFact, node: HolderNode): boolean =>
+  !pod.hostNetwork ||
+  node.port === undefined ||
+  pod.containerPorts.includes(node.port) ||
+  world.portsOf(pod.uid).includes(node.port)

@@ -1,11 +1,46 @@
 import type { Drains } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
-import type { Plan } from './change.ts'
+import type { Change, Plan } from './change.ts'
 import type { Holder } from './holder.ts'
+import { endingNodes, isEnding, type Match } from './match.ts'
+import { POLICIES } from './policies.ts'
 import type { PlanSettings, World } from './world.ts'
 
-/** What has to leave which holder now. Looks only at the holders that list an ending pod. */
-export declare function plan(world: World, drains: Drains, now: Millis, settings: PlanSettings): Plan
+/**
+ * What has to leave which holder now: every node of every ending pod, less what the policies keep. Looks only at the
+ * holders that list an ending pod. The order of holders, nodes and drains makes no difference.
+ */
+export function plan(world: World, drains: Drains, now: Millis, settings: PlanSettings): Plan {
+  const matches = [...drains.values()]
+    .filter(drain => isEnding(drain))
+    .flatMap(drain => endingNodes(world, drains, drain))
+  const byHolder = Map.groupBy(matches, match => match.holder.key)
+  const changes = [...byHolder.values()].map(changeOf).sort(by(change => change.holder.key))
+  const context = { world, drains, now, settings }
+  return POLICIES.reduce<Plan>((plan, policy) => policy(plan, context), { changes, kept: [] })
+}
 
 /** The holders as they are after a plan was carried out: a model for tests and for reasoning, nothing is written. */
-export declare function applyPlan(holders: Iterable<Holder>, plan: Plan): Holder[]
+export function applyPlan(holders: Iterable<Holder>, plan: Plan): Holder[] {
+  const removed = new Map(plan.changes.map(change => [change.holder.key, keysOf(change)]))
+  return [...holders].map(holder => {
+    const gone = removed.get(holder.key)
+    return gone ? { ...holder, nodes: holder.nodes.filter(node => !gone.has(node.key)) } : holder
+  })
+}
+
+/** One change per holder and one entry per node, even where an address was used by two ending pods in turn. */
+function changeOf(matches: readonly Match[]): Change {
+  const newestLast = [...matches].sort((a, b) => a.drain.since - b.drain.since || byUid(a, b))
+  const byKey = new Map(newestLast.map(({ node, drain }) => [node.key, { key: node.key, uid: drain.uid }]))
+  const [{ holder }] = matches as readonly [Match]
+  return { kind: 'remove', holder, nodes: [...byKey.values()].sort(by(node => node.key)) }
+}
+
+const keysOf = (change: Change) => new Set(change.nodes.map(node => node.key))
+
+const byUid = by<Match>(match => match.drain.uid)
+
+function by<T>(key: (item: T) => string): (a: T, b: T) => number {
+  return (a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b)))
+}

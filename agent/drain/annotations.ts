@@ -1,0 +1,51 @@
+import type { Grade } from './drain.ts'
+import { DURATION_FORM, parseDuration } from './duration.ts'
+import { GRADES } from './grade.ts'
+
+/** Every label and annotation of ours starts with it; `watch/` keeps no others. */
+export const PREFIX = 'apisix-drain.io/'
+
+/** `true`: leave this pod alone. */
+export const SKIP = `${PREFIX}skip`
+/** Overrides the configured reserve for this pod, a duration such as `5s`. */
+export const RESERVE = `${PREFIX}reserve`
+/** What a hook of this pod waits for where its call does not say: `barrier` or `drained`. */
+export const UNTIL = `${PREFIX}until`
+/** Overrides the configured minimum grade for this pod. */
+export const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
+
+/** What a pod asks for. A value that cannot be read counts as absent and is told in `problems`. */
+export interface PodOptions {
+  readonly skip: boolean
+  readonly reserveMs: number | undefined
+  readonly until: 'barrier' | 'drained' | undefined
+  readonly minimumGrade: Grade | undefined
+  readonly problems: readonly string[]
+}
+
+type Annotations = Readonly<Record<string, string>>
+
+/** Reads a pod's annotations. Never throws: a typo in a manifest must not cost anybody else their drain. */
+export function readOptions(annotations: Annotations): PodOptions {
+  const problems: string[] = []
+  const read = <T>(key: string, parse: (text: string) => T | undefined, wanted: string): T | undefined => {
+    const text = annotations[key]
+    if (text === undefined) return undefined
+    const value = parse(text.trim())
+    if (value === undefined) problems.push(`${key}: ${JSON.stringify(text)} is not ${wanted}; it is ignored`)
+    return value
+  }
+  return {
+    skip: read(SKIP, oneOf({ true: true, false: false }), 'true or false') ?? false,
+    reserveMs: read(RESERVE, parseDuration, DURATION_FORM),
+    until: read(UNTIL, oneOf({ barrier: 'barrier', drained: 'drained' }), 'barrier or drained'),
+    minimumGrade: read(MINIMUM_EVIDENCE, text => GRADES.find(grade => grade === text), GRADES.join(', ')),
+    problems
+  }
+}
+
+/** A word of a fixed list; `Object.hasOwn`, because `constructor` is no word of any list. */
+const oneOf =
+  <T>(words: Readonly<Record<string, T>>) =>
+  (text: string): T | undefined =>
+    Object.hasOwn(words, text) ? words[text] : undefined

@@ -1,0 +1,60 @@
+import { SKIP, readOptions } from './annotations.ts'
+import type { Witness } from './drain.ts'
+import type { PodFact } from './facts.ts'
+import type { DrainSettings, Seen } from './seen.ts'
+
+/** Whether a pod is to be drained, by which witnesses; or why not, in words for its operator. */
+export type Eligibility =
+  | { readonly ends: true; readonly witnesses: readonly Witness[] }
+  | { readonly ends: false; readonly reason: 'skip' | 'stays' | 'asking'; readonly why: string }
+
+/**
+ * Who says now that the pod ends. Alone sufficient: its deletion, its object gone, a final phase, a terminating
+ * endpoint. Not sufficient alone:
+ * - a hook, unless Kubernetes agrees: a liveness restart calls preStop too, with the pod Ready and staying;
+ * - DisruptionTarget, which is set before the deletion and may be a false alarm (`onDisruption` makes it sufficient).
+ * The two together are: ends that only the kubelet knows of (host shutdown, eviction under pressure) show just these.
+ */
+export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisruption'>): Witness[] {
+  const { pod } = seen
+  const hooked = seen.hookAt !== undefined
+  const disrupted = pod.disruptionTarget && (settings.onDisruption || hooked)
+  const witnesses: [Witness, boolean][] = [
+    ['deletion', pod.deletionAt !== undefined],
+    ['deleted', seen.gone],
+    ['phase', isOver(pod)],
+    ['slice', seen.sliceTerminating],
+    ['disruption', disrupted],
+    ['hook', hooked && (seen.hookConfirmed === true || disrupted)]
+  ]
+  return witnesses.filter(([, says]) => says).map(([witness]) => witness)
+}
+
+/** Whether a drain is to begin. */
+export function eligible(seen: Seen, settings: Pick<DrainSettings, 'onDisruption'>): Eligibility {
+  if (readOptions(seen.pod.annotations).skip) {
+    return { ends: false, reason: 'skip', why: `the pod asks to be left alone (${SKIP})` }
+  }
+  const witnesses = witnessesOf(seen, settings)
+  const [first] = witnesses
+  if (first === undefined) {
+    return seen.hookAt !== undefined && seen.hookConfirmed === undefined
+      ? { ends: false, reason: 'asking', why: 'Kubernetes has not yet said whether the pod ends' }
+      : {
+          ends: false,
+          reason: 'stays',
+          why: 'Kubernetes does not say that the pod ends (a container restart?)'
+        }
+  }
+  // Finished Jobs stay as objects for days, and slices may list a gone pod for a while: such pods are of interest only
+  // as long as something routes to them. What is not known yet counts against a gone pod and for a finished one.
+  const finished = seen.gone || (isOver(seen.pod) && seen.hookAt === undefined)
+  const unlisted = seen.gone ? seen.listed === false : seen.listed !== true
+  if (finished && unlisted) {
+    return { ends: false, reason: 'stays', why: 'the pod has ended and no holder lists it' }
+  }
+  return { ends: true, witnesses }
+}
+
+/** Its containers have ended for good, or are about to. */
+export const isOver = (pod: PodFact): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded'

@@ -1,0 +1,102 @@
+import type { Drain, Drains } from '../drain/drain.ts'
+import type { Millis } from '../drain/facts.ts'
+import type { Change, Kept, Plan } from './change.ts'
+import type { Holder, HolderNode } from './holder.ts'
+import { livePodsAt, podsAt } from './match.ts'
+import type { PlanSettings, World } from './world.ts'
+
+export interface Context {
+  readonly world: World
+  readonly drains: Drains
+  readonly now: Millis
+  readonly settings: PlanSettings
+}
+
+/** A rule that says which removals do not take place, and why. It only ever moves nodes from `changes` to `kept`. */
+export type Policy = (plan: Plan, context: Context) => Plan
+
+type Going = Change['nodes'][number]
+
+/** Where APISIX finds the nodes itself there is nothing to edit. */
+export const ownership: Policy = plan =>
+  keep(plan, 'discovery', change => (change.holder.discovery ? change.nodes : []))
+
+/** An ingress controller is given `deferMs` to take the node out itself: two writers at once cost both a retry. */
+export const deferToOwner: Policy = (plan, { drains, now, settings }) =>
+  keep(plan, 'deferred', change =>
+    change.holder.owner === 'nobody-known'
+      ? []
+      : change.nodes.filter(node => now < (drains.get(node.uid)?.since ?? now) + settings.deferMs)
+  )
+
+/**
+ * Never leaves a holder with nothing that can serve: while no other node can, one ending node stays, and is taken out in
+ * the round that finds a replacement. A Terminating pod that still serves beats a 503.
+ */
+export const keepLastNode: Policy = (plan, context) => {
+  const keptBefore = Map.groupBy(plan.kept, kept => kept.holder)
+  return keep(plan, 'last-node', ({ holder, nodes }) => {
+    // A node that an earlier policy kept still leads to a pod that ends: it is nobody's replacement.
+    const ending = new Set(
+      [...nodes, ...(keptBefore.get(holder.key) ?? [])].map(n => ('key' in n ? n.key : n.node))
+    )
+    const staying = holder.nodes.filter(node => !ending.has(node.key))
+    if (staying.some(node => carries(holder, node) && serves(node, context))) return []
+    const last = lastOf(holder, nodes, context.drains)
+    // A pod that is gone serves nobody: its node stays only where nothing else would be picked.
+    const dead = context.drains.get(last.uid)?.phase === 'gone'
+    return dead && staying.some(node => carries(holder, node)) ? [] : [last]
+  })
+}
+
+export const dryRun: Policy = (plan, { settings }) =>
+  settings.dryRun ? keep(plan, 'dry-run', change => change.nodes) : plan
+
+export const paused: Policy = (plan, { settings }) =>
+  settings.paused ? keep(plan, 'paused', change => change.nodes) : plan
+
+/**
+ * In this order: what may not be written at all goes first, so that the last node is looked for among what would really
+ * go; whether anything is written comes last, so that a dry run shows what else would have been kept.
+ */
+export const POLICIES: readonly Policy[] = [ownership, deferToOwner, keepLastNode, dryRun, paused]
+
+/** Moves the chosen nodes of every change to `kept`; a change without nodes is none. */
+function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly Going[]): Plan {
+  const kept: Kept[] = [...plan.kept]
+  const changes: Change[] = []
+  for (const change of plan.changes) {
+    const stay = choose(change)
+    kept.push(...stay.map(node => ({ holder: change.holder.key, node: node.key, uid: node.uid, why })))
+    const nodes = change.nodes.filter(node => !stay.includes(node))
+    if (nodes.length > 0) changes.push({ ...change, nodes })
+  }
+  return { changes, kept }
+}
+
+/**
+ * Whether APISIX gives the node requests at all. Weight 0 gets none beside a node with weight, but where every node has
+ * weight 0 (a single one, too) all of them are used: measured on 3.18.
+ */
+const carries = (holder: Holder, node: HolderNode): boolean =>
+  node.weight > 0 || holder.nodes.every(other => other.weight === 0)
+
+/** A live pod that is Ready, or an address that is no pod's: a machine or a domain name, which is not ours to judge. */
+const serves = (node: HolderNode, { world, drains }: Context): boolean =>
+  podsAt(world, node).length === 0 || livePodsAt(world, drains, node).some(pod => pod.ready)
+
+/** The node to keep: one that gets requests, whose pod exists, is Ready, and lives longest; the first by key of equals. */
+function lastOf(holder: Holder, nodes: readonly Going[], drains: Drains): Going {
+  const carrying = new Set(holder.nodes.filter(node => carries(holder, node)).map(node => node.key))
+  const rank = (node: Going) => [carrying.has(node.key) ? 1 : 0, ...rankOf(drains.get(node.uid))]
+  return nodes.reduce((best, node) => (isHigher(rank(node), rank(best)) ? node : best))
+}
+
+const rankOf = (drain: Drain | undefined): number[] =>
+  drain ? [Number(drain.phase !== 'gone'), Number(drain.pod.ready), drain.deadline] : []
+
+/** Compares position by position; equal is not higher. */
+function isHigher(a: readonly number[], b: readonly number[]): boolean {
+  const first = a.findIndex((value, i) => value !== b[i])
+  return first >= 0 && (a[first] ?? 0) > (b[first] ?? 0)
+}
