@@ -1,0 +1,29 @@
+import { now } from '../now.ts'
+import { createReport, type AppMessage } from './report.ts'
+import { createApp } from './server.ts'
+
+// One pod of the sandbox: POD_NAME, POD_IP and PORT come from its environment, as in a real pod.
+
+const { POD_NAME = 'app', POD_IP = '127.0.0.1', PORT = '8080', STARTUP_MS = '0' } = process.env
+
+const send = (message: AppMessage) => void process.send?.(message, undefined, undefined, () => {})
+const report = createReport(send)
+const app = createApp(POD_NAME, arrival => report.arrival(arrival))
+
+async function end() {
+  send({ type: 'term', at: now() })
+  await app.terminate()
+  report.flush()
+  const { served, afterTerm } = app.counts
+  const done = () => process.exit(0)
+  if (process.send) process.send({ type: 'end', served, afterTerm } satisfies AppMessage, done)
+  else done()
+}
+
+process.once('SIGTERM', () => void end())
+// The sandbox that started this pod is gone without ending it: do not outlive it.
+process.once('disconnect', () => process.exit(1))
+
+setTimeout(() => {
+  app.server.listen(Number(PORT), POD_IP, () => send({ type: 'ready', at: now() }))
+}, Number(STARTUP_MS))

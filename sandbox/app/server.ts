@@ -1,0 +1,69 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { now } from '../now.ts'
+import type { Arrival } from './report.ts'
+
+/** A connection that was accepted and has asked for nothing this long (ms) after SIGTERM holds nobody up. */
+const SILENT_MS = 1000
+
+export interface App {
+  readonly server: Server
+  readonly counts: { served: number; afterTerm: number }
+  /** What a worst-case app does at SIGTERM. Resolves when everything it had accepted is answered. */
+  terminate(): Promise<void>
+}
+
+/**
+ * The worst-case app: no drain of its own. It serves until SIGTERM and then closes its listener at once, closes idle
+ * keep-alive connections, and finishes only what it has accepted. So every request that is still routed to it fails.
+ */
+export function createApp(pod: string, seen: (arrival: Arrival) => void): App {
+  const counts = { served: 0, afterTerm: 0 }
+  const silent = new Set<Socket>()
+  let terminating = false
+
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    silent.delete(request.socket)
+    const method = request.method ?? ''
+    seen({ at: now(), method, afterTerm: terminating })
+    counts.served++
+    if (terminating) counts.afterTerm++
+    let received = 0
+    for await (const chunk of request) received += (chunk as Buffer).length
+    const ms = Number(new URL(request.url ?? '/', 'http://app').searchParams.get('ms') ?? 0)
+    if (ms > 0) await wait(ms)
+    const body = JSON.stringify({ pod, method, received, terminating })
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      'x-pod': pod,
+      ...(terminating && { connection: 'close' })
+    })
+    response.end(body)
+  }
+
+  const server = createServer((request, response) => {
+    // Only a caller that goes away can end up here, and nobody is left to be told.
+    answer(request, response).catch(() => response.destroy())
+  })
+  // An idle connection stays until SIGTERM: the gateway's keep-alive pool decides, as it would with a real app.
+  server.keepAliveTimeout = 75_000
+  server.on('connection', socket => {
+    silent.add(socket)
+    socket.once('close', () => silent.delete(socket))
+  })
+
+  return {
+    server,
+    counts,
+    terminate() {
+      terminating = true
+      return new Promise(resolve => {
+        server.close(() => resolve())
+        server.closeIdleConnections()
+        setTimeout(() => silent.forEach(socket => socket.destroy()), SILENT_MS).unref()
+      })
+    }
+  }
+}

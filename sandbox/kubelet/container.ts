@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process'
+import type { AppMessage } from '../app/report.ts'
+import { now } from '../now.ts'
+
+/** What to run for an image name, and how it says that it is ready. */
+export interface Image {
+  readonly command: readonly string[]
+  /** `message`: the IPC message of sandbox/app; `start`: as soon as the process runs. */
+  readonly ready: 'message' | 'start'
+}
+
+export interface Exit {
+  readonly at: number
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** One run of a container: one process. */
+export interface Container {
+  readonly pid: number | undefined
+  readonly startedAt: number
+  readonly ready: Promise<void>
+  readonly exited: Promise<Exit>
+  /** Aborted when the process has ended. */
+  readonly dead: AbortSignal
+  /** TERM is for the first process, as in a real container; KILL takes what it started as well. */
+  kill(signal: 'SIGTERM' | 'SIGKILL'): void
+}
+
+export interface ContainerStart {
+  readonly image: Image
+  readonly env: Readonly<Record<string, string>>
+  readonly onMessage: (message: AppMessage) => void
+}
+
+/** A shell's exit code for a command that does not exist. */
+const NOT_STARTED = 127
+
+/** Starts the process of one container. A command that cannot be started is a container that exits at once. */
+export function startContainer({ image, env, onMessage }: ContainerStart): Container {
+  const [file = '', ...args] = image.command
+  // Its own process group: Ctrl-C in the terminal is for the sandbox, which then ends its pods itself.
+  const child = spawn(file, args, {
+    env: { ...env },
+    detached: true,
+    stdio: image.ready === 'message' ? ['ignore', 'ignore', 'inherit', 'ipc'] : ['ignore', 'ignore', 'ignore']
+  })
+  const dead = new AbortController()
+  const ready = Promise.withResolvers<void>()
+  const exited = new Promise<Exit>(resolve => {
+    child.once('exit', (code, signal) => {
+      const exit = { at: now(), code, signal }
+      dead.abort()
+      // Its last messages may still be on their way: a record is complete only when the channel has closed.
+      if (child.connected) child.once('disconnect', () => resolve(exit))
+      else resolve(exit)
+    })
+    child.on('error', () => {
+      if (child.pid !== undefined) return
+      dead.abort()
+      resolve({ at: now(), code: NOT_STARTED, signal: null })
+    })
+  })
+  child.on('message', message => {
+    const told = message as AppMessage
+    if (told.type === 'ready') ready.resolve()
+    onMessage(told)
+  })
+  if (image.ready === 'start') ready.resolve()
+  return {
+    pid: child.pid,
+    startedAt: now(),
+    ready: ready.promise,
+    exited,
+    dead: dead.signal,
+    kill(signal) {
+      if (child.pid === undefined || dead.signal.aborted) return
+      try {
+        process.kill(signal === 'SIGTERM' ? child.pid : -child.pid, signal)
+      } catch {
+        // It has ended, and its exit is on its way to us.
+      }
+    }
+  }
+}

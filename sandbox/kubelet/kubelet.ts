@@ -1,0 +1,88 @@
+import { createAddresses, type Addresses } from './addresses.ts'
+import type { Image } from './container.ts'
+import type { Pod } from './pod.ts'
+import { startPod, type PodWorker } from './pod-worker.ts'
+import type { PodRecord } from './record.ts'
+import type { PodStore } from './store.ts'
+
+export interface KubeletOptions {
+  readonly store: PodStore
+  /** Pods whose `spec.nodeName` is this are run here. */
+  readonly host: string
+  /** What to run for an image's name; a container that says its own `command` runs that. */
+  readonly images: Readonly<Record<string, Image>>
+  readonly addresses?: Addresses
+}
+
+export interface Kubelet {
+  readonly addresses: Addresses
+  /** Every pod that has run here, gone ones too, oldest first. */
+  records(): readonly PodRecord[]
+  /** Process ids of the containers that run now. */
+  pids(): readonly number[]
+  /** What a failed liveness probe does: the hook with no deletion, and the container again. By the pod's uid. */
+  restart(uid: string, container?: string): Promise<void>
+  /** Resolves when `holds` does, looking at every change; rejects after `timeoutMs`. */
+  until(what: string, holds: () => boolean, timeoutMs: number): Promise<void>
+  /** Kills every process it has started, and waits until they are gone. */
+  close(): Promise<void>
+}
+
+/** Runs the pods of one host as processes of this machine, with the kubelet's semantics of ending them. */
+export function startKubelet(options: KubeletOptions): Kubelet {
+  const { store, host, images, addresses = createAddresses() } = options
+  const workers = new Map<string, PodWorker>()
+  const waiting = new Set<() => void>()
+  let closed = false
+  const changed = () => waiting.forEach(look => look())
+
+  const sync = (type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: Pod) => {
+    if (closed || pod.spec.nodeName !== host) return
+    let worker = workers.get(pod.metadata.uid)
+    if (type === 'DELETED') {
+      worker?.force()
+      void worker?.end(pod)
+      return
+    }
+    if (!worker && pod.metadata.deletionTimestamp !== undefined) return store.remove(pod)
+    if (!worker) {
+      worker = startPod(pod, { store, images, ip: addresses.allocate(), changed })
+      workers.set(pod.metadata.uid, worker)
+    }
+    if (pod.metadata.deletionTimestamp !== undefined) void worker.end(pod)
+  }
+
+  // In a turn of its own: what is written here in answer to a change is the next change.
+  const unsubscribe = store.onChange((type, pod) => queueMicrotask(() => sync(type, pod)))
+  for (const pod of store.list()) sync('ADDED', pod)
+
+  return {
+    addresses,
+    records: () => [...workers.values()].map(({ record }) => record),
+    pids: () => [...workers.values()].flatMap(worker => worker.pids()),
+    async restart(uid, container) {
+      const worker = workers.get(uid)
+      if (!worker) throw new Error(`no pod ${uid} runs on ${host}`)
+      await worker.restart(container)
+    },
+    until(what, holds, timeoutMs) {
+      return new Promise((resolve, reject) => {
+        const finish = (end: () => void) => {
+          clearTimeout(timer)
+          waiting.delete(look)
+          end()
+        }
+        const look = () => void (holds() && finish(resolve))
+        const late = () => finish(() => reject(new Error(`not within ${timeoutMs} ms: ${what}`)))
+        const timer = setTimeout(late, timeoutMs)
+        waiting.add(look)
+        look()
+      })
+    },
+    async close() {
+      closed = true
+      unsubscribe()
+      await Promise.all([...workers.values()].map(worker => worker.kill()))
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import type { Pod as StoredPod } from '../kubernetes/objects.ts'
+import type { Store } from '../kubernetes/store.ts'
+import type { Pod } from './pod.ts'
+import type { PodStore } from './store.ts'
+
+/** The API server stand-in's store, as the kubelet stand-in uses it. */
+export function podStore(store: Store): PodStore {
+  /** The stored object, if it is still this pod and not a successor of the same name. */
+  const current = ({ metadata }: Pod): StoredPod | undefined => {
+    const found = store.get('pods', metadata.namespace, metadata.name)
+    return found?.metadata.uid === metadata.uid ? found : undefined
+  }
+  return {
+    list: () => store.list('pods'),
+    onChange: listener => store.onChange('pods', ({ type, object }) => listener(type, object)),
+    patchStatus(pod, status) {
+      if (current(pod)) store.patchStatus('pods', pod.metadata.namespace, pod.metadata.name, status)
+    },
+    remove(pod) {
+      const { namespace, name, uid } = pod.metadata
+      if (current(pod))
+        store.delete('pods', namespace, name, { gracePeriodSeconds: 0, preconditions: { uid } })
+    },
+    event(pod, type, reason, message) {
+      const { namespace = 'default', name, uid } = pod.metadata
+      const at = new Date(store.now()).toISOString()
+      store.create('events', {
+        metadata: { namespace, generateName: `${name}.` },
+        type,
+        reason,
+        message,
+        involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
+        source: { component: 'kubelet', host: pod.spec.nodeName },
+        firstTimestamp: at,
+        lastTimestamp: at,
+        count: 1
+      })
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import type { Arrival } from '../app/report.ts'
+import type { HookRecord } from './hook.ts'
+
+/** What happened to one pod, as its host saw it. All times by `now()`; `undefined` = has not happened. */
+export interface PodRecord {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly ip: string
+  startedAt: number
+  readyAt: number | undefined
+  deletionSeenAt: number | undefined
+  graceSeconds: number | undefined
+  hookStartedAt: number | undefined
+  readonly hooks: HookRecord[]
+  termAt: number | undefined
+  readonly exits: {
+    readonly container: string
+    readonly at: number
+    readonly code: number | null
+    readonly signal: NodeJS.Signals | null
+  }[]
+  /** Its object is deleted and its processes are gone. */
+  goneAt: number | undefined
+  /** Every request that reached the app, in order. */
+  readonly arrivals: Arrival[]
+  restarts: number
+}
+
+export const newRecord = (
+  identity: Pick<PodRecord, 'uid' | 'namespace' | 'name' | 'ip' | 'startedAt'>
+): PodRecord => ({
+  ...identity,
+  readyAt: undefined,
+  deletionSeenAt: undefined,
+  graceSeconds: undefined,
+  hookStartedAt: undefined,
+  hooks: [],
+  termAt: undefined,
+  exits: [],
+  goneAt: undefined,
+  arrivals: [],
+  restarts: 0
+})

@@ -1,0 +1,58 @@
+import { now } from '../now.ts'
+import { createRandom } from '../random.ts'
+import { nextShot } from './mix.ts'
+import type { LoadCounts, LoadOptions, LoadResult } from './options.ts'
+import { createAgent, send } from './send.ts'
+import { createTally } from './tally.ts'
+
+export interface Load {
+  counts(): LoadCounts
+  /** Starts no more requests and waits for the ones that are out: at most their timeout. */
+  stop(): Promise<LoadResult>
+}
+
+/** How often due requests are started, ms: below what a latency in this sandbox can show. */
+const TICK_MS = 4
+
+/**
+ * Sends `rate` requests a second, in an open model: a slow or dead server does not slow the senders down, as it would
+ * not slow down users.
+ */
+export function startLoad(options: LoadOptions): Load {
+  const { targets, rate, path, timeoutMs } = options
+  const random = createRandom(options.seed)
+  const agent = createAgent()
+  const tally = createTally()
+  const out = new Set<Promise<void>>()
+  const startedAt = now()
+  let sent = 0
+
+  const one = async () => {
+    const shot = nextShot(random, options.uploads)
+    const url = new URL(path, targets[sent++ % targets.length])
+    if (shot.slowMs > 0) url.searchParams.set('ms', String(shot.slowMs))
+    tally.started()
+    const sentAt = now()
+    const outcome = await send(url, shot, agent, timeoutMs)
+    tally.ended(shot.kind, outcome, sentAt, now())
+  }
+
+  const timer = setInterval(() => {
+    const due = Math.floor(((now() - startedAt) / 1000) * rate)
+    for (let behind = due - sent; behind > 0; behind--) {
+      const request = one()
+      out.add(request)
+      void request.finally(() => out.delete(request))
+    }
+  }, TICK_MS)
+
+  return {
+    counts: tally.counts,
+    async stop() {
+      clearInterval(timer)
+      await Promise.all(out)
+      agent.destroy()
+      return tally.result()
+    }
+  }
+}

@@ -1,0 +1,19 @@
+import { startLoad } from './generate.ts'
+import type { LoadMessage, LoadOptions } from './options.ts'
+
+// The load's own process: its options are the only argument, as JSON. Tells its counts, and its result after `stop`.
+
+const PROGRESS_MS = 200
+
+const load = startLoad(JSON.parse(process.argv[2] ?? '{}') as LoadOptions)
+const send = (message: LoadMessage) => void process.send?.(message, undefined, undefined, () => {})
+const progress = setInterval(() => send({ type: 'progress', counts: load.counts() }), PROGRESS_MS)
+
+async function stop() {
+  const result = await load.stop()
+  clearInterval(progress)
+  process.send?.({ type: 'result', result } satisfies LoadMessage, () => process.disconnect?.())
+}
+
+process.once('message', () => void stop())
+process.once('disconnect', () => process.exit())

@@ -1,0 +1,41 @@
+import type { RequestKind } from './options.ts'
+
+/** One request to send. */
+export interface Shot {
+  readonly kind: RequestKind
+  readonly method: 'GET' | 'POST'
+  /** How long the app takes to answer, ms. */
+  readonly slowMs: number
+  readonly bodyBytes: number
+  /** Over how long the body is sent, ms; 0 = at once. */
+  readonly bodyMs: number
+  readonly newConnection: boolean
+}
+
+/** Of 100 requests. POSTs are what nobody may retry, so they show what a retry hides. */
+const MIX: readonly (readonly [RequestKind, number])[] = [
+  ['get', 40],
+  ['get-new-connection', 15],
+  ['post', 35],
+  ['slow', 10]
+]
+/** Of 100 requests, where uploads are asked for: at 1.25 s each, many are always on their way. */
+const UPLOADS: readonly [RequestKind, number] = ['upload', 5]
+
+const between = (random: () => number, low: number, high: number) => Math.round(low + random() * (high - low))
+
+/** Draws the next request. */
+export function nextShot(random: () => number, uploads: boolean): Shot {
+  const mix = uploads ? [...MIX, UPLOADS] : MIX
+  let left = random() * mix.reduce((sum, [, share]) => sum + share, 0)
+  const kind = mix.find(([, share]) => (left -= share) < 0)?.[0] ?? 'get'
+  const plain = { kind, slowMs: 0, bodyBytes: 0, bodyMs: 0, newConnection: false }
+  const shots: Record<RequestKind, () => Shot> = {
+    get: () => ({ ...plain, method: 'GET' }),
+    'get-new-connection': () => ({ ...plain, method: 'GET', newConnection: true }),
+    post: () => ({ ...plain, method: 'POST', bodyBytes: 256 }),
+    slow: () => ({ ...plain, method: 'GET', slowMs: between(random, 100, 800) }),
+    upload: () => ({ ...plain, method: 'POST', bodyBytes: 32_768, bodyMs: between(random, 500, 2000) })
+  }
+  return shots[kind]()
+}

@@ -1,0 +1,49 @@
+/** What to send, and where. All times in ms. */
+export interface LoadOptions {
+  /** Base URLs of the gateways, used in turn. */
+  readonly targets: readonly string[]
+  readonly path: string
+  /** Requests a second, started whether or not earlier ones have been answered (open model). */
+  readonly rate: number
+  readonly seed: number
+  /** Adds uploads whose body takes 0.5 to 2 s: a gateway picks their node long before it connects. */
+  readonly uploads: boolean
+  /** A request without a whole answer after this has failed. */
+  readonly timeoutMs: number
+}
+
+/** How a request failed. Anything but a 2xx with its whole body is a failure. */
+export type FailureKind = 'status' | 'reset' | 'timeout' | 'truncated'
+
+export type RequestKind = 'get' | 'get-new-connection' | 'post' | 'slow' | 'upload'
+
+export interface LoadFailure {
+  /** When the request was sent and when it failed, by `now()`. */
+  readonly sentAt: number
+  readonly at: number
+  readonly request: RequestKind
+  readonly kind: FailureKind
+  readonly status: number | undefined
+  readonly pod: string | undefined
+  readonly detail: string
+}
+
+export interface LoadCounts {
+  readonly requests: number
+  readonly failed: number
+  readonly byKind: Readonly<Record<FailureKind, number>>
+  readonly byRequest: Readonly<Record<RequestKind, { readonly requests: number; readonly failed: number }>>
+  /** Sent and not yet answered. */
+  readonly pending: number
+}
+
+export interface LoadResult extends LoadCounts {
+  readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number }
+  /** The first ones, to look into. */
+  readonly failures: readonly LoadFailure[]
+}
+
+/** From the load's process; it is sent `{type: 'stop'}`. */
+export type LoadMessage =
+  | { readonly type: 'progress'; readonly counts: LoadCounts }
+  | { readonly type: 'result'; readonly result: LoadResult }

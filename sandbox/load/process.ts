@@ -1,0 +1,43 @@
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { LoadCounts, LoadMessage, LoadOptions, LoadResult } from './options.ts'
+
+/** The load in a process of its own, so that a stall elsewhere in the sandbox does not look like a slow gateway. */
+export interface LoadProcess {
+  /** As last told, at most a fifth of a second ago. */
+  counts(): LoadCounts | undefined
+  /** Ends the load and gives its figures; rejects if its process has died. */
+  stop(): Promise<LoadResult>
+  /** Kills it, if it is still there. */
+  close(): Promise<void>
+}
+
+export function forkLoad(options: LoadOptions): LoadProcess {
+  const main = fileURLToPath(new URL('main.ts', import.meta.url))
+  const child = fork(main, [JSON.stringify(options)], { detached: true })
+  const result = Promise.withResolvers<LoadResult>()
+  let counts: LoadCounts | undefined
+  child.on('message', message => {
+    const told = message as LoadMessage
+    if (told.type === 'progress') counts = told.counts
+    else result.resolve(told.result)
+  })
+  const exited = new Promise<void>(resolve => {
+    child.once('exit', (code, signal) => {
+      result.reject(new Error(`the load generator ended by itself (${signal ?? code})`))
+      resolve()
+    })
+  })
+  result.promise.catch(() => {}) // looked at in stop()
+  return {
+    counts: () => counts,
+    async stop() {
+      if (child.connected) child.send({ type: 'stop' })
+      return await result.promise
+    },
+    async close() {
+      child.kill('SIGKILL')
+      await exited
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { crc32 } from 'node:zlib'
+import { now } from '../now.ts'
+import { createRandom } from '../random.ts'
+import { putObject, type AdminAccess } from './put.ts'
+import { readyNodes, serviceOf, type SliceSource, type UpstreamNode } from './slices.ts'
+
+export interface OwnedService {
+  readonly namespace: string
+  readonly name: string
+  /** The Service's port: part of the upstream's name. */
+  readonly port: number
+}
+
+export interface OwnerOptions {
+  readonly slices: SliceSource
+  readonly admin: AdminAccess
+  readonly services: readonly OwnedService[]
+  /** From an event to its turn, ms, drawn evenly: queue, other Services' syncs, leader, etcd. */
+  readonly lag: { readonly minMs: number; readonly maxMs: number }
+  readonly seed: number
+}
+
+export interface OwnerWrite {
+  readonly service: string
+  /** When the event came, and when its write was accepted (`undefined`: it failed), by `now()`. */
+  readonly eventAt: number
+  readonly acceptedAt: number | undefined
+  readonly nodes: readonly UpstreamNode[]
+}
+
+export interface Owner {
+  readonly writes: readonly OwnerWrite[]
+  close(): Promise<void>
+}
+
+/** `NewItemFastSlowRateLimiter(1s, 60s, 5)` (endpoint.go:49). */
+const retryMs = (failures: number) => (failures <= 5 ? 1000 : 60_000)
+
+/** `<namespace>_<service>_<port>` (pkg/types/apisix/v1/types.go:598). */
+const upstreamName = ({ namespace, name, port }: OwnedService) => `${namespace}_${name}_${port}`
+
+/** crc32 of the name in hex, not zero padded (pkg/id/idgen.go:26). */
+export const upstreamId = (service: OwnedService): string => crc32(upstreamName(service)).toString(16)
+
+/**
+ * Writes upstreams as the ingress controller 1.8 does, and is exactly as dumb: one worker takes one event after the
+ * other, with no debounce and no dedupe; it compares with its own cache and never reads APISIX, and it PUTs the whole
+ * object. So it puts back what somebody else took out, whenever another event comes first.
+ */
+export function startOwner(options: OwnerOptions): Owner {
+  const { slices, admin, lag } = options
+  const random = createRandom(options.seed)
+  const stopped = new AbortController()
+  const cache = new Map<string, string>()
+  const writes: OwnerWrite[] = []
+  const queue: { service: OwnedService; eventAt: number; dueAt: number; failures: number }[] = []
+  let wake = () => {}
+
+  const enqueue = (service: OwnedService, delayMs: number, failures = 0) => {
+    queue.push({ service, eventAt: now(), dueAt: now() + delayMs, failures })
+    wake()
+  }
+  const drawnLag = () => lag.minMs + random() * (lag.maxMs - lag.minMs)
+
+  const sync = async (service: OwnedService, eventAt: number) => {
+    const name = `${service.namespace}/${service.name}`
+    const nodes = readyNodes(slices.list(), name)
+    const wanted = JSON.stringify(nodes)
+    if (cache.get(name) === wanted) return
+    const write = { service: name, eventAt, nodes }
+    try {
+      await putObject(admin, `upstreams/${upstreamId(service)}`, upstream(service, nodes))
+      cache.set(name, wanted)
+      writes.push({ ...write, acceptedAt: now() })
+    } catch (error) {
+      writes.push({ ...write, acceptedAt: undefined })
+      throw error
+    }
+  }
+
+  /** The one worker. Events that are not due yet wait behind the first: it is a queue. */
+  const work = async () => {
+    while (!stopped.signal.aborted) {
+      const item = queue[0]
+      if (!item) {
+        await new Promise<void>(resolve => (wake = resolve))
+        continue
+      }
+      if (item.dueAt > now()) await wait(item.dueAt - now(), undefined, { signal: stopped.signal })
+      queue.shift()
+      await sync(item.service, item.eventAt).catch(() =>
+        setTimeout(() => enqueue(item.service, 0, item.failures + 1), retryMs(item.failures + 1)).unref()
+      )
+    }
+  }
+
+  const unsubscribe = slices.onChange(slice => {
+    const service = options.services.find(
+      ({ namespace, name }) => serviceOf(slice) === `${namespace}/${name}`
+    )
+    if (service) enqueue(service, drawnLag())
+  })
+  // At its own start it warms its cache and writes everything at once.
+  for (const service of options.services) enqueue(service, 0)
+  const working = work().catch(() => {}) // rejects only when stopped
+
+  return {
+    writes,
+    async close() {
+      unsubscribe()
+      stopped.abort()
+      wake()
+      await working
+    }
+  }
+}
+
+const upstream = (service: OwnedService, nodes: readonly UpstreamNode[]) => ({
+  name: upstreamName(service),
+  desc: 'Created by apisix-ingress-controller, DO NOT modify it manually',
+  labels: { 'managed-by': 'apisix-ingress-controller' },
+  type: 'roundrobin',
+  scheme: 'http',
+  nodes
+})
