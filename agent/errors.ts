@@ -10,6 +10,7 @@ export const ERRORS = {
   ADMIN_DENIED:
     'the Admin API refused us: check apisix.admin.key (401) and the allow list deployment.admin.allow_admin of APISIX (403)',
   ADMIN_GONE: 'the object does not exist in APISIX any more',
+  ADMIN_UNSUPPORTED: 'this APISIX does not have that kind of object',
   ADMIN_CONFLICT: 'another writer changed the object at the same moment: it is tried again',
   ADMIN_PRECONDITION:
     'something between us and APISIX adds a precondition header such as If-Match: nginx answers 412 after it has applied the write; remove the header in that proxy',
@@ -23,6 +24,7 @@ export const ERRORS = {
   CONTROL_UNREACHABLE:
     'no connection to the Control API: check apisix.control.port, and that APISIX listens for it on more than 127.0.0.1 (chart: control.service.ip 0.0.0.0)',
   CONTROL_TIMEOUT: 'the Control API did not answer in time: the gateway is overloaded or frozen',
+  CONTROL_UNAVAILABLE: 'the Control API failed: look at the error log of APISIX',
   CONTROL_REFUSED:
     'the Control API refused the request: check that apisix.control.port is the Control API of APISIX',
   CONTROL_GARBLED:
@@ -36,6 +38,7 @@ export const ERRORS = {
   BARRIER_ABSENT:
     'something answers on the barrier port that is not the barrier: load the plugin in this gateway, or check apisix.barrier.port',
   BARRIER_FULL: 'the dictionary of the barrier is full: enlarge its custom_lua_shared_dict',
+  BARRIER_TOO_LARGE: 'the answer is larger than we accept',
   BARRIER_REFUSED: 'the barrier refused the request as invalid: agent and plugin are of different versions',
   BARRIER_UNAVAILABLE: 'the barrier failed inside the gateway: look at the error log of APISIX',
   BARRIER_GARBLED:
@@ -69,6 +72,40 @@ export class CodedError extends Error {
   }
 }
 
+/** What each status means, first match wins; some need the words of the body as well. */
+const MEANING: Readonly<Record<Api, readonly (readonly [status: number, code: ErrorCode, says?: RegExp])[]>> =
+  {
+    ADMIN: [
+      [401, 'ADMIN_DENIED'],
+      [403, 'ADMIN_DENIED'],
+      [404, 'ADMIN_GONE', /Key not found/],
+      [404, 'ADMIN_UNSUPPORTED', /Unsupported resource type/],
+      [404, 'ADMIN_GARBLED'],
+      [409, 'ADMIN_CONFLICT'],
+      [412, 'ADMIN_PRECONDITION'],
+      [429, 'ADMIN_UNAVAILABLE'],
+      [503, 'ADMIN_CONFLICT', /value changed before overwritten/]
+    ],
+    CONTROL: [[404, 'CONTROL_REFUSED']],
+    BARRIER: [
+      [401, 'BARRIER_DENIED'],
+      [403, 'BARRIER_DENIED'],
+      [404, 'BARRIER_ABSENT'],
+      [405, 'BARRIER_ABSENT'],
+      [507, 'BARRIER_FULL']
+    ]
+  }
+
+/** The code for an answer that is not the one asked for. */
+export function codeForStatus(api: Api, status: number, body: string): ErrorCode {
+  const row = MEANING[api].find(([at, , says]) => at === status && (says?.test(body) ?? true))
+  if (row) return row[1]
+  if (status >= 500) return `${api}_UNAVAILABLE`
+  return status >= 400 ? `${api}_REFUSED` : `${api}_GARBLED`
+}
+
+export const isSuccess = (status: number): boolean => status >= 200 && status < 300
+
 const codeOf = (error: unknown): ErrorCode | undefined =>
   error instanceof CodedError ? error.code : undefined
 
@@ -81,6 +118,11 @@ export const isConflict = (error: unknown): boolean => codeOf(error) === 'ADMIN_
 /** Our credentials are refused: trying again changes nothing. */
 export const isDenied = (error: unknown): boolean =>
   codeOf(error) === 'ADMIN_DENIED' || codeOf(error) === 'BARRIER_DENIED'
+
+/** Nothing of that kind exists in this installation (an older APISIX, stream proxying off). */
+export const isUnsupported = (error: unknown): boolean =>
+  codeOf(error) === 'ADMIN_UNSUPPORTED' ||
+  (error instanceof CodedError && isRefused(error) && error.said.includes('stream mode is disabled'))
 
 /** Our request itself was refused (400): what we believe about the object is wrong; read it again. */
 export const isRefused = (error: unknown): boolean => codeOf(error) === 'ADMIN_REFUSED'

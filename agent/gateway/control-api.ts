@@ -1,5 +1,10 @@
-import type { Millis, NodeKey } from '../drain/facts.ts'
+import { z } from 'zod'
+
+import { CodedError } from '../errors.ts'
+import { nodeKey, type Millis, type NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
+import { holdersOf } from './holders.ts'
+import { createHttp } from './http.ts'
 
 /** What one read of one gateway's Control API showed. */
 export interface Sighting {
@@ -17,15 +22,40 @@ export interface ControlOptions {
   readonly maxBytes?: number
 }
 
-/** Reads /v1/upstreams, /v1/services and /v1/routes of the gateway at `host`, each on its own fresh connection. */
+/**
+ * Reads /v1/upstreams, /v1/services and /v1/routes of the gateway at `host`, each on its own fresh connection: any
+ * worker may answer, and it answers with what it has applied itself, so a kept connection would ask one worker only.
+ *
+ * @throws CodedError
+ */
 export type ReadGateway = (host: string, signal?: AbortSignal) => Promise<Sighting>
 
-export declare function createControlReader(options: ControlOptions): ReadGateway
+const OBSERVED = ['upstreams', 'services', 'routes'] as const
+
+const item = z.looseObject({ key: z.string(), value: z.record(z.string(), z.unknown()) })
+// Nothing at all is `{}` in Lua.
+const items = z.union([z.array(item), z.looseObject({}).transform(() => [])])
+
+export function createControlReader(options: ControlOptions): ReadGateway {
+  const maxBytes = options.maxBytes ?? 64 * 1024 * 1024
+  const http = createHttp({ api: 'CONTROL', keepAlive: false, maxBytes })
+  const read = async (host: string, resource: (typeof OBSERVED)[number], signal?: AbortSignal) => {
+    const url = `${options.scheme}://${nodeKey(host, options.port)}/v1/${resource}`
+    const body = await http.json({ method: 'GET', url, timeoutMs: options.timeoutMs, signal })
+    const parsed = items.safeParse(body)
+    if (!parsed.success) throw new CodedError('CONTROL_GARBLED', `GET ${url}`, { cause: parsed.error })
+    return parsed.data.flatMap(({ key, value }) =>
+      holdersOf({ resource, id: key.slice(key.lastIndexOf('/') + 1), value, revision: 0 })
+    )
+  }
+  return async (host, signal) => {
+    const beganAt = options.now()
+    const lists = await Promise.all(OBSERVED.map(resource => read(host, resource, signal)))
+    return { beganAt, holders: new Map(lists.flat().map(h => [h.key, h.nodes.map(n => n.key)])) }
+  }
+}
 
 /** The Control API shows upstreams, services and routes only, and no nodes that discovery finds. */
 export function observable(holder: Holder): boolean {
-  return (
-    holder.discovery === undefined &&
-    (holder.resource === 'upstreams' || holder.resource === 'services' || holder.resource === 'routes')
-  )
+  return holder.discovery === undefined && OBSERVED.some(resource => resource === holder.resource)
 }

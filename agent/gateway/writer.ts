@@ -1,38 +1,40 @@
+import PQueue from 'p-queue'
 import type { Logger } from 'pino'
 
 import type { Clock } from '../clock.ts'
-import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { NodeKey, PodUid } from '../drain/facts.ts'
+import { createListeners } from '../listeners.ts'
 import type { Change } from '../plan/change.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
 import type { AdminApi } from './admin-api.ts'
 import type { Inventory } from './inventory.ts'
+import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
+import { carryOut } from './removal.ts'
+import type { Outcome, Removal } from './settle.ts'
+import { createWriteStatuses, type WriteStatus } from './write-status.ts'
 
-/** What has become of one removal. Names as in HolderReport. */
-export interface WriteStatus {
-  readonly state: 'writing' | 'removed' | 'kept-last' | 'failed'
-  /** When the removal was accepted and read back; only with `removed`. */
-  readonly acceptedAt: Millis | undefined
-  /** For an operator; empty where there is nothing to say. */
-  readonly why: string
-}
+export type { WriteStatus } from './write-status.ts'
 
 /** Carries out removals. `submit` never waits; what became of it is in `status`. */
 export interface Writer {
-  /** Idempotent: what is already waiting or on its way is not queued again; after a failure it is tried again after a pause. */
+  /**
+   * Idempotent: what is already waiting or under way is not queued again, so a plan may be submitted in every round.
+   * After a failure the next try comes after a pause.
+   */
   submit(change: Change): void
   status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
-  /** The drain is over: drop what is known about its removals. */
+  /** The drain is over or undone: what has not been written yet is not written, what is known of it is dropped. */
   forget(uid: PodUid): void
   /** After every change of a status. Returns what ends it. */
   onChange(listener: () => void): () => void
   /** Resolves when nothing is waiting or under way. */
   idle(): Promise<void>
-  /** Gives up what waits, ends what is under way. */
+  /** Gives up what waits and what is under way. */
   stop(): Promise<void>
 }
 
 export interface WriterOptions {
-  readonly admin: AdminApi
+  readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
   readonly inventory: Pick<Inventory, 'learn' | 'forget'>
   readonly clock: Clock
   readonly log: Logger
@@ -40,8 +42,89 @@ export interface WriterOptions {
   readonly concurrency?: number
   /** How long one removal is retried before it is reported as failed, in ms; default 10 000. */
   readonly giveUpMs?: number
-  /** A second opinion on which nodes a holder should list besides (ready endpoints), to put back what our write of an array overwrote. */
+  /**
+   * A second opinion on which nodes a holder should list (ready endpoints of pods that stay): where our write of an
+   * array overwrote what another writer had added, these are put back. Nodes known to be leaving are never put back.
+   */
   readonly expected?: (holder: Holder) => readonly NodeKey[]
 }
 
-export declare function createWriter(options: WriterOptions): Writer
+export function createWriter(options: WriterOptions): Writer {
+  const { admin, inventory, clock, log, expected = () => [], giveUpMs = 10_000 } = options
+  const queues = new Map<string, ObjectQueue>()
+  const working = new Map<ObjectQueue, Promise<void>>()
+  const statuses = createWriteStatuses()
+  const listeners = createListeners()
+  const ended = new AbortController()
+  const gate = new PQueue({ concurrency: options.concurrency ?? 8 })
+  const staying = (holder: Holder) => expected(holder).filter(node => !statuses.has(holder.key, node))
+  const tools = { admin, inventory, clock, expected: staying, giveUpMs, signal: ended.signal }
+
+  const note = ({ holder, node, uid, state, why }: Outcome): void =>
+    statuses.set(holder, node, uid, { state, why, acceptedAt: state === 'removed' ? clock.now() : undefined })
+
+  const writeOnce = async (queue: ObjectQueue): Promise<void> => {
+    const removal = queue.take()
+    const { resource, id } = queue.target
+    try {
+      const { outcomes, removed } = await carryOut(tools, queue.target, removal)
+      outcomes.forEach(note)
+      queue.ended(clock.now(), { removed, progress: outcomes.some(o => o.state === 'removed') })
+      if (removed > 0) log.info({ resource, id, nodes: removed }, 'nodes removed')
+    } catch (error) {
+      failed(removal, (error as Error).message).forEach(note)
+      queue.ended(clock.now(), { removed: 0, progress: false })
+      if (!ended.signal.aborted) log.error({ err: error, resource, id }, 'removal failed')
+    }
+    listeners.tell()
+  }
+
+  const work = async (queue: ObjectQueue): Promise<void> => {
+    while (queue.waiting && !ended.signal.aborted) {
+      const now = clock.now()
+      const pause = queue.readyAt(now) - now
+      // What is submitted meanwhile goes into the same write.
+      if (pause > 0) await clock.sleep(pause, ended.signal).catch(() => {})
+      else await gate.add(() => writeOnce(queue))
+    }
+    working.delete(queue)
+  }
+
+  return {
+    submit(change) {
+      if (ended.signal.aborted) return
+      const target = targetOf(change)
+      const name = `${target.resource}/${target.id}`
+      const queue = queues.get(name) ?? createObjectQueue(target)
+      queues.set(name, queue)
+      const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid))
+      for (const { key, uid } of fresh) {
+        // A failure stays visible until it is known that the next try did better.
+        if (statuses.get(change.holder.key, key, uid)?.state !== 'failed')
+          statuses.set(change.holder.key, key, uid, { state: 'writing', why: '', acceptedAt: undefined })
+      }
+      if (fresh.length === 0) return
+      if (!working.has(queue)) working.set(queue, work(queue))
+      listeners.tell()
+    },
+    status: (holder, node, uid) => statuses.get(holder, node, uid),
+    forget(uid) {
+      for (const queue of queues.values()) queue.drop(uid)
+      statuses.forget(uid)
+    },
+    onChange: listener => listeners.add(listener),
+    async idle() {
+      while (working.size > 0) await Promise.all(working.values())
+    },
+    async stop() {
+      ended.abort()
+      await Promise.all(working.values())
+    }
+  }
+}
+
+function failed({ wanted }: Removal, why: string): Outcome[] {
+  return [...wanted].flatMap(([holder, nodes]) =>
+    [...nodes].map(([node, uid]) => ({ holder, node, uid, state: 'failed' as const, why }))
+  )
+}

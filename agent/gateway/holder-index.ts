@@ -1,0 +1,95 @@
+import type { Millis } from '../drain/facts.ts'
+import type { Holder, HolderKey, Resource } from '../plan/holder.ts'
+import type { AdminObject } from './admin-api.ts'
+import { holdersOf } from './holders.ts'
+
+/**
+ * What is known of every object that lists nodes, from two sources that overtake each other: listings, which take a
+ * while, and single objects read in between. What was read later than a listing began is newer than that listing.
+ */
+export interface HolderIndex {
+  /** All objects of one collection, from a listing that began at `beganAt`. */
+  replace(resource: Resource, objects: readonly AdminObject[], beganAt: Millis): void
+  /** One object, read just now. `false` when nothing changed. */
+  learn(object: AdminObject, now: Millis): boolean
+  /** One object is gone as of now. `false` when nothing changed. */
+  forget(resource: Resource, id: string, now: Millis): boolean
+  readonly holders: () => ReadonlyMap<HolderKey, Holder>
+  readonly byHost: (host: string) => readonly Holder[]
+}
+
+interface Known {
+  readonly resource: Resource
+  /** Empty: the object is gone, or lists nothing. */
+  readonly holders: readonly Holder[]
+  readonly revision: number
+  /** Set where it was read by itself. */
+  readonly at: Millis | undefined
+}
+
+export function createHolderIndex(): HolderIndex {
+  const objects = new Map<string, Known>()
+  const holders = new Map<HolderKey, Holder>()
+  const hosts = new Map<string, Set<HolderKey>>()
+
+  const drop = (holder: Holder): void => {
+    holders.delete(holder.key)
+    for (const { host } of holder.nodes) {
+      const keys = hosts.get(host)
+      keys?.delete(holder.key)
+      if (keys?.size === 0) hosts.delete(host)
+    }
+  }
+  const add = (holder: Holder): void => {
+    holders.set(holder.key, holder)
+    for (const { host } of holder.nodes) {
+      const keys = hosts.get(host) ?? new Set()
+      hosts.set(host, keys.add(holder.key))
+    }
+  }
+  const set = (name: string, known: Known | undefined): void => {
+    for (const holder of objects.get(name)?.holders ?? []) drop(holder)
+    for (const holder of known?.holders ?? []) add(holder)
+    if (known) objects.set(name, known)
+    else objects.delete(name)
+  }
+
+  return {
+    replace(resource, list, beganAt) {
+      const listed = new Map(list.map(object => [`${resource}/${object.id}`, object]))
+      for (const [name, known] of objects) {
+        const stays = known.resource !== resource || listed.has(name) || (known.at ?? -Infinity) >= beganAt
+        if (!stays) set(name, undefined)
+      }
+      for (const [name, object] of listed) {
+        const known = objects.get(name)
+        // The same revision is the same content: most objects of most listings.
+        if (known && (known.revision === object.revision || (known.at ?? -Infinity) >= beganAt)) continue
+        const found = holdersOf(object)
+        set(
+          name,
+          found.length === 0
+            ? undefined
+            : { resource, holders: found, revision: object.revision, at: undefined }
+        )
+      }
+    },
+    learn(object, now) {
+      const name = `${object.resource}/${object.id}`
+      const known = objects.get(name)
+      const same = known !== undefined && object.revision !== 0 && object.revision === known.revision
+      const holders = same ? known.holders : holdersOf(object)
+      if (!same) set(name, { resource: object.resource, holders, revision: object.revision, at: now })
+      else objects.set(name, { ...known, at: now })
+      return !same
+    },
+    forget(resource, id, now) {
+      const name = `${resource}/${id}`
+      const had = (objects.get(name)?.holders.length ?? 0) > 0
+      set(name, { resource, holders: [], revision: 0, at: now })
+      return had
+    },
+    holders: () => holders,
+    byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
+  }
+}

@@ -1,0 +1,80 @@
+import type { Holder, Owner } from '../plan/holder.ts'
+import type { AdminObject } from './admin-api.ts'
+import { isRecord, readNodes } from './nodes.ts'
+
+type Path = Holder['path']
+type Values = Readonly<Record<string, unknown>>
+
+/** The collections whose objects may carry an inline upstream. */
+const INLINE: ReadonlySet<string> = new Set(['services', 'routes', 'stream_routes'])
+
+/**
+ * Every place in one object that lists nodes (admin/upstreams.lua of APISIX looks at the same ones). A reference by
+ * `upstream_id` lists nothing: the upstream it names does.
+ */
+export function holdersOf(object: AdminObject): readonly Holder[] {
+  const { resource, id, value } = object
+  const base = `${resource}/${id}`
+  if (resource === 'upstreams') return found(object, base, [], value)
+  const inline = INLINE.has(resource) ? found(object, `${base}/upstream`, ['upstream'], value.upstream) : []
+  return [...inline, ...splits(object, base)]
+}
+
+function splits(object: AdminObject, base: string): Holder[] {
+  const plugins = object.value.plugins
+  const split = isRecord(plugins) ? plugins['traffic-split'] : undefined
+  const rules = isRecord(split) && Array.isArray(split.rules) ? split.rules : []
+  return rules.flatMap((rule, r) => {
+    const weighted: unknown[] =
+      isRecord(rule) && Array.isArray(rule.weighted_upstreams) ? rule.weighted_upstreams : []
+    return weighted.flatMap((entry, w) =>
+      found(
+        object,
+        `${base}/plugins/traffic-split/${r}/${w}`,
+        ['plugins', 'traffic-split', 'rules', r, 'weighted_upstreams', w, 'upstream'],
+        isRecord(entry) ? entry.upstream : undefined
+      )
+    )
+  })
+}
+
+function found(object: AdminObject, key: string, path: Path, upstream: unknown): Holder[] {
+  if (!isRecord(upstream)) return []
+  const nodes = readNodes(upstream.nodes)
+  const discovery =
+    typeof upstream.discovery_type === 'string'
+      ? { type: upstream.discovery_type, service: text(upstream.service_name) ?? '' }
+      : undefined
+  if (!nodes && !discovery) return []
+  const labels = { ...strings(object.value.labels), ...strings(upstream.labels) }
+  return [
+    {
+      key,
+      resource: object.resource,
+      id: object.id,
+      path,
+      form: nodes?.form ?? 'array',
+      // What discovery finds is not in the object; nodes beside `discovery_type` are not used by APISIX.
+      nodes: discovery ? [] : (nodes?.nodes ?? []),
+      discovery,
+      owner: ownerOf(labels),
+      labels,
+      name: text(upstream.name) ?? text(object.value.name),
+      revision: object.revision
+    }
+  ]
+}
+
+/** Controller 2.x writes `manager-by` (its spelling) and `k8s/…` on services and routes, ADC its own label on extra upstreams. */
+function ownerOf(labels: Readonly<Record<string, string>>): Owner {
+  const second = Object.keys(labels).some(
+    key => key === 'manager-by' || key === '__ADC_UPSTREAM_SERVICE_ID' || key.startsWith('k8s/')
+  )
+  if (second) return 'ingress-controller-2'
+  return labels['managed-by'] === 'apisix-ingress-controller' ? 'ingress-controller-1' : 'nobody-known'
+}
+
+const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+
+const strings = (value: unknown): Record<string, string> =>
+  isRecord(value) ? Object.fromEntries(Object.entries(value as Values).map(([k, v]) => [k, String(v)])) : {}

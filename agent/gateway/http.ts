@@ -1,0 +1,117 @@
+import http from 'node:http'
+import https from 'node:https'
+import { create, isAxiosError, type AxiosInstance, type AxiosResponse } from 'axios'
+
+import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../errors.ts'
+import { isRecord } from './nodes.ts'
+
+export interface HttpOptions {
+  readonly api: Api
+  /** Connections are kept and used again; `false` opens a fresh one for every request. */
+  readonly keepAlive: boolean
+  /** PEM; undefined = the system's. */
+  readonly ca?: string | undefined
+  /** Largest body accepted, in bytes. */
+  readonly maxBytes: number
+}
+
+export interface Call {
+  readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE'
+  readonly url: string
+  /** For the whole exchange, to the last byte of the body: a body that trickles in does not prolong it. */
+  readonly timeoutMs: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly signal?: AbortSignal | undefined
+  /** A status other than 2xx whose body is an answer too. */
+  readonly alsoFine?: number
+}
+
+export interface HttpClient {
+  /**
+   * One exchange, JSON both ways.
+   * @throws CodedError for everything else: no connection, too slow, a status of failure, a body that is not JSON
+   */
+  json(call: Call): Promise<unknown>
+  readonly close: () => void
+}
+
+export function createHttp(options: HttpOptions): HttpClient {
+  const pool = { keepAlive: options.keepAlive, maxSockets: options.keepAlive ? 32 : Infinity }
+  const httpAgent = new http.Agent(pool)
+  const httpsAgent = new https.Agent(options.ca === undefined ? pool : { ...pool, ca: options.ca })
+  const client = create({
+    httpAgent,
+    httpsAgent,
+    proxy: false, // HTTP_PROXY is meant for the way out of the cluster
+    maxRedirects: 0,
+    maxContentLength: options.maxBytes,
+    responseType: 'text',
+    transformResponse: text => text as unknown,
+    validateStatus: () => true
+  })
+  return {
+    json: async call => parse(options.api, call, await exchange(client, options.api, call)),
+    close: () => {
+      httpAgent.destroy()
+      httpsAgent.destroy()
+    }
+  }
+}
+
+async function exchange(client: AxiosInstance, api: Api, call: Call): Promise<AxiosResponse<string>> {
+  const tooSlow = AbortSignal.timeout(call.timeoutMs)
+  try {
+    return await client.request<string>({
+      method: call.method,
+      url: call.url,
+      headers: { Accept: 'application/json', 'Content-Type': 'application/json', ...call.headers },
+      data: call.body === undefined ? undefined : JSON.stringify(call.body),
+      signal: call.signal ? AbortSignal.any([call.signal, tooSlow]) : tooSlow
+    })
+  } catch (error) {
+    throw failure(api, call, error, tooSlow.aborted)
+  }
+}
+
+function failure(api: Api, call: Call, error: unknown, late: boolean): CodedError {
+  const why = isAxiosError(error) ? (error.code ?? error.message) : String(error)
+  const code: ErrorCode = call.signal?.aborted
+    ? 'ABORTED'
+    : late
+      ? `${api}_TIMEOUT`
+      : isAxiosError(error) && error.message.includes('maxContentLength')
+        ? `${api}_TOO_LARGE`
+        : `${api}_UNREACHABLE`
+  // The AxiosError is not handed on as `cause`: it holds the request with its headers, and so the key.
+  const more = code === `${api}_UNREACHABLE` ? ` (${why})` : ''
+  return new CodedError(code, `${describe(call)}${more}`)
+}
+
+function parse(api: Api, call: Call, response: AxiosResponse<string>): unknown {
+  const { status, data } = response
+  const [json, isJson] = tryJson(data)
+  if (isJson && (isSuccess(status) || status === call.alsoFine)) return json
+  const code = isSuccess(status) ? (`${api}_GARBLED` as const) : codeForStatus(api, status, data)
+  const said = sentence(isJson ? json : data)
+  throw new CodedError(code, `${describe(call)} -> ${status}${said && ` "${said}"`}`, { status, said })
+}
+
+/** What the other side said, short enough for a log line. */
+function sentence(body: unknown): string {
+  const told = isRecord(body) ? (body.error_msg ?? body.message) : body
+  return typeof told === 'string' ? told.replace(/\s+/g, ' ').trim().slice(0, 300) : ''
+}
+
+function tryJson(text: string): [json: unknown, isJson: boolean] {
+  try {
+    return [JSON.parse(text), true]
+  } catch {
+    return [undefined, false]
+  }
+}
+
+function describe(call: Call): string {
+  const url = URL.parse(call.url)
+  return `${call.method} ${url ? `${url.origin}${url.pathname}${url.search}` : 'an invalid URL'}`
+}

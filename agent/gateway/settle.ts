@@ -1,0 +1,103 @@
+import type { NodeKey, PodUid } from '../drain/facts.ts'
+import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
+import type { HolderEdit } from './edit.ts'
+import { nodeOf } from './nodes.ts'
+
+/** Removals from one object that are carried out together, and what has been tried so far. */
+export interface Removal {
+  /** The nodes to take out, oldest first, with the pod each stands for. */
+  readonly wanted: Map<HolderKey, Map<NodeKey, PodUid>>
+  /** Holders as they were before our last write to them; `accepted` once APISIX has said 200 to it. */
+  readonly sent: Map<
+    HolderKey,
+    { readonly before: Holder; readonly removed: ReadonlySet<NodeKey>; accepted: boolean }
+  >
+}
+
+export interface Outcome {
+  readonly holder: HolderKey
+  readonly node: NodeKey
+  readonly uid: PodUid
+  readonly state: 'removed' | 'kept-last' | 'failed'
+  readonly why: string
+}
+
+/** What is to be written to bring an object, as just read, to where it should be, and what stands without writing. */
+export interface Settlement {
+  readonly edits: readonly (HolderEdit & { readonly holder: Holder })[]
+  readonly outcomes: readonly Outcome[]
+}
+
+/**
+ * Compares an object as just read with what should have left it. Called before every write (so the last-node rule
+ * is held against the object as it is, not as it was planned) and after it (so it is the read-back as well):
+ *
+ *     read -> settle -> write -> read -> settle -> nothing left to write
+ *
+ * What we may have broken is put right by the same edits: a map that another writer emptied together with us gets a
+ * node back, and so do nodes that our write of a whole array overwrote, as far as `expected` can name them.
+ */
+export function settle(
+  removal: Removal,
+  found: readonly Holder[],
+  expected: (holder: Holder) => readonly NodeKey[]
+): Settlement {
+  const edits: (HolderEdit & { holder: Holder })[] = []
+  const outcomes: Outcome[] = []
+  for (const [key, wanted] of removal.wanted) {
+    const holder = found.find(h => h.key === key)
+    const sent = removal.sent.get(key)
+    const say = (node: NodeKey, state: Outcome['state'], why: string) => {
+      const uid = wanted.get(node)
+      if (uid !== undefined) outcomes.push({ holder: key, node, uid, state, why })
+    }
+    const listed = new Set(holder?.nodes.map(n => n.key))
+    const back = new Set(sent?.accepted ? [...sent.removed].filter(n => listed.has(n)) : [])
+    const present = [...wanted.keys()].filter(n => listed.has(n) && !back.has(n))
+    const kept = holder && lastOf(holder, present)
+    const add = holder ? owed(holder, sent, wanted, expected) : []
+    const remove = new Set(present.filter(n => n !== kept))
+    const returned = new Set(add.map(n => n.key))
+
+    for (const node of wanted.keys()) {
+      if (returned.has(node) || node === kept) say(node, 'kept-last', 'the last node of the holder')
+      else if (back.has(node)) say(node, 'failed', 'another writer put the node back at once')
+      else if (!listed.has(node)) say(node, 'removed', holder ? '' : 'the holder is gone')
+    }
+    if (holder && (remove.size > 0 || add.length > 0)) edits.push({ path: holder.path, remove, add, holder })
+  }
+  return { edits, outcomes }
+}
+
+/** The node to keep where all that could serve are to go: the one that began to end last. Weight 0 does not serve beside others. */
+function lastOf(holder: Holder, leaving: readonly NodeKey[]): NodeKey | undefined {
+  const serving = holder.nodes.filter(n => n.weight > 0)
+  const candidates = serving.length > 0 ? serving : holder.nodes
+  if (candidates.some(n => !leaving.includes(n.key))) return undefined
+  return leaving.findLast(key => candidates.some(n => n.key === key))
+}
+
+/** Nodes to put back after our last write of this holder. Never one that neither we have read nor `expected` names. */
+function owed(
+  holder: Holder,
+  sent: { readonly before: Holder; readonly removed: ReadonlySet<NodeKey> } | undefined,
+  wanted: ReadonlyMap<NodeKey, PodUid>,
+  expected: (holder: Holder) => readonly NodeKey[]
+): readonly HolderNode[] {
+  if (!sent) return []
+  if (holder.nodes.length === 0) {
+    const last = sent.before.nodes.findLast(n => sent.removed.has(n.key))
+    return last ? [inForm(holder, last)] : []
+  }
+  // A map is merged key by key: nothing of others can get lost. An array is overwritten with what we had read.
+  if (holder.form === 'map') return []
+  const known = new Set([...holder.nodes, ...sent.before.nodes].map(n => n.key))
+  const sibling = holder.nodes.find(n => n.weight > 0) ?? holder.nodes[0]
+  return expected(holder)
+    .filter(key => !known.has(key) && !wanted.has(key))
+    .flatMap(key => (sibling ? [nodeOf(key, sibling, holder.form)] : []))
+}
+
+/** Where both the last write and the holder's form changed hands, the node is written in today's form. */
+const inForm = (holder: Holder, node: HolderNode): HolderNode =>
+  (typeof node.raw === 'string') === (holder.form === 'map') ? node : nodeOf(node.key, node, holder.form)

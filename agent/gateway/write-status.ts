@@ -1,0 +1,42 @@
+import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { HolderKey } from '../plan/holder.ts'
+
+/** What has become of one removal. Names as in HolderReport. */
+export interface WriteStatus {
+  readonly state: 'writing' | 'removed' | 'kept-last' | 'failed'
+  /** When the removal was accepted and read back; only with `removed`. */
+  readonly acceptedAt: Millis | undefined
+  /** For an operator; empty where there is nothing to say. */
+  readonly why: string
+}
+
+/** What became of every removal, until its drain is over. One per node of a holder: the next pod there replaces it. */
+export interface WriteStatuses {
+  get(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
+  set(holder: HolderKey, node: NodeKey, uid: PodUid, status: WriteStatus): void
+  /** Some removal of this node from this holder is known, whosever it was. */
+  has(holder: HolderKey, node: NodeKey): boolean
+  forget(uid: PodUid): void
+}
+
+export function createWriteStatuses(): WriteStatuses {
+  const all = new Map<string, { uid: PodUid; status: WriteStatus }>()
+  const ofPod = new Map<PodUid, Set<string>>()
+  const name = (holder: HolderKey, node: NodeKey) => `${holder} ${node}`
+  return {
+    get(holder, node, uid) {
+      const found = all.get(name(holder, node))
+      return found?.uid === uid ? found.status : undefined
+    },
+    set(holder, node, uid, status) {
+      const key = name(holder, node)
+      all.set(key, { uid, status })
+      ofPod.set(uid, (ofPod.get(uid) ?? new Set()).add(key))
+    },
+    has: (holder, node) => all.has(name(holder, node)),
+    forget(uid) {
+      for (const key of ofPod.get(uid) ?? []) if (all.get(key)?.uid === uid) all.delete(key)
+      ofPod.delete(uid)
+    }
+  }
+}

@@ -1,0 +1,19 @@
+/** Who wants to hear that something changed. What changed is not told: listeners look for themselves. */
+export interface Listeners {
+  /** Returns what ends it. */
+  readonly add: (listener: () => void) => () => void
+  readonly tell: () => void
+}
+
+export function createListeners(): Listeners {
+  const all = new Set<() => void>()
+  return {
+    add: listener => {
+      all.add(listener)
+      return () => void all.delete(listener)
+    },
+    tell: () => {
+      for (const listener of all) listener()
+    }
+  }
+}
