@@ -1,0 +1,30 @@
+export interface Backoff {
+  /** How long to wait after a failure, in ms. `livedMs`: for how long things went well before it. */
+  failed(livedMs: number): number
+}
+
+/**
+ * Doubling, with jitter over the upper half so that the agents of many clusters behind one balancer come back spread
+ * out. Starts over once something has lived for `healthyMs`: a stream that syncs and breaks at once is not healthy.
+ */
+export function createBackoff({
+  firstMs = 50,
+  mostMs = 5_000,
+  healthyMs = 10_000,
+  random = Math.random
+}: {
+  firstMs?: number
+  mostMs?: number
+  healthyMs?: number
+  random?: () => number
+} = {}): Backoff {
+  let failures = 0
+  return {
+    failed(livedMs) {
+      if (livedMs >= healthyMs) failures = 0
+      const ceiling = Math.min(mostMs, firstMs * 2 ** Math.min(failures, 30))
+      failures += 1
+      return ceiling * (0.5 + random() / 2)
+    }
+  }
+}

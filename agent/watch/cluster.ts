@@ -1,0 +1,155 @@
+import type { Clock } from '../clock.ts'
+import type { GatewayFact, PodFact } from '../drain/facts.ts'
+import type { Log } from '../log.ts'
+import { ApiError } from './api-error.ts'
+import { pathOf, podsIn, slicesIn, type Collection } from './collection.ts'
+import { createConnection, type ConnectionSettings, type Reply } from './connection.ts'
+import type { Credentials } from './credentials.ts'
+import { toEndpointFact } from './endpoint-fact.ts'
+import { staticGateway, toGatewayPod } from './gateway-fact.ts'
+import { createGatewayStore } from './gateway-store.ts'
+import { combine, staticPart, type Part, type PartName } from './parts.ts'
+import { patiently } from './patient.ts'
+import { toPodFact } from './pod-fact.ts'
+import { createPodStore, type PodStore } from './pod-store.ts'
+import { fieldsOf, listOf } from './read.ts'
+import type { ReflectorSettings } from './reflector-settings.ts'
+import { startReflector, type Reflector } from './reflector.ts'
+import type { Sink } from './sink.ts'
+import { createSliceStore, type SliceStore } from './slice-store.ts'
+
+/** Which pods are gateways, or where they are when they are listed by hand. */
+export type GatewaySelector =
+  | { readonly namespace?: string | undefined; readonly labelSelector: string }
+  | { readonly static: readonly { readonly name: string; readonly host: string }[] }
+
+export interface ClusterOptions {
+  readonly credentials: Credentials
+  /** Whose pods and slices are watched; all where absent or empty. */
+  readonly namespaces?: readonly string[] | undefined
+  readonly gatewaySelector: GatewaySelector
+  readonly clock: Clock
+  readonly log: Log
+  /** Something that matters has changed: look again. Called from within the watch, so it must return at once. */
+  readonly onChange: () => void
+  readonly reflector?: Partial<ReflectorSettings>
+  readonly connection?: Partial<ConnectionSettings>
+}
+
+/** Everything the agent knows of Kubernetes, kept current by three watches over one connection. */
+export interface Cluster {
+  readonly pods: PodStore
+  readonly slices: SliceStore
+  /** Every gateway that may serve. */
+  gateways(): readonly GatewayFact[]
+  /** Gateway pods that have no address yet. */
+  gatewaysWithoutIp(): number
+  parts(): readonly Part[]
+  /**
+   * The pod as the API server has it right now, past the watch; the stores learn of it. `undefined` = there is none.
+   * @throws ApiError on any status but 200 and 404; Error where there is no answer
+   */
+  fetchPod(namespace: string, name: string, signal?: AbortSignal): Promise<PodFact | undefined>
+  /** Pods that own this address, asked of the API server as `fetchPod` does. */
+  fetchPodsByIp(ip: string, signal?: AbortSignal): Promise<readonly PodFact[]>
+  /** Any other API call. 429 is waited out; a GET is repeated when the connection breaks. */
+  call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
+  /** Somebody learned what this watch should have told: it has to show a sign of life, or is begun anew. */
+  doubt(part: PartName): void
+  /** Ends the watches and the connection. */
+  stop(): Promise<void>
+}
+
+export function startCluster(options: ClusterOptions): Cluster {
+  const { credentials, gatewaySelector: gatewaysAre, clock, log, onChange } = options
+  const connection = createConnection(credentials, clock, options.connection)
+  const scopes = options.namespaces?.length ? options.namespaces : [undefined]
+  const pods = createPodStore(clock)
+  const slices = createSliceStore()
+  const fixed = 'static' in gatewaysAre ? gatewaysAre.static.map(staticGateway) : []
+  const gateways = createGatewayStore(fixed)
+
+  const reflect = <F extends { readonly uid: string }>(
+    watch: PartName,
+    collection: Collection,
+    toFact: (object: unknown) => F | undefined,
+    sink: Sink<F>
+  ): Reflector =>
+    startReflector({
+      connection,
+      collection,
+      toFact,
+      sink,
+      clock,
+      log: log.child({ watch }),
+      onChange,
+      ...(options.reflector && { settings: options.reflector })
+    })
+  const podWatches = new Map(scopes.map(ns => [ns, reflect('pods', podsIn(ns), toPodFact, pods.sink)]))
+  const watches: Readonly<Record<PartName, readonly Reflector[]>> = {
+    pods: [...podWatches.values()],
+    endpointslices: scopes.map(ns => reflect('endpointslices', slicesIn(ns), toEndpointFact, slices.sink)),
+    gateways:
+      'static' in gatewaysAre
+        ? []
+        : [
+            reflect(
+              'gateways',
+              podsIn(gatewaysAre.namespace, gatewaysAre.labelSelector),
+              toGatewayPod,
+              gateways.sink
+            )
+          ]
+  }
+  const call: Cluster['call'] = (method, path, body, signal) =>
+    patiently(() => connection.request(method, path, body, signal), {
+      clock,
+      signal,
+      harmless: method === 'GET'
+    })
+  const get = async (path: string, signal: AbortSignal | undefined): Promise<unknown> => {
+    const reply = await call('GET', path, undefined, signal)
+    if (reply.status === 404) return undefined
+    if (reply.status !== 200) throw new ApiError(`GET ${path}`, reply.status, reply.json, reply.retryAfterMs)
+    return reply.json
+  }
+  /** Only what some watch covers: nobody would ever take anything else out of the store again. */
+  const learn = (object: unknown): PodFact | undefined => {
+    const fact = toPodFact(object)
+    if (fact) (podWatches.get(fact.namespace) ?? podWatches.get(undefined))?.learn(object)
+    return fact
+  }
+  const part = (name: PartName): Part => {
+    const all = watches[name].map(watch => watch.status())
+    return all.length === 0 ? staticPart(name, fixed.length) : combine(name, all)
+  }
+
+  return {
+    pods: pods.store,
+    slices: slices.store,
+    gateways: () => gateways.store.list(),
+    gatewaysWithoutIp: () => gateways.store.withoutIp,
+    parts: () => [part('pods'), part('endpointslices'), part('gateways')],
+    async fetchPod(namespace, name, signal) {
+      const path = `${podsIn(namespace).path}/${encodeURIComponent(name)}`
+      return learn(await get(path, signal))
+    },
+    async fetchPodsByIp(ip, signal) {
+      const found: PodFact[] = []
+      for (const namespace of scopes) {
+        const path = pathOf(podsIn(namespace), { fieldSelector: `status.podIP=${ip}` })
+        for (const item of listOf(fieldsOf(await get(path, signal))['items'])) {
+          const pod = learn(item)
+          if (pod?.ips.includes(ip)) found.push(pod)
+        }
+      }
+      return found
+    },
+    call,
+    doubt: name => watches[name].forEach(watch => watch.doubt()),
+    async stop() {
+      await Promise.all(Object.values(watches).flatMap(all => all.map(watch => watch.stop())))
+      await connection.close()
+    }
+  }
+}

@@ -1,0 +1,31 @@
+/** Enough for every namespace, ReplicaSet and port list of a large cluster. */
+const MOST = 20_000
+
+/**
+ * Gives equal values the same object. JSON.parse makes a new string for every "kube-system" it meets; kept for
+ * 10,000 pods that is what most of a fact would consist of. Forgets everything when full: names of past ReplicaSets
+ * must not pile up for ever.
+ */
+export function createIntern(most = MOST) {
+  const texts = new Map<string, string>()
+  const lists = new Map<string, readonly number[]>()
+  return {
+    text(value: string): string {
+      const known = texts.get(value)
+      if (known !== undefined) return known
+      if (texts.size >= most) texts.clear()
+      texts.set(value, value)
+      return value
+    },
+    numbers(values: readonly number[]): readonly number[] {
+      const key = values.join()
+      const known = lists.get(key)
+      if (known) return known
+      if (lists.size >= most) lists.clear()
+      lists.set(key, values)
+      return values
+    }
+  }
+}
+
+export const intern = createIntern()

@@ -1,0 +1,36 @@
+const NEWLINE = 0x0a
+
+/** etcd refuses objects over 1.5 MB; JSON adds some. A longer line is not a watch event. */
+const LONGEST = 16 * 1024 * 1024
+
+/**
+ * Splits a byte stream at newlines, wherever its chunks end. Works on bytes: a chunk may end in the middle of a
+ * character, and a newline byte is never part of one.
+ *
+ * @throws RangeError from the returned function when a line gets longer than `longest` bytes
+ */
+export function createLineSplitter(
+  onLine: (line: string) => void,
+  longest = LONGEST
+): (chunk: Buffer) => void {
+  let held: Buffer[] = []
+  let heldBytes = 0
+  const emit = (last: Buffer) => {
+    const line = held.length === 0 ? last.toString('utf8') : Buffer.concat([...held, last]).toString('utf8')
+    held = []
+    heldBytes = 0
+    if (line !== '' && line !== '\r') onLine(line)
+  }
+  return chunk => {
+    let from = 0
+    for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
+      const last = chunk.subarray(from, at)
+      from = at + 1
+      emit(last)
+    }
+    if (from === chunk.length) return
+    held.push(chunk.subarray(from))
+    heldBytes += chunk.length - from
+    if (heldBytes > longest) throw new RangeError(`a line is longer than ${longest} bytes`)
+  }
+}

@@ -1,0 +1,38 @@
+import type { WatchState, WatchStatus } from './watch-status.ts'
+
+export type PartName = 'pods' | 'endpointslices' | 'gateways'
+
+/** How one kind of object is being watched, over all namespaces. */
+export interface Part extends WatchStatus {
+  readonly name: PartName
+}
+
+const WORST_FIRST: readonly WatchState[] = ['connecting', 'stale', 'live']
+
+/** A list by hand needs no watch: it is always complete. */
+export function staticPart(name: PartName, objects: number): Part {
+  const counters = { events: 0, lists: 0, failures: 0, unreadable: 0, silences: 0 }
+  return { name, state: 'live', synced: true, lastEventAt: undefined, objects, problem: '', counters }
+}
+
+/** One status for several watches: as good as the worst of them. */
+export function combine(name: PartName, all: readonly WatchStatus[]): Part {
+  const sum = (value: (status: WatchStatus) => number) => all.reduce((total, each) => total + value(each), 0)
+  const lastEvents = all.map(each => each.lastEventAt)
+  const known = lastEvents.filter(at => at !== undefined)
+  return {
+    name,
+    state: WORST_FIRST.find(state => all.some(each => each.state === state)) ?? 'live',
+    synced: all.every(each => each.synced),
+    lastEventAt: known.length === all.length && known.length > 0 ? Math.min(...known) : undefined,
+    objects: sum(each => each.objects),
+    problem: all.find(each => each.problem !== '')?.problem ?? '',
+    counters: {
+      events: sum(each => each.counters.events),
+      lists: sum(each => each.counters.lists),
+      failures: sum(each => each.counters.failures),
+      unreadable: sum(each => each.counters.unreadable),
+      silences: sum(each => each.counters.silences)
+    }
+  }
+}

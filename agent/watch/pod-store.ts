@@ -1,0 +1,91 @@
+import type { Clock } from '../clock.ts'
+import type { PodFact, PodUid } from '../drain/facts.ts'
+import { createMultiMap } from './multi-map.ts'
+import { hasEnded, isEnding } from './pod-fact.ts'
+import { same } from './same.ts'
+import type { Sink } from './sink.ts'
+import { createTombstones, type Tombstone } from './tombstones.ts'
+
+/** The pods as they were last seen, by uid, and the indexes that answer the questions of a drain. */
+export interface PodStore {
+  get(uid: PodUid): PodFact | undefined
+  /**
+   * Every pod that owns this address (without brackets). Several where they share their host's network, and for a
+   * moment where an address changes hands. A pod whose containers have ended does not own its address any more.
+   */
+  byIp(ip: string): readonly PodFact[]
+  byName(namespace: string, name: string): PodFact | undefined
+  /** Pods that say themselves that they are on their way out: deleted, DisruptionTarget, Failed or Succeeded. */
+  ending(): readonly PodFact[]
+  /** A pod whose object is gone, for an hour at most. */
+  gone(uid: PodUid): Tombstone<PodFact> | undefined
+  values(): IterableIterator<PodFact>
+  readonly size: number
+}
+
+/** The store, and the side of it that only its reflector may use. */
+export function createPodStore(clock: Clock): { readonly store: PodStore; readonly sink: Sink<PodFact> } {
+  const pods = new Map<string, PodFact>()
+  const names = new Map<string, Map<string, PodFact>>()
+  const ips = createMultiMap<string, PodFact>()
+  const ending = new Map<string, PodFact>()
+  const tombstones = createTombstones<PodFact>(clock)
+
+  const add = (pod: PodFact) => {
+    pods.set(pod.uid, pod)
+    const inNamespace = names.get(pod.namespace) ?? new Map<string, PodFact>()
+    names.set(pod.namespace, inNamespace.set(pod.name, pod))
+    for (const ip of ownedIps(pod)) ips.add(ip, pod)
+    if (isEnding(pod)) ending.set(pod.uid, pod)
+  }
+  const remove = (pod: PodFact) => {
+    pods.delete(pod.uid)
+    ending.delete(pod.uid)
+    for (const ip of ownedIps(pod)) ips.remove(ip, pod)
+    const inNamespace = names.get(pod.namespace)
+    if (inNamespace?.get(pod.name) === pod) inNamespace.delete(pod.name)
+    if (inNamespace?.size === 0) names.delete(pod.namespace)
+  }
+  const bury = (pod: PodFact, last: PodFact | undefined) => {
+    remove(pod)
+    tombstones.add(pod.uid, last ?? pod)
+  }
+
+  const set = (pod: PodFact) => {
+    const before = pods.get(pod.uid)
+    if (before && same(before, pod)) return false
+    // A name belongs to one pod at a time: whoever had it is gone, even if its DELETED was lost in a relist.
+    const namesake = names.get(pod.namespace)?.get(pod.name)
+    if (namesake && namesake.uid !== pod.uid) bury(namesake, undefined)
+    if (before) remove(before)
+    tombstones.remove(pod.uid)
+    add(pod)
+    return true
+  }
+  const gone = (uid: string, last: PodFact | undefined) => {
+    const pod = pods.get(uid)
+    if (pod) bury(pod, last)
+    // Born and gone between two looks: its hook may still call.
+    else if (last && !tombstones.get(uid)) tombstones.add(uid, last)
+    return pod !== undefined
+  }
+
+  return {
+    sink: { set, gone },
+    store: {
+      get: uid => pods.get(uid),
+      byIp: ip => ips.get(ip),
+      byName: (namespace, name) => names.get(namespace)?.get(name),
+      ending: () => [...ending.values()],
+      gone: uid => tombstones.get(uid),
+      values: () => pods.values(),
+      get size() {
+        return pods.size
+      }
+    }
+  }
+}
+
+function ownedIps(pod: PodFact): readonly string[] {
+  return pod.hostNetwork || !hasEnded(pod) ? pod.ips : []
+}

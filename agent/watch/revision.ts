@@ -1,0 +1,13 @@
+/** `metadata.resourceVersion`: a decimal number, increasing over the whole cluster (comparable by contract since 1.35). */
+export type Revision = string
+
+const DECIMAL = /^[1-9][0-9]*$/
+
+/**
+ * Is `a` later than `b`? Compared as text, so no precision is lost. False where one of them is not a number: then
+ * nothing can be said, and nobody is accused of going back in time.
+ */
+export function isLater(a: Revision | undefined, b: Revision | undefined): boolean {
+  if (a === undefined || b === undefined || !DECIMAL.test(a) || !DECIMAL.test(b)) return false
+  return a.length === b.length ? a > b : a.length > b.length
+}

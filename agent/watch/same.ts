@@ -1,0 +1,11 @@
+/** Deep equality of facts: plain objects, arrays and scalars, in which absent and `undefined` are the same. */
+export function same(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a) !== Array.isArray(b)) return false
+  const left = a as Readonly<Record<string, unknown>>
+  const right = b as Readonly<Record<string, unknown>>
+  for (const key in left) if (!same(left[key], right[key])) return false
+  for (const key in right) if (!(key in left) && right[key] !== undefined) return false
+  return true
+}

@@ -1,0 +1,93 @@
+import type { Endpoint, EndpointFact, PodUid } from '../drain/facts.ts'
+import { createMultiMap } from './multi-map.ts'
+import { same } from './same.ts'
+import type { Sink } from './sink.ts'
+
+export interface ServiceName {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** The EndpointSlices: which Services a pod serves on which ports, and a second witness of its end. */
+export interface SliceStore {
+  /** Some slice says that this pod is terminating. */
+  terminating(uid: PodUid): boolean
+  /** The resolved target ports under which slices list the pod, ascending. What names a hostNetwork pod's nodes. */
+  portsOf(uid: PodUid): readonly number[]
+  servicesOf(uid: PodUid): readonly ServiceName[]
+  /**
+   * Endpoints of a Service that can still answer (`serving`), over all its slices, each (pod, address) once. Those that
+   * are terminating are in here too: it is for the caller to say whether they count.
+   */
+  serving(namespace: string, service: string): readonly Endpoint[]
+  readonly size: number
+}
+
+/** The store, and the side of it that only its reflector may use. */
+export function createSliceStore(): { readonly store: SliceStore; readonly sink: Sink<EndpointFact> } {
+  const slices = new Map<string, EndpointFact>()
+  const byPod = createMultiMap<string, EndpointFact>()
+  const byService = createMultiMap<string, EndpointFact>()
+
+  const remove = (slice: EndpointFact) => {
+    slices.delete(slice.uid)
+    byService.remove(serviceKey(slice.namespace, slice.service), slice)
+    for (const uid of podsOf(slice)) byPod.remove(uid, slice)
+  }
+  const set = (slice: EndpointFact) => {
+    const before = slices.get(slice.uid)
+    if (before && same(before, slice)) return false
+    if (before) remove(before)
+    slices.set(slice.uid, slice)
+    byService.add(serviceKey(slice.namespace, slice.service), slice)
+    for (const uid of podsOf(slice)) byPod.add(uid, slice)
+    return true
+  }
+  const gone = (uid: string) => {
+    const slice = slices.get(uid)
+    if (slice) remove(slice)
+    return slice !== undefined
+  }
+
+  return {
+    sink: { set, gone },
+    store: {
+      terminating: uid =>
+        byPod.get(uid).some(slice => slice.endpoints.some(e => e.podUid === uid && e.terminating)),
+      portsOf: uid => {
+        const ports = new Set<number>()
+        for (const slice of byPod.get(uid)) {
+          for (const { port } of slice.ports) if (port !== undefined) ports.add(port)
+        }
+        return [...ports].sort((a, b) => a - b)
+      },
+      servicesOf: uid => {
+        const services = new Map<string, ServiceName>()
+        for (const { namespace, service } of byPod.get(uid)) {
+          if (service !== '') services.set(service, { namespace, name: service })
+        }
+        return [...services.values()]
+      },
+      serving: (namespace, service) => {
+        const serving = new Map<string, Endpoint>()
+        for (const slice of byService.get(serviceKey(namespace, service))) {
+          for (const endpoint of slice.endpoints) {
+            if (endpoint.serving) serving.set(`${endpoint.podUid ?? ''} ${endpoint.address}`, endpoint)
+          }
+        }
+        return [...serving.values()]
+      },
+      get size() {
+        return slices.size
+      }
+    }
+  }
+}
+
+const serviceKey = (namespace: string, service: string) => `${namespace}/${service}`
+
+function podsOf(slice: EndpointFact): ReadonlySet<string> {
+  const uids = new Set<string>()
+  for (const { podUid } of slice.endpoints) if (podUid !== undefined) uids.add(podUid)
+  return uids
+}
