@@ -1,0 +1,157 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { expect } from 'chai'
+import { createApp } from '../../../../sandbox/app/server.ts'
+import { startLoad } from '../../../../sandbox/load/generate.ts'
+import { nextShot } from '../../../../sandbox/load/mix.ts'
+import type { LoadOptions, LoadResult } from '../../../../sandbox/load/options.ts'
+import { forkLoad } from '../../../../sandbox/load/process.ts'
+import { createRandom } from '../../../../sandbox/random.ts'
+import { eventually } from '../kubelet/harness.ts'
+
+const servers: Server[] = []
+
+async function serve(listener: RequestListener | Server): Promise<string> {
+  const server = typeof listener === 'function' ? createServer(listener) : listener
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  servers.push(server)
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const options = (target: string, differs: Partial<LoadOptions> = {}): LoadOptions => ({
+  targets: [target],
+  path: '/',
+  rate: 200,
+  seed: 1,
+  uploads: false,
+  timeoutMs: 400,
+  ...differs
+})
+
+/** Loads it until at least `requests` have ended. */
+async function load(target: string, requests = 30, differs: Partial<LoadOptions> = {}): Promise<LoadResult> {
+  const running = startLoad(options(target, differs))
+  await eventually(`${requests} requests`, () => running.counts().requests >= requests, 8000)
+  return await running.stop()
+}
+
+describe('sandbox/load', () => {
+  afterEach(() => {
+    for (const server of servers.splice(0)) {
+      server.close()
+      server.closeAllConnections()
+    }
+  })
+
+  it('counts no failure of a good app, whatever it sends', async () => {
+    const url = await serve(createApp('web-1', () => {}).server)
+    const result = await load(url, 150, { uploads: true, timeoutMs: 5000, rate: 300 })
+    expect(result.failed, JSON.stringify(result.failures)).to.equal(0)
+    expect(result.pending).to.equal(0)
+    for (const { requests } of Object.values(result.byRequest)) expect(requests).to.be.above(0)
+  })
+
+  it('sends at its rate even when nobody answers (open model)', async () => {
+    let arrived = 0
+    const url = await serve(() => void arrived++)
+    const running = startLoad(options(url, { timeoutMs: 3000 }))
+    await eventually('100 arrived', () => arrived >= 100, 3000)
+    expect(running.counts().requests, 'none has ended').to.equal(0)
+    servers.at(-1)!.closeAllConnections()
+    await running.stop()
+  })
+
+  const broken: readonly [string, RequestListener, 'status' | 'reset' | 'timeout' | 'truncated'][] = [
+    ['a 502', (_, response) => void response.writeHead(502).end('bad'), 'status'],
+    ['a connection that is reset', request => void request.socket.resetAndDestroy(), 'reset'],
+    ['silence', () => {}, 'timeout'],
+    ['an answer that never ends', (_, response) => void response.writeHead(200).write('{'), 'timeout'],
+    [
+      'a body that ends early',
+      (_, response) => {
+        response.writeHead(200, { 'content-length': 100 }).write('{')
+        setTimeout(() => response.destroy(), 10)
+      },
+      'truncated'
+    ]
+  ]
+  for (const [what, listener, kind] of broken) {
+    it(`counts ${what} as ${kind}`, async () => {
+      const result = await load(await serve(listener))
+      expect(result.requests).to.be.at.least(30)
+      expect(result.failed).to.equal(result.requests)
+      expect(result.byKind[kind], JSON.stringify(result.byKind)).to.equal(result.requests)
+      expect(result.failures[0]).to.include({ kind })
+    })
+  }
+
+  it('counts a refused connection as reset', async () => {
+    const url = await serve(() => {})
+    servers.pop()!.close()
+    expect((await load(url)).byKind.reset).to.be.at.least(30)
+  })
+
+  it('does not take a 200 for an upload that did not arrive whole', async () => {
+    const url = await serve((_, response) => void response.end('{"received":3,"x":0}'))
+    const { byRequest, byKind } = await load(url, 60)
+    expect(byRequest.post.failed).to.equal(byRequest.post.requests).and.to.be.above(0)
+    expect(byRequest.get.failed).to.equal(0)
+    expect(byKind.truncated).to.equal(byRequest.post.failed)
+  })
+
+  it('never retries: each request arrives once', async () => {
+    let arrived = 0
+    const url = await serve(request => {
+      arrived++
+      request.socket.resetAndDestroy()
+    })
+    const { requests } = await load(url)
+    expect(arrived).to.equal(requests)
+  })
+
+  it('uses its targets in turn', async () => {
+    const hits = [0, 0]
+    const count = (i: number) => serve((_, response) => void (hits[i]!++, response.end('"received":256,')))
+    const targets = [await count(0), await count(1)]
+    await load(targets[0]!, 100, { targets })
+    expect(Math.abs(hits[0]! - hits[1]!)).to.be.at.most(1)
+  })
+
+  it('runs as a process of its own', async () => {
+    const url = await serve(createApp('web-1', () => {}).server)
+    const running = forkLoad(options(url, { timeoutMs: 5000 }))
+    await eventually('it reports', () => (running.counts()?.requests ?? 0) >= 20, 5000)
+    const result = await running.stop()
+    expect(result.failed).to.equal(0)
+    expect(result.latencyMs.max).to.be.at.least(result.latencyMs.p50)
+    await running.close()
+  })
+
+  it('says so when its process has died', async () => {
+    const url = await serve(createApp('web-1', () => {}).server)
+    const running = forkLoad(options(url))
+    await running.close()
+    const problem = await running.stop().catch((error: unknown) => String(error))
+    expect(problem).to.contain('ended by itself')
+  })
+})
+
+describe('sandbox/load: the mix', () => {
+  const draw = (seed: number, uploads: boolean) => {
+    const random = createRandom(seed)
+    return Array.from({ length: 2000 }, () => nextShot(random, uploads))
+  }
+
+  it('is the same for the same seed', () => {
+    expect(draw(7, true)).to.deep.equal(draw(7, true))
+    expect(draw(7, true)).to.not.deep.equal(draw(8, true))
+  })
+
+  it('has uploads only where they are asked for, and POSTs always', () => {
+    const kinds = (uploads: boolean) => new Set(draw(1, uploads).map(({ kind }) => kind))
+    expect([...kinds(false)].toSorted()).to.deep.equal(['get', 'get-new-connection', 'post', 'slow'])
+    expect([...kinds(true)]).to.include('upload')
+  })
+})
