@@ -1,5 +1,47 @@
-import { formatDuration, parseDuration } from './duration.ts'
-import type { Settings } from './schema.ts'
+import type { z } from 'zod'
+import { formatDuration, parseDuration } from '../drain/duration.ts'
+import { schema, type Settings } from './schema.ts'
+
+type Issue = z.core.$ZodIssue
+
+/**
+ * The contradictions of a tree that the schema refuses, so that all problems are told at once: found in what is left of it
+ * without the broken settings, less those that a broken setting may itself explain.
+ */
+export function furtherProblems(tree: Readonly<Record<string, unknown>>, issues: readonly Issue[]): string[] {
+  const broken = issues.flatMap(issue => {
+    const path = issue.path.map(String)
+    return issue.code === 'unrecognized_keys' ? issue.keys.map(key => [...path, key]) : [path]
+  })
+  const rest = structuredClone(tree) as Tree
+  const removed = broken.filter(path => remove(rest, path))
+  const admin = child(child(rest, 'apisix'), 'admin')
+  admin['url'] ??= 'http://placeholder'
+  const parsed = schema.safeParse(rest)
+  if (!parsed.success) return []
+  return contradictions(parsed.data).filter(
+    problem => !removed.some(path => problem.includes(path.join('.')))
+  )
+}
+
+type Tree = Record<string, unknown>
+
+function child(tree: Tree, name: string): Tree {
+  const found = tree[name]
+  if (typeof found === 'object' && found !== null) return found as Tree
+  const made: Tree = {}
+  tree[name] = made
+  return made
+}
+
+/** Whether there was something to remove: a missing setting breaks no other. */
+function remove(tree: Tree, path: readonly string[]): boolean {
+  const [name, ...deeper] = path
+  const next = name === undefined ? undefined : tree[name]
+  if (name === undefined || next === undefined) return false
+  if (deeper.length > 0 && typeof next === 'object' && next !== null) return remove(next as Tree, deeper)
+  return delete tree[name]
+}
 
 /** Kubernetes' default grace. A setting that a pod with the default can never satisfy is a mistake. */
 const DEFAULT_GRACE_MS = 30_000
@@ -79,10 +121,10 @@ function addresses({ apisix }: Settings): string[] {
 function secrets({ apisix: { admin, barrier } }: Settings): string[] {
   const problems: string[] = []
   if ((admin.keyFile === undefined) === (admin.keyEnv === undefined)) {
-    problems.push('apisix.admin: give exactly one of keyFile and keyEnv')
+    problems.push('apisix.admin.keyFile: give exactly one of keyFile and keyEnv')
   }
   if (barrier && (barrier.tokenFile === undefined) === (barrier.tokenEnv === undefined)) {
-    problems.push('apisix.barrier: give exactly one of tokenFile and tokenEnv')
+    problems.push('apisix.barrier.tokenFile: give exactly one of tokenFile and tokenEnv')
   }
   return problems
 }

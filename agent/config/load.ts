@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { LineCounter, parseDocument, stringify } from 'yaml'
 import { deepFreeze } from '../freeze.ts'
-import { contradictions } from './contradictions.ts'
+import { contradictions, furtherProblems } from './contradictions.ts'
 import { applyEnv, CONFIG_FILE_ENV, secretVariables, type Env } from './env.ts'
 import { schemaProblems } from './problems.ts'
 import { resolve } from './resolve.ts'
@@ -15,9 +15,13 @@ export type Loaded =
 
 /**
  * The file, with the environment laid over it, checked. Without a path the file that APISIX_DRAIN_CONFIG names; without
- * that one either, the environment alone. This is the only place of the agent that reads `process.env`.
+ * that one either, the environment alone. `dryRun`: the flag of the command line, which wins. This is the only place of the agent that reads `process.env`.
  */
-export function loadConfig(path: string | undefined, env: Env = process.env): Loaded {
+export function loadConfig(
+  path: string | undefined,
+  env: Env = process.env,
+  { dryRun = false }: { readonly dryRun?: boolean } = {}
+): Loaded {
   const problems: string[] = []
   const fromFile = readTree(path ?? env[CONFIG_FILE_ENV], problems)
   const merged = applyEnv(fromFile, env, secretVariables(fromFile))
@@ -25,7 +29,11 @@ export function loadConfig(path: string | undefined, env: Env = process.env): Lo
   const { tree, problems: envProblems } = applyEnv(fromFile, env, secretVariables(merged.tree))
   problems.push(...envProblems)
   const parsed = schema.safeParse(tree)
-  if (!parsed.success) return { ok: false, problems: [...problems, ...schemaProblems(parsed.error.issues)] }
+  if (!parsed.success) {
+    const { issues } = parsed.error
+    return { ok: false, problems: [...problems, ...schemaProblems(issues), ...furtherProblems(tree, issues)] }
+  }
+  if (dryRun) parsed.data.drain.dryRun = true
   problems.push(...contradictions(parsed.data))
   if (problems.length > 0) return { ok: false, problems }
   const config = resolve(parsed.data, env, problems)

@@ -9,19 +9,33 @@ export function schemaProblems(issues: readonly Issue[]): string[] {
   return issues.flatMap(issue => {
     const path = issue.path.map(String)
     if (issue.code === 'unrecognized_keys') return issue.keys.map(key => unknownKey([...path, key]))
-    if (issue.code === 'invalid_type' && isMissing(issue))
-      return [`${path.join('.')}: is required${example(path)}`]
-    return [`${path.join('.') || 'the file'}: ${readable(issue.message)}`]
+    if (issue.code === 'invalid_type' && isMissing(issue)) return required(path)
+    return [`${path.join('.') || 'the file'}: ${readable(issue)}`]
   })
 }
 
 const isMissing = (issue: Issue) => issue.message.endsWith('received undefined')
 
-const readable = (message: string) => message.replace(/^Invalid input: /, '').replace(/^Invalid option: /, '')
+function readable(issue: Issue): string {
+  if (issue.code === 'too_small' && issue.origin !== 'string') return `must be at least ${issue.minimum}`
+  if (issue.code === 'too_big') return `must be at most ${issue.maximum}`
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
+  if (issue.code === 'too_small') return 'must not be empty'
+  return issue.message.replace(/^Invalid input: /, '')
+}
 
-function example(path: readonly string[]): string {
-  const row = configRows.find(row => row.path.join('.') === path.join('.'))
-  return row?.example === undefined ? '' : `, such as ${JSON.stringify(row.example)}`
+/** The setting, or every setting without a default that the missing section would hold. */
+function required(path: readonly string[]): string[] {
+  const prefix = path.join('.')
+  const rows = configRows.filter(row => {
+    const name = row.path.join('.')
+    return name === prefix || (row.required && !row.section && name.startsWith(`${prefix}.`))
+  })
+  const settings = rows.filter(row => !row.section)
+  return (settings.length > 0 ? settings : rows).map(
+    row =>
+      `${row.path.join('.')}: is required${row.example ? `, such as ${JSON.stringify(row.example)}` : ''}`
+  )
 }
 
 /** Keys under which people write a secret itself. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { parseDuration } from './duration.ts'
+import { parseDuration } from '../drain/duration.ts'
 import type { Env } from './env.ts'
 import type { Settings } from './schema.ts'
 import { secretFromEnv, secretFromFile, type Secret } from './secret.ts'
@@ -15,9 +15,10 @@ const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
 export function resolve(settings: Settings, env: Env, problems: string[]): Config {
   const { kubernetes, apisix, drain, serve, log } = settings
   const { admin, control, barrier } = apisix
+  content('kubernetes.kubeconfig', kubernetes.kubeconfig)
   return {
     kubernetes: {
-      kubeconfig: readable('kubernetes.kubeconfig', kubernetes.kubeconfig),
+      kubeconfig: kubernetes.kubeconfig,
       context: kubernetes.context,
       namespaces: kubernetes.namespaces,
       timeoutMs: ms(kubernetes.timeout)
@@ -26,7 +27,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       admin: {
         url: new URL(admin.url).origin,
         key: secret('apisix.admin.key', admin.keyFile, admin.keyEnv),
-        caFile: readable('apisix.admin.caFile', admin.caFile),
+        ca: content('apisix.admin.caFile', admin.caFile),
         timeoutMs: ms(admin.timeout),
         pageSize: admin.pageSize
       },
@@ -40,7 +41,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
         port: barrier.port,
         scheme: barrier.scheme,
         token: secret('apisix.barrier.token', barrier.tokenFile, barrier.tokenEnv),
-        caFile: readable('apisix.barrier.caFile', barrier.caFile),
+        ca: content('apisix.barrier.caFile', barrier.caFile),
         timeoutMs: ms(barrier.timeout),
         ttlMs: ms(barrier.ttl)
       },
@@ -80,14 +81,14 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     }
   }
 
-  function readable(setting: string, path: string | undefined): string | undefined {
+  function content(setting: string, path: string | undefined): string | undefined {
     if (path === undefined) return undefined
     try {
-      readFileSync(path)
+      return readFileSync(path, 'utf8')
     } catch (err) {
       problems.push(`${setting}: cannot read ${path}: ${reason(err)}`)
+      return undefined
     }
-    return path
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DURATION_FORM, formatDuration, parseDuration } from './duration.ts'
+import { DURATION_FORM, formatDuration, parseDuration } from '../drain/duration.ts'
 
 interface Range {
   readonly min: string

@@ -23,7 +23,8 @@ export interface Config {
       /** Without a trailing slash and without `/apisix/admin`. */
       readonly url: string
       readonly key: Secret
-      readonly caFile: string | undefined
+      /** PEM. */
+      readonly ca: string | undefined
       readonly timeoutMs: number
       readonly pageSize: number
     }
@@ -38,7 +39,8 @@ export interface Config {
           readonly port: number
           readonly scheme: 'http' | 'https'
           readonly token: Secret
-          readonly caFile: string | undefined
+          /** PEM. */
+          readonly ca: string | undefined
           readonly timeoutMs: number
           readonly ttlMs: number
         }

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
+import { readOptions } from '../drain/annotations.ts'
 import type { Ack } from '../drain/ack.ts'
 import type { Hook } from '../drain/drain.ts'
 import type { PodFact } from '../drain/facts.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
+import { CannotVouch } from './cannot-vouch.ts'
 import { SHUTTING_DOWN, type Gate, type Place } from './gate.ts'
 import type { Holds } from './holds.ts'
 import { identify } from './identify.ts'
@@ -50,6 +52,7 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
       metrics.hookAbandoned.inc()
       return new Response(null, { status: CLIENT_GONE })
     }
+    if (err instanceof CannotVouch) return refused(parts, refuse('cannot-vouch', err.message))
     log.error({ err }, 'hook failed')
     return refused(parts, refuse('no-answer', 'the agent failed to answer; run the fallback'))
   } finally {
@@ -74,7 +77,8 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place):
   const tooMany = place.claim(pod.uid)
   if (tooMany) return tooMany
 
-  const { until, timeoutMs } = query
+  const { timeoutMs } = query
+  const until = query.until ?? readOptions(pod.annotations).until ?? 'drained'
   const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, until, timeoutMs }
   const answer = await unlessStopping(place, () => holdInTime(parts, hook, pod, letGo))
   const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }

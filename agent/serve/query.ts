@@ -1,10 +1,10 @@
-import { DURATION_FORM, parseDuration } from '../config/duration.ts'
+import { DURATION_FORM, parseDuration } from '../drain/duration.ts'
 import { refuse, type Refusal } from './refusal.ts'
 
 /** What a hook may ask for. Everything is optional. */
 export interface PrestopQuery {
   readonly ok: true
-  readonly until: 'barrier' | 'drained'
+  readonly until: 'barrier' | 'drained' | undefined
   readonly timeoutMs: number | undefined
   readonly named: { readonly namespace: string; readonly name: string } | undefined
   readonly uid: string | undefined
@@ -23,8 +23,8 @@ export function parseQuery(query: URLSearchParams): PrestopQuery | Refusal {
       problems.push(`${printable(key)} is no parameter; there are ${KNOWN.join(', ')}`)
     else if (query.getAll(key).length > 1) problems.push(`${key} is given more than once`)
   }
-  const until = query.get('until') ?? 'drained'
-  if (until !== 'barrier' && until !== 'drained') problems.push('until must be barrier or drained')
+  const until = query.get('until') ?? undefined
+  if (until !== undefined && !isGoal(until)) problems.push('until must be barrier or drained')
   const timeout = query.get('timeout')
   const timeoutMs = timeout === null ? undefined : parseDuration(timeout)
   if (timeout !== null && timeoutMs === undefined) problems.push(`timeout must be ${DURATION_FORM}`)
@@ -44,11 +44,13 @@ export function parseQuery(query: URLSearchParams): PrestopQuery | Refusal {
   if (problems.length > 0) return refuse('bad-request', problems.join('; '))
   return {
     ok: true,
-    until: until === 'barrier' ? 'barrier' : 'drained',
+    until: until !== undefined && isGoal(until) ? until : undefined,
     timeoutMs,
     named: namespace !== null && name !== null ? { namespace, name } : undefined,
     uid: uid ?? undefined
   }
 }
+
+const isGoal = (text: string): text is 'barrier' | 'drained' => text === 'barrier' || text === 'drained'
 
 const printable = (text: string) => JSON.stringify(text.slice(0, 40))

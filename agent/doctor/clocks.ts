@@ -1,0 +1,50 @@
+import { formatDuration } from '../drain/duration.ts'
+import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+
+/** A server whose `Date` header can be read. */
+export interface RemoteClock {
+  readonly of: string
+  /** The text of the `Date` header, `undefined` where there is none. */
+  date(signal: AbortSignal): Promise<string | undefined>
+}
+
+/** The header is cut to whole seconds. */
+const GRAIN_MS = 1000
+/** Above this the deadline of a hook is off by more than the header's own grain explains. */
+const NOTICEABLE_MS = 2000
+
+/**
+ * The other clocks agree with ours. Deadlines come from the API server's clock: one that is behind ours by `reserve`
+ * or more makes hooks be answered too early by that much, one ahead of ours, too late.
+ */
+export function checkClocks(clocks: readonly RemoteClock[], now: () => number, reserveMs: number): Check {
+  return signal => Promise.all(clocks.map(clock => compare(clock, signal)))
+
+  async function compare(clock: RemoteClock, signal: AbortSignal): Promise<Finding> {
+    const name = 'clock'
+    const { of } = clock
+    const asked = now()
+    let text: string | undefined
+    try {
+      text = await clock.date(signal)
+    } catch (err) {
+      return warn(name, `the clock of ${of} cannot be read: ${wordsOf(err)}`, `see the check of ${of}`)
+    }
+    const theirs = Date.parse(text ?? '')
+    if (Number.isNaN(theirs)) return ok(name, `${of} does not tell its time`)
+    const skew = skewOf(theirs, asked, now())
+    const size = formatDuration(Math.abs(skew))
+    if (Math.abs(skew) <= NOTICEABLE_MS)
+      return ok(name, `${of} agrees with ours (within ${formatDuration(NOTICEABLE_MS)})`)
+    const what = `${of} is ${size} ${skew > 0 ? 'ahead of' : 'behind'} ours`
+    const change = `synchronise the clocks (NTP), or keep drain.reserve above the difference (now ${formatDuration(reserveMs)})`
+    return (Math.abs(skew) >= reserveMs ? fail : warn)(name, what, change)
+  }
+}
+
+/** How far their clock is from ours, given that they read it some time between asking and hearing, to the second below. */
+function skewOf(theirs: number, asked: number, heard: number): number {
+  if (theirs > heard) return theirs - heard
+  if (theirs + GRAIN_MS < asked) return theirs + GRAIN_MS - asked
+  return 0
+}

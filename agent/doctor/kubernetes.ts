@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { fail, ok, wordsOf, type Check } from './finding.ts'
+
+/** One call to the API server: any status is an answer, rejects when there is none. `watch/connection.ts` has it. */
+export type AskKubernetes = (
+  method: string,
+  path: string,
+  body: unknown,
+  signal: AbortSignal
+) => Promise<{ readonly status: number; readonly json: unknown }>
+
+const version = z.looseObject({ gitVersion: z.string() })
+
+/** The API server answers us, and takes our credentials. */
+export function checkKubernetes(ask: AskKubernetes): Check {
+  return async signal => {
+    const name = 'kubernetes'
+    try {
+      const { status, json } = await ask('GET', '/version', undefined, signal)
+      if (status === 401) {
+        return [
+          fail(
+            name,
+            'the API server refuses our credentials (401)',
+            'check kubernetes.kubeconfig and its context, or the ServiceAccount of the pod'
+          )
+        ]
+      }
+      const parsed = version.safeParse(json)
+      if (status !== 200 || !parsed.success) {
+        return [
+          fail(
+            name,
+            `the API server answers ${status} to /version`,
+            'check that kubernetes.kubeconfig points to an API server'
+          )
+        ]
+      }
+      return [ok(name, `the API server answers, version ${parsed.data.gitVersion}`)]
+    } catch (err) {
+      return [
+        fail(
+          name,
+          `the API server cannot be reached: ${wordsOf(err)}`,
+          'check kubernetes.kubeconfig, the network and any NetworkPolicy'
+        )
+      ]
+    }
+  }
+}

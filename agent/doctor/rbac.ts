@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+import type { AskKubernetes } from './kubernetes.ts'
+
+/** One thing the agent does at the API server. Without a needed one no hook can be answered. */
+export interface Permission {
+  readonly verb: string
+  readonly group: string
+  readonly resource: string
+  readonly needed: boolean
+  readonly why: string
+}
+
+/** All the agent ever asks of the API server. The chart's RBAC grants exactly this. */
+export const PERMISSIONS: readonly Permission[] = [
+  ...['get', 'list', 'watch'].map(verb => need(verb, '', 'pods', 'to see that pods end')),
+  ...['list', 'watch'].map(verb =>
+    need(verb, 'discovery.k8s.io', 'endpointslices', 'to map Services to pods')
+  ),
+  wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went'),
+  ...['get', 'create', 'update'].map(verb =>
+    wish(verb, 'coordination.k8s.io', 'leases', 'for several replicas')
+  ),
+  wish('create', 'authentication.k8s.io', 'tokenreviews', 'for hooks that show a token')
+]
+
+const review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) })
+
+/** We may do what we have to, in every namespace that is watched. */
+export function checkRbac(ask: AskKubernetes, namespaces: readonly string[]): Check {
+  const scopes = namespaces.length > 0 ? namespaces : [undefined]
+  return async signal => {
+    const findings = await Promise.all(
+      scopes.flatMap(namespace => PERMISSIONS.map(permission => reviewOne(permission, namespace, signal)))
+    )
+    const problems = findings.filter(finding => finding !== undefined)
+    return problems.length > 0 ? problems : [ok('rbac', `all ${PERMISSIONS.length} permissions are granted`)]
+  }
+
+  async function reviewOne(
+    permission: Permission,
+    namespace: string | undefined,
+    signal: AbortSignal
+  ): Promise<Finding | undefined> {
+    const { verb, group, resource, why } = permission
+    const what = `${verb} ${resource}${group && `.${group}`} ${namespace ? `in ${namespace}` : 'in all namespaces'}`
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes: { verb, group, resource, ...(namespace && { namespace }) } }
+    }
+    try {
+      const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+      const { status, json } = await ask('POST', path, body, signal)
+      const parsed = review.safeParse(json)
+      if (!parsed.success)
+        return fail('rbac', `cannot ask whether we may ${what}: status ${status}`, 'see kubernetes')
+      if (parsed.data.status.allowed) return undefined
+      const change = `add to the ClusterRole: apiGroups ["${group}"], resources ["${resource}"], verbs ["${verb}"]`
+      return (permission.needed ? fail : warn)('rbac', `we may not ${what}, needed ${why}`, change)
+    } catch (err) {
+      return fail('rbac', `cannot ask whether we may ${what}: ${wordsOf(err)}`, 'see kubernetes')
+    }
+  }
+}
+
+function need(verb: string, group: string, resource: string, why: string): Permission {
+  return { verb, group, resource, needed: true, why }
+}
+
+function wish(verb: string, group: string, resource: string, why: string): Permission {
+  return { verb, group, resource, needed: false, why }
+}

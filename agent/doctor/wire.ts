@@ -1,0 +1,126 @@
+import axios from 'axios'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config.ts'
+import type { GatewayFact } from '../drain/facts.ts'
+import type { AdminApi } from '../gateway/admin-api.ts'
+import type { BarrierClient } from '../gateway/barrier-api.ts'
+import type { ReadGateway } from '../gateway/control-api.ts'
+import { detectMode } from '../gateway/mode.ts'
+import type { Connection } from '../watch/connection.ts'
+import { staticGateway, toGatewayPod } from '../watch/gateway-fact.ts'
+import { fieldsOf, listOf, textOf } from '../watch/read.ts'
+import { checkAdmin } from './admin.ts'
+import { checkClocks } from './clocks.ts'
+import type { Check } from './finding.ts'
+import { checkGateways } from './gateways.ts'
+import { checkKubernetes } from './kubernetes.ts'
+import { checkPods } from './pods.ts'
+import { checkRbac } from './rbac.ts'
+
+/** The agent's own clients, so that the doctor goes the ways the agent will go. */
+export interface DoctorClients {
+  readonly connection: Pick<Connection, 'request'>
+  readonly admin: Pick<AdminApi, 'standalone'>
+  readonly readGateway: ReadGateway
+  readonly barrier: Pick<BarrierClient, 'at'> | undefined
+  readonly clock: Clock
+}
+
+const PAGE = 500
+
+/** All checks, in the order in which a person would go about it: the first failure often explains the later ones. */
+export function doctorChecks(config: Config, clients: DoctorClients): Readonly<Record<string, Check>> {
+  const { connection, admin, readGateway, barrier, clock } = clients
+  const { kubernetes, apisix, drain } = config
+  const ask = (method: string, path: string, body: unknown, signal: AbortSignal) =>
+    connection.request(method, path, body, signal)
+  const gatewayCalls = {
+    list: (signal: AbortSignal) => listGateways(config, connection, signal),
+    readControl: (host: string, signal: AbortSignal) => readGateway(host, signal),
+    readBarrier: (host: string, signal: AbortSignal) =>
+      barrier ? barrier.at(host).state(signal) : Promise.reject(new Error('there is no barrier client'))
+  }
+  const clocks = [
+    { of: 'kubernetes', date: (signal: AbortSignal) => kubernetesDate(connection, signal) },
+    { of: 'admin-api', date: (signal: AbortSignal) => adminDate(apisix.admin, signal) }
+  ]
+  const needMs = drain.minimumGrade === 'timer' ? drain.floorMs : drain.acceptedSettleMs
+  return {
+    kubernetes: checkKubernetes(ask),
+    rbac: checkRbac(ask, kubernetes.namespaces),
+    'admin-api': checkAdmin(signal => detectMode(admin, signal)),
+    gateways: checkGateways(gatewayCalls, config),
+    clock: checkClocks(clocks, clock.now, drain.reserveMs),
+    pods: checkPods(signal => podPages(kubernetes.namespaces, connection, signal), {
+      reserveMs: drain.reserveMs,
+      needMs
+    })
+  }
+}
+
+async function listGateways(
+  { apisix }: Config,
+  connection: DoctorClients['connection'],
+  signal: AbortSignal
+): Promise<GatewayFact[]> {
+  const source = apisix.gateways
+  if (source.kind === 'static') return source.gateways.map(staticGateway)
+  const gateways: GatewayFact[] = []
+  for await (const pods of listPages(podsPath(source.namespace), connection, signal, source.selector)) {
+    for (const pod of pods) {
+      const found = toGatewayPod(pod)
+      if (found && !found.ended) gateways.push(found.gateway)
+    }
+  }
+  return gateways
+}
+
+async function* podPages(
+  namespaces: readonly string[],
+  connection: DoctorClients['connection'],
+  signal: AbortSignal
+): AsyncIterable<readonly unknown[]> {
+  const scopes = namespaces.length > 0 ? namespaces : [undefined]
+  for (const namespace of scopes) yield* listPages(podsPath(namespace), connection, signal)
+}
+
+const podsPath = (namespace: string | undefined) =>
+  namespace === undefined ? '/api/v1/pods' : `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`
+
+/** @throws Error on any status but 200 */
+async function* listPages(
+  path: string,
+  connection: DoctorClients['connection'],
+  signal: AbortSignal,
+  labelSelector?: string
+): AsyncIterable<readonly unknown[]> {
+  let next: string | undefined
+  do {
+    const query = new URLSearchParams({
+      limit: String(PAGE),
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...(next !== undefined && { continue: next })
+    })
+    const { status, json } = await connection.request('GET', `${path}?${query}`, undefined, signal)
+    if (status !== 200) throw new Error(`GET ${path}: status ${status}`)
+    yield listOf(fieldsOf(json)['items'])
+    next = textOf(fieldsOf(fieldsOf(json)['metadata'])['continue'])
+  } while (next !== undefined)
+}
+
+async function kubernetesDate(connection: DoctorClients['connection'], signal: AbortSignal) {
+  const { headers } = await connection.request('GET', '/version', undefined, signal)
+  return headers.date
+}
+
+/** Any answer carries the date, a refusal too, so no key is sent. */
+async function adminDate({ url, timeoutMs }: Config['apisix']['admin'], signal: AbortSignal) {
+  const { headers } = await axios.head<unknown>(`${url}/`, {
+    signal,
+    timeout: timeoutMs,
+    proxy: false,
+    maxRedirects: 0,
+    validateStatus: () => true
+  })
+  return textOf(headers['date'])
+}

@@ -1,0 +1,49 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { format, resolveConfig } from 'prettier'
+import { configDoc } from './docs/config-doc.ts'
+import { configExample } from './docs/config-example.ts'
+import { metricsDoc } from './docs/metrics-doc.ts'
+
+/** Writes what is generated from the code; `--check` writes nothing, shows what is stale, and exits 1 for it. */
+const root = join(import.meta.dirname, '..')
+const check = process.argv.includes('--check')
+const generated: Record<string, () => string> = {
+  'docs/config.md': configDoc,
+  'docs/metrics.md': metricsDoc,
+  'config.example.yaml': configExample
+}
+
+let stale = 0
+for (const [name, generate] of Object.entries(generated)) {
+  const path = join(root, name)
+  const wanted = await format(generate(), { ...(await resolveConfig(path)), filepath: path })
+  const found = read(path)
+  if (found === wanted) continue
+  if (check) {
+    stale += 1
+    console.log(`${name} is stale; run npm run docs\n${difference(found, wanted)}`)
+  } else {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, wanted)
+    console.log(`wrote ${name}`)
+  }
+}
+process.exitCode = stale > 0 ? 1 : 0
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** The lines that only one of the two has: enough to see what was forgotten. */
+function difference(found: string, wanted: string): string {
+  const [before, after] = [new Set(found.split('\n')), new Set(wanted.split('\n'))]
+  return [
+    ...[...before].filter(line => !after.has(line)).map(line => `- ${line}`),
+    ...[...after].filter(line => !before.has(line)).map(line => `+ ${line}`)
+  ].join('\n')
+}
