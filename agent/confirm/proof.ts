@@ -36,12 +36,12 @@ export function prove(
   const grade = GRADES.find(grade => (holds[grade] ?? Infinity) <= now)
   const minimum = readOptions(drain.pod.annotations).minimumGrade ?? settings.minimumGrade
   const lastEndpoint = evidence.holders.some(holder => holder.state === 'kept-last')
-  const contrary = looks.filter(look => look.contrary !== '').map(nameIt)
+  const contrary = looks.some(look => look.contrary !== '')
   const gateways = looks.map(look => look.report)
   const holders = evidence.holders.map(({ key, state, why }): HolderReport => ({ key, state, why }))
   const obstacles = obstaclesTo(grade, evidence, looks)
 
-  if (grade !== undefined && atLeast(grade, minimum) && !lastEndpoint && contrary.length === 0) {
+  if (grade !== undefined && atLeast(grade, minimum) && !lastEndpoint && !contrary) {
     const result =
       evidence.holders.length === 0 && evidence.absentSince !== undefined ? 'not-routed' : undefined
     return {
@@ -83,7 +83,10 @@ function gradesOf(
     barrier: complete ? latest(looks.map(look => look.barrierAt)) : undefined,
     observed:
       complete && observable
-        ? latest([...looks.map(look => look.observedAt), plus(takenOut, settings.observedSettleMs)])
+        ? latest([
+            ...looks.map(look => look.barrierAt ?? look.observedAt),
+            plus(takenOut, settings.observedSettleMs)
+          ])
         : undefined,
     // An inventory from before the drain may lack a holder, so what was accepted may not be all there is.
     accepted:
@@ -130,29 +133,35 @@ function lookAt(
     observedAt,
     contrary:
       entry.state === 'busy' ? entry.why : entry.state !== 'idle' && observation?.stillListed ? seen.why : '',
-    sealed: counts && entry.state !== 'unusable' && barrier?.entry === 'sealed'
+    sealed: counts && entry.sealed
   }
+}
+
+/** `unusable`: says nothing, so weaker grades may stand in. `busy`: requests may still reach the pod. `idle`: proven. */
+interface Entry {
+  readonly state: 'unusable' | 'busy' | 'idle'
+  readonly sealed: boolean
+  readonly why: string
 }
 
 /**
  * What the barrier says of the entry. Bypasses do not count here: they end with the seal, and a request that came by one
  * is in flight, so 0 in flight after the seal covers them (`sealable` looks at them before).
  */
-function entryOf(
-  barrier: BarrierReading | undefined,
-  since: Millis
-): { readonly state: 'unusable' | 'busy' | 'idle'; readonly why: string } {
-  if (barrier === undefined) return { state: 'unusable', why: 'no barrier was read' }
-  if (barrier.problem !== '') return { state: 'unusable', why: barrier.problem }
-  if (!barrier.fit) return { state: 'unusable', why: 'the barrier does not fit this APISIX' }
-  const inflight = barrier.inflight.requests + barrier.inflight.long
-  if (barrier.at < since || barrier.entry === 'absent')
-    return { state: 'busy', why: 'its barrier has no entry yet' }
-  if (inflight > 0)
-    return { state: 'busy', why: `${inflight} in flight (${barrier.inflight.long} long-lived)` }
-  if (barrier.entry === 'draining') return { state: 'busy', why: 'the entry is not sealed yet' }
-  if (!barrier.readAfterSeal) return { state: 'busy', why: 'in flight was not read after the seal yet' }
-  return { state: 'idle', why: '' }
+function entryOf(barrier: BarrierReading | undefined, since: Millis): Entry {
+  const unusable = (why: string): Entry => ({ state: 'unusable', sealed: false, why })
+  if (barrier === undefined) return unusable('no barrier was read')
+  if (barrier.problem !== '') return unusable(barrier.problem)
+  if (!barrier.fit) return unusable('the barrier does not fit this APISIX')
+
+  const sealed = barrier.entry === 'sealed'
+  const { requests, long } = barrier.inflight
+  const busy = (why: string, sealed: boolean): Entry => ({ state: 'busy', sealed, why })
+  if (barrier.at < since || barrier.entry === 'absent') return busy('its barrier has no entry yet', false)
+  if (requests + long > 0) return busy(`${requests + long} in flight (${long} long-lived)`, sealed)
+  if (!sealed) return busy('the entry is not sealed yet', false)
+  if (!barrier.readAfterSeal) return busy('in flight was not read after the seal yet', true)
+  return { state: 'idle', sealed, why: '' }
 }
 
 /** The settle time runs from the first clean read: later ones can only confirm, and must not put the answer off. */
@@ -169,21 +178,25 @@ function observationOf(
   return { at: plus(observation.firstCleanAt, settings.observedSettleMs), why: 'the settle time is running' }
 }
 
-/** What stands between this grade and a better one, most telling first. */
+/** What stands between this grade and a better one, or between the drain and its end; most telling first. */
 function obstaclesTo(grade: Grade | undefined, evidence: Evidence, looks: readonly Look[]): string[] {
-  if (grade === 'barrier') return []
-  const holders = evidence.holders
-    .filter(holder => holder.state !== 'removed')
-    .map(holder => named(holder.key, holder.why || holder.state))
+  const holders = evidence.holders.flatMap(({ key, state, why, observable }) => {
+    if (state !== 'removed')
+      return grade === 'barrier' && state !== 'kept-last' ? [] : [`${key}: ${why || state}`]
+    return observable || grade === 'barrier' ? [] : [`${key}: the Control API does not show it`]
+  })
+  if (grade === 'barrier') return holders
   const inventory = evidence.inventoryProblem === '' ? [] : [evidence.inventoryProblem]
-  if (!evidence.gatewaysKnown) return [...holders, ...inventory, 'the gateways are not known yet']
-  if (looks.length === 0) return [...holders, ...inventory, 'no gateway is known']
-  const gateways = looks.filter(look => look.report.grade !== 'barrier').map(look => nameIt(look))
-  return [...holders, ...inventory, ...gateways]
+  return [...holders, ...inventory, ...gatewayObstacles(evidence, looks)]
 }
 
-const nameIt = ({ report, contrary }: Look): string => named(report.name, contrary || report.why)
-const named = (name: string, why: string): string => `${name}: ${why}`
+function gatewayObstacles(evidence: Evidence, looks: readonly Look[]): string[] {
+  if (!evidence.gatewaysKnown) return ['the gateways are not known yet']
+  if (looks.length === 0) return ['no gateway is known']
+  return looks
+    .filter(({ report }) => report.grade !== 'barrier')
+    .map(({ report, contrary }) => `${report.name}: ${contrary || report.why}`)
+}
 
 function reached(grade: Grade, { gateways, holders }: Evidence, settings: ProofSettings): string {
   const told = {

@@ -15,6 +15,10 @@ import type { DrainSettings, Seen } from './seen.ts'
  */
 type Base = Pick<Drain, 'uid' | 'pod' | 'witnesses' | 'since' | 'deadline' | 'restartsAtStart'>
 
+type Course =
+  | { readonly phase: 'draining'; readonly verdict: Verdict }
+  | { readonly phase: 'proven' | 'expired' | 'gone'; readonly verdict: Verdict; readonly at: Millis }
+
 const NOTHING_YET: Verdict = {
   kind: 'waiting',
   grade: undefined,
@@ -67,24 +71,17 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
 }
 
 /** The phase that follows from the verdict, the clock and whether the pod is still there. */
-function settle(
-  base: Base,
-  was: {
-    readonly phase: 'draining' | 'proven' | 'expired' | 'gone'
-    readonly verdict: Verdict
-    readonly at?: Millis
-  },
-  seen: Seen,
-  now: Millis
-): Drain {
+function settle(base: Base, was: Course, seen: Seen, now: Millis): Drain {
   const verdict = was.verdict.kind === 'proven' ? was.verdict : (seen.verdict ?? was.verdict)
   // A final phase is reported before the last container has ended (older kubelets), so its grace is left to run.
   if (was.phase === 'gone' || seen.gone || (isOver(base.pod) && now >= base.deadline)) {
-    return { ...base, phase: 'gone', at: was.phase === 'gone' ? (was.at ?? now) : now, verdict }
+    return { ...base, phase: 'gone', at: was.phase === 'gone' ? was.at : now, verdict }
   }
   if (verdict.kind === 'proven') return { ...base, phase: 'proven', at: verdict.at, verdict }
-  if (now < base.deadline) return { ...base, phase: 'draining', verdict }
-  return { ...base, phase: 'expired', at: was.phase === 'expired' ? (was.at ?? now) : now, verdict }
+  if (was.phase === 'expired') return { ...base, phase: 'expired', at: was.at, verdict }
+  return now < base.deadline
+    ? { ...base, phase: 'draining', verdict }
+    : { ...base, phase: 'expired', at: now, verdict }
 }
 
 /**

@@ -1,0 +1,60 @@
+import type { Drain, Drains, Hook, Verdict } from '../../agent/drain/drain.ts'
+import type { PodFact } from '../../agent/drain/facts.ts'
+import type { DrainSettings, Seen } from '../../agent/drain/seen.ts'
+import { begin } from '../../agent/drain/step.ts'
+
+export const DRAIN_SETTINGS: DrainSettings = { reserveMs: 5_000, onDisruption: false, ghostMs: 600_000 }
+
+/** What the loop knows of a pod at which nothing is special; a test states only what differs. */
+export const seen = (pod: PodFact, differs: Partial<Omit<Seen, 'pod'>> = {}): Seen => ({
+  pod,
+  gone: false,
+  sliceTerminating: false,
+  hookAt: undefined,
+  hookConfirmed: undefined,
+  listed: true,
+  verdict: undefined,
+  ...differs
+})
+
+export const hook = (pod: PodFact, differs: Partial<Hook> = {}): Hook => ({
+  id: 'hook-1',
+  uid: pod.uid,
+  receivedAt: 0,
+  until: undefined,
+  timeoutMs: undefined,
+  ...differs
+})
+
+/** The drain that these facts start at `now`; throws where they start none. */
+export function drainOf(facts: Seen, now = 0, settings = DRAIN_SETTINGS): Drain {
+  const drain = begin(facts, now, settings)
+  if (!drain) throw new Error('these facts start no drain')
+  return drain
+}
+
+export const drainsOf = (drains: Iterable<Drain>): Drains =>
+  new Map([...drains].map(drain => [drain.uid, drain]))
+
+export const waiting = (differs: Partial<Extract<Verdict, { kind: 'waiting' }>> = {}): Verdict => ({
+  kind: 'waiting',
+  grade: undefined,
+  lastEndpoint: false,
+  barred: false,
+  until: undefined,
+  why: 'waiting',
+  gateways: [],
+  holders: [],
+  ...differs
+})
+
+export const proven = (differs: Partial<Extract<Verdict, { kind: 'proven' }>> = {}): Verdict => ({
+  kind: 'proven',
+  result: 'drained',
+  grade: 'barrier',
+  at: 0,
+  why: 'proven',
+  gateways: [],
+  holders: [],
+  ...differs
+})

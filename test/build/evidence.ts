@@ -1,0 +1,75 @@
+import type { BarrierReading, Evidence, Observation, ProofSettings } from '../../agent/confirm/evidence.ts'
+
+type GatewayEvidence = Evidence['gateways'][number]
+type HolderEvidence = Evidence['holders'][number]
+
+export const PROOF_SETTINGS: ProofSettings = {
+  minimumGrade: 'accepted',
+  reads: 4,
+  observedSettleMs: 200,
+  acceptedSettleMs: 3_000,
+  floorMs: 10_000
+}
+
+/** A barrier that has done all it can: sealed, idle, read after the seal. */
+export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading => ({
+  at: 100,
+  instance: 'i1',
+  fit: true,
+  entry: 'sealed',
+  inflight: { requests: 0, long: 0 },
+  bypasses: 0,
+  readAfterSeal: true,
+  problem: '',
+  ...differs
+})
+
+/** A gateway that was seen without the node often enough. */
+export const observation = (differs: Partial<Observation> = {}): Observation => ({
+  cleanReads: 4,
+  firstCleanAt: 100,
+  lastReadAt: 150,
+  stillListed: false,
+  problem: '',
+  ...differs
+})
+
+/** A serving gateway of which nothing has been read. */
+export const gatewayEvidence = (
+  name: string,
+  differs: Partial<Omit<GatewayEvidence, 'gateway'>> & { gateway?: Partial<GatewayEvidence['gateway']> } = {}
+): GatewayEvidence => ({
+  barrier: differs.barrier,
+  observation: differs.observation,
+  gateway: {
+    id: name,
+    name,
+    ip: '10.1.0.1',
+    ready: true,
+    terminating: false,
+    host: undefined,
+    ...differs.gateway
+  }
+})
+
+/** A holder that has let the node go. */
+export const holderEvidence = (key: string, differs: Partial<HolderEvidence> = {}): HolderEvidence => ({
+  key,
+  state: 'removed',
+  why: '',
+  acceptedAt: 50,
+  observable: true,
+  ...differs
+})
+
+/** One holder that let go, an inventory from after the start, and no gateway. */
+export const evidence = (differs: Partial<Evidence> = {}): Evidence => ({
+  nodes: ['10.0.0.1'],
+  inventoryAt: 10,
+  absentSince: undefined,
+  inventoryProblem: '',
+  holders: [holderEvidence('upstreams/web')],
+  gateways: [],
+  gatewaysKnown: true,
+  ...differs
+})

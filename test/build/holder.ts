@@ -1,0 +1,28 @@
+import { nodeKey } from '../../agent/drain/facts.ts'
+import type { Holder, HolderNode } from '../../agent/plan/holder.ts'
+
+/** `10.0.0.1:8080`, `10.0.0.1:8080=0` (weight), `[fd00::7]:80`, `api.example`: as a node of a holder. */
+export function node(text: string): HolderNode {
+  const match = /^(\[[^\]]+\]|[^:=]+)(?::(\d+))?(?:=(\d+))?$/.exec(text)
+  if (!match?.[1]) throw new Error(`not a node: ${text}`)
+  const host = match[1].replace(/^\[|\]$/g, '')
+  const port = match[2] === undefined ? undefined : Number(match[2])
+  const key = nodeKey(host, port)
+  return { key, host, port, weight: Number(match[3] ?? 1), raw: key }
+}
+
+/** A hand-written upstream in map form; a test states only what differs. */
+export const holder = (id: string, nodes: readonly string[], differs: Partial<Holder> = {}): Holder => ({
+  key: `upstreams/${id}`,
+  resource: 'upstreams',
+  id,
+  path: [],
+  form: 'map',
+  nodes: nodes.map(node),
+  discovery: undefined,
+  owner: 'nobody-known',
+  labels: {},
+  name: undefined,
+  revision: 1,
+  ...differs
+})

@@ -1,0 +1,145 @@
+import type { Evidence, ProofSettings } from '../../agent/confirm/evidence.ts'
+import { prove } from '../../agent/confirm/proof.ts'
+import { answer } from '../../agent/drain/answer.ts'
+import { budgetProblems, deadlineOf } from '../../agent/drain/budget.ts'
+import type { Drain, Hook, Verdict } from '../../agent/drain/drain.ts'
+import type { PodFact } from '../../agent/drain/facts.ts'
+import type { DrainSettings, Seen } from '../../agent/drain/seen.ts'
+import { begin, step } from '../../agent/drain/step.ts'
+import type { Holder } from '../../agent/plan/holder.ts'
+import { plan } from '../../agent/plan/plan.ts'
+import { type PlanSettings, worldOf } from '../../agent/plan/world.ts'
+import { DRAIN_SETTINGS, drainsOf, hook, proven, seen, waiting } from './drain.ts'
+import {
+  PROOF_SETTINGS,
+  barrier,
+  evidence,
+  gatewayEvidence,
+  holderEvidence,
+  observation
+} from './evidence.ts'
+import { holder } from './holder.ts'
+import { pod } from './pod.ts'
+
+/**
+ * What each file of `test/cases` is about: from `given` and `now` to what is compared with `expect`. `given` states only
+ * what differs from a healthy default, in the words of the types.
+ */
+export const SUBJECTS = { budget, drain, answer: answering, plan: planning, proof: proving }
+
+type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {
+  readonly pod?: Partial<PodFact>
+  readonly verdict?: Partial<Verdict>
+}
+
+/** A verdict written down by what differs: `{ kind: proven, grade: observed }`. */
+const verdictOf = (differs: Partial<Verdict> | undefined): Verdict | undefined => {
+  if (differs === undefined) return undefined
+  return differs.kind === 'proven' ? proven(differs as object) : waiting(differs as object)
+}
+
+const seenOf = ({ pod: differs, verdict, ...rest }: Facts, name = 'web-1'): Seen =>
+  seen(pod(name, differs), { ...rest, verdict: verdictOf(verdict) })
+
+function budget(given: {
+  pod?: Partial<PodFact>
+  since?: number
+  settings?: Partial<DrainSettings> & { needMs?: number }
+}) {
+  const settings = { ...DRAIN_SETTINGS, ...given.settings }
+  const fact = pod('web-1', given.pod)
+  return { deadline: deadlineOf(fact, given.since ?? 0, settings), problems: budgetProblems(fact, settings) }
+}
+
+/** Rounds one after the other, each at its own time: one line for each. */
+function drain(given: { rounds: readonly (Facts & { now: number })[]; settings?: Partial<DrainSettings> }) {
+  const settings = { ...DRAIN_SETTINGS, ...given.settings }
+  let current: Drain | undefined
+  return given.rounds.map(({ now, ...facts }) => {
+    const round = seenOf(facts)
+    current = current ? step(current, round, now, settings) : begin(round, now, settings)
+    if (!current) return 'none'
+    const why = current.phase === 'undone' ? `: ${current.why}` : ` until ${current.deadline}`
+    return `${current.phase}${why} (${Object.keys(current.witnesses).sort().join(', ')})`
+  })
+}
+
+function answering(
+  given: Facts & { hook?: Partial<Hook>; began?: number | null; settings?: Partial<DrainSettings> },
+  now: number
+) {
+  const { hook: differs, began = 0, settings: other, ...facts } = given
+  const settings = { ...DRAIN_SETTINGS, ...other }
+  const fact = seenOf(facts)
+  const drain = began === null ? undefined : begin(fact, began, settings)
+  const later = drain && step(drain, fact, now, settings)
+  const told = answer(hook(fact.pod, differs), later, fact, now, settings)
+  if (told.kind === 'wait') return { wait: told.until, why: told.why }
+  const { result, evidence, elapsedMs, why } = told.ack
+  return { result, evidence, elapsedMs, why }
+}
+
+function planning(
+  given: {
+    holders: Record<string, Partial<Omit<Holder, 'nodes'>> & { nodes: readonly string[] }>
+    pods?: Record<string, Facts & { began?: number; ports?: readonly number[] }>
+    settings?: Partial<PlanSettings>
+  },
+  now: number
+) {
+  const pods = Object.entries(given.pods ?? {}).map(([name, { began = 0, ports = [], ...facts }]) => {
+    const fact = seenOf(facts, name)
+    return { fact, ports, drain: begin(fact, began, DRAIN_SETTINGS) }
+  })
+  const holders = Object.entries(given.holders).map(([id, { nodes, ...more }]) => holder(id, nodes, more))
+  const ports = new Map(pods.map(({ fact, ports }) => [fact.pod.uid, ports]))
+  const exist = pods.filter(({ fact }) => !fact.gone).map(({ fact }) => fact.pod)
+  const world = worldOf(holders, exist, uid => ports.get(uid) ?? [])
+  const drains = drainsOf(pods.flatMap(({ drain }) => (drain ? [drain] : [])))
+  const settings = { dryRun: false, paused: false, deferMs: 0, ...given.settings }
+  const { changes, kept } = plan(world, drains, now, settings)
+  return {
+    remove: changes.map(change => `${change.holder.key}: ${change.nodes.map(node => node.key).join(' ')}`),
+    kept: kept.map(({ holder, node, why }) => `${holder}: ${node} (${why})`)
+  }
+}
+
+function proving(
+  given: Partial<Omit<Evidence, 'gateways' | 'holders'>> & {
+    gateways?: Record<string, { barrier?: object; observation?: object; gateway?: object }>
+    holders?: Record<string, object>
+    pod?: Partial<PodFact>
+    since?: number
+    settings?: Partial<ProofSettings>
+  },
+  now: number
+) {
+  const {
+    gateways = {},
+    holders = { 'upstreams/web': {} },
+    pod: differs,
+    since = 0,
+    settings,
+    ...rest
+  } = given
+  const verdict = prove(
+    evidence({
+      ...rest,
+      holders: Object.entries(holders).map(([key, differs]) => holderEvidence(key, differs)),
+      gateways: Object.entries(gateways).map(([name, { barrier: b, observation: o, gateway = {} }]) =>
+        gatewayEvidence(name, { gateway, barrier: b && barrier(b), observation: o && observation(o) })
+      )
+    }),
+    { since, deadline: 25_000, pod: pod('web-1', differs) },
+    now,
+    { ...PROOF_SETTINGS, ...settings }
+  )
+  const { kind, grade, why } = verdict
+  const reports = verdict.gateways.map(
+    g => `${g.name}: ${[g.grade ?? 'none', g.why].filter(Boolean).join(', ')}`
+  )
+  const shown = reports.length > 0 ? { gateways: reports } : {}
+  if (verdict.kind === 'proven') return { kind, result: verdict.result, grade, why, ...shown }
+  const { until, lastEndpoint, barred } = verdict
+  return { kind, grade: grade ?? 'none', until: until ?? 'never', lastEndpoint, barred, why, ...shown }
+}
