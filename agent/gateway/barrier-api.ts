@@ -1,19 +1,49 @@
-/** The client side of docs/barrier-api.md. */
+import { z } from 'zod'
+
+import { nodeKey } from '../drain/facts.ts'
+import { CodedError, ERRORS } from '../errors.ts'
+import { createHttp, type Call } from './http.ts'
+
+/** One address of one pod in a gateway's deny-list (docs/barrier-api.md). */
 export interface BarrierEntry {
   readonly uid: string
   /** Without brackets. */
   readonly ip: string
   readonly port?: number
   readonly state: 'draining' | 'sealed'
-  /** Seconds. */
+  /** Seconds, 1 to 3600. */
   readonly ttl: number
 }
 
 /** An entry as the gateway tells it. */
-export interface BarrierState extends BarrierEntry {
-  readonly inflight: { readonly requests: number; readonly long: number }
-  readonly bypasses: number
-}
+export type BarrierState = z.infer<typeof told>
+export type BarrierAnswer = z.infer<typeof answer>
+export type BarrierGateway = z.infer<typeof gatewayState>
+
+const told = z.looseObject({
+  uid: z.string(),
+  ip: z.string(),
+  port: z.number().optional(),
+  state: z.enum(['draining', 'sealed']),
+  ttl: z.number(),
+  inflight: z.looseObject({ requests: z.number(), long: z.number() }),
+  bypasses: z.number()
+})
+const answer = z.looseObject({ instance: z.string(), fit: z.boolean(), entries: z.array(told) })
+const polled = answer.extend({ unknown: z.array(z.string()) })
+const refused = z.looseObject({ uid: z.string(), error: z.unknown() })
+/** 507: some entries were stored, the others say why not. */
+const full = answer.extend({ entries: z.array(z.union([told, refused])), error_msg: z.string().optional() })
+const removed = z.looseObject({ instance: z.string(), removed: z.number() })
+const gatewayState = z.looseObject({
+  instance: z.string(),
+  plugin: z.string(),
+  apisix: z.string(),
+  fit: z.boolean(),
+  unfit: z.array(z.string()),
+  workers: z.array(z.looseObject({ id: z.number(), fit: z.boolean(), revision: z.number().optional() })),
+  counts: z.record(z.string(), z.number())
+})
 
 export interface BarrierOptions {
   readonly port: number
@@ -23,4 +53,88 @@ export interface BarrierOptions {
   /** PEM; undefined = the system's. */
   readonly ca?: string | undefined
   readonly timeoutMs: number
+}
+
+/** What can be asked of the barrier of one gateway. Everything rejects with CodedError. */
+export interface BarrierApi {
+  /** Sets, renews or seals, in batches of at most 1000. Each state is read after its entry was written. */
+  put(entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<BarrierAnswer>
+  remove(uids: readonly string[], signal?: AbortSignal): Promise<{ readonly instance: string }>
+  /**
+   * Answers as soon as one of the uids has no request in flight (long-lived connections are told but not waited for), at
+   * the latest after `waitSeconds` (0 to 30).
+   */
+  inflight(
+    uids: readonly string[],
+    waitSeconds: number,
+    signal?: AbortSignal
+  ): Promise<BarrierAnswer & { readonly unknown: readonly string[] }>
+  state(signal?: AbortSignal): Promise<BarrierGateway>
+}
+
+export interface BarrierClient {
+  /** `host`: a gateway's IP, without brackets. */
+  at(host: string): BarrierApi
+  close(): void
+}
+
+/** "At most 1000 entries in one request." */
+const BATCH = 1000
+
+export function createBarrierClient(options: BarrierOptions): BarrierClient {
+  const http = createHttp({ api: 'BARRIER', keepAlive: true, ca: options.ca, maxBytes: 16 * 1024 * 1024 })
+
+  const at = (host: string): BarrierApi => {
+    const root = `${options.scheme}://${nodeKey(host, options.port)}/v1/barrier`
+    const ask = async <T>(
+      schema: z.ZodType<T>,
+      call: Pick<Call, 'method' | 'body' | 'signal' | 'alsoFine'>,
+      path: string,
+      longerMs = 0
+    ): Promise<T> => {
+      const url = `${root}/${path}`
+      const headers = { Authorization: `Bearer ${options.token()}` }
+      const body = await http.json({ ...call, url, headers, timeoutMs: options.timeoutMs + longerMs })
+      const parsed = schema.safeParse(body)
+      if (parsed.success) return parsed.data
+      throw new CodedError('BARRIER_GARBLED', `${call.method} ${url}`, { cause: parsed.error })
+    }
+
+    const putBatch = async (
+      entries: readonly BarrierEntry[],
+      signal?: AbortSignal
+    ): Promise<BarrierAnswer> => {
+      const reply = await ask(full, { method: 'PUT', body: { entries }, signal, alsoFine: 507 }, 'entries')
+      const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)
+      if (stored.length < reply.entries.length)
+        throw new CodedError('BARRIER_FULL', `PUT ${root}/entries: ${reply.error_msg ?? ERRORS.BARRIER_FULL}`)
+      return { instance: reply.instance, fit: reply.fit, entries: stored }
+    }
+
+    return {
+      async put(entries, signal) {
+        let all = await putBatch(entries.slice(0, BATCH), signal)
+        for (let from = BATCH; from < entries.length; from += BATCH) {
+          const next = await putBatch(entries.slice(from, from + BATCH), signal)
+          if (next.instance !== all.instance)
+            throw new CodedError(
+              'BARRIER_UNAVAILABLE',
+              `PUT ${root}/entries: the gateway restarted between two batches`
+            )
+          all = { ...next, fit: all.fit && next.fit, entries: [...all.entries, ...next.entries] }
+        }
+        return all
+      },
+      remove: (uids, signal) => ask(removed, { method: 'DELETE', body: { uids }, signal }, 'entries'),
+      inflight: (uids, wait, signal) =>
+        ask(
+          polled,
+          { method: 'POST', body: { uids, wait, until: 'requests' }, signal },
+          'inflight',
+          wait * 1000
+        ),
+      state: signal => ask(gatewayState, { method: 'GET', signal }, 'state')
+    }
+  }
+  return { at, close: () => http.close() }
 }

@@ -39,6 +39,12 @@ function splitAddress(text: string): [host: string, port: number | undefined] {
   return host === undefined ? [text, undefined] : [host, Number(port)]
 }
 
+/** The two halves of a NodeKey; the host without brackets. */
+export function addressOf(key: NodeKey): { readonly host: string; readonly port: number | undefined } {
+  const [host, port] = splitAddress(key)
+  return { host: canonicalHost(host), port }
+}
+
 /** Without brackets; one IPv6 address has many spellings and Kubernetes uses the shortest (RFC 5952). */
 export function canonicalHost(host: string): string {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host

@@ -1,0 +1,243 @@
+import type { Logger } from 'pino'
+
+import type { Clock } from '../clock.ts'
+import type { Millis, PodUid } from '../drain/facts.ts'
+import type { BarrierAnswer, BarrierApi } from '../gateway/barrier-api.ts'
+import { createBell } from './bell.ts'
+import { entriesOf, readingOf, unanswered, type DesiredEntry } from './barrier-reading.ts'
+import type { BarrierReading } from './evidence.ts'
+
+/** One gateway's share of the keeper: nothing that happens here delays another gateway. */
+export interface BarrierLane {
+  /** What is desired has changed. */
+  readonly look: () => void
+  /** The gateway may have been restarted: tell it everything again. */
+  readonly again: () => void
+  readonly reading: (uid: PodUid) => BarrierReading | undefined
+  stop(): Promise<void>
+}
+
+export interface BarrierLaneOptions {
+  readonly api: BarrierApi
+  readonly clock: Clock
+  readonly log: Logger
+  readonly ttlMs: number
+  readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
+  readonly tell: () => void
+}
+
+interface Stored {
+  readonly entry: DesiredEntry
+  /** When the put was sent: its ttl runs from a little later on. */
+  readonly sentAt: Millis
+  readonly storedAt: Millis
+}
+
+const BACK_OFF_MS = { first: 50, longest: 2000 }
+/** A long poll; ended earlier by the gateway as soon as there is something to say. */
+const WAIT_SECONDS = 5
+/** Between looks at entries with no request in flight (for bypasses and long-lived connections), growing with time. */
+const LOOK_MS = { shortest: 20, longest: 500, share: 20 }
+
+export function createBarrierLane({
+  api,
+  clock,
+  log,
+  ttlMs,
+  desired,
+  tell
+}: BarrierLaneOptions): BarrierLane {
+  const stored = new Map<PodUid, Stored>()
+  /** Every uid that this gateway may hold an entry of, until when. Survives failures: what is held must be lifted. */
+  const held = new Map<PodUid, Millis>()
+  const readings = new Map<PodUid, BarrierReading>()
+  const ended = new AbortController()
+  const bell = createBell()
+  let instance: string | undefined
+  let failures = 0
+  let movedAt = clock.now()
+  let poll: { readonly uids: string; readonly abort: AbortController } | undefined
+
+  const isDue = (entry: DesiredEntry, now: Millis): boolean => {
+    const known = stored.get(entry.uid)
+    return (
+      !known ||
+      known.entry.state !== entry.state ||
+      !sameNodes(known.entry, entry) ||
+      now >= known.sentAt + ttlMs / 3
+    )
+  }
+
+  /** Resolves at the bell, or at `at`. */
+  const pause = async (at = Infinity): Promise<void> => {
+    if (ended.signal.aborted) return
+    const cancel = at === Infinity ? () => {} : clock.alarm(at, bell.ring)
+    await bell.heard()
+    cancel()
+  }
+
+  const heardFrom = (answer: { readonly instance: string }): void => {
+    if (failures > 0) log.info('barrier answers again')
+    failures = 0
+    if (instance !== undefined && instance !== answer.instance) {
+      log.warn('gateway has restarted and forgotten its barrier entries: all are put again')
+      stored.clear()
+      held.clear()
+      readings.clear()
+    }
+    instance = answer.instance
+  }
+
+  const failed = (error: unknown): void => {
+    if (failures++ === 0) log.warn({ err: error }, 'barrier cannot be reached')
+    // It may have been restarted: whatever it has stored is put again when it answers.
+    stored.clear()
+    for (const uid of desired().keys())
+      readings.set(uid, unanswered(readings.get(uid), clock.now(), (error as Error).message))
+    tell()
+  }
+
+  const push = async (due: readonly DesiredEntry[]): Promise<void> => {
+    const sentAt = clock.now()
+    for (const { uid } of due) held.set(uid, sentAt + ttlMs)
+    const answer = await api.put(
+      due.flatMap(entry => entriesOf(entry, ttlMs)),
+      ended.signal
+    )
+    heardFrom(answer)
+    for (const entry of due) {
+      held.set(entry.uid, clock.now() + ttlMs)
+      stored.set(entry.uid, { entry, sentAt, storedAt: clock.now() })
+      take(entry, answer, true)
+    }
+  }
+
+  const take = (entry: DesiredEntry, { instance, fit, entries }: BarrierAnswer, afterSeal: boolean): void => {
+    const before = readings.get(entry.uid)
+    const reading = readingOf(entry, entries, { at: clock.now(), instance, fit, afterSeal })
+    readings.set(entry.uid, reading)
+    if (!before || summary(before) !== summary(reading)) movedAt = clock.now()
+  }
+
+  const lift = async (uids: readonly PodUid[]): Promise<void> => {
+    heardFrom(await api.remove(uids, ended.signal))
+    for (const uid of uids) {
+      stored.delete(uid)
+      held.delete(uid)
+    }
+  }
+
+  const ask = async (entries: readonly DesiredEntry[], wait: number, signal: AbortSignal): Promise<void> => {
+    const beganAt = clock.now()
+    const answer = await api.inflight(
+      entries.map(e => e.uid),
+      wait,
+      signal
+    )
+    heardFrom(answer)
+    for (const entry of entries) {
+      const known = stored.get(entry.uid)
+      // Put again while we asked: that answer is newer than this one.
+      if (!known || known.storedAt > beganAt) continue
+      take(known.entry, answer, known.entry.state === 'sealed')
+      if (readings.get(entry.uid)?.entry === 'absent') stored.delete(entry.uid)
+    }
+    tell()
+  }
+
+  const watched = (busy: boolean): DesiredEntry[] =>
+    failures > 0
+      ? []
+      : [...desired().values()].filter(
+          ({ uid, watch }) =>
+            watch && stored.has(uid) && (readings.get(uid)?.inflight.requests ?? 0) > 0 === busy
+        )
+
+  const pusher = async (): Promise<void> => {
+    // Several calls in one turn of the event loop become one.
+    await Promise.resolve()
+    const now = clock.now()
+    const due = [...desired().values()].filter(entry => isDue(entry, now))
+    for (const [uid, until] of held) if (until <= now) held.delete(uid)
+    const over = [...held.keys()].filter(uid => !desired().has(uid))
+    if (due.length > 0) await push(due)
+    if (over.length > 0) await lift(over)
+    if (due.length + over.length === 0)
+      return pause(Math.min(...[...stored.values()].map(s => s.sentAt + ttlMs / 3)))
+    bell.ring()
+    tell()
+  }
+
+  const longPoller = async (): Promise<void> => {
+    const busy = watched(true)
+    if (busy.length === 0) return pause()
+    const abort = new AbortController()
+    poll = { uids: names(busy), abort }
+    try {
+      await ask(busy, WAIT_SECONDS, AbortSignal.any([ended.signal, abort.signal]))
+      bell.ring()
+    } catch (error) {
+      if (!abort.signal.aborted) throw error
+    } finally {
+      poll = undefined
+    }
+  }
+
+  const looker = async (): Promise<void> => {
+    if (watched(false).length === 0) return pause()
+    const idle = (clock.now() - movedAt) / LOOK_MS.share
+    await clock.sleep(Math.max(LOOK_MS.shortest, Math.min(LOOK_MS.longest, idle)), ended.signal)
+    const quiet = watched(false)
+    if (quiet.length === 0) return
+    await ask(quiet, 0, ended.signal)
+    bell.ring()
+  }
+
+  const forEver = async (turn: () => Promise<void>): Promise<void> => {
+    while (!ended.signal.aborted) {
+      try {
+        await turn()
+      } catch (error) {
+        if (ended.signal.aborted) return
+        failed(error)
+        const wait = Math.min(BACK_OFF_MS.longest, BACK_OFF_MS.first * 2 ** (failures - 1))
+        await clock.sleep(wait, ended.signal).catch(() => {})
+      }
+    }
+  }
+
+  const running = [forEver(pusher), forEver(longPoller), forEver(looker)]
+
+  const look = (): void => {
+    for (const uid of readings.keys()) if (!desired().has(uid)) readings.delete(uid)
+    movedAt = clock.now()
+    // A poll that asks for other uids than it should is asked anew.
+    if (poll && poll.uids !== names(watched(true))) poll.abort.abort()
+    bell.ring()
+  }
+
+  return {
+    look,
+    again: () => {
+      stored.clear()
+      look()
+    },
+    reading: uid => readings.get(uid),
+    async stop() {
+      ended.abort()
+      bell.ring()
+      await Promise.all(running)
+    }
+  }
+}
+
+const names = (entries: readonly DesiredEntry[]): string =>
+  entries
+    .map(e => e.uid)
+    .sort()
+    .join(' ')
+
+const sameNodes = (a: DesiredEntry, b: DesiredEntry): boolean => a.nodes.join(' ') === b.nodes.join(' ')
+
+const summary = (r: BarrierReading): string =>
+  [r.entry, r.inflight.requests, r.inflight.long, r.bypasses, r.problem].join(' ')

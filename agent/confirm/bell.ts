@@ -1,0 +1,16 @@
+/** Wakes whoever waits, all at once; ringing when nobody waits does nothing. */
+export interface Bell {
+  readonly ring: () => void
+  readonly heard: () => Promise<void>
+}
+
+export function createBell(): Bell {
+  let next = Promise.withResolvers<void>()
+  return {
+    ring: () => {
+      next.resolve()
+      next = Promise.withResolvers()
+    },
+    heard: () => next.promise
+  }
+}
