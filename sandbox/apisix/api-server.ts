@@ -27,6 +27,8 @@ export interface ApiServerOptions {
   readonly onConnection?: (socket: Socket) => void
   /** Longer bodies are answered 413; in bytes. */
   readonly maxBody?: number
+  /** nginx's page by default. */
+  readonly tooLong?: Answer
 }
 
 /** A small JSON server: Admin, Control and Barrier API differ only in what `handle` says. */
@@ -46,7 +48,7 @@ export async function serveApi(options: ApiServerOptions): Promise<Listener> {
     response.once('close', () => gone.abort())
     await listener.passage()
     const body = await readBody(request, options.maxBody ?? 8 * 1024 * 1024)
-    if (body === undefined) return write(response, nginxPage(413))
+    if (body === undefined) return write(response, options.tooLong ?? nginxPage(413))
     const url = new URL(request.url ?? '/', 'http://api')
     const method = request.method ?? 'GET'
     const path = decode(url.pathname)

@@ -1,0 +1,44 @@
+import { startGateway, type Gateway, type GatewayOptions } from './gateway.ts'
+import { createStore, type Store } from './store.ts'
+
+export interface ApisixOptions extends Omit<
+  GatewayOptions,
+  'store' | 'name' | 'host' | 'proxyPort' | 'controlPort'
+> {
+  /** One gateway on each of these addresses, all with the same ports. */
+  readonly hosts: readonly string[]
+  /** 0 picks a free one; only with a single host. */
+  readonly proxyPort: number
+  readonly controlPort: number
+}
+
+/** A store and the gateways that follow it. */
+export interface Apisix {
+  readonly store: Store
+  readonly gateways: readonly Gateway[]
+  /** One more gateway on the same store, as when a deployment scales up. */
+  add(host: string): Promise<Gateway>
+  close(): Promise<void>
+}
+
+/** Rejects when an address cannot be had; nothing is left open then. */
+export async function startApisix({ hosts, ...options }: ApisixOptions): Promise<Apisix> {
+  const store = createStore()
+  const gateways: Gateway[] = []
+  const add = async (host: string): Promise<Gateway> => {
+    const gateway = await startGateway({ ...options, store, host, name: `apisix-${gateways.length}` })
+    gateways.push(gateway)
+    return gateway
+  }
+  const close = async (): Promise<void> => {
+    await Promise.all(gateways.map(gateway => gateway.close()))
+    store.close()
+  }
+  try {
+    for (const host of hosts) await add(host)
+  } catch (err) {
+    await close()
+    throw err
+  }
+  return { store, gateways, add, close }
+}

@@ -1,0 +1,84 @@
+import { createRoundRobin } from './round-robin.ts'
+import type { Target } from './upstream.ts'
+
+/** Chooses nodes for requests. It holds only whose turn it is. */
+export interface Balancer {
+  /**
+   * The next of `targets` that is not in `tried`; `undefined` when all of them have been. A lone target is given even when
+   * it was tried and even with weight 0: APISIX never asks its balancer then. `key` is what `chash` hashes.
+   */
+  pick(targets: readonly Target[], tried: ReadonlySet<Target>, key: string): Target | undefined
+}
+
+/** Rings of turns kept for different sets of nodes; beyond this they start anew. */
+const MOST_SETS = 64
+
+/** `chash` is by weighted rendezvous, so that a node's end moves only its own keys; every other type is roundrobin. */
+export function createBalancer(type: string, random: () => number = Math.random): Balancer {
+  const rings = new Map<string, () => Target | undefined>()
+
+  const ringOf = (targets: readonly Target[]): (() => Target | undefined) => {
+    const name = targets.map(target => target.name).join(' ')
+    const known = rings.get(name)
+    if (known) return known
+    const turn = createRoundRobin(
+      targets.map(target => target.weight),
+      random
+    )
+    const ring = (): Target | undefined => targets[turn()]
+    if (rings.size >= MOST_SETS) rings.clear()
+    rings.set(name, ring)
+    return ring
+  }
+  const pickAmong = (targets: readonly Target[], tried: ReadonlySet<Target>, key: string) => {
+    if (targets.every(target => tried.has(target))) return undefined
+    if (type === 'chash') return rendezvous(targets, tried, key)
+    const next = ringOf(targets)
+    // As many turns as one full circle has. A retry does not fall to weight 0: the tried node is given once more then.
+    let turns = targets.reduce((sum, target) => sum + target.weight + 1, 0)
+    let target = next()
+    while (target && tried.has(target) && turns > 0) {
+      target = next()
+      turns -= 1
+    }
+    return target
+  }
+  return {
+    pick: (targets, tried, key) => {
+      if (targets.length <= 1) return targets[0]
+      for (const level of byPriority(targets)) {
+        const target = pickAmong(level, tried, key)
+        if (target) return target
+      }
+      return undefined
+    }
+  }
+}
+
+/** Highest priority first. One level, and no copy, in the usual case. */
+function byPriority(targets: readonly Target[]): (readonly Target[])[] {
+  const [first] = targets
+  if (targets.every(target => target.priority === first?.priority)) return [targets]
+  const priorities = [...new Set(targets.map(target => target.priority))].sort((a, b) => b - a)
+  return priorities.map(priority => targets.filter(target => target.priority === priority))
+}
+
+function rendezvous(targets: readonly Target[], tried: ReadonlySet<Target>, key: string): Target | undefined {
+  let best: Target | undefined
+  let bestScore = -Infinity
+  for (const target of targets) {
+    if (tried.has(target)) continue
+    const score = target.weight / -Math.log(unitHash(`${target.name} ${key}`))
+    if (score > bestScore) [best, bestScore] = [target, score]
+  }
+  return best
+}
+
+/** FNV-1a with a final mix, into (0, 1). */
+function unitHash(text: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x45d9f3b)
+  hash ^= hash >>> 16
+  return ((hash >>> 0) + 0.5) / 2 ** 32
+}

@@ -1,0 +1,162 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { errorMessage, json, type Answer } from './answer.ts'
+import { serveApi, type Ask } from './api-server.ts'
+import { parseEntries, parseQuestion, parseRemoval } from './barrier-input.ts'
+import type { Barrier } from './barrier.ts'
+import { ENTRY_BYTES } from './deny-list.ts'
+import { createFaults, type Faults } from './faults.ts'
+import type { Listener } from './server.ts'
+import type { Worker } from './worker.ts'
+
+export interface BarrierApiOptions {
+  readonly host: string
+  /** 0 picks a free one. */
+  readonly port: number
+  readonly token: string
+  readonly barrier: Barrier
+  /** The living workers. */
+  readonly workers: () => readonly Worker[]
+  /** The worker that takes a new connection, and keeps it. */
+  readonly accept: (socket: Socket) => Worker
+  /** Why requests may not be sent to this gateway yet; empty when they may. */
+  readonly notReady: () => string
+}
+
+export interface BarrierApi {
+  readonly url: string
+  readonly listener: Listener
+  readonly faults: Faults
+  close(): Promise<void>
+}
+
+const MAX_BODY = 1024 * 1024
+
+/** The Barrier API as docs/barrier-api.md has it. */
+export async function serveBarrierApi(options: BarrierApiOptions): Promise<BarrierApi> {
+  const faults = createFaults()
+  const workers = new WeakMap<Socket, Worker>()
+  const listener = await serveApi({
+    host: options.host,
+    port: options.port,
+    faults,
+    maxBody: MAX_BODY,
+    tooLong: errorMessage(413, `the body is longer than ${MAX_BODY} bytes: send fewer entries at once`),
+    onConnection: socket => workers.set(socket, options.accept(socket)),
+    handle: async ask => {
+      const worker = workers.get(ask.socket)
+      await worker?.turn()
+      const answer = await answerBarrier(options, ask)
+      await worker?.turn()
+      return answer
+    }
+  })
+  return {
+    url: `http://${listener.host}:${listener.port}`,
+    listener,
+    faults,
+    close: () => listener.close()
+  }
+}
+
+type Handler = (options: BarrierApiOptions, ask: Ask) => Answer | Promise<Answer>
+
+const PATHS: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
+  '/v1/barrier/entries': { PUT: putEntries, DELETE: deleteEntries },
+  '/v1/barrier/inflight': { POST: inflight },
+  '/v1/barrier/state': { GET: state },
+  '/v1/barrier/ready': { GET: ready }
+}
+
+const answerBarrier: Handler = (options, ask) => {
+  const methods = PATHS[ask.path]
+  if (ask.path !== '/v1/barrier/ready' && !authorized(ask.headers.authorization, options.token))
+    return errorMessage(401, 'missing or wrong bearer token: give the agent the token of this gateway')
+  if (!methods) return errorMessage(404, `no such path: ${ask.path}`)
+  const handler = methods[ask.method]
+  if (!handler)
+    return errorMessage(405, `${ask.path} takes ${Object.keys(methods).join(', ')}, not ${ask.method}`)
+  return handler(options, ask)
+}
+
+/** Hashed first, so that the comparison's time does not tell the length either. */
+const authorized = (header: string | undefined, token: string): boolean => {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(header ?? ''), digest(`Bearer ${token}`))
+}
+
+const fitness = ({ barrier, workers }: BarrierApiOptions): string[] => [
+  ...new Set(workers().flatMap(({ pid }) => barrier.unfit(pid)))
+]
+
+function putEntries(options: BarrierApiOptions, ask: Ask): Answer {
+  const { barrier } = options
+  const parsed = parseEntries(ask.body)
+  if (!parsed.ok) return errorMessage(400, parsed.problem)
+  // All are written before the first count is read: each state told is one after its own write.
+  const stored = parsed.value.map(entry => barrier.entries.put(entry))
+  const entries = parsed.value.map(({ uid, ip, port }, index) => {
+    const entry = stored[index]
+    return entry ? barrier.told(entry) : { uid, ip, port, error: 'not stored: dictionary full' }
+  })
+  const body = { instance: barrier.instance, fit: fitness(options).length === 0, entries }
+  if (stored.every(Boolean)) return json(200, body)
+  const needed = (barrier.entries.size + stored.filter(one => !one).length) * ENTRY_BYTES
+  return json(507, {
+    ...body,
+    error_msg: `the dictionary is full: enlarge it from ${barrier.entries.capacity} to at least ${needed} bytes`
+  })
+}
+
+function deleteEntries({ barrier }: BarrierApiOptions, ask: Ask): Answer {
+  const parsed = parseRemoval(ask.body)
+  if (!parsed.ok) return errorMessage(400, parsed.problem)
+  return json(200, {
+    instance: barrier.instance,
+    removed: barrier.entries.remove(new Set(parsed.value.uids))
+  })
+}
+
+async function inflight(options: BarrierApiOptions, ask: Ask): Promise<Answer> {
+  const { barrier } = options
+  const parsed = parseQuestion(ask.body)
+  if (!parsed.ok) return errorMessage(400, parsed.problem)
+  const { uids, wait, until } = parsed.value
+  await barrier.idle(uids, until, wait, ask.signal)
+  return json(200, {
+    instance: barrier.instance,
+    fit: fitness(options).length === 0,
+    entries: uids.flatMap(uid => barrier.entries.ofUid(uid)).map(entry => barrier.told(entry)),
+    unknown: uids.filter(uid => barrier.entries.ofUid(uid).length === 0)
+  })
+}
+
+function state(options: BarrierApiOptions): Answer {
+  const { barrier, workers } = options
+  const unfit = fitness(options)
+  return json(200, {
+    instance: barrier.instance,
+    plugin: '0.1.0',
+    apisix: '3.18.0',
+    fit: unfit.length === 0,
+    unfit,
+    now: Date.now() / 1000,
+    workers: workers().map(worker => ({
+      id: worker.id,
+      pid: worker.pid,
+      fit: barrier.unfit(worker.pid).length === 0,
+      unfit: barrier.unfit(worker.pid),
+      seen: worker.seen,
+      revision: worker.config.revision,
+      applied: worker.config.appliedAt
+    })),
+    entries: barrier.entries.all().map(entry => barrier.told(entry)),
+    counts: { ...barrier.counts },
+    dictionary: { capacity: barrier.entries.capacity, free: barrier.entries.free }
+  })
+}
+
+function ready({ notReady }: BarrierApiOptions): Answer {
+  const why = notReady()
+  return why ? json(503, { ready: false, why }) : json(200, { ready: true })
+}

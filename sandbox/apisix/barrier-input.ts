@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import type { Entry } from './deny-list.ts'
+import { canonicalIp } from './ip.ts'
+import { parseJson } from './json.ts'
+
+const uid = z.string().min(1).max(128)
+
+const uids = z.array(uid).max(1000)
+
+const ip = z.string().transform((text, context) => {
+  const canonical = canonicalIp(text)
+  if (canonical !== undefined) return canonical
+  context.addIssue({ code: 'custom', message: 'must be an IPv4 or IPv6 address without brackets' })
+  return z.NEVER
+})
+
+const entry = z.strictObject({
+  uid,
+  ip,
+  port: z.int().min(1).max(65535).optional(),
+  state: z.enum(['draining', 'sealed']),
+  ttl: z.number().min(1).max(3600)
+})
+
+const entries = z.strictObject({ entries: z.array(entry).max(1000) })
+
+const removal = z.strictObject({ uids })
+
+const question = z.strictObject({
+  uids,
+  wait: z.number().min(0).max(30).default(0),
+  until: z.enum(['requests', 'all']).default('all')
+})
+
+export type Parsed<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string }
+
+/** All problems of a body at once, each with its place. */
+const parserOf =
+  <T>(schema: z.ZodType<T>) =>
+  (body: string): Parsed<T> => {
+    const parsed = parseJson(body)
+    if (!parsed.ok) return { ok: false, problem: `the body is not JSON: ${parsed.problem}` }
+    const checked = schema.safeParse(parsed.value)
+    return checked.success
+      ? { ok: true, value: checked.data }
+      : { ok: false, problem: z.prettifyError(checked.error) }
+  }
+
+const parseRawEntries = parserOf(entries)
+
+export function parseEntries(body: string): Parsed<Entry[]> {
+  const parsed = parseRawEntries(body)
+  if (!parsed.ok) return parsed
+  return { ok: true, value: parsed.value.entries.map(one => ({ ...one, port: one.port })) }
+}
+
+export const parseRemoval = parserOf(removal)
+
+export const parseQuestion = parserOf(question)

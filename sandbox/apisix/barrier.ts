@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+import { createDenyList, type DenyList, type StoredEntry } from './deny-list.ts'
+import { createInflightCounts, type Inflight, type InflightCounts } from './inflight.ts'
+
+export interface BarrierCounts {
+  /** Requests that were moved to another node before they connected. */
+  moved: number
+  /** Requests given a draining node because nothing else could be picked. */
+  bypasses: number
+  /** Requests refused because only sealed nodes were left. */
+  refused: number
+  /** Errors caught inside the plugin's hooks. */
+  errors: number
+}
+
+/** An entry's state as told (docs/barrier-api.md). */
+export interface Told {
+  readonly uid: string
+  readonly ip: string
+  readonly port?: number
+  readonly state: 'draining' | 'sealed'
+  /** Seconds left. */
+  readonly ttl: number
+  readonly inflight: Inflight
+  readonly bypasses: number
+}
+
+/** What the plugin is inside one gateway: a deny-list and counts, in memory that all workers share. */
+export interface Barrier {
+  /** Changes on a full restart, when the entries are lost. */
+  readonly instance: string
+  readonly entries: DenyList
+  readonly inflight: InflightCounts
+  readonly counts: BarrierCounts
+  /** What a worker misses of APISIX's internals; empty for one that is fit. An unfit worker neither avoids nor counts. */
+  unfit(pid: number): readonly string[]
+  setUnfit(pid: number, missing: readonly string[]): void
+  /** A worker is gone, with its counts. */
+  drop(pid: number): void
+  bypassed(ip: string, port: number): void
+  /** The counts are read now. */
+  told(entry: StoredEntry): Told
+  /**
+   * Resolves when nothing is in flight any more for at least one of `uids` (one that has no entry counts as such),
+   * after `waitSeconds`, or when the signal aborts.
+   */
+  idle(
+    uids: readonly string[],
+    until: 'requests' | 'all',
+    waitSeconds: number,
+    signal: AbortSignal
+  ): Promise<void>
+}
+
+/** APISIX's size for a dictionary of ours: 10 MiB. */
+export const DEFAULT_CAPACITY = 10 * 1024 * 1024
+
+const epochSeconds = (): number => (performance.timeOrigin + performance.now()) / 1000
+
+export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: number } = {}): Barrier {
+  const entries = createDenyList(capacity, epochSeconds)
+  const inflight = createInflightCounts()
+  const unfit = new Map<number, readonly string[]>()
+  const counts: BarrierCounts = { moved: 0, bypasses: 0, refused: 0, errors: 0 }
+
+  const told = (entry: StoredEntry): Told => ({
+    uid: entry.uid,
+    ip: entry.ip,
+    ...(entry.port === undefined ? {} : { port: entry.port }),
+    state: entry.state,
+    ttl: Math.max(entry.expires - epochSeconds(), 0),
+    inflight: inflight.of(entry.ip, entry.port),
+    bypasses: entry.bypasses
+  })
+  const isIdle = (uid: string, until: 'requests' | 'all'): boolean =>
+    entries.ofUid(uid).every(({ ip, port }) => {
+      const { requests, long } = inflight.of(ip, port)
+      return requests === 0 && (until === 'requests' || long === 0)
+    })
+
+  return {
+    instance: randomUUID(),
+    entries,
+    inflight,
+    counts,
+    unfit: pid => unfit.get(pid) ?? [],
+    setUnfit: (pid, missing) => {
+      unfit.set(pid, missing)
+    },
+    drop: pid => {
+      unfit.delete(pid)
+      inflight.drop(pid)
+    },
+    bypassed: (ip, port) => {
+      counts.bypasses += 1
+      for (const entry of entries.covering(ip, port)) entry.bypasses += 1
+    },
+    told,
+    idle: (uids, until, waitSeconds, signal) =>
+      new Promise(resolve => {
+        const anyIdle = (): boolean => uids.some(uid => isIdle(uid, until))
+        if (uids.length === 0 || waitSeconds === 0 || signal.aborted || anyIdle()) return resolve()
+        const end = (): void => {
+          clearTimeout(timer)
+          stop()
+          signal.removeEventListener('abort', end)
+          resolve()
+        }
+        const timer = setTimeout(end, waitSeconds * 1000)
+        const asked = new Set(uids.flatMap(uid => entries.ofUid(uid)).map(({ ip }) => ip))
+        const stop = inflight.onFallen(ip => {
+          if ((ip === undefined || asked.has(ip)) && anyIdle()) end()
+        })
+        signal.addEventListener('abort', end)
+      })
+  }
+}

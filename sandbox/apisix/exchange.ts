@@ -1,0 +1,175 @@
+import type { Agent, ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import type { AccessHook } from './access-log.ts'
+import { errorMessage, nginxPage, type Answer } from './answer.ts'
+import type { Barrier } from './barrier.ts'
+import { requestHeaders, responseHeaders } from './headers.ts'
+import { pickNode, type Held, type Picked } from './pick.ts'
+import { destinationOf } from './destination.ts'
+import type { Router } from './router.ts'
+import { tryNode, type Failure } from './try-node.ts'
+import type { Target, Upstream } from './upstream.ts'
+import type { Worker } from './worker.ts'
+
+/** A worker with what it proxies with. */
+export interface ProxyWorker {
+  readonly worker: Worker
+  readonly router: Router
+  readonly agent: Agent
+  readonly gateway: string
+  readonly barrier: Barrier | undefined
+  readonly onAccess: AccessHook
+}
+
+/** nginx's `proxy_next_upstream` leaves these out once the request has been sent. */
+const NOT_IDEMPOTENT = new Set(['POST', 'PATCH', 'LOCK'])
+
+/** Node's client would send an empty chunked body where these have none. */
+const HAS_BODY = new Set(['POST', 'PUT', 'PATCH'])
+
+/**
+ * One request through the gateway, in nginx's phases: *access* finds the route and picks a node; then the whole client
+ * body is read; *balancer* connects, with retries; *log* gives everything back. Between access and balancer any time can
+ * pass, which is why a slow upload lands on a node that was removed long before.
+ */
+export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response: ServerResponse): void {
+  const started = performance.now()
+  const method = request.method ?? 'GET'
+  const path = request.url ?? '/'
+  const tried = new Set<Target>()
+  const nodes: string[] = []
+  let held: Held | undefined
+  let attempt: ClientRequest | undefined
+  let left = 0
+  let moved = false
+  let bypass = false
+  let truncated = false
+  let over = false
+
+  const log = (): void => {
+    if (over) return
+    over = true
+    held?.release()
+    const status = response.writableFinished || truncated ? response.statusCode : 499
+    on.onAccess({
+      time: Date.now(),
+      elapsedMs: performance.now() - started,
+      gateway: on.gateway,
+      worker: on.worker.id,
+      method,
+      path,
+      status,
+      nodes,
+      truncated,
+      bypass,
+      moved,
+      upgraded: false
+    })
+  }
+  // Whatever happens to the connection, this is the one way out: the count must not leak.
+  response.once('close', () => {
+    if (!response.writableFinished) attempt?.destroy()
+    log()
+  })
+
+  const refuse = (answer: Answer): void => {
+    response.writeHead(answer.status, { ...answer.headers, 'content-length': Buffer.byteLength(answer.body) })
+    response.end(answer.body)
+  }
+  const take = (picked: Picked): boolean => {
+    if (picked.kind !== 'held') return false
+    held = picked.held
+    bypass ||= held.bypass
+    return true
+  }
+  const pick = (upstream: Upstream): Picked =>
+    pickNode({ upstream, barrier: on.barrier, pid: on.worker.pid, tried, key: path })
+
+  const access = (): void => {
+    const found = destinationOf(on.router, request)
+    if (found.kind === 'no-route') return refuse(errorMessage(404, '404 Route Not Found'))
+    if (found.kind === 'upstream-gone') return refuse(nginxPage(502))
+    if (found.kind === 'no-upstream' || !take(pick(found.upstream))) return refuse(nginxPage(503))
+    left = found.upstream.retries
+    const hasBody =
+      request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined
+    if (!hasBody) return balance(found.upstream, [])
+    const body: Buffer[] = []
+    request.on('data', (chunk: Buffer) => body.push(chunk))
+    request.once('end', () => on.worker.run(() => balance(found.upstream, body)))
+  }
+
+  const balance = (upstream: Upstream, body: readonly Buffer[]): void => {
+    if (over) return
+    moveIfDenied(upstream)
+    connect(upstream, body)
+  }
+
+  /**
+   * The entry may have been written while the body was being read: nothing has been sent yet, so the request can still
+   * move. Where it has nowhere to go it keeps the node: it is counted there, so the agent waits for it.
+   */
+  const moveIfDenied = (upstream: Upstream): void => {
+    const { barrier } = on
+    if (!held || !barrier || barrier.unfit(on.worker.pid).length > 0) return
+    const look = ({ host, port }: Target) => barrier.entries.look(host, port)
+    if (look(held.target) === 'free' || !upstream.targets.some(target => look(target) === 'free')) return
+    const before = held
+    if (!take(pick(upstream))) return
+    before.release()
+    moved = true
+    barrier.counts.moved += 1
+  }
+
+  const connect = (upstream: Upstream, body: readonly Buffer[]): void => {
+    if (!held) return
+    const { target } = held
+    nodes.push(target.name)
+    tried.add(target)
+    const hasBody = body.length > 0 || request.headers['content-length'] !== undefined || HAS_BODY.has(method)
+    attempt = tryNode({
+      agent: on.agent,
+      upstream,
+      target,
+      method,
+      path,
+      headers: requestHeaders(
+        request.rawHeaders,
+        request.socket.remoteAddress ?? '',
+        hasBody ? body.reduce((sum, chunk) => sum + chunk.length, 0) : undefined
+      ),
+      body,
+      onResponse: answer => on.worker.run(() => relay(answer)),
+      onFailure: failure => on.worker.run(() => retry(failure, upstream, body))
+    })
+  }
+
+  const retry = (failure: Failure, upstream: Upstream, body: readonly Buffer[]): void => {
+    if (over) return
+    held?.release()
+    const mayRepeat = !failure.sent || !NOT_IDEMPOTENT.has(method)
+    left -= 1
+    if (left < 0 || !mayRepeat || !take(pick(upstream)))
+      return refuse(nginxPage(failure.kind === 'timeout' ? 504 : 502))
+    connect(upstream, body)
+  }
+
+  const relay = (answer: IncomingMessage): void => {
+    if (over) return void answer.destroy()
+    response.writeHead(
+      answer.statusCode ?? 502,
+      answer.statusMessage ?? '',
+      responseHeaders(answer.rawHeaders)
+    )
+    answer.once('close', () => {
+      if (answer.complete) return
+      truncated = true
+      // What came is sent, then the connection ends: a body shorter than announced.
+      response.socket?.destroySoon()
+    })
+    answer.on('error', () => {})
+    answer.pipe(response)
+  }
+
+  request.on('error', () => {})
+  access()
+}

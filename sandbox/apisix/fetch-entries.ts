@@ -1,0 +1,46 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { parseEntries } from './barrier-input.ts'
+import type { Barrier } from './barrier.ts'
+
+export interface FetchEntriesOptions {
+  /** The agent's base URL. */
+  readonly url: string
+  readonly token: string
+  /** After this many ms the gateway serves without. */
+  readonly timeoutMs: number
+}
+
+/** Between two tries, in ms. */
+const PAUSE = 200
+
+/**
+ * Fetches the entries that hold at a gateway's start, trying until they are there or the time is over.
+ * @returns why it gave up, or an empty string
+ */
+export async function fetchEntries(
+  barrier: Barrier,
+  { url, token, timeoutMs }: FetchEntriesOptions,
+  stopped: AbortSignal
+): Promise<string> {
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const signal = AbortSignal.any([timeout, stopped])
+  let why = 'no answer'
+  while (!signal.aborted) {
+    try {
+      const answer = await fetch(`${url}/v1/barrier-entries`, {
+        headers: { authorization: `Bearer ${token}` },
+        signal
+      })
+      const parsed = parseEntries(await answer.text())
+      if (answer.status === 200 && parsed.ok) {
+        for (const entry of parsed.value) barrier.entries.put(entry)
+        return ''
+      }
+      why = parsed.ok ? `status ${answer.status}` : `status ${answer.status}: ${parsed.problem}`
+    } catch (err) {
+      if (!signal.aborted) why = String(err)
+    }
+    await wait(PAUSE, undefined, { signal, ref: false }).catch(() => {})
+  }
+  return `gave up fetching entries from ${url}: ${why}`
+}

@@ -1,0 +1,30 @@
+import type { FetchEntriesOptions } from './fetch-entries.ts'
+import type { Store } from './store.ts'
+import type { ApplyDelay } from './worker.ts'
+
+/** One gateway. Ports: 0 picks a free one, and it stays the same over restarts. */
+export interface GatewayOptions {
+  /** The "etcd" it follows; several gateways share one. */
+  readonly store: Store
+  /** As the pod's name would be: in the access log. */
+  readonly name: string
+  /** Its own loopback address, 127.x.y.z or ::1. */
+  readonly host: string
+  readonly proxyPort: number
+  /** None: no Admin API here. */
+  readonly adminPort?: number
+  readonly controlPort: number
+  /** None: a gateway without our plugin. */
+  readonly barrierPort?: number
+  readonly workers: number
+  readonly adminKey: string
+  readonly barrierToken?: string
+  readonly applyDelay?: ApplyDelay
+  /** L4 proxying, see AdminApiOptions. */
+  readonly stream?: boolean
+  readonly patchGapMs?: number
+  /** Bytes of the plugin's dictionary. */
+  readonly dictionaryBytes?: number
+  /** The plugin asks the agent for the entries that hold when it starts. */
+  readonly fetchEntries?: Omit<FetchEntriesOptions, 'token'>
+}

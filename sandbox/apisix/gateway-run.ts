@@ -1,0 +1,161 @@
+import type { Agent } from 'node:http'
+import type { Socket } from 'node:net'
+import type { AccessHook } from './access-log.ts'
+import { serveAdminApi, type AdminApi } from './admin-api.ts'
+import { serveBarrierApi, type BarrierApi } from './barrier-api.ts'
+import { createBarrier, type Barrier } from './barrier.ts'
+import { serveControlApi, type ControlApi } from './control-api.ts'
+import { proxyRequest, type ProxyWorker } from './exchange.ts'
+import { fetchEntries } from './fetch-entries.ts'
+import type { GatewayOptions } from './gateway-options.ts'
+import { createRouter } from './router.ts'
+import { listen, type Listener } from './server.ts'
+import { proxyUpgrade } from './upgrade.ts'
+import { createUpstreamAgent } from './upstream-agent.ts'
+import { createWorker, type Worker } from './worker.ts'
+
+/** A gateway from a start to the next stop: everything in it is lost then, as in a full restart. */
+export interface GatewayRun {
+  readonly workers: readonly Worker[]
+  readonly barrier: Barrier | undefined
+  readonly proxy: Listener
+  readonly control: ControlApi
+  readonly admin: AdminApi | undefined
+  readonly barrierApi: BarrierApi | undefined
+  /** As SIGKILL: its connections break, its counts are dropped, and the master starts another one in its place. */
+  killWorker(id: number): void
+  close(): Promise<void>
+}
+
+interface Slot extends ProxyWorker {
+  readonly agent: Agent
+  readonly clients: Set<Socket>
+}
+
+/** No two workers of this process have the same. */
+let lastPid = 1000
+
+export async function runGateway(options: GatewayOptions, onAccess: AccessHook): Promise<GatewayRun> {
+  const { store, host } = options
+  const barrier =
+    options.barrierPort === undefined
+      ? undefined
+      : createBarrier(options.dictionaryBytes === undefined ? {} : { capacity: options.dictionaryBytes })
+  const spawn = (id: number): Slot => {
+    lastPid += 1
+    const worker = createWorker({
+      id,
+      pid: lastPid,
+      store,
+      ...(options.applyDelay ? { applyDelay: options.applyDelay } : {})
+    })
+    return {
+      worker,
+      router: createRouter(worker.config),
+      agent: createUpstreamAgent(),
+      clients: new Set(),
+      gateway: options.name,
+      barrier,
+      onAccess
+    }
+  }
+  const slots = Array.from({ length: options.workers }, (_, id) => spawn(id))
+  const end = (slot: Slot): void => {
+    slot.worker.kill()
+    slot.agent.destroy()
+    barrier?.drop(slot.worker.pid)
+    for (const client of slot.clients) client.destroy()
+  }
+
+  // The proxy's port is opened with reuseport: the kernel gives a frozen worker its share of new connections. The other
+  // listeners are shared, and only a worker that runs takes a connection from them (apisix-measured b).
+  const owners = new WeakMap<Socket, Slot>()
+  const accept = (): Worker => {
+    const running = slots.filter(({ worker }) => !worker.frozen)
+    return oneOf(running.length > 0 ? running : slots).worker
+  }
+  const proxy = await listen({
+    host,
+    port: options.proxyPort,
+    onConnection: socket => {
+      const slot = oneOf(slots)
+      owners.set(socket, slot)
+      slot.clients.add(socket)
+      socket.once('close', () => slot.clients.delete(socket))
+    },
+    onRequest: (request, response) => {
+      const slot = owners.get(request.socket)
+      slot?.worker.run(() => proxyRequest(slot, request, response))
+    }
+  })
+  proxy.server.on('upgrade', (request, socket, head) => {
+    const slot = owners.get(request.socket)
+    slot?.worker.run(() => proxyUpgrade(slot, request, socket, head))
+  })
+
+  const stopped = new AbortController()
+  const opened: { close(): Promise<void> }[] = [proxy]
+  const close = async (): Promise<void> => {
+    stopped.abort()
+    for (const slot of slots) end(slot)
+    await Promise.all(opened.map(one => one.close()))
+  }
+  try {
+    const control = await serveControlApi({ host, port: options.controlPort, accept })
+    opened.push(control)
+    const admin =
+      options.adminPort === undefined
+        ? undefined
+        : await serveAdminApi({ ...options, port: options.adminPort })
+    if (admin) opened.push(admin)
+    const notReady = startFetch(options, barrier, stopped.signal)
+    const barrierApi =
+      barrier &&
+      (await serveBarrierApi({
+        host,
+        port: options.barrierPort ?? 0,
+        token: options.barrierToken ?? '',
+        barrier,
+        workers: () => slots.map(({ worker }) => worker),
+        accept,
+        notReady
+      }))
+    if (barrierApi) opened.push(barrierApi)
+    return {
+      get workers() {
+        return slots.map(({ worker }) => worker)
+      },
+      barrier,
+      proxy,
+      control,
+      admin,
+      barrierApi,
+      killWorker: id => {
+        const slot = slots[id]
+        if (!slot) return
+        slots[id] = spawn(id)
+        end(slot)
+      },
+      close
+    }
+  } catch (err) {
+    await close()
+    throw err
+  }
+}
+
+const startFetch = (
+  { fetchEntries: wanted, barrierToken = '' }: GatewayOptions,
+  barrier: Barrier | undefined,
+  stopped: AbortSignal
+): (() => string) => {
+  if (!wanted || !barrier) return () => ''
+  let why = `fetching the entries that hold from ${wanted.url}`
+  const fetched = (): void => {
+    why = ''
+  }
+  fetchEntries(barrier, { ...wanted, token: barrierToken }, stopped).then(fetched, fetched)
+  return () => why
+}
+
+const oneOf = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)] as T

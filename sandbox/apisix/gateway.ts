@@ -1,0 +1,119 @@
+import type { AccessFact, AccessHook } from './access-log.ts'
+import type { AdminApi } from './admin-api.ts'
+import type { BarrierApi } from './barrier-api.ts'
+import type { Barrier } from './barrier.ts'
+import type { ControlApi } from './control-api.ts'
+import type { GatewayOptions } from './gateway-options.ts'
+import { runGateway, type GatewayRun } from './gateway-run.ts'
+import type { Reachability } from './server.ts'
+import type { Worker } from './worker.ts'
+
+export type { GatewayOptions } from './gateway-options.ts'
+
+export interface GatewayUrls {
+  readonly proxy: string
+  readonly control: string
+  readonly admin: string | undefined
+  readonly barrier: string | undefined
+}
+
+/** One running APISIX. What it is made of is new after each restart: do not keep it over one. */
+export interface Gateway {
+  readonly name: string
+  readonly host: string
+  /** Stay the same over restarts. */
+  readonly urls: GatewayUrls
+  readonly running: boolean
+  /** These throw while it is stopped. */
+  readonly workers: readonly Worker[]
+  readonly control: ControlApi
+  readonly admin: AdminApi | undefined
+  readonly barrier: Barrier | undefined
+  readonly barrierApi: BarrierApi | undefined
+  killWorker(id: number): void
+  /** Cuts it off from what talks to it, while it goes on serving. What is left out is `open`. */
+  partition(cut: { control?: Reachability; admin?: Reachability; barrier?: Reachability }): Promise<void>
+  /** Calls `listener` for every request that is over. Returns what ends it. */
+  onAccess(listener: AccessHook): () => void
+  /** As when its pod is killed: connections break, the deny-list is lost. */
+  stop(): Promise<void>
+  /** On the same addresses, with another instance id. */
+  start(): Promise<void>
+  restart(): Promise<void>
+  /** `stop`, and nothing is left. */
+  close(): Promise<void>
+}
+
+/** Rejects when an address cannot be had; nothing is left open then. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const listeners = new Set<AccessHook>()
+  const tell = (fact: AccessFact): void => {
+    for (const listener of listeners) listener(fact)
+  }
+  let run: GatewayRun | undefined = await runGateway(options, tell)
+  const urlOf = (port: number): string =>
+    `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`
+  const ports = {
+    proxyPort: run.proxy.port,
+    controlPort: run.control.listener.port,
+    ...(run.admin ? { adminPort: run.admin.listener.port } : {}),
+    ...(run.barrierApi ? { barrierPort: run.barrierApi.listener.port } : {})
+  }
+  const current = (): GatewayRun => {
+    if (!run) throw new Error(`gateway ${options.name} is stopped`)
+    return run
+  }
+  const gateway: Gateway = {
+    name: options.name,
+    host: options.host,
+    urls: {
+      proxy: urlOf(ports.proxyPort),
+      control: urlOf(ports.controlPort),
+      admin: ports.adminPort === undefined ? undefined : urlOf(ports.adminPort),
+      barrier: ports.barrierPort === undefined ? undefined : urlOf(ports.barrierPort)
+    },
+    get running() {
+      return run !== undefined
+    },
+    get workers() {
+      return current().workers
+    },
+    get control() {
+      return current().control
+    },
+    get admin() {
+      return current().admin
+    },
+    get barrier() {
+      return current().barrier
+    },
+    get barrierApi() {
+      return current().barrierApi
+    },
+    killWorker: id => current().killWorker(id),
+    partition: async ({ control = 'open', admin = 'open', barrier = 'open' }) => {
+      const { control: controlApi, admin: adminApi, barrierApi } = current()
+      await controlApi.listener.reach(control)
+      await adminApi?.listener.reach(admin)
+      await barrierApi?.listener.reach(barrier)
+    },
+    onAccess: listener => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    stop: async () => {
+      const last = run
+      run = undefined
+      await last?.close()
+    },
+    start: async () => {
+      run ??= await runGateway({ ...options, ...ports }, tell)
+    },
+    restart: async () => {
+      await gateway.stop()
+      await gateway.start()
+    },
+    close: () => gateway.stop()
+  }
+  return gateway
+}

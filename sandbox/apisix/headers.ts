@@ -1,0 +1,44 @@
+/** Flat name-value lists, as `rawHeaders` has them. */
+export type RawHeaders = readonly string[]
+
+/** Belong to one connection (RFC 9110, 7.6.1): never passed on. */
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect'
+])
+
+/** What goes to the node. `bodyLength` is set where the client sent a body: it has been read whole, so it is known. */
+export function requestHeaders(raw: RawHeaders, client: string, bodyLength: number | undefined): string[] {
+  const headers = without(
+    raw,
+    name => HOP_BY_HOP.has(name) || name === 'content-length' || name === 'x-real-ip'
+  )
+  headers.push('X-Real-IP', client)
+  if (bodyLength !== undefined) headers.push('Content-Length', String(bodyLength))
+  return headers
+}
+
+/** For a protocol upgrade: both sides have to see it. */
+export const upgradeHeaders = (raw: RawHeaders, client: string): string[] => [...raw, 'X-Real-IP', client]
+
+/** What goes back to the client. */
+export function responseHeaders(raw: RawHeaders): string[] {
+  const headers = without(raw, name => HOP_BY_HOP.has(name) || name === 'server')
+  headers.push('Server', 'APISIX/3.18.0')
+  return headers
+}
+
+const without = (raw: RawHeaders, drop: (name: string) => boolean): string[] => {
+  const kept: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const [name = '', value = ''] = [raw[at], raw[at + 1]]
+    if (!drop(name.toLowerCase())) kept.push(name, value)
+  }
+  return kept
+}

@@ -1,0 +1,76 @@
+/** What a worker has sent to a node, or is committed to send, and has not finished. */
+export interface Inflight {
+  readonly requests: number
+  /** Upgraded connections (websocket). */
+  readonly long: number
+}
+
+export type InflightKind = keyof Inflight
+
+/** Counts per worker, so that the share of one that dies can be dropped. */
+export interface InflightCounts {
+  up(pid: number, ip: string, port: number, kind: InflightKind): void
+  down(pid: number, ip: string, port: number, kind: InflightKind): void
+  /** Forgets a worker. */
+  drop(pid: number): void
+  /** Over all workers; without `port`, over all ports of the address. */
+  of(ip: string, port: number | undefined): Inflight
+  /** Calls `listener` when a count has come to 0: of `ip`, or, when a worker is gone, of any. Returns what ends it. */
+  onFallen(listener: (ip: string | undefined) => void): () => void
+}
+
+type Counter = { requests: number; long: number }
+
+export function createInflightCounts(): InflightCounts {
+  const workers = new Map<number, Map<string, Map<number, Counter>>>()
+  const listeners = new Set<(ip: string | undefined) => void>()
+
+  const counter = (pid: number, ip: string, port: number): Counter => {
+    const ips = workers.get(pid) ?? new Map<string, Map<number, Counter>>()
+    workers.set(pid, ips)
+    const ports = ips.get(ip) ?? new Map<number, Counter>()
+    ips.set(ip, ports)
+    const known = ports.get(port) ?? { requests: 0, long: 0 }
+    ports.set(port, known)
+    return known
+  }
+  const fallen = (ip: string | undefined): void => {
+    for (const listener of listeners) listener(ip)
+  }
+  return {
+    up: (pid, ip, port, kind) => {
+      counter(pid, ip, port)[kind] += 1
+    },
+    down: (pid, ip, port, kind) => {
+      // A request that outlives its worker has nothing left to give back.
+      const ports = workers.get(pid)?.get(ip)
+      const known = ports?.get(port)
+      if (!ports || !known) return
+      known[kind] -= 1
+      if (known[kind] > 0) return
+      if (known.requests === 0 && known.long === 0) {
+        ports.delete(port)
+        if (ports.size === 0) workers.get(pid)?.delete(ip)
+      }
+      fallen(ip)
+    },
+    drop: pid => {
+      workers.delete(pid)
+      fallen(undefined)
+    },
+    of: (ip, port) => {
+      const sum = { requests: 0, long: 0 }
+      for (const ips of workers.values())
+        for (const [at, { requests, long }] of ips.get(ip) ?? []) {
+          if (port !== undefined && at !== port) continue
+          sum.requests += requests
+          sum.long += long
+        }
+      return sum
+    },
+    onFallen: listener => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    }
+  }
+}

@@ -1,0 +1,8 @@
+import { isIP } from 'node:net'
+
+/** One way to write an address: lower case, IPv6 compressed and without brackets. `undefined` for what is none. */
+export function canonicalIp(text: string): string | undefined {
+  const family = isIP(text)
+  if (family === 4) return text
+  return family === 6 && !text.includes('%') ? new URL(`http://[${text}]`).hostname.slice(1, -1) : undefined
+}

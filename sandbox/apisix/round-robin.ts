@@ -1,0 +1,26 @@
+/** Gives the next of `weights`' indices. Never ends; weight 0 is never given while another weight is higher. */
+export type RoundRobin = () => number
+
+/**
+ * Interleaved weighted round robin as lua-resty-balancer does it: turns go down from the highest weight in steps of the
+ * greatest common divisor, and each turn visits those whose weight reaches it. Starts at a random place, because
+ * otherwise all workers would send their first request to the same node.
+ */
+export function createRoundRobin(weights: readonly number[], random: () => number = Math.random): RoundRobin {
+  const highest = Math.max(...weights)
+  const step = weights.reduce(gcd, 0)
+  let index = Math.floor(random() * weights.length)
+  let level = highest
+  return () => {
+    for (;;) {
+      index += 1
+      if (index >= weights.length) {
+        index = 0
+        level = level - step > 0 ? level - step : highest
+      }
+      if ((weights[index] ?? 0) >= level) return index
+    }
+  }
+}
+
+const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b))

@@ -1,0 +1,71 @@
+import { request, type Agent, type ClientRequest, type IncomingMessage } from 'node:http'
+import type { Target, Upstream } from './upstream.ts'
+
+/** Why a node gave no answer. `sent`: a byte of the request may have reached it, so it may have acted on it. */
+export interface Failure {
+  readonly kind: 'error' | 'timeout'
+  readonly sent: boolean
+}
+
+export interface TryOptions {
+  readonly agent: Agent
+  readonly upstream: Upstream
+  readonly target: Target
+  readonly method: string
+  readonly path: string
+  readonly headers: string[]
+  readonly body: readonly Buffer[]
+  readonly onResponse: (response: IncomingMessage) => void
+  readonly onFailure: (failure: Failure) => void
+}
+
+/** Sends a request to one node. Exactly one of the callbacks is called, once; after `onResponse`, nothing is retried. */
+export function tryNode(options: TryOptions): ClientRequest {
+  const { target, upstream } = options
+  let done = false
+  let sent = false
+  let connectTimer: NodeJS.Timeout | undefined
+  const fail = (kind: Failure['kind']): void => {
+    if (done) return
+    done = true
+    clearTimeout(connectTimer)
+    options.onFailure({ kind, sent })
+    attempt.destroy()
+  }
+  const attempt = request({
+    agent: options.agent,
+    host: target.host,
+    port: target.port,
+    method: options.method,
+    path: options.path,
+    headers: options.headers,
+    setHost: false,
+    timeout: upstream.readTimeoutMs
+  })
+  attempt.once('socket', socket => {
+    if (!socket.connecting) {
+      sent = true
+      return
+    }
+    connectTimer = setTimeout(() => fail('timeout'), upstream.connectTimeoutMs)
+    connectTimer.unref()
+    socket.once('connect', () => {
+      clearTimeout(connectTimer)
+      sent = true
+    })
+  })
+  attempt.once('timeout', () => {
+    fail('timeout')
+    // In the middle of an answer there is nobody to fail to: the answer breaks off.
+    attempt.destroy()
+  })
+  attempt.on('error', () => fail('error'))
+  attempt.once('response', response => {
+    if (done) return
+    done = true
+    options.onResponse(response)
+  })
+  for (const chunk of options.body) attempt.write(chunk)
+  attempt.end()
+  return attempt
+}

@@ -1,0 +1,24 @@
+import { Agent } from 'node:http'
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+/** APISIX's `nginx_config.http.upstream.keepalive` and `keepalive_timeout`. */
+const MOST_IDLE = 320
+const IDLE_MS = 60_000
+
+/**
+ * A worker's keep-alive pool to its nodes, as nginx keeps it: it does not heed the `Keep-Alive: timeout` a server sends,
+ * so a connection the node is just closing can be taken for the next request.
+ */
+class UpstreamAgent extends Agent {
+  /** Decides whether a connection that has become free is kept. */
+  override keepSocketAlive(socket: Duplex): boolean {
+    if (!(socket instanceof Socket)) return false
+    socket.setKeepAlive(true, 1000)
+    socket.setTimeout(IDLE_MS)
+    return true
+  }
+}
+
+export const createUpstreamAgent = (): Agent =>
+  new UpstreamAgent({ keepAlive: true, maxFreeSockets: MOST_IDLE, scheduling: 'lifo' })

@@ -1,0 +1,56 @@
+import { createBalancer, type Balancer } from './balancer.ts'
+import { canonicalIp } from './ip.ts'
+import { asText, isObject, type Json, type JsonObject } from './json.ts'
+import { bareHost, readNodes } from './nodes.ts'
+
+/** A node as the proxy connects to it. */
+export interface Target {
+  /** `host:port`, IPv6 in brackets: the node's name in the access log. */
+  readonly name: string
+  /** To connect to; an IP is in its canonical form, without brackets. */
+  readonly host: string
+  readonly port: number
+  readonly weight: number
+  readonly priority: number
+}
+
+/** An upstream as one worker runs it. */
+export interface Upstream {
+  readonly targets: readonly Target[]
+  readonly balancer: Balancer
+  /** Tries after the first one. */
+  readonly retries: number
+  readonly connectTimeoutMs: number
+  readonly readTimeoutMs: number
+}
+
+const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, grpc: 80, grpcs: 443 }
+
+/** nginx's defaults as APISIX ships them. */
+const DEFAULT_TIMEOUT_SECONDS = 60
+
+export function createUpstream(value: JsonObject, routeTimeout: Json | undefined): Upstream {
+  const port = PORTS[asText(value['scheme']) || 'http'] ?? 80
+  const targets = readNodes(value['nodes']).map(node => {
+    const host = canonicalIp(bareHost(node.host)) ?? node.host
+    const at = node.port ?? port
+    return {
+      host,
+      port: at,
+      name: host.includes(':') ? `[${host}]:${at}` : `${host}:${at}`,
+      weight: node.weight,
+      priority: node.priority ?? 0
+    }
+  })
+  const { retries, timeout } = value
+  const timeouts = isObject(routeTimeout) ? routeTimeout : isObject(timeout) ? timeout : {}
+  const milliseconds = (name: string): number =>
+    1000 * (typeof timeouts[name] === 'number' ? timeouts[name] : DEFAULT_TIMEOUT_SECONDS)
+  return {
+    targets,
+    balancer: createBalancer(asText(value['type'])),
+    retries: typeof retries === 'number' && retries >= 0 ? retries : Math.max(targets.length - 1, 0),
+    connectTimeoutMs: milliseconds('connect'),
+    readTimeoutMs: milliseconds('read')
+  }
+}
