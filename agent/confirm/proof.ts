@@ -225,8 +225,10 @@ const plus = (at: Millis | undefined, ms: number): Millis | undefined =>
   at === undefined ? undefined : at + ms
 
 /** The latest, or nothing where one of them is missing. */
-const latest = (all: readonly (Millis | undefined)[]): Millis | undefined =>
-  all.includes(undefined) ? undefined : Math.max(...all.map(at => at ?? 0))
+function latest(all: readonly (Millis | undefined)[]): Millis | undefined {
+  const known = all.filter(at => at !== undefined)
+  return known.length === all.length ? Math.max(...known) : undefined
+}
 
 /**
  * The chance (0 to 1) that a single stale worker would have been among those that answered. It assumes that each fresh

@@ -111,8 +111,8 @@ function record(
   seen: Seen,
   now: Millis
 ): Partial<Record<Witness, Millis>> {
-  const at = (witness: Witness) => (witness === 'hook' ? Math.min(seen.hookAt ?? now, now) : now)
-  const added = says.map(witness => [witness, known[witness] ?? at(witness)] as const)
+  const hookAt = Math.min(seen.hookAt ?? now, now)
+  const added = says.map(witness => [witness, known[witness] ?? (witness === 'hook' ? hookAt : now)] as const)
   return { ...known, ...Object.fromEntries(added) }
 }
 

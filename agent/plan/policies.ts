@@ -26,7 +26,10 @@ export const deferToOwner: Policy = (plan, { drains, now, settings }) =>
   keep(plan, 'deferred', change =>
     change.holder.owner === 'nobody-known'
       ? []
-      : change.nodes.filter(node => now < (drains.get(node.uid)?.since ?? now) + settings.deferMs)
+      : change.nodes.filter(({ uid }) => {
+          const drain = drains.get(uid)
+          return drain !== undefined && now < drain.since + settings.deferMs
+        })
   )
 
 /**
@@ -93,10 +96,10 @@ function lastOf(holder: Holder, nodes: readonly Going[], drains: Drains): Going 
 }
 
 const rankOf = (drain: Drain | undefined): number[] =>
-  drain ? [Number(drain.phase !== 'gone'), Number(drain.pod.ready), drain.deadline] : []
+  [drain?.phase !== 'gone', drain?.pod.ready, drain?.deadline].map(Number)
 
 /** Compares position by position; equal is not higher. */
 function isHigher(a: readonly number[], b: readonly number[]): boolean {
   const first = a.findIndex((value, i) => value !== b[i])
-  return first >= 0 && (a[first] ?? 0) > (b[first] ?? 0)
+  return first >= 0 && Number(a[first]) > Number(b[first])
 }

@@ -35,7 +35,7 @@ type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {
 /** A verdict written down by what differs: `{ kind: proven, grade: observed }`. */
 const verdictOf = (differs: Partial<Verdict> | undefined): Verdict | undefined => {
   if (differs === undefined) return undefined
-  return differs.kind === 'proven' ? proven(differs as object) : waiting(differs as object)
+  return differs.kind === 'proven' ? proven(differs) : waiting(differs as object)
 }
 
 const seenOf = ({ pod: differs, verdict, ...rest }: Facts, name = 'web-1'): Seen =>

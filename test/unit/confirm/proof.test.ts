@@ -1,0 +1,233 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+
+import type { BarrierReading, Evidence, Observation } from '../../../agent/confirm/evidence.ts'
+import { confidence, prove, sealable } from '../../../agent/confirm/proof.ts'
+import { GRADES, atLeast } from '../../../agent/drain/grade.ts'
+import {
+  PROOF_SETTINGS,
+  barrier,
+  evidence,
+  gatewayEvidence,
+  holderEvidence,
+  observation
+} from '../../build/evidence.ts'
+import { pod } from '../../build/pod.ts'
+
+const time = fc.integer({ min: 0, max: 5_000 })
+const maybe = <T>(arb: fc.Arbitrary<T>) => fc.option(arb, { nil: undefined })
+
+const barrierArb: fc.Arbitrary<BarrierReading> = fc
+  .record({
+    at: time,
+    fit: fc.constantFrom(true, true, false),
+    entry: fc.constantFrom('absent' as const, 'draining' as const, 'sealed' as const, 'sealed' as const),
+    inflight: fc.record({ requests: fc.constantFrom(0, 0, 2), long: fc.constantFrom(0, 0, 1) }),
+    readAfterSeal: fc.boolean(),
+    problem: fc.constantFrom('', '', 'timeout')
+  })
+  .map(barrier)
+
+const observationArb: fc.Arbitrary<Observation> = fc
+  .record({
+    cleanReads: fc.nat(6),
+    firstCleanAt: time,
+    stillListed: fc.constantFrom(false, false, true),
+    problem: fc.constantFrom('', '', 'refused')
+  })
+  .map(observation)
+
+const evidenceArb: fc.Arbitrary<Evidence> = fc
+  .record({
+    inventoryAt: maybe(time),
+    absentSince: maybe(time),
+    gatewaysKnown: fc.constantFrom(true, true, false),
+    holders: fc.array(
+      fc
+        .record({
+          state: fc.constantFrom(
+            'removed' as const,
+            'removed' as const,
+            'listed' as const,
+            'foreign' as const,
+            'kept-last' as const
+          ),
+          acceptedAt: time,
+          observable: fc.constantFrom(true, true, false)
+        })
+        .map(differs => holderEvidence('upstreams/web', differs)),
+      { maxLength: 2 }
+    ),
+    gateways: fc.array(
+      fc
+        .record({
+          barrier: maybe(barrierArb),
+          observation: maybe(observationArb),
+          gateway: fc.record({ ready: fc.constantFrom(true, true, false), terminating: fc.boolean() })
+        })
+        .map(differs => gatewayEvidence('gw', differs as object)),
+      { maxLength: 3 }
+    )
+  })
+  .map(evidence)
+
+const drain = { since: 0, deadline: 25_000, pod: pod('web-1') }
+const minimumArb = fc.constantFrom(...GRADES)
+const law = (check: (evidence: Evidence, now: number, minimumGrade: (typeof GRADES)[number]) => void) =>
+  fc.assert(fc.property(evidenceArb, fc.integer({ min: 0, max: 12_000 }), minimumArb, check), {
+    numRuns: 2_000
+  })
+
+const verdictOf = (evidence: Evidence, now: number, minimumGrade: (typeof GRADES)[number]) =>
+  prove(evidence, drain, now, { ...PROOF_SETTINGS, minimumGrade })
+
+/** Each part of the evidence one step better, as the world gets better: never a new gateway, never new doubt. */
+const improvements = (e: Evidence): Evidence[] => [
+  { ...e, gatewaysKnown: true },
+  { ...e, holders: e.holders.map(h => ({ ...h, state: 'removed', observable: true })) },
+  { ...e, inventoryAt: e.inventoryAt ?? 0, absentSince: e.absentSince ?? 0 },
+  { ...e, gateways: e.gateways.map(g => ({ ...g, gateway: { ...g.gateway, ready: true } })) },
+  {
+    ...e,
+    gateways: e.gateways.map(g => ({
+      ...g,
+      observation: g.observation && {
+        ...g.observation,
+        cleanReads: g.observation.cleanReads + 9,
+        problem: '',
+        stillListed: false
+      }
+    }))
+  },
+  {
+    ...e,
+    gateways: e.gateways.map(g => ({
+      ...g,
+      barrier: g.barrier && barrier({ at: g.barrier.at })
+    }))
+  }
+]
+
+describe('laws of proof', () => {
+  it('better evidence never makes a worse verdict', () =>
+    law((e, now, minimum) => {
+      const before = verdictOf(e, now, minimum)
+      for (const better of improvements(e)) {
+        const after = verdictOf(better, now, minimum)
+        if (before.kind === 'proven') expect(after.kind).to.equal('proven')
+        if (before.grade !== undefined) expect(atLeast(after.grade, before.grade)).to.equal(true)
+      }
+    }))
+
+  it('time alone never makes a worse verdict, and changes nothing before `until`', () =>
+    law((e, now, minimum) => {
+      const before = verdictOf(e, now, minimum)
+      const later = verdictOf(e, now + 700, minimum)
+      if (before.kind === 'proven') expect(later.kind).to.equal('proven')
+      if (before.grade !== undefined) expect(atLeast(later.grade, before.grade)).to.equal(true)
+      if (before.kind === 'waiting' && !(before.until !== undefined && before.until <= now + 700)) {
+        expect([later.kind, later.grade]).to.deep.equal([before.kind, before.grade])
+      }
+    }))
+
+  it('a worse grade than the minimum never counts', () =>
+    law((e, now, minimum) => {
+      const verdict = verdictOf(e, now, minimum)
+      if (verdict.kind === 'proven') expect(atLeast(verdict.grade, minimum)).to.equal(true)
+    }))
+
+  it('grade barrier means: every known gateway is fit, sealed, idle after the seal, and allowed to speak', () =>
+    law((e, now, minimum) => {
+      const verdict = verdictOf(e, now, minimum)
+      if (verdict.grade !== 'barrier') return
+      expect(e.gatewaysKnown && e.gateways.length > 0).to.equal(true)
+      for (const { gateway, barrier: b } of e.gateways) {
+        expect(gateway.ready || gateway.terminating).to.equal(true)
+        expect(b).to.include({ fit: true, entry: 'sealed', readAfterSeal: true, problem: '' })
+        expect(b?.inflight).to.deep.equal({ requests: 0, long: 0 })
+      }
+    }))
+
+  it('nothing is proven while a holder keeps the node, or a gateway is known to send requests', () =>
+    law((e, now, minimum) => {
+      const busy = e.gateways.some(({ barrier: b }) => b?.fit && b.problem === '' && b.inflight.requests > 0)
+      const kept = e.holders.some(h => h.state === 'kept-last')
+      if (busy || kept) expect(verdictOf(e, now, minimum).kind).to.equal('waiting')
+    }))
+
+  it('the order of gateways and holders makes no difference to the verdict', () =>
+    law((e, now, minimum) => {
+      const turned = { ...e, gateways: e.gateways.toReversed(), holders: e.holders.toReversed() }
+      const [a, b] = [verdictOf(e, now, minimum), verdictOf(turned, now, minimum)]
+      expect([b.kind, b.grade]).to.deep.equal([a.kind, a.grade])
+    }))
+})
+
+describe('confidence', () => {
+  it('is the chance that one stale worker of several would have answered at least once', () => {
+    expect(confidence(1, 4)).to.equal(0.25)
+    expect(confidence(2, 2)).to.equal(0.75)
+    expect(confidence(8, 4)).to.be.closeTo(0.9, 0.001)
+  })
+
+  it('is certain of one worker, and knows nothing without reads or workers', () => {
+    expect(confidence(1, 1)).to.equal(1)
+    expect(confidence(0, 4)).to.equal(0)
+    expect(confidence(5, 0)).to.equal(0)
+  })
+})
+
+describe('sealable', () => {
+  const idle = barrier({ entry: 'draining', readAfterSeal: false })
+  const ask = (
+    current: BarrierReading | undefined,
+    more: { before?: BarrierReading; last?: boolean; now?: number; waitForInflight?: boolean } = {}
+  ) =>
+    sealable({ before: more.before, current }, drain, more.last ?? false, more.now ?? 0, {
+      sealBeforeMs: 500,
+      waitForInflight: more.waitForInflight ?? true
+    })
+
+  it('when idle and nothing was bypassed since the last look', () => {
+    expect(ask(idle)).to.deep.equal({ seal: true, why: 'idle' })
+    const twice = { ...idle, bypasses: 2 }
+    expect(ask(twice, { before: twice }).seal).to.equal(true)
+  })
+
+  it('not when it was picked as the only node since the last look', () => {
+    expect(ask({ ...idle, bypasses: 1 }).seal).to.equal(false)
+    expect(ask({ ...idle, bypasses: 3 }, { before: { ...idle, bypasses: 2 } }).seal).to.equal(false)
+  })
+
+  it('counts bypasses from 0 again after the gateway restarted', () => {
+    const restarted = { ...idle, instance: 'i2', bypasses: 1 }
+    expect(ask(restarted, { before: { ...idle, bypasses: 5 } }).seal).to.equal(false)
+  })
+
+  it('not while requests are in flight, unless they are not waited for', () => {
+    const busy = { ...idle, inflight: { requests: 1, long: 0 } }
+    const long = { ...idle, inflight: { requests: 0, long: 1 } }
+    expect([ask(busy).seal, ask(long).seal]).to.deep.equal([false, false])
+    expect(ask(busy, { waitForInflight: false }).seal).to.equal(true)
+  })
+
+  it('not the last endpoint, until the budget is nearly over', () => {
+    expect(ask(idle, { last: true, now: 24_499 }).seal).to.equal(false)
+    expect(ask(idle, { last: true, now: 24_500 })).to.deep.equal({
+      seal: true,
+      why: 'the budget is nearly over'
+    })
+  })
+
+  it('not where the barrier cannot be used, nor twice', () => {
+    const late = { now: 24_900 }
+    const unusable = [
+      undefined,
+      { ...idle, problem: 'timeout' },
+      { ...idle, fit: false },
+      barrier(),
+      { ...idle, entry: 'absent' as const }
+    ]
+    for (const reading of unusable) expect(ask(reading, late).seal).to.equal(false)
+  })
+})

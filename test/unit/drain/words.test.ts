@@ -1,0 +1,68 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+
+import { readOptions } from '../../../agent/drain/annotations.ts'
+import { formatDuration, parseDuration } from '../../../agent/drain/duration.ts'
+import { GRADES, atLeast } from '../../../agent/drain/grade.ts'
+
+describe('durations', () => {
+  it('are a number and a unit', () => {
+    expect(['3s', '250ms', '1.5m', '2h', '0s'].map(parseDuration)).to.deep.equal([
+      3_000, 250, 90_000, 7_200_000, 0
+    ])
+  })
+
+  it('are nothing else', () => {
+    const bad = ['', '3', '-3s', '3 s', 's', '3d', '1e3s', `${'9'.repeat(30)}h`, '3s\n3s']
+    expect(bad.map(parseDuration)).to.deep.equal(bad.map(() => undefined))
+  })
+
+  it('are read back as they were written', () =>
+    fc.assert(fc.property(fc.nat(), ms => void expect(parseDuration(formatDuration(ms))).to.equal(ms))))
+})
+
+describe('annotations', () => {
+  it('are read', () => {
+    const options = readOptions({
+      'apisix-drain.io/skip': 'true',
+      'apisix-drain.io/reserve': ' 2s ',
+      'apisix-drain.io/until': 'barrier',
+      'apisix-drain.io/minimum-evidence': 'observed'
+    })
+    expect(options).to.deep.equal({
+      skip: true,
+      reserveMs: 2_000,
+      until: 'barrier',
+      minimumGrade: 'observed',
+      problems: []
+    })
+  })
+
+  it('may be absent', () => {
+    const absent = {
+      skip: false,
+      reserveMs: undefined,
+      until: undefined,
+      minimumGrade: undefined,
+      problems: []
+    }
+    expect(readOptions({})).to.deep.equal(absent)
+  })
+
+  it('never throw', () =>
+    fc.assert(
+      fc.property(fc.string(), text => {
+        const key = 'apisix-drain.io/until'
+        expect(readOptions({ [key]: text }).problems).to.have.length(
+          /^\s*(barrier|drained)\s*$/.test(text) ? 0 : 1
+        )
+      })
+    ))
+})
+
+describe('grades', () => {
+  it('are ordered, and nothing is never enough', () => {
+    GRADES.forEach((a, i) => GRADES.forEach((b, j) => expect(atLeast(a, b)).to.equal(i <= j)))
+    expect(atLeast(undefined, 'timer')).to.equal(false)
+  })
+})
