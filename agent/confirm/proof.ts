@@ -84,7 +84,7 @@ function gradesOf(
     observed:
       complete && observable
         ? latest([
-            ...looks.map(look => look.barrierAt ?? look.observedAt),
+            ...looks.map(look => earliest([look.barrierAt, look.observedAt])),
             plus(takenOut, settings.observedSettleMs)
           ])
         : undefined,
@@ -228,6 +228,12 @@ const plus = (at: Millis | undefined, ms: number): Millis | undefined =>
 function latest(all: readonly (Millis | undefined)[]): Millis | undefined {
   const known = all.filter(at => at !== undefined)
   return known.length === all.length ? Math.max(...known) : undefined
+}
+
+/** The earliest of those that there are. */
+function earliest(some: readonly (Millis | undefined)[]): Millis | undefined {
+  const known = some.filter(at => at !== undefined)
+  return known.length > 0 ? Math.min(...known) : undefined
 }
 
 /**

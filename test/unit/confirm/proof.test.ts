@@ -84,7 +84,14 @@ const verdictOf = (evidence: Evidence, now: number, minimumGrade: (typeof GRADES
 /** Each part of the evidence one step better, as the world gets better: never a new gateway, never new doubt. */
 const improvements = (e: Evidence): Evidence[] => [
   { ...e, gatewaysKnown: true },
-  { ...e, holders: e.holders.map(h => ({ ...h, state: 'removed', observable: true })) },
+  {
+    ...e,
+    holders: e.holders.map(h => ({
+      ...h,
+      state: h.state === 'foreign' ? h.state : 'removed',
+      observable: true
+    }))
+  },
   { ...e, inventoryAt: e.inventoryAt ?? 0, absentSince: e.absentSince ?? 0 },
   { ...e, gateways: e.gateways.map(g => ({ ...g, gateway: { ...g.gateway, ready: true } })) },
   {
