@@ -11,6 +11,8 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Calls `wake` once at or after `at` (ms since the epoch, by this clock). Returns what cancels it. */
   alarm(at: number, wake: () => void): () => void
+  /** Calls `run` once, after what is being handled now; several events of one turn become one look. */
+  soon(run: () => void): void
 }
 
 /** The longest delay a Node timer takes (2^31 - 1 ms); longer ones fire at once. */
@@ -29,7 +31,8 @@ export const systemClock: Clock = {
     const timer = setTimeout(wake, Math.min(Math.max(at - systemClock.now(), 0), LONGEST))
     timer.unref()
     return () => clearTimeout(timer)
-  }
+  },
+  soon: run => void setImmediate(run)
 }
 
 /** Keeps the process alive until the returned function is called: no timer of a Clock does. */

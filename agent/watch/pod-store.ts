@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { PodFact, PodUid } from '../drain/facts.ts'
+import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import { createMultiMap } from './multi-map.ts'
 import { hasEnded, isEnding } from './pod-fact.ts'
 import { same } from './same.ts'
@@ -19,6 +19,8 @@ export interface PodStore {
   ending(): readonly PodFact[]
   /** A pod whose object is gone, for an hour at most. */
   gone(uid: PodUid): Tombstone<PodFact> | undefined
+  /** Pods whose objects went at or after this time, newest first: the only trace of one that was deleted with no grace. */
+  goneSince(at: Millis): readonly Tombstone<PodFact>[]
   values(): IterableIterator<PodFact>
   readonly size: number
 }
@@ -78,6 +80,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       byName: (namespace, name) => names.get(namespace)?.get(name),
       ending: () => [...ending.values()],
       gone: uid => tombstones.get(uid),
+      goneSince: at => tombstones.since(at),
       values: () => pods.values(),
       get size() {
         return pods.size

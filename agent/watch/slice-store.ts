@@ -12,6 +12,8 @@ export interface ServiceName {
 export interface SliceStore {
   /** Some slice says that this pod is terminating. */
   terminating(uid: PodUid): boolean
+  /** Every pod that some slice says is terminating. */
+  terminatingPods(): ReadonlySet<PodUid>
   /** The resolved target ports under which slices list the pod, ascending. What names a hostNetwork pod's nodes. */
   portsOf(uid: PodUid): readonly number[]
   servicesOf(uid: PodUid): readonly ServiceName[]
@@ -29,8 +31,11 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
   const byPod = createMultiMap<string, EndpointFact>()
   const byService = createMultiMap<string, EndpointFact>()
 
+  const terminating = new Map<string, readonly PodUid[]>()
+
   const remove = (slice: EndpointFact) => {
     slices.delete(slice.uid)
+    terminating.delete(slice.uid)
     byService.remove(serviceKey(slice.namespace, slice.service), slice)
     for (const uid of podsOf(slice)) byPod.remove(uid, slice)
   }
@@ -39,6 +44,8 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
     if (before && same(before, slice)) return false
     if (before) remove(before)
     slices.set(slice.uid, slice)
+    const ending = slice.endpoints.flatMap(e => (e.terminating && e.podUid !== undefined ? [e.podUid] : []))
+    if (ending.length > 0) terminating.set(slice.uid, ending)
     byService.add(serviceKey(slice.namespace, slice.service), slice)
     for (const uid of podsOf(slice)) byPod.add(uid, slice)
     return true
@@ -54,6 +61,7 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
     store: {
       terminating: uid =>
         byPod.get(uid).some(slice => slice.endpoints.some(e => e.podUid === uid && e.terminating)),
+      terminatingPods: () => new Set([...terminating.values()].flat()),
       portsOf: uid => {
         const ports = new Set<number>()
         for (const slice of byPod.get(uid)) {

@@ -22,6 +22,7 @@ export function manualClock(start = 1_000_000): ManualClock {
   return {
     now: () => now,
     alarm,
+    soon: run => queueMicrotask(run),
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
         const cancel = alarm(now + ms, resolve)

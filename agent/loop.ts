@@ -1,0 +1,253 @@
+import type { Clock } from './clock.ts'
+import type { DesiredEntry } from './confirm/barrier.ts'
+import type { ProofSettings, Wanted } from './confirm/evidence.ts'
+import type { Ack } from './drain/ack.ts'
+import { answer } from './drain/answer.ts'
+import type { Drain, Drains } from './drain/drain.ts'
+import type { Millis, NodeKey, PodUid } from './drain/facts.ts'
+import type { DrainSettings } from './drain/seen.ts'
+import { begin, step } from './drain/step.ts'
+import type { Log } from './log.ts'
+import { barrierNodes, desiredEntry, SEAL_BEFORE_MS } from './loop/entries.ts'
+import { createHooks, type HeldHook } from './loop/hooks.ts'
+import { createMemories, type Memory } from './loop/memory.ts'
+import { nextRunAt } from './loop/pace.ts'
+import { observe, type Look } from './loop/observe.ts'
+import type { Sources } from './loop/sources.ts'
+import { wantedEvidence } from './loop/wanted.ts'
+import { worldFrom } from './loop/world.ts'
+import type { Plan } from './plan/change.ts'
+import { plan } from './plan/plan.ts'
+import type { PlanSettings } from './plan/world.ts'
+import type { Holds, Vouch } from './serve/holds.ts'
+
+export interface LoopSettings {
+  readonly drain: DrainSettings
+  readonly plan: PlanSettings
+  readonly proof: ProofSettings
+  /** While anything is being drained the holders are listed again this often, in ms: the guard against writers. */
+  readonly guardEveryMs: number
+}
+
+/** Told of what a round decided. Observers look; none of them calls back into a round. */
+export interface Observer {
+  /** A drain came into a phase: `before` is undefined when it began, `after` when it was forgotten. */
+  drain?(before: Drain | undefined, after: Drain | undefined, memory: Memory): void
+  ack?(ack: Ack, drain: Drain | undefined, memory: Memory): void
+  round?(tookMs: number): void
+}
+
+export interface Loop {
+  /** What the HTTP side knows of the loop. */
+  readonly holds: Holds
+  /** Something changed somewhere: a round follows. */
+  wake(): void
+  drains(): Drains
+  memory(uid: PodUid): Memory
+  held(): readonly HeldHook[]
+  lastPlan(): Plan
+  stop(): void
+}
+
+export interface LoopOptions {
+  readonly sources: Sources
+  readonly settings: LoopSettings
+  readonly clock: Clock
+  readonly log: Log
+  readonly observers: readonly Observer[]
+}
+
+/** After a round that failed: long enough not to spin on a defect, short enough for every deadline. */
+const AFTER_FAILURE_MS = 1000
+/** New drains list the holders once for all that come within this time, in ms. */
+const SWEEP_CEILING_MS = 500
+const SWEEP_QUIET_MS = 10
+
+const NOTHING: Plan = { changes: [], kept: [] }
+
+/**
+ * The single writer of state. Whatever happens anywhere only says "look again" (`wake`); a round then looks at
+ * everything, and a skipped or doubled event makes no difference.
+ */
+export function createLoop({ sources, settings, clock, log, observers }: LoopOptions): Loop {
+  const { cluster, inventory, writer, probe, barrier } = sources
+  const world = worldFrom(sources)
+  const memories = createMemories()
+  const hooks = createHooks({ cluster, clock, log: log.child({ part: 'hooks' }), wake })
+  let drains: Drains = new Map()
+  let planned: Plan = NOTHING
+  let lookedAt: Millis = 0
+  let due = false
+  let stopped = false
+  let cancelAlarm = () => {}
+  let sweptAt: Millis | undefined
+  let sweepAt: Millis | undefined
+
+  const ends = [inventory, writer, probe, ...(barrier ? [barrier] : [])].map(part => part.onChange(wake))
+
+  function wake(): void {
+    if (due || stopped) return
+    due = true
+    clock.soon(run)
+  }
+
+  function run(): void {
+    due = false
+    if (stopped) return
+    const startedAt = clock.now()
+    try {
+      round(startedAt)
+    } catch (err) {
+      log.error({ err }, 'round failed')
+      alarm(startedAt + AFTER_FAILURE_MS)
+    }
+    for (const observer of observers) observer.round?.(clock.now() - startedAt)
+  }
+
+  function round(now: Millis): void {
+    const looks = observe({
+      sources,
+      world,
+      drains,
+      memories,
+      hooks,
+      before: planned,
+      proof: settings.proof,
+      now,
+      since: lookedAt
+    })
+    const next = advance(looks, now)
+    const wanted = plan(world, next, now, settings.plan)
+    apply(next, wanted, looks, now)
+    publish(next, looks, now)
+  }
+
+  /** The drains one round later. */
+  function advance(looks: ReadonlyMap<PodUid, Look>, now: Millis): Drains {
+    const next = new Map<PodUid, Drain>()
+    for (const [uid, { seen }] of looks) {
+      const drain = drains.get(uid)
+      const after = drain ? step(drain, seen, now, settings.drain) : begin(seen, now, settings.drain)
+      if (after) next.set(uid, after)
+      if (after?.phase !== drain?.phase) tell(uid, drain, after)
+      if (drain && !after) writer.forget(uid)
+    }
+    return next
+  }
+
+  function tell(uid: PodUid, before: Drain | undefined, after: Drain | undefined): void {
+    for (const observer of observers) observer.drain?.(before, after, memories.of(uid))
+  }
+
+  /** Hands the plan to the parts that carry it out. None of them is waited for. */
+  function apply(next: Drains, wanted: Plan, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
+    const gateways = cluster.gateways()
+    const entries: DesiredEntry[] = []
+    const evidence: Wanted[] = []
+    for (const [uid, drain] of next) {
+      const memory = memories.of(uid)
+      const nodes: readonly NodeKey[] = barrierNodes(drain, memory, world)
+      const entry = nodes.length > 0 ? desiredEntry(drain, memory, nodes, gateways, now) : undefined
+      if (entry) entries.push(entry)
+      const wants = wantedEvidence(drain, memory, looks.get(uid)?.evidence)
+      if (wants) evidence.push(wants)
+    }
+    barrier?.gateways(gateways)
+    barrier?.desire(entries)
+    probe.gateways(gateways)
+    probe.want(evidence)
+    for (const change of wanted.changes) writer.submit(change)
+    if (!samePlan(planned, wanted)) wake()
+    planned = wanted
+    sweep(next, now)
+  }
+
+  /** A new drain needs holders listed after it began; a running one is guarded. Many drains share one listing. */
+  function sweep(next: Drains, now: Millis): void {
+    const readAt = inventory.readAt() ?? 0
+    const active = [...next.values()].filter(drain => drain.phase !== 'undone')
+    const fresh = active.some(drain => drain.since > readAt && drain.since > (sweptAt ?? 0))
+    if (active.length === 0) sweepAt = undefined
+    else if (fresh) sweepAt ??= nextRunAt(now, sweptAt, SWEEP_QUIET_MS, SWEEP_CEILING_MS)
+    else sweepAt ??= (sweptAt ?? now) + settings.guardEveryMs
+    if (fresh && sweepAt !== undefined) {
+      sweepAt = Math.min(sweepAt, nextRunAt(now, sweptAt, SWEEP_QUIET_MS, SWEEP_CEILING_MS))
+    }
+    if (sweepAt === undefined || now < sweepAt) return
+    sweptAt = now
+    sweepAt = undefined
+    inventory.refresh().then(wake, err => log.error({ err }, 'listing the holders failed'))
+  }
+
+  /** Makes the new state the state, answers the hooks that can be answered, and sets the next look. */
+  function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
+    drains = next
+    lookedAt = now
+    const times = [sweepAt, ...hooks.held().map(held => answered(held, looks, now))]
+    for (const drain of next.values()) {
+      if (drain.phase !== 'draining') continue
+      times.push(drain.deadline, drain.deadline - SEAL_BEFORE_MS)
+      if (drain.verdict.kind === 'waiting') times.push(drain.verdict.until)
+    }
+    memories.keep(next, hooks.uids())
+    const upcoming = times.filter(time => time !== undefined && time > now)
+    if (upcoming.length > 0) alarm(Math.min(...(upcoming as Millis[])))
+  }
+
+  /** Answers a held hook, or says when to look again. */
+  function answered({ hook }: HeldHook, looks: ReadonlyMap<PodUid, Look>, now: Millis): Millis | undefined {
+    const look = looks.get(hook.uid)
+    if (!look) return undefined
+    const drain = drains.get(hook.uid)
+    const said = answer(hook, drain, look.seen, now, settings.drain)
+    if (said.kind === 'wait') return said.until
+    const memory = memories.of(hook.uid)
+    memory.ackAt ??= now
+    for (const observer of observers) observer.ack?.(said.ack, drain, memory)
+    hooks.answer(hook, said.ack)
+    return undefined
+  }
+
+  function alarm(at: Millis): void {
+    cancelAlarm()
+    cancelAlarm = clock.alarm(at, wake)
+  }
+
+  function canVouch(): Vouch {
+    const part = cluster.parts().find(part => !part.synced)
+    if (part) return { ok: false, why: `the watch of ${part.name} has not synced yet` }
+    if (cluster.gateways().length === 0) {
+      return { ok: false, why: 'no gateway is known: check apisix.gateways' }
+    }
+    if (inventory.readAt() === undefined && !barrier) {
+      return { ok: false, why: `the holders have not been read yet: ${inventory.problem()}` }
+    }
+    return { ok: true }
+  }
+
+  return {
+    holds: {
+      hold: (request, signal) => hooks.hold(request, signal),
+      canVouch,
+      findByIp: ip => cluster.pods.byIp(ip),
+      find: async (namespace, name, signal) =>
+        cluster.pods.byName(namespace, name) ?? (await cluster.fetchPod(namespace, name, signal))
+    },
+    wake,
+    drains: () => drains,
+    memory: uid => memories.of(uid),
+    held: () => hooks.held(),
+    lastPlan: () => planned,
+    stop() {
+      stopped = true
+      cancelAlarm()
+      for (const end of ends) end()
+    }
+  }
+}
+
+/** What was kept is part of the evidence, so a plan that keeps other nodes calls for another look. */
+function samePlan(a: Plan, b: Plan): boolean {
+  const kept = (p: Plan) => p.kept.map(k => `${k.holder} ${k.node} ${k.why}`).join('\n')
+  return kept(a) === kept(b)
+}

@@ -1,0 +1,64 @@
+import type { BarrierReading } from '../confirm/evidence.ts'
+import type { Drains } from '../drain/drain.ts'
+import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { Holder } from '../plan/holder.ts'
+
+/** One place in APISIX that lists, or since the drain began listed, the pod. */
+export interface Place {
+  holder: Holder
+  readonly node: NodeKey
+  /** When it was seen to be gone from there, whoever took it out; `undefined` while it is listed. */
+  removedAt: Millis | undefined
+}
+
+/** What one gateway's barrier said before what it says now: the guarantee asks whether anything happened between the two. */
+export interface Looks {
+  before: BarrierReading | undefined
+  current: BarrierReading | undefined
+}
+
+/** What a drain needs remembered from round to round, beside the drain itself. Only rounds write it. */
+export interface Memory {
+  readonly places: Map<string, Place>
+  readonly looks: Map<string, Looks>
+  /** See `Evidence.absentSince`. */
+  absentSince: Millis | undefined
+  /** Resolved target ports; kept because the slices go before the pod does. */
+  ports: readonly number[]
+  /** The barrier entry was sealed once: it is never opened again. */
+  sealed: boolean
+  hookAt: Millis | undefined
+  sliceAt: Millis | undefined
+  ackAt: Millis | undefined
+}
+
+export interface Memories {
+  of(uid: PodUid): Memory
+  /** Drops what belongs to no drain and to no held hook any more. */
+  keep(drains: Drains, held: ReadonlySet<PodUid>): void
+}
+
+export function createMemories(): Memories {
+  const memories = new Map<PodUid, Memory>()
+  return {
+    of(uid) {
+      const known = memories.get(uid)
+      if (known) return known
+      const fresh: Memory = {
+        places: new Map(),
+        looks: new Map(),
+        absentSince: undefined,
+        ports: [],
+        sealed: false,
+        hookAt: undefined,
+        sliceAt: undefined,
+        ackAt: undefined
+      }
+      memories.set(uid, fresh)
+      return fresh
+    },
+    keep(drains, held) {
+      for (const uid of memories.keys()) if (!drains.has(uid) && !held.has(uid)) memories.delete(uid)
+    }
+  }
+}

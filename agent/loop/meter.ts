@@ -1,0 +1,42 @@
+import type { Clock } from '../clock.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Observer } from '../loop.ts'
+import type { Memory } from './memory.ts'
+import { decidedAt, acceptedAt } from './moments.ts'
+
+/** Turns what rounds decide into metrics. */
+export function meter(metrics: Metrics, clock: Clock): Observer {
+  const since = (step: string, from: number | undefined, to: number) => {
+    if (from !== undefined) metrics.drainPhase.observe({ step }, Math.max(0, to - from) / 1000)
+  }
+  return {
+    drain(before, after, memory) {
+      if (!before && after) since('decided-seen', decidedAt(after.pod), after.since)
+      if (before?.phase === 'draining' && after && after.phase !== 'gone') left(after, memory)
+      if (after?.phase === 'gone') since('ack-gone', memory.ackAt, after.at)
+    },
+    ack(_ack, drain, memory) {
+      if (drain && memory.ackAt !== undefined) since('seen-ack', drain.since, memory.ackAt)
+    },
+    round(tookMs) {
+      metrics.rounds.inc()
+      metrics.roundDuration.observe(tookMs / 1000)
+      metrics.roundSuccess.set(clock.now() / 1000)
+    }
+  }
+
+  function left(drain: Drain, memory: Memory): void {
+    const evidence = drain.phase === 'undone' ? 'none' : (drain.verdict.grade ?? 'none')
+    if (drain.phase === 'draining' || drain.phase === 'gone') return
+    metrics.drainEnded.inc({ outcome: drain.phase, evidence })
+    const accepted = acceptedAt(memory)
+    if (accepted !== undefined) since('seen-accepted', drain.since, accepted)
+    if (drain.phase !== 'proven') return
+    since('seen-confirmed', drain.since, drain.at)
+    const decided = decidedAt(drain.pod)
+    if (decided !== undefined && (evidence === 'barrier' || evidence === 'observed')) {
+      metrics.syncLag.observe({ direction: 'removal' }, Math.max(0, drain.at - decided) / 1000)
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import type { Drain } from '../drain/drain.ts'
+import type { Millis, PodFact } from '../drain/facts.ts'
+import type { Moments } from '../serve/snapshot.ts'
+import type { Memory } from './memory.ts'
+
+/** When Kubernetes committed the deletion: whole seconds of the API server's clock. */
+export function decidedAt({ deletionAt, deletionGraceMs }: PodFact): Millis | undefined {
+  return deletionAt === undefined ? undefined : deletionAt - (deletionGraceMs ?? 0)
+}
+
+/** When the last holder let go of the pod; `undefined` while one lists it, or where none ever did. */
+export function acceptedAt({ places }: Memory): Millis | undefined {
+  const removed = [...places.values()].map(place => place.removedAt)
+  const known = removed.filter(at => at !== undefined)
+  return known.length > 0 && known.length === removed.length ? Math.max(...known) : undefined
+}
+
+/** Everything that is to be shown of one drain's time line. */
+export function momentsOf(drain: Drain, memory: Memory): Moments {
+  const proven = drain.phase !== 'undone' && drain.verdict.kind === 'proven' ? drain.verdict : undefined
+  const confirmed = proven && (proven.grade === 'barrier' || proven.grade === 'observed')
+  return {
+    decidedAt: decidedAt(drain.pod) ?? null,
+    seenAt: drain.since,
+    hookAt: memory.hookAt ?? null,
+    sliceAt: memory.sliceAt ?? null,
+    acceptedAt: acceptedAt(memory) ?? null,
+    confirmedAt: confirmed ? proven.at : null,
+    idleAt: proven?.grade === 'barrier' ? proven.at : null,
+    ackAt: memory.ackAt ?? null,
+    goneAt: drain.phase === 'gone' ? drain.at : null
+  }
+}

@@ -1,0 +1,100 @@
+import { prove } from '../confirm/proof.ts'
+import type { Evidence, ProofSettings } from '../confirm/evidence.ts'
+import type { Drain, Drains } from '../drain/drain.ts'
+import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
+import type { Seen } from '../drain/seen.ts'
+import type { Plan } from '../plan/change.ts'
+import type { World } from '../plan/world.ts'
+import { gather } from './gather.ts'
+import type { HeldHook, Hooks } from './hooks.ts'
+import type { Memories } from './memory.ts'
+import type { Sources } from './sources.ts'
+
+/** One round's look at one pod: what `step` is given, and the evidence behind its verdict. */
+export interface Look {
+  readonly seen: Seen
+  readonly evidence: Evidence | undefined
+}
+
+export interface Observing {
+  readonly sources: Sources
+  readonly world: World
+  readonly drains: Drains
+  readonly memories: Memories
+  readonly hooks: Hooks
+  /** The plan of the round before: what it kept, and why, is part of the evidence. */
+  readonly before: Plan
+  readonly proof: ProofSettings
+  readonly now: Millis
+  /** When the round before looked: pods whose object went since then are looked at once more. */
+  readonly since: Millis
+}
+
+/** Everything known now of every pod that ends, may end, or whose hook is being held. */
+export function observe(round: Observing): Map<PodUid, Look> {
+  const { cluster } = round.sources
+  const held = Map.groupBy(round.hooks.held(), ({ hook }) => hook.uid)
+  const uids = new Set<PodUid>([
+    ...round.drains.keys(),
+    ...held.keys(),
+    ...cluster.pods.ending().map(pod => pod.uid),
+    ...cluster.pods.goneSince(round.since).map(({ fact }) => fact.uid),
+    ...cluster.slices.terminatingPods()
+  ])
+  const looks = new Map<PodUid, Look>()
+  for (const uid of uids) {
+    const look = lookAt(uid, held.get(uid) ?? [], round)
+    if (look) looks.set(uid, look)
+  }
+  return looks
+}
+
+function lookAt(uid: PodUid, held: readonly HeldHook[], round: Observing): Look | undefined {
+  const { cluster, inventory } = round.sources
+  const drain = round.drains.get(uid)
+  const tombstone = cluster.pods.gone(uid)
+  const told = held.find(({ ends }) => ends)?.pod ?? held[0]?.pod
+  const pod = newest(cluster.pods.get(uid), told) ?? tombstone?.fact ?? drain?.pod
+  if (!pod) return undefined
+
+  const memory = round.memories.of(uid)
+  const sliceTerminating = cluster.slices.terminating(uid)
+  if (sliceTerminating) memory.sliceAt ??= round.now
+  const hookAt = held.length > 0 ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : undefined
+  memory.hookAt ??= hookAt
+
+  const evidence =
+    drain && gather(drain, memory, round.world, round.drains, round.sources, round.before, round.now)
+  const seen: Seen = {
+    pod,
+    gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
+    sliceTerminating,
+    hookAt,
+    hookConfirmed: confirmed(held),
+    listed: inventory.readAt() === undefined ? undefined : isListed(pod, drain, memory, round.world),
+    verdict: evidence && drain && prove(evidence, drain, round.now, round.proof)
+  }
+  return { seen, evidence }
+}
+
+/** The API server's answer to a hook can be ahead of the watch; what it said of a deletion is never unsaid. */
+function newest(watched: PodFact | undefined, told: PodFact | undefined): PodFact | undefined {
+  if (!watched || !told) return watched ?? told
+  return watched.deletionAt === undefined && told.deletionAt !== undefined ? told : watched
+}
+
+function confirmed(held: readonly HeldHook[]): boolean | undefined {
+  if (held.some(({ ends }) => ends === true)) return true
+  return held.length > 0 && held.every(({ ends }) => ends === false) ? false : undefined
+}
+
+function isListed(
+  pod: PodFact,
+  drain: Drain | undefined,
+  memory: ReturnType<Memories['of']>,
+  world: World
+): boolean {
+  if (drain) return [...memory.places.values()].some(place => place.removedAt === undefined)
+  const mine = (ip: string) => world.ownersOf(ip).every(owner => owner.uid === pod.uid)
+  return pod.ips.some(ip => mine(ip) && world.holdersOf(ip).length > 0)
+}

@@ -1,0 +1,15 @@
+import type { BarrierKeeper } from '../confirm/barrier.ts'
+import type { Probe } from '../confirm/probe.ts'
+import type { Inventory } from '../gateway/inventory.ts'
+import type { Writer } from '../gateway/writer.ts'
+import type { Cluster } from '../watch/cluster.ts'
+
+/** The parts that do I/O. Each keeps its own cache: reading one never waits, so nothing slow can hold up a round. */
+export interface Sources {
+  readonly cluster: Cluster
+  readonly inventory: Inventory
+  readonly writer: Writer
+  readonly probe: Probe
+  /** Absent where no barrier is configured. */
+  readonly barrier: BarrierKeeper | undefined
+}

@@ -1,0 +1,195 @@
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config.ts'
+import type { Drain, Grade } from '../drain/drain.ts'
+import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
+import type { Loop, Observer } from '../loop.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Holder } from '../plan/holder.ts'
+import type { Readiness } from '../readiness.ts'
+import { buildSnapshot } from '../serve/build-snapshot.ts'
+import type { Vouch } from '../serve/holds.ts'
+import {
+  RECENT_ACKS,
+  type AckView,
+  type HolderView,
+  type Moments,
+  type Snapshot,
+  type SnapshotSources,
+  type Totals
+} from '../serve/snapshot.ts'
+import { momentsOf } from './moments.ts'
+import type { Sources } from './sources.ts'
+
+/** What is shown of the agent, made when somebody looks: a round does not pay for it. */
+export interface Views {
+  readonly observer: Observer
+  snapshot(loop: Loop): Snapshot
+  /** False where no round has come to its end for `stuckMs`: only a restart can help. */
+  alive(stuckMs: number): Vouch
+  /** Brings gauges up to date before a scrape. */
+  collect(loop: Loop): void
+}
+
+export interface ViewsOptions {
+  readonly sources: Sources
+  readonly config: Config
+  readonly clock: Clock
+  readonly readiness: Readiness
+  readonly metrics: Metrics
+  readonly version: string
+}
+
+const PHASES: readonly Drain['phase'][] = ['draining', 'proven', 'expired', 'gone', 'undone']
+
+export function createViews(options: ViewsOptions): Views {
+  const { sources, config, clock, readiness, metrics, version } = options
+  const { cluster, inventory } = sources
+  const startedAt = clock.now()
+  const acks: AckView[] = []
+  const totals: { -readonly [K in keyof Totals]: number } = {
+    drains: 0,
+    proven: 0,
+    expired: 0,
+    undone: 0,
+    hooks: 0,
+    refusedHooks: 0,
+    writes: 0,
+    failedWrites: 0,
+    rounds: 0
+  }
+  const shown = new WeakMap<Holder, HolderView>()
+  let lastRoundAt = startedAt
+
+  const observer: Observer = {
+    drain(before, after) {
+      if (!before && after) totals.drains += 1
+      if (after?.phase === 'proven' || after?.phase === 'expired' || after?.phase === 'undone')
+        totals[after.phase] += 1
+    },
+    ack(ack) {
+      totals.hooks += 1
+      acks.push({ at: clock.now(), ack })
+      if (acks.length > RECENT_ACKS) acks.shift()
+    },
+    round() {
+      totals.rounds += 1
+      lastRoundAt = clock.now()
+    }
+  }
+
+  const holderView = (holder: Holder): HolderView => {
+    const known = shown.get(holder)
+    if (known) return known
+    const view: HolderView = {
+      key: holder.key,
+      name: holder.name ?? null,
+      owner: holder.owner,
+      form: holder.discovery ? 'discovery' : holder.form,
+      nodes: holder.nodes.map(node => node.key),
+      ghosts: [],
+      missing: []
+    }
+    shown.set(holder, view)
+    return view
+  }
+
+  return {
+    observer,
+    snapshot(loop) {
+      const now = clock.now()
+      const drains = [...loop.drains().values()]
+      const holders = [...inventory.holders().values()]
+      const hooks = new Map<PodUid, number>()
+      for (const { hook } of loop.held()) hooks.set(hook.uid, (hooks.get(hook.uid) ?? 0) + 1)
+      return buildSnapshot({
+        now,
+        agent: {
+          version,
+          startedAt,
+          dryRun: config.drain.dryRun,
+          minimumGrade: config.drain.minimumGrade,
+          vouch: loop.holds.canVouch(),
+          missingParts: readiness.missing()
+        },
+        watches: cluster.parts().map(({ name, state, lastEventAt, objects, problem }) => ({
+          kind: name,
+          state,
+          lastEventAt: lastEventAt ?? null,
+          objects,
+          problem
+        })),
+        gateways: cluster.gateways().map(gateway => gatewayView(gateway, drains)),
+        inventory: {
+          lastSuccessAt: inventory.readAt() ?? null,
+          lastAttemptAt: inventory.readAt() ?? null,
+          problem: inventory.problem(),
+          holders: holders.length,
+          nodes: holders.reduce((sum, holder) => sum + holder.nodes.length, 0)
+        },
+        holders: holders.map(holderView),
+        drains,
+        moments: new Map<PodUid, Moments>(
+          drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
+        ),
+        hooks,
+        acks,
+        totals
+      })
+    },
+    alive(stuckMs) {
+      const silent = clock.now() - lastRoundAt
+      return silent < stuckMs
+        ? { ok: true }
+        : { ok: false, why: `no round for ${Math.round(silent / 1000)} s` }
+    },
+    collect(loop) {
+      const drains = [...loop.drains().values()]
+      for (const phase of PHASES)
+        metrics.drainActive.set({ phase }, drains.filter(d => d.phase === phase).length)
+      const gateways = cluster.gateways()
+      for (const ready of [true, false]) {
+        metrics.gatewayKnown.set({ ready: String(ready) }, gateways.filter(g => g.ready === ready).length)
+      }
+      metrics.gatewayUnconfirmed.set(unconfirmed(drains).size)
+      const readAt = inventory.readAt()
+      if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
+      metrics.inventoryHolders.reset()
+      for (const { resource } of inventory.holders().values()) metrics.inventoryHolders.inc({ resource })
+      metrics.inventoryKept.reset()
+      for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
+      for (const { name: kind, state, lastEventAt, objects } of cluster.parts()) {
+        for (const other of ['connecting', 'live', 'stale'] as const) {
+          metrics.watchState.set({ kind, state: other }, Number(other === state))
+        }
+        metrics.watchObjects.set({ kind }, objects)
+        if (lastEventAt !== undefined) metrics.watchLastEvent.set({ kind }, lastEventAt / 1000)
+      }
+    }
+  }
+}
+
+/** Gateways that some drain is still waiting for, by name. */
+function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {
+  const waiting = drains.flatMap(drain => (drain.phase === 'draining' ? drain.verdict.gateways : []))
+  return new Set(waiting.filter(({ grade }) => grade === undefined).map(({ name }) => name))
+}
+
+/** What a gateway can give now is what it last gave: the newest drain that it has confirmed, or was asked for. */
+function gatewayView(gateway: GatewayFact, drains: readonly Drain[]): SnapshotSources['gateways'][number] {
+  const newest = drains
+    .flatMap(drain => (drain.phase === 'undone' ? [] : drain.verdict.gateways))
+    .filter(report => report.name === gateway.name)
+    .sort((a, b) => age(b.at) - age(a.at))[0]
+  const available: Grade = newest?.grade ?? 'accepted'
+  return {
+    gateway,
+    available,
+    why: newest?.why ?? 'no drain has asked it yet',
+    control: null,
+    barrier: null,
+    instance: null,
+    workers: []
+  }
+}
+
+const age = (at: Millis | undefined) => at ?? 0

@@ -1,0 +1,21 @@
+import type { Evidence, Wanted } from '../confirm/evidence.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { Memory } from './memory.ts'
+
+/**
+ * What the gateways are to be read for. Only once the removal is accepted everywhere: an earlier read cannot count. A
+ * drain that is proven by other means is not read for any more.
+ */
+export function wantedEvidence(
+  drain: Drain,
+  memory: Memory,
+  evidence: Evidence | undefined
+): Wanted | undefined {
+  if (drain.phase !== 'draining' || !evidence || evidence.inventoryAt === undefined) return undefined
+  const removed: number[] = []
+  for (const { removedAt } of memory.places.values()) {
+    if (removedAt === undefined) return undefined
+    removed.push(removedAt)
+  }
+  return { uid: drain.uid, nodes: evidence.nodes, since: Math.max(drain.since, ...removed) }
+}

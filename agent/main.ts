@@ -1,0 +1,44 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import { EXIT_WRONG, formatProblems, HELP, parseCommand } from './cli.ts'
+import { loadConfig, printConfig } from './config.ts'
+import { diagnose } from './diagnose.ts'
+import { run } from './run.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+
+/** What the process is asked to do. Returns the exit code. */
+async function main(argv: readonly string[]): Promise<number> {
+  const command = parseCommand(argv)
+  if (command.kind === 'help') return say(HELP)
+  if (command.kind === 'version') return say(`${version}\n`)
+  if (command.kind === 'wrong') return complain(`${command.problem}\n\n${HELP}`)
+
+  const dryRun = command.kind !== 'doctor' && command.dryRun
+  const loaded = loadConfig(command.configFile, undefined, { dryRun })
+  if (!loaded.ok) return complain(formatProblems(loaded.problems))
+  if (command.kind === 'print-config') return say(printConfig(loaded))
+  if (command.kind === 'doctor') return diagnose(loaded.config, command.json)
+  return run(loaded.config, version)
+}
+
+function say(text: string): number {
+  process.stdout.write(text)
+  return 0
+}
+
+function complain(text: string): number {
+  process.stderr.write(text)
+  return EXIT_WRONG
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (err) {
+  process.stderr.write(
+    `apisix-drain could not start: ${err instanceof Error ? err.message : 'unknown error'}\n`
+  )
+  process.exitCode = 1
+}

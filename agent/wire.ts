@@ -1,0 +1,50 @@
+import { existsSync } from 'node:fs'
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
+import type { AdminOptions } from './gateway/admin-api.ts'
+import type { BarrierOptions } from './gateway/barrier-api.ts'
+import type { ControlOptions } from './gateway/control-api.ts'
+import type { GatewaySelector } from './watch/cluster.ts'
+import type { CredentialSource } from './watch/credentials.ts'
+
+/** From the configuration's words to the clients' options: one place for the agent and for the doctor. */
+
+export function adminOptions({ url, key, ca, timeoutMs, pageSize }: Config['apisix']['admin']): AdminOptions {
+  return { url, key: () => key.read(), ca, timeoutMs, pageSize }
+}
+
+export function controlOptions(
+  { port, scheme, timeoutMs }: Config['apisix']['control'],
+  clock: Clock
+): ControlOptions {
+  return { port, scheme, timeoutMs, now: () => clock.now() }
+}
+
+export function barrierOptions({
+  port,
+  scheme,
+  token,
+  ca,
+  timeoutMs
+}: NonNullable<Config['apisix']['barrier']>): BarrierOptions {
+  return { port, scheme, token: () => token.read(), ca, timeoutMs }
+}
+
+export function gatewaySelector(source: Config['apisix']['gateways']): GatewaySelector {
+  return source.kind === 'static'
+    ? { static: source.gateways }
+    : { namespace: source.namespace, labelSelector: source.selector }
+}
+
+/** Where every pod finds the account that Kubernetes gives it. */
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount/token'
+
+/** A kubeconfig that was asked for, else the pod's own account, else the kubeconfig that kubectl would use. */
+export function credentialSource({ kubeconfig, context }: Config['kubernetes']): CredentialSource {
+  if (kubeconfig === undefined && context === undefined && existsSync(ACCOUNT)) return { kind: 'in-cluster' }
+  return {
+    kind: 'kubeconfig',
+    ...(kubeconfig !== undefined && { file: kubeconfig }),
+    ...(context !== undefined && { context })
+  }
+}
