@@ -1,0 +1,74 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Command, Described } from './command.ts'
+import type { ChildMessage, ParentMessage, ServeOptions } from './serve.ts'
+
+/** The stand-in in a process of its own, so that its work does not slow down whoever measures it. */
+export interface ApisixProcess {
+  readonly pid: number
+  readonly gateways: readonly Described[]
+  /** Rejects with what the process says is wrong, or when it ends. */
+  tell(command: Command): Promise<unknown>
+  close(): Promise<void>
+}
+
+/** How long the process may take to say that it is ready, in ms. */
+const START_TIMEOUT = 20_000
+
+/** Rejects when the process ends, or does not say that it is ready in time; it is ended then. */
+export async function startApisixProcess(options: ServeOptions): Promise<ApisixProcess> {
+  const child = fork(fileURLToPath(new URL('main.ts', import.meta.url)), [
+    '--config',
+    JSON.stringify(options)
+  ])
+  const asked = new Map<number, PromiseWithResolvers<unknown>>()
+  const ready = Promise.withResolvers<readonly Described[]>()
+  let lastId = 0
+  child.on('message', (message: ChildMessage) => {
+    if (message.kind === 'ready') return ready.resolve(message.gateways)
+    const question = asked.get(message.id)
+    asked.delete(message.id)
+    if (message.kind === 'done') question?.resolve(message.result)
+    else question?.reject(new Error(message.problem))
+  })
+  child.once('exit', (code, signal) => {
+    const err = new Error(`the APISIX stand-in ended (${signal ?? `exit status ${code}`})`)
+    ready.reject(err)
+    for (const question of asked.values()) question.reject(err)
+    asked.clear()
+  })
+  const timer = setTimeout(
+    () => ready.reject(new Error('the APISIX stand-in is not ready in time')),
+    START_TIMEOUT
+  )
+  try {
+    const gateways = await ready.promise
+    return {
+      pid: child.pid ?? 0,
+      gateways,
+      tell: command => {
+        lastId += 1
+        const question = Promise.withResolvers<unknown>()
+        asked.set(lastId, question)
+        child.send({ id: lastId, command } satisfies ParentMessage, err => {
+          if (err) question.reject(err)
+        })
+        return question.promise
+      },
+      close: () => end(child)
+    }
+  } catch (err) {
+    await end(child)
+    throw err
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const end = async (child: ChildProcess): Promise<void> => {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill('SIGTERM')
+  await ended
+}
