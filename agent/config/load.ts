@@ -80,7 +80,19 @@ function readTree(path: string | undefined, problems: string[]): Record<string, 
   if (document.errors.length > 0) return {}
   const tree: unknown = document.toJS()
   if (tree === null) return {}
-  if (typeof tree === 'object' && !Array.isArray(tree)) return tree as Record<string, unknown>
+  if (typeof tree === 'object' && !Array.isArray(tree)) return withoutEmpty(tree as Record<string, unknown>)
   problems.push(`${path}: must hold sections such as apisix: and drain:`)
   return {}
+}
+
+/** A section of which every line is a comment is null in YAML, and means: all defaults. */
+function withoutEmpty(tree: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const kept = Object.entries(tree).filter(([, value]) => value !== null)
+  return Object.fromEntries(
+    kept.map(([key, value]) =>
+      typeof value === 'object' && !Array.isArray(value)
+        ? [key, withoutEmpty(value as Record<string, unknown>)]
+        : [key, value]
+    )
+  )
 }

@@ -1,29 +1,27 @@
 import type { Mode } from '../gateway/mode.ts'
 import { fail, ok, warn, type Check, type Finding } from './finding.ts'
 
+const NAME = 'admin-api'
+
+const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
+  etcd: () => ok(NAME, 'the Admin API takes our key; APISIX runs with etcd'),
+  standalone: why =>
+    warn(
+      NAME,
+      why,
+      'load our plugin (apisix.barrier): without it nothing better than evidence observed can be had here'
+    ),
+  denied: why =>
+    fail(NAME, why, 'check apisix.admin.keyFile or keyEnv (401) and allow_admin of APISIX (403)'),
+  unreachable: why => fail(NAME, why, 'check apisix.admin.url, the Service behind it and any NetworkPolicy')
+}
+
 /** The Admin API answers, takes our key, and is of a kind that may be written to. */
 export function checkAdmin(
   detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>
 ): Check {
-  return async signal => [findingOf(await detect(signal))]
-}
-
-function findingOf({ mode, why }: { readonly mode: Mode; readonly why: string }): Finding {
-  const name = 'admin-api'
-  switch (mode) {
-    case 'etcd':
-      return ok(name, 'the Admin API takes our key; APISIX runs with etcd')
-    case 'standalone':
-      return [
-        warn(
-          name,
-          why,
-          'load our plugin (apisix.barrier): without it nothing better than evidence observed can be had here'
-        )
-      ]
-    case 'denied':
-      return fail(name, why, 'check apisix.admin.keyFile or keyEnv (401) and allow_admin of APISIX (403)')
-    case 'unreachable':
-      return fail(name, why, 'check apisix.admin.url, the Service behind it and any NetworkPolicy')
+  return async signal => {
+    const { mode, why } = await detect(signal)
+    return [FINDINGS[mode](why)]
   }
 }

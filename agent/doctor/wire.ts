@@ -50,7 +50,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): Readonly<R
     rbac: checkRbac(ask, kubernetes.namespaces),
     'admin-api': checkAdmin(signal => detectMode(admin, signal)),
     gateways: checkGateways(gatewayCalls, config),
-    clock: checkClocks(clocks, clock.now, drain.reserveMs),
+    clock: checkClocks(clocks, () => clock.now(), drain.reserveMs),
     pods: checkPods(signal => podPages(kubernetes.namespaces, connection, signal), {
       reserveMs: drain.reserveMs,
       needMs
@@ -101,7 +101,7 @@ async function* listPages(
       ...(labelSelector !== undefined && { labelSelector }),
       ...(next !== undefined && { continue: next })
     })
-    const { status, json } = await connection.request('GET', `${path}?${query}`, undefined, signal)
+    const { status, json } = await connection.request('GET', `${path}?${query.toString()}`, undefined, signal)
     if (status !== 200) throw new Error(`GET ${path}: status ${status}`)
     yield listOf(fieldsOf(json)['items'])
     next = textOf(fieldsOf(fieldsOf(json)['metadata'])['continue'])

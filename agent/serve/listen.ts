@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net'
-import type { Server } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Hono } from 'hono'
 import type { Connection } from './http.ts'
@@ -62,6 +62,7 @@ export async function listen(
   }) as Server
   server.maxConnections = limits.maxConnections
   server.maxHeadersCount = limits.maxHeaders
+  endKeptConnections(server)
 
   const { promise: failed, reject: fail } = Promise.withResolvers<never>()
   // Without a reader this must not be an unhandled rejection; with one it is heard all the same.
@@ -85,4 +86,13 @@ function closeServer(server: Server): Promise<void> {
   server.close(() => resolve())
   server.closeIdleConnections()
   return promise
+}
+
+/** An answer that goes out after `close` leaves a kept connection behind, which would keep the server from closing. */
+function endKeptConnections(server: Server): void {
+  server.on('request', (_request, response: ServerResponse) => {
+    response.once('close', () => {
+      if (!server.listening) setImmediate(() => server.closeIdleConnections())
+    })
+  })
 }

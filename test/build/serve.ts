@@ -1,0 +1,97 @@
+import type { Ack } from '../../agent/drain/ack.ts'
+import type { PodFact } from '../../agent/drain/facts.ts'
+import type { Clock } from '../../agent/clock.ts'
+import { createLog, type Log } from '../../agent/log.ts'
+import { createMetrics, type Metrics } from '../../agent/metrics.ts'
+import { createReadiness } from '../../agent/readiness.ts'
+import { createGate } from '../../agent/serve/gate.ts'
+import type { HoldRequest, Holds, Vouch } from '../../agent/serve/holds.ts'
+import type { ServeParts } from '../../agent/serve/http.ts'
+
+/** A log that keeps its lines for a test to look at. */
+export function memoryLog(): { readonly log: Log; readonly lines: Record<string, unknown>[] } {
+  const lines: Record<string, unknown>[] = []
+  const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>)
+  return { log: createLog({ level: 'debug', pretty: false }, { write }), lines }
+}
+
+export const ackFor = (pod: PodFact, differs: Partial<Ack> = {}): Ack => ({
+  result: 'drained',
+  evidence: 'barrier',
+  pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
+  elapsedMs: 4,
+  gateways: [],
+  holders: [],
+  why: 'every gateway avoids it and nothing is in flight',
+  ...differs
+})
+
+interface Held extends HoldRequest {
+  readonly signal: AbortSignal
+  readonly answer: (ack?: Ack) => void
+  readonly fail: (reason: unknown) => void
+}
+
+/** A loop that a test plays by hand: `held` are the hooks that wait, in the order in which they came. */
+export interface ManualHolds extends Holds {
+  readonly held: Held[]
+  readonly pods: PodFact[]
+  /** Pods that only the API server knows. */
+  readonly behind: PodFact[]
+  vouch: Vouch
+  /** Set: asking the API server fails so. */
+  askError: Error | undefined
+  /** Called whenever a hook begins to wait. */
+  onHeld: () => void
+}
+
+export function manualHolds(...pods: PodFact[]): ManualHolds {
+  const holds: ManualHolds = {
+    held: [],
+    pods,
+    behind: [],
+    vouch: { ok: true },
+    askError: undefined,
+    onHeld: () => {},
+    canVouch: () => holds.vouch,
+    findByIp: ip => holds.pods.filter(pod => pod.ips.includes(ip)),
+    async find(namespace, name) {
+      if (holds.askError) throw holds.askError
+      return [...holds.pods, ...holds.behind].find(pod => pod.namespace === namespace && pod.name === name)
+    },
+    hold(request, signal) {
+      const { promise, resolve, reject } = Promise.withResolvers<Ack>()
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+      const answer = (ack = ackFor(request.pod)) => resolve(ack)
+      holds.held.push({ ...request, signal, answer, fail: reason => reject(reason) })
+      holds.onHeld()
+      return promise
+    }
+  }
+  return holds
+}
+
+/** Everything that the HTTP side needs, around a loop played by hand. Close `metrics` afterwards. */
+export function serveParts(
+  holds: Holds,
+  clock: Clock,
+  differs: Partial<ServeParts> = {}
+): ServeParts & { readonly metrics: Metrics; readonly lines: Record<string, unknown>[] } {
+  const { log, lines } = memoryLog()
+  const metrics = createMetrics()
+  return {
+    holds,
+    clock,
+    log,
+    lines,
+    metrics,
+    gate: createGate({ maxHooks: 10, maxHooksPerPod: 2 }),
+    trustedQuery: true,
+    reserveMs: 3000,
+    readiness: createReadiness(),
+    alive: () => ({ ok: true }),
+    snapshot: () => undefined,
+    exposition: metrics.registry,
+    ...differs
+  } as ServeParts & { readonly metrics: Metrics; readonly lines: Record<string, unknown>[] }
+}

@@ -1,0 +1,57 @@
+import { parseArgs } from 'node:util'
+import { systemClock } from '../../agent/clock.ts'
+import { createLog } from '../../agent/log.ts'
+import { createApp } from '../../agent/serve/http.ts'
+import { listen, listenLimits } from '../../agent/serve/listen.ts'
+import { supervise } from '../../agent/shutdown.ts'
+import { pod } from './pod.ts'
+import { manualHolds, serveParts } from './serve.ts'
+
+/** The HTTP side of the agent in a process of its own, its loop played by the parent: for the tests of shutdown. */
+const { values } = parseArgs({ options: { bound: { type: 'string', default: '5000' } } })
+const holds = manualHolds(pod('web-1', { ips: ['127.0.0.1'] }))
+const parts = serveParts(holds, systemClock)
+const say = (message: unknown) => void process.send?.(message)
+holds.onHeld = () => say('held')
+
+const served = parts.readiness.part('serve')
+const listening = await listen(createApp(parts), { host: '127.0.0.1', port: 0 }, listenLimits(10))
+served.ready()
+
+const fragile = Promise.withResolvers<void>()
+process.on('message', message => {
+  if (message === 'answer') for (const held of holds.held) held.answer()
+  if (message === 'end part') fragile.resolve()
+  if (message === 'escape') {
+    setImmediate(() => {
+      throw new Error('nobody catches this')
+    })
+  }
+})
+say({ port: listening.port })
+
+const code = await supervise({
+  parts: [
+    { name: 'fragile', run: signal => Promise.race([fragile.promise, aborted(signal)]) },
+    { name: 'serve', run: signal => Promise.race([listening.failed, aborted(signal)]) }
+  ],
+  finishMs: Number(values.bound),
+  clock: systemClock,
+  log: createLog({ level: 'info', pretty: false }),
+  stopPromising() {
+    served.notReady('stopping')
+    parts.gate.close()
+    say('stopping')
+  },
+  finishHolds: signal => parts.gate.emptied(signal),
+  close() {
+    parts.gate.letGo()
+    return listening.close()
+  }
+})
+parts.metrics.close()
+process.exit(code)
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+}

@@ -1,0 +1,81 @@
+import type { Drain } from '../../agent/drain/drain.ts'
+import type { SnapshotSources } from '../../agent/serve/snapshot.ts'
+import { pod, terminating } from './pod.ts'
+
+export const totals = {
+  drains: 1,
+  proven: 0,
+  expired: 0,
+  undone: 0,
+  hooks: 0,
+  refusedHooks: 0,
+  writes: 0,
+  failedWrites: 0,
+  rounds: 1
+}
+
+/** A drain of web-1 that waits. */
+export function waitingDrain(): Drain {
+  const fact = pod('web-1', terminating(1_000_000))
+  return {
+    uid: fact.uid,
+    pod: fact,
+    witnesses: { deletion: 1_000_001, hook: 1_000_040 },
+    since: 1_000_001,
+    deadline: 1_027_000,
+    restartsAtStart: 0,
+    phase: 'draining',
+    verdict: {
+      kind: 'waiting',
+      grade: undefined,
+      lastEndpoint: false,
+      barred: false,
+      until: undefined,
+      why: 'the removal is being written',
+      gateways: [{ name: 'apisix-0', grade: undefined, at: undefined, why: 'not asked yet' }],
+      holders: [{ key: 'upstreams/web', state: 'writing', why: '' }]
+    }
+  }
+}
+
+/** The sources of a quiet agent; a test states only what differs. */
+export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources {
+  return {
+    now: 1_000_100,
+    agent: {
+      version: '0.0.0',
+      startedAt: 900_000,
+      dryRun: false,
+      minimumGrade: 'accepted',
+      vouch: { ok: true },
+      missingParts: []
+    },
+    watches: [{ kind: 'pods', state: 'live', lastEventAt: 1_000_001, objects: 1, problem: '' }],
+    gateways: [
+      {
+        gateway: {
+          id: 'g',
+          name: 'apisix-0',
+          ip: '10.0.0.100',
+          ready: true,
+          terminating: false,
+          host: undefined
+        },
+        available: 'observed',
+        why: 'our plugin is not configured',
+        control: { lastSuccessAt: 1_000_050, lastAttemptAt: 1_000_050, problem: '' },
+        barrier: null,
+        instance: null,
+        workers: []
+      }
+    ],
+    inventory: { lastSuccessAt: 1_000_000, lastAttemptAt: 1_000_000, problem: '', holders: 1, nodes: 2 },
+    holders: [],
+    drains: [waitingDrain()],
+    moments: new Map(),
+    hooks: new Map(),
+    acks: [],
+    totals,
+    ...differs
+  }
+}

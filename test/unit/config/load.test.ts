@@ -1,0 +1,318 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { loadConfig, printConfig } from '../../../agent/config.ts'
+
+describe('config', () => {
+  let folder: string
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'config-'))))
+  afterEach(() => rmSync(folder, { recursive: true }))
+
+  const file = (text: string, name = 'config.yaml') => {
+    const path = join(folder, name)
+    writeFileSync(path, text)
+    return path
+  }
+  const ADMIN = 'apisix: { admin: { url: "http://apisix:9180", keyEnv: KEY } }'
+  const env = { KEY: 's3cret' }
+  const problems = (text: string, variables: Record<string, string> = env) => {
+    const loaded = loadConfig(file(text), variables)
+    return loaded.ok ? [] : loaded.problems
+  }
+  const config = (text: string, variables: Record<string, string> = env) => {
+    const loaded = loadConfig(file(text), variables)
+    if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
+    return loaded.config
+  }
+
+  it('fills in every default from two lines', () => {
+    const found = config(ADMIN)
+    expect(found.drain).to.deep.equal({
+      reserveMs: 3000,
+      minimumGrade: 'accepted',
+      reads: 5,
+      observedSettleMs: 250,
+      acceptedSettleMs: 5000,
+      floorMs: 15_000,
+      dryRun: false,
+      inventoryEveryMs: 30_000,
+      onDisruption: false,
+      deferWritesMs: 0
+    })
+    expect(found.apisix.gateways).to.deep.equal({
+      kind: 'pods',
+      namespace: undefined,
+      selector: 'app.kubernetes.io/name=apisix'
+    })
+    expect(found.apisix.barrier).to.equal(undefined)
+    expect(found.apisix.admin.key.read()).to.equal('s3cret')
+  })
+
+  it('is frozen through and through', () => {
+    const found = config(ADMIN)
+    expect(() => Object.assign(found.drain, { reserveMs: 1 })).to.throw(TypeError)
+    expect(() => (found.kubernetes.namespaces as string[]).push('x')).to.throw(TypeError)
+  })
+
+  it('takes every part of the file', () => {
+    const ca = file('PEM', 'ca.pem')
+    const token = file('t0ken\n', 'token')
+    const found = config(`
+kubernetes: { kubeconfig: ${file('{}', 'kubeconfig')}, context: prod, namespaces: [shop] }
+apisix:
+  admin: { url: "https://apisix:9180/", keyEnv: KEY, caFile: ${ca}, timeout: 2s, pageSize: 100 }
+  control: { enabled: false }
+  barrier: { scheme: https, tokenFile: ${token}, caFile: ${ca}, ttl: 1m }
+  gateways: { static: [{ name: edge, host: 192.0.2.10 }] }
+drain: { minimumEvidence: barrier, dryRun: true }
+log: { level: debug }
+`)
+    expect(found.kubernetes).to.include({ context: 'prod', timeoutMs: 5000 })
+    expect(found.apisix.admin).to.include({
+      url: 'https://apisix:9180',
+      ca: 'PEM',
+      timeoutMs: 2000,
+      pageSize: 100
+    })
+    expect(found.apisix.barrier).to.include({ port: 9092, ca: 'PEM', ttlMs: 60_000 })
+    expect(found.apisix.barrier?.token.read()).to.equal('t0ken')
+    expect(found.apisix.gateways).to.deep.equal({
+      kind: 'static',
+      gateways: [{ name: 'edge', host: '192.0.2.10' }]
+    })
+    expect(found.drain).to.include({ minimumGrade: 'barrier', dryRun: true })
+    expect(found.log.level).to.equal('debug')
+  })
+
+  it('lists all problems at once, of every kind, and shows no value', () => {
+    const found = problems(
+      `
+apisix:
+  admin: { url: "ftp://apisix", key: hunter2, timout: 3s, pageSize: 5 }
+  control: { enabled: false }
+drain: { reserve: 3, floor: 1 s, pageSize: 3, minimumEvidence: observed, reads: 1000 }
+log: { level: loud, pretty: "yes" }
+srve: {}
+`,
+      { APISIX_DRAIN_SERVE_PRT: '4' }
+    )
+    expect(found).to.have.members([
+      'environment variable APISIX_DRAIN_SERVE_PRT: no such setting, did you mean APISIX_DRAIN_SERVE_PORT?',
+      'apisix.admin.url: must be an http:// or https:// URL',
+      'apisix.admin.pageSize: must be at least 10',
+      'apisix.admin.key: a secret is not written into the configuration; use keyFile or keyEnv',
+      'apisix.admin.timout: no such setting, did you mean timeout?',
+      'drain.reserve: write a duration: a number and a unit, such as 3s, 250ms or 2m',
+      'drain.floor: write a duration: a number and a unit, such as 3s, 250ms or 2m',
+      'drain.pageSize: no such setting; pageSize belongs to apisix.admin.pageSize',
+      'drain.reads: must be at most 100',
+      'drain.minimumEvidence: observed can never be given while apisix.control.enabled is false and there is no apisix.barrier; enable one of them or ask for less',
+      'log.level: must be one of trace, debug, info, warn, error, fatal',
+      'log.pretty: expected boolean, received string',
+      'srve: no such setting, did you mean serve?'
+    ])
+    expect(found.join()).not.to.include('hunter2')
+  })
+
+  it('asks for what has no default, with an example', () => {
+    expect(problems('')).to.have.members([
+      'apisix.admin.url: is required, such as "http://apisix-admin.apisix:9180"',
+      'apisix.admin.keyFile: give exactly one of keyFile and keyEnv'
+    ])
+    expect(problems('# only a comment')).to.have.length(2)
+  })
+
+  const contradictory: Record<string, [text: string, problem: RegExp]> = {
+    'barrier evidence without a barrier': [
+      'drain: { minimumEvidence: barrier }',
+      /barrier can never be given without/
+    ],
+    'a reserve above the usual grace': [
+      'drain: { reserve: 30s }',
+      /drain.reserve: must be between 250ms and 29s/
+    ],
+    'a reserve that leaves no time for a proof': [
+      'drain: { reserve: 26s }',
+      /drain.reserve: .* fills the default grace of 30s/
+    ],
+    'better evidence that waits longer': ['drain: { observedSettle: 6s }', /drain.observedSettle: is longer/],
+    'no proof waiting less than one': ['drain: { floor: 4s }', /drain.floor: is shorter/],
+    'an empty word': ['kubernetes: { context: "" }', /kubernetes.context: must not be empty/]
+  }
+  for (const [name, [text, problem]] of Object.entries(contradictory)) {
+    it(`refuses ${name}`, () => {
+      const found = problems(`${ADMIN}\n${text}`)
+      expect(found).to.have.length(1)
+      expect(found[0]).to.match(problem)
+    })
+  }
+
+  const adminProblems: Record<string, [apisix: string, problem: RegExp]> = {
+    'two ways to give the key': [
+      'admin: { url: "http://a:1", keyEnv: KEY, keyFile: /x }',
+      /give exactly one of keyFile and keyEnv/
+    ],
+    'a barrier without a token': [
+      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: {}',
+      /barrier.tokenFile: give exactly one/
+    ],
+    'a secret in the URL': ['admin: { url: "http://u:p@a:1", keyEnv: KEY }', /take user and password out/],
+    'a path in the URL': [
+      'admin: { url: "http://a:1/apisix/admin", keyEnv: KEY }',
+      /leave out everything after the port/
+    ],
+    'a CA for http': ['admin: { url: "http://a:1", keyEnv: KEY, caFile: /ca }', /caFile: has no meaning/],
+    'a CA for an http barrier': [
+      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { tokenEnv: KEY, caFile: /ca }',
+      /barrier.caFile: has no meaning/
+    ],
+    'a ttl of broken seconds': [
+      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { tokenEnv: KEY, ttl: 1500ms }',
+      /ttl: must be whole seconds/
+    ],
+    'an inline token': [
+      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { tokenEnv: KEY, token: x }',
+      /use tokenFile or tokenEnv/
+    ],
+    'both ways to find gateways': [
+      'admin: { url: "http://a:1", keyEnv: KEY }, gateways: { namespace: n, static: [{ name: a, host: b }] }',
+      /static excludes/
+    ],
+    'a gateway named twice': [
+      'admin: { url: "http://a:1", keyEnv: KEY }, gateways: { static: [{ name: a, host: b }, { name: a, host: c }] }',
+      /each name may be used once/
+    ],
+    'a key variable that is not set': [
+      'admin: { url: "http://a:1", keyEnv: NOT_THERE }',
+      /admin.keyEnv: cannot take the secret from NOT_THERE: the variable is not set or empty/
+    ],
+    'a key file that is not there': [
+      'admin: { url: "http://a:1", keyFile: /nowhere/key }',
+      /admin.keyFile: cannot take the secret from \/nowhere\/key: there is no such file/
+    ],
+    'a CA file that is not there': [
+      'admin: { url: "https://a:1", keyEnv: KEY, caFile: /nowhere/ca }',
+      /admin.caFile: cannot read \/nowhere\/ca/
+    ],
+    'a CA file that is a folder': [
+      'admin: { url: "https://a:1", keyEnv: KEY, caFile: / }',
+      /admin.caFile: cannot read \/: EISDIR/
+    ]
+  }
+  for (const [name, [apisix, problem]] of Object.entries(adminProblems)) {
+    it(`refuses ${name}`, () => {
+      const found = problems(`apisix: { ${apisix} }`)
+      expect(found, found.join('\n')).to.have.length(1)
+      expect(found[0]).to.match(problem)
+    })
+  }
+
+  it('refuses a file that is missing, no YAML, or no mapping, and says where', () => {
+    const missing = loadConfig(join(folder, 'nowhere.yaml'), env)
+    expect(missing.ok ? [] : missing.problems[0]).to.match(
+      /nowhere.yaml: cannot be read \(ENOENT\); check --config/
+    )
+    expect(problems('a: [1\nb: 2')[0]).to.match(/config.yaml:2:1: is no YAML/)
+    expect(problems('- a')[0]).to.match(/must hold sections/)
+    expect(problems('apisix: 7')[0]).to.match(/^apisix: expected object/)
+  })
+
+  describe('environment', () => {
+    it('wins over the file, reads each kind of setting, and makes sections', () => {
+      const found = config(ADMIN, {
+        ...env,
+        APISIX_DRAIN_DRAIN_FLOOR: '20s',
+        APISIX_DRAIN_DRAIN_READS: '7',
+        APISIX_DRAIN_DRAIN_ON_DISRUPTION: 'true',
+        APISIX_DRAIN_KUBERNETES_NAMESPACES: 'shop, bank,',
+        APISIX_DRAIN_APISIX_BARRIER_TOKEN_ENV: 'KEY',
+        APISIX_DRAIN_APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]'
+      })
+      expect(found.drain).to.include({ floorMs: 20_000, reads: 7, onDisruption: true })
+      expect(found.kubernetes.namespaces).to.deep.equal(['shop', 'bank'])
+      expect(found.apisix.barrier?.token.source).to.equal('<from env KEY>')
+      expect(found.apisix.gateways).to.deep.include({ kind: 'static' })
+    })
+
+    it('is enough by itself, and can name the file', () => {
+      const alone = loadConfig(undefined, {
+        APISIX_DRAIN_APISIX_ADMIN_URL: 'http://a:1',
+        APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'APISIX_DRAIN_ADMIN_KEY',
+        APISIX_DRAIN_ADMIN_KEY: 'k'
+      })
+      expect(alone.ok).to.equal(true)
+      expect(loadConfig(undefined, { ...env, APISIX_DRAIN_CONFIG: file(ADMIN) }).ok).to.equal(true)
+    })
+
+    it('is not confused by the variables that Kubernetes sets for a Service of our name', () => {
+      const found = config(ADMIN, {
+        ...env,
+        APISIX_DRAIN_SERVICE_HOST: '10.96.0.9',
+        APISIX_DRAIN_SERVICE_PORT: '8080',
+        APISIX_DRAIN_SERVICE_PORT_HTTP: '8080',
+        APISIX_DRAIN_PORT: 'tcp://10.96.0.9:8080',
+        APISIX_DRAIN_SERVE_PORT: 'tcp://10.96.0.9:8080',
+        APISIX_DRAIN_PORT_8080_TCP: 'tcp://10.96.0.9:8080',
+        APISIX_DRAIN_PORT_8080_TCP_PROTO: 'tcp',
+        APISIX_DRAIN_PORT_8080_TCP_ADDR: '10.96.0.9'
+      })
+      expect(found.serve.port).to.equal(8080)
+    })
+
+    it('leaves what it cannot read for the schema to refuse', () => {
+      expect(problems(ADMIN, { ...env, APISIX_DRAIN_DRAIN_READS: '[' })).to.have.length(1)
+      expect(problems(ADMIN, { ...env, APISIX_DRAIN_DRAIN_READS: 'many' })[0]).to.match(
+        /^drain.reads: expected/
+      )
+    })
+  })
+
+  it('prints itself with defaults and without secrets', () => {
+    const key = file('hunter2', 'key')
+    const barrier = 'barrier: { tokenEnv: KEY }, gateways: { namespace: apisix }'
+    const loaded = loadConfig(
+      file(`apisix: { admin: { url: "http://a:1", keyFile: ${key} }, ${barrier} }`),
+      env
+    )
+    if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
+    const text = printConfig(loaded)
+    expect(text).to.include(`key: <from file ${key}>`)
+    expect(text).to.include('token: <from env KEY>')
+    expect(text).to.include('reserve: 3s')
+    expect(text).to.include('namespace: apisix')
+    expect(text).not.to.match(/hunter2|s3cret/)
+    expect(JSON.stringify(loaded.config)).not.to.match(/hunter2|s3cret/)
+    expect(String(loaded.config.apisix.admin.key)).to.equal(`<from file ${key}>`)
+  })
+
+  it('takes --dry-run from the command line', () => {
+    const loaded = loadConfig(file(ADMIN), env, { dryRun: true })
+    expect(loaded.ok && loaded.config.drain.dryRun).to.equal(true)
+  })
+
+  it('reads a rotated secret anew and keeps the last one while the file is away or empty', () => {
+    const key = file('first\n', 'key')
+    const { key: secret } = config(`apisix: { admin: { url: "http://a:1", keyFile: ${key} } }`).apisix.admin
+    writeFileSync(key, 'second\n')
+    expect(secret.read()).to.equal('second')
+    rmSync(key)
+    expect(secret.read()).to.equal('second')
+    writeFileSync(key, '')
+    expect(secret.read()).to.equal('second')
+  })
+
+  it('refuses an empty secret', () => {
+    const key = file('\n', 'key')
+    expect(problems(`apisix: { admin: { url: "http://a:1", keyFile: ${key} } }`)[0]).to.match(
+      /the file is empty/
+    )
+  })
+
+  it('accepts the generated example, apart from the key file that is not here', () => {
+    const loaded = loadConfig(join(import.meta.dirname, '../../../config.example.yaml'), {})
+    expect(loaded.ok ? [] : loaded.problems).to.deep.equal([
+      'apisix.admin.keyFile: cannot take the secret from /run/secrets/apisix-drain/admin-key: there is no such file'
+    ])
+  })
+})
