@@ -1,0 +1,122 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { open, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { stringify } from 'yaml'
+import { waitFor } from './wait-for.ts'
+
+export interface AgentOptions {
+  /** Where its configuration, its key and its log are written. */
+  readonly directory: string
+  readonly kubeconfig: string
+  readonly admin: { readonly url: string; readonly key: string }
+  readonly controlPort: number
+  /** Set where the gateways have the Barrier API and the agent is to use it. */
+  readonly barrier?: { readonly port: number; readonly token: string } | undefined
+  readonly gatewayNamespace: string
+  readonly host: string
+  readonly port: number
+}
+
+export interface Agent {
+  readonly url: string
+  readonly logFile: string
+  readonly pid: number
+  /** SIGTERM, and SIGKILL where that is not enough. Resolves when it is gone. */
+  close(): Promise<void>
+}
+
+const MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url))
+const TETHER = new URL('tether.ts', import.meta.url).href
+const READY_MS = 20_000
+const LOG_LINES = 15
+/** It holds no hook by then. */
+const END_MS = 5000
+
+/**
+ * Starts the agent as users start it, with a configuration file, and waits for its /readyz.
+ * Rejects, with the end of its log, when it ends instead or is not ready in time.
+ */
+export async function startAgent(options: AgentOptions, signal?: AbortSignal): Promise<Agent> {
+  if (!existsSync(MAIN)) throw new Error('agent/main.ts does not exist: there is no agent to run')
+  const configFile = join(options.directory, 'agent.yaml')
+  const logFile = join(options.directory, 'agent.log')
+  const keyFile = join(options.directory, 'admin-key')
+  const tokenFile = join(options.directory, 'barrier-token')
+  await writeFile(keyFile, options.admin.key, { mode: 0o600 })
+  if (options.barrier) await writeFile(tokenFile, options.barrier.token, { mode: 0o600 })
+  await writeFile(configFile, stringify(agentConfig(options, keyFile, tokenFile)))
+
+  const log = await open(logFile, 'a')
+  const child = spawn(process.execPath, ['--import', TETHER, MAIN, '--config', configFile], {
+    detached: true, // Ctrl-C is for the sandbox, which ends the agent in its turn
+    stdio: ['ignore', log.fd, log.fd, 'ipc']
+  })
+  let ended: string | undefined
+  const exited = new Promise<void>(resolve => {
+    child.once('error', error => {
+      ended ??= error.message
+      resolve()
+    })
+    child.once('exit', (code, killed) => {
+      ended ??= killed ?? `exit code ${code}`
+      resolve()
+    })
+  })
+  await log.close()
+
+  const url = `http://${options.host}:${options.port}`
+  const agent: Agent = {
+    url,
+    logFile,
+    pid: child.pid ?? 0,
+    async close() {
+      const timer = setTimeout(() => child.kill('SIGKILL'), END_MS)
+      child.kill('SIGTERM')
+      await exited
+      clearTimeout(timer)
+    }
+  }
+  try {
+    const ready = async () => {
+      if (ended !== undefined) throw new Error(`it ended: ${ended}`)
+      return await answersOk(`${url}/readyz`)
+    }
+    await waitFor('the agent is ready', ready, READY_MS, signal)
+  } catch (error) {
+    await agent.close()
+    const lines = (await readFile(logFile, 'utf8')).trim().split('\n').slice(-LOG_LINES)
+    throw new Error(`the agent did not start; the end of its log:\n${lines.join('\n')}`, { cause: error })
+  }
+  return agent
+}
+
+const PROBE_MS = 1000
+
+async function answersOk(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(PROBE_MS) })
+    await response.arrayBuffer()
+    return response.ok
+  } catch {
+    return false
+  }
+}
+
+/** What the agent is told. Everything that is not in here is its default. */
+function agentConfig(options: AgentOptions, keyFile: string, tokenFile: string) {
+  const { kubeconfig, admin, controlPort, barrier, gatewayNamespace, host, port } = options
+  return {
+    kubernetes: { kubeconfig },
+    apisix: {
+      admin: { url: admin.url, keyFile },
+      control: { port: controlPort },
+      ...(barrier && { barrier: { port: barrier.port, tokenFile } }),
+      gateways: { namespace: gatewayNamespace }
+    },
+    // All of it is on one machine: a few ms cover what an ordinary network needs 250 for.
+    drain: { minimumEvidence: 'observed', observedSettle: '30ms' },
+    serve: { host, port }
+  }
+}

@@ -1,0 +1,110 @@
+import type { ArmName, RunOptions } from './cli.ts'
+import type { PodRecord } from './kubelet/record.ts'
+import type { Hook } from './kubernetes/objects.ts'
+import type { LoadCounts } from './load/options.ts'
+import { summary } from './percentile.ts'
+import type { ArmDetail } from './report.ts'
+import { rollOut, type RolloutState } from './rollout.ts'
+import { waitFor } from './wait-for.ts'
+import { startWorld, type World } from './world.ts'
+
+/** Where an arm is, for the line people watch. */
+export interface ArmState {
+  readonly stage: 'starting' | 'warming up' | 'rolling' | 'settling'
+  readonly load: LoadCounts | undefined
+  readonly rollout: RolloutState | undefined
+}
+
+export interface Arm {
+  readonly detail: ArmDetail
+  /** Still up, without load. */
+  readonly world: World
+}
+
+/** The hook that the README tells people to paste, with the one thing the sandbox needs: the pod's own address. */
+const drainHook = (agentUrl: string): Hook => ({
+  exec: {
+    command: ['sh', '-c', `curl -fsS -m 25 --interface $POD_IP -X POST ${agentUrl}/v1/prestop || sleep 5`]
+  }
+})
+
+const HOOKS: Record<ArmName, ((agentUrl: string) => Hook) | undefined> = {
+  'no-hook': undefined,
+  'sleep-5': () => ({ exec: { command: ['sleep', '5'] } }),
+  'apisix-drain': drainHook
+}
+
+/** Requests before the rolling update, and after it: at least the longest lag of the owner, with all that follows. */
+const WARM_UP_MS = 1000
+const SETTLE_MS = 2000
+const ROLLOUT_MS = 60_000
+const REQUEST_MS = 5000
+
+/** One rolling update under load, in a fresh world. The caller closes it. */
+export async function runArm(
+  name: ArmName,
+  options: RunOptions,
+  onState: (state: ArmState) => void,
+  signal: AbortSignal
+): Promise<Arm> {
+  onState({ stage: 'starting', load: undefined, rollout: undefined })
+  const { replicas, gateways, workers, seed, rate, uploads } = options
+  const world = await startWorld({ replicas, gateways, workers, seed, preStop: HOOKS[name] }, signal)
+  try {
+    if (name === 'apisix-drain') await world.startAgent(signal)
+    const load = world.startLoad({ rate, seed, uploads, timeoutMs: REQUEST_MS })
+    let rollout: RolloutState | undefined
+    const say = (stage: ArmState['stage']) => onState({ stage, load: load.counts(), rollout })
+    const pass = async (stage: ArmState['stage'], ms: number) => {
+      const end = performance.now() + ms
+      await waitFor(stage, () => (say(stage), performance.now() >= end), ms + REQUEST_MS, signal)
+    }
+    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, ROLLOUT_MS, signal)
+    await pass('warming up', WARM_UP_MS)
+    const old = new Set(world.kubelet.records().map(({ uid }) => uid))
+    const onProgress = (state: RolloutState) => {
+      rollout = state
+      say('rolling')
+    }
+    const { store } = world.kubernetes
+    const rolloutMs = await rollOut({
+      store,
+      kubelet: world.kubelet,
+      timeoutMs: ROLLOUT_MS,
+      onProgress,
+      signal
+    })
+    await pass('settling', SETTLE_MS)
+    const result = await load.stop()
+    const ended = world.kubelet.records().filter(({ uid }) => old.has(uid))
+    return {
+      world,
+      detail: { ...hookFigures(ended), ...figures(name, result), rolloutMs: Math.round(rolloutMs) }
+    }
+  } catch (error) {
+    await world.close()
+    throw error
+  }
+}
+
+const figures = (name: ArmName, load: ArmDetail['load']) => ({
+  name,
+  requests: load.requests,
+  failed: load.failed,
+  load
+})
+
+function hookFigures(ended: readonly PodRecord[]): Pick<ArmDetail, 'hookMs' | 'hooks' | 'late'> {
+  const hooks = ended.flatMap(record => record.hooks)
+  return {
+    hookMs: summary(hooks.map(({ startedAt, endedAt }) => endedAt - startedAt)),
+    hooks: { run: hooks.length, failed: hooks.filter(({ ok }) => !ok).length },
+    late: ended.flatMap(lateArrivals).length
+  }
+}
+
+/** Requests that reached the pod after its hook had ended: none of them should have been sent there. */
+function lateArrivals({ hooks, arrivals }: PodRecord) {
+  const endedAt = Math.max(...hooks.map(hook => hook.endedAt))
+  return hooks.length === 0 ? [] : arrivals.filter(({ at }) => at > endedAt)
+}

@@ -1,0 +1,184 @@
+import { parseArgs } from 'node:util'
+import { nearest } from '../agent/config/nearest.ts'
+
+export const ARMS = ['no-hook', 'sleep-5', 'apisix-drain'] as const
+export type ArmName = (typeof ARMS)[number]
+
+export interface RunOptions {
+  readonly arms: readonly ArmName[]
+  readonly replicas: number
+  readonly gateways: number
+  readonly workers: number
+  /** Requests a second. */
+  readonly rate: number
+  readonly uploads: boolean
+  readonly seed: number
+  readonly json: boolean
+  readonly hold: boolean
+}
+
+/** What the command line asks for. */
+export type Command =
+  | { readonly kind: 'run'; readonly options: RunOptions }
+  | {
+      readonly kind: 'only-apisix'
+      readonly proxy: number
+      readonly admin: number
+      readonly control: number
+      readonly workers: number
+    }
+  | { readonly kind: 'only-kubernetes'; readonly port: number }
+  | { readonly kind: 'help' }
+  | { readonly kind: 'wrong'; readonly problems: readonly string[] }
+
+export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback. No root, no network, no cluster.
+
+  npm run sandbox                              the same rolling update under load, three times; then a table
+  npm run sandbox -- --only apisix             the APISIX stand-in alone
+  npm run sandbox -- --only kubernetes         the Kubernetes API stand-in alone
+
+  --arms <a,b>      which of no-hook, sleep-5, apisix-drain to run, in this order   (all three)
+  --replicas <n>    pods of the Deployment                                          (6)
+  --rate <n>        requests a second                                               (400)
+  --uploads         add slow uploads: without our plugin in the gateway, honest failures
+  --gateways <n>    APISIX instances                                                (2)
+  --workers <n>     workers of each                                                 (2)
+  --seed <n>        for everything drawn at random                                  (1)
+  --json            one object on stdout; progress goes to stderr
+  --hold            leave the last arm running to play with, until Ctrl-C
+
+  with --only apisix:      --proxy <port> (9080)  --admin <port> (9180)  --control <port> (9090)  --workers <n> (4)
+  with --only kubernetes:  --port <port> (6443)
+                           a port of 0 is picked by the system
+
+Exit codes: 0 the apisix-drain arm ran and no request failed in it (or --only ended by Ctrl-C), 1 otherwise, 2 wrong
+command line.
+`
+
+const FLAGS = {
+  arms: { type: 'string' },
+  replicas: { type: 'string' },
+  rate: { type: 'string' },
+  uploads: { type: 'boolean' },
+  gateways: { type: 'string' },
+  workers: { type: 'string' },
+  seed: { type: 'string' },
+  json: { type: 'boolean' },
+  hold: { type: 'boolean' },
+  only: { type: 'string' },
+  proxy: { type: 'string' },
+  admin: { type: 'string' },
+  control: { type: 'string' },
+  port: { type: 'string' },
+  help: { type: 'boolean', short: 'h' }
+} as const
+type Flag = keyof typeof FLAGS
+
+const RUN: readonly Flag[] = [
+  'arms',
+  'replicas',
+  'rate',
+  'uploads',
+  'gateways',
+  'workers',
+  'seed',
+  'json',
+  'hold'
+]
+/** Which flags mean something together with what `--only` says (`run`: without it). */
+const MEANT = {
+  run: RUN,
+  apisix: ['proxy', 'admin', 'control', 'workers'],
+  kubernetes: ['port']
+} as const satisfies Record<string, readonly Flag[]>
+
+/** Arguments (without node and script) to a command. Never throws; names every problem, not just the first. */
+export function parseCommand(argv: readonly string[]): Command {
+  const { values, tokens } = parseArgs({
+    args: [...argv],
+    options: FLAGS,
+    allowPositionals: true,
+    strict: false,
+    tokens: true
+  })
+  if (values.help) return { kind: 'help' }
+
+  const problems = tokens.flatMap(token => {
+    if (token.kind === 'positional') return [`"${token.value}" is not expected: options begin with --`]
+    return token.kind === 'option' ? flagProblem(token.name, token.rawName, token.value) : []
+  })
+  const only = values.only ?? 'run'
+  if (only !== 'run' && only !== 'apisix' && only !== 'kubernetes') {
+    return wrong([...problems, '--only takes apisix or kubernetes'])
+  }
+  const meant: readonly Flag[] = MEANT[only]
+  for (const name of Object.keys(values)) {
+    if (!(name in FLAGS) || name === 'only' || meant.includes(name as Flag)) continue
+    problems.push(
+      only === 'run'
+        ? `--${name} needs --only ${MEANT.kubernetes.includes(name as 'port') ? 'kubernetes' : 'apisix'}`
+        : `--${name} has no meaning with --only ${only}: leave it out`
+    )
+  }
+
+  const whole = (flag: Flag, byDefault: number, min: number, max: number): number => {
+    const text = values[flag]
+    if (typeof text !== 'string') return byDefault
+    const value = Number(text)
+    if (/^\d+$/.test(text) && value >= min && value <= max) return value
+    problems.push(`--${flag} takes a whole number from ${min} to ${max}, not "${text}"`)
+    return byDefault
+  }
+  const port = (flag: Flag, byDefault: number) => whole(flag, byDefault, 0, 65_535)
+
+  const read: Record<typeof only, () => Command> = {
+    apisix: () => ({
+      kind: 'only-apisix',
+      proxy: port('proxy', 9080),
+      admin: port('admin', 9180),
+      control: port('control', 9090),
+      workers: whole('workers', 4, 1, 64)
+    }),
+    kubernetes: () => ({ kind: 'only-kubernetes', port: port('port', 6443) }),
+    run: () => ({
+      kind: 'run',
+      options: {
+        arms: readArms(values.arms, problems),
+        replicas: whole('replicas', 6, 1, 200),
+        gateways: whole('gateways', 2, 1, 20),
+        workers: whole('workers', 2, 1, 64),
+        rate: whole('rate', 400, 1, 10_000),
+        seed: whole('seed', 1, 0, 4_294_967_295),
+        uploads: values.uploads === true,
+        json: values.json === true,
+        hold: values.hold === true
+      }
+    })
+  }
+  const command = read[only]()
+  return problems.length > 0 ? wrong(problems) : command
+}
+
+const wrong = (problems: readonly string[]): Command => ({ kind: 'wrong', problems })
+
+function flagProblem(name: string, rawName: string, value: string | undefined): string[] {
+  if (!Object.hasOwn(FLAGS, name)) {
+    const meant = nearest(name, Object.keys(FLAGS))
+    return [`unknown option ${rawName}${meant ? `: did you mean --${meant}?` : ': see --help'}`]
+  }
+  const takesValue = FLAGS[name as Flag].type === 'string'
+  if (takesValue && (value === undefined || value === '')) return [`${rawName} needs a value: see --help`]
+  if (!takesValue && value !== undefined) return [`${rawName} takes no value: write ${rawName} alone`]
+  return []
+}
+
+function readArms(given: unknown, problems: string[]): readonly ArmName[] {
+  if (typeof given !== 'string') return ARMS
+  const names = given.split(',').map(name => name.trim())
+  const isArm = (name: string): name is ArmName => ARMS.some(arm => arm === name)
+  const unknown = names.filter(name => !isArm(name))
+  for (const name of unknown) problems.push(`--arms: there is no arm "${name}", only ${ARMS.join(', ')}`)
+  const twice = names.filter((name, i) => names.indexOf(name) !== i)
+  for (const name of new Set(twice)) problems.push(`--arms names ${name} twice: once is enough`)
+  return names.filter(isArm)
+}

@@ -1,0 +1,16 @@
+import type { GatewaysMessage, GatewaysOptions } from './options.ts'
+import { startGateways } from './start.ts'
+
+// The gateways' own process: its options are the only argument, as JSON. Ends when its channel closes.
+
+const send = (message: GatewaysMessage) => void process.send?.(message, undefined, undefined, () => {})
+
+try {
+  const running = await startGateways(JSON.parse(process.argv[2] ?? '{}') as GatewaysOptions)
+  process.once('disconnect', () => void running.close().finally(() => process.exit()))
+  send({ type: 'ready', admin: running.admin, gateways: running.gateways })
+} catch (error) {
+  send({ type: 'failed', problem: String(error) })
+  process.exitCode = 1
+  process.disconnect?.()
+}

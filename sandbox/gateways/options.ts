@@ -1,0 +1,31 @@
+/** The gateways of one sandbox: they share one configuration store, as several APISIX share one etcd. */
+export interface GatewaysOptions {
+  /** One address each. */
+  readonly hosts: readonly string[]
+  /** The same on every gateway, as with pods of one Deployment. 0 picks free ones (for one gateway only). */
+  readonly proxyPort: number
+  readonly controlPort: number
+  /** On the first gateway. */
+  readonly adminPort: number
+  readonly adminKey: string
+  /** Without it the gateways have no barrier, as without our plugin. */
+  readonly barrier?: { readonly port: number; readonly token: string } | undefined
+  readonly workers: number
+}
+
+export interface GatewayAddress {
+  readonly name: string
+  readonly host: string
+  readonly proxy: string
+  readonly control: string
+  readonly barrier: string | undefined
+}
+
+/** From the gateways' process, once. */
+export type GatewaysMessage =
+  | {
+      readonly type: 'ready'
+      readonly admin: { readonly url: string; readonly key: string }
+      readonly gateways: readonly GatewayAddress[]
+    }
+  | { readonly type: 'failed'; readonly problem: string }

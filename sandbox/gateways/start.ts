@@ -1,0 +1,53 @@
+import { startGateway, type Gateway } from '../apisix/gateway.ts'
+import { createStore } from '../apisix/store.ts'
+import type { GatewayAddress, GatewaysOptions } from './options.ts'
+
+export interface Gateways {
+  readonly admin: { readonly url: string; readonly key: string }
+  readonly gateways: readonly GatewayAddress[]
+  close(): Promise<void>
+}
+
+/** Starts all gateways in this process. Rejects, and leaves none behind, when an address cannot be had. */
+export async function startGateways(options: GatewaysOptions): Promise<Gateways> {
+  const store = createStore()
+  const started: Gateway[] = []
+  const close = async () => {
+    await Promise.all(started.map(gateway => gateway.close()))
+    store.close()
+  }
+  try {
+    for (const [i, host] of options.hosts.entries()) {
+      started.push(
+        await startGateway({
+          store,
+          name: `apisix-${i}`,
+          host,
+          proxyPort: options.proxyPort,
+          controlPort: options.controlPort,
+          ...(i === 0 && { adminPort: options.adminPort }),
+          ...(options.barrier && {
+            barrierPort: options.barrier.port,
+            barrierToken: options.barrier.token
+          }),
+          workers: options.workers,
+          adminKey: options.adminKey
+        })
+      )
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return {
+    admin: { url: started[0]?.urls.admin ?? '', key: options.adminKey },
+    gateways: started.map(({ name, host, urls }) => ({
+      name,
+      host,
+      proxy: urls.proxy,
+      control: urls.control,
+      barrier: urls.barrier
+    })),
+    close
+  }
+}

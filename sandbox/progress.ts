@@ -1,0 +1,38 @@
+/** Where people watch a run: rewritten in place in a terminal, plain lines elsewhere. */
+export interface Progress {
+  /** The present state of the line; shown at most every `everyMs`. */
+  update(text: string): void
+  /** The line is finished and stays. */
+  done(text: string): void
+}
+
+export interface Screen {
+  readonly isTTY?: boolean
+  readonly columns?: number
+  write(text: string): unknown
+}
+
+/** Plain lines are for logs: one a second says enough. */
+const PLAIN_EVERY_MS = 1000
+const LIVE_EVERY_MS = 100
+
+export function createProgress(screen: Screen, now: () => number = () => performance.now()): Progress {
+  const live = screen.isTTY === true
+  const everyMs = live ? LIVE_EVERY_MS : PLAIN_EVERY_MS
+  let shownAt = -Infinity
+  const rewrite = (text: string) => screen.write(`\r\u001B[2K${text}`)
+  return {
+    update(text) {
+      if (now() - shownAt < everyMs) return
+      shownAt = now()
+      // A line that wraps could not be rewritten.
+      if (live) rewrite(text.slice(0, (screen.columns ?? 80) - 1))
+      else screen.write(`${text}\n`)
+    },
+    done(text) {
+      shownAt = -Infinity
+      if (live) rewrite(`${text}\n`)
+      else screen.write(`${text}\n`)
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import type { LoadResult } from './load/options.ts'
+import type { ArmName } from './cli.ts'
+
+/** What one rolling update under load came to. Everything in it was measured in this run. */
+export interface ArmResult {
+  readonly name: ArmName
+  readonly requests: number
+  readonly failed: number
+  /** From the start of a hook's process to its end. All 0 where there are no hooks. */
+  readonly hookMs: { readonly p50: number; readonly p99: number; readonly max: number }
+  /** From the change of the template until the last old pod is gone and every new one is available. */
+  readonly rolloutMs: number
+}
+
+/** More than the contract of `--json` has: for the lines under the table. */
+export interface ArmDetail extends ArmResult {
+  readonly load: LoadResult
+  /** Hooks that were run, and those that failed. */
+  readonly hooks: { readonly run: number; readonly failed: number }
+  /** Requests that reached a pod after its hook had ended, answered or not. */
+  readonly late: number
+}
+
+/** The object that `--json` prints: exactly these fields. */
+export const jsonReport = (arms: readonly ArmResult[]): { readonly arms: readonly ArmResult[] } => ({
+  arms: arms.map(({ name, requests, failed, hookMs, rolloutMs }) => ({
+    name,
+    requests,
+    failed,
+    hookMs: { p50: hookMs.p50, p99: hookMs.p99, max: hookMs.max },
+    rolloutMs
+  }))
+})
+
+/** True only when the arm that matters ran, did something, and lost nothing. */
+export const succeeded = (arms: readonly ArmResult[]): boolean =>
+  arms.some(({ name, requests, failed }) => name === 'apisix-drain' && requests > 0 && failed === 0)
+
+const HEAD = ['', 'requests', 'failed', 'hook p50', 'p99', 'max', 'rollout']
+
+const ms = (value: number) => (value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${value.toFixed(0)} ms`)
+
+/** The table at the end of a run. */
+export function table(arms: readonly ArmDetail[]): string {
+  const rows = arms.map(({ name, requests, failed, hookMs, rolloutMs, hooks }) => {
+    const hook = hooks.run === 0 ? ['–', '–', '–'] : [ms(hookMs.p50), ms(hookMs.p99), ms(hookMs.max)]
+    return [name, String(requests), String(failed), ...hook, ms(rolloutMs)]
+  })
+  const widths = HEAD.map((_, column) => Math.max(...[HEAD, ...rows].map(row => (row[column] ?? '').length)))
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
+      .join('   ')
+      .trimEnd()
+  return [line(HEAD), ...rows.map(line), ...arms.flatMap(notes)].join('\n')
+}
+
+/** What failed, and which hooks did: a row of numbers does not say. */
+function notes({ name, load, hooks, late }: ArmDetail): string[] {
+  const kinds = Object.entries(load.byRequest)
+    .filter(([, { failed }]) => failed > 0)
+    .map(([kind, { failed }]) => `${failed} × ${kind}`)
+  const how = Object.entries(load.byKind)
+    .filter(([, count]) => count > 0)
+    .map(([kind, count]) => `${count} × ${kind}`)
+  return [
+    ...(kinds.length > 0 ? [`${name}: failed ${kinds.join(', ')} (${how.join(', ')})`] : []),
+    ...(late > 0 ? [`${name}: ${late} requests reached a pod after its hook had ended`] : []),
+    ...(hooks.failed > 0 ? [`${name}: ${hooks.failed} of ${hooks.run} hooks failed`] : [])
+  ]
+}

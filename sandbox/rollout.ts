@@ -1,0 +1,64 @@
+import { now } from './now.ts'
+import { APP, NAMESPACE, withVersion } from './manifests.ts'
+import type { Kubelet } from './kubelet/kubelet.ts'
+import type { Store } from './kubernetes/store.ts'
+import { waitFor } from './wait-for.ts'
+
+/** How far a rolling update has come. */
+export interface RolloutState {
+  readonly replicas: number
+  /** Pods of the new template that are available. */
+  readonly available: number
+  /** Old pods whose end has begun, and those that are gone. */
+  readonly ending: number
+  readonly gone: number
+}
+
+/** The Deployment's newest template is all there is: `kubectl rollout status`. */
+export function isRolledOut(store: Store): boolean {
+  const found = store.get('deployments', NAMESPACE, APP)
+  if (!found) return false
+  const { replicas } = found.spec
+  const { status } = found
+  return (
+    status.observedGeneration === found.metadata.generation &&
+    status.updatedReplicas === replicas &&
+    status.replicas === replicas &&
+    status.availableReplicas === replicas
+  )
+}
+
+export interface RolloutOptions {
+  readonly store: Store
+  readonly kubelet: Kubelet
+  readonly timeoutMs: number
+  readonly onProgress?: (state: RolloutState) => void
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Changes the template and waits until every new pod is available and every old one gone.
+ * @returns how long that took, in ms.
+ */
+export async function rollOut(options: RolloutOptions): Promise<number> {
+  const { store, kubelet, onProgress } = options
+  const old = kubelet.records().filter(({ goneAt }) => goneAt === undefined)
+  const oldUids = new Set(old.map(({ uid }) => uid))
+  const startedAt = now()
+  const changed = store.modify('deployments', NAMESPACE, APP, current =>
+    withVersion(current, String(startedAt))
+  )
+  const finished = () => {
+    const gone = old.filter(({ goneAt }) => goneAt !== undefined).length
+    onProgress?.({
+      replicas: changed.spec.replicas ?? 0,
+      available: kubelet.records().filter(({ uid, readyAt }) => readyAt !== undefined && !oldUids.has(uid))
+        .length,
+      ending: old.filter(({ deletionSeenAt }) => deletionSeenAt !== undefined).length,
+      gone
+    })
+    return gone === old.length && isRolledOut(store)
+  }
+  await waitFor('the rolling update is complete', finished, options.timeoutMs, options.signal)
+  return now() - startedAt
+}

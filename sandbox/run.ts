@@ -1,0 +1,55 @@
+import { runArm, type Arm, type ArmState } from './arms.ts'
+import type { ArmName, RunOptions } from './cli.ts'
+import type { Progress } from './progress.ts'
+import type { ArmDetail } from './report.ts'
+
+export interface Run {
+  readonly details: readonly ArmDetail[]
+  /** With `hold`: the last arm, still up. The caller closes its world. */
+  readonly held: Arm | undefined
+}
+
+/** Runs the arms one after the other, each in a world of its own. Nothing is left when it rejects. */
+export async function runArms(options: RunOptions, progress: Progress, signal: AbortSignal): Promise<Run> {
+  const details: ArmDetail[] = []
+  for (const [i, name] of options.arms.entries()) {
+    const arm = await runArm(name, options, state => progress.update(line(name, state)), signal)
+    details.push(arm.detail)
+    progress.done(doneLine(arm.detail))
+    if (options.hold && i === options.arms.length - 1) return { details, held: arm }
+    await arm.world.close()
+  }
+  return { details, held: undefined }
+}
+
+const NAME_WIDTH = 13
+
+function line(name: ArmName, { stage, load, rollout }: ArmState): string {
+  const pods = rollout
+    ? `  ${rollout.available}/${rollout.replicas} new, ${rollout.ending} ending, ${rollout.gone} gone`
+    : ''
+  const requests = load ? `  ${load.requests} requests, ${load.failed} failed` : ''
+  return `${name.padEnd(NAME_WIDTH)}  ${stage}${pods}${requests}`
+}
+
+const doneLine = ({ name, requests, failed, rolloutMs }: ArmDetail) =>
+  `${name.padEnd(NAME_WIDTH)}  rolled out in ${(rolloutMs / 1000).toFixed(1)} s  ${requests} requests, ${failed} failed`
+
+/** What one can do with a world that is left running. */
+export function heldLines({ world }: Arm): string[] {
+  const [first] = world.gateways.gateways
+  const { admin } = world.gateways
+  return [
+    'Left running, without load. Ctrl-C ends it.',
+    ...world.gateways.gateways.map(
+      ({ name, proxy, control }) => `${name}    proxy ${proxy}  control ${control}`
+    ),
+    `admin       ${admin.url}  X-API-KEY: ${admin.key}`,
+    `agent       ${world.agentUrl}  (in the apisix-drain arm)`,
+    `kubeconfig  ${world.kubeconfigFile}`,
+    `try         curl ${first?.proxy}/`,
+    `            curl -H 'X-API-KEY: ${admin.key}' ${admin.url}/apisix/admin/upstreams`,
+    `            curl ${world.agentUrl}/api/state`,
+    `            kubectl --kubeconfig ${world.kubeconfigFile} -n shop rollout restart deployment web`
+  ]
+}

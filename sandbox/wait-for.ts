@@ -1,0 +1,17 @@
+import { setTimeout as wait } from 'node:timers/promises'
+
+const LOOK_EVERY_MS = 20
+
+/** Looks until `holds` does. Rejects after `timeoutMs`, or when the signal aborts. Errors of `holds` end it as well. */
+export async function waitFor(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  timeoutMs: number,
+  signal?: AbortSignal
+): Promise<void> {
+  const end = performance.now() + timeoutMs
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`not within ${timeoutMs / 1000} s: ${what}`)
+    await wait(LOOK_EVERY_MS, undefined, signal ? { signal } : {})
+  }
+}

@@ -1,0 +1,195 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { startAgent, type Agent } from './agent.ts'
+import type { Gateways } from './gateways/start.ts'
+import { forkGateways } from './gateways/process.ts'
+import { createAddresses } from './kubelet/addresses.ts'
+import { startKubelet, type Kubelet } from './kubelet/kubelet.ts'
+import { podStore } from './kubelet/pod-store.ts'
+import { startControllers } from './kubernetes/controllers/controllers.ts'
+import type { Hook } from './kubernetes/objects.ts'
+import { startKubernetes, type Kubernetes } from './kubernetes/server.ts'
+import type { LoadOptions } from './load/options.ts'
+import { forkLoad, type LoadProcess } from './load/process.ts'
+import * as manifests from './manifests.ts'
+import { startOwner, upstreamId, type Owner } from './owner/owner.ts'
+import { putObject } from './owner/put.ts'
+import { storeSlices } from './owner/store-slices.ts'
+import { createRandom } from './random.ts'
+import { isRolledOut } from './rollout.ts'
+import { waitFor } from './wait-for.ts'
+
+export interface WorldOptions {
+  readonly replicas: number
+  readonly gateways: number
+  readonly workers: number
+  readonly seed: number
+  /** The pods' preStop hook, made when the address of the agent is known. */
+  readonly preStop?: ((agentUrl: string) => Hook) | undefined
+  /** From an endpoint change to the owner's write of it. */
+  readonly ownerLag?: { readonly minMs: number; readonly maxMs: number }
+  /** Gateways with our plugin, and the agent told to use it. */
+  readonly barrier?: boolean
+}
+
+/** Everything that is around an agent, up and serving: the Deployment is rolled out and every gateway routes to it. */
+export interface World {
+  readonly kubernetes: Kubernetes
+  readonly gateways: Gateways
+  readonly kubelet: Kubelet
+  readonly owner: Owner
+  readonly kubeconfigFile: string
+  /** Where `startAgent` makes the agent listen, and hooks call it. */
+  readonly agentUrl: string
+  startAgent(signal?: AbortSignal): Promise<Agent>
+  startLoad(options: Omit<LoadOptions, 'targets' | 'path'>): LoadProcess
+  /** Ends everything that was started through it. Safe to call twice. */
+  close(): Promise<void>
+}
+
+const OWNER_LAG = { minMs: 300, maxMs: 1500 }
+const READY_MS = 30_000
+const PORTS = { proxy: 9080, control: 9090, admin: 9180, barrier: 9092, agent: 8080 }
+const ROUTE = { name: 'web', uri: '/*' }
+const APP_MAIN = fileURLToPath(new URL('app/main.ts', import.meta.url))
+
+/**
+ * Builds a world. The Kubernetes API, the kubelet and the owner run in this process; gateways, pods, load and agent are
+ * processes of their own.
+ */
+export async function startWorld(options: WorldOptions, signal?: AbortSignal): Promise<World> {
+  const ends: (() => Promise<unknown>)[] = []
+  const close = async () => {
+    // In reverse: what was started last may still talk to what was started first.
+    for (const end of ends.splice(0).toReversed()) await end()
+  }
+  try {
+    return await build(options, ends, close, signal)
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function build(
+  options: WorldOptions,
+  ends: (() => Promise<unknown>)[],
+  close: () => Promise<void>,
+  signal: AbortSignal | undefined
+): Promise<World> {
+  const random = createRandom(options.seed)
+  const addresses = createAddresses()
+  const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-sandbox-'))
+  ends.push(() => rm(directory, { recursive: true, force: true }))
+
+  const kubernetes = await startKubernetes()
+  ends.push(() => kubernetes.close())
+  const kubeconfigFile = join(directory, 'kubeconfig')
+  await kubernetes.writeKubeconfig(kubeconfigFile)
+  const controllers = startControllers(kubernetes.store)
+  ends.push(async () => controllers.close())
+
+  const barrier = options.barrier ? { port: PORTS.barrier, token: secret(random) } : undefined
+  const gateways = await forkGateways({
+    hosts: Array.from({ length: options.gateways }, () => addresses.allocate()),
+    proxyPort: PORTS.proxy,
+    controlPort: PORTS.control,
+    adminPort: PORTS.admin,
+    adminKey: secret(random),
+    barrier,
+    workers: options.workers
+  })
+  ends.push(() => gateways.close())
+  registerGateways(kubernetes, gateways)
+
+  const images = { [manifests.IMAGE]: { command: [process.execPath, APP_MAIN], ready: 'message' as const } }
+  const kubelet = startKubelet({
+    store: podStore(kubernetes.store),
+    host: manifests.HOST,
+    images,
+    addresses
+  })
+  ends.push(() => kubelet.close())
+
+  const agentHost = addresses.allocate()
+  const agentUrl = `http://${agentHost}:${PORTS.agent}`
+  const { store } = kubernetes
+  store.create('services', manifests.service())
+  store.create('deployments', manifests.deployment(options.replicas, options.preStop?.(agentUrl)))
+  await waitFor('the Deployment is available', () => isRolledOut(store), READY_MS, signal)
+
+  const service = { namespace: manifests.NAMESPACE, name: manifests.APP, port: manifests.SERVICE_PORT }
+  const owner = startOwner({
+    slices: storeSlices(store),
+    admin: gateways.admin,
+    services: [service],
+    lag: options.ownerLag ?? OWNER_LAG,
+    seed: options.seed
+  })
+  ends.push(() => owner.close())
+  const listsAll = () => owner.writes.some(({ nodes }) => nodes.length === options.replicas)
+  await waitFor('the owner has written the upstream', listsAll, READY_MS, signal)
+  await putObject(gateways.admin, 'routes/web', { ...ROUTE, upstream_id: upstreamId(service) })
+  for (const { proxy } of gateways.gateways) {
+    await waitFor(`${proxy} routes`, () => answers(proxy), READY_MS, signal)
+  }
+
+  return {
+    kubernetes,
+    gateways,
+    kubelet,
+    owner,
+    kubeconfigFile,
+    agentUrl,
+    async startAgent(signal) {
+      const agent = await startAgent(
+        {
+          directory,
+          kubeconfig: kubeconfigFile,
+          admin: gateways.admin,
+          controlPort: PORTS.control,
+          barrier,
+          gatewayNamespace: manifests.GATEWAY_NAMESPACE,
+          host: agentHost,
+          port: PORTS.agent
+        },
+        signal
+      )
+      ends.push(() => agent.close())
+      return agent
+    },
+    startLoad(load) {
+      const targets = gateways.gateways.map(({ proxy }) => proxy)
+      const running = forkLoad({ ...load, targets, path: '/' })
+      ends.push(() => running.close())
+      return running
+    },
+    close
+  }
+}
+
+/** 32 hex digits, as the chart of APISIX makes its key. */
+const secret = (random: () => number): string =>
+  Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16)).join('')
+
+function registerGateways({ store }: Kubernetes, { gateways }: Gateways): void {
+  store.create('namespaces', { metadata: { name: manifests.GATEWAY_NAMESPACE } })
+  store.create('namespaces', { metadata: { name: manifests.NAMESPACE } })
+  for (const { name, host } of gateways) {
+    store.create('pods', manifests.gatewayPod(name))
+    const status = manifests.runningStatus(host, new Date(store.now()).toISOString())
+    store.patchStatus('pods', manifests.GATEWAY_NAMESPACE, name, status)
+  }
+}
+
+async function answers(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(1000) })
+    await response.arrayBuffer()
+    return response.ok
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,95 @@
+import { expect } from 'chai'
+import { parseCommand } from '../../../../sandbox/cli.ts'
+
+const parse = (line: string) => parseCommand(line.split(' ').filter(Boolean))
+
+function problems(line: string): readonly string[] {
+  const command = parse(line)
+  if (command.kind !== 'wrong') throw new Error(`taken as ${command.kind}`)
+  return command.problems
+}
+
+describe('sandbox: the command line', () => {
+  it('runs all three arms by default', () => {
+    expect(parse('')).to.deep.equal({
+      kind: 'run',
+      options: {
+        arms: ['no-hook', 'sleep-5', 'apisix-drain'],
+        replicas: 6,
+        gateways: 2,
+        workers: 2,
+        rate: 400,
+        seed: 1,
+        uploads: false,
+        json: false,
+        hold: false
+      }
+    })
+  })
+
+  it('takes what it is told', () => {
+    const line =
+      '--arms sleep-5,no-hook --replicas 3 --rate=50 --uploads --seed 7 --json --hold --gateways 1 --workers 8'
+    const command = parse(line)
+    expect(command.kind === 'run' && command.options).to.deep.equal({
+      arms: ['sleep-5', 'no-hook'],
+      replicas: 3,
+      gateways: 1,
+      workers: 8,
+      rate: 50,
+      seed: 7,
+      uploads: true,
+      json: true,
+      hold: true
+    })
+  })
+
+  it('serves one stand-in alone', () => {
+    expect(parse('--only apisix --proxy 1 --admin 2 --control 3 --workers 5')).to.deep.equal({
+      kind: 'only-apisix',
+      proxy: 1,
+      admin: 2,
+      control: 3,
+      workers: 5
+    })
+    expect(parse('--only apisix')).to.deep.include({ proxy: 9080, admin: 9180, control: 9090, workers: 4 })
+    expect(parse('--only kubernetes')).to.deep.equal({ kind: 'only-kubernetes', port: 6443 })
+    expect(parse('--only kubernetes --port 0')).to.deep.equal({ kind: 'only-kubernetes', port: 0 })
+  })
+
+  it('helps, whatever else is said', () => {
+    expect(parse('--help --rate x').kind).to.equal('help')
+    expect(parse('-h').kind).to.equal('help')
+  })
+
+  const wrong: readonly (readonly [string, string])[] = [
+    ['--rats 5', 'unknown option --rats: did you mean --rate?'],
+    ['--nonsense', 'unknown option --nonsense: see --help'],
+    ['-x', 'unknown option -x'],
+    ['run', '"run" is not expected'],
+    ['--rate', '--rate needs a value'],
+    ['--rate=', '--rate needs a value'],
+    ['--json=yes', '--json takes no value'],
+    ['--rate fast', '--rate takes a whole number from 1 to 10000, not "fast"'],
+    ['--rate 0', '--rate takes a whole number'],
+    ['--rate 1e3', '--rate takes a whole number'],
+    ['--replicas 201', '--replicas takes a whole number from 1 to 200'],
+    ['--arms sleep', 'there is no arm "sleep", only no-hook, sleep-5, apisix-drain'],
+    ['--arms no-hook,no-hook', '--arms names no-hook twice'],
+    ['--only nginx', '--only takes apisix or kubernetes'],
+    ['--port 1', '--port needs --only kubernetes'],
+    ['--proxy 1', '--proxy needs --only apisix'],
+    ['--only apisix --port 1', '--port has no meaning with --only apisix'],
+    ['--only kubernetes --json', '--json has no meaning with --only kubernetes'],
+    ['--only kubernetes --port 65536', '--port takes a whole number from 0 to 65535']
+  ]
+  for (const [line, says] of wrong) {
+    it(`refuses "${line}" and says what to change`, () => {
+      expect(problems(line).join('\n')).to.contain(says)
+    })
+  }
+
+  it('names all problems at once', () => {
+    expect(problems('--rate x --replicas y --what')).to.have.length(3)
+  })
+})

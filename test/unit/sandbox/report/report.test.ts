@@ -1,0 +1,104 @@
+import { expect } from 'chai'
+import { percentile, summary } from '../../../../sandbox/percentile.ts'
+import { createProgress } from '../../../../sandbox/progress.ts'
+import { jsonReport, succeeded, table, type ArmDetail } from '../../../../sandbox/report.ts'
+import { createTally } from '../../../../sandbox/load/tally.ts'
+
+function detail(name: ArmDetail['name'], differs: Partial<ArmDetail> = {}): ArmDetail {
+  return {
+    name,
+    requests: 1000,
+    failed: 0,
+    hookMs: { p50: 5003.4, p99: 5009, max: 5010.2 },
+    rolloutMs: 7123,
+    load: createTally().result(),
+    hooks: { run: 6, failed: 0 },
+    late: 0,
+    ...differs
+  }
+}
+
+describe('sandbox: the report', () => {
+  it('--json has exactly the agreed fields', () => {
+    expect(jsonReport([detail('sleep-5')])).to.deep.equal({
+      arms: [
+        {
+          name: 'sleep-5',
+          requests: 1000,
+          failed: 0,
+          hookMs: { p50: 5003.4, p99: 5009, max: 5010.2 },
+          rolloutMs: 7123
+        }
+      ]
+    })
+  })
+
+  it('is a success only when the apisix-drain arm ran and lost nothing', () => {
+    expect(succeeded([detail('no-hook', { failed: 7 }), detail('apisix-drain')])).to.equal(true)
+    expect(succeeded([detail('apisix-drain', { failed: 1 })])).to.equal(false)
+    expect(succeeded([detail('apisix-drain', { requests: 0 })])).to.equal(false)
+    expect(succeeded([detail('sleep-5')])).to.equal(false)
+    expect(succeeded([])).to.equal(false)
+  })
+
+  it('shows a table whose columns line up, and a dash where there was no hook', () => {
+    const none = { hooks: { run: 0, failed: 0 }, hookMs: { p50: 0, p99: 0, max: 0 } }
+    const text = table([detail('no-hook', { ...none, failed: 12 }), detail('sleep-5', { rolloutMs: 900 })])
+    expect(text.split('\n')).to.deep.equal([
+      '          requests   failed   hook p50     p99     max   rollout',
+      'no-hook       1000       12          –       –       –     7.1 s',
+      'sleep-5       1000        0      5.0 s   5.0 s   5.0 s    900 ms'
+    ])
+  })
+
+  it('says under the table what failed, and how', () => {
+    const tally = createTally()
+    tally.ended('post', { ok: false, kind: 'status', status: 502, pod: undefined, detail: '' }, 0, 5)
+    const text = table([
+      detail('no-hook', { failed: 1, load: tally.result(), late: 3, hooks: { run: 6, failed: 2 } })
+    ])
+    expect(text).to.contain('no-hook: failed 1 × post (1 × status)')
+    expect(text).to.contain('no-hook: 3 requests reached a pod after its hook had ended')
+    expect(text).to.contain('no-hook: 2 of 6 hooks failed')
+  })
+})
+
+describe('sandbox: percentiles', () => {
+  it('are values that were measured', () => {
+    const values = Array.from({ length: 100 }, (_, i) => 100 - i)
+    expect(percentile(values, 0.5)).to.equal(50)
+    expect(percentile(values, 0.99)).to.equal(99)
+    expect(percentile(values, 1)).to.equal(100)
+    expect(percentile([7], 0.5)).to.equal(7)
+    expect(percentile([], 0.5)).to.equal(0)
+    expect(summary([1.04, 2.06])).to.deep.equal({ p50: 1, p99: 2.1, max: 2.1 })
+  })
+})
+
+describe('sandbox: progress', () => {
+  const screen = (isTTY: boolean) => {
+    const written: string[] = []
+    return { isTTY, columns: 10, written, write: (text: string) => void written.push(text) }
+  }
+
+  it('rewrites one line in a terminal, cut to its width', () => {
+    let now = 0
+    const tty = screen(true)
+    const progress = createProgress(tty, () => now)
+    progress.update('a long line of text')
+    progress.update('too early')
+    now = 100
+    progress.update('b')
+    progress.done('finished')
+    expect(tty.written).to.deep.equal(['\r\u001B[2Ka long li', '\r\u001B[2Kb', '\r\u001B[2Kfinished\n'])
+  })
+
+  it('writes a plain line a second elsewhere, and every final one', () => {
+    let now = 0
+    const log = screen(false)
+    const progress = createProgress(log, () => now)
+    for (; now < 2500; now += 100) progress.update(String(now))
+    progress.done('finished')
+    expect(log.written).to.deep.equal(['0\n', '1000\n', '2000\n', 'finished\n'])
+  })
+})
