@@ -61,9 +61,8 @@ function spec(resource: ResourceName, given: Fields): Fields | undefined {
     case 'replicasets':
     case 'statefulsets':
       return { replicas: 1, ...given, template: template(given.template) }
-    default:
-      return undefined
   }
+  return undefined
 }
 
 const STATUS: Partial<Record<ResourceName, Fields>> = {

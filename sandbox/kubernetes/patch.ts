@@ -16,7 +16,7 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return merged
 }
 
-const OPERATIONS = new Set(['add', 'remove', 'replace', 'move', 'copy', 'test'])
+const OPERATIONS = new Set<unknown>(['add', 'remove', 'replace', 'move', 'copy', 'test'])
 
 const steps = (pointer: string): string[] => {
   if (pointer === '') return []
@@ -72,7 +72,7 @@ export function jsonPatch(target: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) throw badRequest('json: cannot unmarshal the body into a jsonpatch.Patch')
   let document: unknown = structuredClone(target)
   for (const operation of patch as unknown[]) {
-    if (!isFields(operation) || typeof operation.path !== 'string' || !OPERATIONS.has(`${operation.op}`))
+    if (!isFields(operation) || typeof operation.path !== 'string' || !OPERATIONS.has(operation.op))
       throw badRequest('a JSON patch operation needs a known op and a path')
     const { op, path, value, from } = operation as {
       op: string

@@ -1,0 +1,119 @@
+import { RESOURCES, apiVersionOf, infoOf, type ResourceInfo, type ResourceName } from './resources.ts'
+
+const NAMES = Object.keys(RESOURCES) as ResourceName[]
+
+/** Review kinds are created and never stored. */
+const REVIEWS: readonly (ResourceInfo & { readonly name: string })[] = [
+  { group: 'authentication.k8s.io', kind: 'TokenReview', name: 'tokenreviews' },
+  { group: 'authorization.k8s.io', kind: 'SelfSubjectAccessReview', name: 'selfsubjectaccessreviews' }
+].map(one => ({
+  ...one,
+  version: 'v1',
+  singular: one.kind.toLowerCase(),
+  shortNames: [],
+  namespaced: false,
+  status: false,
+  scale: false,
+  unconditionalUpdate: false
+}))
+
+const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
+
+const subresources = (name: ResourceName): object[] => {
+  const info = infoOf(name)
+  const { kind, namespaced } = info
+  const part = (sub: string, differs: object = {}) => ({
+    name: `${name}/${sub}`,
+    singularName: '',
+    namespaced,
+    kind,
+    verbs: ['get', 'patch', 'update'],
+    ...differs
+  })
+  return [
+    ...(info.status ? [part('status')] : []),
+    ...(info.scale ? [part('scale', { group: 'autoscaling', version: 'v1', kind: 'Scale' })] : []),
+    ...(name === 'pods'
+      ? [part('eviction', { group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] })]
+      : []),
+    ...(name === 'serviceaccounts'
+      ? [
+          part('token', {
+            group: 'authentication.k8s.io',
+            version: 'v1',
+            kind: 'TokenRequest',
+            verbs: ['create']
+          })
+        ]
+      : [])
+  ]
+}
+
+const resourceList = (groupVersion: string): object => ({
+  kind: 'APIResourceList',
+  apiVersion: 'v1',
+  groupVersion,
+  resources: [
+    ...NAMES.filter(name => apiVersionOf(infoOf(name)) === groupVersion).flatMap(name => {
+      const { kind, singular, shortNames, namespaced } = infoOf(name)
+      return [
+        { name, singularName: singular, namespaced, kind, verbs: VERBS, shortNames },
+        ...subresources(name)
+      ]
+    }),
+    ...REVIEWS.filter(info => apiVersionOf(info) === groupVersion).map(({ name, kind, singular }) => ({
+      name,
+      singularName: singular,
+      namespaced: false,
+      kind,
+      verbs: ['create']
+    }))
+  ]
+})
+
+const GROUPS = [
+  ...new Set([...NAMES.map(name => infoOf(name).group), ...REVIEWS.map(({ group }) => group)])
+].filter(group => group !== '')
+
+const groupOf = (name: string) => {
+  const version = { groupVersion: `${name}/v1`, version: 'v1' }
+  return { name, versions: [version], preferredVersion: version }
+}
+
+function versionInfo(version: string): object {
+  const [major = '1', minor = '0'] = version.split('.')
+  return {
+    major,
+    minor,
+    gitVersion: `v${major}.${minor}.0`,
+    gitCommit: 'sandbox',
+    gitTreeState: 'clean',
+    buildDate: '2026-01-01T00:00:00Z',
+    goVersion: 'none',
+    compiler: 'none',
+    platform: 'linux/amd64'
+  }
+}
+
+/** Fixed answers: versions, health, discovery, keys. `public` ones need no token. Undefined: not one of these. */
+export function discover(
+  path: string,
+  api: { readonly version: string; readonly tokens: { jwks(): object; readonly issuer: string } }
+): { readonly body: object | string; readonly public: boolean } | undefined {
+  const said = (body: object | string, isPublic = false) => ({ body, public: isPublic })
+  if (['/healthz', '/readyz', '/livez'].includes(path)) return said('ok', true)
+  if (path === '/version') return said(versionInfo(api.version), true)
+  if (path === '/api') return said({ kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] })
+  if (path === '/apis') return said({ kind: 'APIGroupList', apiVersion: 'v1', groups: GROUPS.map(groupOf) })
+  if (path === '/api/v1') return said(resourceList('v1'))
+  if (path === '/openid/v1/jwks') return said(api.tokens.jwks())
+  if (path === '/.well-known/openid-configuration')
+    return said({ issuer: api.tokens.issuer, jwks_uri: `${api.tokens.issuer}/openid/v1/jwks` })
+  const [, group, version] = /^\/apis\/([^/]+)(?:\/(v1))?$/.exec(path) ?? []
+  if (group === undefined || !GROUPS.includes(group)) return undefined
+  return said(
+    version === undefined
+      ? { kind: 'APIGroup', apiVersion: 'v1', ...groupOf(group) }
+      : resourceList(`${group}/v1`)
+  )
+}

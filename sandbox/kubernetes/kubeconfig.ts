@@ -1,0 +1,43 @@
+import { writeFile } from 'node:fs/promises'
+
+/** A kubeconfig with one context, in the form `kubectl` and client-node read (JSON is YAML). */
+export interface Kubeconfig {
+  readonly apiVersion: 'v1'
+  readonly kind: 'Config'
+  readonly clusters: readonly [{ readonly name: string; readonly cluster: Readonly<Record<string, string>> }]
+  readonly users: readonly [{ readonly name: string; readonly user: { readonly token: string } }]
+  readonly contexts: readonly [
+    {
+      readonly name: string
+      readonly context: { readonly cluster: string; readonly user: string; readonly namespace: string }
+    }
+  ]
+  readonly 'current-context': string
+}
+
+export function kubeconfigFor(server: { url: string; ca: string | undefined; token: string }): Kubeconfig {
+  const name = 'sandbox'
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [
+      {
+        name,
+        cluster: {
+          server: server.url,
+          ...(server.ca === undefined
+            ? {}
+            : { 'certificate-authority-data': Buffer.from(server.ca).toString('base64') })
+        }
+      }
+    ],
+    users: [{ name, user: { token: server.token } }],
+    contexts: [{ name, context: { cluster: name, user: name, namespace: 'default' } }],
+    'current-context': name
+  }
+}
+
+/** Readable by its owner only: it holds the token. */
+export async function writeKubeconfig(path: string, config: Kubeconfig): Promise<void> {
+  await writeFile(path, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
+}

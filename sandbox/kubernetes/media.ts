@@ -1,0 +1,49 @@
+import { ApiError } from './errors.ts'
+import type { KubeObject } from './objects.ts'
+import { apiVersionOf, infoOf, type ResourceName } from './resources.ts'
+
+/** Whole objects, or their metadata only (`as=PartialObjectMetadata`). */
+export type Form = 'object' | 'metadata'
+
+/** Reads the Accept header. 406 when the client takes nothing we have (protobuf only). */
+export function formOf(accept: string | undefined): Form {
+  if (accept === undefined || accept.trim() === '') return 'object'
+  for (const range of accept.split(',')) {
+    const [type = '', ...parameters] = range.split(';').map(part => part.trim())
+    if (!['application/json', 'application/*', '*/*'].includes(type)) continue
+    const as = parameters.find(parameter => parameter.startsWith('as='))?.slice(3)
+    if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') return 'metadata'
+    // A Table or an aggregated discovery document: the client's next range is plain JSON.
+    if (as === undefined) return 'object'
+  }
+  throw new ApiError(406, 'NotAcceptable', 'only the following media types are accepted: application/json')
+}
+
+/** The object as a watch event or an answer shows it. */
+export const shaped = (object: KubeObject, form: Form): object =>
+  form === 'object'
+    ? object
+    : { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: object.metadata }
+
+/** The frame of a list; items of a typed list carry no kind of their own. */
+export function listOf(
+  resource: ResourceName,
+  items: readonly KubeObject[],
+  metadata: Readonly<Record<string, unknown>>,
+  form: Form
+): object {
+  const info = infoOf(resource)
+  return form === 'metadata'
+    ? {
+        kind: 'PartialObjectMetadataList',
+        apiVersion: 'meta.k8s.io/v1',
+        metadata,
+        items: items.map(item => shaped(item, form))
+      }
+    : {
+        kind: `${info.kind}List`,
+        apiVersion: apiVersionOf(info),
+        metadata,
+        items: items.map(({ kind: _, apiVersion: __, ...item }) => item)
+      }
+}

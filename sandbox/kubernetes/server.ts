@@ -1,0 +1,116 @@
+import { createConnectionFaults, type ConnectionFaults } from './connection-faults.ts'
+import { createFaults, type RequestFaults } from './faults.ts'
+import { createHandler } from './handler.ts'
+import { kubeconfigFor, writeKubeconfig, type Kubeconfig } from './kubeconfig.ts'
+import { listen, type Response } from './listener.ts'
+import { createStore, type Store, type StoreOptions } from './store.ts'
+import { selfSigned } from './tls.ts'
+import { createTokens, type MintRequest } from './tokens.ts'
+import type { WatchStream } from './watch-stream.ts'
+
+export interface KubernetesOptions {
+  /** Default 127.0.0.1. */
+  readonly host?: string
+  /** Default 0: picked by the system. */
+  readonly port?: number
+  /** Default true: TLS with a certificate made now, HTTP/2 and HTTP/1.1. False: both in the clear. */
+  readonly tls?: boolean
+  /** Default "1.36". */
+  readonly version?: string
+  /** An API server without WatchList: 422. */
+  readonly old?: boolean
+  /** Default 60 000 ms. */
+  readonly bookmarkEveryMs?: number
+  /** How long a read waits for a resourceVersion from the future. Default 3000 ms. */
+  readonly waitMs?: number
+  readonly store?: StoreOptions
+}
+
+export interface Kubernetes {
+  readonly url: string
+  readonly port: number
+  readonly kubeconfig: Kubeconfig
+  /** PEM of the CA to trust; undefined without TLS. */
+  readonly ca: string | undefined
+  /** The administrator's bearer token. */
+  readonly token: string
+  readonly store: Store
+  readonly faults: RequestFaults &
+    ConnectionFaults & {
+      /** The token is 401 from now on; returns the one that takes its place. */
+      rotateToken(): string
+      /** Ends every request fault, and those of them that make watches silent. */
+      clear(): void
+    }
+  /** A service account token as a pod has it mounted. */
+  mintToken(request: MintRequest): string
+  /** Writes the kubeconfig as a file only its owner can read. */
+  writeKubeconfig(path: string): Promise<void>
+  /** How many watches are open. */
+  watchCount(): number
+  close(): Promise<void>
+}
+
+const NAMESPACES = ['default', 'kube-system']
+
+/** Starts the stand-in for the Kubernetes API server. Controllers are separate: `startControllers(kubernetes.store)`. */
+export async function startKubernetes(options: KubernetesOptions = {}): Promise<Kubernetes> {
+  const { host = '127.0.0.1', port = 0, tls = true, version = '1.36', old = false } = options
+  const store = createStore(options.store)
+  for (const name of NAMESPACES) {
+    store.create('namespaces', { metadata: { name } })
+    store.create('serviceaccounts', { metadata: { name: 'default', namespace: name } })
+  }
+  const tokens = createTokens(store)
+  const watches = new Set<WatchStream>()
+  const { faults, state, clear } = createFaults({
+    version: () => store.version(),
+    muteOpenWatches: mute => {
+      for (const watch of watches) watch.mute(mute)
+    }
+  })
+  const certificate = tls ? await selfSigned([host, 'localhost', '127.0.0.1', '::1']) : undefined
+  const handler = createHandler({
+    store,
+    tokens,
+    faults: state,
+    watches,
+    version,
+    old,
+    bookmarkEveryMs: options.bookmarkEveryMs ?? 60_000,
+    waitMs: options.waitMs ?? 3000,
+    reset
+  })
+  const listener = await listen(handler, { host, port, certificate })
+  const url = `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${listener.port}`
+  const token = tokens.admin()
+  const kubeconfig = kubeconfigFor({ url, ca: certificate?.ca, token })
+
+  return {
+    url,
+    port: listener.port,
+    kubeconfig,
+    ca: certificate?.ca,
+    token,
+    store,
+    faults: {
+      ...faults,
+      ...createConnectionFaults(listener, store, watches),
+      rotateToken: () => tokens.rotate(),
+      clear
+    },
+    mintToken: request => tokens.mint(request),
+    writeKubeconfig: path => writeKubeconfig(path, kubeconfig),
+    watchCount: () => watches.size,
+    async close() {
+      for (const watch of watches) watch.end()
+      await listener.down()
+    }
+  }
+}
+
+/** Drops the connection a response would go out on. */
+function reset(response: Response): void {
+  const socket = 'stream' in response ? response.stream.session?.socket : response.socket
+  socket?.destroy()
+}

@@ -1,0 +1,72 @@
+import type { FaultState } from './faults.ts'
+import type { Response } from './listener.ts'
+import type { Sink } from './watch.ts'
+
+/** A watch's way out to one client, with what can go wrong on it. */
+export interface WatchStream extends Sink {
+  mute(silent: boolean): void
+}
+
+const waiting = (response: Response): number =>
+  'stream' in response ? response.stream.writableLength : response.writableLength
+
+/** Cuts anywhere, also inside a UTF-8 sequence; each piece is a write of its own. */
+function pieces(bytes: Buffer): Buffer[] {
+  const cuts = Array.from({ length: 1 + Math.floor(Math.random() * 4) }, () =>
+    Math.floor(Math.random() * bytes.length)
+  )
+  const edges = [0, ...cuts.toSorted((a, b) => a - b), bytes.length]
+  return edges.slice(1).map((edge, index) => bytes.subarray(edges[index], edge))
+}
+
+/** `onEnd` is called once, whoever ends the stream. */
+export function openWatchStream(response: Response, faults: FaultState, onEnd: () => void): WatchStream {
+  let silent = faults.newWatchesMute()
+  let ended = false
+  let queue: Promise<void> | undefined
+
+  const finish = () => {
+    if (ended) return
+    ended = true
+    onEnd()
+  }
+  response.on('close', finish)
+
+  const write = (chunk: string | Buffer) => {
+    if (!response.writable || response.destroyed) return
+    if ('stream' in response) response.write(chunk)
+    else response.write(chunk)
+  }
+  // A turn of the event loop between two pieces, so that they do not travel together.
+  const writeLater = (chunk: Buffer) => {
+    queue = (queue ?? Promise.resolve()).then(
+      () =>
+        new Promise<void>(resolve => {
+          setImmediate(() => {
+            write(chunk)
+            resolve()
+          })
+        })
+    )
+  }
+
+  const stream: WatchStream = {
+    send(line) {
+      if (silent || ended) return
+      const text = faults.takeCorruption() ? `${line.slice(0, line.length / 2)}\n` : line
+      if (faults.splits()) for (const piece of pieces(Buffer.from(text))) writeLater(piece)
+      else if (queue) writeLater(Buffer.from(text))
+      else write(text)
+      if (waiting(response) > faults.slowLimit()) stream.end()
+    },
+    end() {
+      finish()
+      if (queue) void queue.then(() => response.end())
+      else response.end()
+    },
+    mute(value) {
+      silent = value
+    }
+  }
+  return stream
+}

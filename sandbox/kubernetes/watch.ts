@@ -1,0 +1,172 @@
+import type { Change } from './history.ts'
+import { ApiError, invalid, tooOld } from './errors.ts'
+import { parseVersion, reach } from './list.ts'
+import { shaped, type Form } from './media.ts'
+import type { KubeObject } from './objects.ts'
+import { apiVersionOf, infoOf, type ResourceName } from './resources.ts'
+import { matcher, type Match } from './selectors.ts'
+import type { Store } from './store.ts'
+import type { Target } from './target.ts'
+
+export interface WatchRequest {
+  readonly resource: ResourceName
+  readonly match: Match
+  readonly form: Form
+  /** Where it starts: what is there now first (`current`), or after a version. */
+  readonly from:
+    | { readonly kind: 'current'; readonly endMarker: boolean }
+    | { readonly kind: 'after'; readonly version: number }
+  readonly bookmarks: boolean
+  readonly timeoutMs: number
+}
+
+/** Where the events go. `send` is given one line; `end` closes the stream cleanly. */
+export interface Sink {
+  send(line: string): void
+  end(): void
+}
+
+const HALF_HOUR = 1_800_000
+
+/** Reads the query of a watch. Throws 400 and 422; waits for a version it has not reached (504). */
+export async function parseWatch(
+  store: Store,
+  target: Target,
+  query: URLSearchParams,
+  form: Form,
+  options: { readonly old: boolean; readonly waitMs: number }
+): Promise<WatchRequest> {
+  const version = parseVersion(query.get('resourceVersion'))
+  const sendInitialEvents = options.old ? null : query.get('sendInitialEvents')
+  const versionMatch = query.get('resourceVersionMatch')
+  const bookmarks = query.get('allowWatchBookmarks') === 'true' || query.get('allowWatchBookmarks') === '1'
+  const { kind } = infoOf(target.resource)
+  if (versionMatch !== null && sendInitialEvents === null)
+    throw invalid(
+      `${kind}.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided`
+    )
+  if (sendInitialEvents !== null && versionMatch !== 'NotOlderThan')
+    throw invalid(
+      `${kind}.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan`
+    )
+  const initial = sendInitialEvents === 'true' || sendInitialEvents === '1'
+  if (initial) await reach(store, version ?? 0, options.waitMs)
+  const timeout = Number(query.get('timeoutSeconds') ?? 0)
+  return {
+    resource: target.resource,
+    match: matcher(target.resource, {
+      namespace: target.namespace,
+      labels: query.get('labelSelector') ?? '',
+      fields: target.name ? `metadata.name=${target.name}` : (query.get('fieldSelector') ?? '')
+    }),
+    form,
+    from:
+      initial || (sendInitialEvents === null && !version)
+        ? { kind: 'current', endMarker: initial && bookmarks }
+        : { kind: 'after', version: version ?? store.version() },
+    bookmarks,
+    timeoutMs: timeout > 0 ? timeout * 1000 : HALF_HOUR * (1 + Math.random())
+  }
+}
+
+/** What a watcher with a selector sees of a change: entering is ADDED, leaving is DELETED with the last state it may see. */
+export function seenBy(
+  match: Match,
+  { type, object, previous, version }: Change
+): { type: Change['type']; object: KubeObject } | undefined {
+  const before = previous !== undefined && match(previous)
+  const now = type !== 'DELETED' && match(object)
+  if (now) return { type: before ? 'MODIFIED' : 'ADDED', object }
+  if (!before) return undefined
+  return {
+    type: 'DELETED',
+    object:
+      type === 'DELETED'
+        ? object
+        : { ...previous, metadata: { ...previous.metadata, resourceVersion: `${version}` } }
+  }
+}
+
+/** One JSON text per stored version, however many watchers it goes to. */
+const texts = new WeakMap<KubeObject, string>()
+function text(object: KubeObject, form: Form): string {
+  if (form === 'metadata') return JSON.stringify(shaped(object, form))
+  const known = texts.get(object)
+  if (known !== undefined) return known
+  const fresh = JSON.stringify(object)
+  texts.set(object, fresh)
+  return fresh
+}
+
+const line = (type: string, body: string): string => `{"type":"${type}","object":${body}}\n`
+
+/** Sends everything the request is owed until it times out. Returns what stops it from outside. */
+export function runWatch(
+  store: Store,
+  request: WatchRequest,
+  sink: Sink,
+  bookmarkEveryMs: number
+): { stop(): void } {
+  const { resource, match, form, from } = request
+  const info = infoOf(resource)
+  const bookmark = (annotations?: Record<string, string>) => {
+    const metadata = {
+      resourceVersion: `${store.version()}`,
+      creationTimestamp: null,
+      ...(annotations ? { annotations } : {})
+    }
+    const type =
+      form === 'metadata'
+        ? { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1' }
+        : { kind: info.kind, apiVersion: apiVersionOf(info) }
+    sink.send(line('BOOKMARK', JSON.stringify({ ...type, metadata })))
+  }
+
+  if (from.kind === 'current') {
+    for (const object of store.snapshot(resource))
+      if (match(object)) sink.send(line('ADDED', text(object, form)))
+    if (from.endMarker) bookmark({ 'k8s.io/initial-events-end': 'true' })
+  }
+  const start = from.kind === 'after' ? from.version : store.version()
+  const missed = store.history.since(start)
+  if (missed === undefined) {
+    sink.send(line('ERROR', JSON.stringify(tooOld(start, store.history.floor()).toStatus())))
+    sink.end()
+    return { stop: () => {} }
+  }
+  const deliver = (change: Change) => {
+    // A start in the future stays silent until the store gets there, as in Kubernetes.
+    if (change.resource !== resource || change.version <= start) return
+    const event = seenBy(match, change)
+    if (event) sink.send(line(event.type, text(event.object, form)))
+  }
+  for (const change of missed) deliver(change)
+  const unsubscribe = store.onAnyChange(deliver)
+  const isBehind = () => store.version() >= start
+
+  const ticker = request.bookmarks
+    ? setInterval(() => {
+        if (isBehind()) bookmark()
+      }, bookmarkEveryMs)
+    : undefined
+  const stop = () => {
+    unsubscribe()
+    clearInterval(ticker)
+    clearTimeout(timer)
+    clearTimeout(lastWord)
+  }
+  const timer = setTimeout(() => {
+    stop()
+    sink.end()
+  }, request.timeoutMs)
+  // A last bookmark 2 s before the deadline, so that the next watch starts fresh.
+  const lastWord =
+    request.bookmarks && request.timeoutMs > 2000
+      ? setTimeout(() => {
+          if (isBehind()) bookmark()
+        }, request.timeoutMs - 2000)
+      : undefined
+  return { stop }
+}
+
+export const errorLine = (err: ApiError): string => line('ERROR', JSON.stringify(err.toStatus()))

@@ -1,0 +1,64 @@
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+
+/**
+ * A TCP connection that can be made to misbehave below TLS and HTTP/2: Node's own sockets are read by native code that
+ * would go on answering pings.
+ */
+export class Wire extends Duplex {
+  readonly #socket: Socket
+  #frozen = false
+  #held: (() => void)[] = []
+
+  constructor(socket: Socket) {
+    super({ allowHalfOpen: true })
+    this.#socket = socket
+    socket.setNoDelay(true)
+    socket.on('data', chunk => {
+      if (!this.push(chunk)) socket.pause()
+    })
+    socket.on('end', () => this.push(null))
+    socket.on('error', err => this.destroy(err))
+    socket.on('close', () => this.destroy())
+  }
+
+  /** Half-open: nothing is read, nothing is written, nothing is closed. What is written meanwhile waits for `thaw`. */
+  freeze(): void {
+    this.#frozen = true
+    this.#socket.pause()
+  }
+
+  thaw(): void {
+    this.#frozen = false
+    this.#socket.resume()
+    for (const go of this.#held.splice(0)) go()
+  }
+
+  /** Drops the connection with a RST. */
+  reset(): void {
+    this.#socket.resetAndDestroy()
+  }
+
+  override _read(): void {
+    if (!this.#frozen) this.#socket.resume()
+  }
+
+  override _write(chunk: Buffer, encoding: BufferEncoding, done: (err?: Error | null) => void): void {
+    const go = () => void this.#socket.write(chunk, encoding, done)
+    if (this.#frozen) this.#held.push(go)
+    else go()
+  }
+
+  override _final(done: () => void): void {
+    const go = () => void this.#socket.end(done)
+    if (this.#frozen) this.#held.push(go)
+    else go()
+  }
+
+  override _destroy(err: Error | null, done: (err: Error | null) => void): void {
+    // Destroyed before it was ended: the peer is to see a RST, as from a process that died.
+    if (this.writableFinished) this.#socket.destroy()
+    else this.#socket.resetAndDestroy()
+    done(err)
+  }
+}
