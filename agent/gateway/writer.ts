@@ -80,6 +80,8 @@ export function createWriter(options: WriterOptions): Writer {
   }
 
   const work = async (queue: ObjectQueue): Promise<void> => {
+    // All that one round submits goes into one write.
+    await Promise.resolve()
     while (queue.waiting && !ended.signal.aborted) {
       const now = clock.now()
       const pause = queue.readyAt(now) - now

@@ -1,0 +1,86 @@
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { pino } from 'pino'
+
+import { systemClock } from '../../agent/clock.ts'
+import { createAdminApi, type AdminApi } from '../../agent/gateway/admin-api.ts'
+import { serveAdminApi } from '../../sandbox/apisix/admin-api.ts'
+import type { Json, JsonObject } from '../../sandbox/apisix/json.ts'
+import { createStore, keyOf } from '../../sandbox/apisix/store.ts'
+
+export const silent = pino({ level: 'silent' })
+
+/** Waits for a condition, with a bound; fails with what was waited for. */
+export async function until(what: string, holds: () => boolean, withinMs = 5000): Promise<void> {
+  const end = systemClock.now() + withinMs
+  while (!holds()) {
+    if (systemClock.now() > end) throw new Error(`not in ${withinMs} ms: ${what}`)
+    await new Promise(resolve => setTimeout(resolve, 2))
+  }
+}
+
+/** The stand-in's store behind its Admin API on a port of its own, and our client for it. */
+export async function startAdmin(
+  options: { stream?: boolean; timeoutMs?: number; pageSize?: number; key?: () => string } = {}
+) {
+  const store = createStore({ revision: 100 })
+  const api = await serveAdminApi({
+    store,
+    host: '127.0.0.1',
+    port: 0,
+    adminKey: 'secret-key',
+    stream: options.stream ?? true
+  })
+  const requests: string[] = []
+  api.listener.server.on('request', request => requests.push(`${request.method} ${request.url}`))
+  const client: AdminApi = createAdminApi({
+    url: api.url,
+    key: options.key ?? (() => 'secret-key'),
+    timeoutMs: options.timeoutMs ?? 2000,
+    pageSize: options.pageSize ?? 500
+  })
+  return {
+    store,
+    faults: api.faults,
+    listener: api.listener,
+    client,
+    url: api.url,
+    /** `GET /apisix/admin/…`, as they came. */
+    requests,
+    writes: () => requests.filter(r => !r.startsWith('GET')),
+    /** Stores an object as another writer would, with no regard for us. */
+    put: (resource: string, id: string, value: JsonObject) =>
+      store.put(keyOf(resource, id), { id, ...value }),
+    remove: (resource: string, id: string) => store.delete(keyOf(resource, id)),
+    value: (resource: string, id: string): JsonObject | undefined => store.get(keyOf(resource, id))?.value,
+    nodes: (id: string): Json | undefined => store.get(keyOf('upstreams', id))?.value.nodes,
+    async close() {
+      client.close()
+      await api.close()
+      store.close()
+    }
+  }
+}
+
+/** A bare server for answers that no well-behaved one gives. */
+export async function startRaw(listener: RequestListener) {
+  const server = createServer(listener)
+  const sockets = new Set<Socket>()
+  let connections = 0
+  server.on('connection', socket => {
+    connections++
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    connections: () => connections,
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise(resolve => server.close(resolve))
+    }
+  }
+}

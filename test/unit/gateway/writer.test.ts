@@ -1,0 +1,485 @@
+import { expect } from 'chai'
+
+import { systemClock } from '../../../agent/clock.ts'
+import type { NodeKey, PodUid } from '../../../agent/drain/facts.ts'
+import type { AdminApi, AdminObject } from '../../../agent/gateway/admin-api.ts'
+import { holdersOf } from '../../../agent/gateway/holders.ts'
+import { createWriter, type Writer, type WriterOptions } from '../../../agent/gateway/writer.ts'
+import type { Holder, HolderKey, Resource } from '../../../agent/plan/holder.ts'
+import type { JsonObject } from '../../../sandbox/apisix/json.ts'
+import { silent, startAdmin, until } from '../../build/apisix.ts'
+
+const uid = (node: NodeKey) => `uid-${node}` as PodUid
+const array = (...hosts: string[]) => hosts.map(host => ({ host, port: 80, weight: 100 }))
+const map = (...hosts: string[]): JsonObject => Object.fromEntries(hosts.map(host => [`${host}:80`, 1]))
+
+describe('writer', () => {
+  let apisix: Awaited<ReturnType<typeof startAdmin>>
+  let writer: Writer
+  const learned: (AdminObject | string)[] = []
+
+  const begin = (differs: Partial<WriterOptions> = {}): Writer =>
+    (writer = createWriter({
+      admin: apisix.client,
+      inventory: {
+        learn: object => void learned.push(object),
+        forget: (resource, id) => void learned.push(`${resource}/${id}`)
+      },
+      clock: systemClock,
+      log: silent,
+      giveUpMs: 1000,
+      ...differs
+    }))
+
+  /** Our client, with something that happens between our read and the first of our writes. */
+  const meanwhile = (happens: () => void): Pick<AdminApi, 'get' | 'patch' | 'put'> => {
+    let once: (() => void) | undefined = happens
+    const before = <T>(go: () => Promise<T>) => {
+      once?.()
+      once = undefined
+      return go()
+    }
+    return {
+      get: apisix.client.get,
+      patch: (...all) => before(() => apisix.client.patch(...all)),
+      put: (...all) => before(() => apisix.client.put(...all))
+    }
+  }
+
+  const holder = (key: HolderKey): Holder => {
+    const [resource, id] = key.split('/') as [Resource, string]
+    const value = apisix.value(resource, id) ?? {}
+    const found = holdersOf({ resource, id, value, revision: 0 }).find(h => h.key === key)
+    if (!found) throw new Error(`no holder ${key}`)
+    return found
+  }
+  const remove = (of: Holder, ...nodes: NodeKey[]) =>
+    writer.submit({ kind: 'remove', holder: of, nodes: nodes.map(key => ({ key, uid: uid(key) })) })
+  const state = (key: HolderKey, node: NodeKey) => writer.status(key, node, uid(node))?.state
+  const result = (key: HolderKey, node: NodeKey) => {
+    const status = writer.status(key, node, uid(node))
+    return [status?.state, status?.why]
+  }
+
+  beforeEach(async () => {
+    learned.length = 0
+    apisix = await startAdmin()
+  })
+  afterEach(async () => {
+    await writer.stop()
+    await apisix.close()
+  })
+
+  it('takes a node out of a map by null merge, reads it back, and touches nothing else', async () => {
+    apisix.put('upstreams', 'web', {
+      type: 'roundrobin',
+      nodes: { ...map('10.0.0.1', '10.0.0.2'), 'b:80': 7 },
+      desc: 'd'
+    })
+    begin()
+    const before = systemClock.now()
+    remove(holder('upstreams/web'), '10.0.0.1:80')
+    expect(state('upstreams/web', '10.0.0.1:80')).to.equal('writing')
+    await writer.idle()
+    expect(apisix.nodes('web')).to.deep.equal({ '10.0.0.2:80': 1, 'b:80': 7 })
+    expect(apisix.value('upstreams', 'web')).to.include({ type: 'roundrobin', desc: 'd' })
+    const status = writer.status('upstreams/web', '10.0.0.1:80', uid('10.0.0.1:80'))
+    expect(status?.state).to.equal('removed')
+    expect(status?.acceptedAt).to.be.within(before, systemClock.now())
+    expect(apisix.requests.map(r => r.split(' ')[0])).to.deep.equal(['GET', 'PATCH', 'GET'])
+    expect((learned.at(-1) as AdminObject).revision).to.equal(apisix.store.revision)
+  })
+
+  it('takes a node out of an array and sends the others byte for byte', async () => {
+    const other = { weight: 7, host: '10.0.0.2', port: 80, priority: -2, metadata: { zone: 'a', list: [] } }
+    apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: [...array('10.0.0.1'), other] })
+    begin()
+    remove(holder('upstreams/api'), '10.0.0.1:80')
+    await writer.idle()
+    expect(JSON.stringify(apisix.nodes('api'))).to.equal(JSON.stringify([other]))
+    expect(state('upstreams/api', '10.0.0.1:80')).to.equal('removed')
+  })
+
+  it('does all kinds of holder', async () => {
+    const rules = (nodes: JsonObject | JsonObject[]) => ({
+      'traffic-split': {
+        rules: [
+          { weighted_upstreams: [{ upstream: { type: 'roundrobin', nodes }, weight: 3 }, { weight: 1 }] }
+        ]
+      },
+      'limit-req': { rate: 1, burst: 1, key: 'remote_addr' }
+    })
+    apisix.put('services', 's', { upstream: { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') } })
+    apisix.put('routes', 'r', {
+      uri: '/x',
+      upstream: { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') },
+      plugins: rules(map('10.0.0.1', '10.0.0.3'))
+    })
+    apisix.put('stream_routes', 't', { upstream: { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') } })
+    apisix.put('plugin_configs', 'p', { plugins: rules(array('10.0.0.1', '10.0.0.4')) })
+    apisix.put('consumers', 'jack', { username: 'jack', plugins: rules(map('10.0.0.1', '10.0.0.5')) })
+    begin()
+    const keys = [
+      'services/s/upstream',
+      'routes/r/upstream',
+      'routes/r/plugins/traffic-split/0/0',
+      'stream_routes/t/upstream',
+      'plugin_configs/p/plugins/traffic-split/0/0',
+      'consumers/jack/plugins/traffic-split/0/0'
+    ]
+    for (const key of keys) remove(holder(key), '10.0.0.1:80')
+    await writer.idle()
+    for (const key of keys) {
+      expect(result(key, '10.0.0.1:80'), key).to.deep.equal(['removed', ''])
+      expect(holder(key).nodes, key).to.have.length(1)
+    }
+    expect(apisix.value('plugin_configs', 'p')?.plugins).to.deep.equal(rules(array('10.0.0.4')))
+    expect(apisix.value('routes', 'r')?.plugins).to.deep.equal(rules(map('10.0.0.3')))
+    // One write for the two holders of the route; a consumer cannot be patched.
+    expect(apisix.writes().filter(w => w.includes('/routes/'))).to.have.length(1)
+    expect(apisix.writes().filter(w => w.includes('/consumers/'))).to.deep.equal([
+      'PUT /apisix/admin/consumers/jack'
+    ])
+  })
+
+  it('writes IPv6 nodes and nodes without a port by their own spelling', async () => {
+    apisix.put('upstreams', 'six', {
+      type: 'roundrobin',
+      nodes: { '[FD00:0::7]:80': 1, '10.0.0.1': 1, 'x:80': 1 }
+    })
+    begin()
+    remove(holder('upstreams/six'), '[fd00::7]:80', '10.0.0.1')
+    await writer.idle()
+    expect(apisix.nodes('six')).to.deep.equal({ 'x:80': 1 })
+  })
+
+  describe('the last node', () => {
+    it('is kept, by the object as it is and not as it was planned', async () => {
+      apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+      const planned = holder('upstreams/web')
+      apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1') })
+      begin()
+      remove(planned, '10.0.0.1:80')
+      await writer.idle()
+      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('kept-last')
+      expect(apisix.nodes('web')).to.deep.equal(map('10.0.0.1'))
+      expect(apisix.writes()).to.deep.equal([])
+    })
+
+    for (const [form, nodes] of [
+      ['map', map('10.0.0.1', '10.0.0.2')],
+      ['array', array('10.0.0.1', '10.0.0.2')]
+    ] as const)
+      it(`is the one that began to end last when all end together (${form})`, async () => {
+        apisix.put('upstreams', 'web', { type: 'roundrobin', nodes })
+        begin()
+        remove(holder('upstreams/web'), '10.0.0.1:80', '10.0.0.2:80')
+        await writer.idle()
+        expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
+        expect(state('upstreams/web', '10.0.0.2:80')).to.equal('kept-last')
+        expect(holder('upstreams/web').nodes.map(n => n.key)).to.deep.equal(['10.0.0.2:80'])
+      })
+
+    it('does not count nodes of weight 0 beside it', async () => {
+      apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: { '10.0.0.1:80': 1, 'parked:80': 0 } })
+      begin()
+      remove(holder('upstreams/web'), '10.0.0.1:80')
+      await writer.idle()
+      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('kept-last')
+      expect(apisix.writes()).to.deep.equal([])
+    })
+
+    it('is put back when another writer took the rest at the same moment', async () => {
+      apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+      const planned = holder('upstreams/web')
+      begin({
+        admin: meanwhile(() => apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1') }))
+      })
+      remove(planned, '10.0.0.1:80')
+      await writer.idle()
+      expect(apisix.nodes('web')).to.deep.equal(map('10.0.0.1'))
+      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('kept-last')
+    })
+  })
+
+  describe('other writers', () => {
+    it('may add to a map in the middle of our write: merged', async () => {
+      apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+      const planned = holder('upstreams/web')
+      begin({
+        admin: meanwhile(() =>
+          apisix.put('upstreams', 'web', {
+            type: 'roundrobin',
+            nodes: map('10.0.0.1', '10.0.0.2', '10.0.0.3')
+          })
+        )
+      })
+      remove(planned, '10.0.0.1:80')
+      await writer.idle()
+      expect(apisix.nodes('web')).to.deep.equal(map('10.0.0.2', '10.0.0.3'))
+    })
+
+    it('may add to an array in the middle of our write: put back, like its siblings', async () => {
+      apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
+      const planned = holder('upstreams/api')
+      begin({
+        expected: () => ['10.0.0.2:80', '10.0.0.3:80'],
+        admin: meanwhile(() =>
+          apisix.put('upstreams', 'api', {
+            type: 'roundrobin',
+            nodes: array('10.0.0.1', '10.0.0.2', '10.0.0.3')
+          })
+        )
+      })
+      remove(planned, '10.0.0.1:80')
+      await writer.idle()
+      expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.2', '10.0.0.3'))
+      expect(result('upstreams/api', '10.0.0.1:80')).to.deep.equal(['removed', ''])
+    })
+
+    it('are never helped to a node that is leaving, though slices list it for up to 18 s more', async () => {
+      apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2', '10.0.0.3') })
+      begin({ expected: () => ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'] })
+      remove(holder('upstreams/api'), '10.0.0.1:80')
+      await writer.idle()
+      remove(holder('upstreams/api'), '10.0.0.2:80')
+      await writer.idle()
+      expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.3'))
+    })
+
+    it('may undo our removal at once: reported, and done again when it is planned again', async () => {
+      apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
+      let undo = 1
+      begin({
+        admin: {
+          ...apisix.client,
+          patch: async (...all) => {
+            const answer = await apisix.client.patch(...all)
+            if (undo-- > 0)
+              apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
+            return answer
+          }
+        }
+      })
+      remove(holder('upstreams/api'), '10.0.0.1:80')
+      await writer.idle()
+      expect(result('upstreams/api', '10.0.0.1:80')).to.deep.equal([
+        'failed',
+        'another writer put the node back at once'
+      ])
+      remove(holder('upstreams/api'), '10.0.0.1:80')
+      await writer.idle()
+      expect(state('upstreams/api', '10.0.0.1:80')).to.equal('removed')
+    })
+
+    for (const [from, to] of [
+      ['map', 'array'],
+      ['array', 'map']
+    ] as const)
+      it(`may change the form from ${from} to ${to} in the middle of our write`, async () => {
+        const three = (form: string) =>
+          form === 'map' ? map('10.0.0.1', '10.0.0.2', '10.0.0.3') : array('10.0.0.1', '10.0.0.2', '10.0.0.3')
+        apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: three(from) })
+        const planned = holder('upstreams/web')
+        begin({
+          admin: meanwhile(() => apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: three(to) }))
+        })
+        remove(planned, '10.0.0.1:80')
+        await writer.idle()
+        expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
+        expect(holder('upstreams/web').nodes.map(n => n.key)).to.deep.equal(['10.0.0.2:80', '10.0.0.3:80'])
+      })
+
+    it('in another form than last time', async () => {
+      apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+      const planned = holder('upstreams/web')
+      apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
+      begin()
+      remove(planned, '10.0.0.1:80')
+      await writer.idle()
+      expect(apisix.nodes('web')).to.deep.equal(array('10.0.0.2'))
+    })
+
+    it('at the same object at the same time: every conflict is tried again, nothing is lost', async () => {
+      const hosts = Array.from({ length: 21 }, (_, i) => `10.0.1.${i}`)
+      apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map(...hosts) })
+      begin({ giveUpMs: 5000 })
+      const other = (host: string): Promise<unknown> =>
+        apisix.client
+          .patch('upstreams', 'web', { nodes: { [`${host}:80`]: null } })
+          .catch(() =>
+            new Promise(resolve => setTimeout(resolve, Math.random() * 20)).then(() => other(host))
+          )
+      remove(holder('upstreams/web'), '10.0.1.0:80')
+      await Promise.all([...hosts.slice(1, 20).map(other), writer.idle()])
+      expect(apisix.nodes('web')).to.deep.equal(map('10.0.1.20'))
+      expect(state('upstreams/web', '10.0.1.0:80')).to.equal('removed')
+    })
+  })
+
+  it('calls a deleted object gone, before our read and in the middle of our write', async () => {
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+    const planned = holder('upstreams/web')
+    begin({ admin: meanwhile(() => apisix.remove('upstreams', 'web')) })
+    remove(planned, '10.0.0.1:80')
+    await writer.idle()
+    expect(result('upstreams/web', '10.0.0.1:80')).to.deep.equal(['removed', 'the holder is gone'])
+    expect(learned).to.include('upstreams/web')
+    remove(planned, '10.0.0.2:80')
+    await writer.idle()
+    expect(result('upstreams/web', '10.0.0.2:80')).to.deep.equal(['removed', 'the holder is gone'])
+  })
+
+  it('says removed without a write when the node is not there any more', async () => {
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+    const planned = holder('upstreams/web')
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.2') })
+    begin()
+    remove(planned, '10.0.0.1:80')
+    await writer.idle()
+    expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
+    expect(apisix.writes()).to.deep.equal([])
+  })
+
+  for (const spread of [0, 300, 900])
+    it(`needs at most 3 writes for 200 nodes that end within ${spread} ms`, async () => {
+      const hosts = Array.from({ length: 200 }, (_, i) => `10.0.2.${i}`)
+      apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array(...hosts, '10.0.0.1') })
+      begin()
+      const planned = holder('upstreams/api')
+      for (const host of hosts) {
+        remove(planned, `${host}:80`)
+        if (spread > 0) await new Promise(resolve => setTimeout(resolve, spread / hosts.length))
+      }
+      await writer.idle()
+      expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.1'))
+      expect(apisix.writes().length).to.be.within(1, spread === 0 ? 1 : 3)
+      expect(hosts.every(host => state('upstreams/api', `${host}:80`) === 'removed')).to.equal(true)
+    })
+
+  it('does not queue again what is submitted again in every round', async () => {
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+    begin()
+    const planned = holder('upstreams/web')
+    for (let round = 0; round < 20; round++) {
+      remove(planned, '10.0.0.1:80')
+      await new Promise(resolve => setImmediate(resolve))
+      if (state('upstreams/web', '10.0.0.1:80') === 'removed') break
+    }
+    await writer.idle()
+    expect(apisix.writes()).to.have.length(1)
+  })
+
+  it('forgets: what was not written yet stays, and nothing is known any more', async () => {
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+    apisix.faults.inject({ fault: { kind: 'status', status: 503 }, method: 'GET', times: 2 })
+    begin()
+    remove(holder('upstreams/web'), '10.0.0.1:80')
+    writer.forget(uid('10.0.0.1:80'))
+    await writer.idle()
+    expect(apisix.nodes('web')).to.deep.equal(map('10.0.0.1', '10.0.0.2'))
+    expect(state('upstreams/web', '10.0.0.1:80')).to.equal(undefined)
+  })
+
+  it('knows a status of this pod only, not of the next one at its address', async () => {
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+    begin()
+    remove(holder('upstreams/web'), '10.0.0.1:80')
+    await writer.idle()
+    expect(writer.status('upstreams/web', '10.0.0.1:80', 'another' as PodUid)).to.equal(undefined)
+  })
+
+  describe('a broken Admin API', () => {
+    beforeEach(() =>
+      apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
+    )
+
+    for (const [name, fault] of [
+      ['etcd down', { kind: 'status', status: 503 }],
+      ['500', { kind: 'status', status: 500 }],
+      ['409', { kind: 'status', status: 409 }],
+      ['412', { kind: 'status', status: 412 }],
+      ['400', { kind: 'status', status: 400 }],
+      ['a login page', { kind: 'status', status: 200, body: '<html>', contentType: 'text/html' }],
+      ['an empty answer', { kind: 'status', status: 200, body: '', contentType: 'application/json' }],
+      ['an answer cut off', { kind: 'close-mid-body' }],
+      ['a closed connection', { kind: 'reset' }]
+    ] as const)
+      it(`that gets better is waited for: ${name}`, async () => {
+        begin({ giveUpMs: 5000 })
+        const planned = holder('upstreams/api')
+        apisix.faults.inject({ fault, method: 'PATCH', times: 2 })
+        remove(planned, '10.0.0.1:80')
+        await writer.idle()
+        expect(state('upstreams/api', '10.0.0.1:80')).to.equal('removed')
+        expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.2'))
+      })
+
+    it('that applies our write and never answers: read instead of written again', async () => {
+      await apisix.close()
+      apisix = await startAdmin({ timeoutMs: 50 })
+      apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
+      begin({ giveUpMs: 5000 })
+      apisix.faults.inject({ fault: { kind: 'applied-but-timed-out' }, method: 'PATCH', times: 1 })
+      remove(holder('upstreams/api'), '10.0.0.1:80')
+      await writer.idle()
+      expect(state('upstreams/api', '10.0.0.1:80')).to.equal('removed')
+      expect(apisix.writes()).to.have.length(1)
+    })
+
+    it('that refuses our key fails at once and says what to change', async () => {
+      begin()
+      apisix.faults.inject({ fault: { kind: 'status', status: 401 } })
+      remove(holder('upstreams/api'), '10.0.0.1:80')
+      await writer.idle()
+      const [is, why] = result('upstreams/api', '10.0.0.1:80')
+      expect(is).to.equal('failed')
+      expect(why).to.contain('apisix.admin.key').and.not.contain('secret-key')
+      expect(apisix.requests).to.have.length(1)
+    })
+
+    it('that stays broken fails in time; the next round tries again after a pause', async () => {
+      begin({ giveUpMs: 300 })
+      const lift = apisix.faults.inject({ fault: { kind: 'status', status: 503 } })
+      const planned = holder('upstreams/api')
+      remove(planned, '10.0.0.1:80')
+      await writer.idle()
+      expect(state('upstreams/api', '10.0.0.1:80')).to.equal('failed')
+      lift()
+      const asked = apisix.requests.length
+      remove(planned, '10.0.0.1:80')
+      expect(state('upstreams/api', '10.0.0.1:80'), 'stays visible').to.equal('failed')
+      await new Promise(resolve => setImmediate(resolve))
+      expect(apisix.requests).to.have.length(asked)
+      await writer.idle()
+      expect(state('upstreams/api', '10.0.0.1:80')).to.equal('removed')
+    })
+
+    it('that hangs for one object delays no other', async () => {
+      apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+      begin()
+      apisix.faults.inject({ fault: { kind: 'hang' }, path: '/apisix/admin/upstreams/api' })
+      remove(holder('upstreams/api'), '10.0.0.1:80')
+      remove(holder('upstreams/web'), '10.0.0.1:80')
+      await until('the other is removed', () => state('upstreams/web', '10.0.0.1:80') === 'removed', 500)
+      expect(state('upstreams/api', '10.0.0.1:80')).to.equal('writing')
+    })
+  })
+
+  it('tells its listeners, and stops with what is under way', async () => {
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
+    begin()
+    let told = 0
+    const end = writer.onChange(() => told++)
+    remove(holder('upstreams/web'), '10.0.0.1:80')
+    expect(told).to.equal(1)
+    await writer.idle()
+    expect(told).to.equal(2)
+    end()
+    apisix.faults.inject({ fault: { kind: 'hang' } })
+    remove(holder('upstreams/web'), '10.0.0.2:80')
+    await writer.stop()
+    remove(holder('upstreams/web'), '10.0.0.9:80')
+    expect(told).to.equal(2)
+  })
+})
