@@ -24,7 +24,7 @@ export const isEnding = (drain: Drain | undefined): drain is Drain =>
 
 /**
  * The nodes that lead to the pod of this drain and to nobody else. Domain nodes never match: their host is no pod IP.
- * A node whose address belongs to a live pod of another uid by now is that pod's: IPs are given out again within a
+ * A node whose address belongs to a running pod of another uid by now is that pod's: IPs are given out again within a
  * second, and the new pod must get its traffic at once.
  */
 export function endingNodes(world: World, drains: Drains, drain: Drain): Match[] {
@@ -32,7 +32,7 @@ export function endingNodes(world: World, drains: Drains, drain: Drain): Match[]
     world.holdersOf(ip).flatMap(holder =>
       holder.nodes
         .filter(node => node.host === ip && answersAt(world, drain.pod, node))
-        .filter(node => !livePodsAt(world, drains, node).some(pod => pod.uid !== drain.uid))
+        .filter(node => !isSomebodyElses(world, drains, node, drain))
         .map(node => ({ holder, node, drain }))
     )
   )
@@ -43,14 +43,16 @@ export function podsAt(world: World, node: HolderNode): PodFact[] {
   return world.ownersOf(node.host).filter(pod => answersAt(world, pod, node))
 }
 
-/** Those of them that are there to stay. */
+/** Those of them that are there to stay: not ending by a drain of ours, nor without one (it asks to be left alone). */
 export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodFact[] {
-  return podsAt(world, node).filter(pod => isLive(pod, drains))
+  return podsAt(world, node).filter(pod => pod.deletionAt === undefined && isRunning(pod, drains))
 }
 
-/** Not ending: neither by a drain of ours, nor by itself (a pod that asks to be left alone ends without a drain). */
-const isLive = (pod: PodFact, drains: Drains): boolean =>
-  pod.deletionAt === undefined && !isOver(pod) && !isEnding(drains.get(pod.uid))
+/** A pod of another uid that we do not drain has the address now; it may even be ending, and asks to be left alone. */
+const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>
+  podsAt(world, node).some(pod => pod.uid !== drain.uid && isRunning(pod, drains))
+
+const isRunning = (pod: PodFact, drains: Drains): boolean => !isOver(pod) && !isEnding(drains.get(pod.uid))
 
 /** An own IP is the pod's at every port; of a shared one it has its own ports only. A node without port may be any. */
 const answersAt = (world: World, pod: PodFact, node: HolderNode): boolean =>

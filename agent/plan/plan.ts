@@ -29,15 +29,19 @@ export function applyPlan(holders: Iterable<Holder>, plan: Plan): Holder[] {
   })
 }
 
-/** One change per holder and one entry per node, even where an address was used by two ending pods in turn. */
+/** One change per holder and one entry per node, even where two ending pods had the address in turn: it is the living one's. */
 function changeOf(matches: readonly Match[]): Change {
-  const newestLast = [...matches].sort((a, b) => a.drain.since - b.drain.since || byUid(a, b))
-  const byKey = new Map(newestLast.map(({ node, drain }) => [node.key, { key: node.key, uid: drain.uid }]))
+  const livingLast = [...matches].sort(
+    (a, b) => living(a) - living(b) || a.drain.since - b.drain.since || byUid(a, b)
+  )
+  const byKey = new Map(livingLast.map(({ node, drain }) => [node.key, { key: node.key, uid: drain.uid }]))
   const [{ holder }] = matches as readonly [Match]
   return { kind: 'remove', holder, nodes: [...byKey.values()].sort(by(node => node.key)) }
 }
 
 const keysOf = (change: Change) => new Set(change.nodes.map(node => node.key))
+
+const living = ({ drain }: Match): number => Number(drain.phase !== 'gone')
 
 const byUid = by<Match>(match => match.drain.uid)
 
