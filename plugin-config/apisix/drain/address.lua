@@ -1,0 +1,76 @@
+--- One spelling for every address, so that an entry, a node and a counter that mean the same
+-- place are the same string: no brackets, IPv6 in its canonical form (RFC 5952), lower case.
+local ffi      = require("ffi")
+local C        = ffi.C
+local str_find = string.find
+local str_sub  = string.sub
+local str_byte = string.byte
+local lower    = string.lower
+local tonumber = tonumber
+
+-- pcall: another module of the process may have declared them already
+pcall(ffi.cdef, [[
+    int inet_pton(int af, const char *src, void *dst);
+    const char *inet_ntop(int af, const void *src, char *dst, unsigned int size);
+]])
+
+local AF_INET  = 2
+local AF_INET6 = ffi.os == "Linux" and 10 or 30
+local BRACKET  = str_byte("[")
+-- more hosts than this are not remembered at once: churn must not grow a worker for ever
+local MAX_KNOWN = 8192
+
+local raw  = ffi.new("unsigned char[16]")
+local text = ffi.new("char[64]")
+
+local known, known_n = {}, 0
+local _M = {}
+
+
+--- The canonical form of an IP address, or nil when it is none.
+function _M.canonical(ip)
+    if #ip > 45 or str_find(ip, "%z") then
+        return nil
+    end
+
+    local family = str_find(ip, ":", 1, true) and AF_INET6 or AF_INET
+    if C.inet_pton(family, ip, raw) ~= 1 then
+        return nil
+    end
+    return ffi.string(C.inet_ntop(family, raw, text, 64))
+end
+
+
+local function intern(host, port)
+    local bare = str_byte(host, 1) == BRACKET and str_sub(host, 2, -2) or host
+    local ip = _M.canonical(bare) or lower(bare)
+    return { ip = ip, port = port, id = ip .. "|" .. port }
+end
+
+
+--- The address of a node. The same (host, port) gives the same table while it is remembered,
+-- so what is derived from it (counter keys) can be kept on it and a pick builds no string.
+-- @treturn table { ip, port, id = "ip|port" }
+function _M.of(host, port)
+    local ports = known[host]
+    local addr = ports and ports[port]
+    if addr then
+        return addr
+    end
+
+    if known_n >= MAX_KNOWN then
+        known, known_n, ports = {}, 0, nil
+    end
+    if not ports then
+        ports = {}
+        known[host] = ports
+    end
+
+    addr = intern(host, tonumber(port) or port)
+    ports[port] = addr
+    known_n = known_n + 1
+    return addr
+end
+
+
+return _M

@@ -1,0 +1,82 @@
+--- What the Barrier API tells, built from the two dictionaries: any worker can answer for all.
+local runtime  = require("apisix.drain.runtime")
+local workers  = require("apisix.drain.workers")
+local inflight = require("apisix.drain.inflight")
+local json     = require("apisix.drain.json")
+local fetch    = require("apisix.drain.fetch")
+local ngx      = ngx
+local ngx_now  = ngx.now
+local ipairs   = ipairs
+local max      = math.max
+
+local _M = {}
+
+
+--- What every answer about entries begins with. Looks once who lives, for all of the answer.
+function _M.base(barrier)
+    ngx.update_time()
+    local living = workers.list(barrier.counts)
+    barrier.living, barrier.numbers = living, workers.numbers(living)
+    barrier.unfit = workers.unfit(living, ngx.worker.count())
+    return { instance = runtime.instance(barrier.entries.dict), fit = #barrier.unfit == 0 }
+end
+
+
+--- An entry as told, counted at this moment.
+function _M.entry(barrier, entry)
+    return {
+        uid = entry.uid, ip = entry.ip, port = entry.port,
+        state = entry.sealed and "sealed" or "draining",
+        ttl = max(0, barrier.entries:expires(entry) - ngx_now()),
+        inflight = inflight.read(barrier.counts, barrier.numbers, entry.ip, entry.port),
+        bypasses = barrier.entries:bypasses(entry),
+    }
+end
+
+
+local function told_workers(living)
+    local list = json.list()
+    for i, worker in ipairs(living) do
+        list[i] = {
+            id = worker.id, pid = worker.pid, fit = worker.fit, unfit = json.list({ worker.unfit }),
+            seen = worker.seen, revision = worker.revision, applied = worker.applied,
+            exiting = worker.exiting,
+        }
+    end
+    return list
+end
+
+
+local function size_of(dict)
+    -- free_space only counts pages that are wholly free
+    return { capacity = dict:capacity(), free = dict:free_space() }
+end
+
+
+--- The whole state.
+function _M.state(barrier)
+    local body = _M.base(barrier)
+    body.plugin, body.apisix = runtime.VERSION, runtime.apisix_version()
+    body.now = ngx_now()
+    body.unfit = json.list(barrier.unfit)
+    body.workers = told_workers(barrier.living)
+
+    body.entries = json.list()
+    for i, entry in ipairs(barrier.entries:current().list or {}) do
+        body.entries[i] = _M.entry(barrier, entry)
+    end
+
+    local counts = barrier.counts
+    body.counts = {
+        moved = counts:get("moved") or 0, bypasses = counts:get("bypasses") or 0,
+        refused = counts:get("refused") or 0, errors = counts:get("errors") or 0,
+    }
+    body.dictionary = size_of(barrier.entries.dict)
+    body.counters = size_of(counts)
+    local _, trouble = fetch.ready(barrier.entries.dict)
+    body.fetch = trouble
+    return body
+end
+
+
+return _M

@@ -1,0 +1,220 @@
+--- The Barrier API (docs/barrier-api.md), for a server of its own:
+--   content_by_lua_block { require("apisix.drain.api").serve() }
+local runtime  = require("apisix.drain.runtime")
+local request  = require("apisix.drain.request")
+local answers  = require("apisix.drain.answers")
+local json     = require("apisix.drain.json")
+local fetch    = require("apisix.drain.fetch")
+local ngx      = ngx
+local ngx_now  = ngx.now
+local ipairs   = ipairs
+local io_open  = io.open
+local max      = math.max
+local min      = math.min
+local tonumber = tonumber
+
+local MAX_BODY = 1048576
+-- how often a long-poll looks: often when it is about few, never so often that it costs much
+local LOOK, LOOK_PER_ENTRY, LOOK_MOST = 0.005, 0.0002, 0.1
+
+local _M = {}
+
+
+local function answer(status, body)
+    local text = json.encode(body)
+    ngx.status = status
+    ngx.header["Content-Type"] = "application/json"
+    ngx.header["Content-Length"] = #text
+    ngx.print(text)
+end
+
+
+local function wrong(status, message)
+    return answer(status, { error_msg = message })
+end
+
+
+-- @treturn string|nil body @treturn number|nil status when there is none @treturn string|nil why
+local function read_body()
+    if (tonumber(ngx.var.http_content_length) or 0) > MAX_BODY then
+        return nil, 413, "the body is over " .. MAX_BODY .. " bytes: send several requests"
+    end
+
+    ngx.req.read_body()
+    local body = ngx.req.get_body_data()
+    local path = not body and ngx.req.get_body_file()
+    if path then
+        local file, err = io_open(path, "rb")
+        if not file then
+            return nil, 400, "failed to read the body: " .. err
+        end
+        body = file:read(MAX_BODY + 1)
+        file:close()
+    end
+    if body and #body > MAX_BODY then
+        return nil, 413, "the body is over " .. MAX_BODY .. " bytes: send several requests"
+    end
+    return body or ""
+end
+
+
+-- Reads the body with `parse` and hands on what is in it, or says what is wrong with it.
+local function with(parse, handle)
+    return function(barrier)
+        local body, status, err = read_body()
+        if not body then
+            return wrong(status, err)
+        end
+        local input
+        input, err = parse(body)
+        if not input then
+            return wrong(400, err)
+        end
+        return handle(barrier, input)
+    end
+end
+
+
+local function put(barrier, list)
+    local failed = {}
+    for i, entry in ipairs(list) do
+        local ok, err = barrier.entries:put(entry)
+        failed[i] = not ok and err or nil
+    end
+
+    -- everything is written; only now is anything read (steps 3 and 4 of the guarantee)
+    local body = answers.base(barrier)
+    body.entries = json.list()
+    local full = false
+    for i, entry in ipairs(list) do
+        local found = not failed[i] and barrier.entries:find(entry)
+        if found then
+            body.entries[i] = answers.entry(barrier, found)
+        else
+            full = true
+            body.entries[i] = {
+                uid = entry.uid, ip = entry.ip, port = entry.port,
+                error = failed[i] or "removed by another request",
+            }
+        end
+    end
+
+    if full then
+        body.error_msg = "not every entry was stored: enlarge " .. runtime.ENTRIES_DICT
+                         .. " in nginx_config.http.custom_lua_shared_dict"
+    end
+    return answer(full and 507 or 200, body)
+end
+
+
+local function remove(barrier, uids)
+    local removed = barrier.entries:remove(uids)
+    return answer(200, { instance = runtime.instance(barrier.entries.dict), removed = removed })
+end
+
+
+-- Is any of these uids, all its entries together, idle?
+local function any_idle(told, till)
+    local busy = {}
+    for _, entry in ipairs(told) do
+        local n = entry.inflight.requests + (till == "all" and entry.inflight.long or 0)
+        busy[entry.uid] = (busy[entry.uid] or 0) + n
+    end
+    for _, n in pairs(busy) do
+        if n == 0 then
+            return true
+        end
+    end
+    return false
+end
+
+
+local function inflight(barrier, input)
+    ngx.update_time()
+    local deadline = ngx_now() + input.wait
+    while true do
+        local found, unknown = barrier.entries:of_uids(input.uids)
+        local body = answers.base(barrier)
+        body.entries, body.unknown = json.list(), json.list(unknown)
+        for i, entry in ipairs(found) do
+            body.entries[i] = answers.entry(barrier, entry)
+        end
+
+        local now = ngx_now()
+        if now >= deadline or #found == 0 or any_idle(body.entries, input.till)
+           or ngx.worker.exiting() then
+            return answer(200, body)
+        end
+        ngx.sleep(max(0.001, min(LOOK_MOST, LOOK + #found * LOOK_PER_ENTRY, deadline - now)))
+        ngx.update_time()
+    end
+end
+
+
+local function state(barrier)
+    return answer(200, answers.state(barrier))
+end
+
+
+local ROUTES = {
+    ["/v1/barrier/entries"]  = {
+        PUT = with(request.entries, put), DELETE = with(request.uids, remove),
+    },
+    ["/v1/barrier/inflight"] = { POST = with(request.inflight, inflight) },
+    ["/v1/barrier/state"]    = { GET = state },
+}
+
+
+local function ready()
+    local dict, missing = runtime.dicts()
+    if not dict then
+        -- unfit, which the agent sees; but the gateway serves as well as without us
+        return answer(200, { ready = true, why = missing })
+    end
+    local ok, why = fetch.ready(dict)
+    return answer(ok and 200 or 503, { ready = ok, why = why })
+end
+
+
+--- Answers one request of the Barrier API.
+function _M.serve()
+    local path, method = ngx.var.uri, ngx.req.get_method()
+    if path == "/v1/barrier/ready" then
+        if method ~= "GET" then
+            ngx.header["Allow"] = "GET"
+            return wrong(405, "use GET")
+        end
+        return ready()
+    end
+
+    local token = runtime.token()
+    local ok, why = token:accepts(ngx.var.http_authorization)
+    if not ok then
+        ngx.header["WWW-Authenticate"] = "Bearer"
+        return wrong(401, why)
+    end
+
+    local methods = ROUTES[path]
+    if not methods then
+        return wrong(404, "there is no " .. path .. " here")
+    end
+    local handle = methods[method]
+    if not handle then
+        local allowed = {}
+        for name in pairs(methods) do
+            allowed[#allowed + 1] = name
+        end
+        table.sort(allowed)
+        ngx.header["Allow"] = table.concat(allowed, ", ")
+        return wrong(405, "use " .. table.concat(allowed, " or "))
+    end
+
+    local barrier, missing = runtime.view()
+    if not barrier then
+        return wrong(503, missing)
+    end
+    return handle(barrier)
+end
+
+
+return _M

@@ -1,0 +1,173 @@
+--- Asks the agent for the entries that hold, once in the life of an nginx, so that a gateway that
+-- starts during a drain is not a hole. Plain cosockets: no library that APISIX might not ship.
+--
+--   fetch        "running", "done" or "failed: <why>"
+--   fetch-until  when it gives up (seconds since the epoch)
+local request   = require("apisix.drain.request")
+local ngx       = ngx
+local ngx_now   = ngx.now
+local log       = ngx.log
+local pcall     = pcall
+local ipairs    = ipairs
+local tonumber  = tonumber
+local str_match = string.match
+
+local TIMEOUT_MS = 2000
+local PAUSE      = 0.5
+local MAX_BODY   = 1048576
+
+local _M = {}
+
+
+local function split(url)
+    local scheme, host = str_match(url, "^(https?)://([^/]+)/?$")
+    local name, port = str_match(host, "^(.+):(%d+)$")
+    return scheme, name or host, tonumber(port) or (scheme == "https" and 443 or 80), host
+end
+
+
+-- HTTP/1.0, so that the answer comes whole and ends with the connection.
+local function exchange(sock, host, token)
+    local _, err = sock:send("GET /v1/barrier-entries HTTP/1.0\r\nHost: " .. host
+                             .. "\r\nAuthorization: Bearer " .. token
+                             .. "\r\nAccept: application/json\r\n\r\n")
+    if err then
+        return nil, "failed to send: " .. err
+    end
+
+    local line
+    line, err = sock:receive("*l")
+    if not line then
+        return nil, "no answer: " .. err
+    end
+    local status = str_match(line, "^HTTP/%d%.%d (%d%d%d)")
+    if status ~= "200" then
+        return nil, "the agent answered " .. (status or "something that is not HTTP")
+    end
+
+    repeat
+        line, err = sock:receive("*l")
+        if not line then
+            return nil, "the answer broke off: " .. err
+        end
+    until line == ""
+
+    local body
+    body, err = sock:receive("*a")
+    if not body then
+        return nil, "the answer broke off: " .. err
+    end
+    if #body > MAX_BODY then
+        return nil, "the answer is longer than " .. MAX_BODY .. " bytes"
+    end
+    return body
+end
+
+
+local function ask(url, token)
+    local scheme, name, port, host = split(url)
+    local sock = ngx.socket.tcp()
+    sock:settimeout(TIMEOUT_MS)
+    local ok, err = sock:connect(name, port)
+    if not ok then
+        return nil, "failed to connect: " .. err
+    end
+    if scheme == "https" then
+        ok, err = sock:sslhandshake(nil, name, true)
+        if not ok then
+            sock:close()
+            return nil, "failed the TLS handshake: " .. err
+        end
+    end
+
+    local body
+    body, err = exchange(sock, host, token)
+    sock:close()
+    return body, err
+end
+
+
+-- One attempt. @treturn boolean done @treturn string|nil why not
+local function attempt(entries, settings, token)
+    local secret, err = token:value()
+    if not secret then
+        return false, err
+    end
+    local text
+    text, err = ask(settings.agent, secret)
+    if not text then
+        return false, err
+    end
+    local list
+    list, err = request.entries(text)
+    if not list then
+        return false, "not what an agent says: " .. err
+    end
+
+    for _, entry in ipairs(list) do
+        local ok
+        ok, err = entries:put(entry)
+        if not ok then
+            return false, "the dictionary is full: " .. err
+        end
+    end
+    log(ngx.NOTICE, "apisix-drain: ", #list, " entries fetched from the agent")
+    return true
+end
+
+
+local function run(premature, entries, settings, token)
+    local dict = entries.dict
+    local till = dict:get("fetch-until") or 0
+    local why = "the worker is exiting"
+    while not premature do
+        local ok, done, err = pcall(attempt, entries, settings, token)
+        if ok and done then
+            dict:safe_set("fetch", "done")
+            return
+        end
+
+        why = ok and err or done
+        ngx.update_time()
+        if ngx_now() + PAUSE >= till or ngx.worker.exiting() then
+            break
+        end
+        ngx.sleep(PAUSE)
+    end
+    dict:safe_set("fetch", "failed: " .. why)
+    log(ngx.ERR, "apisix-drain: gave up fetching entries from the agent: ", why)
+end
+
+
+--- Starts fetching, unless it is not configured or was done before.
+function _M.start(entries, settings, token)
+    if not settings.agent then
+        return
+    end
+    entries.dict:safe_add("fetch-until", ngx_now() + settings.fetch_give_up)
+    if entries.dict:safe_add("fetch", "running") then
+        local ok, err = ngx.timer.at(0, run, entries, settings, token)
+        if not ok then
+            entries.dict:safe_set("fetch", "failed: " .. err)
+        end
+    end
+end
+
+
+--- May requests be sent to this gateway, as far as fetching is concerned?
+-- @treturn boolean
+-- @treturn string|nil why not, or what went wrong while giving up
+function _M.ready(dict)
+    local status = dict:get("fetch")
+    if status ~= "running" then
+        return true, status ~= "done" and status or nil
+    end
+    -- the worker that fetched may have died with it
+    if ngx_now() > (dict:get("fetch-until") or 0) + PAUSE + TIMEOUT_MS / 1000 then
+        return true, "failed: nobody finished it"
+    end
+    return false, "fetching the entries that hold from the agent"
+end
+
+
+return _M

@@ -1,0 +1,49 @@
+--- For `apisix.lua_module_hook`: loads the barrier without an entry in the plugin list. The module
+-- hook runs before APISIX itself is loaded, so the first thing to do in a worker is hung on the
+-- init_worker of apisix.balancer, which APISIX calls in every worker.
+local runtime = require("apisix.drain.runtime")
+local package = package
+local loadfile = loadfile
+local error   = error
+
+local NAME = "apisix.balancer"
+local _M = {}
+
+
+local function hang_on(balancer)
+    local own = balancer.init_worker
+    balancer.init_worker = function(...)
+        if own then
+            own(...)
+        end
+        runtime.start()
+    end
+    return balancer
+end
+
+
+local function load(name)
+    local path, err = package.searchpath(name, package.path)
+    if not path then
+        error("failed to find " .. name .. ": " .. err)
+    end
+
+    local chunk
+    chunk, err = loadfile(path)
+    if not chunk then
+        error("failed to load " .. name .. ": " .. err)
+    end
+    return hang_on(chunk(name))
+end
+
+
+if ngx.config.subsystem == "http" then
+    if package.loaded[NAME] then
+        hang_on(package.loaded[NAME])
+    else
+        package.preload[NAME] = load
+    end
+end
+
+
+return _M

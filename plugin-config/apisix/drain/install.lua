@@ -1,0 +1,127 @@
+--- Finds the functions of APISIX that a request passes through, and puts ours in their place, once
+-- in the life of a worker. What cannot be found is a reason to be unfit, never a reason to fail.
+--
+--   apisix.balancer pick_server   called through the module when a request is first routed
+--   its run                       called through the module when nginx connects; for a retry it
+--                                 calls pick_server through an upvalue: that is replaced as well
+--   apisix http_log_phase         called through the module at the end of every request
+--   apisix http_header_filter_phase   the same, when the response begins
+--
+-- Ours are never taken out again: a worker may have compiled code that has them built in, and
+-- requests they counted are still under way. Unloading the plugin makes them pass through.
+local debug  = debug
+local ipairs = ipairs
+local type   = type
+local concat = table.concat
+
+local UPVALUE = "pick_server"
+local MARK    = "_apisix_drain_own"
+
+local _M = {}
+
+
+local function upvalue_index(func, name)
+    for i = 1, 255 do
+        local found = debug.getupvalue(func, i)
+        if not found then
+            return nil
+        end
+        if found == name then
+            return i
+        end
+    end
+    return nil
+end
+
+
+-- What is there, and what is missing.
+local function find(balancer, apisix)
+    local missing = {}
+    local function need(module, name, what)
+        if type(module) ~= "table" or type(module[name]) ~= "function" then
+            missing[#missing + 1] = what .. " is not a function"
+            return nil
+        end
+        return module[name]
+    end
+
+    local own = {
+        pick   = need(balancer, "pick_server", "apisix.balancer pick_server"),
+        run    = need(balancer, "run", "apisix.balancer run"),
+        log    = need(apisix, "http_log_phase", "apisix http_log_phase"),
+        header = need(apisix, "http_header_filter_phase", "apisix http_header_filter_phase"),
+    }
+
+    if own.run then
+        own.upvalue = upvalue_index(own.run, UPVALUE)
+        local _, held
+        if own.upvalue then
+            _, held = debug.getupvalue(own.run, own.upvalue)
+        end
+        if type(held) ~= "function" then
+            missing[#missing + 1] = "apisix.balancer run has no upvalue " .. UPVALUE
+                                    .. ": retries would not see the barrier"
+        elseif held ~= own.pick then
+            missing[#missing + 1] = "apisix.balancer run retries with another function than "
+                                    .. "pick_server: something else has replaced one of them"
+        end
+    end
+    return own, missing
+end
+
+
+--- Puts our functions in place. A second call does nothing and answers the same.
+-- @tparam table balancer the module apisix.balancer
+-- @tparam table apisix the module apisix
+-- @tparam function make called with APISIX's own functions, returns ours { pick, run, log, header }
+-- @treturn string|nil why not, when nothing was changed
+function _M.install(balancer, apisix, make)
+    if type(balancer) == "table" and balancer[MARK] then
+        return nil
+    end
+
+    local own, missing = find(balancer, apisix)
+    if #missing > 0 then
+        return concat(missing, "; ")
+    end
+
+    local ours = make(own)
+    debug.setupvalue(own.run, own.upvalue, ours.pick)
+    balancer.pick_server = ours.pick
+    balancer.run = ours.run
+    apisix.http_log_phase = ours.log
+    apisix.http_header_filter_phase = ours.header
+    balancer[MARK] = { own = own, ours = ours }
+    return nil
+end
+
+
+--- Are ours still in place? Something may have been loaded after us.
+-- @treturn string|nil what is not
+function _M.verify(balancer, apisix)
+    local mark = balancer[MARK]
+    if not mark then
+        return "not installed"
+    end
+
+    local own, ours = mark.own, mark.ours
+    local _, held = debug.getupvalue(own.run, own.upvalue)
+    local lost = {}
+    for _, check in ipairs({
+        { held == ours.pick, "the upvalue " .. UPVALUE .. " of apisix.balancer run" },
+        { balancer.pick_server == ours.pick, "apisix.balancer pick_server" },
+        { balancer.run == ours.run, "apisix.balancer run" },
+        { apisix.http_log_phase == ours.log, "apisix http_log_phase" },
+    }) do
+        if not check[1] then
+            lost[#lost + 1] = check[2]
+        end
+    end
+    if #lost > 0 then
+        return concat(lost, ", ") .. " was replaced by something else after us"
+    end
+    return nil
+end
+
+
+return _M

@@ -1,0 +1,59 @@
+--- Is a process still there? A pid alone is not enough: it can be given to another process, so
+-- the time it was started (in clock ticks since boot, field 22 of /proc/<pid>/stat) is kept too.
+local ffi       = require("ffi")
+local C         = ffi.C
+local io_open   = io.open
+local str_match = string.match
+
+pcall(ffi.cdef, "int kill(int pid, int sig);")
+
+local ESRCH = 3
+local _M = {}
+
+
+local function stat(pid)
+    local file = io_open("/proc/" .. pid .. "/stat", "r")
+    if not file then
+        return nil
+    end
+    local line = file:read("*l")
+    file:close()
+    if not line then
+        return nil
+    end
+
+    -- the name (field 2) is in parentheses and may hold anything, also parentheses
+    local rest = str_match(line, "^.*%) (.+)$")
+    if not rest then
+        return nil
+    end
+    return str_match(rest, "^(%S)"), str_match(rest, "^" .. ("%S+ "):rep(19) .. "(%d+)")
+end
+
+
+--- When a process was started, as text that only this process has; "" where /proc says nothing.
+function _M.started(pid)
+    local _, start = stat(pid)
+    return start or ""
+end
+
+
+--- Does the process that was registered with this pid and start still exist? A stopped one does,
+-- one that is only waiting to be reaped does not. In doubt it does: then its counts still matter.
+function _M.alive(pid, started)
+    if C.kill(pid, 0) ~= 0 and ffi.errno() == ESRCH then
+        return false
+    end
+
+    local state, start = stat(pid)
+    if not state then
+        return true
+    end
+    if state == "Z" or state == "X" then
+        return false
+    end
+    return started == "" or start == started
+end
+
+
+return _M

@@ -1,0 +1,183 @@
+--- Strict reading of what is sent to the Barrier API: the first thing that is wrong, and where.
+local address = require("apisix.drain.address")
+local json    = require("apisix.drain.json")
+local type    = type
+local pairs   = pairs
+local ipairs  = ipairs
+local floor   = math.floor
+local str_find = string.find
+
+local MAX_ITEMS = 1000
+local MAX_TTL   = 3600
+local MAX_WAIT  = 30
+
+local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true }
+local PUT      = { entries = true }
+local DELETE   = { uids = true }
+local INFLIGHT = { uids = true, wait = true, ["until"] = true }
+
+local _M = {}
+
+
+local function is_list(value)
+    if type(value) ~= "table" then
+        return false
+    end
+    local n = 0
+    for key in pairs(value) do
+        if type(key) ~= "number" then
+            return false
+        end
+        n = n + 1
+    end
+    return n == #value
+end
+
+
+local function unknown_key(object, allowed, where)
+    for key in pairs(object) do
+        if not allowed[key] then
+            return where .. " has an unknown field: " .. tostring(key)
+        end
+    end
+    return nil
+end
+
+
+local function body_of(text, allowed)
+    local body = json.decode(text)
+    if type(body) ~= "table" then
+        return nil, "the body is not a JSON object"
+    end
+    if #body > 0 then
+        return nil, "the body is a list, send an object"
+    end
+    local wrong = unknown_key(body, allowed, "the body")
+    if wrong then
+        return nil, wrong
+    end
+    return body
+end
+
+
+local function is_uid(value)
+    return type(value) == "string" and str_find(value, "^[%w._:-]+$") ~= nil and #value <= 128
+end
+
+
+local function entry_of(item, where)
+    if type(item) ~= "table" then
+        return nil, where .. " is not an object"
+    end
+    local wrong = unknown_key(item, ENTRY, where)
+    if wrong then
+        return nil, wrong
+    end
+
+    if not is_uid(item.uid) then
+        return nil, where .. ".uid must be 1 to 128 letters, digits, '.', '_', ':' or '-'"
+    end
+    local ip = type(item.ip) == "string" and address.canonical(item.ip)
+    if not ip then
+        return nil, where .. ".ip must be an IPv4 or IPv6 address without brackets"
+    end
+    local port = item.port
+    if port ~= nil and not (type(port) == "number" and port == floor(port)
+                            and port >= 1 and port <= 65535) then
+        return nil, where .. ".port must be a whole number from 1 to 65535, or absent"
+    end
+    if item.state ~= "draining" and item.state ~= "sealed" then
+        return nil, where .. ".state must be \"draining\" or \"sealed\""
+    end
+    local ttl = item.ttl
+    if not (type(ttl) == "number" and ttl >= 1 and ttl <= MAX_TTL) then
+        return nil, where .. ".ttl must be a number of seconds from 1 to " .. MAX_TTL
+    end
+    return { uid = item.uid, ip = ip, port = port, state = item.state, ttl = ttl }
+end
+
+
+local function sized_list(value, name)
+    if not is_list(value) then
+        return nil, name .. " must be a list"
+    end
+    if #value > MAX_ITEMS then
+        return nil, name .. " has " .. #value .. " items, at most " .. MAX_ITEMS
+                    .. " are taken at once: send several requests"
+    end
+    return value
+end
+
+
+--- @treturn table|nil entries
+-- @treturn string|nil what is wrong
+function _M.entries(text)
+    local body, err = body_of(text, PUT)
+    if not body then
+        return nil, err
+    end
+    local list
+    list, err = sized_list(body.entries, "entries")
+    if not list then
+        return nil, err
+    end
+
+    local entries = {}
+    for i, item in ipairs(list) do
+        entries[i], err = entry_of(item, "entries[" .. i - 1 .. "]")
+        if not entries[i] then
+            return nil, err
+        end
+    end
+    return entries
+end
+
+
+local function uids_of(body)
+    local uids, err = sized_list(body.uids, "uids")
+    if not uids then
+        return nil, err
+    end
+    for i, uid in ipairs(uids) do
+        if not is_uid(uid) then
+            return nil, "uids[" .. i - 1 .. "] must be a pod uid"
+        end
+    end
+    return uids
+end
+
+
+function _M.uids(text)
+    local body, err = body_of(text, DELETE)
+    if not body then
+        return nil, err
+    end
+    return uids_of(body)
+end
+
+
+--- @treturn table|nil { uids, wait (seconds), until }
+function _M.inflight(text)
+    local body, err = body_of(text, INFLIGHT)
+    if not body then
+        return nil, err
+    end
+    local uids
+    uids, err = uids_of(body)
+    if not uids then
+        return nil, err
+    end
+
+    local wait = body.wait == nil and 0 or body.wait
+    if not (type(wait) == "number" and wait >= 0 and wait <= MAX_WAIT) then
+        return nil, "wait must be a number of seconds from 0 to " .. MAX_WAIT
+    end
+    local till = body["until"] == nil and "all" or body["until"]
+    if till ~= "all" and till ~= "requests" then
+        return nil, "until must be \"all\" or \"requests\""
+    end
+    return { uids = uids, wait = wait, till = till }
+end
+
+
+return _M

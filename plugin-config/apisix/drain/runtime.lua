@@ -1,0 +1,274 @@
+--- What one nginx process holds of the barrier, made once however often the plugin is loaded.
+local entries_mod  = require("apisix.drain.entries")
+local inflight_mod = require("apisix.drain.inflight")
+local workers_mod  = require("apisix.drain.workers")
+local pick_mod     = require("apisix.drain.pick")
+local hooks        = require("apisix.drain.hooks")
+local install      = require("apisix.drain.install")
+local revision     = require("apisix.drain.revision")
+local settings_mod = require("apisix.drain.settings")
+local token_mod    = require("apisix.drain.token")
+local fetch        = require("apisix.drain.fetch")
+local ngx          = ngx
+local ngx_now      = ngx.now
+local log          = ngx.log
+local ipairs       = ipairs
+local pcall        = pcall
+local require      = require
+local package      = package
+local format       = string.format
+
+local BEAT        = 0.25    -- how often a worker looks at its configuration revision, seconds
+local RECONCILE   = 5
+local SWEEP       = 60
+local STEP_KB     = 2048
+local COUNTS      = { "moved", "bypasses", "refused", "errors" }
+
+local _M = {
+    VERSION      = "0.1.0",
+    ENTRIES_DICT = "apisix-drain",
+    COUNTS_DICT  = "apisix-drain-counts",
+}
+
+-- this process; `why` says what keeps it from being fit
+local here = { active = false, why = "not started" }
+
+
+local function random_id()
+    local file = io.open("/dev/urandom", "rb")
+    local bytes = file and file:read(16)
+    if file then
+        file:close()
+    end
+    if not bytes then
+        return format("%x%x", ngx.worker.pid(), ngx_now() * 1000)
+    end
+    return (bytes:gsub(".", function(c) return format("%02x", c:byte()) end))
+end
+
+
+--- The two dictionaries.
+-- @treturn table|nil entries
+-- @treturn table|string counts, or what is missing
+function _M.dicts()
+    local entries, counts = ngx.shared[_M.ENTRIES_DICT], ngx.shared[_M.COUNTS_DICT]
+    if not entries or not counts then
+        return nil, "lua_shared_dict " .. (entries and _M.COUNTS_DICT or _M.ENTRIES_DICT)
+                    .. " is missing: add it to nginx_config.http.custom_lua_shared_dict"
+    end
+    return entries, counts
+end
+
+
+--- The id of this nginx: made when its dictionary is, so it survives a reload and no restart.
+function _M.instance(entries_dict)
+    local id = entries_dict:get("instance")
+    if not id then
+        entries_dict:safe_add("instance", random_id())
+        id = entries_dict:get("instance")
+    end
+    return id
+end
+
+
+local function count(what)
+    here.counts:incr(what, 1)
+end
+
+
+local function caught(err)
+    count("errors")
+    here.counts:set("x|" .. here.number, ngx_now())
+    log(ngx.ERR, "apisix-drain: a hook failed, the request went on without it: ", err)
+end
+
+
+-- What the world may know of this worker: fit, or why not.
+local function tell(why)
+    if why == here.why then
+        return
+    end
+
+    here.why = why
+    if here.number then
+        if why then
+            here.counts:safe_set("u|" .. here.number, why)
+            log(ngx.ERR, "apisix-drain: unfit: ", why)
+        else
+            here.counts:delete("u|" .. here.number)
+        end
+    end
+end
+
+
+local function beat(core)
+    local counts, number, now = here.counts, here.number, ngx_now()
+    if now - here.beaten >= 1 then
+        here.beaten = now
+        counts:set("h|" .. number, now)
+        workers_mod.purge(counts)
+        if here.active then
+            tell(install.verify(package.loaded["apisix.balancer"], package.loaded["apisix"]))
+        end
+    end
+
+    local applied = revision.read(core)
+    if applied > here.revision then
+        here.revision = applied
+        counts:set("v|" .. number, applied)
+        counts:set("a|" .. number, now)
+    end
+
+    if now - here.reconciled >= RECONCILE then
+        here.reconciled = now
+        if here.entries:current().n > 0 then
+            -- an idle worker collects nothing by itself; what a lost request holds is freed by it
+            collectgarbage("step", STEP_KB)
+        end
+        local lost = here.inflight:reconcile()
+        if lost > 0 then
+            log(ngx.WARN, "apisix-drain: ", lost, " requests ended without a log phase")
+        end
+    end
+    if now - here.swept >= SWEEP then
+        here.swept = now
+        here.inflight:sweep()
+        here.pick:sweep()
+    end
+end
+
+
+local function on_timer(premature, core)
+    if premature then
+        here.counts:safe_set("q|" .. here.number, true)
+        return
+    end
+    local ok, err = pcall(beat, core)
+    if not ok then
+        caught(err)
+    end
+end
+
+
+local function register(core)
+    local entries_dict, counts = _M.dicts()
+    if not entries_dict then
+        return counts
+    end
+
+    for _, name in ipairs(COUNTS) do
+        counts:safe_add(name, 0)
+    end
+    _M.instance(entries_dict)
+    local me, err = workers_mod.register(counts)
+    if not me then
+        return err
+    end
+
+    here.counts, here.number = counts, me.number
+    here.beaten, here.reconciled, here.swept, here.revision = 0, ngx_now(), ngx_now(), 0
+    -- unfit until the hooks are in place; and told, because registering alone looks fit
+    counts:safe_set("u|" .. me.number, here.why)
+
+    here.entries = entries_mod.new(entries_dict)
+    here.inflight, err = inflight_mod.new(counts, me.number)
+    if not here.inflight then
+        return err
+    end
+
+    here.pick = pick_mod.new(here.entries, here.inflight, count)
+    local ok
+    ok, err = ngx.timer.every(BEAT, on_timer, core)
+    if not ok then
+        return "failed to start the timer: " .. err
+    end
+    return nil
+end
+
+
+local function make_hooks(own)
+    return hooks.make(own, {
+        pick     = here.pick,
+        core     = here.core,
+        active   = function() return here.active end,
+        caught   = caught,
+        count    = count,
+        recreate = require("ngx.balancer").recreate_request,
+    })
+end
+
+
+--- Starts the barrier in this worker. Call it in init_worker, or any time later; more than once
+-- does no harm. Never raises.
+function _M.start()
+    if ngx.config.subsystem ~= "http" or not ngx.worker.id() then
+        -- the stream subsystem has a Lua of its own, and the privileged agent serves no request
+        return
+    end
+
+    local ok, err = pcall(function()
+        here.core = require("apisix.core")
+        local why
+        if not here.number then
+            why = register(here.core)
+        end
+        if here.inflight and not why then
+            why = install.install(require("apisix.balancer"), package.loaded["apisix"], make_hooks)
+        end
+        here.active = why == nil and here.inflight ~= nil
+        tell(why)
+
+        if here.active then
+            local settings, problems = settings_mod.load(here.core)
+            if #problems > 0 then
+                log(ngx.WARN, "apisix-drain: ", settings_mod.say(problems))
+            end
+            here.token = here.token or token_mod.new(settings)
+            fetch.start(here.entries, settings, here.token)
+        end
+    end)
+    if not ok then
+        here.active = false
+        tell("failed to start: " .. err)
+    end
+end
+
+
+--- Stops it: our functions stay where they are and pass everything through.
+function _M.stop()
+    here.active = false
+    tell("the plugin was unloaded")
+end
+
+
+--- The token of this gateway, also in a worker where nothing else could be started.
+function _M.token()
+    if not here.token then
+        local ok, core = pcall(require, "apisix.core")
+        here.token = token_mod.new(settings_mod.load(ok and core or {}))
+    end
+    return here.token
+end
+
+
+--- What the API reads and writes.
+-- @treturn table|nil { entries, counts }
+-- @treturn string|nil why not
+function _M.view()
+    local entries_dict, counts = _M.dicts()
+    if not entries_dict then
+        return nil, counts
+    end
+    here.entries = here.entries or entries_mod.new(entries_dict)
+    return { entries = here.entries, counts = counts }
+end
+
+
+--- The version of APISIX that runs here.
+function _M.apisix_version()
+    local ok, version = pcall(require, "apisix.core.version")
+    return ok and version.VERSION or "unknown"
+end
+
+
+return _M

@@ -1,0 +1,74 @@
+--- What `plugin_attr.apisix-drain` in APISIX's config.yaml says. The same place for both ways of
+-- loading, because the plugin list is not needed to read it.
+local type     = type
+local pairs    = pairs
+local concat   = table.concat
+local sort     = table.sort
+local str_find = string.find
+
+local KNOWN = {
+    token_file       = "string",
+    token_env        = "string",
+    token            = "string",
+    agent            = "string",
+    fetch_give_up    = "number",
+}
+local DEFAULTS = { fetch_give_up = 10 }
+
+local _M = {}
+
+
+--- @tparam table|nil attr
+-- @treturn table settings, with what is wrong left out
+-- @treturn table problems, one sentence each
+function _M.parse(attr)
+    local settings, problems = {}, {}
+    for key, value in pairs(DEFAULTS) do
+        settings[key] = value
+    end
+
+    for key, value in pairs(attr or {}) do
+        if not KNOWN[key] then
+            problems[#problems + 1] = "plugin_attr.apisix-drain." .. key .. " is not known"
+        elseif type(value) ~= KNOWN[key] or value == "" then
+            problems[#problems + 1] = "plugin_attr.apisix-drain." .. key .. " must be a "
+                                      .. KNOWN[key]
+        else
+            settings[key] = value
+        end
+    end
+
+    if settings.agent and not str_find(settings.agent, "^https?://[^/]+/?$") then
+        problems[#problems + 1] = "plugin_attr.apisix-drain.agent must be like http://host:port"
+        settings.agent = nil
+    end
+    if not (settings.token_file or settings.token_env or settings.token) then
+        problems[#problems + 1] = "no token: set plugin_attr.apisix-drain.token_file (or token_env,"
+                                  .. " token); the Barrier API refuses every request until then"
+    end
+    sort(problems)
+    return settings, problems
+end
+
+
+--- Reads them from APISIX's local configuration.
+function _M.load(core)
+    local conf = core.config and core.config.local_conf and core.config.local_conf() or {}
+    local attrs = type(conf.plugin_attr) == "table" and conf.plugin_attr or {}
+    local attr = attrs["apisix-drain"]
+    if attr ~= nil and type(attr) ~= "table" then
+        local settings, problems = _M.parse(nil)
+        problems[#problems + 1] = "plugin_attr.apisix-drain must be a table"
+        return settings, problems
+    end
+    return _M.parse(attr)
+end
+
+
+--- For error messages.
+function _M.say(problems)
+    return concat(problems, "; ")
+end
+
+
+return _M

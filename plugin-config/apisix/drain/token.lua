@@ -1,0 +1,104 @@
+--- The bearer token. A file is read again every few seconds, so a Secret can be rotated without a
+-- reload; the token before the last change goes on being accepted for a minute, because the two
+-- sides never see the new one at the same moment.
+local ngx       = ngx
+local ngx_now   = ngx.now
+local hmac_sha1 = ngx.hmac_sha1
+local io_open   = io.open
+local os_getenv = os.getenv
+local str_match = string.match
+local setmetatable = setmetatable
+
+local REREAD  = 5
+local OVERLAP = 60
+
+local _M = {}
+local mt = { __index = _M }
+
+
+local function read(settings)
+    if settings.token_file then
+        local file, err = io_open(settings.token_file, "r")
+        if not file then
+            return nil, "failed to read the token: " .. err
+        end
+        local text = file:read(4096) or ""
+        file:close()
+        local token = str_match(text, "^%s*(%S+)%s*$")
+        return token, not token and "the token file is empty or has spaces in it" or nil
+    end
+    if settings.token_env then
+        local token = os_getenv(settings.token_env)
+        return token, not token and "the environment variable of token_env is not set: nginx passes"
+                                     .. " on only those named in nginx_config.envs" or nil
+    end
+    return settings.token, not settings.token and "no token is configured" or nil
+end
+
+
+function _M.new(settings)
+    return setmetatable({ settings = settings, read_at = -REREAD, salt = nil }, mt)
+end
+
+
+local function refresh(self)
+    local now = ngx_now()
+    if now - self.read_at < REREAD and now >= self.read_at then
+        return
+    end
+
+    self.read_at = now
+    local token, err = read(self.settings)
+    self.err = err
+    if token and token ~= self.token then
+        self.old, self.old_until = self.token, now + OVERLAP
+        self.token = token
+    end
+end
+
+
+--- The token to show to others, or nil and why there is none.
+function _M:value()
+    refresh(self)
+    return self.token, self.err
+end
+
+
+-- Equal digests under a key that nobody outside knows: how long the comparison takes says nothing
+-- about the token.
+local function same(self, given, token)
+    if not self.salt then
+        local file = io_open("/dev/urandom", "rb")
+        self.salt = file and file:read(20) or tostring(self) .. ngx_now()
+        if file then
+            file:close()
+        end
+    end
+    return hmac_sha1(self.salt, given) == hmac_sha1(self.salt, token)
+end
+
+
+--- Is this the token? @tparam string|nil header the Authorization header
+-- @treturn boolean
+-- @treturn string|nil what is wrong
+function _M:accepts(header)
+    refresh(self)
+    if not self.token then
+        return false, self.err
+    end
+
+    local given = header and str_match(header, "^[Bb]earer +(%S+) *$")
+    if not given then
+        return false, "send Authorization: Bearer <token>"
+    end
+
+    local ok = same(self, given, self.token)
+    local old = self.old and same(self, given, self.old)
+    if ok or (old and ngx_now() < self.old_until) then
+        return true
+    end
+    return false, "the token is not the one this gateway was given"
+end
+
+
+return _M

@@ -1,0 +1,151 @@
+--- Who serves here. Each worker takes a slot in the dictionary of counts, with a number that no
+-- other process ever gets, and shows a sign of life.
+--
+--   worker-seq         the last number given
+--   w|slot             "number id pid start" of the process that holds the slot
+--   h|number           last sign of life (seconds since the epoch)
+--   v|number a|number  highest configuration revision it applied, and when it first saw that
+--   x|number           when a hook of ours last failed in it, 0 for never
+--   u|number           why it is unfit, absent when it is fit
+--   q|number           true when it only finishes its requests (reload)
+--
+-- Numbers are stored over numbers, so none of these writes can fail on a full dictionary once
+-- the worker is registered.
+local process      = require("apisix.drain.process")
+local inflight     = require("apisix.drain.inflight")
+local ngx          = ngx
+local ngx_now      = ngx.now
+local ipairs       = ipairs
+local tonumber     = tonumber
+local str_match    = string.match
+
+local MAX_SLOTS = 512
+-- an error in a hook means that a request may have passed uncounted: not fit for so long, seconds
+local ERROR_HOLD = 60
+
+local _M = {}
+
+
+local function slot_of(dict, text)
+    for slot = 1, MAX_SLOTS do
+        if dict:safe_add("w|" .. slot, text) then
+            if slot > (dict:get("slots") or 0) then
+                dict:safe_set("slots", slot)
+            end
+            return slot
+        end
+    end
+    return nil
+end
+
+
+--- Registers this process.
+-- @treturn table|nil { number, slot }
+-- @treturn string|nil error
+function _M.register(dict)
+    dict:safe_add("worker-seq", 0)
+    local number = dict:incr("worker-seq", 1)
+    if not number then
+        return nil, "no memory in the dictionary of counts"
+    end
+
+    for _, key in ipairs({ "h|", "v|", "a|", "x|" }) do
+        local ok, err = dict:safe_set(key .. number, 0)
+        if not ok then
+            return nil, "failed to register the worker: " .. err
+        end
+    end
+
+    local pid = ngx.worker.pid()
+    local slot = slot_of(dict, number .. " " .. ngx.worker.id() .. " " .. pid .. " "
+                               .. process.started(pid))
+    if not slot then
+        return nil, "no slot is free for this worker"
+    end
+    dict:set("h|" .. number, ngx_now())
+    return { number = number, slot = slot }
+end
+
+
+--- Every registered process that is still there.
+-- @treturn table list of { number, slot, id, pid, fit, unfit, seen, revision, applied, exiting }
+-- @treturn table the same for those that are gone
+function _M.list(dict)
+    local living, dead = {}, {}
+    for slot = 1, dict:get("slots") or 0 do
+        local number, id, pid, start =
+            str_match(dict:get("w|" .. slot) or "", "^(%d+) (%d+) (%d+) (%d*)$")
+        if number then
+            local worker = {
+                number = tonumber(number), slot = slot, id = tonumber(id), pid = tonumber(pid),
+                seen = dict:get("h|" .. number) or 0,
+                revision = dict:get("v|" .. number) or 0,
+                applied = dict:get("a|" .. number) or 0,
+                exiting = dict:get("q|" .. number) == true,
+                unfit = dict:get("u|" .. number),
+            }
+            local failed = dict:get("x|" .. number) or 0
+            if failed > 0 and ngx_now() - failed < ERROR_HOLD then
+                worker.unfit = "a hook failed less than " .. ERROR_HOLD .. " s ago, see error.log"
+            end
+            worker.fit = worker.unfit == nil
+            local list = process.alive(worker.pid, start) and living or dead
+            list[#list + 1] = worker
+        end
+    end
+    return living, dead
+end
+
+
+--- Their numbers, for inflight.read.
+function _M.numbers(list)
+    local numbers = {}
+    for i, worker in ipairs(list) do
+        numbers[i] = worker.number
+    end
+    return numbers
+end
+
+
+--- May the agent rely on what it reads here? Every worker that nginx is configured to run must be
+-- there and fit: a worker that never loaded the plugin is seen by its absence.
+-- @tparam table living from list
+-- @tparam number count ngx.worker.count()
+-- @treturn table reasons, empty when fit
+function _M.unfit(living, count)
+    local reasons, serving = {}, {}
+    for _, worker in ipairs(living) do
+        if not worker.exiting then
+            serving[worker.id] = true
+        end
+        if not worker.fit then
+            reasons[#reasons + 1] = "worker " .. worker.id .. ": " .. worker.unfit
+        end
+    end
+    for id = 0, count - 1 do
+        if not serving[id] then
+            reasons[#reasons + 1] = "worker " .. id .. " has not registered"
+        end
+    end
+    return reasons
+end
+
+
+--- Drops what dead processes left. Only one process ever does it for a given number: were a slot
+-- freed twice, the second time could hit the worker that took it in between.
+function _M.purge(dict)
+    local _, dead = _M.list(dict)
+    for _, worker in ipairs(dead) do
+        if dict:safe_add("purge|" .. worker.number, true, 60) then
+            inflight.purge(dict, worker.number)
+            for _, key in ipairs({ "h|", "v|", "a|", "x|", "u|", "q|" }) do
+                dict:delete(key .. worker.number)
+            end
+            dict:delete("w|" .. worker.slot)
+        end
+    end
+    return #dead
+end
+
+
+return _M

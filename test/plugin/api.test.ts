@@ -1,0 +1,303 @@
+import { expect } from 'chai'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { StateOut } from './barrier.ts'
+import { Backend } from './backend.ts'
+import { send } from './client.ts'
+import { eventually } from './eventually.ts'
+import { Gateway } from './gateway.ts'
+
+const ENTRIES = '/v1/barrier/entries'
+const entry = { uid: 'u-1', ip: '10.0.0.7', port: 8080, state: 'draining', ttl: 30 }
+
+describe('Barrier API', () => {
+  let gateway: Gateway
+  let pod: Backend
+
+  before(async () => {
+    gateway = await Gateway.start()
+    pod = await Backend.start()
+    await gateway.configured({ a: { nodes: [pod.node] } })
+  })
+  after(async () => {
+    await gateway?.stop()
+    await pod?.kill()
+  })
+  afterEach(async () => {
+    const { entries } = await gateway.barrier.state()
+    await gateway.barrier.remove(...entries.map(e => e.uid))
+  })
+
+  it('tells its state: fit, every worker with the revision it applied, and the dictionary', async () => {
+    const revision = await gateway.configure({ a: { nodes: [pod.node] } })
+    let state = await gateway.barrier.state()
+    await eventually('every worker has it', async () => {
+      state = await gateway.barrier.state()
+      return state.workers.every(w => w.revision === revision)
+    })
+    expect(state).to.include({ plugin: '0.1.0', apisix: '3.18.0-stand-in', fit: true })
+    expect(state.unfit).to.deep.equal([])
+    expect(state.workers.map(w => w.id)).to.have.members([0, 1, 2])
+    expect(state.workers.map(w => w.pid)).to.have.members(gateway.workers())
+    for (const worker of state.workers) {
+      expect(worker.fit).to.equal(true)
+      expect(worker.applied).to.be.within(state.now - 2, state.now)
+      expect(worker.seen).to.be.within(state.now - 3, state.now)
+    }
+    expect(state.entries).to.deep.equal([])
+    expect(state.counts).to.have.all.keys('moved', 'bypasses', 'refused', 'errors')
+    expect(state.dictionary.capacity).to.equal(2 * 1024 * 1024)
+    expect(state.dictionary.free).to.be.within(1, state.dictionary.capacity)
+  })
+
+  describe('token', () => {
+    const refused = async (headers: Record<string, string>) =>
+      (await gateway.barrier.send('GET', '/v1/barrier/state', undefined, headers)).status
+
+    it('is asked for everywhere but on the readiness path', async () => {
+      for (const [method, path] of [
+        ['GET', '/v1/barrier/state'],
+        ['PUT', ENTRIES],
+        ['DELETE', ENTRIES],
+        ['POST', '/v1/barrier/inflight'],
+        ['GET', '/nowhere']
+      ] as const) {
+        const answer = await gateway.barrier.send(method, path, method === 'GET' ? undefined : {}, {})
+        expect(answer.status, path).to.equal(401)
+        expect(answer.headers.get('www-authenticate')).to.equal('Bearer')
+        expect(answer.body.error_msg).to.match(/Authorization: Bearer/)
+      }
+      const ready = await gateway.barrier.send('GET', '/v1/barrier/ready', undefined, {})
+      expect(ready).to.deep.include({ status: 200, body: { ready: true } })
+    })
+
+    it('must be the very token', async () => {
+      for (const given of ['x', `${gateway.at.token}x`, gateway.at.token.slice(0, -1), '']) {
+        expect(await refused({ authorization: `Bearer ${given}` }), given).to.equal(401)
+      }
+      expect(await refused({ authorization: gateway.at.token })).to.equal(401)
+      expect(await refused({ authorization: `bearer ${gateway.at.token}` })).to.equal(200)
+    })
+
+    it('follows its file, and takes the one before for a while', async () => {
+      const file = join(gateway.at.dir, 'token')
+      writeFileSync(file, 'rotated\n')
+      await eventually(
+        'the new token is taken',
+        async () => (await refused({ authorization: 'Bearer rotated' })) === 200
+      )
+      expect(await refused({ authorization: `Bearer ${gateway.at.token}` })).to.equal(200)
+      writeFileSync(file, gateway.at.token)
+    })
+  })
+
+  describe('paths and methods', () => {
+    it('404 for what is not there', async () => {
+      const answer = await gateway.barrier.send('GET', '/v1/barrier/nothing')
+      expect(answer.status).to.equal(404)
+      expect(answer.body.error_msg).to.be.a('string')
+    })
+
+    it('405 with what is allowed', async () => {
+      const answer = await gateway.barrier.send('POST', ENTRIES, {})
+      expect(answer.status).to.equal(405)
+      expect(answer.headers.get('allow')).to.equal('DELETE, PUT')
+      expect((await gateway.barrier.send('GET', '/v1/barrier/inflight')).status).to.equal(405)
+      expect((await gateway.barrier.send('POST', '/v1/barrier/ready', {})).status).to.equal(405)
+    })
+
+    it('413 for a body over 1 MiB', async () => {
+      const answer = await gateway.barrier.send('PUT', ENTRIES, ' '.repeat(1024 * 1024 + 1))
+      expect(answer.status).to.equal(413)
+      expect(answer.body.error_msg).to.match(/1048576/)
+    })
+  })
+
+  describe('refuses with 400 and the reason', () => {
+    const puts: [string, unknown, RegExp][] = [
+      ['no JSON', '{', /not a JSON object/],
+      ['a list', [entry], /send an object/],
+      ['no entries', {}, /entries must be a list/],
+      ['entries that are an object', { entries: { a: entry } }, /entries must be a list/],
+      ['an unknown field', { entries: [], also: 1 }, /unknown field: also/],
+      [
+        'an unknown field of an entry',
+        { entries: [{ ...entry, why: 1 }] },
+        /entries\[0\].*unknown field: why/
+      ],
+      ['an entry that is no object', { entries: [entry, 'x'] }, /entries\[1\] is not an object/],
+      ['no uid', { entries: [{ ...entry, uid: '' }] }, /uid must be/],
+      ['a uid with a bar', { entries: [{ ...entry, uid: 'a|b' }] }, /uid must be/],
+      ['a uid that is too long', { entries: [{ ...entry, uid: 'a'.repeat(129) }] }, /uid must be/],
+      ['a name for an ip', { entries: [{ ...entry, ip: 'web-1' }] }, /ip must be/],
+      ['brackets', { entries: [{ ...entry, ip: '[::1]' }] }, /ip must be/],
+      ['half an ip', { entries: [{ ...entry, ip: '10.0.7' }] }, /ip must be/],
+      ['port 0', { entries: [{ ...entry, port: 0 }] }, /port must be/],
+      ['port null', { entries: [{ ...entry, port: null }] }, /port must be/],
+      ['half a port', { entries: [{ ...entry, port: 80.5 }] }, /port must be/],
+      ['port 65536', { entries: [{ ...entry, port: 65536 }] }, /port must be/],
+      ['another state', { entries: [{ ...entry, state: 'open' }] }, /state must be/],
+      ['ttl 0', { entries: [{ ...entry, ttl: 0 }] }, /ttl must be/],
+      ['a ttl over an hour', { entries: [{ ...entry, ttl: 3601 }] }, /ttl must be/],
+      ['a ttl as text', { entries: [{ ...entry, ttl: '30' }] }, /ttl must be/],
+      ['1001 entries', { entries: Array.from({ length: 1001 }, () => entry) }, /at most 1000/]
+    ]
+    for (const [what, body, reason] of puts) {
+      it(`PUT entries: ${what}`, async () => {
+        const answer = await gateway.barrier.send('PUT', ENTRIES, body)
+        expect(answer.status).to.equal(400)
+        expect(answer.body.error_msg).to.match(reason)
+        expect((await gateway.barrier.state()).entries).to.deep.equal([])
+      })
+    }
+
+    const others: [string, string, unknown, RegExp][] = [
+      ['DELETE', ENTRIES, {}, /uids must be a list/],
+      ['DELETE', ENTRIES, { uids: [1] }, /uids\[0\]/],
+      ['POST', '/v1/barrier/inflight', { uids: 'u' }, /uids must be a list/],
+      ['POST', '/v1/barrier/inflight', { uids: [], wait: 31 }, /wait must be/],
+      ['POST', '/v1/barrier/inflight', { uids: [], wait: -1 }, /wait must be/],
+      ['POST', '/v1/barrier/inflight', { uids: [], until: 'long' }, /until must be/]
+    ]
+    for (const [method, path, body, reason] of others) {
+      it(`${method} ${path.split('/').at(-1)}: ${JSON.stringify(body)}`, async () => {
+        const answer = await gateway.barrier.send(method, path, body)
+        expect(answer.status).to.equal(400)
+        expect(answer.body.error_msg).to.match(reason)
+      })
+    }
+  })
+
+  describe('entries', () => {
+    it('are told in the order of the request, with what is left of their ttl', async () => {
+      const told = await gateway.barrier.put(
+        { uid: 'u-b', ip: '10.0.0.8', ttl: 30 },
+        { uid: 'u-a', ip: 'FD00:0::1', port: 80, state: 'sealed', ttl: 10 }
+      )
+      expect(told.fit).to.equal(true)
+      expect(told.entries).to.have.length(2)
+      const [b, a] = told.entries
+      expect(b).to.deep.include({ uid: 'u-b', ip: '10.0.0.8', state: 'draining', bypasses: 0 })
+      expect(b).to.not.have.property('port')
+      expect(b?.inflight).to.deep.equal({ requests: 0, long: 0 })
+      expect(b?.ttl).to.be.within(29, 30)
+      expect(a).to.deep.include({ uid: 'u-a', ip: 'fd00::1', port: 80, state: 'sealed' })
+      expect((await gateway.barrier.put()).entries).to.deep.equal([])
+    })
+
+    it('are renewed by another put, and a draining put does not re-open a sealed one', async () => {
+      await gateway.barrier.put({ uid: 'u-1', ip: '10.0.0.7', state: 'sealed', ttl: 2 })
+      const again = await gateway.barrier.put({ uid: 'u-1', ip: '10.0.0.7', state: 'draining', ttl: 40 })
+      expect(again.entries[0]).to.include({ state: 'sealed' })
+      expect(again.entries[0]?.ttl).to.be.above(38)
+      await wait(2200)
+      const { entries } = await gateway.barrier.state()
+      expect(entries.map(e => e.state)).to.deep.equal(['sealed'])
+      await gateway.barrier.remove('u-1')
+      const anew = await gateway.barrier.put({ uid: 'u-1', ip: '10.0.0.7' })
+      expect(anew.entries[0]).to.include({ state: 'draining' })
+    })
+
+    it('of two uids on one address stand beside each other', async () => {
+      await gateway.barrier.put(
+        { uid: 'u-1', ip: '10.0.0.7' },
+        { uid: 'u-2', ip: '10.0.0.7', state: 'sealed' }
+      )
+      expect((await gateway.barrier.state()).entries.map(e => e.uid)).to.have.members(['u-1', 'u-2'])
+      expect(await gateway.barrier.remove('u-2', 'u-unknown')).to.include({ removed: 1 })
+      expect((await gateway.barrier.state()).entries.map(e => e.uid)).to.deep.equal(['u-1'])
+    })
+
+    it('expire by themselves', async () => {
+      await gateway.barrier.put({ uid: 'u-1', ip: '10.0.0.7', ttl: 1 })
+      await eventually('it is gone', async () => (await gateway.barrier.state()).entries.length === 0, 3000)
+    })
+
+    it('come a thousand at a time', async () => {
+      const list = Array.from({ length: 1000 }, (_, i) => ({
+        uid: `u-${i}`,
+        ip: `10.1.${i >> 8}.${i & 255}`,
+        port: 80
+      }))
+      const told = await gateway.barrier.put(...list)
+      expect(told.entries.map(e => e.uid)).to.deep.equal(list.map(e => e.uid))
+      expect((await gateway.barrier.remove(...list.map(e => e.uid))).removed).to.equal(1000)
+    })
+  })
+
+  describe('in flight', () => {
+    it('answers at once without wait, and names unknown uids', async () => {
+      await gateway.barrier.put(pod.entry())
+      const told = await gateway.barrier.inflight([pod.uid, 'u-unknown'])
+      expect(told.entries.map(e => e.uid)).to.deep.equal([pod.uid])
+      expect(told.unknown).to.deep.equal(['u-unknown'])
+    })
+
+    it('waits until one of the uids is idle', async () => {
+      const slow = send(`${gateway.url}/a?ms=400`)
+      await eventually('it is in flight', async () => {
+        const told = await gateway.barrier.put(pod.entry())
+        return told.entries[0]?.inflight.requests === 1
+      })
+      const began = Date.now()
+      const told = await gateway.barrier.inflight([pod.uid], 10)
+      expect(told.entries[0]?.inflight).to.deep.equal({ requests: 0, long: 0 })
+      expect(Date.now() - began).to.be.within(50, 2000)
+      expect((await slow).status).to.equal(200)
+    })
+
+    it('gives up when the wait is over, and says what is left', async () => {
+      const slow = send(`${gateway.url}/a?ms=1500`)
+      await eventually('it is in flight', () => pod.requests.includes('/a?ms=1500'))
+      await gateway.barrier.put(pod.entry())
+      const began = Date.now()
+      const told = await gateway.barrier.inflight([pod.uid], 0.3)
+      expect(told.entries[0]?.inflight.requests).to.equal(1)
+      expect(Date.now() - began).to.be.within(290, 1200)
+      await slow
+    })
+  })
+
+  it('507 names what to enlarge, keeps what was stored, and evicts nothing', async () => {
+    const small = await Gateway.start({ dictionary: '64k', workers: 1 })
+    try {
+      await small.barrier.put({ uid: 'u-first', ip: '10.9.9.9', state: 'sealed' })
+      const list = Array.from({ length: 1000 }, (_, i) => ({
+        ...entry,
+        uid: `u-${i}`,
+        ip: `10.1.${i >> 8}.${i & 255}`
+      }))
+      const answer = await small.barrier.send('PUT', ENTRIES, { entries: list })
+      expect(answer.status).to.equal(507)
+      expect(answer.body.error_msg).to.match(/enlarge apisix-drain/)
+      expect(answer.body.entries).to.have.length(1000)
+      const stored = answer.body.entries.filter(e => e.state === 'draining')
+      const refused = answer.body.entries.filter(e => e.error !== undefined)
+      expect(stored.length).to.be.above(10)
+      expect(refused.length).to.equal(1000 - stored.length)
+      expect(refused[0]).to.not.have.property('state')
+      const state = await small.barrier.state()
+      expect(state.entries.map(e => e.uid)).to.have.members(['u-first', ...stored.map(e => e.uid)])
+      await small.barrier.remove(...stored.map(e => e.uid))
+      expect((await small.barrier.put({ uid: 'u-later', ip: '10.1.0.1' })).entries[0]).to.include({
+        state: 'draining'
+      })
+    } finally {
+      await small.stop()
+    }
+  })
+
+  it('says what is missing when a dictionary is not configured', async () => {
+    const bare = await Gateway.start({ counts: '', workers: 1 })
+    try {
+      const answer = await bare.barrier.send<StateOut>('GET', '/v1/barrier/state')
+      expect(answer.status).to.equal(503)
+      expect(answer.body.error_msg).to.match(/apisix-drain-counts is missing/)
+      const ready = await bare.barrier.send<{ ready: boolean }>('GET', '/v1/barrier/ready')
+      expect(ready.body.ready).to.equal(true)
+    } finally {
+      await bare.stop()
+    }
+  })
+})

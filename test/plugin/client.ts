@@ -1,0 +1,69 @@
+import { Agent, type ClientRequest, request } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+
+export interface Reply {
+  status: number
+  backend: string | undefined
+  host: string | undefined
+  body: string
+}
+
+export interface Sending {
+  method?: string
+  headers?: Record<string, string>
+  body?: string
+  /** Pause in the middle of the body, ms: nginx reads it all before it connects. */
+  slowly?: number
+  agent?: Agent
+  /** Called with the request once it is under way. */
+  started?: (request: ClientRequest) => void
+}
+
+/** One request, on a connection of its own unless an agent is given. Rejects when the connection breaks. */
+export async function send(url: string, options: Sending = {}): Promise<Reply> {
+  const { method = 'GET', headers = {}, body, slowly, agent } = options
+  return await new Promise((resolve, reject) => {
+    const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+    const out = request(url, {
+      method,
+      headers: { ...headers, ...length },
+      ...(agent ? { agent } : { agent: false })
+    })
+    out.setTimeout(30_000, () => out.destroy(new Error('no answer within 30 s')))
+    out.on('error', reject)
+    out.on('response', response => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('data', (part: string) => {
+        text += part
+      })
+      response.on('error', reject)
+      response.on('end', () => {
+        if (!response.complete) return reject(new Error('the answer broke off'))
+        const { 'x-backend': backend, 'x-host': host } = response.headers
+        resolve({
+          status: response.statusCode ?? 0,
+          backend: backend === undefined ? undefined : String(backend),
+          host: host === undefined ? undefined : String(host),
+          body: text
+        })
+      })
+    })
+    options.started?.(out)
+    if (body !== undefined && slowly !== undefined) {
+      out.write(body.slice(0, body.length >> 1))
+      void wait(slowly).then(() => out.end(body.slice(body.length >> 1)))
+    } else out.end(body)
+  })
+}
+
+/** `n` requests one after the other, each on a new connection, so that every worker gets some. */
+export async function many(url: string, n: number): Promise<Reply[]> {
+  const replies: Reply[] = []
+  for (let i = 0; i < n; i += 1) replies.push(await send(url))
+  return replies
+}
+
+/** Which backends answered, each once, sorted. */
+export const backends = (replies: readonly Reply[]): string[] =>
+  [...new Set(replies.map(r => r.backend ?? `status ${r.status}`))].sort()

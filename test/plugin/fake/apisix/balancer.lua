@@ -1,0 +1,142 @@
+-- A stand-in for apisix.balancer, written from what is known of it: pick_server is called through
+-- the module for the first pick, and by run through an upvalue for a retry; a single node takes a
+-- short cut; the picker is cached by version, and pinned to the request.
+local balancer = require("ngx.balancer")
+local core     = require("apisix.core")
+local pickers  = require("apisix.pickers")
+local ipairs   = ipairs
+local ngx      = ngx
+
+local cache = {}
+local _M = {}
+
+
+local function upstream_host(node)
+    return (node.domain or node.host) .. ":" .. node.port
+end
+
+
+local function by_priority(conf, key)
+    local levels, order = {}, {}
+    for _, node in ipairs(conf.nodes) do
+        local priority = node.priority or 0
+        if not levels[priority] then
+            levels[priority] = {}
+            order[#order + 1] = priority
+        end
+        table.insert(levels[priority], node.host .. "\0" .. node.port)
+    end
+    table.sort(order, function(a, b) return a > b end)
+
+    local list = {}
+    for i, priority in ipairs(order) do
+        list[i] = pickers[conf.type or "roundrobin"](levels[priority], key .. "#" .. priority)
+    end
+    if #list == 1 then
+        return list[1]
+    end
+    return {
+        get = function(ctx)
+            for i = ctx.priority_balancer_picker_idx or 1, #list do
+                local server = list[i].get(ctx)
+                if server then
+                    ctx.priority_balancer_picker_idx = i
+                    return server
+                end
+                ctx.balancer_tried_servers, ctx.balancer_tried_servers_count = nil, 0
+            end
+            return nil, "all tried"
+        end,
+        after_balance = function(ctx, before_retry)
+            return list[ctx.priority_balancer_picker_idx].after_balance(ctx, before_retry)
+        end,
+    }
+end
+
+
+local function picker_of(ctx)
+    local cached = cache[ctx.upstream_key]
+    if not cached then
+        cached = {}
+        cache[ctx.upstream_key] = cached
+    end
+    local picker = cached[ctx.upstream_version]
+    if not picker then
+        picker = by_priority(ctx.upstream_conf, ctx.upstream_key)
+        cached[ctx.upstream_version] = picker
+    end
+    return picker
+end
+
+
+local function pick_server(route, ctx)
+    local nodes = ctx.upstream_conf.nodes
+    if #nodes == 1 and ctx.upstream_conf.type ~= "least_conn" then
+        nodes[1].upstream_host = upstream_host(nodes[1])
+        return nodes[1]
+    end
+
+    ctx.balancer_try_count = (ctx.balancer_try_count or 0) + 1
+    if ctx.balancer_try_count > 1 then
+        if ngx.get_phase() ~= "balancer" then
+            error("a retry was reported outside of the balancer phase")
+        end
+        if ctx.server_picker then
+            ctx.server_picker.after_balance(ctx, #nodes > 1)
+        end
+    end
+
+    local picker = ctx.server_picker or picker_of(ctx)
+    local server, err = picker.get(ctx)
+    if not server then
+        return nil, err
+    end
+    ctx.balancer_server, ctx.server_picker = server, picker
+
+    local host, port = server:match("^(.*)%z(%d+)$")
+    for _, node in ipairs(nodes) do
+        if node.host == host and node.port == tonumber(port) then
+            return { host = host, port = node.port, domain = node.domain,
+                     upstream_host = upstream_host(node) }
+        end
+    end
+    return { host = host, port = tonumber(port), upstream_host = host .. ":" .. port }
+end
+
+
+_M.pick_server = pick_server
+
+
+function _M.run(route, ctx, plugin_funcs)
+    local server, err = ctx.picked_server
+    if server then
+        ctx.picked_server = nil
+        local retries = ctx.upstream_conf.retries or #ctx.upstream_conf.nodes - 1
+        if retries > 0 then
+            balancer.set_more_tries(retries)
+        end
+    else
+        server, err = pick_server(route, ctx)
+        if not server then
+            ngx.log(ngx.ERR, "failed to pick server: ", err)
+            return core.response.exit(502)
+        end
+        if ctx.pass_host == "node" and ctx.var.upstream_host ~= server.upstream_host then
+            ctx.var.upstream_host = server.upstream_host
+            balancer.recreate_request()
+        end
+    end
+
+    local ok, failure = balancer.set_current_peer(server.host, server.port)
+    if not ok then
+        ngx.log(ngx.ERR, "failed to set the peer: ", failure)
+        return core.response.exit(502)
+    end
+end
+
+
+function _M.init_worker()
+end
+
+
+return _M

@@ -1,0 +1,1 @@
+return { VERSION = "3.18.0-stand-in" }

@@ -1,0 +1,153 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Addresses, type GatewayOptions, nginxConf } from './nginx-conf.ts'
+import { eventually } from './eventually.ts'
+import { Barrier } from './barrier.ts'
+
+const MODULES = ['ndk_http_module.so', 'ngx_http_lua_module.so'].map(name => `/usr/lib/nginx/modules/${name}`)
+
+let made = 0
+
+export interface Node {
+  host: string
+  port: number
+  priority?: number
+}
+
+export interface Upstream {
+  type?: 'roundrobin' | 'least_conn'
+  nodes: readonly Node[]
+  retries?: number
+  pass_host?: 'node'
+}
+
+/** Throws with what to install when this machine has no nginx with Lua. */
+function needNginx(): void {
+  const missing = ['/usr/sbin/nginx', ...MODULES].filter(file => !existsSync(file))
+  if (missing.length > 0) {
+    throw new Error(
+      `${missing.join(', ')} not found: apt-get install nginx-light libnginx-mod-http-lua lua-resty-core lua-cjson`
+    )
+  }
+}
+
+/** A real nginx with several workers that runs the plugin, in a directory of its own, on loopback addresses of its own. */
+export class Gateway {
+  readonly at: Addresses
+  readonly url: string
+  readonly barrier: Barrier
+  readonly #options: GatewayOptions
+  #process: ChildProcess | undefined
+
+  private constructor(at: Addresses, options: GatewayOptions) {
+    this.at = at
+    this.url = `http://${at.gateway}`
+    this.barrier = new Barrier(`http://${at.barrier}`, at.token)
+    this.#options = options
+  }
+
+  static async start(options: GatewayOptions = {}): Promise<Gateway> {
+    needNginx()
+    made += 1
+    const host = `127.${100 + (process.pid % 100)}.${(process.pid >> 7) % 250}.${made}`
+    const dir = mkdtempSync(join(tmpdir(), 'apisix-drain-'))
+    const gateway = new Gateway(
+      { dir, gateway: `${host}:9080`, barrier: `${host}:9281`, door: `${host}:9082`, token: `token-${made}` },
+      options
+    )
+    writeFileSync(join(dir, 'token'), `${gateway.at.token}\n`)
+    await gateway.#run()
+    return gateway
+  }
+
+  async #run(): Promise<void> {
+    const { dir } = this.at
+    writeFileSync(join(dir, 'nginx.conf'), nginxConf(this.at, this.#options))
+    const child = spawn('/usr/sbin/nginx', ['-p', dir, '-c', join(dir, 'nginx.conf')], { stdio: 'ignore' })
+    this.#process = child
+    await eventually('nginx answers', async () => {
+      if (child.exitCode !== null) throw new Error(`nginx ended: ${this.errors()}`)
+      const answer = await fetch(`http://${this.at.door}/`, { signal: AbortSignal.timeout(1000) })
+      await answer.text()
+      return answer.ok
+    })
+  }
+
+  /** What nginx logged. */
+  errors(): string {
+    const file = join(this.at.dir, 'error.log')
+    return existsSync(file) ? readFileSync(file, 'utf8') : ''
+  }
+
+  /** Gives the stand-in for APISIX its upstreams. Every worker takes them over a few milliseconds later. */
+  async configure(upstreams: Record<string, Upstream>): Promise<number> {
+    const answer = await fetch(`http://${this.at.door}/config`, {
+      method: 'POST',
+      body: JSON.stringify(upstreams)
+    })
+    return Number(await answer.text())
+  }
+
+  /** Configures, and waits until every worker has applied it. */
+  async configured(upstreams: Record<string, Upstream>): Promise<void> {
+    const revision = await this.configure(upstreams)
+    await eventually('every worker applied the configuration', async () => {
+      const { workers } = await this.barrier.state()
+      return workers.length > 0 && workers.every(w => w.exiting || w.revision >= revision)
+    })
+  }
+
+  async door(path: string): Promise<string> {
+    const answer = await fetch(`http://${this.at.door}${path}`, { headers: { connection: 'close' } })
+    return await answer.text()
+  }
+
+  /** The worker processes, as the kernel lists them. */
+  workers(): number[] {
+    const master = this.#process?.pid
+    if (!master) return []
+    const children = readFileSync(`/proc/${master}/task/${master}/children`, 'utf8')
+    return children.trim().split(/\s+/).filter(Boolean).map(Number)
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#process?.kill(name)
+  }
+
+  /** Stops nginx at once and starts it again: what it held in memory is gone. */
+  async restart(): Promise<void> {
+    await this.#end()
+    await this.#run()
+  }
+
+  async #end(): Promise<void> {
+    const child = this.#process
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    for (const pid of this.workers()) resume(pid)
+    child.kill('SIGTERM')
+    const gone = once(child, 'exit')
+    const late = setTimeout(() => child.kill('SIGKILL'), 5000)
+    await gone
+    clearTimeout(late)
+  }
+
+  async stop(): Promise<void> {
+    await this.#end()
+    rmSync(this.at.dir, { recursive: true, force: true })
+  }
+}
+
+function resume(pid: number): void {
+  try {
+    process.kill(pid, 'SIGCONT')
+  } catch {
+    // it ended by itself
+  }
+}
+
+/** nginx's version, for reports. */
+export const nginxVersion = (): string =>
+  execFileSync('/usr/sbin/nginx', ['-v'], { stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8' }).trim()

@@ -1,0 +1,101 @@
+import { fileURLToPath } from 'node:url'
+
+export interface GatewayOptions {
+  /** nginx worker processes, default 3. */
+  workers?: number
+  /** How the plugin gets in: named in the plugin list, by `lua_module_hook`, or not at all. Default `plugin`. */
+  load?: 'plugin' | 'hook' | 'none'
+  /** Size of the deny-list's dictionary, default `2m`. */
+  dictionary?: string
+  /** Size of the dictionary of counts, default `2m`; empty: it is not configured. */
+  counts?: string
+  /** More of `plugin_attr.apisix-drain`, as Lua table fields. */
+  attr?: string
+  /** Lua that runs in each worker before APISIX starts. */
+  before?: string
+  /** More directives inside the gateway's server. */
+  server?: string
+}
+
+export interface Addresses {
+  readonly dir: string
+  readonly gateway: string
+  readonly barrier: string
+  readonly door: string
+  readonly token: string
+}
+
+const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
+
+/** Lua of the system's packages (lua-resty-core, lua-cjson) comes by nginx's default path. */
+const LUA_PATH = `${path('./fake/')}?.lua;${path('./fake/')}?/init.lua;${path('../../plugin-config/')}?.lua;;`
+
+/** nginx as APISIX sets it up, as far as the plugin can tell: dictionaries, phases, and the barrier's own server. */
+export function nginxConf(at: Addresses, options: GatewayOptions): string {
+  const load = options.load ?? 'plugin'
+  const counts = options.counts ?? '2m'
+  return `
+load_module /usr/lib/nginx/modules/ndk_http_module.so;
+load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;
+daemon off;
+${process.getuid?.() === 0 ? 'user root root;' : ''}
+worker_processes ${options.workers ?? 3};
+worker_shutdown_timeout 60s;
+pid ${at.dir}/nginx.pid;
+error_log ${at.dir}/error.log notice;
+events { worker_connections 2048; }
+http {
+  access_log off;
+  client_body_temp_path ${at.dir}/body; proxy_temp_path ${at.dir}/proxy;
+  fastcgi_temp_path ${at.dir}/f; uwsgi_temp_path ${at.dir}/u; scgi_temp_path ${at.dir}/s;
+  lua_package_path "${LUA_PATH}";
+  lua_shared_dict stand-in 1m;
+  lua_shared_dict apisix-drain ${options.dictionary ?? '2m'};
+  ${counts === '' ? '' : `lua_shared_dict apisix-drain-counts ${counts};`}
+  upstream backend {
+    server 0.0.0.1;
+    balancer_by_lua_block { apisix.http_balancer_phase() }
+    keepalive 64;
+  }
+  init_by_lua_block {
+    require "resty.core"
+    FAKE_ATTR = { token_file = "${at.dir}/token", ${options.attr ?? ''} }
+    FAKE_PLUGINS = { ${load === 'plugin' ? '"apisix-drain"' : ''} }
+    ${load === 'hook' ? 'require "apisix.drain.hook"' : ''}
+    apisix = require("apisix")
+  }
+  init_worker_by_lua_block {
+    ${options.before ?? ''}
+    apisix.http_init_worker()
+  }
+  server {
+    listen ${at.gateway} backlog=1024;
+    ${options.server ?? ''}
+    location / {
+      set $upstream_host $http_host;
+      set $upstream_upgrade '';
+      set $upstream_connection '';
+      access_by_lua_block { apisix.http_access_phase() }
+      proxy_http_version 1.1;
+      proxy_set_header Host $upstream_host;
+      proxy_set_header Upgrade $upstream_upgrade;
+      proxy_set_header Connection $upstream_connection;
+      proxy_connect_timeout 2s;
+      proxy_pass http://backend;
+      header_filter_by_lua_block { apisix.http_header_filter_phase() }
+      log_by_lua_block { apisix.http_log_phase() }
+    }
+  }
+  server {
+    listen ${at.door};
+    location / { client_body_buffer_size 1m; content_by_lua_block { apisix.test_door() } }
+  }
+  server {
+    listen ${at.barrier};
+    client_max_body_size 2m;
+    client_body_buffer_size 1m;
+    location / { content_by_lua_block { require("apisix.drain.api").serve() } }
+  }
+}
+`
+}

@@ -1,0 +1,341 @@
+import { expect } from 'chai'
+import { connect } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Backend } from './backend.ts'
+import { backends, many, send } from './client.ts'
+import { eventually } from './eventually.ts'
+import { Gateway } from './gateway.ts'
+
+/** Opens an upgraded connection and waits for its 101. */
+async function upgrade(gateway: Gateway, path: string) {
+  const [host, port] = gateway.at.gateway.split(':')
+  const socket = connect(Number(port), host)
+  socket.on('error', () => socket.destroy())
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`)
+  let heard = ''
+  socket.on('data', part => {
+    heard += part.toString()
+  })
+  await eventually('101', () => heard.startsWith('HTTP/1.1 101'))
+  return socket
+}
+
+describe('What a request gets', () => {
+  let gateway: Gateway
+  let a: Backend
+  let b: Backend
+  let c: Backend
+  const barrier = () => gateway.barrier
+  const counts = async () => (await barrier().state()).counts
+  const idle = async (...pods: Backend[]) =>
+    await eventually('nothing is in flight', async () => {
+      const told = await barrier().put(...pods.map(p => p.entry({ uid: `look-${p.name}` })))
+      await barrier().remove(...told.entries.map(e => e.uid))
+      return told.entries.every(e => e.inflight.requests === 0 && e.inflight.long === 0)
+    })
+
+  /** These pods get requests, and no others do. Some at a time: least_conn goes where there are fewest. */
+  const used = async (...pods: Backend[]) => {
+    const replies = await Promise.all(Array.from({ length: 60 }, () => send(`${gateway.url}/u?ms=20`)))
+    expect(backends(replies)).to.have.members(pods.map(p => p.name))
+  }
+
+  before(async () => {
+    gateway = await Gateway.start({
+      server: `
+        location = /elsewhere { return 200 "elsewhere"; }
+        location /odd/ {
+          set $upstream_host $http_host;
+          error_page 500 =299 @odd;
+          proxy_intercept_errors on;
+          access_by_lua_block { apisix.http_access_phase() }
+          proxy_pass http://backend;
+          log_by_lua_block { apisix.http_log_phase() }
+        }
+        location @odd { return 299 "odd"; }`
+    })
+    a = await Backend.start()
+    b = await Backend.start()
+    c = await Backend.start()
+  })
+  after(async () => {
+    await gateway?.stop()
+    for (const pod of [a, b, c]) await pod?.kill()
+  })
+  afterEach(async () => {
+    const { entries } = await barrier().state()
+    await barrier().remove(...entries.map(e => e.uid))
+    await idle(a, b, c)
+    expect((await counts()).errors, gateway.errors()).to.equal(0)
+  })
+
+  for (const type of ['roundrobin', 'least_conn'] as const) {
+    it(`${type}: a draining node is avoided from the answer on, and back when the entry is lifted`, async () => {
+      await gateway.configured({ u: { type, nodes: [a.node, b.node, c.node] } })
+      await used(a, b, c)
+      await barrier().put(a.entry())
+      expect(backends(await many(`${gateway.url}/u`, 30))).to.not.include(a.name)
+      await used(b, c)
+      await barrier().put(b.entry())
+      expect(backends(await many(`${gateway.url}/u`, 20))).to.deep.equal([c.name])
+      await barrier().remove(a.uid, b.uid)
+      await used(a, b, c)
+    })
+  }
+
+  it('a single node is bypassed to while draining, counted, and refused with 503 once sealed', async () => {
+    await gateway.configured({ u: { nodes: [a.node] } })
+    await barrier().put(a.entry())
+    const before = await counts()
+    expect(backends(await many(`${gateway.url}/u`, 5))).to.deep.equal([a.name])
+    const told = await barrier().put(a.sealed)
+    expect(told.entries[0]).to.include({ state: 'sealed', bypasses: 5 })
+    expect((await many(`${gateway.url}/u`, 6)).map(r => r.status)).to.deep.equal(Array(6).fill(503))
+    const after = await counts()
+    expect(after.bypasses - before.bypasses).to.equal(5)
+    expect(after.refused - before.refused).to.equal(6)
+    await barrier().remove(a.uid)
+    expect((await send(`${gateway.url}/u`)).status).to.equal(200)
+  })
+
+  it('of a draining and a sealed node the draining one is bypassed to', async () => {
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    await barrier().put(a.entry(), b.sealed)
+    expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([a.name])
+    expect((await barrier().inflight([a.uid])).entries[0]?.bypasses).to.equal(12)
+  })
+
+  it('an entry without port covers every port of the address, one with a port only that', async () => {
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    await barrier().put({ uid: a.uid, ip: a.node.host })
+    expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([b.name])
+    await barrier().remove(a.uid)
+    await barrier().put(a.entry({ port: a.node.port === 1 ? 2 : 1 }))
+    expect(backends(await many(`${gateway.url}/u`, 30))).to.have.members([a.name, b.name])
+  })
+
+  it('in flight is told by address without a port, and by port', async () => {
+    await gateway.configured({ u: { nodes: [a.node] } })
+    const slow = send(`${gateway.url}/u?ms=500`)
+    await eventually('it arrived', () => a.requests.includes('/u?ms=500'))
+    const told = await barrier().put(
+      { uid: 'any', ip: a.node.host },
+      a.entry(),
+      a.entry({ uid: 'other', port: 1 })
+    )
+    expect(told.entries.map(e => e.inflight.requests)).to.deep.equal([1, 1, 0])
+    await slow
+  })
+
+  it('of two entries on an address the stricter one counts, and the address is free when both are lifted', async () => {
+    await gateway.configured({ u: { nodes: [a.node] } })
+    await barrier().put(a.entry(), a.entry({ uid: 'other', state: 'sealed' }))
+    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+    await barrier().remove('other')
+    expect((await send(`${gateway.url}/u`)).status).to.equal(200)
+    expect((await barrier().inflight([a.uid])).entries[0]?.bypasses).to.equal(1)
+  })
+
+  it('an entry that expires is gone at once in every worker, with no other change', async () => {
+    await gateway.configured({ u: { nodes: [a.node] } })
+    await barrier().put(a.entry({ state: 'sealed', ttl: 1 }), b.entry({ ttl: 60 }))
+    const put = Date.now()
+    expect((await many(`${gateway.url}/u`, 12)).every(r => r.status === 503)).to.equal(true)
+    expect(Date.now() - put, 'the machine is too slow for this test').to.be.below(900)
+    await wait(1010 - (Date.now() - put))
+    expect((await many(`${gateway.url}/u`, 30)).map(r => r.status)).to.deep.equal(Array(30).fill(200))
+  })
+
+  it('priorities: the next level is used when every node of the first is denied', async () => {
+    await gateway.configured({
+      u: {
+        nodes: [
+          { ...a.node, priority: 1 },
+          { ...b.node, priority: 0 }
+        ]
+      }
+    })
+    expect(backends(await many(`${gateway.url}/u`, 6))).to.deep.equal([a.name])
+    await barrier().put(a.entry())
+    expect(backends(await many(`${gateway.url}/u`, 6))).to.deep.equal([b.name])
+  })
+
+  describe('retries', () => {
+    let dead: Backend
+
+    before(async () => {
+      dead = await Backend.start()
+      await dead.kill()
+    })
+
+    it('never go to a sealed node', async () => {
+      await gateway.configured({ u: { nodes: [dead.node, a.node, b.node] } })
+      await barrier().put(a.sealed)
+      expect(backends(await many(`${gateway.url}/u`, 30))).to.deep.equal([b.name])
+    })
+
+    it('a draining node is the last resort of a retry, and that is a bypass', async () => {
+      await gateway.configured({ u: { nodes: [dead.node, a.node] } })
+      await barrier().put(a.entry())
+      expect(backends(await many(`${gateway.url}/u`, 10))).to.deep.equal([a.name])
+      expect((await barrier().inflight([a.uid])).entries[0]?.bypasses).to.equal(10)
+    })
+
+    it('a node that was sealed after the first pick is not taken by the retry', async () => {
+      const dying = await Backend.start()
+      await gateway.configured({ u: { nodes: [dying.node, a.node, b.node] } })
+      const open = Array.from({ length: 30 }, () => send(`${gateway.url}/u?ms=300`))
+      await eventually('some are at the dying node', () => dying.requests.length > 5)
+      await wait(100)
+      await barrier().put(a.sealed)
+      const seen = a.requests.length
+      await dying.kill()
+      const replies = await Promise.all(open)
+      expect(replies.every(r => r.status === 200)).to.equal(true)
+      expect(a.requests.length).to.equal(seen)
+      await idle(dying)
+    })
+
+    it('a refused retry is counted down everywhere', async () => {
+      await gateway.configured({ u: { nodes: [dead.node, a.node] } })
+      await barrier().put(a.sealed)
+      const replies = await many(`${gateway.url}/u`, 10)
+      expect(replies.every(r => r.status >= 500)).to.equal(true)
+      await idle(dead, a)
+    })
+  })
+
+  describe('a request whose body was still being read when the drain began', () => {
+    const upload = (started: () => void, path = '/u') =>
+      send(`${gateway.url}${path}`, { method: 'POST', body: 'x'.repeat(4000), slowly: 400, started })
+
+    it('moves to another node before it connects', async () => {
+      await gateway.configured({ u: { nodes: [a.node, b.node] } })
+      const before = await counts()
+      const uploads = Array.from({ length: 8 }, () => upload(() => {}))
+      await eventually('they are picked', async () => {
+        const told = await barrier().put(b.entry({ uid: 'look' }))
+        await barrier().remove('look')
+        return (told.entries[0]?.inflight.requests ?? 0) > 0
+      })
+      await wait(100)
+      await barrier().put(a.entry())
+      const moved = await barrier().put(a.sealed)
+      expect(moved.entries[0]?.inflight.requests).to.be.above(0)
+      const seen = a.requests.length
+      expect(backends(await Promise.all(uploads))).to.deep.equal([b.name])
+      expect(a.requests.length).to.equal(seen)
+      expect((await counts()).moved - before.moved).to.equal(moved.entries[0]?.inflight.requests)
+    })
+
+    it('is told the host of its new node where pass_host is node', async () => {
+      await gateway.configured({ u: { nodes: [a.node, b.node], pass_host: 'node' } })
+      const uploads = Array.from({ length: 6 }, () => upload(() => {}))
+      await wait(150)
+      await barrier().put(a.sealed)
+      for (const reply of await Promise.all(uploads)) {
+        expect(reply).to.include({ backend: b.name, host: `${b.node.host}:${b.node.port}` })
+        expect(reply.body).to.equal(`${b.name} 4000\n`)
+      }
+    })
+
+    it('stays on a draining node when there is no other, and is refused when that was sealed', async () => {
+      await gateway.configured({ u: { nodes: [a.node] } })
+      let upload1 = upload(() => {})
+      await wait(150)
+      await barrier().put(a.entry())
+      expect(await upload1).to.include({ status: 200, backend: a.name })
+      upload1 = upload(() => {})
+      await wait(150)
+      await barrier().put(a.sealed)
+      const seen = a.requests.length
+      const reply = await upload1
+      // 503 where nginx has OpenResty's patch for a status from the balancer phase, else 500
+      expect(reply.status).to.be.oneOf([500, 503])
+      expect(a.requests.length).to.equal(seen)
+    })
+  })
+
+  describe('is counted in flight, and no longer, when it', () => {
+    const flying = async (pod: Backend, requests: number, long = 0) =>
+      await eventually(`${requests} requests and ${long} long are in flight`, async () => {
+        const told = await barrier().put(pod.entry({ uid: 'look' }))
+        await barrier().remove('look')
+        const { inflight } = told.entries[0] ?? { inflight: { requests: -1, long: -1 } }
+        return inflight.requests === requests && inflight.long === long
+      })
+
+    beforeEach(async () => {
+      await gateway.configured({ u: { nodes: [a.node] }, odd: { nodes: [a.node] } })
+    })
+
+    it('ends well', async () => {
+      const all = Promise.all(Array.from({ length: 5 }, () => send(`${gateway.url}/u?ms=300`)))
+      await flying(a, 5)
+      await all
+      await idle(a)
+    })
+
+    it('is aborted by its client', async () => {
+      const aborted = send(`${gateway.url}/u?ms=5000`, {
+        started: r => void setTimeout(() => r.destroy(), 200)
+      })
+      await flying(a, 1)
+      await aborted.then(
+        () => expect.fail('it was answered'),
+        () => undefined
+      )
+      await idle(a)
+    })
+
+    it('is ended by another plugin after the pick', async () => {
+      expect((await send(`${gateway.url}/u?forbid=1`)).status).to.equal(403)
+      await idle(a)
+    })
+
+    it('meets a node that is gone', async () => {
+      const gone = await Backend.start()
+      await gateway.configured({ u: { nodes: [gone.node] } })
+      const open = send(`${gateway.url}/u?ms=5000`)
+      await flying(gone, 1)
+      await gone.kill()
+      expect((await open).status).to.equal(502)
+      expect((await send(`${gateway.url}/u`)).status).to.equal(502)
+      await idle(gone)
+    })
+
+    it('is redirected inside nginx, where APISIX loses sight of it (X-Accel-Redirect, error_page)', async () => {
+      await barrier().put(c.entry())
+      const replies = [
+        await send(`${gateway.url}/u?accel=/elsewhere`),
+        await send(`${gateway.url}/u?accel=/elsewhere`),
+        await send(`${gateway.url}/odd/?status=500`)
+      ]
+      expect(replies.map(r => r.status)).to.deep.equal([200, 200, 299])
+      await eventually(
+        'it is found',
+        async () => {
+          const told = await barrier().put(a.entry({ uid: 'look' }))
+          await barrier().remove('look')
+          return told.entries[0]?.inflight.requests === 0
+        },
+        20_000
+      )
+    })
+
+    it('becomes a websocket: long until it closes, whoever closes it', async () => {
+      const first = await upgrade(gateway, '/u')
+      const second = await upgrade(gateway, '/u')
+      await flying(a, 0, 2)
+      await barrier().put(a.sealed)
+      const ordinary = await barrier().inflight([a.uid], 5, 'requests')
+      expect(ordinary.entries[0]?.inflight).to.deep.equal({ requests: 0, long: 2 })
+      const began = Date.now()
+      await barrier().inflight([a.uid], 0.2, 'all')
+      expect(Date.now() - began).to.be.above(190)
+      first.destroy()
+      second.end()
+      await idle(a)
+    })
+  })
+})
