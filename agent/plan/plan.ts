@@ -1,4 +1,5 @@
 import type { Drains } from '../drain/drain.ts'
+import { isOver } from '../drain/eligible.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { Change, Plan } from './change.ts'
 import type { Holder } from './holder.ts'
@@ -41,7 +42,9 @@ function changeOf(matches: readonly Match[]): Change {
 
 const keysOf = (change: Change) => new Set(change.nodes.map(node => node.key))
 
-const living = ({ drain }: Match): number => Number(drain.phase !== 'gone')
+/** An ended pod (its object gone, or in a final phase) no longer has the address that its status shows. */
+const living = ({ drain: { phase, pod } }: Match): number =>
+  phase === 'gone' || isOver(pod) ? 0 : 1 + Number(pod.ready)
 
 const byUid = by<Match>(match => match.drain.uid)
 
