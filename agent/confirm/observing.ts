@@ -64,6 +64,7 @@ export function createObserving(): Observing {
           entry.from = endedAt
           entry.observation = {
             ...NOTHING,
+            stillListed: true,
             lastReadAt: endedAt,
             problem: `still lists ${node} in ${listed.get(node)}`
           }

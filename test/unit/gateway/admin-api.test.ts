@@ -130,7 +130,7 @@ describe('admin-api', () => {
         'ADMIN_UNREACHABLE',
         (_, r) => (r.writeHead(200, { 'content-length': 99 }).write('{'), r.destroy())
       ],
-      ['closed connection', 'ADMIN_UNREACHABLE', (request, _) => request.socket.destroy()],
+      ['closed connection', 'ADMIN_UNREACHABLE', request => request.socket.destroy()],
       ['too large', 'ADMIN_TOO_LARGE', (_, r) => r.end(JSON.stringify({ value: 'x'.repeat(5000) }))]
     ]
     for (const [name, code, answer] of answers)

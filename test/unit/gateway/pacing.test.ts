@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import fc from 'fast-check'
+import { array, assert, integer, property } from 'fast-check'
 
 import { nextWriteAt, type Written } from '../../../agent/gateway/pacing.ts'
 
@@ -16,8 +16,8 @@ describe('pacing', () => {
   })
 
   it('makes at most 3 writes of 200 nodes, however they are spread over one second', () => {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: 0, max: 999 }), { minLength: 200, maxLength: 200 }), times => {
+    assert(
+      property(array(integer({ min: 0, max: 999 }), { minLength: 200, maxLength: 200 }), times => {
         expect(writesFor(times.sort((a, b) => a - b))).to.be.at.most(3)
       })
     )

@@ -40,7 +40,7 @@ describe('writer', () => {
       return go()
     }
     return {
-      get: apisix.client.get,
+      get: (...all) => apisix.client.get(...all),
       patch: (...all) => before(() => apisix.client.patch(...all)),
       put: (...all) => before(() => apisix.client.put(...all))
     }
