@@ -4,6 +4,8 @@ import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 /** A server whose `Date` header can be read. */
 export interface RemoteClock {
   readonly of: string
+  /** Deadlines come from this clock. */
+  readonly decides: boolean
   /** The text of the `Date` header, `undefined` where there is none. */
   date(signal: AbortSignal): Promise<string | undefined>
 }
@@ -13,9 +15,13 @@ const GRAIN_MS = 1000
 /** Above this the deadline of a hook is off by more than the header's own grain explains. */
 const NOTICEABLE_MS = 2000
 
+/** Kubernetes' default grace. */
+const DEFAULT_GRACE_MS = 30_000
+
 /**
- * The other clocks agree with ours. Deadlines come from the API server's clock: one that is behind ours by `reserve`
- * or more makes hooks be answered too early by that much, one ahead of ours, too late.
+ * The other clocks agree with ours. A deadline is the earlier of deletionTimestamp and what we saw ourselves (see
+ * drain/budget.ts), so an API server that is ahead of us shifts only what is displayed, and one that is behind makes hooks
+ * be held for less than they could be: a failure where nothing of the default grace is left.
  */
 export function checkClocks(clocks: readonly RemoteClock[], now: () => number, reserveMs: number): Check {
   return signal => Promise.all(clocks.map(clock => compare(clock, signal)))
@@ -37,8 +43,9 @@ export function checkClocks(clocks: readonly RemoteClock[], now: () => number, r
     if (Math.abs(skew) <= NOTICEABLE_MS)
       return ok(name, `${of} agrees with ours (within ${formatDuration(NOTICEABLE_MS)})`)
     const what = `${of} is ${size} ${skew > 0 ? 'ahead of' : 'behind'} ours`
-    const change = `synchronise the clocks (NTP), or keep drain.reserve above the difference (now ${formatDuration(reserveMs)})`
-    return (Math.abs(skew) >= reserveMs ? fail : warn)(name, what, change)
+    const change = 'synchronise the clocks (NTP)'
+    const fatal = clock.decides && -skew >= DEFAULT_GRACE_MS - reserveMs
+    return (fatal ? fail : warn)(name, what, change)
   }
 }
 

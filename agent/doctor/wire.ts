@@ -41,8 +41,8 @@ export function doctorChecks(config: Config, clients: DoctorClients): Readonly<R
       barrier ? barrier.at(host).state(signal) : Promise.reject(new Error('there is no barrier client'))
   }
   const clocks = [
-    { of: 'kubernetes', date: (signal: AbortSignal) => kubernetesDate(connection, signal) },
-    { of: 'admin-api', date: (signal: AbortSignal) => adminDate(apisix.admin, signal) }
+    { of: 'kubernetes', decides: true, date: (signal: AbortSignal) => kubernetesDate(connection, signal) },
+    { of: 'admin-api', decides: false, date: (signal: AbortSignal) => adminDate(apisix.admin, signal) }
   ]
   const needMs = drain.minimumGrade === 'timer' ? drain.floorMs : drain.acceptedSettleMs
   return {

@@ -24,14 +24,14 @@ export function configExample(): string {
   return `${lines.join('\n')}\n`
 }
 
-const USED = ['apisix.admin.keyFile']
+const USED = new Set(['apisix.admin.keyFile'])
 
 const isLeftOut = (row: ConfigRow) => row.path.join('.').startsWith('apisix.barrier')
 const SECTION_INDENT = '  '
 
 /** What has neither a default nor a need. */
 function isOff(row: ConfigRow): boolean {
-  return !row.section && !row.required && row.byDefault === undefined && !USED.includes(row.path.join('.'))
+  return !row.section && !row.required && row.byDefault === undefined && !USED.has(row.path.join('.'))
 }
 
 function setting(row: ConfigRow): string[] {
