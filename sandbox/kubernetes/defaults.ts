@@ -24,45 +24,37 @@ const podSpec = (spec: unknown): Fields => ({
 
 const template = (value: unknown): Fields => ({ ...fields(value), spec: podSpec(fields(value).spec) })
 
-function spec(resource: ResourceName, given: Fields): Fields | undefined {
-  switch (resource) {
-    case 'pods':
-      return podSpec(given)
-    case 'services': {
-      const ports = Array.isArray(given.ports) ? given.ports.map(fields) : []
-      return {
-        type: 'ClusterIP',
-        sessionAffinity: 'None',
-        ipFamilies: ['IPv4'],
-        ipFamilyPolicy: 'SingleStack',
-        internalTrafficPolicy: 'Cluster',
-        ...given,
-        clusterIP: given.clusterIP ?? clusterIP(),
-        ports: ports.map(port => ({ protocol: 'TCP', targetPort: port.port, ...port }))
-      }
+const workload = (given: Fields): Fields => ({ replicas: 1, ...given, template: template(given.template) })
+
+const SPEC: Partial<Record<ResourceName, (given: Fields) => Fields>> = {
+  pods: podSpec,
+  services: given => ({
+    type: 'ClusterIP',
+    sessionAffinity: 'None',
+    ipFamilies: ['IPv4'],
+    ipFamilyPolicy: 'SingleStack',
+    internalTrafficPolicy: 'Cluster',
+    ...given,
+    clusterIP: given.clusterIP ?? clusterIP(),
+    ports: (Array.isArray(given.ports) ? given.ports.map(fields) : []).map(port => ({
+      protocol: 'TCP',
+      targetPort: port.port,
+      ...port
+    }))
+  }),
+  deployments: given => {
+    const strategy = fields(given.strategy)
+    const rolling = (strategy.type ?? 'RollingUpdate') === 'RollingUpdate'
+    const rollingUpdate = { maxSurge: '25%', maxUnavailable: '25%', ...fields(strategy.rollingUpdate) }
+    return {
+      revisionHistoryLimit: 10,
+      progressDeadlineSeconds: 600,
+      ...workload(given),
+      strategy: rolling ? { type: 'RollingUpdate', rollingUpdate } : strategy
     }
-    case 'deployments': {
-      const strategy = fields(given.strategy)
-      const rolling = (strategy.type ?? 'RollingUpdate') === 'RollingUpdate'
-      return {
-        replicas: 1,
-        revisionHistoryLimit: 10,
-        progressDeadlineSeconds: 600,
-        ...given,
-        strategy: rolling
-          ? {
-              type: 'RollingUpdate',
-              rollingUpdate: { maxSurge: '25%', maxUnavailable: '25%', ...fields(strategy.rollingUpdate) }
-            }
-          : strategy,
-        template: template(given.template)
-      }
-    }
-    case 'replicasets':
-    case 'statefulsets':
-      return { replicas: 1, ...given, template: template(given.template) }
-  }
-  return undefined
+  },
+  replicasets: workload,
+  statefulsets: workload
 }
 
 const STATUS: Partial<Record<ResourceName, Fields>> = {
@@ -77,7 +69,7 @@ const STATUS: Partial<Record<ResourceName, Fields>> = {
 /** What the API server fills in on create, as far as clients look at it. */
 export function withDefaults<T extends KubeObject>(resource: ResourceName, object: T): T {
   const given = object as unknown as Fields
-  const filled = spec(resource, fields(given.spec))
+  const filled = SPEC[resource]?.(fields(given.spec))
   const status = STATUS[resource]
   return {
     ...object,

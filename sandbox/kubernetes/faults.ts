@@ -115,9 +115,9 @@ export function createFaults(hooks: {
   const faults: RequestFaults = {
     delay: (ms, options) => rule({ kind: 'delay', ms: typeof ms === 'number' ? () => ms : ms }, options),
     answer(code, { retryAfterSeconds, message, ...options } = {}) {
-      const error = new ApiError(code, REASONS[code] ?? 'Unknown', message ?? `sandbox fault: ${code}`, {
-        ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds })
-      })
+      const reason = REASONS[code] ?? 'Unknown'
+      const extras = retryAfterSeconds === undefined ? {} : { retryAfterSeconds }
+      const error = new ApiError(code, reason, message ?? `sandbox fault: ${code}`, extras)
       return rule({ kind: 'answer', error }, options)
     },
     reset: options => rule({ kind: 'reset' }, options),

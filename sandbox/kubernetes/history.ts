@@ -17,8 +17,8 @@ export interface History {
   since(version: number): readonly Change[] | undefined
   /** The oldest version a watch may start from. */
   floor(): number
-  /** Forgets everything up to `version`. */
-  compact(version: number): void
+  /** Forgets everything; watches may start from `version` on. */
+  restart(version: number): void
 }
 
 export function createHistory(limit: number, start: number): History {
@@ -50,9 +50,9 @@ export function createHistory(limit: number, start: number): History {
     },
     since: version => (version < oldest ? undefined : changes.slice(firstAfter(version))),
     floor: () => oldest,
-    compact(version) {
-      drop(firstAfter(version))
-      oldest = Math.max(oldest, version)
+    restart(version) {
+      changes = []
+      oldest = version
     }
   }
 }

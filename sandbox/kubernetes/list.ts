@@ -1,5 +1,4 @@
-import { badRequest, continueExpired, invalid, tooLarge } from './errors.ts'
-import { ApiError } from './errors.ts'
+import { ApiError, badRequest, continueExpired, invalid, tooLarge } from './errors.ts'
 import { listOf, type Form } from './media.ts'
 import { matcher } from './selectors.ts'
 import type { Store } from './store.ts'

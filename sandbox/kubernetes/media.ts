@@ -44,6 +44,6 @@ export function listOf(
         kind: `${info.kind}List`,
         apiVersion: apiVersionOf(info),
         metadata,
-        items: items.map(({ kind: _, apiVersion: __, ...item }) => item)
+        items: items.map(item => ({ ...item, kind: undefined, apiVersion: undefined }))
       }
 }

@@ -1,10 +1,11 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { withDefaults } from './defaults.ts'
 import { decideDeletion, isFinished, wholeSeconds, type DeleteOptions } from './deletion.ts'
 import { MODIFIED_MEANWHILE, alreadyExists, conflict, invalid, notFound, tooOld } from './errors.ts'
 import { createHistory, rollBack, type Change, type History } from './history.ts'
 import type { Draft, KubeObject, Meta } from './objects.ts'
+import { freeze, keepSystemFields, nameSuffix } from './metadata.ts'
 import { strategicMerge } from './patch-strategic.ts'
 import { apiVersionOf, infoOf, type ResourceName, type ResourceTypes } from './resources.ts'
 import { matcher } from './selectors.ts'
@@ -82,7 +83,7 @@ export interface Store {
   /** Objects in the order of a list, as they were at `version` (default: now). Throws 410 beyond the history. */
   snapshot<R extends ResourceName>(resource: R, version?: number): readonly ResourceTypes[R][]
   readonly history: Pick<History, 'since' | 'floor'>
-  /** Every older resourceVersion and page token is 410 from now on, and the version moves on, as after a restart. */
+  /** Every older resourceVersion and page token is 410 from now on; the version jumps, as after a restart (on) or a restore (back). */
   forgetHistory(versionJump?: number): void
   /** Milliseconds since the epoch, by this API server's clock. */
   now(): number
@@ -97,17 +98,6 @@ export interface StoreOptions {
 
 const keyOf = ({ metadata }: { metadata: Partial<Meta> }): string =>
   metadata.namespace === undefined ? `${metadata.name}` : `${metadata.namespace}/${metadata.name}`
-
-function freeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value)
-    for (const inner of Object.values(value)) freeze(inner)
-  }
-  return value
-}
-
-const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789'
-const suffix = (): string => Array.from(randomBytes(5), byte => ALPHABET[byte % ALPHABET.length]).join('')
 
 /** Everything but metadata and status: what `generation` counts the changes of. */
 const desired = (object: object): object => ({ ...object, metadata: undefined, status: undefined })
@@ -222,7 +212,7 @@ export function createStore(options: StoreOptions = {}): Store {
     create(resource, draft, { dryRun = false } = {}) {
       const info = infoOf(resource)
       const { name, generateName, namespace } = draft.metadata
-      const named = name ?? (generateName === undefined ? undefined : `${generateName}${suffix()}`)
+      const named = name ?? (generateName === undefined ? undefined : `${generateName}${nameSuffix()}`)
       if (!named)
         throw invalid(
           `${info.kind} is invalid: metadata.name: Required value: name or generateName is required`
@@ -301,7 +291,7 @@ export function createStore(options: StoreOptions = {}): Store {
     history,
     forgetHistory(jump = 8) {
       version += jump
-      history.compact(version)
+      history.restart(version)
     },
     now
   }
@@ -311,22 +301,4 @@ export function createStore(options: StoreOptions = {}): Store {
     table(resource).get(keyOf(object))?.metadata.uid === object.metadata.uid
 
   return store
-}
-
-/** What a client cannot change by writing the object. */
-function keepSystemFields(given: Partial<Meta>, current: Meta): Meta {
-  const { deletionTimestamp: _, deletionGracePeriodSeconds: __, generateName: ___, ...rest } = given
-  const { generateName, generation, deletionTimestamp, deletionGracePeriodSeconds } = current
-  return {
-    ...rest,
-    name: current.name,
-    ...(current.namespace === undefined ? {} : { namespace: current.namespace }),
-    ...(generateName === undefined ? {} : { generateName }),
-    uid: current.uid,
-    resourceVersion: current.resourceVersion,
-    creationTimestamp: current.creationTimestamp,
-    ...(generation === undefined ? {} : { generation }),
-    ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-    ...(deletionGracePeriodSeconds === undefined ? {} : { deletionGracePeriodSeconds })
-  }
 }

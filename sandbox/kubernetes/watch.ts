@@ -1,5 +1,5 @@
 import type { Change } from './history.ts'
-import { ApiError, invalid, tooOld } from './errors.ts'
+import { invalid, tooOld } from './errors.ts'
 import { parseVersion, reach } from './list.ts'
 import { shaped, type Form } from './media.ts'
 import type { KubeObject } from './objects.ts'
@@ -168,5 +168,3 @@ export function runWatch(
       : undefined
   return { stop }
 }
-
-export const errorLine = (err: ApiError): string => line('ERROR', JSON.stringify(err.toStatus()))

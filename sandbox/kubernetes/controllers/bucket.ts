@@ -1,0 +1,28 @@
+/** A token bucket, as client-go's flow control: `burst` at once, then `qps` a second. */
+export interface Rate {
+  readonly qps: number
+  readonly burst: number
+}
+
+/** What kube-controller-manager gives each of its controllers. */
+export const KCM_RATE: Rate = { qps: 20, burst: 30 }
+
+export interface Bucket {
+  readonly tokens: number
+  /** ms since the epoch. */
+  readonly at: number
+}
+
+/** Takes a token, on credit where there is none: `waitMs` is how long the taker must then wait. Pure. */
+export function take(
+  bucket: Bucket,
+  rate: Rate,
+  now: number
+): { readonly bucket: Bucket; readonly waitMs: number } {
+  const refilled = Math.min(bucket.tokens + (Math.max(now - bucket.at, 0) * rate.qps) / 1000, rate.burst)
+  const tokens = refilled - 1
+  return {
+    bucket: { tokens, at: Math.max(now, bucket.at) },
+    waitMs: tokens >= 0 ? 0 : (-tokens * 1000) / rate.qps
+  }
+}

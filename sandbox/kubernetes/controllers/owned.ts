@@ -1,0 +1,41 @@
+import type { KubeObject, OwnerReference, Pod } from '../objects.ts'
+
+export const controllerOf = (object: KubeObject): OwnerReference | undefined =>
+  object.metadata.ownerReferences?.find(owner => owner.controller === true)
+
+export const ownedBy = (owner: KubeObject) => (object: KubeObject) =>
+  controllerOf(object)?.uid === owner.metadata.uid
+
+export const referenceTo = (owner: KubeObject): OwnerReference => ({
+  apiVersion: owner.apiVersion ?? 'v1',
+  kind: owner.kind ?? '',
+  name: owner.metadata.name,
+  uid: owner.metadata.uid,
+  controller: true,
+  blockOwnerDeletion: true
+})
+
+/** "shop/web": the key of a work queue. */
+export const keyOf = ({ metadata }: KubeObject): string => `${metadata.namespace ?? ''}/${metadata.name}`
+
+export const splitKey = (key: string): readonly [string, string] => {
+  const slash = key.indexOf('/')
+  return [key.slice(0, slash), key.slice(slash + 1)]
+}
+
+/** Counted as a replica: not ending, not ended. */
+export const isActive = ({ metadata, status }: Pod): boolean =>
+  metadata.deletionTimestamp === undefined && status.phase !== 'Succeeded' && status.phase !== 'Failed'
+
+const readyCondition = ({ status }: Pod) => status.conditions?.find(({ type }) => type === 'Ready')
+
+export const isReady = (pod: Pod): boolean => readyCondition(pod)?.status === 'True'
+
+/** Milliseconds until the pod has been ready for `minReadySeconds`; 0 when it is available, undefined when not ready. */
+export function availableIn(pod: Pod, minReadySeconds: number, now: number): number | undefined {
+  const ready = readyCondition(pod)
+  if (ready?.status !== 'True') return undefined
+  if (minReadySeconds === 0) return 0
+  const since = Date.parse(ready.lastTransitionTime ?? pod.metadata.creationTimestamp)
+  return Math.max(since + minReadySeconds * 1000 - now, 0)
+}

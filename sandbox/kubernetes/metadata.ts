@@ -1,0 +1,34 @@
+import { randomBytes } from 'node:crypto'
+import type { Meta } from './objects.ts'
+
+/** All the way down. */
+export function freeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const inner of Object.values(value)) freeze(inner)
+  }
+  return value
+}
+
+const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789'
+/** What `generateName` is completed with. */
+export const nameSuffix = (): string =>
+  Array.from(randomBytes(5), byte => ALPHABET[byte % ALPHABET.length]).join('')
+
+/** What a client cannot change by writing the object. */
+export function keepSystemFields(given: Partial<Meta>, current: Meta): Meta {
+  const { deletionTimestamp: _, deletionGracePeriodSeconds: __, generateName: ___, ...rest } = given
+  const { generateName, generation, deletionTimestamp, deletionGracePeriodSeconds } = current
+  return {
+    ...rest,
+    name: current.name,
+    ...(current.namespace === undefined ? {} : { namespace: current.namespace }),
+    ...(generateName === undefined ? {} : { generateName }),
+    uid: current.uid,
+    resourceVersion: current.resourceVersion,
+    creationTimestamp: current.creationTimestamp,
+    ...(generation === undefined ? {} : { generation }),
+    ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+    ...(deletionGracePeriodSeconds === undefined ? {} : { deletionGracePeriodSeconds })
+  }
+}
