@@ -1,4 +1,4 @@
-import { Agent, type ClientRequest, request } from 'node:http'
+import { type Agent, type ClientRequest, request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 
 export interface Reply {

@@ -1,0 +1,79 @@
+import { expect } from 'chai'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Backend } from './backend.ts'
+import { Gateway } from './gateway.ts'
+import { Load } from './load.ts'
+
+const ROUNDS = 30
+
+describe('Kill test: GETs, 0-80 ms GETs and POSTs, and 60 ms uploads while backends are killed', () => {
+  let gateway: Gateway
+
+  before(async () => {
+    gateway = await Gateway.start({ workers: 4 })
+  })
+  after(async () => await gateway?.stop())
+
+  /** `ROUNDS` rolling replacements of one of two pods under load; `end` is what is done before the SIGKILL. */
+  async function roll(end: (pod: Backend, left: readonly Backend[]) => Promise<void>) {
+    let pods = [await Backend.start(), await Backend.start()]
+    await gateway.configured({ u: { nodes: pods.map(p => p.node) } })
+    const load = new Load(`${gateway.url}/u`)
+    const acks: number[] = []
+    let rounds = 0
+    try {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const fresh = await Backend.start()
+        const [old, ...rest] = pods as [Backend, ...Backend[]]
+        pods = [...rest, fresh]
+        await gateway.configured({ u: { nodes: [old, ...pods].map(p => p.node) } })
+        const failedBefore = load.tally.failed.length
+        await wait(60)
+        const began = performance.now()
+        await end(old, pods)
+        acks.push(performance.now() - began)
+        await old.kill()
+        await wait(60)
+        await gateway.configured({ u: { nodes: pods.map(p => p.node) } })
+        await gateway.barrier.remove(old.uid)
+        if (load.tally.failed.length > failedBefore) rounds += 1
+      }
+    } finally {
+      await load.stop()
+      for (const pod of pods) await pod.kill()
+    }
+    const { sent, failed } = load.tally
+    acks.sort((x, y) => x - y)
+    console.log(
+      `      ${sent} requests, ${failed.length} failed in ${rounds} of ${ROUNDS} rounds, ` +
+        `ack p50 ${acks[acks.length >> 1]?.toFixed(0)} ms, max ${acks.at(-1)?.toFixed(0)} ms`
+    )
+    return { sent, failed, rounds }
+  }
+
+  it(`with the barrier, and the configuration never told: 0 failed in ${ROUNDS} rounds`, async () => {
+    const { barrier } = gateway
+    const { sent, failed } = await roll(async pod => {
+      await barrier.put(pod.entry())
+      for (;;) {
+        const [told] = (await barrier.inflight([pod.uid], 10)).entries
+        if (told && told.inflight.requests + told.inflight.long === 0) break
+      }
+      let [told] = (await barrier.put(pod.sealed)).entries
+      while (told && told.inflight.requests + told.inflight.long > 0) {
+        ;[told] = (await barrier.inflight([pod.uid], 10)).entries
+      }
+    })
+    expect(sent).to.be.above(2000)
+    expect(failed).to.deep.equal([])
+  }).timeout(90_000)
+
+  it('with the node removed from the configuration, and 50 ms of patience: requests fail', async () => {
+    const { failed, rounds } = await roll(async (_pod, left) => {
+      await gateway.configure({ u: { nodes: left.map(p => p.node) } })
+      await wait(50)
+    })
+    expect(failed.length).to.be.above(0)
+    expect(rounds).to.be.above(0)
+  }).timeout(90_000)
+})

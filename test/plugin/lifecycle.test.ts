@@ -1,0 +1,287 @@
+import { expect } from 'chai'
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Backend } from './backend.ts'
+import { backends, many, send } from './client.ts'
+import { eventually } from './eventually.ts'
+import { Gateway } from './gateway.ts'
+
+describe('A gateway that', () => {
+  let gateway: Gateway | undefined
+  let a: Backend
+  let b: Backend
+
+  beforeEach(async () => {
+    a = await Backend.start()
+    b = await Backend.start()
+  })
+  afterEach(async () => {
+    await gateway?.stop()
+    gateway = undefined
+    await a.kill()
+    await b.kill()
+  })
+
+  const fit = async (g: Gateway) => await eventually('it is fit', async () => (await g.barrier.state()).fit)
+
+  it('reloads (HUP) keeps its instance, entries and counts, and old workers still count down', async () => {
+    gateway = await Gateway.start({ workers: 2 })
+    const { barrier, url } = gateway
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    await barrier.put(a.sealed, b.entry())
+    const slow = send(`${url}/u?ms=1500`)
+    await eventually('it arrived', () => b.requests.includes('/u?ms=1500'))
+    const before = await barrier.state()
+    gateway.signal('SIGHUP')
+    await eventually('new workers serve', async () => {
+      const { workers, fit: ok } = await barrier.state()
+      return ok && workers.filter(w => !w.exiting && !before.workers.some(o => o.pid === w.pid)).length === 2
+    })
+    const after = await barrier.inflight([a.uid, b.uid])
+    expect(after.instance).to.equal(before.instance)
+    expect(after.entries.find(e => e.uid === b.uid)?.inflight.requests).to.equal(1)
+    expect(backends(await many(`${url}/u`, 12))).to.deep.equal([b.name])
+    expect((await slow).status).to.equal(200)
+    const done = await barrier.inflight([b.uid], 5)
+    expect(done.entries[0]?.inflight.requests).to.equal(0)
+  })
+
+  it('restarts has another instance and no entry', async () => {
+    gateway = await Gateway.start({ workers: 1 })
+    await gateway.barrier.put(a.sealed)
+    const before = await gateway.barrier.state()
+    await gateway.restart()
+    const after = await gateway.barrier.state()
+    expect(after.instance).to.not.equal(before.instance)
+    expect(after.entries).to.deep.equal([])
+  })
+
+  it('is loaded by lua_module_hook does the same', async () => {
+    gateway = await Gateway.start({ workers: 2, load: 'hook' })
+    await fit(gateway)
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    await gateway.barrier.put(a.sealed)
+    expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([b.name])
+    await gateway.barrier.put(b.sealed)
+    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+  })
+
+  it('has its plugins reloaded goes on: nothing is hooked twice, counts stay right', async () => {
+    gateway = await Gateway.start({ workers: 1 })
+    await gateway.configured({ u: { nodes: [a.node] } })
+    await gateway.barrier.put(a.entry())
+    const slow = send(`${gateway.url}/u?ms=600`)
+    await eventually('it arrived', () => a.requests.includes('/u?ms=600'))
+    for (let i = 0; i < 3; i += 1) await gateway.door('/plugins/reload')
+    await fit(gateway)
+    expect((await gateway.barrier.inflight([a.uid])).entries[0]?.inflight.requests).to.equal(1)
+    await slow
+    expect((await gateway.barrier.inflight([a.uid], 2)).entries[0]?.inflight.requests).to.equal(0)
+    await gateway.barrier.put(a.sealed)
+    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+  })
+
+  it('unloads the plugin passes everything through and says it is unfit', async () => {
+    gateway = await Gateway.start({
+      workers: 1,
+      before: 'ngx.timer.at(0.5, function() require("apisix.plugins.apisix-drain").destroy() end)'
+    })
+    await gateway.configured({ u: { nodes: [a.node] } })
+    await gateway.barrier.put(a.sealed)
+    const { barrier } = gateway
+    await eventually('it is unfit', async () => !(await barrier.state()).fit)
+    expect((await barrier.state()).unfit).to.deep.equal(['worker 0: the plugin was unloaded'])
+    expect((await send(`${gateway.url}/u`)).status).to.equal(200)
+  })
+
+  it('loses a worker to SIGKILL: its counts are gone at once, and it is fit again with the new one', async () => {
+    gateway = await Gateway.start({ workers: 2 })
+    const { barrier, url } = gateway
+    await gateway.configured({ u: { nodes: [a.node] } })
+    await barrier.put(a.entry())
+    const open = Array.from({ length: 8 }, async () => await send(`${url}/u?ms=3000`).catch(() => 'broken'))
+    const told = async () => (await barrier.inflight([a.uid])).entries[0]?.inflight.requests
+    await eventually('all are in flight', async () => (await told()) === 8)
+    for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
+    await eventually('nothing is in flight', async () => (await told()) === 0, 2000)
+    await fit(gateway)
+    expect(await Promise.all(open)).to.deep.equal(Array(8).fill('broken'))
+    const { workers } = await barrier.state()
+    expect(workers.map(w => w.pid)).to.have.members(gateway.workers())
+  })
+
+  it('has a frozen worker: nothing it had queued reaches the node after the barrier answered', async () => {
+    gateway = await Gateway.start({ workers: 2 })
+    const { barrier, at } = gateway
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    const [host, port] = at.gateway.split(':')
+
+    // connections that both workers have accepted, and then requests that the frozen one does not read
+    const sockets: Socket[] = []
+    for (let i = 0; i < 24; i += 1) {
+      const socket = connect(Number(port), host)
+      socket.on('error', () => socket.destroy())
+      sockets.push(socket)
+      socket.write('GET /u HTTP/1.1\r\nHost: x\r\n\r\n')
+      await new Promise(resolve => socket.once('data', resolve))
+    }
+    const frozen = gateway.workers()[0] ?? 0
+    process.kill(frozen, 'SIGSTOP')
+    try {
+      for (const socket of sockets) socket.write('GET /u?queued HTTP/1.1\r\nHost: x\r\n\r\n')
+      await eventually('the other worker answers its own', () => a.requests.length + b.requests.length > 24)
+      await wait(200)
+
+      // the frozen worker may have taken the connection: then there is no answer, and no claim
+      await eventually('the barrier answers', async () => {
+        const told = await Promise.race([barrier.put(a.sealed), wait(300)])
+        return told?.entries[0]?.inflight.requests === 0
+      })
+      const before = a.requests.length
+      const queued = 48 - a.requests.length - b.requests.length
+      expect(queued, 'no request was queued on the frozen worker').to.be.above(0)
+      process.kill(frozen, 'SIGCONT')
+      await eventually('the queued ones are served', () => a.requests.length + b.requests.length === 48)
+      expect(a.requests.length).to.equal(before)
+    } finally {
+      process.kill(frozen, 'SIGCONT')
+      for (const socket of sockets) socket.destroy()
+    }
+  })
+
+  describe('is not what the plugin expects', () => {
+    it('(no upvalue for retries) serves as if the plugin were not there, and is unfit', async () => {
+      gateway = await Gateway.start({
+        workers: 2,
+        before: `
+          local balancer = require("apisix.balancer")
+          local own = balancer.run
+          balancer.run = function(...) return own(...) end`
+      })
+      const { unfit, workers, fit: ok } = await gateway.barrier.state()
+      expect(ok).to.equal(false)
+      expect(workers.map(w => w.fit)).to.deep.equal([false, false])
+      expect(unfit.join()).to.match(/no upvalue pick_server/)
+      await gateway.configure({ u: { nodes: [a.node] } })
+      const told = await gateway.barrier.put(a.sealed)
+      expect(told.fit).to.equal(false)
+      await eventually('it serves', async () => (await send(`${gateway?.url}/u`)).status === 200)
+    })
+
+    it('(hooks taken over later) is unfit', async () => {
+      gateway = await Gateway.start({
+        workers: 1,
+        before: 'ngx.timer.at(0.3, function() require("apisix").http_log_phase = function() end end)'
+      })
+      const { barrier } = gateway
+      await eventually('it is unfit', async () =>
+        /http_log_phase was replaced/.test((await barrier.state()).unfit.join())
+      )
+    })
+
+    it('(a worker without the plugin) is unfit', async () => {
+      gateway = await Gateway.start({
+        workers: 2,
+        before: 'if ngx.worker.id() == 1 then FAKE_PLUGINS = {} end'
+      })
+      const { barrier } = gateway
+      const { unfit } = await barrier.state()
+      expect(unfit).to.deep.equal(['worker 1 has not registered'])
+    })
+  })
+
+  it('has a bug in our hooks serves all the same, counts it, keeps counting requests, and is unfit', async () => {
+    gateway = await Gateway.start({
+      workers: 1,
+      before: `
+        local entries = require("apisix.drain.entries")
+        local current = entries.current
+        entries.current = function(self)
+          if ngx.shared["stand-in"]:get("broken") == "current" and ngx.get_phase() ~= "content" then
+            error("a bug")
+          end
+          return current(self)
+        end`
+    })
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    await gateway.barrier.put(a.entry())
+    await gateway.door('/break?what=current')
+    expect((await many(`${gateway.url}/u`, 10)).map(r => r.status)).to.deep.equal(Array(10).fill(200))
+    const { counts, fit: ok, unfit } = await gateway.barrier.state()
+    expect(counts.errors).to.be.at.least(10)
+    expect(ok).to.equal(false)
+    expect(unfit.join()).to.match(/a hook failed/)
+    const slow = send(`${gateway.url}/u?ms=500`)
+    await eventually('it is counted', async () => {
+      const told = await gateway?.barrier.put(a.entry(), b.entry())
+      return told?.entries.some(e => e.inflight.requests === 1) ?? false
+    })
+    await slow
+    const told = await gateway.barrier.put(a.entry(), b.entry())
+    expect(told.entries.map(e => e.inflight.requests)).to.deep.equal([0, 0])
+  })
+
+  it('has no room for counts counts on every address, so nothing looks idle', async () => {
+    gateway = await Gateway.start({ workers: 1, counts: '12k' })
+    await gateway.configured({ u: { nodes: [a.node] } })
+    const { barrier, url } = gateway
+    const nodes = Array.from({ length: 200 }, (_, i) => ({ host: `127.0.0.1`, port: 2 + i }))
+    await gateway.configured({ u: { nodes: [a.node] }, full: { nodes, retries: 199 } })
+    await send(`${url}/full`)
+    const slow = send(`${url}/u?ms=800`)
+    await eventually('it arrived', () => a.requests.includes('/u?ms=800'))
+    const told = await barrier.put(a.entry(), { uid: 'elsewhere', ip: '10.0.0.1' })
+    expect(told.entries.map(e => e.inflight.requests)).to.deep.equal([1, 1])
+    await slow
+    expect((await barrier.inflight([a.uid])).entries[0]?.inflight.requests).to.equal(0)
+  })
+
+  describe('fetches at start', () => {
+    let agent: Server
+    let asked: (string | undefined)[]
+    let reply: () => { status: number; body: unknown }
+
+    beforeEach(async () => {
+      asked = []
+      agent = createServer((request, response) => {
+        asked.push(`${request.url} ${request.headers.authorization}`)
+        const { status, body } = reply()
+        response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+      })
+      await new Promise<void>(resolve => agent.listen(0, '127.0.0.1', resolve))
+    })
+    afterEach(() => {
+      agent.closeAllConnections()
+      agent.close()
+    })
+
+    const address = () =>
+      `agent = "http://127.0.0.1:${(agent.address() as AddressInfo).port}", fetch_give_up = 2`
+    const ready = async (g: Gateway) =>
+      await g.barrier.send<{ ready: boolean; why?: string }>('GET', '/v1/barrier/ready', undefined, {})
+
+    it('has the entries before it is ready', async () => {
+      let open = false
+      reply = () =>
+        open ? { status: 200, body: { entries: [{ ...a.sealed, ttl: 60 }] } } : { status: 503, body: {} }
+      gateway = await Gateway.start({ workers: 2, attr: address() })
+      const early = await ready(gateway)
+      expect(early.status).to.equal(503)
+      expect(early.body.why).to.match(/fetching/)
+      open = true
+      const g = gateway
+      await eventually('it is ready', async () => (await ready(g)).status === 200)
+      expect((await g.barrier.state()).entries.map(e => [e.uid, e.state])).to.deep.equal([[a.uid, 'sealed']])
+      expect(asked[0]).to.equal(`/v1/barrier-entries Bearer ${g.at.token}`)
+    })
+
+    it('gives up in time, and says so', async () => {
+      reply = () => ({ status: 500, body: {} })
+      gateway = await Gateway.start({ workers: 2, attr: address() })
+      const g = gateway
+      await eventually('it is ready', async () => (await ready(g)).status === 200, 5000)
+      expect((await ready(g)).body.why).to.match(/failed: the agent answered 500/)
+    })
+  })
+})
