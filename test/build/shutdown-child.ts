@@ -8,7 +8,9 @@ import { pod } from './pod.ts'
 import { manualHolds, serveParts } from './serve.ts'
 
 /** The HTTP side of the agent in a process of its own, its loop played by the parent: for the tests of shutdown. */
-const { values } = parseArgs({ options: { bound: { type: 'string', default: '5000' } } })
+const { values } = parseArgs({
+  options: { bound: { type: 'string', default: '5000' }, stuck: { type: 'boolean', default: false } }
+})
 const holds = manualHolds(pod('web-1', { ips: ['127.0.0.1'] }))
 const parts = serveParts(holds, systemClock)
 const say = (message: unknown) => void process.send?.(message)
@@ -44,9 +46,14 @@ const code = await supervise({
     say('stopping')
   },
   finishHolds: signal => parts.gate.emptied(signal),
-  close() {
+  async close() {
     parts.gate.letGo()
-    return listening.close()
+    await listening.close()
+    if (!values.stuck) return
+    // Nothing that keeps a process alive is left now, and this step never ends.
+    parts.metrics.close()
+    process.disconnect?.()
+    await new Promise(() => {})
   }
 })
 parts.metrics.close()

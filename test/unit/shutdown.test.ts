@@ -187,6 +187,13 @@ describe('shutdown', () => {
       expect(await held).to.equal('cut')
     })
 
+    it('stays awake for the bound of a step when nothing else keeps it alive', async () => {
+      const { ended, log } = await start('--stuck')
+      child.kill('SIGTERM')
+      expect((await ended)[0]).to.equal(0)
+      expect(log()).to.match(/"step":"close".*"msg":"stopped"/s)
+    })
+
     it('ends with the name of the part that ended, and 1', async () => {
       const { ended, log } = await start()
       child.send('end part')
