@@ -30,9 +30,7 @@ process.on('message', message => {
     })
   }
 })
-say({ port: listening.port })
-
-const code = await supervise({
+const ending = supervise({
   parts: [
     { name: 'fragile', run: signal => Promise.race([fragile.promise, aborted(signal)]) },
     { name: 'serve', run: signal => Promise.race([listening.failed, aborted(signal)]) }
@@ -56,6 +54,9 @@ const code = await supervise({
     await new Promise(() => {})
   }
 })
+// Only now are signals heard.
+say({ port: listening.port })
+const code = await ending
 parts.metrics.close()
 process.exit(code)
 
