@@ -141,7 +141,7 @@ export function createMetrics() {
     roundSuccess: gauge('loop_last_success_timestamp_seconds', 'When a round last came to its end.'),
 
     events: counter('event_writes_total', 'Kubernetes Events written about drains.', { result: 'ok, error' }),
-    errors: counter('error_total', 'Errors by their stable code.', { code: 'see docs/errors' }),
+    errors: counter('error_total', 'Errors by their stable code.', { code: 'the codes of agent/errors.ts' }),
 
     eventLoopLag: gauge(
       'process_event_loop_lag_seconds',

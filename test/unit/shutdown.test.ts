@@ -121,7 +121,8 @@ describe('shutdown', () => {
     expect(lines[0]).to.include({ msg: 'uncaught error' })
   })
 
-  describe('in a process of its own', () => {
+  describe('in a process of its own', function () {
+    this.timeout(30_000)
     let child: ChildProcess
     afterEach(() => void child.kill('SIGKILL'))
 
