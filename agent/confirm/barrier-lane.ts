@@ -34,6 +34,8 @@ interface Stored {
 }
 
 const BACK_OFF_MS = { first: 50, longest: 2000 }
+/** Before an entry for which the dictionary had no room is put again, in ms. */
+const FULL_MS = 2000
 /** A long poll; ended earlier by the gateway as soon as there is something to say. */
 const WAIT_SECONDS = 5
 /** Between looks at entries with no request in flight (for bypasses and long-lived connections), growing with time. */
@@ -55,6 +57,7 @@ export function createBarrierLane({
   const bell = createBell()
   let instance: string | undefined
   let failures = 0
+  let restarts = 0
   let movedAt = clock.now()
   let poll: { readonly uids: string; readonly abort: AbortController } | undefined
 
@@ -94,11 +97,14 @@ export function createBarrierLane({
     stored.clear()
     for (const uid of desired().keys())
       readings.set(uid, unanswered(readings.get(uid), clock.now(), (error as Error).message))
+    // Wakes the pusher, which goes on trying; the others wait for it to get through.
+    bell.ring()
     tell()
   }
 
   const push = async (due: readonly DesiredEntry[]): Promise<void> => {
     const sentAt = clock.now()
+    const asked = restarts
     for (const { uid } of due) held.set(uid, sentAt + ttlMs)
     const answer = await api.put(
       due.flatMap(entry => entriesOf(entry, ttlMs)),
@@ -106,13 +112,22 @@ export function createBarrierLane({
     )
     heardFrom(answer)
     for (const entry of due) {
+      const full = answer.refused.has(entry.uid)
       held.set(entry.uid, clock.now() + ttlMs)
-      stored.set(entry.uid, { entry, sentAt, storedAt: clock.now() })
+      // A gateway that may have been restarted meanwhile is told again, whatever this answer was.
+      if (asked !== restarts) continue
+      stored.set(entry.uid, {
+        entry,
+        sentAt: full ? sentAt - ttlMs / 3 + FULL_MS : sentAt,
+        storedAt: clock.now()
+      })
       take(entry, answer, true)
+      if (full) readings.set(entry.uid, unanswered(readings.get(entry.uid), clock.now(), answer.why))
     }
   }
 
   const take = (entry: DesiredEntry, { instance, fit, entries }: BarrierAnswer, afterSeal: boolean): void => {
+    if (!desired().has(entry.uid)) return
     const before = readings.get(entry.uid)
     const reading = readingOf(entry, entries, { at: clock.now(), instance, fit, afterSeal })
     readings.set(entry.uid, reading)
@@ -219,6 +234,7 @@ export function createBarrierLane({
   return {
     look,
     again: () => {
+      restarts++
       stored.clear()
       look()
     },

@@ -45,6 +45,12 @@ const gatewayState = z.looseObject({
   counts: z.record(z.string(), z.number())
 })
 
+export interface PutAnswer extends BarrierAnswer {
+  /** Not stored, because the dictionary is full. */
+  readonly refused: ReadonlySet<string>
+  readonly why: string
+}
+
 export interface BarrierOptions {
   readonly port: number
   readonly scheme: 'http' | 'https'
@@ -58,7 +64,7 @@ export interface BarrierOptions {
 /** What can be asked of the barrier of one gateway. Everything rejects with CodedError. */
 export interface BarrierApi {
   /** Sets, renews or seals, in batches of at most 1000. Each state is read after its entry was written. */
-  put(entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<BarrierAnswer>
+  put(entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer>
   remove(uids: readonly string[], signal?: AbortSignal): Promise<{ readonly instance: string }>
   /**
    * Answers as soon as one of the uids has no request in flight (long-lived connections are told but not waited for), at
@@ -100,15 +106,12 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       throw new CodedError('BARRIER_GARBLED', `${call.method} ${url}`, { cause: parsed.error })
     }
 
-    const putBatch = async (
-      entries: readonly BarrierEntry[],
-      signal?: AbortSignal
-    ): Promise<BarrierAnswer> => {
+    const putBatch = async (entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer> => {
       const reply = await ask(full, { method: 'PUT', body: { entries }, signal, alsoFine: 507 }, 'entries')
       const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)
-      if (stored.length < reply.entries.length)
-        throw new CodedError('BARRIER_FULL', `PUT ${root}/entries: ${reply.error_msg ?? ERRORS.BARRIER_FULL}`)
-      return { instance: reply.instance, fit: reply.fit, entries: stored }
+      const refused = new Set(reply.entries.filter(e => !('state' in e)).map(e => e.uid))
+      const why = refused.size === 0 ? '' : `${reply.error_msg ?? ''}: ${ERRORS.BARRIER_FULL}`
+      return { instance: reply.instance, fit: reply.fit, entries: stored, refused, why }
     }
 
     return {
@@ -121,7 +124,13 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
               'BARRIER_UNAVAILABLE',
               `PUT ${root}/entries: the gateway restarted between two batches`
             )
-          all = { ...next, fit: all.fit && next.fit, entries: [...all.entries, ...next.entries] }
+          all = {
+            instance: next.instance,
+            fit: all.fit && next.fit,
+            entries: [...all.entries, ...next.entries],
+            refused: all.refused.union(next.refused),
+            why: next.why || all.why
+          }
         }
         return all
       },

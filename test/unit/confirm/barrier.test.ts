@@ -1,0 +1,336 @@
+import { expect } from 'chai'
+
+import { systemClock } from '../../../agent/clock.ts'
+import { createBarrierKeeper, type BarrierKeeper, type DesiredEntry } from '../../../agent/confirm/barrier.ts'
+import type { GatewayFact, NodeKey, PodUid } from '../../../agent/drain/facts.ts'
+import { createBarrier, type Barrier } from '../../../sandbox/apisix/barrier.ts'
+import { serveBarrierApi } from '../../../sandbox/apisix/barrier-api.ts'
+import { createStore } from '../../../sandbox/apisix/store.ts'
+import { createWorker } from '../../../sandbox/apisix/worker.ts'
+import { silent, startRaw, until } from '../../build/apisix.ts'
+
+const gateway = (id: string, ip: string, differs: Partial<GatewayFact> = {}): GatewayFact => ({
+  id,
+  name: id,
+  ip,
+  ready: true,
+  terminating: false,
+  host: undefined,
+  ...differs
+})
+const entry = (
+  name: string,
+  state: DesiredEntry['state'] = 'draining',
+  ...nodes: NodeKey[]
+): DesiredEntry => ({
+  uid: name as PodUid,
+  nodes: nodes.length > 0 ? nodes : [`10.0.0.${name}`],
+  state,
+  watch: true
+})
+
+describe('barrier keeper', () => {
+  const store = createStore()
+  const worker = createWorker({ id: 0, pid: 1, store, applyDelay: () => 0 })
+  const apis: Awaited<ReturnType<typeof serveBarrierApi>>[] = []
+  let keeper: BarrierKeeper
+
+  /** One gateway's plugin; all gateways have the same port and addresses of their own, as pods do. */
+  const serve = async (host: string, port = 0, barrier = createBarrier()) => {
+    const requests: string[] = []
+    const api = await serveBarrierApi({
+      host,
+      port,
+      token: 'token',
+      barrier,
+      workers: () => [worker],
+      accept: () => worker,
+      notReady: () => ''
+    })
+    api.listener.server.on('request', r => requests.push(`${r.method} ${r.url?.split('/').at(-1)}`))
+    apis.push(api)
+    return {
+      barrier,
+      api,
+      requests,
+      port: api.listener.port,
+      puts: () => requests.filter(r => r.startsWith('PUT')).length
+    }
+  }
+  const begin = (port: number, differs: { ttlMs?: number; token?: string; timeoutMs?: number } = {}) =>
+    (keeper = createBarrierKeeper({
+      api: {
+        port,
+        scheme: 'http',
+        token: () => differs.token ?? 'token',
+        timeoutMs: differs.timeoutMs ?? 500
+      },
+      clock: systemClock,
+      log: silent,
+      ...(differs.ttlMs === undefined ? {} : { ttlMs: differs.ttlMs })
+    }))
+  const reading = (name: string, id = 'g1') => keeper.reading(name as PodUid, id)
+  const states = (barrier: Barrier) => barrier.entries.all().map(e => [e.uid, e.ip, e.port, e.state])
+
+  afterEach(async () => {
+    await keeper.stop()
+    await Promise.all(apis.splice(0).map(api => api.close()))
+  })
+  after(() => {
+    worker.kill()
+    store.close()
+  })
+
+  it('puts what is desired in one call, and reads what the gateway says of it', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    keeper.desire([entry('1')])
+    keeper.desire([entry('1'), entry('2', 'draining', '10.0.0.2:80', '[fd00::2]:81')])
+    await until('both are read', () => reading('2') !== undefined)
+    expect(g.puts()).to.equal(1)
+    expect(states(g.barrier)).to.have.deep.members([
+      ['1', '10.0.0.1', undefined, 'draining'],
+      ['2', '10.0.0.2', 80, 'draining'],
+      ['2', 'fd00::2', 81, 'draining']
+    ])
+    expect(reading('1')).to.deep.include({
+      instance: g.barrier.instance,
+      fit: true,
+      entry: 'draining',
+      inflight: { requests: 1, long: 0 },
+      bypasses: 0,
+      readAfterSeal: false,
+      problem: ''
+    })
+  })
+
+  it('seals, and only what was read after the seal says so', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.entry === 'draining')
+    keeper.desire([entry('1', 'sealed')])
+    await until('it is sealed', () => reading('1')?.entry === 'sealed')
+    expect(reading('1')).to.deep.include({ readAfterSeal: true, inflight: { requests: 1, long: 0 } })
+    g.barrier.inflight.down(1, '10.0.0.1', 80, 'requests')
+    await until('nothing is in flight', () => reading('1')?.inflight.requests === 0, 300)
+    expect(reading('1')).to.deep.include({ entry: 'sealed', readAfterSeal: true })
+    expect(g.puts()).to.equal(2)
+  })
+
+  it('hears at once when a request ends, of many that are waited for', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    const names = Array.from({ length: 50 }, (_, i) => `${i + 1}`)
+    for (const name of names) g.barrier.inflight.up(1, `10.0.0.${name}`, 80, 'requests')
+    keeper.desire(names.map(name => entry(name)))
+    await until('the long poll', () => g.requests.includes('POST inflight'))
+    g.barrier.inflight.down(1, '10.0.0.7', 80, 'requests')
+    await until('it is heard', () => reading('7')?.inflight.requests === 0, 300)
+    expect(names.filter(name => reading(name)?.inflight.requests === 0)).to.deep.equal(['7'])
+    expect(g.puts()).to.equal(1)
+  })
+
+  it('sees bypasses and long-lived connections come and go', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'long')
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.inflight.long === 1)
+    g.barrier.bypassed('10.0.0.1', 80)
+    await until('the bypass', () => reading('1')?.bypasses === 1)
+    g.barrier.inflight.down(1, '10.0.0.1', 80, 'long')
+    await until('it is closed', () => reading('1')?.inflight.long === 0)
+  })
+
+  it('leaves the gateways alone when the same is desired again', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    const quiet = { ...entry('1'), watch: false }
+    keeper.desire([quiet])
+    await until('it is read', () => reading('1') !== undefined)
+    const before = reading('1')
+    for (let i = 0; i < 5; i++) {
+      keeper.desire([{ ...quiet }])
+      keeper.gateways([gateway('g1', '127.0.7.1')])
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+    expect(g.requests).to.deep.equal(['PUT entries'])
+    expect(reading('1')).to.equal(before)
+  })
+
+  it('lifts by uid what is not desired any more, though the first try fails', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1'), entry('2')])
+    await until('it is read', () => reading('2') !== undefined)
+    g.api.faults.inject({ fault: { kind: 'status', status: 500 }, method: 'DELETE', times: 2 })
+    keeper.desire([entry('2')])
+    expect(reading('1')).to.equal(undefined)
+    await until('it is lifted', () => states(g.barrier).every(([uid]) => uid !== '1'))
+    await until('the other one is still kept', () => reading('2')?.problem === '')
+    expect(states(g.barrier)).to.deep.equal([['2', '10.0.0.2', undefined, 'draining']])
+  })
+
+  it('renews at a third of the ttl', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port, { ttlMs: 1000 })
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([{ ...entry('1', 'sealed'), watch: false }])
+    await until('it was renewed', () => g.puts() >= 4)
+    expect(states(g.barrier)).to.deep.equal([['1', '10.0.0.1', undefined, 'sealed']])
+  })
+
+  it('pushes everything to a gateway that is new', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.desire([entry('1'), entry('2', 'sealed')])
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    await until('it has them', () => g.barrier.entries.size === 2)
+    await serve('127.0.7.2', g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1'), gateway('g2', '127.0.7.2')])
+    await until('the second has them', () => reading('2', 'g2')?.entry === 'sealed')
+    expect(reading('1', 'g2')?.entry).to.equal('draining')
+  })
+
+  it('pushes everything to a gateway that was restarted', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1'), { ...entry('2', 'sealed'), watch: false }])
+    await until('it has them', () => reading('2') !== undefined)
+    await g.api.close()
+    await until('it is missed', () => reading('1')?.problem !== '')
+    expect(reading('1')?.problem).to.contain('load the plugin')
+    const again = await serve('127.0.7.1', g.port)
+    await until('it has them again', () => again.barrier.entries.size === 2)
+    await until('it is read again', () => reading('2')?.instance === again.barrier.instance)
+    expect(reading('2')).to.deep.include({ entry: 'sealed', problem: '' })
+  })
+
+  it('notices a restart that went between two calls by the instance', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port, { ttlMs: 3000 })
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([{ ...entry('1'), watch: false }])
+    await until('it has it', () => reading('1') !== undefined)
+    await g.api.close()
+    const again = await serve('127.0.7.1', g.port)
+    keeper.desire([
+      { ...entry('1'), watch: false },
+      { ...entry('2'), watch: false }
+    ])
+    await until('it has both', () => again.barrier.entries.size === 2, 900)
+    await until('it is read again', () => reading('1')?.instance === again.barrier.instance)
+  })
+
+  it('tells a gateway everything again when its readiness has changed', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1', { ready: false })])
+    keeper.desire([{ ...entry('1'), watch: false }])
+    await until('it has it', () => g.puts() === 1)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    await until('it is told again', () => g.puts() === 2)
+  })
+
+  it('says that an entry is absent which the gateway does not know any more, and puts it again', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1')])
+    await until('it has it', () => reading('1')?.entry === 'draining')
+    const seen: (string | undefined)[] = []
+    keeper.onChange(() => seen.push(reading('1')?.entry))
+    g.barrier.entries.remove(new Set(['1']))
+    await until('it is put again', () => g.barrier.entries.size === 1)
+    await until('it is read again', () => seen.at(-1) === 'draining')
+    expect(seen).to.include('absent')
+  })
+
+  it('is delayed by no gateway: one hangs, one has no plugin, one refuses the token', async () => {
+    const g = await serve('127.0.7.1')
+    const hangs = await serve('127.0.7.2', g.port)
+    hangs.api.faults.inject({ fault: { kind: 'hang' } })
+    begin(g.port, { timeoutMs: 200 })
+    keeper.gateways([gateway('g1', '127.0.7.1'), gateway('hangs', '127.0.7.2'), gateway('none', '127.0.7.3')])
+    keeper.desire([entry('1')])
+    await until('the good one', () => reading('1')?.entry === 'draining', 150)
+    await until('the others', () => reading('1', 'hangs') !== undefined && reading('1', 'none') !== undefined)
+    expect(reading('1', 'hangs')).to.deep.include({ fit: false, entry: 'absent' })
+    expect(reading('1', 'hangs')?.problem).to.contain('did not answer in time')
+    expect(reading('1', 'none')).to.deep.include({ fit: false, entry: 'absent', readAfterSeal: false })
+    expect(reading('1', 'none')?.problem).to.contain('load the plugin')
+  })
+
+  it('says what to change when the token is wrong, or something else answers', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port, { token: 'not-this-one' })
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1')])
+    await until('it is refused', () => reading('1') !== undefined)
+    expect(reading('1')?.problem).to.contain('apisix.barrier.token').and.not.contain('not-this-one')
+    await keeper.stop()
+    const raw = await startRaw((_, response) => response.writeHead(404).end('<html>'))
+    begin(raw.port)
+    keeper.gateways([gateway('g1', '127.0.0.1')])
+    keeper.desire([entry('1')])
+    await until('it is no barrier', () => reading('1') !== undefined)
+    expect(reading('1')?.problem).to.contain('not the barrier')
+    await raw.close()
+  })
+
+  it('never calls an unfit plugin fit', async () => {
+    const g = await serve('127.0.7.1')
+    g.barrier.setUnfit(1, ['pick_server'])
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1') !== undefined)
+    expect(reading('1')).to.deep.include({ fit: false, problem: '' })
+  })
+
+  it('names the entries for which the dictionary is too small; the others hold', async () => {
+    const g = await serve('127.0.7.1', 0, createBarrier({ capacity: 256 }))
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1'), entry('2')])
+    await until('they are read', () => reading('2') !== undefined)
+    expect(reading('1')).to.deep.include({ entry: 'draining', problem: '' })
+    expect(reading('2')?.entry).to.equal('absent')
+    expect(reading('2')?.problem).to.contain('custom_lua_shared_dict')
+    expect(g.puts()).to.equal(1)
+  })
+
+  it('puts more than a thousand entries in batches', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    const many = Array.from({ length: 2100 }, (_, i) => ({
+      ...entry(`p${i}`, 'sealed', `10.1.${i >> 8}.${i & 255}`),
+      watch: false
+    }))
+    keeper.desire(many)
+    await until('all are read', () => reading('p2099')?.entry === 'sealed')
+    expect(g.puts()).to.equal(3)
+    expect(g.barrier.entries.size).to.equal(2100)
+  })
+
+  it('forgets a gateway that is gone', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1') !== undefined)
+    keeper.gateways([])
+    expect(reading('1')).to.equal(undefined)
+  })
+})
