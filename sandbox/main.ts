@@ -67,6 +67,7 @@ async function main(): Promise<number> {
 try {
   process.exitCode = await main()
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error)
+  const why: unknown = stop.signal.aborted ? stop.signal.reason : error
+  console.error(why instanceof Error ? why.message : why)
   process.exitCode = 1
 }

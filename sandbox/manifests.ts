@@ -25,7 +25,6 @@ export const deployment = (replicas: number, preStop: Hook | undefined): Draft<D
     template: {
       metadata: { labels },
       spec: {
-        nodeName: HOST,
         terminationGracePeriodSeconds: GRACE_SECONDS,
         containers: [
           {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Command } from './cli.ts'
 import { startGateways } from './gateways/start.ts'
-import { startControllers } from './kubernetes/controllers/controllers.ts'
+import { startControllers } from './kubernetes/controllers/start.ts'
 import { startKubernetes } from './kubernetes/server.ts'
 
 /** One stand-in alone, for other clients. `lines`: what its user needs to know. */
@@ -52,7 +52,7 @@ export async function onlyKubernetes({
       `try         kubectl --kubeconfig ${kubeconfig} get pods -A`
     ],
     async close() {
-      controllers.close()
+      controllers.stop()
       await kubernetes.close()
       await rm(directory, { recursive: true, force: true })
     }

@@ -8,7 +8,7 @@ import { forkGateways } from './gateways/process.ts'
 import { createAddresses } from './kubelet/addresses.ts'
 import { startKubelet, type Kubelet } from './kubelet/kubelet.ts'
 import { podStore } from './kubelet/pod-store.ts'
-import { startControllers } from './kubernetes/controllers/controllers.ts'
+import { startControllers } from './kubernetes/controllers/start.ts'
 import type { Hook } from './kubernetes/objects.ts'
 import { startKubernetes, type Kubernetes } from './kubernetes/server.ts'
 import type { LoadOptions } from './load/options.ts'
@@ -88,8 +88,8 @@ async function build(
   ends.push(() => kubernetes.close())
   const kubeconfigFile = join(directory, 'kubeconfig')
   await kubernetes.writeKubeconfig(kubeconfigFile)
-  const controllers = startControllers(kubernetes.store)
-  ends.push(async () => controllers.close())
+  const controllers = startControllers(kubernetes.store, { hosts: [manifests.HOST] })
+  ends.push(async () => controllers.stop())
 
   const barrier = options.barrier ? { port: PORTS.barrier, token: secret(random) } : undefined
   const gateways = await forkGateways({
@@ -104,7 +104,13 @@ async function build(
   ends.push(() => gateways.close())
   registerGateways(kubernetes, gateways)
 
-  const images = { [manifests.IMAGE]: { command: [process.execPath, APP_MAIN], ready: 'message' as const } }
+  const images = {
+    [manifests.IMAGE]: {
+      command: [process.execPath, APP_MAIN],
+      env: { NODE_COMPILE_CACHE: join(directory, 'compile-cache') },
+      ready: 'message' as const
+    }
+  }
   const kubelet = startKubelet({
     store: podStore(kubernetes.store),
     host: manifests.HOST,

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { now } from '../now.ts'
 import { createReport, type AppMessage } from './report.ts'
 import { createApp } from './server.ts'
@@ -25,5 +26,9 @@ process.once('SIGTERM', () => void end())
 process.once('disconnect', () => process.exit(1))
 
 setTimeout(() => {
-  app.server.listen(Number(PORT), POD_IP, () => send({ type: 'ready', at: now() }))
+  app.server.listen(Number(PORT), POD_IP, () => {
+    send({ type: 'ready', at: now() })
+    // The next pod starts in half the time: on a small machine, starts would otherwise crowd out what is measured.
+    setImmediate(flushCompileCache)
+  })
 }, Number(STARTUP_MS))

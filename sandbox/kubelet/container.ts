@@ -5,6 +5,8 @@ import { now } from '../now.ts'
 /** What to run for an image name, and how it says that it is ready. */
 export interface Image {
   readonly command: readonly string[]
+  /** What the image itself sets, before the container's spec. */
+  readonly env?: Readonly<Record<string, string>>
   /** `message`: the IPC message of sandbox/app; `start`: as soon as the process runs. */
   readonly ready: 'message' | 'start'
 }
@@ -41,7 +43,7 @@ export function startContainer({ image, env, onMessage }: ContainerStart): Conta
   const [file = '', ...args] = image.command
   // Its own process group: Ctrl-C in the terminal is for the sandbox, which then ends its pods itself.
   const child = spawn(file, args, {
-    env: { ...env },
+    env: { ...image.env, ...env },
     detached: true,
     stdio: image.ready === 'message' ? ['ignore', 'ignore', 'inherit', 'ipc'] : ['ignore', 'ignore', 'ignore']
   })
