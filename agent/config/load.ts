@@ -24,6 +24,8 @@ export function loadConfig(
 ): Loaded {
   const problems: string[] = []
   const fromFile = readTree(path ?? env[CONFIG_FILE_ENV], problems)
+  // What a file that cannot be read seems to lack would only hide the real problem.
+  if (problems.length > 0) return { ok: false, problems }
   const merged = applyEnv(fromFile, env, secretVariables(fromFile))
   // A variable may itself name a secret's variable (…_KEY_ENV), so names are collected again from the whole.
   const { tree, problems: envProblems } = applyEnv(fromFile, env, secretVariables(merged.tree))

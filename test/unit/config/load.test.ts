@@ -210,6 +210,7 @@ srve: {}
 
   it('refuses a file that is missing, no YAML, or no mapping, and says where', () => {
     const missing = loadConfig(join(folder, 'nowhere.yaml'), env)
+    expect(missing.ok ? [] : missing.problems).to.have.length(1)
     expect(missing.ok ? [] : missing.problems[0]).to.match(
       /nowhere.yaml: cannot be read \(ENOENT\); check --config/
     )
