@@ -19,8 +19,13 @@ export interface BarrierApiOptions {
   readonly workers: () => readonly Worker[]
   /** The worker that takes a new connection, and keeps it. */
   readonly accept: (socket: Socket) => Worker
-  /** Why requests may not be sent to this gateway yet; empty when they may. */
-  readonly notReady: () => string
+  readonly readiness: () => Readiness
+}
+
+/** Whether requests may be sent to this gateway yet; `why` not, or what went wrong with fetching the entries. */
+export interface Readiness {
+  readonly ready: boolean
+  readonly why: string
 }
 
 export interface BarrierApi {
@@ -156,7 +161,7 @@ function state(options: BarrierApiOptions): Answer {
   })
 }
 
-function ready({ notReady }: BarrierApiOptions): Answer {
-  const why = notReady()
-  return why ? json(503, { ready: false, why }) : json(200, { ready: true })
+function ready({ readiness }: BarrierApiOptions): Answer {
+  const { ready, why } = readiness()
+  return json(ready ? 200 : 503, { ready, ...(why ? { why } : {}) })
 }

@@ -2,7 +2,7 @@ import type { Agent } from 'node:http'
 import type { Socket } from 'node:net'
 import type { AccessHook } from './access-log.ts'
 import { serveAdminApi, type AdminApi } from './admin-api.ts'
-import { serveBarrierApi, type BarrierApi } from './barrier-api.ts'
+import { serveBarrierApi, type BarrierApi, type Readiness } from './barrier-api.ts'
 import { createBarrier, type Barrier } from './barrier.ts'
 import { serveControlApi, type ControlApi } from './control-api.ts'
 import { proxyRequest, type ProxyWorker } from './exchange.ts'
@@ -108,7 +108,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
         ? undefined
         : await serveAdminApi({ ...options, port: options.adminPort })
     if (admin) opened.push(admin)
-    const notReady = startFetch(options, barrier, stopped.signal)
+    const readiness = startFetch(options, barrier, stopped.signal)
     const barrierApi =
       barrier &&
       (await serveBarrierApi({
@@ -118,7 +118,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
         barrier,
         workers: () => slots.map(({ worker }) => worker),
         accept,
-        notReady
+        readiness
       }))
     if (barrierApi) opened.push(barrierApi)
     return {
@@ -148,14 +148,16 @@ const startFetch = (
   { fetchEntries: wanted, barrierToken = '' }: GatewayOptions,
   barrier: Barrier | undefined,
   stopped: AbortSignal
-): (() => string) => {
-  if (!wanted || !barrier) return () => ''
-  let why = `fetching the entries that hold from ${wanted.url}`
-  const fetched = (): void => {
-    why = ''
+): (() => Readiness) => {
+  if (!wanted || !barrier) return () => ({ ready: true, why: '' })
+  let readiness: Readiness = { ready: false, why: `fetching the entries that hold from ${wanted.url}` }
+  const settle = (why: string): void => {
+    readiness = { ready: true, why }
   }
-  fetchEntries(barrier, { ...wanted, token: barrierToken }, stopped).then(fetched, fetched)
-  return () => why
+  fetchEntries(barrier, { ...wanted, token: barrierToken }, stopped).then(settle, (err: unknown) =>
+    settle(String(err))
+  )
+  return () => readiness
 }
 
 const oneOf = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)] as T

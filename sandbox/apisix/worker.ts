@@ -24,6 +24,8 @@ export interface Worker {
   readonly seen: number
   readonly frozen: boolean
   readonly stale: boolean
+  /** Tasks that wait for it to thaw. */
+  readonly queued: number
   /** Does `task` now, or once thawed: with the configuration the worker has then. Never after it was killed. */
   run(task: () => void): void
   /** Resolves when the worker runs. */
@@ -83,6 +85,9 @@ export function createWorker(options: WorkerOptions): Worker {
     },
     get stale() {
       return stale
+    },
+    get queued() {
+      return queued.length
     },
     run: task => {
       if (state === 'running') task()

@@ -1,0 +1,170 @@
+import { expect } from 'chai'
+import { createStore, type Store } from '../../../../sandbox/apisix/store.ts'
+import { WRONG_KEY, type Fault } from '../../../../sandbox/apisix/faults.ts'
+import { serveAdminApi, type AdminApi } from '../../../../sandbox/apisix/admin-api.ts'
+import { eventually, KEY, send, type Reply } from './fixture.ts'
+
+describe('sandbox/apisix Admin API', () => {
+  let store: Store
+  let api: AdminApi
+
+  beforeEach(async () => {
+    store = createStore()
+    api = await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
+  })
+  afterEach(async () => {
+    await api.close()
+    store.close()
+  })
+
+  const ask = (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {}
+  ): Promise<Reply> =>
+    send(`${api.url}/apisix/admin/${path}`, {
+      method,
+      headers: { 'x-api-key': KEY, ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    })
+  const nodes = (): unknown => store.get('/apisix/upstreams/u')?.value['nodes']
+  const putMap = (map: Record<string, number>): Promise<Reply> => ask('PUT', 'upstreams/u', { nodes: map })
+
+  it('loses none of 50 concurrent removals: a loser is told 503 and nothing of it is written', async () => {
+    const keys = Array.from({ length: 50 }, (_, index) => `10.0.0.${index + 1}:80`)
+    await putMap(Object.fromEntries(keys.map(key => [key, 1])))
+    const before = store.revision
+    const replies = await Promise.all(
+      keys.map(key => ask('PATCH', 'upstreams/u', { nodes: { [key]: null } }))
+    )
+    const won = keys.filter((_, index) => replies[index]?.status === 200)
+    const lost = replies.filter(reply => reply.status === 503)
+    expect(won.length, 'winners').to.be.greaterThan(0)
+    expect(lost.length, 'losers').to.be.greaterThan(0)
+    expect(won.length + lost.length).to.equal(50)
+    for (const { body } of lost)
+      expect(JSON.parse(body)).to.deep.equal({ error_msg: 'value changed before overwritten' })
+    expect(Object.keys(nodes() as object).sort()).to.deep.equal(keys.filter(key => !won.includes(key)).sort())
+    expect(store.revision - before).to.equal(won.length)
+  })
+
+  it('lets a whole PUT overwrite what a PATCH removed: there is no compare-and-swap for it', async () => {
+    await putMap({ a: 1, b: 1 })
+    await ask('PATCH', 'upstreams/u', { nodes: { a: null } })
+    await putMap({ a: 1, b: 1 })
+    expect(nodes()).to.deep.equal({ a: 1, b: 1 })
+  })
+
+  it('applies a write with If-Match, and answers 412 all the same', async () => {
+    await putMap({ a: 1, b: 1 })
+    const reply = await ask('PATCH', 'upstreams/u', { nodes: { a: null } }, { 'if-match': '"1"' })
+    expect(reply.status).to.equal(412)
+    expect(reply.body).to.contain('412 Precondition Failed')
+    expect(nodes()).to.deep.equal({ b: 1 })
+  })
+
+  it('answers 503 at once while etcd is down, and never while it is black-holed', async () => {
+    await putMap({ a: 1 })
+    store.health = 'down'
+    const reply = await ask('GET', 'upstreams/u')
+    expect([reply.status, JSON.parse(reply.body)]).to.deep.equal([
+      503,
+      { error_msg: 'has no healthy etcd endpoint available' }
+    ])
+    store.health = 'black-holed'
+    const outcome = await fetch(`${api.url}/apisix/admin/upstreams/u`, {
+      headers: { 'x-api-key': KEY },
+      signal: AbortSignal.timeout(100)
+    }).catch((err: Error) => err.name)
+    expect(outcome).to.equal('TimeoutError')
+  })
+
+  it('lets an object with a ttl vanish', async () => {
+    await ask('PUT', 'upstreams/u?ttl=0.05', { nodes: { a: 1 } })
+    expect(nodes()).to.deep.equal({ a: 1 })
+    await eventually(() => nodes() === undefined)
+  })
+
+  it('deletes an upstream in use only with force', async () => {
+    await putMap({ a: 1 })
+    await ask('PUT', 'routes/r', { uri: '/', upstream_id: 'u' })
+    expect((await ask('DELETE', 'upstreams/u')).status).to.equal(400)
+    const reply = await ask('DELETE', 'upstreams/u?force=true')
+    expect([reply.status, JSON.parse(reply.body)]).to.deep.equal([
+      200,
+      { key: '/apisix/upstreams/u', deleted: '1' }
+    ])
+    expect((await ask('DELETE', 'upstreams/u?force=true')).status).to.equal(404)
+  })
+
+  it('pages only with both parameters, sorts pages by age, and writes a page past the end as a map', async () => {
+    for (let index = 0; index < 12; index += 1) await ask('PUT', `upstreams/u${11 - index}`, { nodes: {} })
+    const list = async (query: string): Promise<{ list: { key: string }[]; total: number }> =>
+      JSON.parse((await ask('GET', `upstreams?${query}`)).body)
+    expect((await list('page=1')).list.length).to.equal(12)
+    expect((await list('page_size=10')).list.length).to.equal(12)
+    expect((await list('page=0&page_size=10')).list[0]?.key).to.equal('/apisix/upstreams/u11')
+    expect((await list('page=2&page_size=10')).list.length).to.equal(2)
+    expect(await list('page=3&page_size=10')).to.deep.equal({ list: {}, total: 12 })
+    expect((await list('label=nobody&page=1&page_size=10')).list).to.deep.equal({})
+  })
+
+  it('finds by name as a pattern, and by label as a key', async () => {
+    await ask('PUT', 'upstreams/a', { name: 'shop-a', labels: { team: 'shop' }, nodes: {} })
+    await ask('PUT', 'upstreams/b', { name: 'bank-b', nodes: {} })
+    const total = async (query: string): Promise<number> =>
+      (JSON.parse((await ask('GET', `upstreams?${query}`)).body) as { total: number }).total
+    expect([
+      await total('name=sho'),
+      await total('label=team'),
+      await total('label=team:shop')
+    ]).to.deep.equal([1, 1, 0])
+  })
+
+  describe('faults', () => {
+    const removeA = (): Promise<Reply> => ask('PATCH', 'upstreams/u', { nodes: { a: null } })
+    const meet = async (fault: Fault): Promise<Reply | string> => {
+      await putMap({ a: 1, b: 1 })
+      api.faults.inject({ fault, times: 1, method: 'PATCH' })
+      return Promise.race([
+        removeA().catch((err: NodeJS.ErrnoException) => err.code ?? err.message),
+        new Promise<string>(resolve => setTimeout(resolve, 80, 'no answer').unref())
+      ])
+    }
+
+    for (const status of [404, 409, 412, 500, 502])
+      it(`${status} once, nothing applied, then well again`, async () => {
+        const reply = (await meet({ kind: 'status', status })) as Reply
+        expect([reply.status, nodes()]).to.deep.equal([status, { a: 1, b: 1 }])
+        expect((await removeA()).status).to.equal(200)
+      })
+
+    it('a wrong key', async () => {
+      expect(((await meet(WRONG_KEY)) as Reply).status).to.equal(401)
+    })
+
+    it('hang: no answer, nothing applied', async () => {
+      expect([await meet({ kind: 'hang' }), nodes()]).to.deep.equal(['no answer', { a: 1, b: 1 }])
+    })
+
+    it('applied but timed out: no answer, and it is done', async () => {
+      expect([await meet({ kind: 'applied-but-timed-out' }), nodes()]).to.deep.equal(['no answer', { b: 1 }])
+    })
+
+    it('slow: applied late', async () => {
+      const began = performance.now()
+      expect(((await meet({ kind: 'slow', ms: 40 })) as Reply).status).to.equal(200)
+      expect(performance.now() - began).to.be.greaterThan(38)
+    })
+
+    it('closed in the middle of the body: applied', async () => {
+      const reply = (await meet({ kind: 'close-mid-body' })) as Reply
+      expect([reply.status, reply.truncated, nodes()]).to.deep.equal([200, true, { b: 1 }])
+    })
+
+    it('reset: nothing applied', async () => {
+      expect([await meet({ kind: 'reset' }), nodes()]).to.deep.equal(['ECONNRESET', { a: 1, b: 1 }])
+    })
+  })
+})

@@ -1,0 +1,146 @@
+import * as fc from 'fast-check'
+import { expect } from 'chai'
+import { createBarrier, type Barrier } from '../../../../sandbox/apisix/barrier.ts'
+import { pickSteps, type Held, type Picked } from '../../../../sandbox/apisix/pick.ts'
+import { createUpstream, type Target } from '../../../../sandbox/apisix/upstream.ts'
+
+const ENDING = '10.0.0.1'
+
+/** One worker's requests, one after another: pick, in steps; connect; finish. */
+interface Actor {
+  step(): void
+}
+
+interface Run {
+  readonly barrier: Barrier
+  /** The agent has acked: it saw in flight 0 after its seal. */
+  acked: boolean
+  /** Requests that connected to the ending node after the ack. */
+  late: number
+}
+
+const workerActor = (run: Run, pid: number, nodes: readonly string[], retries: boolean): Actor => {
+  const upstream = createUpstream(
+    { nodes: Object.fromEntries(nodes.map(node => [`${node}:80`, 1])) },
+    undefined
+  )
+  let tried = new Set<Target>()
+  let picking: Generator<void, Picked> | undefined
+  let held: Held | undefined
+  let connected = false
+  const begin = (): void => {
+    picking = pickSteps({ upstream, barrier: run.barrier, pid, tried, key: '/' })
+  }
+  return {
+    step: () => {
+      if (held && !connected) {
+        connected = true
+        if (run.acked && held.target.host === ENDING) run.late += 1
+        return
+      }
+      if (held) {
+        // Finished; or the node failed, and another one is picked.
+        held.release()
+        tried = retries && tried.size === 0 ? new Set([held.target]) : new Set()
+        held = undefined
+        connected = false
+        return
+      }
+      if (!picking) begin()
+      const step = picking?.next()
+      if (!step?.done) return
+      picking = undefined
+      if (step.value.kind === 'held') held = step.value.held
+      else tried = new Set()
+    }
+  }
+}
+
+/** The agent: drain, wait for 0 with no bypass since the last look, seal, wait for 0, ack. */
+const agentActor = (run: Run, seal: boolean): Actor => {
+  const put = (state: 'draining' | 'sealed') =>
+    run.barrier.entries.put({ uid: 'pod', ip: ENDING, port: undefined, state, ttl: 60 })
+  const idle = (): boolean => run.barrier.inflight.of(ENDING, undefined).requests === 0
+  let phase = 0
+  const steps = [
+    () => put('draining') !== undefined,
+    () => idle(),
+    () => !seal || put('sealed') !== undefined,
+    () => idle(),
+    () => (run.acked = true)
+  ]
+  return {
+    step: () => {
+      if (phase < steps.length && steps[phase]?.()) phase += 1
+    }
+  }
+}
+
+const play = (order: readonly number[], nodes: readonly string[], seal: boolean, retries: boolean): Run => {
+  const run: Run = { barrier: createBarrier(), acked: false, late: 0 }
+  const actors = [agentActor(run, seal), ...[1, 2, 3].map(pid => workerActor(run, pid, nodes, retries))]
+  for (const who of order) actors[who % actors.length]?.step()
+  return run
+}
+
+const orders = fc.array(fc.nat({ max: 3 }), { minLength: 30, maxLength: 120 })
+const upstreams = fc.constantFrom([ENDING], [ENDING, '10.0.0.2'], [ENDING, '10.0.0.2', '10.0.0.3'])
+const SETTINGS = { numRuns: 3000, seed: 20_261_121, endOnFailure: true }
+
+describe('sandbox/apisix barrier: the guarantee', () => {
+  it('after the seal and in flight 0, no request reaches the node, in any interleaving', () => {
+    let acks = 0
+    fc.assert(
+      fc.property(orders, upstreams, fc.boolean(), (order, nodes, retries) => {
+        const run = play(order, nodes, true, retries)
+        if (run.acked) acks += 1
+        expect(run.late).to.equal(0)
+      }),
+      SETTINGS
+    )
+    expect(acks, 'runs that came to an ack').to.be.greaterThan(300)
+  })
+
+  it('would not hold without the seal: a gateway that knows no other node goes on bypassing', () => {
+    const outcome = fc.check(
+      fc.property(orders, order => play(order, [ENDING], false, false).late === 0),
+      SETTINGS
+    )
+    expect(outcome.failed).to.equal(true)
+  })
+
+  it('would not hold if a worker looked at the entry before it counts', () => {
+    const outcome = fc.check(
+      fc.property(orders, order => playSwapped(order).late === 0),
+      SETTINGS
+    )
+    expect(outcome.failed).to.equal(true)
+  })
+})
+
+/** The same agent against workers that look first and count then. */
+const playSwapped = (order: readonly number[]): Run => {
+  const run: Run = { barrier: createBarrier(), acked: false, late: 0 }
+  const worker = (pid: number): Actor => {
+    let phase = 0
+    return {
+      step: () => {
+        const { barrier } = run
+        if (phase === 0 && barrier.entries.look(ENDING, 80) === 'free') phase = 1
+        else if (phase === 1) {
+          barrier.inflight.up(pid, ENDING, 80, 'requests')
+          phase = 2
+        } else if (phase === 2) {
+          if (run.acked) run.late += 1
+          phase = 3
+        } else if (phase === 3) {
+          barrier.inflight.down(pid, ENDING, 80, 'requests')
+          phase = 0
+        }
+      }
+    }
+  }
+  const actors = [agentActor(run, true), worker(1), worker(2), worker(3)]
+  for (const who of order) actors[who % actors.length]?.step()
+  return run
+}

@@ -1,0 +1,215 @@
+import { createServer, request, type Agent, type RequestListener, type Server } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo, Socket } from 'node:net'
+import { createServer as createTcpServer, type Server as TcpServer } from 'node:net'
+import type { AccessFact } from '../../../../sandbox/apisix/access-log.ts'
+import { startGateway, type Gateway, type GatewayOptions } from '../../../../sandbox/apisix/gateway.ts'
+import { createStore, type Store } from '../../../../sandbox/apisix/store.ts'
+
+export const KEY = 'the-key-of-this-test'
+export const TOKEN = 'the-token-of-this-test'
+
+/** Everything a test opened: closed in the reverse order. */
+export interface Opened {
+  add<T extends { close(): unknown }>(what: T): T
+  close(): Promise<void>
+}
+
+export function opened(): Opened {
+  const all: { close(): unknown }[] = []
+  return {
+    add: what => {
+      all.push(what)
+      return what
+    },
+    close: async () => {
+      for (const one of all.splice(0).toReversed()) await one.close()
+    }
+  }
+}
+
+export interface TestNode {
+  /** `127.0.0.1:1234` */
+  readonly address: string
+  readonly port: number
+  /** `METHOD path` of each request that reached it. */
+  readonly seen: string[]
+  close(): Promise<void>
+}
+
+const closeAll = async (server: Server | TcpServer, sockets: ReadonlySet<Socket>): Promise<void> => {
+  const closed = new Promise(resolve => server.close(resolve))
+  for (const socket of sockets) socket.destroy()
+  await closed
+}
+
+const track = (server: Server | TcpServer): Set<Socket> => {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  return sockets
+}
+
+/** An upstream node that answers as `handler` says, 200 and its own address by default. */
+export async function httpNode(
+  handler?: RequestListener,
+  host = '127.0.0.1'
+): Promise<TestNode & { server: Server }> {
+  const seen: string[] = []
+  const server = createServer((incoming, response) => {
+    seen.push(`${incoming.method} ${incoming.url}`)
+    if (handler) return handler(incoming, response)
+    incoming.resume()
+    response.end(address)
+  })
+  const sockets = track(server)
+  server.listen(0, host)
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const address = `${host}:${port}`
+  return { address, port, seen, server, close: () => closeAll(server, sockets) }
+}
+
+/** A node that takes each request's bytes and does with the connection what `act` does. */
+export async function rawNode(act: (socket: Socket, requests: number) => void): Promise<TestNode> {
+  const seen: string[] = []
+  const server = createTcpServer(socket => {
+    let requests = 0
+    socket.on('error', () => {})
+    socket.on('data', chunk => {
+      const [head = ''] = chunk.toString('latin1').split(' HTTP/1.1')
+      seen.push(head)
+      requests += 1
+      act(socket, requests)
+    })
+  })
+  const sockets = track(server)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return { address: `127.0.0.1:${port}`, port, seen, close: () => closeAll(server, sockets) }
+}
+
+/** An address where nothing listens. */
+export async function deadAddress(): Promise<string> {
+  const node = await httpNode()
+  await node.close()
+  return node.address
+}
+
+export interface Reply {
+  readonly status: number
+  readonly body: string
+  /** The body ended before its time. */
+  readonly truncated: boolean
+}
+
+/** One request; rejects where the connection breaks before an answer. */
+export function send(
+  url: string,
+  options: { method?: string; body?: string; agent?: Agent; headers?: Record<string, string> } = {}
+): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(
+      url,
+      {
+        method: options.method ?? 'GET',
+        agent: options.agent ?? false,
+        headers: {
+          ...options.headers,
+          ...(options.body === undefined ? {} : { 'content-length': options.body.length })
+        }
+      },
+      response => {
+        let body = ''
+        response.on('data', (chunk: Buffer) => (body += chunk.toString()))
+        response.on('error', () => {})
+        response.once('close', () =>
+          resolve({ status: response.statusCode ?? 0, body, truncated: !response.complete })
+        )
+      }
+    )
+    outgoing.once('error', reject)
+    outgoing.end(options.body)
+  })
+}
+
+export interface TestGateway {
+  readonly store: Store
+  readonly gateway: Gateway
+  readonly facts: AccessFact[]
+  /** Through the Admin API; resolves with the answer. */
+  admin(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
+  /** Writes an upstream `u` with these nodes and a route `/*` to it, and waits until all workers have it. */
+  route(nodes: unknown, extra?: Record<string, unknown>): Promise<void>
+  barrier(
+    method: string,
+    path: string,
+    body?: unknown
+  ): Promise<{ status: number; body: Record<string, unknown> }>
+  close(): Promise<void>
+}
+
+export async function testGateway(options: Partial<GatewayOptions> = {}): Promise<TestGateway> {
+  const store = options.store ?? createStore()
+  const gateway = await startGateway({
+    store,
+    name: 'apisix-0',
+    host: '127.0.0.1',
+    proxyPort: 0,
+    adminPort: 0,
+    controlPort: 0,
+    barrierPort: 0,
+    workers: 2,
+    adminKey: KEY,
+    barrierToken: TOKEN,
+    applyDelay: () => 0,
+    ...options
+  })
+  const facts: AccessFact[] = []
+  gateway.onAccess(fact => facts.push(fact))
+  const self: TestGateway = {
+    store,
+    gateway,
+    facts,
+    admin: (method, path, body, headers) =>
+      send(`${gateway.urls.admin}/apisix/admin/${path}`, {
+        method,
+        headers: { 'x-api-key': KEY, ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) })
+      }),
+    route: async (nodes, extra = {}) => {
+      await self.admin('PUT', 'upstreams/u', { type: 'roundrobin', nodes, ...extra })
+      await self.admin('PUT', 'routes/r', { uri: '/*', upstream_id: 'u' })
+      await eventually(() => gateway.workers.every(worker => worker.config.revision === store.revision))
+    },
+    barrier: async (method, path, body) => {
+      const answer = await fetch(`${gateway.urls.barrier}/v1/barrier/${path}`, {
+        method,
+        headers: { authorization: `Bearer ${TOKEN}`, connection: 'close' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) })
+      })
+      return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
+    },
+    close: async () => {
+      await gateway.close()
+      store.close()
+    }
+  }
+  return self
+}
+
+/** Waits until `holds`, for at most `ms`; rejects with `what` then. */
+export async function eventually(
+  holds: () => boolean | Promise<boolean>,
+  what = 'the condition',
+  ms = 3000
+): Promise<void> {
+  const end = performance.now() + ms
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`${what} did not come true within ${ms} ms`)
+    await new Promise(resolve => setTimeout(resolve, 2))
+  }
+}
