@@ -17,6 +17,8 @@ export interface AgentOptions {
   readonly gatewayNamespace: string
   readonly host: string
   readonly port: number
+  /** In place of agent/main.ts, for tests. */
+  readonly main?: string
 }
 
 export interface Agent {
@@ -39,7 +41,8 @@ const END_MS = 5000
  * Rejects, with the end of its log, when it ends instead or is not ready in time.
  */
 export async function startAgent(options: AgentOptions, signal?: AbortSignal): Promise<Agent> {
-  if (!existsSync(MAIN)) throw new Error('agent/main.ts does not exist: there is no agent to run')
+  const main = options.main ?? MAIN
+  if (!existsSync(main)) throw new Error(`${main} does not exist: there is no agent to run`)
   const configFile = join(options.directory, 'agent.yaml')
   const logFile = join(options.directory, 'agent.log')
   const keyFile = join(options.directory, 'admin-key')
@@ -49,7 +52,7 @@ export async function startAgent(options: AgentOptions, signal?: AbortSignal): P
   await writeFile(configFile, stringify(agentConfig(options, keyFile, tokenFile)))
 
   const log = await open(logFile, 'a')
-  const child = spawn(process.execPath, ['--import', TETHER, MAIN, '--config', configFile], {
+  const child = spawn(process.execPath, ['--import', TETHER, main, '--config', configFile], {
     detached: true, // Ctrl-C is for the sandbox, which ends the agent in its turn
     stdio: ['ignore', log.fd, log.fd, 'ipc']
   })
