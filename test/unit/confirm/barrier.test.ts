@@ -32,20 +32,21 @@ const entry = (
 describe('barrier keeper', () => {
   const store = createStore()
   const worker = createWorker({ id: 0, pid: 1, store, applyDelay: () => 0 })
+  const otherWorker = createWorker({ id: 1, pid: 2, store, applyDelay: () => 0 })
   const apis: Awaited<ReturnType<typeof serveBarrierApi>>[] = []
   let keeper: BarrierKeeper
 
   /** One gateway's plugin; all gateways have the same port and addresses of their own, as pods do. */
   const serve = async (host: string, port = 0, barrier = createBarrier()) => {
     const requests: string[] = []
+    const connections = { other: false }
     const api = await serveBarrierApi({
       host,
       port,
       token: 'token',
       barrier,
       workers: () => [worker],
-      accept: () => worker,
-      notReady: () => ''
+      accept: () => (connections.other ? otherWorker : worker)
     })
     api.listener.server.on('request', r => requests.push(`${r.method} ${r.url?.split('/').at(-1)}`))
     apis.push(api)
@@ -53,6 +54,7 @@ describe('barrier keeper', () => {
       barrier,
       api,
       requests,
+      connections,
       port: api.listener.port,
       puts: () => requests.filter(r => r.startsWith('PUT')).length
     }
@@ -78,6 +80,7 @@ describe('barrier keeper', () => {
   })
   after(() => {
     worker.kill()
+    otherWorker.kill()
     store.close()
   })
 
@@ -120,6 +123,39 @@ describe('barrier keeper', () => {
     await until('nothing is in flight', () => reading('1')?.inflight.requests === 0, 300)
     expect(reading('1')).to.deep.include({ entry: 'sealed', readAfterSeal: true })
     expect(g.puts()).to.equal(2)
+  })
+
+  it('does not call a read one after the seal that it has not put itself', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.entry === 'draining')
+    g.barrier.entries.put({ uid: '1', ip: '10.0.0.1', port: undefined, state: 'sealed', ttl: 60 })
+    await until('it is seen', () => reading('1')?.entry === 'sealed')
+    expect(reading('1')?.readAfterSeal).to.equal(false)
+  })
+
+  it('lets no answer that was made before the seal replace what was read after it', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    keeper.desire([entry('1')])
+    await until('the poll', () => g.requests.includes('POST inflight'))
+    // The worker that polls has its answer and does not get it out.
+    worker.freeze()
+    g.barrier.inflight.down(1, '10.0.0.1', 80, 'requests')
+    await new Promise(resolve => setTimeout(resolve, 30))
+    g.connections.other = true
+    keeper.desire([entry('1', 'sealed')])
+    await until('it is sealed', () => reading('1')?.entry === 'sealed')
+    const seen = new Set<unknown>()
+    let polls = 0
+    keeper.onChange(() => seen.add([reading('1')?.entry, reading('1')?.readAfterSeal].join(' ')) && polls++)
+    worker.thaw()
+    await until('further answers', () => polls >= 2)
+    expect([...seen]).to.deep.equal(['sealed true'])
   })
 
   it('hears at once when a request ends, of many that are waited for', async () => {
