@@ -1,3 +1,4 @@
+import { countAnswers } from './answers.ts'
 import type { ArmName, RunOptions } from './cli.ts'
 import type { PodRecord } from './kubelet/record.ts'
 import type { Hook } from './kubernetes/objects.ts'
@@ -79,7 +80,7 @@ export async function runArm(
     const ended = world.kubelet.records().filter(({ uid }) => old.has(uid))
     return {
       world,
-      detail: { ...hookFigures(ended), ...figures(name, result), rolloutMs: Math.round(rolloutMs) }
+      detail: { ...hookFigures(name, ended), ...figures(name, result), rolloutMs: Math.round(rolloutMs) }
     }
   } catch (error) {
     await world.close()
@@ -94,11 +95,15 @@ const figures = (name: ArmName, load: ArmDetail['load']) => ({
   load
 })
 
-function hookFigures(ended: readonly PodRecord[]): Pick<ArmDetail, 'hookMs' | 'hooks' | 'late'> {
+function hookFigures(
+  name: ArmName,
+  ended: readonly PodRecord[]
+): Pick<ArmDetail, 'hookMs' | 'hooks' | 'answers' | 'late'> {
   const hooks = ended.flatMap(record => record.hooks)
   return {
     hookMs: summary(hooks.map(({ startedAt, endedAt }) => endedAt - startedAt)),
     hooks: { run: hooks.length, failed: hooks.filter(({ ok }) => !ok).length },
+    answers: name === 'apisix-drain' ? countAnswers(hooks) : {},
     late: ended.flatMap(lateArrivals).length
   }
 }

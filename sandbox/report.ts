@@ -17,6 +17,8 @@ export interface ArmDetail extends ArmResult {
   readonly load: LoadResult
   /** Hooks that were run, and those that failed. */
   readonly hooks: { readonly run: number; readonly failed: number }
+  /** What the agent answered, counted; empty in arms without it. */
+  readonly answers: Readonly<Record<string, number>>
   /** Requests that reached a pod after its hook had ended, answered or not. */
   readonly late: number
 }
@@ -55,8 +57,13 @@ export function table(arms: readonly ArmDetail[]): string {
   return [line(HEAD), ...rows.map(line), ...arms.flatMap(notes)].join('\n')
 }
 
+const list = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
+    .map(([what, count]) => `${count} × ${what}`)
+    .join(', ')
+
 /** What failed, and which hooks did: a row of numbers does not say. */
-function notes({ name, load, hooks, late }: ArmDetail): string[] {
+function notes({ name, load, hooks, late, answers }: ArmDetail): string[] {
   const kinds = Object.entries(load.byRequest)
     .filter(([, { failed }]) => failed > 0)
     .map(([kind, { failed }]) => `${failed} × ${kind}`)
@@ -65,6 +72,7 @@ function notes({ name, load, hooks, late }: ArmDetail): string[] {
     .map(([kind, count]) => `${count} × ${kind}`)
   return [
     ...(kinds.length > 0 ? [`${name}: failed ${kinds.join(', ')} (${how.join(', ')})`] : []),
+    ...(Object.keys(answers).length > 0 ? [`${name}: hooks answered ${list(answers)}`] : []),
     ...(late > 0 ? [`${name}: ${late} requests reached a pod after its hook had ended`] : []),
     ...(hooks.failed > 0 ? [`${name}: ${hooks.failed} of ${hooks.run} hooks failed`] : [])
   ]

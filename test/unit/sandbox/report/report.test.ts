@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { countAnswers } from '../../../../sandbox/answers.ts'
 import { percentile, summary } from '../../../../sandbox/percentile.ts'
 import { createProgress } from '../../../../sandbox/progress.ts'
 import { jsonReport, succeeded, table, type ArmDetail } from '../../../../sandbox/report.ts'
@@ -13,6 +14,7 @@ function detail(name: ArmDetail['name'], differs: Partial<ArmDetail> = {}): ArmD
     rolloutMs: 7123,
     load: createTally().result(),
     hooks: { run: 6, failed: 0 },
+    answers: {},
     late: 0,
     ...differs
   }
@@ -55,11 +57,36 @@ describe('sandbox: the report', () => {
     const tally = createTally()
     tally.ended('post', { ok: false, kind: 'status', status: 502, pod: undefined, detail: '' }, 0, 5)
     const text = table([
-      detail('no-hook', { failed: 1, load: tally.result(), late: 3, hooks: { run: 6, failed: 2 } })
+      detail('no-hook', {
+        failed: 1,
+        load: tally.result(),
+        late: 3,
+        hooks: { run: 6, failed: 2 },
+        answers: { 'removed (observed)': 4 }
+      })
     ])
     expect(text).to.contain('no-hook: failed 1 × post (1 × status)')
+    expect(text).to.contain('no-hook: hooks answered 4 × removed (observed)')
     expect(text).to.contain('no-hook: 3 requests reached a pod after its hook had ended')
     expect(text).to.contain('no-hook: 2 of 6 hooks failed')
+  })
+})
+
+describe('sandbox: what hooks were answered', () => {
+  const hook = (output: string) => ({
+    container: 'app',
+    kind: 'exec' as const,
+    startedAt: 0,
+    endedAt: 1,
+    ok: true,
+    exitCode: 0,
+    output
+  })
+
+  it('is counted by result and evidence; a fallback is no answer', () => {
+    const ack = '{"result":"removed","evidence":"observed"}'
+    const hooks = [hook(ack), hook(`curl: (56) something\n${ack}\n`), hook('curl: (7) refused\n'), hook('')]
+    expect(countAnswers(hooks)).to.deep.equal({ 'removed (observed)': 2, 'no answer': 2 })
   })
 })
 

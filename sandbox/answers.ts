@@ -1,0 +1,24 @@
+import type { HookRecord } from './kubelet/hook.ts'
+
+/** What hooks printed, counted: `{"removed (observed)": 5, "no answer": 1}`. */
+export function countAnswers(hooks: readonly HookRecord[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const { output } of hooks) {
+    const answer = readAnswer(output)
+    counts[answer] = (counts[answer] ?? 0) + 1
+  }
+  return counts
+}
+
+/** The agent's ack is the last line; curl's own complaints, and a fallback's silence, are not an ack. */
+function readAnswer(output: string): string {
+  try {
+    const ack = JSON.parse(output.trim().split('\n').at(-1) ?? '') as {
+      result?: unknown
+      evidence?: unknown
+    }
+    return `${String(ack.result)} (${String(ack.evidence)})`
+  } catch {
+    return 'no answer'
+  }
+}
