@@ -42,35 +42,47 @@ export interface Worker {
   kill(): void
 }
 
+/** A write on its way; `due` by the monotonic clock, in ms. */
+interface Pending {
+  readonly due: number
+  readonly event: StoreEvent
+}
+
 export function createWorker(options: WorkerOptions): Worker {
   const { store } = options
   const applyDelay = options.applyDelay ?? measuredDelay
   const config = createConfigView(store)
-  const timers = new Set<NodeJS.Timeout>()
+  const pending: Pending[] = []
   let queued: (() => void)[] = []
   let missed: StoreEvent[] = []
   let state: 'running' | 'frozen' | 'dead' = 'running'
   let stale = false
   let frozenAt = 0
-  let notBefore = 0
+  let timer: NodeJS.Timeout | undefined
 
   const apply = (event: StoreEvent): void => {
     if (stale) return
     if (state === 'frozen') missed.push(event)
     else config.apply(event)
   }
+  const deliver = (): void => {
+    clearTimeout(timer)
+    const now = performance.now()
+    while (pending[0] && pending[0].due <= now) {
+      const [{ event }] = pending.splice(0, 1) as [Pending]
+      apply(event)
+    }
+    const [next] = pending
+    if (!next) return
+    timer = setTimeout(deliver, Math.ceil(next.due - now))
+    timer.unref()
+  }
   const unwatch = store.watch(event => {
     if (stale) return
     // One watch delivers in order: no write overtakes an earlier one.
-    const now = performance.now()
-    notBefore = Math.max(now + applyDelay(), notBefore)
-    if (notBefore <= now) return apply(event)
-    const timer = setTimeout(() => {
-      timers.delete(timer)
-      apply(event)
-    }, notBefore - now)
-    timer.unref()
-    timers.add(timer)
+    const due = Math.max(performance.now() + applyDelay(), pending.at(-1)?.due ?? 0)
+    pending.push({ due, event })
+    if (pending.length === 1) deliver()
   })
 
   const worker: Worker = {
@@ -120,8 +132,8 @@ export function createWorker(options: WorkerOptions): Worker {
       queued = []
       missed = []
       unwatch()
-      for (const timer of timers) clearTimeout(timer)
-      timers.clear()
+      clearTimeout(timer)
+      pending.length = 0
     }
   }
   return worker

@@ -56,6 +56,12 @@ describe('sandbox/apisix Admin API', () => {
     expect(nodes()).to.deep.equal({ a: 1, b: 1 })
   })
 
+  it('keeps the time of creation over a PUT', async () => {
+    await ask('PUT', 'upstreams/u', { nodes: { a: 1 }, create_time: 5 })
+    await putMap({ b: 1 })
+    expect(store.get('/apisix/upstreams/u')?.value['create_time']).to.equal(5)
+  })
+
   it('applies a write with If-Match, and answers 412 all the same', async () => {
     await putMap({ a: 1, b: 1 })
     const reply = await ask('PATCH', 'upstreams/u', { nodes: { a: null } }, { 'if-match': '"1"' })

@@ -125,6 +125,11 @@ describe('sandbox/apisix Barrier API', () => {
     for (let n = 0; n < 12; n += 1)
       expect((await send(`${apisix.gateway.urls.proxy}/`)).body).to.equal(good.address)
     expect([bad.seen.length > 0, denied.seen.length]).to.deep.equal([true, 0])
+    await eventually(() => apisix.facts.length === 12)
+    expect(apisix.gateway.barrier?.inflight.of('127.0.0.1', undefined)).to.deep.equal({
+      requests: 0,
+      long: 0
+    })
   })
 
   describe('in flight', () => {
@@ -177,6 +182,10 @@ describe('sandbox/apisix Barrier API', () => {
       await put(entry())
       const poll = ask(5)
       for (const { id } of apisix.gateway.workers) apisix.gateway.killWorker(id)
+      expect(apisix.gateway.barrier?.inflight.of('127.0.0.1', undefined)).to.deep.equal({
+        requests: 0,
+        long: 0
+      })
       expect(told(await poll)[0]?.inflight).to.deep.equal({ requests: 0, long: 0 })
       expect(await request).to.equal('broken')
       expect(apisix.gateway.workers.length).to.equal(2)
