@@ -133,8 +133,7 @@ export function createConnection(
         }
       })
       await work.catch(error => {
-        // Only GOAWAY leaves a session alive; else the stream's own error says what happened.
-        if (!(error instanceof Leaving && !http2.destroyed)) throw error
+        if (!(error instanceof Leaving)) throw error
       })
       if (!refusal) return
       if (refusal.status === 401) credentials.refused()

@@ -16,7 +16,7 @@ export interface Session {
 const STREAM_WINDOW = 4 * 1024 * 1024
 const SESSION_WINDOW = 16 * 1024 * 1024
 
-/** The server says that it is about to leave, or the session has ended. Not a failure: go on elsewhere. */
+/** The server says that it is about to leave. Not a failure: go on elsewhere. */
 export class Leaving extends Error {
   override readonly name = 'Leaving'
 }
@@ -43,8 +43,7 @@ export async function openSession(
   })
   let lastHeard = clock.now()
   const leaving = new AbortController()
-  const leave = (why: string) => leaving.abort(new Leaving(why))
-  http2.on('goaway', code => leave(`the server said GOAWAY (code ${code})`))
+  http2.on('goaway', code => leaving.abort(new Leaving(`the server said GOAWAY (code ${code})`)))
 
   await new Promise<void>((resolve, reject) => {
     const timeout = new Error(`no connection to ${credentials.origin} within ${timeoutMs} ms`)
@@ -56,8 +55,9 @@ export async function openSession(
     http2.once('close', () => {
       cancel()
       signal.removeEventListener('abort', abort)
-      reject(failure ?? new Error('the server closed the connection'))
-      leave('the session has ended')
+      const why = failure ?? new Error('the server closed the connection')
+      reject(why)
+      leaving.abort(why)
     })
     http2.once('connect', () => {
       cancel()

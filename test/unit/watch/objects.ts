@@ -1,0 +1,53 @@
+/** A pod as the API server gives it; a test states only what differs. */
+export function podObject(
+  name: string,
+  differs: { metadata?: object; spec?: object; status?: object } = {}
+): Record<string, unknown> {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      uid: `uid-${name}`,
+      name,
+      namespace: 'shop',
+      resourceVersion: '10',
+      labels: { app: 'web' },
+      managedFields: [{ manager: 'kubelet' }],
+      ...differs.metadata
+    },
+    spec: {
+      nodeName: 'host-1',
+      containers: [{ name: 'app', ports: [{ containerPort: 8080 }] }],
+      ...differs.spec
+    },
+    status: {
+      phase: 'Running',
+      podIP: '10.0.0.1',
+      podIPs: [{ ip: '10.0.0.1' }],
+      conditions: [{ type: 'Ready', status: 'True' }],
+      ...differs.status
+    }
+  }
+}
+
+export function sliceObject(name: string, differs: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    metadata: {
+      uid: `uid-${name}`,
+      name,
+      namespace: 'shop',
+      resourceVersion: '10',
+      labels: { 'kubernetes.io/service-name': 'web' }
+    },
+    addressType: 'IPv4',
+    ports: [{ name: 'http', port: 8080 }],
+    endpoints: [
+      {
+        addresses: ['10.0.0.1'],
+        conditions: { ready: true, serving: true, terminating: false },
+        targetRef: { kind: 'Pod', name: 'web-1', uid: 'uid-web-1' }
+      }
+    ],
+    ...differs
+  }
+}
