@@ -3,7 +3,7 @@ import pRetry from 'p-retry'
 import type { Clock } from '../clock.ts'
 import { isConflict, isGone, isRefused, isTransient } from '../errors.ts'
 import type { Holder, HolderKey, Resource } from '../plan/holder.ts'
-import type { NodeKey } from '../drain/facts.ts'
+import type { NodeKey, PodUid } from '../drain/facts.ts'
 import type { AdminApi, AdminObject } from './admin-api.ts'
 import { writeFor } from './edit.ts'
 import { holdersOf } from './holders.ts'
@@ -15,6 +15,8 @@ export interface RemovalTools {
   readonly inventory: Pick<Inventory, 'learn' | 'forget'>
   readonly clock: Clock
   readonly expected: (holder: Holder) => readonly NodeKey[]
+  /** Asked again right before every write. */
+  readonly stillEnding: (uid: PodUid, node: NodeKey) => boolean
   readonly giveUpMs: number
   readonly signal: AbortSignal
 }
@@ -67,6 +69,8 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal) {
   let removed = 0
   for (let writes = 0; ; writes++) {
     const object = await read(tools, target)
+    for (const nodes of removal.wanted.values())
+      for (const [node, uid] of nodes) if (!tools.stillEnding(uid, node)) nodes.delete(node)
     const { edits, outcomes } = settle(removal, object ? holdersOf(object) : [], tools.expected)
     if (!object || edits.length === 0 || writes === WRITES) return { outcomes, removed }
     for (const { holder, remove } of edits)

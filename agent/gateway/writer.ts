@@ -47,6 +47,11 @@ export interface WriterOptions {
    * array overwrote what another writer had added, these are put back. Nodes known to be leaving are never put back.
    */
   readonly expected?: (holder: Holder) => readonly NodeKey[]
+  /**
+   * Asked right before every write, because a change may have waited: is the address still that of a pod that ends?
+   * `false` leaves the node alone (the drain was undone, or a new pod has the address).
+   */
+  readonly stillEnding?: (uid: PodUid, node: NodeKey) => boolean
 }
 
 export function createWriter(options: WriterOptions): Writer {
@@ -58,7 +63,8 @@ export function createWriter(options: WriterOptions): Writer {
   const ended = new AbortController()
   const gate = new PQueue({ concurrency: options.concurrency ?? 8 })
   const staying = (holder: Holder) => expected(holder).filter(node => !statuses.has(holder.key, node))
-  const tools = { admin, inventory, clock, expected: staying, giveUpMs, signal: ended.signal }
+  const stillEnding = options.stillEnding ?? (() => true)
+  const tools = { admin, inventory, clock, expected: staying, stillEnding, giveUpMs, signal: ended.signal }
 
   const note = ({ holder, node, uid, state, why }: Outcome): void =>
     statuses.set(holder, node, uid, { state, why, acceptedAt: state === 'removed' ? clock.now() : undefined })

@@ -46,7 +46,8 @@ describe('barrier keeper', () => {
       token: 'token',
       barrier,
       workers: () => [worker],
-      accept: () => (connections.other ? otherWorker : worker)
+      accept: () => (connections.other ? otherWorker : worker),
+      readiness: () => ({ ready: true, why: '' })
     })
     api.listener.server.on('request', r => requests.push(`${r.method} ${r.url?.split('/').at(-1)}`))
     apis.push(api)

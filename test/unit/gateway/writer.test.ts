@@ -381,6 +381,15 @@ describe('writer', () => {
     expect(state('upstreams/web', '10.0.0.1:80')).to.equal(undefined)
   })
 
+  it('leaves alone what does not end any more when its turn comes', async () => {
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2', '10.0.0.3') })
+    begin({ stillEnding: (_, node) => node !== '10.0.0.2:80' })
+    remove(holder('upstreams/web'), '10.0.0.1:80', '10.0.0.2:80')
+    await writer.idle()
+    expect(apisix.nodes('web')).to.deep.equal(map('10.0.0.2', '10.0.0.3'))
+    expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
+  })
+
   it('knows a status of this pod only, not of the next one at its address', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
     begin()
