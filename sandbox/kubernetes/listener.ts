@@ -1,12 +1,13 @@
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http'
 import {
-  createSecureServer,
-  createServer as createH2c,
+  createServer as createHttp2,
   type Http2ServerRequest,
   type Http2ServerResponse,
   type ServerHttp2Session
 } from 'node:http2'
 import { createServer, type AddressInfo, type Server } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { createServer as createTls } from 'node:tls'
 import type { Certificate } from './tls.ts'
 import { Wire } from './wire.ts'
 
@@ -21,6 +22,8 @@ export interface Listener {
   readonly sessions: ReadonlySet<ServerHttp2Session>
   /** From now on new connections start out frozen. */
   freezeNew(frozen: boolean): void
+  /** Drops the connection an answer would go out on with a RST. */
+  reset(response: Response): void
   /** Stops listening and resets every connection. */
   down(): Promise<void>
   /** Listens on the same port again. */
@@ -31,33 +34,34 @@ const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n')
 
 const settings = { maxConcurrentStreams: 1000, initialWindowSize: 1 << 20 }
 
-/** Hands plain connections to HTTP/1.1 or HTTP/2 by their first bytes. */
-function plain(handle: Handler, sessions: (session: ServerHttp2Session) => void): (wire: Wire) => void {
-  const http = createHttp({ keepAliveTimeout: 0, requestTimeout: 0 }, handle)
-  const h2c = createH2c({ settings }, handle).on('session', sessions)
-  return wire => {
+type Take = (stream: Duplex, protocol: 'http1' | 'http2') => void
+
+/** Plain connections: HTTP/1.1 or HTTP/2 by their first bytes. */
+const plain =
+  (take: Take) =>
+  (wire: Wire): void => {
     wire.once('data', (first: Buffer) => {
       wire.pause()
       wire.unshift(first)
-      const isHttp2 = first.subarray(0, PREFACE.length).equals(PREFACE.subarray(0, first.length))
-      ;(isHttp2 ? h2c : http).emit('connection', wire)
+      const isHttp2 = PREFACE.subarray(0, first.length).equals(first.subarray(0, PREFACE.length))
+      take(wire, isHttp2 ? 'http2' : 'http1')
       if (!isHttp2) wire.resume()
     })
   }
-}
 
-function secure(
-  handle: Handler,
-  { cert, key }: Certificate,
-  sessions: (session: ServerHttp2Session) => void
-): (wire: Wire) => void {
-  const server = createSecureServer({ cert, key, allowHTTP1: true, settings }, handle)
-  server.on('session', sessions)
-  server.on('sessionError', () => {})
-  // A client that does not know our CA, or hangs up in the handshake, is no event.
-  server.on('tlsClientError', () => {})
-  return wire => void server.emit('connection', wire)
-}
+/**
+ * TLS: HTTP/1.1 or HTTP/2 by ALPN. One server for each connection (0.7 ms): a shared one does not tell which wire is
+ * under the socket that it makes.
+ */
+const secure =
+  (take: Take, { cert, key }: Certificate) =>
+  (wire: Wire): void => {
+    const server = createTls({ cert, key, ALPNProtocols: ['h2', 'http/1.1'] })
+    server.on('secureConnection', socket => take(socket, socket.alpnProtocol === 'h2' ? 'http2' : 'http1'))
+    // A client that does not know our CA, or hangs up in the handshake, is no event.
+    server.on('tlsClientError', () => wire.destroy())
+    server.emit('connection', wire)
+  }
 
 export async function listen(
   handle: Handler,
@@ -69,14 +73,28 @@ export async function listen(
   let server: Server
   let { port } = options
 
-  const watchSession = (session: ServerHttp2Session) => {
+  // A session is made while its connection is being handed over, so `current` is the wire under it.
+  let current: Wire | undefined
+  const under = new WeakMap<object, Wire>()
+  const http = createHttp({ requestTimeout: 0 }, handle)
+  const http2 = createHttp2({ settings }, handle).on('session', session => {
+    if (current) under.set(session, current)
     sessions.add(session)
     session.on('error', () => {})
     session.on('close', () => sessions.delete(session))
+  })
+  const take =
+    (wire: Wire): Take =>
+    (stream, protocol) => {
+      under.set(stream, wire)
+      current = wire
+      ;(protocol === 'http2' ? http2 : http).emit('connection', stream)
+      current = undefined
+    }
+  const accept = (wire: Wire) => {
+    if (options.certificate) secure(take(wire), options.certificate)(wire)
+    else plain(take(wire))(wire)
   }
-  const accept = options.certificate
-    ? secure(handle, options.certificate, watchSession)
-    : plain(handle, watchSession)
 
   const up = async () => {
     server = createServer(socket => {
@@ -106,6 +124,10 @@ export async function listen(
     sessions,
     freezeNew(value) {
       frozen = value
+    },
+    reset(response) {
+      const carrier = 'stream' in response ? response.stream.session : response.socket
+      if (carrier) under.get(carrier)?.reset()
     },
     down,
     up

@@ -1,6 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Meta } from './objects.ts'
 
+/** Where an object is kept: namespace/name. */
+export const keyOf = ({ metadata }: { metadata: Partial<Meta> }): string =>
+  metadata.namespace === undefined ? `${metadata.name}` : `${metadata.namespace}/${metadata.name}`
+
 /** All the way down. */
 export function freeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {

@@ -2,7 +2,7 @@ import { createConnectionFaults, type ConnectionFaults } from './connection-faul
 import { createFaults, type RequestFaults } from './faults.ts'
 import { createHandler } from './handler.ts'
 import { kubeconfigFor, writeKubeconfig, type Kubeconfig } from './kubeconfig.ts'
-import { listen, type Response } from './listener.ts'
+import { listen, type Listener } from './listener.ts'
 import { createStore, type Store, type StoreOptions } from './store.ts'
 import { selfSigned } from './tls.ts'
 import { createTokens, type MintRequest } from './tokens.ts'
@@ -79,9 +79,9 @@ export async function startKubernetes(options: KubernetesOptions = {}): Promise<
     old,
     bookmarkEveryMs: options.bookmarkEveryMs ?? 60_000,
     waitMs: options.waitMs ?? 3000,
-    reset
+    reset: response => listener.reset(response)
   })
-  const listener = await listen(handler, { host, port, certificate })
+  const listener: Listener = await listen(handler, { host, port, certificate })
   const url = `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${listener.port}`
   const token = tokens.admin()
   const kubeconfig = kubeconfigFor({ url, ca: certificate?.ca, token })
@@ -107,10 +107,4 @@ export async function startKubernetes(options: KubernetesOptions = {}): Promise<
       await listener.down()
     }
   }
-}
-
-/** Drops the connection a response would go out on. */
-function reset(response: Response): void {
-  const socket = 'stream' in response ? response.stream.session?.socket : response.socket
-  socket?.destroy()
 }

@@ -5,7 +5,7 @@ import { decideDeletion, isFinished, wholeSeconds, type DeleteOptions } from './
 import { MODIFIED_MEANWHILE, alreadyExists, conflict, invalid, notFound, tooOld } from './errors.ts'
 import { createHistory, rollBack, type Change, type History } from './history.ts'
 import type { Draft, KubeObject, Meta } from './objects.ts'
-import { freeze, keepSystemFields, nameSuffix } from './metadata.ts'
+import { freeze, keepSystemFields, keyOf, nameSuffix } from './metadata.ts'
 import { strategicMerge } from './patch-strategic.ts'
 import { apiVersionOf, infoOf, type ResourceName, type ResourceTypes } from './resources.ts'
 import { matcher } from './selectors.ts'
@@ -95,9 +95,6 @@ export interface StoreOptions {
   readonly historyLimit?: number
   readonly firstVersion?: number
 }
-
-const keyOf = ({ metadata }: { metadata: Partial<Meta> }): string =>
-  metadata.namespace === undefined ? `${metadata.name}` : `${metadata.namespace}/${metadata.name}`
 
 /** Everything but metadata and status: what `generation` counts the changes of. */
 const desired = (object: object): object => ({ ...object, metadata: undefined, status: undefined })

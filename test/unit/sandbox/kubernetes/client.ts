@@ -1,0 +1,130 @@
+import { connect, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
+import type { Kubernetes } from '../../../../sandbox/kubernetes/server.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, unknown>>
+  readonly body: Json
+}
+
+/** As loose as the wire: tests look into it and compare. */
+export interface Json {
+  readonly [field: string]: Json
+}
+
+export interface Event {
+  readonly type: string
+  readonly object: Json
+}
+
+export interface Watch {
+  readonly status: number
+  readonly events: readonly Event[]
+  readonly stream: ClientHttp2Stream
+  /** Lines that were no JSON. */
+  readonly broken: readonly string[]
+  /** Number of DATA chunks. */
+  chunks(): number
+  /** Waits, with a bound, until there are this many events. */
+  count(n: number): Promise<readonly Event[]>
+  readonly ended: Promise<void>
+}
+
+export interface Client {
+  readonly session: ClientHttp2Session
+  ask(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  watch(path: string, headers?: Record<string, string>): Promise<Watch>
+  close(): void
+}
+
+/** Rejects when the stream ends without an answer, however that comes about. */
+const responseOf = (stream: ClientHttp2Stream) =>
+  new Promise<Record<string, unknown>>((resolve, reject) => {
+    stream.once('response', headers => resolve({ ...headers }))
+    stream.once('error', reject)
+    stream.once('close', () => reject(new Error(`closed without an answer (code ${stream.rstCode})`)))
+  })
+
+/** Waits until it holds; fails loudly after `ms`. */
+export async function until(holds: () => boolean, what: string, ms = 3000): Promise<void> {
+  const end = Date.now() + ms
+  while (!holds()) {
+    if (Date.now() > end) throw new Error(`not within ${ms} ms: ${what}`)
+    await new Promise(resolve => setTimeout(resolve, 2))
+  }
+}
+
+/** A plain HTTP/2 client of the stand-in: nothing retried, nothing hidden. */
+export function connectTo(kubernetes: Kubernetes, token = kubernetes.token): Client {
+  const session = connect(kubernetes.url, kubernetes.ca === undefined ? {} : { ca: kubernetes.ca })
+  session.on('error', () => {})
+  const open = (method: string, path: string, headers: Record<string, string> = {}, endStream = true) =>
+    session.request(
+      { ':method': method, ':path': path, authorization: `Bearer ${token}`, ...headers },
+      { endStream }
+    )
+
+  return {
+    session,
+    async ask(method, path, body, headers = {}) {
+      const json = body === undefined ? {} : { 'content-type': 'application/json' }
+      const stream = open(method, path, { ...json, ...headers }, body === undefined)
+      if (body !== undefined) stream.end(JSON.stringify(body))
+      const answered = await responseOf(stream)
+      let text = ''
+      stream.setEncoding('utf8')
+      for await (const chunk of stream as AsyncIterable<string>) text += chunk
+      const parsed = `${answered['content-type']}`.includes('json')
+        ? (JSON.parse(text) as Json)
+        : ({ text } as unknown as Json)
+      return { status: Number(answered[':status']), headers: answered, body: parsed }
+    },
+    async watch(path, headers) {
+      const stream = open('GET', path, headers)
+      stream.on('error', () => {})
+      const answered = await responseOf(stream)
+      const events: Event[] = []
+      const broken: string[] = []
+      let chunks = 0
+      let rest = ''
+      stream.setEncoding('utf8')
+      stream.on('data', (chunk: string) => {
+        chunks += 1
+        const lines = (rest + chunk).split('\n')
+        rest = lines.pop() ?? ''
+        for (const line of lines)
+          try {
+            events.push(JSON.parse(line) as Event)
+          } catch {
+            broken.push(line)
+          }
+      })
+      const ended = new Promise<void>(resolve => void stream.on('close', () => resolve()))
+      return {
+        status: Number(answered[':status']),
+        events,
+        stream,
+        broken,
+        chunks: () => chunks,
+        ended,
+        async count(n) {
+          await until(
+            () => events.length >= n,
+            `${n} events, got ${JSON.stringify(events.map(({ type }) => type))}`
+          )
+          return events
+        }
+      }
+    },
+    close: () => session.destroy()
+  }
+}
+
+export const names = (list: Json): string[] =>
+  (list.items as unknown as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name)
+
+/** A draft of a pod on a host, so that it has a grace. */
+export const podDraft = (name: string, labels: Record<string, string> = {}, namespace = 'default') => ({
+  metadata: { name, namespace, labels },
+  spec: { nodeName: 'host-1', containers: [{ name: 'app' }] }
+})
