@@ -8,7 +8,7 @@ import type { Millis, NodeKey, PodUid } from './drain/facts.ts'
 import type { DrainSettings } from './drain/seen.ts'
 import { begin, step } from './drain/step.ts'
 import type { Log } from './log.ts'
-import { barrierNodes, desiredEntry, SEAL_BEFORE_MS } from './loop/entries.ts'
+import { desiredEntry, sealLookAt } from './loop/entries.ts'
 import { createHooks, type HeldHook } from './loop/hooks.ts'
 import { createMemories, type Memory } from './loop/memory.ts'
 import { nextRunAt } from './loop/pace.ts'
@@ -17,6 +17,7 @@ import type { Sources } from './loop/sources.ts'
 import { wantedEvidence } from './loop/wanted.ts'
 import { worldFrom } from './loop/world.ts'
 import type { Plan } from './plan/change.ts'
+import { endingNodes } from './plan/match.ts'
 import { plan } from './plan/plan.ts'
 import type { PlanSettings } from './plan/world.ts'
 import type { Holds, Vouch } from './serve/holds.ts'
@@ -43,6 +44,8 @@ export interface Loop {
   /** Something changed somewhere: a round follows. */
   wake(): void
   drains(): Drains
+  /** Whether this address is still that of an ending pod: a write may have waited, and addresses are given out again. */
+  isEnding(uid: PodUid, node: NodeKey): boolean
   memory(uid: PodUid): Memory
   held(): readonly HeldHook[]
   lastPlan(): Plan
@@ -130,7 +133,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       const after = drain ? step(drain, seen, now, settings.drain) : begin(seen, now, settings.drain)
       if (after) next.set(uid, after)
       if (after?.phase !== drain?.phase) tell(uid, drain, after)
-      if (drain && !after) writer.forget(uid)
+      if (drain && (!after || after.phase === 'undone')) writer.forget(uid)
     }
     return next
   }
@@ -142,12 +145,14 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   /** Hands the plan to the parts that carry it out. None of them is waited for. */
   function apply(next: Drains, wanted: Plan, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
     const gateways = cluster.gateways()
+    const ending = new Set(
+      [...next.values()].flatMap(drain => (drain.phase === 'undone' ? [] : drain.pod.ips))
+    )
     const entries: DesiredEntry[] = []
     const evidence: Wanted[] = []
     for (const [uid, drain] of next) {
       const memory = memories.of(uid)
-      const nodes: readonly NodeKey[] = barrierNodes(drain, memory, world)
-      const entry = nodes.length > 0 ? desiredEntry(drain, memory, nodes, gateways, now) : undefined
+      const entry = barrier && desiredEntry(drain, memory, { sources, barrier, world, ending, now })
       if (entry) entries.push(entry)
       const wants = wantedEvidence(drain, memory, looks.get(uid)?.evidence)
       if (wants) evidence.push(wants)
@@ -186,7 +191,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     const times = [sweepAt, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining') continue
-      times.push(drain.deadline, drain.deadline - SEAL_BEFORE_MS)
+      times.push(drain.deadline, sealLookAt(drain, memories.of(drain.uid), now))
       if (drain.verdict.kind === 'waiting') times.push(drain.verdict.until)
     }
     memories.keep(next, hooks.uids())
@@ -235,6 +240,10 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     },
     wake,
     drains: () => drains,
+    isEnding(uid, node) {
+      const drain = drains.get(uid)
+      return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
+    },
     memory: uid => memories.of(uid),
     held: () => hooks.held(),
     lastPlan: () => planned,

@@ -8,6 +8,7 @@ import { createControlReader } from './gateway/control-api.ts'
 import { createInventory } from './gateway/inventory.ts'
 import { createWriter } from './gateway/writer.ts'
 import { createLoop, type Loop, type LoopSettings } from './loop.ts'
+import { expectedNodes } from './loop/expected.ts'
 import { meter } from './loop/meter.ts'
 import { narrate } from './loop/narrate.ts'
 import type { Sources } from './loop/sources.ts'
@@ -41,7 +42,7 @@ export async function run(config: Config, version: string): Promise<number> {
   const metrics = createMetrics()
   metrics.buildInfo.set({ version, node: process.version }, 1)
   const readiness = createReadiness()
-  const sources = startSources(config, log, () => loop?.wake())
+  const sources = startSources(config, log, () => loop)
   const views = createViews({ sources, config, clock, readiness, metrics, version })
   const loop: Loop = createLoop({
     sources,
@@ -107,13 +108,21 @@ export async function run(config: Config, version: string): Promise<number> {
   })
 }
 
-function startSources(config: Config, log: Log, onChange: () => void): Sources {
+/** `loop` is asked for when something happens, because the loop is made from what this makes. */
+function startSources(config: Config, log: Log, loop: () => Loop): Sources {
   const clock = systemClock
   const { apisix, kubernetes, drain } = config
   const part = (name: string) => log.child({ part: name })
   const admin = createAdminApi(adminOptions(apisix.admin))
   const inventory = createInventory({ admin, clock, log: part('inventory'), everyMs: drain.inventoryEveryMs })
-  const writer = createWriter({ admin, inventory, clock, log: part('writer') })
+  const writer = createWriter({
+    admin,
+    inventory,
+    clock,
+    log: part('writer'),
+    expected: holder => expectedNodes(cluster, holder, clock.now()),
+    stillEnding: (uid, node) => loop().isEnding(uid, node)
+  })
   const read = createControlReader(controlOptions(apisix.control, clock))
   const probe = createProbe({ read, clock, log: part('probe') })
   const barrier =
@@ -130,7 +139,7 @@ function startSources(config: Config, log: Log, onChange: () => void): Sources {
     gatewaySelector: gatewaySelector(apisix.gateways),
     clock,
     log: part('watch'),
-    onChange
+    onChange: () => loop().wake()
   })
   inventory.start()
   return { cluster, inventory, writer, probe: apisix.control.enabled ? probe : withoutReads(probe), barrier }

@@ -7,6 +7,7 @@ import { createListeners } from '../listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
 import type { DesiredEntry } from './barrier-reading.ts'
 import type { BarrierReading } from './evidence.ts'
+import { readGatewayState, type GatewayState, type GatewayStateReader } from './gateway-state.ts'
 
 export type { DesiredEntry } from './barrier-reading.ts'
 
@@ -18,6 +19,8 @@ export interface BarrierKeeper {
   gateways(list: readonly GatewayFact[]): void
   /** The same object until the gateway has said something else. */
   reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
+  /** What the gateway says of itself; read every few seconds, and often while an entry waits to be sealed. */
+  state(gatewayId: string): GatewayState | undefined
   /** After every answer and every failure. Returns what ends it. */
   onChange(listener: () => void): () => void
   stop(): Promise<void>
@@ -31,6 +34,12 @@ export interface BarrierKeeperOptions {
   readonly ttlMs?: number
 }
 
+interface Known {
+  gateway: GatewayFact
+  readonly lane: BarrierLane
+  readonly reader: GatewayStateReader
+}
+
 export function createBarrierKeeper({
   api,
   clock,
@@ -38,26 +47,32 @@ export function createBarrierKeeper({
   ttlMs = 60_000
 }: BarrierKeeperOptions): BarrierKeeper {
   const client = createBarrierClient(api)
-  const lanes = new Map<string, { gateway: GatewayFact; readonly lane: BarrierLane }>()
-  const closing = new Set<Promise<void>>()
+  const lanes = new Map<string, Known>()
+  const closing = new Set<Promise<unknown>>()
   const listeners = createListeners()
   let desired: ReadonlyMap<PodUid, DesiredEntry> = new Map()
 
-  const close = (id: string, lane: BarrierLane): void => {
+  const close = (id: string, { lane, reader }: Known): void => {
     lanes.delete(id)
-    const work = lane.stop().finally(() => closing.delete(work))
+    const work: Promise<unknown> = Promise.all([lane.stop(), reader.stop()]).finally(() =>
+      closing.delete(work)
+    )
     closing.add(work)
   }
+  const isAwaited = () => [...desired.values()].some(({ state, watch }) => watch && state === 'draining')
 
   return {
     desire(list) {
       if (list.length === desired.size && list.every(entry => isSame(entry, desired.get(entry.uid)))) return
       desired = new Map(list.map(entry => [entry.uid, entry]))
-      for (const { lane } of lanes.values()) lane.look()
+      for (const { lane, reader } of lanes.values()) {
+        lane.look()
+        if (isAwaited()) reader.hurry()
+      }
     },
     gateways(list) {
       const current = new Map(list.map(gateway => [gateway.id, gateway]))
-      for (const [id, { gateway, lane }] of lanes) if (current.get(id)?.ip !== gateway.ip) close(id, lane)
+      for (const [id, known] of lanes) if (current.get(id)?.ip !== known.gateway.ip) close(id, known)
       for (const gateway of current.values()) {
         const known = lanes.get(gateway.id)
         if (known) {
@@ -66,21 +81,25 @@ export function createBarrierKeeper({
           if (restarted) known.lane.again()
           continue
         }
+        const api = client.at(gateway.ip)
+        const tell = () => listeners.tell()
         const lane = createBarrierLane({
-          api: client.at(gateway.ip),
+          api,
           clock,
           log: log.child({ gateway: gateway.name }),
           ttlMs,
           desired: () => desired,
-          tell: () => listeners.tell()
+          tell
         })
-        lanes.set(gateway.id, { gateway, lane })
+        const reader = readGatewayState({ api, clock, isAwaited, tell })
+        lanes.set(gateway.id, { gateway, lane, reader })
       }
     },
     reading: (uid, gatewayId) => lanes.get(gatewayId)?.lane.reading(uid),
+    state: gatewayId => lanes.get(gatewayId)?.reader.state(),
     onChange: listener => listeners.add(listener),
     async stop() {
-      for (const [id, { lane }] of lanes) close(id, lane)
+      for (const [id, known] of lanes) close(id, known)
       await Promise.all(closing)
       client.close()
     }

@@ -35,13 +35,24 @@ const refused = z.looseObject({ uid: z.string(), error: z.unknown() })
 /** 507: some entries were stored, the others say why not. */
 const full = answer.extend({ entries: z.array(z.union([told, refused])), error_msg: z.string().optional() })
 const removed = z.looseObject({ instance: z.string(), removed: z.number() })
+const worker = z.looseObject({
+  id: z.number().nullish(),
+  pid: z.number(),
+  fit: z.boolean(),
+  /** The highest configuration revision it has applied, and when it first saw that (seconds since the epoch). */
+  revision: z.number().nullish(),
+  applied: z.number().nullish(),
+  /** On its way out after a reload: it only finishes what it has, and takes in no configuration any more. */
+  exiting: z.boolean().nullish()
+})
 const gatewayState = z.looseObject({
   instance: z.string(),
   plugin: z.string(),
-  apisix: z.string(),
+  /** Null where the plugin could not find out. */
+  apisix: z.string().nullish(),
   fit: z.boolean(),
   unfit: z.array(z.string()),
-  workers: z.array(z.looseObject({ id: z.number(), fit: z.boolean(), revision: z.number().optional() })),
+  workers: z.array(worker),
   counts: z.record(z.string(), z.number())
 })
 

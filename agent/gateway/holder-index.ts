@@ -1,4 +1,4 @@
-import type { Millis } from '../drain/facts.ts'
+import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey, Resource } from '../plan/holder.ts'
 import type { AdminObject } from './admin-api.ts'
 import { holdersOf } from './holders.ts'
@@ -16,6 +16,11 @@ export interface HolderIndex {
   forget(resource: Resource, id: string, now: Millis): boolean
   readonly holders: () => ReadonlyMap<HolderKey, Holder>
   readonly byHost: (host: string) => readonly Holder[]
+  /**
+   * The revision of the holder in which this node was first seen: a worker that has applied it knows the node. It stays
+   * as long as the node does, so later writes do not raise it. `undefined`: the holder does not list the node.
+   */
+  readonly listedSince: (holder: HolderKey, node: NodeKey) => number | undefined
 }
 
 interface Known {
@@ -31,6 +36,7 @@ export function createHolderIndex(): HolderIndex {
   const objects = new Map<string, Known>()
   const holders = new Map<HolderKey, Holder>()
   const hosts = new Map<string, Set<HolderKey>>()
+  const since = new Map<HolderKey, ReadonlyMap<NodeKey, number>>()
 
   const drop = (holder: Holder): void => {
     holders.delete(holder.key)
@@ -48,8 +54,15 @@ export function createHolderIndex(): HolderIndex {
     }
   }
   const set = (name: string, known: Known | undefined): void => {
-    for (const holder of objects.get(name)?.holders ?? []) drop(holder)
-    for (const holder of known?.holders ?? []) add(holder)
+    const before = objects.get(name)?.holders ?? []
+    for (const holder of before) drop(holder)
+    for (const holder of known?.holders ?? []) {
+      add(holder)
+      const earlier = since.get(holder.key)
+      const times = holder.nodes.map(({ key }) => [key, earlier?.get(key) ?? holder.revision] as const)
+      since.set(holder.key, new Map(times))
+    }
+    for (const { key } of before) if (!holders.has(key)) since.delete(key)
     if (known) objects.set(name, known)
     else objects.delete(name)
   }
@@ -90,6 +103,7 @@ export function createHolderIndex(): HolderIndex {
       return had
     },
     holders: () => holders,
+    listedSince: (holder, node) => since.get(holder)?.get(node),
     byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
   }
 }

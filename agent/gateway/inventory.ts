@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 
 import type { Clock } from '../clock.ts'
-import type { Millis } from '../drain/facts.ts'
+import type { Millis, NodeKey } from '../drain/facts.ts'
 import { createListeners } from '../listeners.ts'
 import type { Holder, HolderKey, Resource } from '../plan/holder.ts'
 import type { AdminApi, AdminObject } from './admin-api.ts'
@@ -20,6 +20,8 @@ export interface Inventory {
   holders(): ReadonlyMap<HolderKey, Holder>
   /** The holders that list this host (no brackets), whatever the port. */
   byHost(host: string): readonly Holder[]
+  /** The revision of a holder in which this node was first seen; see `HolderIndex.listedSince`. */
+  listedSince(holder: HolderKey, node: NodeKey): number | undefined
   /**
    * When the listing that everything here rests on BEGAN (that of the collection which is furthest behind); undefined
    * before the first complete one.
@@ -122,6 +124,7 @@ export function createInventory({ admin, clock, log, everyMs }: InventoryOptions
     refresh,
     holders: index.holders,
     byHost: index.byHost,
+    listedSince: index.listedSince,
     readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
     problem: () => [...problems].map(([resource, why]) => `${resource}: ${why}`).join('; '),
     learn: object => {

@@ -1,44 +1,93 @@
-import type { DesiredEntry } from '../confirm/barrier.ts'
+import type { BarrierKeeper, DesiredEntry } from '../confirm/barrier.ts'
+import { appliedRevision } from '../confirm/gateway-state.ts'
 import { sealable } from '../confirm/proof.ts'
 import type { Drain } from '../drain/drain.ts'
-import type { GatewayFact, Millis, NodeKey } from '../drain/facts.ts'
+import type { Millis, NodeKey } from '../drain/facts.ts'
 import { nodesOf } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
 import type { Memory } from './memory.ts'
+import type { Sources } from './sources.ts'
 
 /** How long before the deadline an entry is sealed whatever is known: from then on an honest 503 beats a dead pod. */
 export const SEAL_BEFORE_MS = 250
+/** How long a gateway whose workers do not tell their revision must have managed without the node, in ms. */
+export const QUIET_MS = 1000
+
+export interface EntryContext {
+  readonly sources: Sources
+  readonly barrier: BarrierKeeper
+  readonly world: World
+  /** Addresses of all pods that are being drained: none of them is another node to go to. */
+  readonly ending: ReadonlySet<string>
+  readonly now: Millis
+}
 
 /** What the deny-list of every gateway should hold for a drain now; `undefined` where it should hold nothing. */
-export function desiredEntry(
-  drain: Drain,
-  memory: Memory,
-  nodes: readonly NodeKey[],
-  gateways: readonly GatewayFact[],
-  now: Millis
-): DesiredEntry | undefined {
+export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext): DesiredEntry | undefined {
   if (drain.phase === 'undone') return undefined
+  const nodes = barrierNodes(drain, memory, context.world)
+  if (nodes.length === 0) return undefined
   const waiting = drain.phase === 'draining'
-  memory.sealed ||= !waiting || maySeal(drain, memory, gateways, now)
+  memory.sealed ||= !waiting || maySeal(drain, memory, context)
   return { uid: drain.uid, nodes, state: memory.sealed ? 'sealed' : 'draining', watch: waiting }
 }
 
-/** All gateways or none: a gateway that still needs the pod keeps it alive for that gateway's users. */
-function maySeal(drain: Drain, memory: Memory, gateways: readonly GatewayFact[], now: Millis): boolean {
+/** When to look again although nothing happens; `undefined` where only an event can change anything. */
+export function sealLookAt(drain: Drain, memory: Memory, now: Millis): Millis | undefined {
+  if (drain.phase !== 'draining' || memory.sealed) return undefined
+  const quiet = [...memory.looks.values()].map(look => look.quietSince + QUIET_MS)
+  return Math.min(...[...quiet, drain.deadline - SEAL_BEFORE_MS].filter(at => at > now))
+}
+
+/**
+ * All gateways or none: a gateway that still needs the pod keeps it alive for that gateway's users. One whose barrier cannot
+ * be used is not waited for: it could not be sealed, and weaker evidence has to do there.
+ */
+function maySeal(drain: Drain, memory: Memory, { sources, barrier, ending, now }: EntryContext): boolean {
   const lastEndpoint =
     drain.phase === 'draining' && drain.verdict.kind === 'waiting' && drain.verdict.lastEndpoint
-  return gateways.every(({ id }) => {
-    const look = memory.looks.get(id) ?? { before: undefined, current: undefined }
-    const settings = { sealBeforeMs: SEAL_BEFORE_MS, waitForInflight: false }
-    return sealable(look, drain, lastEndpoint, now, settings).seal
+  const needed = neededRevision(memory, sources, ending)
+  return sources.cluster.gateways().every(({ id }) => {
+    const look = memory.looks.get(id)
+    if (!look?.current) return false
+    if (look.current.problem !== '' || !look.current.fit) return true
+    const state = barrier.state(id)
+    return sealable(look, drain, lastEndpoint, now, {
+      sealBeforeMs: SEAL_BEFORE_MS,
+      waitForInflight: false,
+      neededRevision: needed,
+      appliedRevision: state && appliedRevision(state),
+      quietSince: look.quietSince,
+      quietMs: QUIET_MS
+    }).seal
   })
+}
+
+/**
+ * The revision from which on a worker knows, for every holder that lists (or listed) the pod, a node that is not ending.
+ * `undefined` where the inventory cannot tell. A pod that no holder lists needs no other node: revision 0.
+ */
+function neededRevision(
+  memory: Memory,
+  { inventory }: Sources,
+  ending: ReadonlySet<string>
+): number | undefined {
+  const needed: number[] = []
+  for (const { holder } of memory.places.values()) {
+    const current = inventory.holders().get(holder.key)
+    const others = current?.nodes.filter(node => node.weight > 0 && !ending.has(node.host)) ?? []
+    const revisions = others.flatMap(node => inventory.listedSince(holder.key, node.key) ?? [])
+    if (revisions.length === 0) return undefined
+    needed.push(Math.min(...revisions))
+  }
+  return inventory.readAt() === undefined ? undefined : Math.max(0, ...needed)
 }
 
 /**
  * The addresses of a drain that are still its own: an address that belongs to a living pod of another uid by now is
  * lifted at once. Pods that share their host's address are told apart by port, so there the address stays.
  */
-export function barrierNodes(drain: Drain, memory: Memory, world: World): readonly NodeKey[] {
+function barrierNodes(drain: Drain, memory: Memory, world: World): readonly NodeKey[] {
   if (drain.pod.hostNetwork) return nodesOf(drain.pod, memory.ports)
   const ips = drain.pod.ips.filter(ip => {
     const owners = world.ownersOf(ip)

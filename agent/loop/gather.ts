@@ -1,11 +1,11 @@
-import type { Evidence } from '../confirm/evidence.ts'
+import type { BarrierReading, Evidence } from '../confirm/evidence.ts'
 import type { Drain, Drains, HolderReport } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
 import { observable } from '../gateway/control-api.ts'
 import type { Kept, Plan } from '../plan/change.ts'
 import { endingNodes, nodesOf, type Match } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
-import type { Memory, Place } from './memory.ts'
+import type { Looks, Memory, Place } from './memory.ts'
 import type { Sources } from './sources.ts'
 
 const KEPT_STATE = {
@@ -38,10 +38,8 @@ export function gather(
   const gateways = cluster.gateways().map(gateway => {
     const observation = probe.observation(drain.uid, gateway.id)
     const reading = barrier?.reading(drain.uid, gateway.id)
-    const looks = memory.looks.get(gateway.id) ?? { before: undefined, current: undefined }
-    if (reading !== looks.current) {
-      memory.looks.set(gateway.id, { before: looks.current, current: reading })
-    }
+    const look = memory.looks.get(gateway.id)
+    if (reading && reading !== look?.current) memory.looks.set(gateway.id, lookAgain(look, reading, now))
     return { gateway, observation, barrier: reading }
   })
   return {
@@ -53,6 +51,14 @@ export function gather(
     gateways,
     gatewaysKnown: cluster.parts().every(part => part.name !== 'gateways' || part.synced)
   }
+}
+
+/** A restarted gateway counts bypasses from 0 again. */
+function lookAgain(look: Looks | undefined, current: BarrierReading, now: Millis): Looks {
+  const before = look?.current
+  const known = before?.instance === current.instance ? before.bypasses : 0
+  const quietSince = look === undefined || current.bypasses > known ? now : look.quietSince
+  return { before, current, quietSince }
 }
 
 function rememberPlaces(

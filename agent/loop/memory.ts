@@ -13,8 +13,10 @@ export interface Place {
 
 /** What one gateway's barrier said before what it says now: the guarantee asks whether anything happened between the two. */
 export interface Looks {
-  before: BarrierReading | undefined
-  current: BarrierReading | undefined
+  readonly before: BarrierReading | undefined
+  readonly current: BarrierReading | undefined
+  /** Since when no request was given the node for want of another. */
+  readonly quietSince: Millis
 }
 
 /** What a drain needs remembered from round to round, beside the drain itself. Only rounds write it. */

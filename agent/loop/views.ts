@@ -6,17 +6,17 @@ import type { Loop, Observer } from '../loop.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Holder } from '../plan/holder.ts'
 import type { Readiness } from '../readiness.ts'
-import { buildSnapshot } from '../serve/build-snapshot.ts'
+import { buildSnapshot, drainView } from '../serve/build-snapshot.ts'
+import { EMPTY, withAck, withPast, withProof, type History } from '../serve/history.ts'
 import type { Vouch } from '../serve/holds.ts'
 import {
-  RECENT_ACKS,
-  type AckView,
   type HolderView,
   type Moments,
   type Snapshot,
   type SnapshotSources,
   type Totals
 } from '../serve/snapshot.ts'
+import type { Memory } from './memory.ts'
 import { momentsOf } from './moments.ts'
 import type { Sources } from './sources.ts'
 
@@ -45,8 +45,8 @@ export function createViews(options: ViewsOptions): Views {
   const { sources, config, clock, readiness, metrics, version } = options
   const { cluster, inventory } = sources
   const startedAt = clock.now()
-  const acks: AckView[] = []
-  const totals: { -readonly [K in keyof Totals]: number } = {
+  let history: History = EMPTY
+  const totals: { -readonly [K in Exclude<keyof Totals, 'savedMs'>]: number } = {
     drains: 0,
     proven: 0,
     expired: 0,
@@ -58,24 +58,28 @@ export function createViews(options: ViewsOptions): Views {
     rounds: 0
   }
   const shown = new WeakMap<Holder, HolderView>()
+  const reach = reachOf(config)
   let lastRoundAt = startedAt
 
   const observer: Observer = {
-    drain(before, after) {
+    drain(before, after, memory) {
       if (!before && after) totals.drains += 1
+      if (after?.phase === 'proven') history = withProof(history, shownOf(after, memory))
+      if (before && !after) history = withPast(history, shownOf(before, memory))
       if (after?.phase === 'proven' || after?.phase === 'expired' || after?.phase === 'undone')
         totals[after.phase] += 1
     },
     ack(ack) {
       totals.hooks += 1
-      acks.push({ at: clock.now(), ack })
-      if (acks.length > RECENT_ACKS) acks.shift()
+      history = withAck(history, ack, clock.now(), config.drain.floorMs)
     },
     round() {
       totals.rounds += 1
       lastRoundAt = clock.now()
     }
   }
+
+  const shownOf = (drain: Drain, memory: Memory) => drainView(drain, momentsOf(drain, memory), 0)
 
   const holderView = (holder: Holder): HolderView => {
     const known = shown.get(holder)
@@ -108,6 +112,8 @@ export function createViews(options: ViewsOptions): Views {
           startedAt,
           dryRun: config.drain.dryRun,
           minimumGrade: config.drain.minimumGrade,
+          sleepMs: config.drain.floorMs,
+          reach,
           vouch: loop.holds.canVouch(),
           missingParts: readiness.missing()
         },
@@ -132,8 +138,8 @@ export function createViews(options: ViewsOptions): Views {
           drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
         ),
         hooks,
-        acks,
-        totals
+        history,
+        totals: { ...totals, savedMs: history.savedMs }
       })
     },
     alive(stuckMs) {
@@ -165,6 +171,14 @@ export function createViews(options: ViewsOptions): Views {
         if (lastEventAt !== undefined) metrics.watchLastEvent.set({ kind }, lastEventAt / 1000)
       }
     }
+  }
+}
+
+function reachOf({ apisix: { admin, control, barrier } }: Config): Snapshot['agent']['reach'] {
+  return {
+    admin: admin.url,
+    control: control.enabled ? { scheme: control.scheme, port: control.port } : null,
+    barrier: barrier ? { scheme: barrier.scheme, port: barrier.port } : null
   }
 }
 

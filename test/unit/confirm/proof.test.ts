@@ -188,17 +188,42 @@ describe('sealable', () => {
   const idle = barrier({ entry: 'draining', readAfterSeal: false })
   const ask = (
     current: BarrierReading | undefined,
-    more: { before?: BarrierReading; last?: boolean; now?: number; waitForInflight?: boolean } = {}
+    more: {
+      before?: BarrierReading
+      last?: boolean
+      now?: number
+      waitForInflight?: boolean
+      needed?: number
+      applied?: number
+      quietMs?: number
+    } = {}
   ) =>
     sealable({ before: more.before, current }, drain, more.last ?? false, more.now ?? 0, {
       sealBeforeMs: 500,
-      waitForInflight: more.waitForInflight ?? true
+      waitForInflight: more.waitForInflight ?? true,
+      neededRevision: more.needed,
+      appliedRevision: more.applied,
+      quietSince: -1000,
+      quietMs: more.quietMs ?? 1000
     })
 
   it('when idle and nothing was bypassed since the last look', () => {
-    expect(ask(idle)).to.deep.equal({ seal: true, why: 'idle' })
+    expect(ask(idle)).to.deep.equal({ seal: true, why: 'nobody needed it for a while' })
     const twice = { ...idle, bypasses: 2 }
     expect(ask(twice, { before: twice }).seal).to.equal(true)
+  })
+
+  it('as soon as every worker has applied a configuration that lists another node, and not before', () => {
+    const soon = { quietMs: 60_000 }
+    expect(ask(idle, { ...soon, needed: 7, applied: 7 }).seal).to.equal(true)
+    expect(ask(idle, { ...soon, needed: 7, applied: 6 }).why).to.match(/revision 6 only.*since 7/)
+  })
+
+  it('where no revision tells, only after a while without a bypass', () => {
+    expect(ask(idle, { quietMs: 1001 }).seal).to.equal(false)
+    expect(ask(idle, { quietMs: 1001, needed: 7 }).seal).to.equal(false)
+    expect(ask(idle, { quietMs: 1001, applied: 7 }).seal).to.equal(false)
+    expect(ask(idle, { quietMs: 1000 }).seal).to.equal(true)
   })
 
   it('not when it was picked as the only node since the last look', () => {

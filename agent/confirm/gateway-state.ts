@@ -1,0 +1,90 @@
+import type { Clock } from '../clock.ts'
+import type { Millis } from '../drain/facts.ts'
+import type { BarrierApi, BarrierGateway } from '../gateway/barrier-api.ts'
+import { createBell } from './bell.ts'
+
+/** What a gateway says of itself and its workers, and how fresh that is. */
+export interface GatewayState {
+  readonly told: BarrierGateway | undefined
+  readonly lastSuccessAt: Millis | undefined
+  readonly lastAttemptAt: Millis | undefined
+  /** Why the last try failed, or empty. */
+  readonly problem: string
+}
+
+export interface GatewayStateReader {
+  state(): GatewayState
+  /** Something may have changed that is being waited for: read again, and often. */
+  hurry(): void
+  stop(): Promise<void>
+}
+
+export interface GatewayStateOptions {
+  readonly api: Pick<BarrierApi, 'state'>
+  readonly clock: Clock
+  /** Somebody waits for a worker to apply a configuration. */
+  readonly isAwaited: () => boolean
+  readonly tell: () => void
+}
+
+/** From the end of one read to the next, in ms: when a worker is waited for, and otherwise. */
+const PAUSE_MS = { awaited: 50, idle: 5000 }
+
+/** Reads one gateway's state for as long as the gateway is known. Nothing else waits for it, and it fails alone. */
+export function readGatewayState({ api, clock, isAwaited, tell }: GatewayStateOptions): GatewayStateReader {
+  const ended = new AbortController()
+  const bell = createBell()
+  let current: GatewayState = {
+    told: undefined,
+    lastSuccessAt: undefined,
+    lastAttemptAt: undefined,
+    problem: ''
+  }
+
+  const read = async (): Promise<void> => {
+    const lastAttemptAt = clock.now()
+    try {
+      const told = await api.state(ended.signal)
+      current = { told, lastSuccessAt: clock.now(), lastAttemptAt, problem: '' }
+    } catch (error) {
+      current = { ...current, lastAttemptAt, problem: (error as Error).message }
+    }
+    if (!ended.signal.aborted) tell()
+  }
+  const pause = async (): Promise<void> => {
+    const awaited = isAwaited()
+    const cancel = clock.alarm(clock.now() + (awaited ? PAUSE_MS.awaited : PAUSE_MS.idle), bell.ring)
+    // While somebody waits the bell says nothing new, and must not make this a busy loop.
+    if (awaited) await clock.sleep(PAUSE_MS.awaited, ended.signal).catch(() => {})
+    else await bell.heard()
+    cancel()
+  }
+  const running = (async () => {
+    while (!ended.signal.aborted) {
+      await read()
+      if (!ended.signal.aborted) await pause()
+    }
+  })()
+
+  return {
+    state: () => current,
+    hurry: bell.ring,
+    async stop() {
+      ended.abort()
+      bell.ring()
+      await running
+    }
+  }
+}
+
+/**
+ * The configuration that every worker of the gateway has applied: the lowest of their revisions, those on their way out
+ * after a reload left aside. `undefined` where one of them has not told it.
+ */
+export function appliedRevision({ told }: GatewayState): number | undefined {
+  const staying = told?.workers.filter(worker => worker.exiting !== true) ?? []
+  // 0: it has not looked yet.
+  const revisions = staying.map(worker => worker.revision || undefined)
+  const known = revisions.filter(revision => revision !== undefined)
+  return known.length > 0 && known.length === revisions.length ? Math.min(...known) : undefined
+}

@@ -1,0 +1,40 @@
+import { nodeKey, type Millis, type NodeKey, type PodFact } from '../drain/facts.ts'
+import type { Holder } from '../plan/holder.ts'
+import type { Cluster } from '../watch/cluster.ts'
+
+/** A pod that started within this time may be on its way into a holder by its owner's hand. */
+const RECENT_MS = 120_000
+
+/**
+ * Nodes that a holder should list although we may not have read them there: the second opinion with which a write puts
+ * back what another writer added between our read and our write of an array (the Admin API has no precondition).
+ *
+ * Only where the holder is known to follow one Service: every node of it that is a pod's belongs to that Service, and
+ * every ready endpoint that it does not list is younger than RECENT_MS. A holder that lists a part of a Service on
+ * purpose (a subset, a canary) has older ones missing, and nothing is expected of it.
+ */
+export function expectedNodes(
+  { pods, slices }: Pick<Cluster, 'pods' | 'slices'>,
+  holder: Holder,
+  now: Millis
+): readonly NodeKey[] {
+  const listed = holder.nodes.flatMap(node => pods.byIp(node.host).map(pod => ({ node, pod })))
+  const [first] = listed
+  const ports = new Set(holder.nodes.map(node => node.port))
+  if (!first || ports.size !== 1 || listed.some(({ pod }) => pod.hostNetwork)) return []
+  const services = slices.servicesOf(first.pod.uid)
+  const [service] = services
+  if (!service || services.length > 1) return []
+  const belongs = (pod: PodFact) => slices.servicesOf(pod.uid).some(other => other.name === service.name)
+  if (!listed.every(({ pod }) => pod.namespace === service.namespace && belongs(pod))) return []
+
+  const has = new Set(holder.nodes.map(node => node.host))
+  const missing = slices
+    .serving(service.namespace, service.name)
+    .filter(endpoint => endpoint.ready && !endpoint.terminating && !has.has(endpoint.address))
+  const isRecent = ({ podUid }: (typeof missing)[number]) => {
+    const pod = podUid === undefined ? undefined : pods.get(podUid)
+    return pod?.startedAt !== undefined && pod.deletionAt === undefined && now - pod.startedAt < RECENT_MS
+  }
+  return missing.every(isRecent) ? missing.map(({ address }) => nodeKey(address, first.node.port)) : []
+}
