@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
+import { chartSchema } from './docs/chart-schema.ts'
 import { configDoc } from './docs/config-doc.ts'
 import { configExample } from './docs/config-example.ts'
 import { metricsDoc } from './docs/metrics-doc.ts'
@@ -11,7 +12,8 @@ const check = process.argv.includes('--check')
 const generated: Record<string, () => string> = {
   'docs/config.md': configDoc,
   'docs/metrics.md': metricsDoc,
-  'config.example.yaml': configExample
+  'config.example.yaml': configExample,
+  'charts/apisix-drain/values.schema.json': chartSchema
 }
 
 let stale = 0

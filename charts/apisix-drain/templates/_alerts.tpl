@@ -1,0 +1,80 @@
+{{/*
+The alerts. Every expression is over the metrics of docs/metrics.md; replicas see the same, so the worst of them counts.
+*/}}
+{{- define "apisix-drain.alerts" -}}
+- alert: ApisixDrainRequestsAfterAck
+  severity: critical
+  expr: sum(increase(apisix_drain_drain_requests_after_ack_total{ {{- .at -}} }[10m])) > 0
+  summary: A pod got requests after its hook was answered
+  description: The guarantee was broken. Keep the agent's log and report it.
+- alert: ApisixDrainDown
+  severity: critical
+  for: 2m
+  expr: absent(apisix_drain_build_info{ {{- .at -}} })
+  summary: No agent is running
+  description: Every preStop hook falls back to its sleep. Look at the pods of the agent.
+- alert: ApisixDrainHooksRefused
+  severity: warning
+  for: 5m
+  expr: sum by (error) (rate(apisix_drain_hook_refusals_total{ {{- .at -}} ,error!="shutting-down"}[5m])) > 0
+  summary: Hooks are refused and fall back to their sleep
+  description: "The agent answered {{ "{{ $labels.error }}" }}. What is missing is in its /readyz, and in `doctor`."
+- alert: ApisixDrainHooksAtDeadline
+  severity: warning
+  expr: sum(increase(apisix_drain_hook_answers_total{ {{- .at -}} ,result="deadline"}[10m])) > 0
+  summary: Hooks were answered because the grace was over, not because it was proved
+  description: The `why` of these answers, in the agent's log, says what was missing.
+- alert: ApisixDrainWatchNotLive
+  severity: critical
+  for: 1m
+  expr: min by (kind) (apisix_drain_watch_state{ {{- .at -}} ,state="live"}) < 1
+  summary: An agent does not see Kubernetes
+  description: "The watch of {{ "{{ $labels.kind }}" }} is not live. Look at the API server and at the agent's permissions."
+- alert: ApisixDrainLoopStuck
+  severity: critical
+  for: 30s
+  expr: time() - min(apisix_drain_loop_last_success_timestamp_seconds{ {{- .at -}} }) > 30
+  summary: An agent has stopped making rounds
+  description: Kubernetes should restart it. Keep its log and report it.
+- alert: ApisixDrainInventoryStale
+  severity: warning
+  expr: time() - min(apisix_drain_inventory_last_success_timestamp_seconds{ {{- .at -}} }) > 300
+  summary: The holders could not be read for five minutes
+  description: The Admin API does not answer or refuses the key. Removals are neither made nor proved through it.
+- alert: ApisixDrainAdminWritesFail
+  severity: warning
+  for: 5m
+  expr: sum by (result) (rate(apisix_drain_admin_writes_total{ {{- .at -}} ,result=~"refused|failed"}[5m])) > 0
+  summary: Removals are not accepted by the Admin API
+  description: "Writes end as {{ "{{ $labels.result }}" }}. The agent's log has APISIX's answer."
+- alert: ApisixDrainNoGateway
+  severity: critical
+  for: 1m
+  expr: min(sum by (pod) (apisix_drain_gateway_known{ {{- .at -}} })) < 1
+  summary: An agent knows no gateway
+  description: Nothing can be proved without one. Check config.apisix.gateways.
+- alert: ApisixDrainGatewayUnconfirmed
+  severity: warning
+  for: 2m
+  expr: max(apisix_drain_gateway_unconfirmed{ {{- .at -}} }) > 0
+  summary: A gateway does not confirm removals
+  description: It may still send requests to pods that end. `doctor` says which one and why.
+- alert: ApisixDrainEvidenceLost
+  severity: warning
+  for: 10m
+  expr: max(apisix_drain_gateway_evidence{ {{- .at -}} ,evidence="timer"}) > 0
+  summary: A gateway can give no evidence
+  description: Its Control API, barrier or the Admin API is not reachable. Drains wait for the floor instead.
+- alert: ApisixDrainGhosts
+  severity: warning
+  for: 15m
+  expr: max(apisix_drain_inventory_ghosts{ {{- .at -}} }) > 0
+  summary: APISIX lists pods that no longer exist
+  description: Their owner does not remove them. Look at the ingress controller, or at who writes these holders.
+- alert: ApisixDrainMissing
+  severity: warning
+  for: 10m
+  expr: max(apisix_drain_inventory_missing{ {{- .at -}} }) > 0
+  summary: APISIX lacks ready endpoints
+  description: Their owner does not add them. Look at the ingress controller, or at who writes these holders.
+{{- end -}}

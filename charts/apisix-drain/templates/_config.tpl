@@ -1,0 +1,62 @@
+{{/* The port the agent listens on. */}}
+{{- define "apisix-drain.port" -}}
+{{- dig "serve" "port" 8080 .Values.config -}}
+{{- end -}}
+
+{{- define "apisix-drain.hasBarrier" -}}
+{{- if not (kindIs "invalid" (dig "apisix" "barrier" nil .Values.config)) }}true{{ end -}}
+{{- end -}}
+
+{{/* Where the gateways' pods are looked for; empty: everywhere. Roles reach no further than their namespace. */}}
+{{- define "apisix-drain.gatewayNamespace" -}}
+{{- if not (dig "apisix" "gateways" "static" nil .Values.config) -}}
+{{- $named := dig "apisix" "gateways" "namespace" "" .Values.config -}}
+{{- if or $named (dig "kubernetes" "namespaces" list .Values.config) -}}
+{{- default .Release.Namespace $named -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* `values.config`, and what only the chart knows. Secrets are paths here, never values. */}}
+{{- define "apisix-drain.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- $apisix := get $config "apisix" -}}
+{{- $admin := get $apisix "admin" -}}
+{{- if not (get $admin "url") -}}
+{{- $_ := set $admin "url" (printf "http://apisix-admin.%s:9180" .Release.Namespace) -}}
+{{- end -}}
+{{- $_ := set $admin "keyFile" "/run/secrets/apisix-drain/admin-key" -}}
+{{- if .Values.adminCA.existingConfigMap -}}
+{{- $_ := set $admin "caFile" "/run/secrets/apisix-drain/admin-ca.crt" -}}
+{{- end -}}
+{{- if include "apisix-drain.hasBarrier" . -}}
+{{- $barrier := get $apisix "barrier" -}}
+{{- $_ := set $barrier "tokenFile" "/run/secrets/apisix-drain/barrier-token" -}}
+{{- if .Values.barrierCA.existingConfigMap -}}
+{{- $_ := set $barrier "caFile" "/run/secrets/apisix-drain/barrier-ca.crt" -}}
+{{- end -}}
+{{- else -}}
+{{- $_ := unset $apisix "barrier" -}}
+{{- end -}}
+{{- with include "apisix-drain.gatewayNamespace" . -}}
+{{- $_ := set $apisix "gateways" (merge (dict "namespace" .) (default dict (get $apisix "gateways"))) -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/* A duration of the configuration, such as 250ms or 1m, in whole seconds, rounded up. */}}
+{{- define "apisix-drain.seconds" -}}
+{{- $number := regexFind "^[0-9.]+" . | float64 -}}
+{{- $unit := regexFind "[a-z]+$" . -}}
+{{- mulf $number (get (dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0) $unit) | ceil | int -}}
+{{- end -}}
+
+{{/* Grace that ends before the agent has let go of the last hook would kill that hook's answer. */}}
+{{- define "apisix-drain.grace" -}}
+{{- $holds := include "apisix-drain.seconds" (dig "serve" "shutdownTimeout" "20s" .Values.config) | int -}}
+{{- $needed := add .Values.preStopSeconds $holds 9 -}}
+{{- if lt (int .Values.terminationGracePeriodSeconds) (int $needed) -}}
+{{- fail (printf "terminationGracePeriodSeconds: %d is too short; preStopSeconds (%d), config.serve.shutdownTimeout (%d s) and closing (9 s) need %d" (int .Values.terminationGracePeriodSeconds) (int .Values.preStopSeconds) $holds $needed) -}}
+{{- end -}}
+{{- int .Values.terminationGracePeriodSeconds -}}
+{{- end -}}

@@ -1,0 +1,71 @@
+{{/* What the agent asks of the API server (agent/doctor/rbac.ts), and nothing else. */}}
+{{- define "apisix-drain.podRule" -}}
+- apiGroups: ['']
+  resources: [pods]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{- define "apisix-drain.rules" -}}
+{{ include "apisix-drain.podRule" . }}
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [list, watch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- end -}}
+
+{{/* TokenReview has no namespace, so it takes a ClusterRole; only hooks that show a token need it. */}}
+{{- define "apisix-drain.reviewRule" -}}
+{{- if eq (dig "serve" "auth" "source-ip" .Values.config) "token" -}}
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+{{- end -}}
+{{- end -}}
+
+{{/* A name cannot be asked for at creation. */}}
+{{- define "apisix-drain.leaseRules" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ include "apisix-drain.fullname" . }}]
+  verbs: [get, update]
+{{- end -}}
+
+{{/* A role with its binding: in `namespace`, or for the cluster without one. */}}
+{{- define "apisix-drain.grant" }}
+{{- $kind := ternary "Role" "ClusterRole" (hasKey . "namespace") }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}
+metadata:
+  name: {{ .name }}
+  {{- with .namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "apisix-drain.labels" .root | nindent 4 }}
+rules:
+  {{- .rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}Binding
+metadata:
+  name: {{ .name }}
+  {{- with .namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "apisix-drain.labels" .root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $kind }}
+  name: {{ .name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "apisix-drain.serviceAccountName" .root }}
+    namespace: {{ .root.Release.Namespace }}
+{{- end }}
