@@ -2,8 +2,9 @@ import type { Clock } from '../clock.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Observer } from '../loop.ts'
+import { lagOf } from '../serve/lag.ts'
 import type { Memory } from './memory.ts'
-import { decidedAt, acceptedAt } from './moments.ts'
+import { acceptedAt, decidedAt, momentsOf } from './moments.ts'
 
 /** Turns what rounds decide into metrics. */
 export function meter(metrics: Metrics, clock: Clock): Observer {
@@ -34,9 +35,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     if (accepted !== undefined) since('seen-accepted', drain.since, accepted)
     if (drain.phase !== 'proven') return
     since('seen-confirmed', drain.since, drain.at)
-    const decided = decidedAt(drain.pod)
-    if (decided !== undefined && (evidence === 'barrier' || evidence === 'observed')) {
-      metrics.syncLag.observe({ direction: 'removal' }, Math.max(0, drain.at - decided) / 1000)
-    }
+    const lag = lagOf(momentsOf(drain, memory))
+    if (lag !== null) metrics.syncLag.observe({ direction: 'removal' }, lag / 1000)
   }
 }

@@ -2,7 +2,6 @@ import type { Drain, Witness } from '../drain/drain.ts'
 import type { Millis, PodFact } from '../drain/facts.ts'
 import { deepFreeze } from '../freeze.ts'
 import {
-  RECENT_ACKS,
   SNAPSHOT_VERSION,
   type DrainView,
   type GatewayView,
@@ -27,7 +26,9 @@ export function buildSnapshot(sources: SnapshotSources): Snapshot {
     drains: [...sources.drains].map(drain =>
       drainView(drain, sources.moments.get(drain.uid), sources.hooks.get(drain.uid) ?? 0)
     ),
-    acks: sources.acks.slice(-RECENT_ACKS).toReversed(),
+    past: sources.history.past,
+    acks: sources.history.acks,
+    lags: sources.history.lags,
     totals: { ...sources.totals }
   })
 }
@@ -36,7 +37,8 @@ function gatewayView({ gateway, ...rest }: SnapshotSources['gateways'][number]):
   return { ...gateway, ...rest, host: gateway.host ?? null }
 }
 
-function drainView(drain: Drain, moments: Moments | undefined, hooks: number): DrainView {
+/** One drain as it is shown, while it runs and when it is over. */
+export function drainView(drain: Drain, moments: Moments | undefined, hooks: number): DrainView {
   const { pod } = drain
   const verdict = drain.phase === 'undone' ? undefined : drain.verdict
   return {

@@ -8,9 +8,6 @@ import type { Vouch } from './holds.ts'
 /** Raised when a field changes its meaning or goes away, so that an old page knows that it is old. */
 export const SNAPSHOT_VERSION = 1
 
-/** How many answers are kept for display. */
-export const RECENT_ACKS = 200
-
 /**
  * When things happened to one drain, on the agent's clock, as far as they have. `decidedAt` is Kubernetes' own (whole
  * seconds of the API server's clock): deletionTimestamp less the grace.
@@ -119,6 +116,24 @@ export interface Totals {
   readonly writes: number
   readonly failedWrites: number
   readonly rounds: number
+  /** The sleeps that answered hooks would have been, less the time that they were held, in ms. Can be negative. */
+  readonly savedMs: number
+}
+
+/** How long one drain took to reach every gateway, in ms. */
+export interface LagSample {
+  /** When the last gateway confirmed. */
+  readonly at: Millis
+  readonly ms: number
+  readonly grade: Grade
+}
+
+/** Where the agent asks for evidence, so that a person can ask the same by hand. Addresses only. */
+export interface Reach {
+  readonly admin: string
+  /** Of every gateway. `null` where it is not used. */
+  readonly control: { readonly scheme: string; readonly port: number } | null
+  readonly barrier: { readonly scheme: string; readonly port: number } | null
 }
 
 export interface AckView {
@@ -135,6 +150,9 @@ export interface Snapshot {
     readonly startedAt: Millis
     readonly dryRun: boolean
     readonly minimumGrade: Grade
+    /** `drain.floor`: the sleep that this tool replaces. */
+    readonly sleepMs: number
+    readonly reach: Reach
     readonly vouch: Vouch
     readonly missingParts: readonly MissingPart[]
   }
@@ -143,8 +161,10 @@ export interface Snapshot {
   readonly inventory: InventoryView
   readonly holders: readonly HolderView[]
   readonly drains: readonly DrainView[]
-  /** Newest first, at most RECENT_ACKS. */
+  /** The drains that are over, the answers and the lags that are kept (`history.ts`), newest first. */
+  readonly past: readonly DrainView[]
   readonly acks: readonly AckView[]
+  readonly lags: readonly LagSample[]
   readonly totals: Totals
 }
 
@@ -160,7 +180,6 @@ export interface SnapshotSources {
   /** Where a drain has none, its moments are what its witnesses say. */
   readonly moments: ReadonlyMap<PodUid, Moments>
   readonly hooks: ReadonlyMap<PodUid, number>
-  /** Oldest first, as they were given. */
-  readonly acks: readonly AckView[]
+  readonly history: Pick<Snapshot, 'past' | 'acks' | 'lags'>
   readonly totals: Totals
 }

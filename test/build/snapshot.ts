@@ -1,4 +1,5 @@
 import type { Drain } from '../../agent/drain/drain.ts'
+import { EMPTY } from '../../agent/serve/history.ts'
 import type { SnapshotSources } from '../../agent/serve/snapshot.ts'
 import { pod, terminating } from './pod.ts'
 
@@ -11,7 +12,8 @@ export const totals = {
   refusedHooks: 0,
   writes: 0,
   failedWrites: 0,
-  rounds: 1
+  rounds: 1,
+  savedMs: 0
 }
 
 /** A drain of web-1 that waits. */
@@ -47,6 +49,8 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
       startedAt: 900_000,
       dryRun: false,
       minimumGrade: 'accepted',
+      sleepMs: 15_000,
+      reach: { admin: 'http://127.0.0.1:9180', control: { scheme: 'http', port: 9090 }, barrier: null },
       vouch: { ok: true },
       missingParts: []
     },
@@ -74,7 +78,7 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
     drains: [waitingDrain()],
     moments: new Map(),
     hooks: new Map(),
-    acks: [],
+    history: EMPTY,
     totals,
     ...differs
   }

@@ -1,0 +1,65 @@
+import * as fc from 'fast-check'
+import { buildSnapshot } from '../../agent/serve/build-snapshot.ts'
+import type { DrainView, HolderView, Snapshot } from '../../agent/serve/snapshot.ts'
+import { pod } from './pod.ts'
+import { ackFor } from './serve.ts'
+import { sources } from './snapshot.ts'
+
+const QUIET = buildSnapshot(sources())
+const [DRAIN] = QUIET.drains as [DrainView]
+
+/** Few names and few values, so that two snapshots often share some. */
+const name = fc.constantFrom('a', 'b', 'c', 'd', 'e', '__proto__', 'constructor')
+const time = fc.integer({ min: 0, max: 3 })
+const words = fc.constantFrom('', 'seen', '<b>x</b>')
+
+const drain: fc.Arbitrary<DrainView> = fc
+  .record({ uid: name, hooks: time, why: words, seenAt: time })
+  .map(({ uid, hooks, why, seenAt }) => ({
+    ...DRAIN,
+    uid,
+    hooks,
+    why,
+    moments: { ...DRAIN.moments, seenAt }
+  }))
+const holder: fc.Arbitrary<HolderView> = fc
+  .record({ key: name, nodes: fc.array(name), since: time })
+  .map(({ key, nodes, since }) => ({
+    key,
+    name: null,
+    owner: 'nobody-known',
+    form: 'map',
+    nodes,
+    ghosts: nodes.map(node => ({ node, since })),
+    missing: []
+  }))
+const named = <T>(item: fc.Arbitrary<T>, key: (item: T) => string) =>
+  fc.uniqueArray(item, { selector: key, maxLength: 6 })
+
+/** Any snapshot that an agent could publish, as far as a change can tell. */
+export const anySnapshot: fc.Arbitrary<Snapshot> = fc
+  .record({
+    at: time,
+    drains: named(drain, ({ uid }) => uid),
+    holders: named(holder, ({ key }) => key),
+    gateways: named(
+      fc.record({ id: name, why: words }).map(differs => ({ ...QUIET.gateways[0]!, ...differs })),
+      ({ id }) => id
+    ),
+    watches: named(
+      fc.record({ kind: name, objects: time }).map(differs => ({ ...QUIET.watches[0]!, ...differs })),
+      ({ kind }) => kind
+    ),
+    past: fc.array(drain, { maxLength: 5 }),
+    acks: fc.array(
+      time.map(at => ({ at, ack: ackFor(pod('web-1')) })),
+      { maxLength: 5 }
+    ),
+    lags: fc.array(fc.record({ at: time, ms: time, grade: fc.constant('barrier' as const) }), {
+      maxLength: 5
+    }),
+    totals: time.map(rounds => ({ ...QUIET.totals, rounds })),
+    inventory: time.map(holders => ({ ...QUIET.inventory, holders })),
+    agent: fc.boolean().map(dryRun => ({ ...QUIET.agent, dryRun }))
+  })
+  .map(differs => ({ ...QUIET, ...differs }))
