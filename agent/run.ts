@@ -13,6 +13,7 @@ import { meter } from './loop/meter.ts'
 import { narrate } from './loop/narrate.ts'
 import type { Sources } from './loop/sources.ts'
 import { createViews } from './loop/views.ts'
+import { metered, type Metered } from './metered.ts'
 import { createMetrics } from './metrics.ts'
 import { createReadiness, type Readiness } from './readiness.ts'
 import { createGate } from './serve/gate.ts'
@@ -42,7 +43,7 @@ export async function run(config: Config, version: string): Promise<number> {
   const metrics = createMetrics()
   metrics.buildInfo.set({ version, node: process.version }, 1)
   const readiness = createReadiness()
-  const sources = startSources(config, log, () => loop)
+  const sources = startSources(config, log, metered(metrics, clock), () => loop)
   const views = createViews({ sources, config, clock, readiness, metrics, version })
   const loop: Loop = createLoop({
     sources,
@@ -109,11 +110,11 @@ export async function run(config: Config, version: string): Promise<number> {
 }
 
 /** `loop` is asked for when something happens, because the loop is made from what this makes. */
-function startSources(config: Config, log: Log, loop: () => Loop): Sources {
+export function startSources(config: Config, log: Log, meters: Metered, loop: () => Loop): Sources {
   const clock = systemClock
   const { apisix, kubernetes, drain } = config
   const part = (name: string) => log.child({ part: name })
-  const admin = createAdminApi(adminOptions(apisix.admin))
+  const admin = meters.admin(createAdminApi(adminOptions(apisix.admin)))
   const inventory = createInventory({ admin, clock, log: part('inventory'), everyMs: drain.inventoryEveryMs })
   const writer = createWriter({
     admin,
@@ -123,12 +124,13 @@ function startSources(config: Config, log: Log, loop: () => Loop): Sources {
     expected: holder => expectedNodes(cluster, holder, clock.now()),
     stillEnding: (uid, node) => loop().isEnding(uid, node)
   })
-  const read = createControlReader(controlOptions(apisix.control, clock))
+  const read = meters.control(createControlReader(controlOptions(apisix.control, clock)))
   const probe = createProbe({ read, clock, log: part('probe') })
   const barrier =
     apisix.barrier &&
     createBarrierKeeper({
       api: barrierOptions(apisix.barrier),
+      wrap: api => meters.barrier(api),
       clock,
       log: part('barrier'),
       ttlMs: apisix.barrier.ttlMs
@@ -148,11 +150,11 @@ function startSources(config: Config, log: Log, loop: () => Loop): Sources {
 /** The Control API is not to be read: nobody is ever asked, so no drain can reach `observed`. */
 const withoutReads = (probe: Sources['probe']): Sources['probe'] => ({ ...probe, want: () => {} })
 
-async function stopSources({ cluster, inventory, writer, probe, barrier }: Sources): Promise<void> {
+export async function stopSources({ cluster, inventory, writer, probe, barrier }: Sources): Promise<void> {
   await Promise.all([cluster.stop(), inventory.stop(), writer.stop(), probe.stop(), barrier?.stop()])
 }
 
-function loopSettings({ drain }: Config): LoopSettings {
+export function loopSettings({ drain }: Config): LoopSettings {
   return {
     drain: { reserveMs: drain.reserveMs, onDisruption: drain.onDisruption, ghostMs: GHOST_MS },
     plan: { dryRun: drain.dryRun, paused: false, deferMs: drain.deferWritesMs },
@@ -169,7 +171,7 @@ function loopSettings({ drain }: Config): LoopSettings {
 }
 
 /** Ready = the three watches are complete, a gateway is known, and the holders have been read (or a barrier does without). */
-function reportReadiness(readiness: Readiness, { cluster, inventory, barrier }: Sources): () => void {
+export function reportReadiness(readiness: Readiness, { cluster, inventory, barrier }: Sources): () => void {
   const parts = new Map(cluster.parts().map(({ name }) => [name, readiness.part(`watch:${name}`)]))
   const gateways = readiness.part('gateways')
   const holders = readiness.part('inventory')
