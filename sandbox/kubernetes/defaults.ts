@@ -66,15 +66,28 @@ const STATUS: Partial<Record<ResourceName, Fields>> = {
   namespaces: { phase: 'Active' }
 }
 
-/** What the API server fills in on create, as far as clients look at it. */
-export function withDefaults<T extends KubeObject>(resource: ResourceName, object: T): T {
+/** What the API server fills into the spec, on create and on update, as far as clients look at it. */
+export function withSpecDefaults<T extends KubeObject>(
+  resource: ResourceName,
+  object: T,
+  current?: KubeObject
+): T {
   const given = object as unknown as Fields
-  const filled = SPEC[resource]?.(fields(given.spec))
+  // An update that leaves the cluster IP out keeps it.
+  const { clusterIP: kept } = fields((current as unknown as Fields | undefined)?.spec)
+  const spec = { ...(kept === undefined ? {} : { clusterIP: kept }), ...fields(given.spec) }
+  const filled = SPEC[resource]?.(spec)
+  const slice =
+    resource === 'endpointslices' ? { endpoints: given.endpoints ?? [], ports: given.ports ?? [] } : {}
+  return { ...object, ...(filled ? { spec: filled } : {}), ...slice }
+}
+
+/** The same for a new object, which gets its first status too. */
+export function withDefaults<T extends KubeObject>(resource: ResourceName, object: T): T {
   const status = STATUS[resource]
+  const { status: given } = object as { status?: unknown }
   return {
-    ...object,
-    ...(filled ? { spec: filled } : {}),
-    ...(status ? { status: { ...status, ...fields(given.status) } } : {}),
-    ...(resource === 'endpointslices' ? { endpoints: given.endpoints ?? [], ports: given.ports ?? [] } : {})
+    ...withSpecDefaults(resource, object),
+    ...(status ? { status: { ...status, ...fields(given) } } : {})
   }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { withDefaults } from './defaults.ts'
+import { withDefaults, withSpecDefaults } from './defaults.ts'
 import { decideDeletion, isFinished, wholeSeconds, type DeleteOptions } from './deletion.ts'
 import { MODIFIED_MEANWHILE, alreadyExists, conflict, invalid, notFound, tooOld } from './errors.ts'
 import { createHistory, rollBack, type Change, type History } from './history.ts'
@@ -188,7 +188,7 @@ export function createStore(options: StoreOptions = {}): Store {
       part === 'status'
         ? { ...current, status: clean.status }
         : {
-            ...clean,
+            ...withSpecDefaults(resource, clean, current),
             apiVersion: current.apiVersion,
             kind: current.kind,
             metadata: keepSystemFields(clean.metadata, current.metadata),

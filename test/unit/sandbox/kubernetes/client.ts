@@ -74,9 +74,10 @@ export function connectTo(kubernetes: Kubernetes, token = kubernetes.token): Cli
       let text = ''
       stream.setEncoding('utf8')
       for await (const chunk of stream as AsyncIterable<string>) text += chunk
-      const parsed = `${answered['content-type']}`.includes('json')
-        ? (JSON.parse(text) as Json)
-        : ({ text } as unknown as Json)
+      const parsed =
+        answered['content-type'] === 'application/json'
+          ? (JSON.parse(text) as Json)
+          : ({ text } as unknown as Json)
       return { status: Number(answered[':status']), headers: answered, body: parsed }
     },
     async watch(path, headers) {
@@ -119,6 +120,10 @@ export function connectTo(kubernetes: Kubernetes, token = kubernetes.token): Cli
     close: () => session.destroy()
   }
 }
+
+/** A leaf as text. */
+export const text = (leaf: Json | undefined): string =>
+  typeof leaf === 'string' ? leaf : JSON.stringify(leaf)
 
 export const names = (list: Json): string[] =>
   (list.items as unknown as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name)

@@ -67,11 +67,11 @@ describe('sandbox/kubernetes and real clients', () => {
       })
       expect(items.map(pod => pod.metadata?.name)).to.deep.equal(['c1'])
       expect(metadata?.resourceVersion).to.equal(`${kubernetes.store.version()}`)
-      const ending = (await api.deleteNamespacedPod({
+      const ending = await api.deleteNamespacedPod({
         namespace,
         name: 'c1',
         gracePeriodSeconds: 9
-      })) as V1Pod
+      })
       expect(ending.metadata?.deletionGracePeriodSeconds).to.equal(9)
       await api.deleteNamespacedPod({ namespace, name: 'c1', gracePeriodSeconds: 0 })
       await until(() => seen.includes('DELETED c1'), 'DELETED')
@@ -85,7 +85,7 @@ describe('sandbox/kubernetes and real clients', () => {
       await api.replaceNamespacedLease({
         namespace,
         name: 'leader',
-        body: { ...lease, spec: { holderIdentity: 'b' } }
+        body: { metadata: lease.metadata!, spec: { holderIdentity: 'b' } }
       })
       const late = await api.replaceNamespacedLease({ namespace, name: 'leader', body: lease }).then(
         () => undefined,

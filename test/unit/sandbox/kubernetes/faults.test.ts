@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:http2'
 import { expect } from 'chai'
 import { startKubernetes, type Kubernetes } from '../../../../sandbox/kubernetes/server.ts'
-import { connectTo, podDraft, until, type Client } from './client.ts'
+import { text, connectTo, podDraft, until, type Client } from './client.ts'
 
 const PODS = '/api/v1/namespaces/default/pods'
 const WATCH = `${PODS}?watch=true`
@@ -175,7 +175,7 @@ describe('sandbox/kubernetes faults', () => {
   })
   it('restarts on the same port, with every old version 410 though nothing changed', async () => {
     const { body } = await client.ask('GET', PODS)
-    const old = String(body.metadata!.resourceVersion)
+    const old = text(body.metadata!.resourceVersion)
     const gone = closed(client)
     await kubernetes.faults.restart({ downMs: 20 })
     await gone
@@ -186,7 +186,7 @@ describe('sandbox/kubernetes faults', () => {
     const relisted = await again.ask('GET', PODS)
     expect(Number(relisted.body.metadata!.resourceVersion)).to.be.greaterThan(Number(old))
     const next = await again.watch(
-      `${WATCH}&resourceVersion=${String(relisted.body.metadata!.resourceVersion)}`
+      `${WATCH}&resourceVersion=${text(relisted.body.metadata!.resourceVersion)}`
     )
     label('after')
     await next.count(1)
@@ -236,7 +236,7 @@ describe('sandbox/kubernetes faults', () => {
     const watch = await client.watch(`${WATCH}&resourceVersion=${kubernetes.store.version()}`)
     for (let i = 0; i < 20; i += 1) label(`ü${i}`)
     const events = await watch.count(20)
-    expect(events.map(({ object }) => String(object.metadata!.labels!.value))).to.deep.equal(
+    expect(events.map(({ object }) => text(object.metadata!.labels!.value))).to.deep.equal(
       Array.from({ length: 20 }, (_, i) => `ü${i}`)
     )
     expect(watch.broken).to.deep.equal([])

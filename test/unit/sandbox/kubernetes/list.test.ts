@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { startKubernetes, type Kubernetes } from '../../../../sandbox/kubernetes/server.ts'
-import { connectTo, names, podDraft, type Client } from './client.ts'
+import { text, connectTo, names, podDraft, type Client } from './client.ts'
 
 const PODS = '/api/v1/namespaces/default/pods'
 
@@ -39,16 +39,10 @@ describe('sandbox/kubernetes list and get', () => {
     expect(first.body.metadata!.remainingItemCount).to.equal(3)
     kubernetes.store.delete('pods', 'default', 'p2', { gracePeriodSeconds: 0 })
     kubernetes.store.create('pods', podDraft('p3a'))
-    const second = await client.ask(
-      'GET',
-      `${PODS}?limit=2&continue=${String(first.body.metadata!.continue)}`
-    )
+    const second = await client.ask('GET', `${PODS}?limit=2&continue=${text(first.body.metadata!.continue)}`)
     expect(names(second.body)).to.deep.equal(['p2', 'p3'])
     expect(second.body.metadata!.resourceVersion).to.equal(first.body.metadata!.resourceVersion)
-    const third = await client.ask(
-      'GET',
-      `${PODS}?limit=2&continue=${String(second.body.metadata!.continue)}`
-    )
+    const third = await client.ask('GET', `${PODS}?limit=2&continue=${text(second.body.metadata!.continue)}`)
     expect(names(third.body)).to.deep.equal(['p4'])
     expect(third.body.metadata).not.to.have.any.keys('continue', 'remainingItemCount')
     expect(names((await client.ask('GET', PODS)).body)).to.deep.equal(['p0', 'p1', 'p3', 'p3a', 'p4'])
@@ -60,10 +54,10 @@ describe('sandbox/kubernetes list and get', () => {
   it('expires a page token with 410, and offers to go on inconsistently', async () => {
     const first = await client.ask('GET', `${PODS}?limit=2`)
     kubernetes.faults.expireHistory()
-    const late = await client.ask('GET', `${PODS}?limit=2&continue=${String(first.body.metadata!.continue)}`)
+    const late = await client.ask('GET', `${PODS}?limit=2&continue=${text(first.body.metadata!.continue)}`)
     expect(late.status).to.equal(410)
     expect(late.body.reason).to.equal('Expired')
-    const on = await client.ask('GET', `${PODS}?continue=${String(late.body.metadata!.continue)}`)
+    const on = await client.ask('GET', `${PODS}?continue=${text(late.body.metadata!.continue)}`)
     expect(names(on.body)).to.deep.equal(['p3', 'p3a', 'p4'])
     expect((await client.ask('GET', `${PODS}?continue=nonsense`)).status).to.equal(400)
   })

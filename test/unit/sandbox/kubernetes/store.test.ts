@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { ApiError } from '../../../../sandbox/kubernetes/errors.ts'
 import { createStore, type Store } from '../../../../sandbox/kubernetes/store.ts'
 import { podDraft } from './client.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { startKubernetes, type Kubernetes } from '../../../../sandbox/kubernetes/server.ts'
-import { connectTo, podDraft, until, type Client, type Event } from './client.ts'
+import { text, connectTo, podDraft, until, type Client, type Event } from './client.ts'
 
 const PODS = '/api/v1/namespaces/default/pods?watch=true'
 const INITIAL = '&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
@@ -8,7 +8,7 @@ const INITIAL = '&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allow
 const said = (events: readonly Event[]) =>
   events.map(
     ({ type, object }) =>
-      `${type} ${String(object.metadata?.name ?? object.metadata?.resourceVersion ?? object.code)}`
+      `${type} ${text(object.metadata?.name ?? object.metadata?.resourceVersion ?? object.code)}`
   )
 
 describe('sandbox/kubernetes watch', () => {

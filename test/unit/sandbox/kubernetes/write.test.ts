@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { startKubernetes, type Kubernetes } from '../../../../sandbox/kubernetes/server.ts'
-import { connectTo, podDraft, type Client } from './client.ts'
+import { text, connectTo, podDraft, type Client } from './client.ts'
 
 const NS = '/api/v1/namespaces/default'
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
@@ -200,7 +200,7 @@ describe('sandbox/kubernetes writes', () => {
         kind: 'TokenRequest',
         spec
       })
-      expect((await ask(String(minted.body.status!.token), ['apisix-drain'])).authenticated).to.equal(true)
+      expect((await ask(text(minted.body.status!.token), ['apisix-drain'])).authenticated).to.equal(true)
       expect((await client.ask('GET', '/openid/v1/jwks')).body.keys).to.have.length(1)
     })
     it('answers SelfSubjectAccessReview, and 403, as denied', async () => {
