@@ -75,19 +75,15 @@ export function createMetrics() {
       'How long one step of a drain took. decided is whole seconds of the API server clock.',
       { step: 'decided-seen, seen-accepted, seen-confirmed, seen-ack, ack-gone' }
     ),
-    drainRequestsAfterAck: counter(
-      'drain_requests_after_ack_total',
-      'Requests a gateway gave to a pod after its ack, where the plugin counts them. Anything but 0 is a defect.'
-    ),
     syncLag: latency('sync_lag_seconds', 'From Kubernetes deciding until every gateway agreed.', {
-      direction: 'removal, arrival'
+      direction: 'removal'
     }),
 
     adminWrites: counter('admin_writes_total', 'Writes to holders through the Admin API.', {
-      result: 'accepted, conflict, refused, failed, dry-run'
+      result: 'accepted, conflict, refused, failed'
     }),
     adminCallDuration: latency('admin_call_duration_seconds', 'Admin API calls.', {
-      operation: 'list, get, patch',
+      operation: 'list, get, patch, put, standalone',
       result: 'ok, error'
     }),
     controlCallDuration: latency('control_call_duration_seconds', 'Control API reads of gateways.', {
@@ -104,10 +100,6 @@ export function createMetrics() {
       evidence: 'barrier, observed, accepted, timer'
     }),
 
-    inventoryAttempt: gauge(
-      'inventory_last_attempt_timestamp_seconds',
-      'When reading the holders was last begun.'
-    ),
     inventorySuccess: gauge(
       'inventory_last_success_timestamp_seconds',
       'When a complete inventory of the holders was last read.'
@@ -115,8 +107,6 @@ export function createMetrics() {
     inventoryHolders: gauge('inventory_holders', 'Holders in the last inventory.', {
       resource: 'upstreams, services, routes, stream_routes, and other Admin API collections'
     }),
-    inventoryGhosts: gauge('inventory_ghosts', 'Nodes in APISIX whose pod no longer exists.'),
-    inventoryMissing: gauge('inventory_missing', 'Ready endpoints that APISIX does not have.'),
     inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', {
       why: 'last-node, discovery, dry-run, paused'
     }),
@@ -130,9 +120,19 @@ export function createMetrics() {
       'When the watch last heard anything, bookmarks and heartbeats included.',
       { kind: 'pods, endpointslices, gateways' }
     ),
-    watchRestarts: counter('watch_restarts_total', 'Times a watch had to begin again.', {
-      kind: 'pods, endpointslices, gateways',
-      why: 'expired, closed, error, silent'
+    watchLists: counter('watch_lists_total', 'Times all objects were listed anew.', {
+      kind: 'pods, endpointslices, gateways'
+    }),
+    watchFailures: counter('watch_failures_total', 'Lists and watches that ended with an error.', {
+      kind: 'pods, endpointslices, gateways'
+    }),
+    watchSilences: counter(
+      'watch_silences_total',
+      'Times a watch did not show what was known to have happened, and was begun anew.',
+      { kind: 'pods, endpointslices, gateways' }
+    ),
+    watchUnreadable: counter('watch_unreadable_total', 'Objects that could not be understood.', {
+      kind: 'pods, endpointslices, gateways'
     }),
     watchObjects: gauge('watch_objects', 'Objects held.', { kind: 'pods, endpointslices, gateways' }),
 

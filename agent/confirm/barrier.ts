@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 
 import type { Clock } from '../clock.ts'
 import type { GatewayFact, PodUid } from '../drain/facts.ts'
-import { createBarrierClient, type BarrierOptions } from '../gateway/barrier-api.ts'
+import { createBarrierClient, type BarrierApi, type BarrierOptions } from '../gateway/barrier-api.ts'
 import { createListeners } from '../listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
 import type { DesiredEntry } from './barrier-reading.ts'
@@ -28,6 +28,8 @@ export interface BarrierKeeper {
 
 export interface BarrierKeeperOptions {
   readonly api: BarrierOptions
+  /** Wraps the client of each gateway, to measure it. */
+  readonly wrap?: (api: BarrierApi) => BarrierApi
   readonly clock: Clock
   readonly log: Logger
   /** How long an entry holds without being renewed, in ms; default 60 000. Renewed at a third of it. */
@@ -42,6 +44,7 @@ interface Known {
 
 export function createBarrierKeeper({
   api,
+  wrap = api => api,
   clock,
   log,
   ttlMs = 60_000
@@ -81,7 +84,7 @@ export function createBarrierKeeper({
           if (restarted) known.lane.again()
           continue
         }
-        const api = client.at(gateway.ip)
+        const api = wrap(client.at(gateway.ip))
         const tell = () => listeners.tell()
         const lane = createBarrierLane({
           api,

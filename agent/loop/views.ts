@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
-import type { Drain, Grade } from '../drain/drain.ts'
-import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { GatewayFact, PodUid } from '../drain/facts.ts'
 import type { Loop, Observer } from '../loop.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Holder } from '../plan/holder.ts'
@@ -124,7 +124,7 @@ export function createViews(options: ViewsOptions): Views {
           objects,
           problem
         })),
-        gateways: cluster.gateways().map(gateway => gatewayView(gateway, drains)),
+        gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix)),
         inventory: {
           lastSuccessAt: inventory.readAt() ?? null,
           lastAttemptAt: inventory.readAt() ?? null,
@@ -163,7 +163,22 @@ export function createViews(options: ViewsOptions): Views {
       for (const { resource } of inventory.holders().values()) metrics.inventoryHolders.inc({ resource })
       metrics.inventoryKept.reset()
       for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
-      for (const { name: kind, state, lastEventAt, objects } of cluster.parts()) {
+      metrics.gatewayEvidence.reset()
+      for (const gateway of gateways) {
+        metrics.gatewayEvidence.inc({ evidence: gatewayView(gateway, sources, config.apisix).available })
+      }
+      for (const { name: kind, state, lastEventAt, objects, counters } of cluster.parts()) {
+        const counted = [
+          [metrics.watchLists, counters.lists],
+          [metrics.watchFailures, counters.failures],
+          [metrics.watchSilences, counters.silences],
+          [metrics.watchUnreadable, counters.unreadable]
+        ] as const
+        for (const [counter, count] of counted) {
+          // The watch counts; a counter can only be brought up to what it counted.
+          counter.remove({ kind })
+          counter.inc({ kind }, count)
+        }
         for (const other of ['connecting', 'live', 'stale'] as const) {
           metrics.watchState.set({ kind, state: other }, Number(other === state))
         }
@@ -188,22 +203,36 @@ function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {
   return new Set(waiting.filter(({ grade }) => grade === undefined).map(({ name }) => name))
 }
 
-/** What a gateway can give now is what it last gave: the newest drain that it has confirmed, or was asked for. */
-function gatewayView(gateway: GatewayFact, drains: readonly Drain[]): SnapshotSources['gateways'][number] {
-  const newest = drains
-    .flatMap(drain => (drain.phase === 'undone' ? [] : drain.verdict.gateways))
-    .filter(report => report.name === gateway.name)
-    .sort((a, b) => age(b.at) - age(a.at))[0]
-  const available: Grade = newest?.grade ?? 'accepted'
+/** What a gateway can prove now, and how we know. */
+function gatewayView(
+  gateway: GatewayFact,
+  { barrier }: Sources,
+  { control }: Config['apisix']
+): SnapshotSources['gateways'][number] {
+  const state = barrier?.state(gateway.id)
+  const fit = state?.told?.fit === true && state.problem === ''
+  const unfit = state?.told?.unfit.join(', ') ?? ''
   return {
     gateway,
-    available,
-    why: newest?.why ?? 'no drain has asked it yet',
+    available: fit ? 'barrier' : control.enabled ? 'observed' : 'accepted',
+    why: fit
+      ? ''
+      : barrier
+        ? state?.problem || unfit || 'its barrier was not read yet'
+        : 'no barrier is configured',
     control: null,
-    barrier: null,
-    instance: null,
-    workers: []
+    barrier: state
+      ? {
+          lastSuccessAt: state.lastSuccessAt ?? null,
+          lastAttemptAt: state.lastAttemptAt ?? null,
+          problem: state.problem || unfit
+        }
+      : null,
+    instance: state?.told?.instance ?? null,
+    workers: (state?.told?.workers ?? []).map(worker => ({
+      id: worker.id ?? -1,
+      revision: worker.revision ?? 0,
+      appliedAt: worker.applied ? worker.applied * 1000 : null
+    }))
   }
 }
-
-const age = (at: Millis | undefined) => at ?? 0
