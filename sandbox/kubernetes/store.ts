@@ -93,15 +93,14 @@ export interface StoreOptions {
   readonly now?: () => number
   /** Changes kept for watches; between this and twice as many. */
   readonly historyLimit?: number
-  readonly firstVersion?: number
 }
 
-/** Everything but metadata and status: what `generation` counts the changes of. */
+/** What `generation` counts the changes of. */
 const desired = (object: object): object => ({ ...object, metadata: undefined, status: undefined })
 
 export function createStore(options: StoreOptions = {}): Store {
   const now = options.now ?? Date.now
-  let version = options.firstVersion ?? 1000
+  let version = 1000
   const history = createHistory(options.historyLimit ?? 20_000, version)
   const tables = new Map<ResourceName, Map<string, KubeObject>>()
   const listeners = new Set<(change: Change) => void>()

@@ -87,6 +87,14 @@ describe('sandbox/kubernetes store', () => {
     }))
     expect(respecified.metadata.generation).to.equal(2)
   })
+  it('fills in defaults on update too, and keeps a cluster IP that is left out', () => {
+    const draft = { metadata: { name: 's', namespace: 'default' }, spec: { ports: [{ port: 80 }] } }
+    const { spec } = store.create('services', draft)
+    expect(spec.ports).to.deep.equal([{ protocol: 'TCP', targetPort: 80, port: 80 }])
+    const updated = store.update('services', { ...draft, spec: { ports: [{ port: 81 }] } })
+    expect(updated.spec.clusterIP).to.equal(spec.clusterIP)
+    expect(updated.spec.ports?.[0]?.targetPort).to.equal(81)
+  })
   it('merges conditions by type', () => {
     store.create('pods', podDraft('a'))
     store.patchStatus('pods', 'default', 'a', {

@@ -12,7 +12,7 @@ describe('sandbox/kubernetes controllers', () => {
   const start = (options?: ControllerOptions) => {
     const started = cluster(options)
     store = started.store
-    stop = started.stop
+    stop = () => started.stop()
   }
   afterEach(() => stop())
   const web = () => store.get('deployments', 'default', 'web')!
