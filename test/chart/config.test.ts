@@ -1,0 +1,137 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { expect } from 'chai'
+import { parse, stringify } from 'yaml'
+import { loadConfig, type Config } from '../../agent/config.ts'
+import { CI, only, render, type Manifest, type Values } from './helm.ts'
+import { podOf } from './pods.ts'
+
+type Json = { [key: string]: unknown }
+
+interface Source {
+  readonly [kind: string]: { readonly name: string; readonly items: readonly { key: string; path: string }[] }
+}
+
+describe('chart configuration', () => {
+  let folder: string
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'chart-'))))
+  afterEach(() => rmSync(folder, { recursive: true }))
+
+  const configMap = (manifests: readonly Manifest[]) =>
+    manifests.find(
+      ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'apisix-drain'
+    ) as Manifest
+  const rendered = (manifests: readonly Manifest[]) => {
+    const data = configMap(manifests)['data'] as { readonly 'config.yaml': string }
+    return parse(data['config.yaml']) as Json
+  }
+  const sources = (manifests: readonly Manifest[]) =>
+    podOf(only(manifests, 'Deployment')).volumes?.find(({ name }) => name === 'secrets')?.['projected'] as {
+      readonly defaultMode: number
+      readonly sources: readonly Source[]
+    }
+
+  /** The agent's own opinion of the rendered file, every mounted path being a file as the kubelet would make it. */
+  function load(manifests: readonly Manifest[]): Config {
+    const projected = sources(manifests).sources.flatMap(source =>
+      Object.values(source).flatMap(({ items }) => items.map(({ path }) => path))
+    )
+    for (const path of projected) writeFileSync(join(folder, path), `content of ${path}`)
+    const text = stringify(rendered(manifests)).replaceAll('/run/secrets/apisix-drain', folder)
+    writeFileSync(join(folder, 'config.yaml'), text)
+    const loaded = loadConfig(join(folder, 'config.yaml'), {})
+    if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
+    return loaded.config
+  }
+
+  for (const file of [undefined, ...readdirSync(CI)]) {
+    it(`is one the agent accepts: ${file ?? 'defaults'}`, () => {
+      expect(() => load(render({}, file))).not.to.throw()
+    })
+  }
+
+  it('finds the official chart beside it, and the key in the mounted Secret', () => {
+    const { apisix, serve } = load(render())
+    expect(apisix.admin.url).to.equal('http://apisix-admin.apisix:9180')
+    expect(apisix.admin.key.read()).to.equal('content of admin-key')
+    expect(apisix.gateways).to.deep.equal({
+      kind: 'pods',
+      namespace: undefined,
+      selector: 'app.kubernetes.io/name=apisix'
+    })
+    expect(apisix.barrier).to.equal(undefined)
+    expect(serve.port).to.equal(8080)
+  })
+
+  it('mounts the barrier token only where there is a barrier', () => {
+    expect(sources(render()).sources).to.deep.equal([
+      { secret: { name: 'apisix-drain', items: [{ key: 'admin-key', path: 'admin-key' }] } }
+    ])
+    const manifests = render({ 'config.apisix.barrier': {} })
+    expect(sources(manifests).sources[1]).to.deep.equal({
+      secret: { name: 'apisix-drain', items: [{ key: 'barrier-token', path: 'barrier-token' }] }
+    })
+    expect(load(manifests).apisix.barrier?.token.read()).to.equal('content of barrier-token')
+  })
+
+  it('lets only the group of the agent read the secrets', () => {
+    expect(sources(render()).defaultMode).to.equal(0o440)
+  })
+
+  it('takes every Secret and CA from where it is told to', () => {
+    const { apisix } = load(render({}, 'everything-values.yaml'))
+    expect(apisix.admin.ca).to.equal('content of admin-ca.crt')
+    expect(apisix.barrier?.ca).to.equal('content of barrier-ca.crt')
+    const names = sources(render({}, 'everything-values.yaml')).sources.map(
+      source => Object.entries(source)[0]
+    )
+    expect(names.map(entry => [entry?.[0], entry?.[1].name, entry?.[1].items[0]?.key])).to.deep.equal([
+      ['secret', 'gateway-admin', 'admin'],
+      ['configMap', 'gateway-ca', 'ca.crt'],
+      ['secret', 'gateway-barrier', 'barrier-token'],
+      ['configMap', 'gateway-ca', 'ca.crt']
+    ])
+  })
+
+  it('looks for gateways where its Roles reach', () => {
+    const gateways = (values: Values) => load(render(values)).apisix.gateways
+    const pods = { kind: 'pods', selector: 'app.kubernetes.io/name=apisix' }
+    expect(gateways({ 'config.kubernetes.namespaces': ['shop'] })).to.deep.equal({
+      ...pods,
+      namespace: 'apisix'
+    })
+    const named = { 'config.kubernetes.namespaces': ['shop'], 'config.apisix.gateways.namespace': 'edge' }
+    expect(gateways(named)).to.deep.equal({ ...pods, namespace: 'edge' })
+    expect(gateways({ 'config.apisix.gateways.namespace': 'edge' })).to.deep.equal({
+      ...pods,
+      namespace: 'edge'
+    })
+    const fixed = { static: [{ name: 'edge-1', host: '192.0.2.10' }] }
+    const both = { 'config.kubernetes.namespaces': ['shop'], 'config.apisix.gateways': fixed }
+    expect(gateways(both)).to.deep.include({ kind: 'static' })
+  })
+
+  it('renders no Secret, and nothing that looks like a key', () => {
+    for (const file of readdirSync(CI)) {
+      const manifests = render({}, file)
+      expect(
+        manifests.filter(({ kind }) => kind === 'Secret'),
+        basename(file)
+      ).to.deep.equal([])
+      const settings = stringify(rendered(manifests))
+      expect(settings, basename(file)).not.to.match(/^\s*(key|token|keyEnv|tokenEnv|password):/m)
+    }
+  })
+
+  it('restarts the agents when the configuration changes, and only then', () => {
+    const sum = (values: Values) => {
+      const { template } = only(render(values), 'Deployment')['spec'] as {
+        template: { metadata: { annotations: Record<string, string> } }
+      }
+      return template.metadata.annotations['checksum/config']
+    }
+    expect(sum({ 'config.drain.floor': '20s' })).not.to.equal(sum({}))
+    expect(sum({ 'service.port': 80 })).to.equal(sum({}))
+  })
+})

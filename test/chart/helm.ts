@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseAllDocuments } from 'yaml'
+import { toolPath } from './tools.ts'
+
+export const CHART = join(import.meta.dirname, '../../charts/apisix-drain')
+export const CI = join(CHART, 'ci')
+
+/** The Kubernetes that templates are rendered for, where there is none to ask. */
+const KUBERNETES = '1.36.0'
+
+export interface Outcome {
+  readonly ok: boolean
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Values as `--set-json` takes them: `{ 'config.apisix.barrier': {} }`. */
+export type Values = Readonly<Record<string, unknown>>
+
+/** Any Kubernetes object, as far as tests look into it. */
+export interface Manifest {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: {
+    readonly name: string
+    readonly namespace?: string
+    readonly labels: Readonly<Record<string, string>>
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+  readonly [field: string]: unknown
+}
+
+export function helm(...args: readonly string[]): Outcome {
+  // Its own home: no plugin, repository or registry login of whoever runs this.
+  const home = mkdtempSync(join(tmpdir(), 'helm-'))
+  try {
+    const { status, stdout, stderr, error } = spawnSync(toolPath('helm'), args, {
+      encoding: 'utf8',
+      timeout: 60_000,
+      maxBuffer: 2 ** 26,
+      env: {
+        PATH: process.env['PATH'],
+        HELM_CACHE_HOME: join(home, 'cache'),
+        HELM_CONFIG_HOME: join(home, 'config'),
+        HELM_DATA_HOME: join(home, 'data'),
+        KUBECONFIG: join(home, 'none')
+      }
+    })
+    if (error) throw new Error(`${error.message}; npm run test:chart builds helm first`)
+    return { ok: status === 0, stdout, stderr }
+  } finally {
+    rmSync(home, { recursive: true })
+  }
+}
+
+/** `helm template` of release apisix-drain into namespace apisix, whatever comes of it. */
+export function tryTemplate(values: Values = {}, file?: string): Outcome {
+  const sets = Object.entries(values).map(([path, value]) => `--set-json=${path}=${JSON.stringify(value)}`)
+  const files = file === undefined ? [] : [`--values=${join(CI, file)}`]
+  const release = ['apisix-drain', CHART, '--namespace=apisix', `--kube-version=${KUBERNETES}`]
+  return helm('template', ...release, ...files, ...sets)
+}
+
+/** @throws Error with helm's message where it renders nothing */
+export function render(values: Values = {}, file?: string): readonly Manifest[] {
+  const { ok, stdout, stderr } = tryTemplate(values, file)
+  if (!ok) throw new Error(stderr)
+  return parseAllDocuments(stdout, { uniqueKeys: true }).flatMap(document => {
+    const [error] = document.errors
+    if (error) throw error
+    const object = document.toJS() as Manifest | null
+    return object === null ? [] : [object]
+  })
+}
+
+/** The one object of that kind. */
+export function only(manifests: readonly Manifest[], kind: string): Manifest {
+  const [found, ...more] = manifests.filter(manifest => manifest.kind === kind)
+  if (!found || more.length > 0)
+    throw new Error(`${found ? more.length + 1 : 0} objects are a ${kind}, not one`)
+  return found
+}
+
+export const kinds = (manifests: readonly Manifest[]): readonly string[] =>
+  manifests.map(({ kind }) => kind).toSorted()

@@ -1,0 +1,117 @@
+import { expect } from 'chai'
+import { PERMISSIONS } from '../../agent/doctor/rbac.ts'
+import { kinds, only, render, type Manifest, type Values } from './helm.ts'
+
+interface Rule {
+  readonly apiGroups: readonly string[]
+  readonly resources: readonly string[]
+  readonly resourceNames?: readonly string[]
+  readonly verbs: readonly string[]
+}
+
+const rulesOf = (manifest: Manifest) => manifest['rules'] as readonly Rule[]
+const PODS: Rule = { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] }
+const READS: readonly Rule[] = [
+  PODS,
+  { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list', 'watch'] },
+  { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] }
+]
+const LEASES: readonly Rule[] = [
+  { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
+  {
+    apiGroups: ['coordination.k8s.io'],
+    resources: ['leases'],
+    resourceNames: ['apisix-drain'],
+    verbs: ['get', 'update']
+  }
+]
+
+describe('chart RBAC', () => {
+  const roles = (values: Values = {}) =>
+    render(values)
+      .filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role')
+      .map(manifest => ({
+        kind: manifest.kind,
+        namespace: manifest.metadata.namespace,
+        name: manifest.metadata.name,
+        rules: rulesOf(manifest)
+      }))
+  const cluster = { kind: 'ClusterRole', namespace: undefined, name: 'apisix-apisix-drain', rules: READS }
+  const leases = { kind: 'Role', namespace: 'apisix', name: 'apisix-drain', rules: LEASES }
+
+  it('grants these rules and no other', () => {
+    expect(roles()).to.deep.equal([cluster, leases])
+  })
+
+  it('grants no lease where there is nobody to share with', () => {
+    expect(roles({ replicaCount: 1 })).to.deep.equal([cluster])
+  })
+
+  it('grants no ClusterRole where namespaces are named, and less for the gateways than for the pods', () => {
+    const role = { ...cluster, kind: 'Role' }
+    expect(roles({ 'config.kubernetes.namespaces': ['shop', 'billing', 'shop'] })).to.deep.equal([
+      { ...role, namespace: 'shop' },
+      { ...role, namespace: 'billing' },
+      { ...role, namespace: 'apisix', name: 'apisix-apisix-drain-gateways', rules: [PODS] },
+      leases
+    ])
+    expect(roles({ 'config.kubernetes.namespaces': ['apisix'], replicaCount: 1 })).to.deep.equal([
+      { ...role, namespace: 'apisix' }
+    ])
+  })
+
+  it('asks for nothing that the agent does not, and for all that it does', () => {
+    const flat = (rules: readonly Rule[]) =>
+      rules.flatMap(({ apiGroups, resources, verbs }) =>
+        apiGroups.flatMap(group =>
+          resources.flatMap(resource => verbs.map(verb => `${verb} ${resource}.${group}`))
+        )
+      )
+    const granted = flat(roles().flatMap(({ rules }) => rules))
+    // Hooks that show a token: `serve.auth: token` is not there yet, so no such rule can be rendered either.
+    const asked = PERMISSIONS.filter(({ resource }) => resource !== 'tokenreviews')
+    expect(granted.toSorted()).to.deep.equal(
+      asked.map(({ verb, resource, group }) => `${verb} ${resource}.${group}`).toSorted()
+    )
+  })
+
+  it('binds every role to the one ServiceAccount', () => {
+    for (const values of [{}, { 'config.kubernetes.namespaces': ['shop', 'billing'] }]) {
+      const manifests = render(values)
+      const bindings = manifests.filter(({ kind }) => kind.endsWith('Binding'))
+      expect(
+        bindings.map(({ metadata: { namespace, name }, roleRef }) => ({ namespace, name, roleRef }))
+      ).to.deep.equal(
+        roles(values).map(({ kind, namespace, name }) => ({
+          namespace,
+          name,
+          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name }
+        }))
+      )
+      for (const binding of bindings) {
+        expect(binding['subjects']).to.deep.equal([
+          { kind: 'ServiceAccount', name: 'apisix-drain', namespace: 'apisix' }
+        ])
+      }
+    }
+  })
+
+  it('mounts a token into the agents alone', () => {
+    const manifests = render()
+    expect(only(manifests, 'ServiceAccount')['automountServiceAccountToken']).to.equal(false)
+    expect(only(manifests, 'Deployment')).to.have.nested.property(
+      'spec.template.spec.automountServiceAccountToken',
+      true
+    )
+    expect(only(manifests, 'Pod')).to.have.nested.property('spec.automountServiceAccountToken', false)
+  })
+
+  it('uses an account made elsewhere, with rights given elsewhere', () => {
+    const manifests = render({}, 'single-values.yaml')
+    expect(kinds(manifests).filter(kind => /Role|Account/.test(kind))).to.deep.equal([])
+    expect(only(manifests, 'Deployment')).to.have.nested.property(
+      'spec.template.spec.serviceAccountName',
+      'drainer'
+    )
+  })
+})

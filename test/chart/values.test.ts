@@ -1,0 +1,116 @@
+import { readdirSync } from 'node:fs'
+import { expect } from 'chai'
+import { CHART, CI, helm, tryTemplate, type Values } from './helm.ts'
+
+describe('chart values', () => {
+  it('passes helm lint, warnings being errors', () => {
+    for (const file of readdirSync(CI)) {
+      const { ok, stdout } = helm(
+        'lint',
+        '--strict',
+        '--kube-version=1.36.0',
+        `--values=${CI}/${file}`,
+        CHART
+      )
+      expect(ok, `${file}\n${stdout}`).to.equal(true)
+    }
+  })
+
+  const refused: readonly (readonly [string, Values, RegExp])[] = [
+    ['an unknown key', { replicas: 3 }, /at '': additional properties 'replicas' not allowed/],
+    [
+      'an unknown key deeper down',
+      { 'service.type': 'NodePort' },
+      /'\/service': additional properties 'type'/
+    ],
+    ['an unknown setting of the agent', { 'config.apisix.bariier': {} }, /'\/config\/apisix': .*'bariier'/],
+    ['a wrong type', { replicaCount: 'two' }, /'\/replicaCount': got string, want integer/],
+    [
+      'a duration without its unit',
+      { 'config.drain.floor': 15 },
+      /'\/config\/drain\/floor': got number, want string/
+    ],
+    [
+      'a duration in no unit',
+      { 'config.drain.floor': '15' },
+      /'\/config\/drain\/floor': '15' does not match/
+    ],
+    [
+      'a port beyond the last',
+      { 'service.port': 65536 },
+      /'\/service\/port': maximum: got 65,?536, want 65,?535/
+    ],
+    [
+      'a grade that there is not',
+      { 'config.drain.minimumEvidence': 'proof' },
+      /minimumEvidence': value must be one of 'barrier'/
+    ],
+    [
+      'a missing Secret',
+      { 'adminKey.existingSecret': '' },
+      /'\/adminKey\/existingSecret': '' does not match/
+    ],
+    [
+      'a missing key of a Secret',
+      { barrierToken: { existingSecret: 'x', key: null } },
+      /'\/barrierToken': missing property 'key'/
+    ],
+    ['a missing section', { 'config.apisix.admin': null }, /'\/config\/apisix': missing property 'admin'/],
+    [
+      'a URL without its scheme',
+      { 'config.apisix.admin.url': 'apisix:9180' },
+      /'\/config\/apisix\/admin\/url'/
+    ],
+    [
+      'a password in the URL',
+      { 'config.apisix.admin.url': 'http://a:b@apisix:9180' },
+      /'\/config\/apisix\/admin\/url'/
+    ],
+    [
+      'a secret in the configuration',
+      { 'config.apisix.admin.key': 'edd1c9' },
+      /additional properties 'key' not allowed/
+    ],
+    [
+      'what the chart decides itself',
+      { 'config.apisix.admin.keyFile': '/x' },
+      /additional properties 'keyFile' not allowed/
+    ],
+    [
+      'a container that may write',
+      { securityContext: { readOnlyRootFilesystem: false } },
+      /additional properties 'securityContext'/
+    ],
+    [
+      'no ServiceAccount at all',
+      { 'serviceAccount.create': false },
+      /serviceAccount\.name: must name an existing ServiceAccount/
+    ],
+    [
+      'a grace that ends before the last hook',
+      { 'config.serve.shutdownTimeout': '1.5m' },
+      /terminationGracePeriodSeconds: 45 is too short; .*shutdownTimeout \(90 s\).* need 104/
+    ]
+  ]
+  for (const [what, values, message] of refused) {
+    it(`refuses ${what}, and says where`, () => {
+      const { ok, stdout, stderr } = tryTemplate(values)
+      expect({ ok, stdout }).to.deep.equal({ ok: false, stdout: '' })
+      expect(stderr).to.match(message)
+    })
+  }
+
+  it('takes a grace that is just long enough', () => {
+    const values = {
+      'config.serve.shutdownTimeout': '90500ms',
+      preStopSeconds: 0,
+      terminationGracePeriodSeconds: 100
+    }
+    expect(tryTemplate(values)).to.include({ ok: true })
+    expect(tryTemplate({ ...values, terminationGracePeriodSeconds: 99 })).to.include({ ok: false })
+  })
+
+  it('may be a subchart', () => {
+    expect(tryTemplate({ global: { imageRegistry: 'x' } })).to.include({ ok: true })
+  })
+})
