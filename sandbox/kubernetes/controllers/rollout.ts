@@ -68,13 +68,8 @@ export function oldSetSizes(fresh: Arm, old: readonly Arm[], bounds: Bounds): Sc
     budget -= count
   }
   for (const { id, wanted, available } of old) take(id, wanted - available)
-  let spare = sum(all, arm => Math.min(arm.available, arm.wanted)) - minAvailable
-  for (const { id } of old) {
-    if (spare <= 0) break
-    const before = sizes.get(id) ?? 0
-    take(id, spare)
-    spare -= before - (sizes.get(id) ?? 0)
-  }
+  // What is left of the budget is exactly what is available beyond the bound.
+  for (const { id, wanted } of old) take(id, wanted)
   return sizes
 }
 
