@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import type { Config } from './config.ts'
 import { systemClock } from './clock.ts'
 import { createLog, type Log } from './log.ts'
@@ -12,10 +13,13 @@ import { expectedNodes } from './loop/expected.ts'
 import { meter } from './loop/meter.ts'
 import { narrate } from './loop/narrate.ts'
 import type { Sources } from './loop/sources.ts'
+import { tell } from './loop/tell.ts'
 import { createViews } from './loop/views.ts'
 import { metered, type Metered } from './metered.ts'
 import { createMetrics } from './metrics.ts'
+import { createPage } from './page.ts'
 import { createReadiness, type Readiness } from './readiness.ts'
+import { createEvents } from './serve/events.ts'
 import { createGate } from './serve/gate.ts'
 import { createApp } from './serve/http.ts'
 import { listen, listenLimits } from './serve/listen.ts'
@@ -45,12 +49,33 @@ export async function run(config: Config, version: string): Promise<number> {
   const readiness = createReadiness()
   const sources = startSources(config, log, metered(metrics, clock), () => loop)
   const views = createViews({ sources, config, clock, readiness, metrics, version })
+  const events = config.kubernetes.events
+    ? createEvents({
+        post: (path, body, signal) => sources.cluster.call('POST', path, body, signal),
+        clock,
+        log: log.child({ part: 'events' }),
+        metrics,
+        instance: hostname()
+      })
+    : undefined
   const loop: Loop = createLoop({
     sources,
     settings: loopSettings(config),
     clock,
     log: log.child({ part: 'loop' }),
-    observers: [meter(metrics, clock), narrate(log.child({ part: 'drain' })), views.observer]
+    observers: [
+      meter(metrics, clock),
+      narrate(log.child({ part: 'drain' })),
+      views.observer,
+      ...(events ? [tell(events)] : []),
+      { round: () => page?.poke() }
+    ]
+  })
+  const page = createPage({
+    config: config.serve.dashboard,
+    snapshot: () => views.snapshot(loop),
+    clock,
+    log: log.child({ part: 'dashboard' })
   })
   const gate = createGate(config.serve)
   const app = createApp({
@@ -64,6 +89,7 @@ export async function run(config: Config, version: string): Promise<number> {
     readiness,
     alive: () => views.alive(STUCK_MS),
     snapshot: () => views.snapshot(loop),
+    dashboard: page?.parts,
     exposition: {
       metrics: () => {
         views.collect(loop)
@@ -73,6 +99,7 @@ export async function run(config: Config, version: string): Promise<number> {
     }
   })
   const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks))
+  page?.open(server)
   log.info({ version, host: config.serve.host, port: server.port, dryRun: config.drain.dryRun }, 'listening')
   const report = reportReadiness(readiness, sources)
 
@@ -101,8 +128,10 @@ export async function run(config: Config, version: string): Promise<number> {
     finishHolds: signal => gate.emptied(signal),
     async close() {
       gate.letGo()
+      await page?.close()
       await server.close()
       loop.stop()
+      await events?.stop()
       await stopSources(sources)
       metrics.close()
     }

@@ -120,6 +120,7 @@ function agentConfig(options: AgentOptions, keyFile: string, tokenFile: string) 
     },
     // All of it is on one machine: a few ms cover what an ordinary network needs 250 for.
     drain: { minimumEvidence: 'observed', observedSettle: '30ms' },
-    serve: { host, port }
+    // On loopback, for the one who started it.
+    serve: { host, port, dashboard: { enabled: true, auth: 'none' } }
   }
 }

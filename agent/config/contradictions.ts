@@ -118,13 +118,22 @@ function addresses({ apisix }: Settings): string[] {
   return problems
 }
 
-function secrets({ apisix: { admin, barrier } }: Settings): string[] {
+function secrets({ apisix: { admin, barrier }, serve: { dashboard } }: Settings): string[] {
   const problems: string[] = []
   if ((admin.keyFile === undefined) === (admin.keyEnv === undefined)) {
     problems.push('apisix.admin.keyFile: give exactly one of keyFile and keyEnv')
   }
   if (barrier && (barrier.tokenFile === undefined) === (barrier.tokenEnv === undefined)) {
     problems.push('apisix.barrier.tokenFile: give exactly one of tokenFile and tokenEnv')
+  }
+  const given = [dashboard.tokenFile, dashboard.tokenEnv].filter(one => one !== undefined).length
+  if (dashboard.auth === 'none' && given > 0) {
+    problems.push('serve.dashboard.auth: none asks for no token; take the token out or write auth: token')
+  }
+  if (dashboard.enabled && dashboard.auth === 'token' && given !== 1) {
+    problems.push(
+      'serve.dashboard.tokenFile: give exactly one of tokenFile and tokenEnv, or write auth: none where something in front of the agent asks who is there'
+    )
   }
   return problems
 }

@@ -50,6 +50,8 @@ export function printConfig({ config, settings }: Extract<Loaded, { ok: true }>)
   const { barrier } = settings.apisix
   const { tokenFile: _tokenFile, tokenEnv: _tokenEnv, ...shownBarrier } = barrier ?? {}
   const { gateways } = config.apisix
+  const { tokenFile: _dashboardFile, tokenEnv: _dashboardEnv, ...dashboard } = settings.serve.dashboard
+  const access = config.serve.dashboard?.auth
   return stringify({
     ...settings,
     apisix: {
@@ -60,6 +62,10 @@ export function printConfig({ config, settings }: Extract<Loaded, { ok: true }>)
         gateways.kind === 'static'
           ? { static: gateways.gateways }
           : { ...(gateways.namespace && { namespace: gateways.namespace }), selector: gateways.selector }
+    },
+    serve: {
+      ...settings.serve,
+      dashboard: { ...dashboard, ...(access?.kind === 'token' && { token: access.token.source }) }
     }
   })
 }

@@ -3,7 +3,7 @@ import { parseDuration } from '../drain/duration.ts'
 import type { Env } from './env.ts'
 import type { Settings } from './schema.ts'
 import { secretFromEnv, secretFromFile, type Secret } from './secret.ts'
-import type { Config, GatewaySource } from './types.ts'
+import type { Config, DashboardConfig, GatewaySource } from './types.ts'
 
 /** The selector that the official chart's pods answer to. */
 const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
@@ -21,7 +21,8 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       kubeconfig: kubernetes.kubeconfig,
       context: kubernetes.context,
       namespaces: kubernetes.namespaces,
-      timeoutMs: ms(kubernetes.timeout)
+      timeoutMs: ms(kubernetes.timeout),
+      events: kubernetes.events
     },
     apisix: {
       admin: {
@@ -66,9 +67,25 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       trustedQuery: serve.trustedQuery,
       maxHooks: serve.maxHooks,
       maxHooksPerPod: serve.maxHooksPerPod,
+      dashboard: serve.dashboard.enabled ? dashboard(serve.dashboard) : undefined,
       shutdownTimeoutMs: ms(serve.shutdownTimeout)
     },
     log
+  }
+
+  function dashboard({
+    auth,
+    tokenFile,
+    tokenEnv,
+    origins
+  }: Settings['serve']['dashboard']): DashboardConfig {
+    return {
+      auth:
+        auth === 'none'
+          ? { kind: 'none' }
+          : { kind: 'token', token: secret('serve.dashboard.token', tokenFile, tokenEnv) },
+      origins: origins.map(origin => new URL(origin).origin)
+    }
   }
 
   function secret(setting: string, file: string | undefined, variable: string | undefined): Secret {

@@ -36,7 +36,13 @@ const kubernetes = z.strictObject({
     ),
   context: text().optional().describe('Context of the kubeconfig. Without it: its current one.'),
   namespaces: z.array(text()).default([]).describe('Namespaces whose pods are watched. Empty: all of them.'),
-  timeout: duration('5s', { min: '100ms', max: '1m' }, 'Bound of an ordinary call to the API server.')
+  timeout: duration('5s', { min: '100ms', max: '1m' }, 'Bound of an ordinary call to the API server.'),
+  events: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Write one Kubernetes Event on every pod that was drained: how it went, or why it was not proved.'
+    )
 })
 
 const admin = z.strictObject({
@@ -171,6 +177,34 @@ const drain = z.strictObject({
   )
 })
 
+const dashboard = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe('Serve the dashboard at `/`, `/api/state` and `/api/stream`. It is read-only.'),
+  auth: z
+    .enum(['token', 'none'])
+    .default('token')
+    .describe(
+      'Who may see it: whoever shows the token, or (`none`) everybody who can reach the port. Choose `none` only where something in front of the agent asks who is there.'
+    ),
+  tokenFile: text().optional().meta({
+    description: 'File that holds the token of the dashboard. Read again when it is rotated.',
+    example: '/run/secrets/apisix-drain/dashboard-token'
+  }),
+  tokenEnv: text()
+    .optional()
+    .describe(
+      'Environment variable that holds that token. With `auth: token` exactly one of the two is needed.'
+    ),
+  origins: z
+    .array(z.url({ protocol: /^https?$/, error: 'must be an origin such as https://drain.example.org' }))
+    .default([])
+    .describe(
+      'Origins from which `/api/stream` may be opened besides its own, where a proxy in front changes the Host header.'
+    )
+})
+
 const serve = z.strictObject({
   host: text().default('0.0.0.0').describe('Address to listen on; `::` for both families.'),
   port: z.int().min(0).max(65_535).default(8080).describe('Port to listen on; 0 lets the system pick one.'),
@@ -191,6 +225,7 @@ const serve = z.strictObject({
     .max(1000)
     .default(16)
     .describe('Hooks held at once for one pod. More get 429.'),
+  dashboard: dashboard.prefault({}).describe('The dashboard.'),
   shutdownTimeout: duration(
     '20s',
     { min: '0s', max: '10m' },

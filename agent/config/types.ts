@@ -9,6 +9,12 @@ export type GatewaySource =
       readonly gateways: readonly { readonly name: string; readonly host: string }[]
     }
 
+export interface DashboardConfig {
+  readonly auth: { readonly kind: 'none' } | { readonly kind: 'token'; readonly token: Secret }
+  /** Besides its own, as a browser writes them: scheme, host and port. */
+  readonly origins: readonly string[]
+}
+
 /** The configuration as the agent uses it: checked, complete, frozen. All times in ms. `docs/config.md` explains each. */
 export interface Config {
   readonly kubernetes: {
@@ -17,6 +23,7 @@ export interface Config {
     /** Empty = all. */
     readonly namespaces: readonly string[]
     readonly timeoutMs: number
+    readonly events: boolean
   }
   readonly apisix: {
     readonly admin: {
@@ -66,6 +73,8 @@ export interface Config {
     readonly trustedQuery: boolean
     readonly maxHooks: number
     readonly maxHooksPerPod: number
+    /** Absent where it is not enabled. */
+    readonly dashboard: DashboardConfig | undefined
     readonly shutdownTimeoutMs: number
   }
   readonly log: {

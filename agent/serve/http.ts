@@ -2,11 +2,11 @@ import type { IncomingMessage } from 'node:http'
 import { Hono, type Context } from 'hono'
 import type { Readiness } from '../readiness.ts'
 import { normaliseAddress } from './address.ts'
+import { addDashboard, type DashboardParts } from './dashboard.ts'
 import { health, ready } from './health.ts'
 import type { Vouch } from './holds.ts'
 import { prestop, type PrestopParts } from './prestop.ts'
 import type { Snapshot } from './snapshot.ts'
-import { state } from './state.ts'
 
 /** What the handlers are given of the connection; `@hono/node-server` fills it in, tests write it down. */
 export interface Connection {
@@ -19,6 +19,8 @@ export interface ServeParts extends PrestopParts {
   readonly alive: () => Vouch
   /** The last round's, `undefined` before the first. */
   readonly snapshot: () => Snapshot | undefined
+  /** Absent where it is not enabled. */
+  readonly dashboard?: DashboardParts | undefined
   readonly exposition: { metrics(): Promise<string>; readonly contentType: string }
 }
 
@@ -27,13 +29,17 @@ type Env = { Bindings: Connection }
 /** No request of ours has a body; a proxy or a curious hook may send a small one, which nobody reads. */
 const LARGEST_BODY = 4096
 
+const PATHS = '/v1/prestop, /healthz, /readyz and /metrics'
+const DASHBOARD = '; the dashboard is at /, its data at /api/state and /api/stream'
+const NO_DASHBOARD = '; the dashboard is not enabled: see serve.dashboard'
+
 /** The agent's HTTP interface. Needs no port: `app.request(path, init, connection)` is enough to test it. */
 export function createApp(parts: ServeParts): Hono<Env> {
   const app = new Hono<Env>({ getPath: pathOf })
   app.use(async (c, next) => {
     if (isTooLarge(c)) return Response.json({ error: 'too-large', why: 'send no body' }, { status: 413 })
     await next()
-    c.header('cache-control', 'no-store')
+    if (!c.res.headers.has('cache-control')) c.header('cache-control', 'no-store')
     c.header('x-content-type-options', 'nosniff')
     return undefined
   })
@@ -45,7 +51,7 @@ export function createApp(parts: ServeParts): Hono<Env> {
     const { exposition } = parts
     return new Response(await exposition.metrics(), { headers: { 'content-type': exposition.contentType } })
   })
-  app.get('/api/state', () => state(parts.snapshot()))
+  if (parts.dashboard) addDashboard(app, parts.dashboard, parts.snapshot)
 
   app.all('/v1/prestop', () =>
     Response.json(
@@ -55,7 +61,7 @@ export function createApp(parts: ServeParts): Hono<Env> {
   )
   app.notFound(() =>
     Response.json(
-      { error: 'not-found', why: 'there are /v1/prestop, /healthz, /readyz, /metrics and /api/state' },
+      { error: 'not-found', why: `there are ${PATHS}${parts.dashboard ? DASHBOARD : NO_DASHBOARD}` },
       { status: 404 }
     )
   )

@@ -57,7 +57,9 @@ export async function listen(
       connectionsCheckingInterval: Math.min(1000, limits.headersMs),
       // A caller whose host died without a word must not hold its place for ever.
       keepAlive: true,
-      keepAliveInitialDelay: 15_000
+      keepAliveInitialDelay: 15_000,
+      // A hook that offers h2c (`curl --http2`) goes on as the ordinary request that it also is.
+      shouldUpgradeCallback: request => request.headers.upgrade?.toLowerCase() === 'websocket'
     }
   }) as Server
   server.maxConnections = limits.maxConnections

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { createGuard } from '../../../agent/serve/guard.ts'
 import { createApp, type ServeParts } from '../../../agent/serve/http.ts'
 import { buildSnapshot } from '../../../agent/serve/build-snapshot.ts'
 import { manualClock } from '../../build/manual-clock.ts'
@@ -42,15 +43,17 @@ describe('http', () => {
     expect(await response.text()).to.include('# TYPE apisix_drain_hook_answers_total counter')
   })
 
+  const open = { guard: createGuard({ kind: 'none' }, manualClock()), assets: undefined }
+
   it('/api/state is the last snapshot, and 503 before there is one', async () => {
     const snapshot = buildSnapshot(sources())
-    const { get } = setUp({ snapshot: () => snapshot })
+    const { get } = setUp({ snapshot: () => snapshot, dashboard: open })
     for (let i = 0; i < 2; i++) {
       const response = await get('/api/state')
       expect(response.headers.get('content-type')).to.equal('application/json')
       expect(await response.json()).to.deep.equal(JSON.parse(JSON.stringify(snapshot)))
     }
-    const none = await setUp().get('/api/state')
+    const none = await setUp({ dashboard: open }).get('/api/state')
     expect(none.status).to.equal(503)
   })
 

@@ -1,0 +1,72 @@
+import type { Drain } from '../drain/drain.ts'
+import { formatDuration } from '../drain/duration.ts'
+import type { Millis } from '../drain/facts.ts'
+import { lagOf } from './lag.ts'
+import type { Moments } from './snapshot.ts'
+
+/** The longest note that the API server takes (events.k8s.io/v1: 1 kB), and the longest name of an object. */
+const LONGEST_NOTE = 1000
+const LONGEST_NAME = 253
+
+export interface EventText {
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: 'Drained' | 'NotProved' | 'DrainUndone'
+  readonly note: string
+}
+
+/** What is said on the pod of a drain that has just left the phase `draining`; `undefined` where that is nothing. */
+export function eventText(drain: Drain, moments: Moments): EventText | undefined {
+  switch (drain.phase) {
+    case 'proven': {
+      const { result, grade, gateways, why } = drain.verdict
+      const took = formatDuration(Math.round(lagOf(moments) ?? drain.at - drain.since))
+      const confirmed = gateways.filter(gateway => gateway.grade !== undefined).length
+      const note =
+        result === 'not-routed'
+          ? `no gateway routes to it, evidence ${grade}`
+          : `out of ${confirmed}/${gateways.length} gateways in ${took}, evidence ${grade}: ${why}`
+      return { type: 'Normal', reason: 'Drained', note: shortened(note) }
+    }
+    case 'expired': {
+      const { why, gateways, grade } = drain.verdict
+      const behind = gateways
+        .filter(gateway => gateway.grade === undefined)
+        .map(gateway => `${gateway.name}: ${gateway.why}`)
+      const note = `not proved before the deadline, evidence ${grade ?? 'none'}: ${[why, ...behind].join('; ')}`
+      return { type: 'Warning', reason: 'NotProved', note: shortened(note) }
+    }
+    case 'undone':
+      return { type: 'Normal', reason: 'DrainUndone', note: shortened(drain.why) }
+    default:
+      return undefined
+  }
+}
+
+const shortened = (note: string): string =>
+  note.length <= LONGEST_NOTE ? note : `${note.slice(0, LONGEST_NOTE - 1)}…`
+
+/** The object to POST: an events.k8s.io/v1 Event about the pod, told apart from others of the same pod by its time. */
+export function eventObject(
+  { pod, uid }: Pick<Drain, 'pod' | 'uid'>,
+  { type, reason, note }: EventText,
+  at: Millis,
+  instance: string
+) {
+  const suffix = `.${Math.round(at * 1000).toString(16)}`
+  return {
+    apiVersion: 'events.k8s.io/v1',
+    kind: 'Event',
+    metadata: {
+      namespace: pod.namespace,
+      name: `${pod.name.slice(0, LONGEST_NAME - suffix.length)}${suffix}`
+    },
+    eventTime: new Date(at).toISOString().replace('Z', '000Z'),
+    reportingController: 'apisix-drain.io/agent',
+    reportingInstance: instance,
+    action: 'Drain',
+    type,
+    reason,
+    note,
+    regarding: { apiVersion: 'v1', kind: 'Pod', namespace: pod.namespace, name: pod.name, uid }
+  }
+}

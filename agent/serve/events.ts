@@ -1,0 +1,76 @@
+import type { Clock } from '../clock.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { Log } from '../log.ts'
+import type { Metrics } from '../metrics.ts'
+import { eventObject, eventText } from './event.ts'
+import type { Moments } from './snapshot.ts'
+
+export interface EventsOptions {
+  /** Creates an object at the API server. Any status is an answer; rejects where there is none in time. */
+  readonly post: (path: string, body: unknown, signal: AbortSignal) => Promise<{ readonly status: number }>
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Pick<Metrics, 'events'>
+  /** Which agent says it: its pod's name. */
+  readonly instance: string
+}
+
+export interface Events {
+  /** A drain has left the phase `draining`. Returns at once: nothing waits for an Event. */
+  add(drain: Drain, moments: Moments): void
+  /** Drops what is left. */
+  stop(): Promise<void>
+}
+
+/** Events wait in line, so that 500 pods at once do not crowd out the agent's other calls. More are not told of. */
+const LONGEST_QUEUE = 1000
+/** From one to the next, in ms. */
+const PAUSE_MS = 50
+
+/** Writes one Kubernetes Event per drain, one after the other. What cannot be written is counted and left out. */
+export function createEvents({ post, clock, log, metrics, instance }: EventsOptions): Events {
+  const stopped = new AbortController()
+  const queue: ReturnType<typeof eventObject>[] = []
+  let running: Promise<void> | undefined
+  let failing = false
+
+  const write = async (event: ReturnType<typeof eventObject>): Promise<void> => {
+    const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(event.metadata.namespace)}/events`
+    try {
+      const { status } = await post(path, event, stopped.signal)
+      // 409: a try whose answer was lost had come through after all.
+      if (status !== 201 && status !== 409) throw new Error(`status ${status}`)
+      failing = false
+      metrics.events.inc({ result: 'ok' })
+    } catch (err) {
+      if (stopped.signal.aborted) return
+      metrics.events.inc({ result: 'error' })
+      if (!failing) log.warn({ err, namespace: event.metadata.namespace }, 'an Event could not be written')
+      failing = true
+    }
+  }
+  const run = async (): Promise<void> => {
+    for (let event = queue.shift(); event && !stopped.signal.aborted; event = queue.shift()) {
+      await write(event)
+      await clock.sleep(PAUSE_MS, stopped.signal).catch(() => {})
+    }
+    running = undefined
+  }
+
+  return {
+    add(drain, moments) {
+      const text = eventText(drain, moments)
+      if (!text || stopped.signal.aborted) return
+      if (queue.length >= LONGEST_QUEUE) {
+        metrics.events.inc({ result: 'error' })
+        return
+      }
+      queue.push(eventObject(drain, text, clock.now(), instance))
+      running ??= run()
+    },
+    async stop() {
+      stopped.abort(new Error('the agent is stopping'))
+      await running
+    }
+  }
+}

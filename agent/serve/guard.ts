@@ -1,0 +1,71 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import type { Clock } from '../clock.ts'
+import type { DashboardConfig } from '../config/types.ts'
+
+/** What a request shows of who it comes from. */
+export interface Shown {
+  readonly authorization: string | undefined
+  readonly cookie: string | undefined
+}
+
+/** Who may see the dashboard. */
+export interface Guard {
+  admits(shown: Shown): boolean
+  /** The value of a session cookie for whoever knows the token; `undefined` for everybody else. */
+  login(token: string): string | undefined
+}
+
+export const SESSION_COOKIE = 'apisix_drain_session'
+/** One working day, in seconds. */
+export const SESSION_SECONDS = 12 * 3600
+
+/**
+ * A session is its end and a signature made with the token: the agent remembers none, so a restart ends none, and a new
+ * token ends all of them.
+ */
+export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'now'>): Guard {
+  if (auth.kind === 'none') return { admits: () => true, login: () => undefined }
+  const { token } = auth
+  const sign = (until: string) => createHmac('sha256', token.read()).update(`session ${until}`).digest('hex')
+
+  return {
+    admits({ authorization, cookie }) {
+      const bearer = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
+      if (bearer !== undefined) return isSame(bearer, token.read())
+      const [until = '', signature = ''] = (sessionOf(cookie) ?? '').split('.')
+      return isSame(signature, sign(until)) && Number(until) > clock.now()
+    },
+    login(given) {
+      if (!isSame(given, token.read())) return undefined
+      const until = String(Math.round(clock.now()) + SESSION_SECONDS * 1000)
+      return `${until}.${sign(until)}`
+    }
+  }
+}
+
+/** Takes as long for a good guess as for a bad one, whatever the lengths. */
+function isSame(a: string, b: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(a), digest(b))
+}
+
+function sessionOf(cookies: string | undefined): string | undefined {
+  const prefix = `${SESSION_COOKIE}=`
+  return cookies
+    ?.split(/; */)
+    .find(cookie => cookie.startsWith(prefix))
+    ?.slice(prefix.length)
+}
+
+/**
+ * Whether a browser's page may open the stream. Cookies are sent whatever page opens a WebSocket, so this is what keeps
+ * other sites out. What is not a browser sends no Origin.
+ */
+export function isOwnOrigin(
+  origin: string | undefined,
+  host: string | undefined,
+  others: readonly string[]
+): boolean {
+  if (origin === undefined || others.includes(origin)) return true
+  return URL.canParse(origin) && new URL(origin).host === host
+}
