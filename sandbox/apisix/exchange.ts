@@ -3,7 +3,7 @@ import type { AccessHook } from './access-log.ts'
 import { errorMessage, nginxPage, type Answer } from './answer.ts'
 import type { Barrier } from './barrier.ts'
 import { requestHeaders, responseHeaders } from './headers.ts'
-import { pickNode, type Held, type Picked } from './pick.ts'
+import { chooseNode, takeNode, type Held } from './pick.ts'
 import { destinationOf } from './destination.ts'
 import type { Router } from './router.ts'
 import { tryNode, type Failure } from './try-node.ts'
@@ -29,7 +29,8 @@ const HAS_BODY = new Set(['POST', 'PUT', 'PATCH'])
 /**
  * One request through the gateway, in nginx's phases: *access* finds the route and picks a node; then the whole client
  * body is read; *balancer* connects, with retries; *log* gives everything back. Between access and balancer any time can
- * pass, which is why a slow upload lands on a node that was removed long before.
+ * pass, which is why a slow upload lands on a node that was removed long before, and why a node is counted, and its entry
+ * looked at, only when the balancer is about to connect.
  */
 export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response: ServerResponse): void {
   const started = performance.now()
@@ -75,49 +76,58 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
     response.writeHead(answer.status, { ...answer.headers, 'content-length': Buffer.byteLength(answer.body) })
     response.end(answer.body)
   }
-  const take = (picked: Picked): boolean => {
+  const refuseFor = (why: 'none' | 'sealed' | 'tried'): void => {
+    if (why === 'sealed' && on.barrier) on.barrier.counts.refused += 1
+    refuse(nginxPage(503))
+  }
+  const optionsOf = (upstream: Upstream) => ({
+    upstream,
+    barrier: on.barrier,
+    pid: on.worker.pid,
+    tried,
+    key: path
+  })
+  /** The node to connect to now: counted, and not denied. */
+  const take = (upstream: Upstream, first?: Target): boolean => {
+    const picked = takeNode(optionsOf(upstream), first)
     if (picked.kind !== 'held') return false
     held = picked.held
     bypass ||= held.bypass
+    moved ||= first !== undefined && held.target !== first
     return true
   }
-  const pick = (upstream: Upstream): Picked =>
-    pickNode({ upstream, barrier: on.barrier, pid: on.worker.pid, tried, key: path })
 
   const access = (): void => {
     const found = destinationOf(on.router, request)
     if (found.kind === 'no-route') return refuse(errorMessage(404, '404 Route Not Found'))
     if (found.kind === 'upstream-gone') return refuse(nginxPage(502))
-    if (found.kind === 'no-upstream' || !take(pick(found.upstream))) return refuse(nginxPage(503))
-    left = found.upstream.retries
+    if (found.kind === 'no-upstream') return refuse(nginxPage(503))
+    const { upstream } = found
+    const choice = chooseNode(optionsOf(upstream))
+    if (choice.kind !== 'choice') return refuseFor(choice.kind)
     const hasBody =
       request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined
-    if (!hasBody) return balance(found.upstream, [])
+    if (!hasBody) return balance(upstream, choice.target, [])
     const body: Buffer[] = []
     request.on('data', (chunk: Buffer) => body.push(chunk))
-    request.once('end', () => on.worker.run(() => balance(found.upstream, body)))
+    request.once('end', () => on.worker.run(() => balance(upstream, choice.target, body)))
   }
 
-  const balance = (upstream: Upstream, body: readonly Buffer[]): void => {
+  const balance = (upstream: Upstream, first: Target, body: readonly Buffer[]): void => {
     if (over) return
-    moveIfDenied(upstream)
-    connect(upstream, body)
+    // The list is as old as the request: where it has only sealed nodes left, today's may know others.
+    const goTo = take(upstream, first) ? upstream : takeOfToday(upstream)
+    if (!goTo) return refuseFor('sealed')
+    left = goTo.retries
+    connect(goTo, body)
   }
 
-  /**
-   * The entry may have been written while the body was being read: nothing has been sent yet, so the request can still
-   * move. Where it has nowhere to go it keeps the node: it is counted there, so the agent waits for it.
-   */
-  const moveIfDenied = (upstream: Upstream): void => {
-    const { barrier } = on
-    if (!held || !barrier || barrier.unfit(on.worker.pid).length > 0) return
-    const look = ({ host, port }: Target) => barrier.entries.look(host, port)
-    if (look(held.target) === 'free' || !upstream.targets.some(target => look(target) === 'free')) return
-    const before = held
-    if (!take(pick(upstream))) return
-    before.release()
+  const takeOfToday = (old: Upstream): Upstream | undefined => {
+    const found = destinationOf(on.router, request)
+    if (found.kind !== 'upstream' || found.upstream === old || !take(found.upstream)) return undefined
     moved = true
-    barrier.counts.moved += 1
+    if (on.barrier) on.barrier.counts.moved += 1
+    return found.upstream
   }
 
   const connect = (upstream: Upstream, body: readonly Buffer[]): void => {
@@ -148,7 +158,7 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
     held?.release()
     const mayRepeat = !failure.sent || !NOT_IDEMPOTENT.has(method)
     left -= 1
-    if (left < 0 || !mayRepeat || !take(pick(upstream)))
+    if (left < 0 || !mayRepeat || !take(upstream))
       return refuse(nginxPage(failure.kind === 'timeout' ? 504 : 502))
     connect(upstream, body)
   }

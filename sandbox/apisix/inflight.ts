@@ -1,4 +1,4 @@
-/** What a worker has sent to a node, or is committed to send, and has not finished. */
+/** What a worker has begun to connect to a node, or sent, and has not finished. */
 export interface Inflight {
   readonly requests: number
   /** Upgraded connections (websocket). */

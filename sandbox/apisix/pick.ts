@@ -2,7 +2,7 @@ import type { Barrier } from './barrier.ts'
 import type { InflightKind } from './inflight.ts'
 import type { Target, Upstream } from './upstream.ts'
 
-/** A node that a request is committed to, counted in flight until it is released. */
+/** A node that a request begins to connect to, counted in flight until it is released. */
 export interface Held {
   readonly target: Target
   /** Nothing but a draining node could be picked. */
@@ -13,8 +13,10 @@ export interface Held {
   promote(): void
 }
 
-export type Picked =
-  | { readonly kind: 'held'; readonly held: Held }
+export type Choice = { readonly kind: 'choice'; readonly target: Target; readonly bypass: boolean } | Nothing
+export type Picked = { readonly kind: 'held'; readonly held: Held } | Nothing
+
+type Nothing =
   /** No node at all. */
   | { readonly kind: 'none' }
   /** Nodes, but all of them sealed. */
@@ -32,9 +34,20 @@ export interface PickOptions {
   readonly key: string
 }
 
-/** Picks a node for a request, as the plugin does around APISIX's `pick_server`: on the first pick and on every retry. */
-export function pickNode(options: PickOptions): Picked {
-  const steps = pickSteps(options)
+/**
+ * The pick of the access phase: avoids denied nodes, and counts nothing. The client's body may be read for minutes from
+ * here on, and a request that has not begun to connect can still go elsewhere: it must hold nothing up.
+ */
+export function chooseNode(options: PickOptions): Choice {
+  const { upstream, tried, key } = options
+  const guarded = guardOf(options)
+  if (upstream.targets.length === 0) return { kind: 'none' }
+  return choose(upstream, guarded, tried, key)
+}
+
+/** Takes a node right before connecting to it, on the first try and on every retry: `first`, or another one. */
+export function takeNode(options: PickOptions, first?: Target): Picked {
+  const steps = takeSteps(options, first)
   for (;;) {
     const step = steps.next()
     if (step.done) return step.value
@@ -42,38 +55,35 @@ export function pickNode(options: PickOptions): Picked {
 }
 
 /**
- * The pick in the steps between which another worker, or the agent's seal, may come. The order is the guarantee: count
- * first, then look (again) at the entry. Yields after each step.
+ * Taking a node in the steps between which another worker, or the agent's seal, may come. The order is the guarantee:
+ * count first, then look at the entry, then connect. Yields after each step.
  */
-export function* pickSteps(options: PickOptions): Generator<void, Picked> {
-  const { upstream, barrier, pid, tried, key } = options
-  const guarded = barrier && barrier.unfit(pid).length === 0 ? barrier : undefined
-  if (upstream.targets.length === 0) return { kind: 'none' }
+export function* takeSteps(options: PickOptions, first?: Target): Generator<void, Picked> {
+  const { pid } = options
+  const guarded = guardOf(options)
+  let choice: Choice = first ? { kind: 'choice', target: first, bypass: false } : chooseNode(options)
   for (;;) {
-    const choice = choose(upstream, guarded, tried, key)
-    if (choice.kind !== 'choice') {
-      if (choice.kind === 'sealed' && guarded) guarded.counts.refused += 1
-      return choice
-    }
-    const { target } = choice
+    if (choice.kind !== 'choice') return choice
+    const { target, bypass } = choice
     yield
     if (!guarded) return { kind: 'held', held: { target, bypass: false, release() {}, promote() {} } }
-    const held = hold(guarded, pid, target, choice.bypass)
+    const held = hold(guarded, pid, target, bypass)
     yield
     const look = guarded.entries.look(target.host, target.port)
-    if (look === 'free' || (look === 'draining' && choice.bypass)) {
+    if (look === 'free' || (look === 'draining' && bypass)) {
+      if (first && target !== first) guarded.counts.moved += 1
       if (look === 'draining') guarded.bypassed(target.host, target.port)
       return { kind: 'held', held: look === 'free' ? { ...held, bypass: false } : held }
     }
     held.release()
     yield
+    choice = chooseNode(options)
   }
 }
 
-type Choice =
-  | { readonly kind: 'choice'; readonly target: Target; readonly bypass: boolean }
-  | { readonly kind: 'sealed' }
-  | { readonly kind: 'tried' }
+/** An unfit worker neither avoids nor counts. */
+const guardOf = ({ barrier, pid }: PickOptions): Barrier | undefined =>
+  barrier && barrier.unfit(pid).length === 0 ? barrier : undefined
 
 /** A node that is avoided by nobody; else one that is only draining, because it still serves and a 503 does not. */
 const choose = (

@@ -4,7 +4,7 @@ import { nginxPage, type Answer } from './answer.ts'
 import { destinationOf } from './destination.ts'
 import type { ProxyWorker } from './exchange.ts'
 import { upgradeHeaders } from './headers.ts'
-import { pickNode } from './pick.ts'
+import { takeNode } from './pick.ts'
 
 /** A protocol upgrade (websocket): one try, and from the node's 101 on the connection counts as long. */
 export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: Duplex, head: Buffer): void {
@@ -14,7 +14,7 @@ export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: 
   const found = destinationOf(on.router, request)
   const picked =
     found.kind === 'upstream'
-      ? pickNode({
+      ? takeNode({
           upstream: found.upstream,
           barrier: on.barrier,
           pid: on.worker.pid,
@@ -47,6 +47,7 @@ export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: 
     status = answer.status
     client.end(rawAnswer(answer))
   }
+  if (picked?.kind === 'sealed' && on.barrier) on.barrier.counts.refused += 1
   if (!held)
     return refuse(nginxPage(found.kind === 'no-route' ? 404 : found.kind === 'upstream-gone' ? 502 : 503))
 

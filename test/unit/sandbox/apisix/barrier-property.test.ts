@@ -1,12 +1,12 @@
 import * as fc from 'fast-check'
 import { expect } from 'chai'
 import { createBarrier, type Barrier } from '../../../../sandbox/apisix/barrier.ts'
-import { pickSteps, type Held, type Picked } from '../../../../sandbox/apisix/pick.ts'
+import { chooseNode, takeSteps, type Held, type Picked } from '../../../../sandbox/apisix/pick.ts'
 import { createUpstream, type Target } from '../../../../sandbox/apisix/upstream.ts'
 
 const ENDING = '10.0.0.1'
 
-/** One worker's requests, one after another: pick, in steps; connect; finish. */
+/** One worker's requests, one after another: choose; (the body is read;) take, in steps; connect; finish. */
 interface Actor {
   step(): void
 }
@@ -25,12 +25,11 @@ const workerActor = (run: Run, pid: number, nodes: readonly string[], retries: b
     undefined
   )
   let tried = new Set<Target>()
-  let picking: Generator<void, Picked> | undefined
+  let first: Target | undefined
+  let taking: Generator<void, Picked> | undefined
   let held: Held | undefined
   let connected = false
-  const begin = (): void => {
-    picking = pickSteps({ upstream, barrier: run.barrier, pid, tried, key: '/' })
-  }
+  const options = () => ({ upstream, barrier: run.barrier, pid, tried, key: '/' })
   return {
     step: () => {
       if (held && !connected) {
@@ -46,10 +45,17 @@ const workerActor = (run: Run, pid: number, nodes: readonly string[], retries: b
         connected = false
         return
       }
-      if (!picking) begin()
-      const step = picking?.next()
-      if (!step?.done) return
-      picking = undefined
+      if (!taking && !first && tried.size === 0) {
+        // Any time passes until the next step: the others may drain, seal and ack meanwhile.
+        const choice = chooseNode(options())
+        if (choice.kind === 'choice') first = choice.target
+        return
+      }
+      taking ??= takeSteps(options(), first)
+      const step = taking.next()
+      if (!step.done) return
+      taking = undefined
+      first = undefined
       if (step.value.kind === 'held') held = step.value.held
       else tried = new Set()
     }
@@ -88,6 +94,15 @@ const upstreams = fc.constantFrom([ENDING], [ENDING, '10.0.0.2'], [ENDING, '10.0
 const SETTINGS = { numRuns: 3000, seed: 20_261_121, endOnFailure: true }
 
 describe('sandbox/apisix barrier: the guarantee', () => {
+  it('is not paid for by requests whose body is still being read: a choice counts nothing', () => {
+    const upstream = createUpstream({ nodes: { [`${ENDING}:80`]: 1, '10.0.0.2:80': 1 } }, undefined)
+    const barrier = createBarrier()
+    const options = { upstream, barrier, pid: 1, tried: new Set<Target>(), key: '/' }
+    const chosen = [chooseNode(options), chooseNode(options)]
+    expect(chosen.map(({ kind }) => kind)).to.deep.equal(['choice', 'choice'])
+    expect(barrier.inflight.of(ENDING, undefined)).to.deep.equal({ requests: 0, long: 0 })
+  })
+
   it('after the seal and in flight 0, no request reaches the node, in any interleaving', () => {
     let acks = 0
     fc.assert(

@@ -1,7 +1,12 @@
-import { request } from 'node:http'
+import { request, type ClientRequest, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import { expect } from 'chai'
 import { eventually, httpNode, opened, testGateway, type TestGateway, type TestNode } from './fixture.ts'
+
+interface Reply {
+  readonly status: number
+  readonly body: string
+}
 
 /** A node is picked when the head has come, and connected to when the body has: nginx buffers requests. */
 describe('sandbox/apisix slow uploads', () => {
@@ -18,55 +23,98 @@ describe('sandbox/apisix slow uploads', () => {
   })
   afterEach(() => all.close())
 
-  /** Two uploads, so that each node has been picked by one; `meanwhile` runs between their heads and their bodies' ends. */
-  const upload = async (meanwhile: () => Promise<void>): Promise<string[]> => {
-    const answers: Promise<string>[] = []
-    const uploads = [0, 1].map(() => {
-      const outgoing = request(`${apisix.gateway.urls.proxy}/upload`, { method: 'POST', agent: false })
+  /** Uploads whose nodes have been chosen, one after the other; `meanwhile` runs before their bodies' ends. */
+  const upload = async (count: number, meanwhile: () => Promise<void>): Promise<Reply[]> => {
+    const answers: Promise<Reply>[] = []
+    const uploads: ClientRequest[] = []
+    for (let n = 0; n < count; n += 1) {
+      const outgoing = request(`${apisix.gateway.urls.proxy}/upload`, {
+        method: 'POST',
+        agent: false,
+        headers: { expect: '100-continue' }
+      })
       answers.push(
         once(outgoing, 'response').then(async ([response]) => {
           let body = ''
           for await (const chunk of response as AsyncIterable<Buffer>) body += chunk.toString()
-          return body
+          return { status: (response as IncomingMessage).statusCode ?? 0, body }
         })
       )
+      outgoing.flushHeaders()
+      // Said when the head has come, and so when the node has been chosen.
+      await once(outgoing, 'continue')
       outgoing.write('the beginning')
-      return outgoing
-    })
-    const picked = (): number =>
-      [old, other].reduce(
-        (sum, { port }) => sum + (apisix.gateway.barrier?.inflight.of('127.0.0.1', port).requests ?? 0),
-        0
-      )
-    await eventually(() => picked() === 2, 'both heads')
+      uploads.push(outgoing)
+    }
     await meanwhile()
     for (const outgoing of uploads) outgoing.end('the end')
     return Promise.all(answers)
   }
+  const deny = (node: TestNode, state: string) =>
+    apisix.barrier('PUT', 'entries', {
+      entries: [{ uid: `pod-${node.port}`, ip: '127.0.0.1', port: node.port, state, ttl: 60 }]
+    })
+  const inflight = () => apisix.gateway.barrier?.inflight.of('127.0.0.1', undefined)
+  const bodies = (answers: readonly Reply[]) => answers.map(({ body }) => body).toSorted()
 
   it('land on the node that was removed meanwhile', async () => {
-    const answers = await upload(async () => {
+    const answers = await upload(2, async () => {
       await apisix.admin('PATCH', 'upstreams/u', { nodes: { [old.address]: null } })
       await eventually(() => apisix.gateway.workers[0]?.config.revision === apisix.store.revision)
     })
-    expect(answers.sort()).to.deep.equal([old.address, other.address].sort())
+    expect(bodies(answers)).to.deep.equal([old.address, other.address].toSorted())
   })
 
   for (const state of ['draining', 'sealed'])
     it(`move away from a node that is ${state} meanwhile`, async () => {
-      const answers = await upload(async () => {
-        await apisix.barrier('PUT', 'entries', {
-          entries: [{ uid: 'pod', ip: '127.0.0.1', port: old.port, state, ttl: 60 }]
-        })
-      })
-      expect(answers).to.deep.equal([other.address, other.address])
+      const answers = await upload(2, async () => void (await deny(old, state)))
+      expect(bodies(answers)).to.deep.equal([other.address, other.address])
       expect(old.seen).to.deep.equal([])
       expect(apisix.gateway.barrier?.counts.moved).to.equal(1)
       await eventually(() => apisix.facts.length === 2)
       expect(apisix.facts.filter(({ moved }) => moved).length).to.equal(1)
-      expect(apisix.gateway.barrier?.inflight.of('127.0.0.1', undefined)).to.deep.equal({
-        requests: 0,
-        long: 0
-      })
+      expect(inflight()).to.deep.equal({ requests: 0, long: 0 })
     })
+
+  it('hold nothing up: a node is not counted while a body is being read', async () => {
+    const seen: unknown[] = []
+    await upload(2, async () => {
+      seen.push(inflight())
+      const { body } = await deny(old, 'sealed')
+      seen.push((body['entries'] as { inflight: unknown }[])[0]?.inflight)
+    })
+    const none = { requests: 0, long: 0 }
+    expect(seen).to.deep.equal([none, none])
+  })
+
+  it('keep a node that is draining where no other is left, and that is a bypass', async () => {
+    const answers = await upload(1, async () => {
+      await deny(old, 'draining')
+      await deny(other, 'sealed')
+    })
+    expect(bodies(answers)).to.deep.equal([old.address])
+    expect(apisix.gateway.barrier?.counts.bypasses).to.equal(1)
+  })
+
+  it('are answered 503 where every node is sealed meanwhile and no other is known', async () => {
+    const answers = await upload(2, async () => {
+      await deny(old, 'sealed')
+      await deny(other, 'sealed')
+    })
+    expect(answers.map(({ status }) => status)).to.deep.equal([503, 503])
+    expect([old.seen, other.seen]).to.deep.equal([[], []])
+    expect(apisix.gateway.barrier?.counts).to.include({ refused: 2, moved: 0 })
+    expect(inflight()).to.deep.equal({ requests: 0, long: 0 })
+  })
+
+  it('go to a node that became known meanwhile where all that they began with are sealed', async () => {
+    const next = all.add(await httpNode())
+    const answers = await upload(2, async () => {
+      await apisix.route({ [next.address]: 1 })
+      await deny(old, 'sealed')
+      await deny(other, 'sealed')
+    })
+    expect(bodies(answers)).to.deep.equal([next.address, next.address])
+    expect(apisix.gateway.barrier?.counts).to.include({ refused: 0, moved: 2 })
+  })
 })
