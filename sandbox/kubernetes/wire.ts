@@ -36,7 +36,9 @@ export class Wire extends Duplex {
 
   /** Drops the connection with a RST. */
   reset(): void {
-    this.#socket.resetAndDestroy()
+    // While its shutdown is pending a socket refuses a reset (EINVAL), and its handle would keep the process alive.
+    if (this.#socket.writableEnded) this.#socket.destroy()
+    else this.#socket.resetAndDestroy()
   }
 
   override _read(): void {
@@ -57,8 +59,7 @@ export class Wire extends Duplex {
 
   override _destroy(err: Error | null, done: (err: Error | null) => void): void {
     // Destroyed before it was ended: the peer is to see a RST, as from a process that died.
-    if (this.writableFinished) this.#socket.destroy()
-    else this.#socket.resetAndDestroy()
+    this.reset()
     done(err)
   }
 }
