@@ -34,6 +34,8 @@ export interface HooksOptions {
 
 /** Pauses between tries to ask the API server about one hook, in ms: together well below the shortest usual grace. */
 const ASK_AGAIN_MS = [100, 400, 1000]
+/** How long one such try may take, in ms: a healthy API server answers in one or two. */
+const ASK_MS = 1000
 
 interface Entry extends HeldHook {
   readonly resolve: (ack: Ack) => void
@@ -50,7 +52,9 @@ export function createHooks({ cluster, clock, log, wake }: HooksOptions): Hooks 
   const ask = async (id: string, pod: PodFact, signal: AbortSignal): Promise<void> => {
     for (const pause of [...ASK_AGAIN_MS, undefined]) {
       try {
-        const current = await cluster.fetchPod(pod.namespace, pod.name, signal)
+        const current = await bounded(clock, ASK_MS, signal, limited =>
+          cluster.fetchPod(pod.namespace, pod.name, limited)
+        )
         const same = current?.uid === pod.uid ? current : undefined
         const ends = same === undefined || saysThatItEnds(same)
         if (ends) cluster.doubt('pods')
@@ -109,6 +113,22 @@ export function createHooks({ cluster, clock, log, wake }: HooksOptions): Hooks 
     held: () => [...entries.values()],
     uids: () => new Set([...entries.values()].map(({ pod }) => pod.uid)),
     answer: (hook, ack) => entries.get(hook.id)?.resolve(ack)
+  }
+}
+
+/** Runs with a signal that also aborts after `ms`. */
+async function bounded<T>(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  run: (signal: AbortSignal) => Promise<T>
+): Promise<T> {
+  const late = new AbortController()
+  const cancel = clock.alarm(clock.now() + ms, () => late.abort(new Error(`no answer within ${ms} ms`)))
+  try {
+    return await run(AbortSignal.any([signal, late.signal]))
+  } finally {
+    cancel()
   }
 }
 

@@ -1,0 +1,87 @@
+import { expect } from 'chai'
+import { readGatewayState } from '../../../agent/confirm/gateway-state.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
+/** A reader of a gateway that answers what `answer` gives, on a clock moved by hand. */
+function rig(answer: () => unknown, awaited: { now: boolean } = { now: false }) {
+  const clock = manualClock()
+  let reads = 0
+  let told = 0
+  const reader = readGatewayState({
+    clock,
+    isAwaited: () => awaited.now,
+    tell: () => (told += 1),
+    api: {
+      async state(signal) {
+        signal?.throwIfAborted()
+        reads += 1
+        const given = answer()
+        if (given instanceof Error) throw given
+        return given as never
+      }
+    }
+  })
+  const advance = async (ms: number) => {
+    clock.advance(ms)
+    await turn()
+  }
+  return { reader, clock, advance, reads: () => reads, told: () => told }
+}
+
+describe('gateway state', () => {
+  it('is read at once and then every five seconds', async () => {
+    const { reader, advance, reads, told } = rig(() => ({ instance: 'a', workers: [] }))
+    await turn()
+    expect(reads()).to.equal(1)
+    expect(told()).to.equal(1)
+    expect(reader.state().told?.instance).to.equal('a')
+    await advance(4999)
+    expect(reads()).to.equal(1)
+    await advance(1)
+    expect(reads()).to.equal(2)
+    await reader.stop()
+  })
+
+  it('is read at once when somebody begins to wait for a worker, and often while they do', async () => {
+    const awaited = { now: false }
+    const { reader, advance, reads } = rig(() => ({ instance: 'a', workers: [] }), awaited)
+    await turn()
+    awaited.now = true
+    reader.hurry()
+    await turn()
+    expect(reads()).to.equal(2)
+    await advance(50)
+    expect(reads()).to.equal(3)
+    for (let i = 0; i < 100; i += 1) reader.hurry()
+    await turn()
+    expect(reads()).to.equal(3)
+    await reader.stop()
+  })
+
+  it('keeps what was told when the gateway fails, and says why', async () => {
+    let fail = false
+    const { reader, advance } = rig(() => (fail ? new Error('refused') : { instance: 'a', workers: [] }))
+    await turn()
+    const { lastSuccessAt } = reader.state()
+    fail = true
+    await advance(5000)
+    expect(reader.state()).to.include({ problem: 'refused', lastSuccessAt })
+    expect(reader.state().lastAttemptAt).to.equal((lastSuccessAt ?? 0) + 5000)
+    expect(reader.state().told?.instance).to.equal('a')
+    fail = false
+    await advance(5000)
+    expect(reader.state().problem).to.equal('')
+    await reader.stop()
+  })
+
+  it('reads nothing more once it is stopped, and leaves no alarm', async () => {
+    const { reader, clock, advance, reads } = rig(() => ({ instance: 'a', workers: [] }))
+    await turn()
+    await reader.stop()
+    await advance(60_000)
+    expect(reads()).to.equal(1)
+    expect(clock.pending).to.equal(0)
+  })
+})

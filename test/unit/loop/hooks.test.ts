@@ -1,0 +1,134 @@
+import { expect } from 'chai'
+import type { PodFact } from '../../../agent/drain/facts.ts'
+import { createHooks } from '../../../agent/loop/hooks.ts'
+import { CannotVouch } from '../../../agent/serve/cannot-vouch.ts'
+import { hook } from '../../build/drain.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+import { pod, terminating } from '../../build/pod.ts'
+import { ackFor, memoryLog } from '../../build/serve.ts'
+
+type Answers = (PodFact | undefined | Error)[]
+
+/** Hooks over an API server that gives these answers, one after the other (the last one for ever). */
+function rig(watched: PodFact[], answers: Answers) {
+  const clock = manualClock()
+  const doubts: string[] = []
+  const asked: string[] = []
+  let woken = 0
+  const hooks = createHooks({
+    clock,
+    log: memoryLog().log,
+    wake: () => (woken += 1),
+    cluster: {
+      pods: { get: (uid: string) => watched.find(p => p.uid === uid) } as never,
+      doubt: part => doubts.push(part),
+      async fetchPod(namespace, name) {
+        asked.push(`${namespace}/${name}`)
+        const answer = answers.length > 1 ? answers.shift() : answers[0]
+        if (answer instanceof Error) throw answer
+        return answer
+      }
+    }
+  })
+  return { hooks, clock, doubts, asked, woken: () => woken }
+}
+
+const turn = () => new Promise(resolve => setImmediate(resolve))
+const never = new AbortController().signal
+
+describe('held hooks', () => {
+  it('asks nobody about a pod that the watch knows to end', async () => {
+    const ending = pod('web-1', terminating(0))
+    const { hooks, asked } = rig([ending], [undefined])
+    const answered = hooks.hold({ hook: hook(ending), pod: ending }, never)
+    expect(hooks.held().map(({ ends }) => ends)).to.deep.equal([true])
+    hooks.answer(hooks.held()[0]!.hook, ackFor(ending))
+    expect((await answered).result).to.equal('drained')
+    expect(asked).to.deep.equal([])
+    expect(hooks.held()).to.deep.equal([])
+  })
+
+  it('asks the API server about one that the watch thinks serving: it ends, so the watch is behind', async () => {
+    const serving = pod('web-1')
+    const { hooks, doubts, woken } = rig([serving], [{ ...serving, ...terminating(0) }])
+    void hooks.hold({ hook: hook(serving), pod: serving }, never)
+    expect(hooks.held()[0]?.ends).to.equal(undefined)
+    const before = woken()
+    await turn()
+    expect(hooks.held()[0]).to.include({ ends: true })
+    expect(hooks.held()[0]?.pod.deletionAt).to.equal(30_000)
+    expect(doubts).to.deep.equal(['pods'])
+    expect(woken()).to.be.above(before)
+  })
+
+  it('believes the API server that a pod stays: a container restart', async () => {
+    const serving = pod('web-1')
+    const { hooks, doubts } = rig([serving], [serving])
+    void hooks.hold({ hook: hook(serving), pod: serving }, never)
+    await turn()
+    expect(hooks.held()[0]).to.include({ ends: false })
+    expect(doubts).to.deep.equal([])
+  })
+
+  it('takes a pod that is gone, or another one under its name, for ended', async () => {
+    const serving = pod('web-1')
+    for (const answer of [undefined, pod('web-1', { uid: 'uid-next' as never })]) {
+      const { hooks } = rig([serving], [answer])
+      void hooks.hold({ hook: hook(serving), pod: serving }, never)
+      await turn()
+      expect(hooks.held()[0]).to.include({ ends: true })
+    }
+  })
+
+  it('tries again, and cannot vouch when the API server stays away', async () => {
+    const serving = pod('web-1')
+    const { hooks, clock, asked } = rig([serving], [new Error('connection refused')])
+    const refused = hooks.hold({ hook: hook(serving), pod: serving }, never).catch((err: unknown) => err)
+    for (let i = 0; i < 4; i += 1) {
+      await turn()
+      clock.advance(1000)
+    }
+    expect(await refused).to.be.instanceOf(CannotVouch)
+    expect(asked).to.have.length(4)
+    expect(hooks.held()).to.deep.equal([])
+  })
+
+  it('bounds each try', async () => {
+    const serving = pod('web-1')
+    const clock = manualClock()
+    const signals: AbortSignal[] = []
+    const hanging = createHooks({
+      clock,
+      log: memoryLog().log,
+      wake: () => {},
+      cluster: {
+        pods: { get: () => serving } as never,
+        doubt: () => {},
+        fetchPod: (_namespace, _name, signal) => {
+          signals.push(signal as AbortSignal)
+          return new Promise((_resolve, reject) =>
+            signal?.addEventListener('abort', () => reject(signal.reason as Error))
+          )
+        }
+      }
+    })
+    void hanging.hold({ hook: hook(serving), pod: serving }, never).catch(() => {})
+    expect(signals.map(signal => signal.aborted)).to.deep.equal([false])
+    clock.advance(1000)
+    expect(signals.map(signal => signal.aborted)).to.deep.equal([true])
+  })
+
+  it('lets go of a hook whose caller goes away, and of one that was gone before it began', async () => {
+    const ending = pod('web-1', terminating(0))
+    const { hooks } = rig([ending], [ending])
+    const away = new AbortController()
+    const reason = new Error('the caller went away')
+    const held = hooks.hold({ hook: hook(ending), pod: ending }, away.signal).catch((err: unknown) => err)
+    expect([...hooks.uids()]).to.deep.equal([ending.uid])
+    away.abort(reason)
+    expect(await held).to.equal(reason)
+    expect(hooks.held()).to.deep.equal([])
+    const late = hooks.hold({ hook: hook(ending), pod: ending }, away.signal).catch((err: unknown) => err)
+    expect(await late).to.equal(reason)
+  })
+})

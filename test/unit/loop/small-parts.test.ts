@@ -1,0 +1,98 @@
+import { expect } from 'chai'
+import { appliedRevision } from '../../../agent/confirm/gateway-state.ts'
+import { acceptedAt, decidedAt, momentsOf } from '../../../agent/loop/moments.ts'
+import { createMemories } from '../../../agent/loop/memory.ts'
+import { nextRunAt } from '../../../agent/loop/pace.ts'
+import { begin } from '../../../agent/drain/step.ts'
+import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
+import { holder } from '../../build/holder.ts'
+import { pod, terminating } from '../../build/pod.ts'
+
+describe('pace', () => {
+  it('runs at once after a long quiet', () => {
+    expect(nextRunAt(5000, undefined, 10, 500)).to.equal(5000)
+    expect(nextRunAt(5000, 1000, 10, 500)).to.equal(5000)
+  })
+  it('waits for quiet in a burst, but not beyond the ceiling', () => {
+    expect(nextRunAt(1100, 1000, 10, 500)).to.equal(1110)
+    expect(nextRunAt(1495, 1000, 10, 500)).to.equal(1500)
+  })
+})
+
+describe('applied revision', () => {
+  const state = (...workers: object[]) =>
+    ({ told: { workers }, lastSuccessAt: 0, lastAttemptAt: 0, problem: '' }) as never
+  const worker = (revision: number | null, more: object = {}) => ({
+    id: 0,
+    pid: 1,
+    fit: true,
+    revision,
+    ...more
+  })
+
+  it('is that of the worker which is furthest behind', () => {
+    expect(appliedRevision(state(worker(9), worker(7)))).to.equal(7)
+  })
+  it('is not known while a worker has not told it, or there is none', () => {
+    expect(appliedRevision(state(worker(9), worker(null)))).to.equal(undefined)
+    expect(appliedRevision(state(worker(9), worker(0)))).to.equal(undefined)
+    expect(appliedRevision(state())).to.equal(undefined)
+  })
+  it('leaves out workers on their way out, which take in nothing any more', () => {
+    expect(appliedRevision(state(worker(9), worker(3, { exiting: true })))).to.equal(9)
+  })
+})
+
+describe('moments', () => {
+  const ending = pod('web-1', terminating(10_000, 30))
+  const place = (key: string, removedAt: number | undefined) =>
+    [key, { holder: holder(key, []), node: '10.0.0.1:80', removedAt }] as const
+
+  it('knows when Kubernetes decided', () => {
+    expect(decidedAt(ending)).to.equal(10_000)
+    expect(decidedAt(pod('web-1'))).to.equal(undefined)
+  })
+
+  it('was accepted when the last holder let go', () => {
+    const memory = createMemories().of(ending.uid)
+    expect(acceptedAt(memory)).to.equal(undefined)
+    memory.places.set(...place('a', 5))
+    memory.places.set(...place('b', 9))
+    expect(acceptedAt(memory)).to.equal(9)
+    memory.places.set(...place('c', undefined))
+    expect(acceptedAt(memory)).to.equal(undefined)
+  })
+
+  it('tells a drain’s time line', () => {
+    const memory = createMemories().of(ending.uid)
+    memory.hookAt = 10_050
+    memory.ackAt = 10_080
+    const begun = begin(seen(ending), 10_001, DRAIN_SETTINGS)!
+    expect(momentsOf(begun, memory)).to.include({
+      decidedAt: 10_000,
+      seenAt: 10_001,
+      confirmedAt: null,
+      goneAt: null
+    })
+    const verdict = proven({ grade: 'barrier', at: 10_070 })
+    const done = { ...begun, phase: 'proven', at: 10_070, verdict } as never
+    expect(momentsOf(done, memory)).to.include({
+      confirmedAt: 10_070,
+      idleAt: 10_070,
+      hookAt: 10_050,
+      ackAt: 10_080
+    })
+    const weak = { ...begun, phase: 'gone', at: 10_090, verdict: proven({ grade: 'accepted' }) } as never
+    expect(momentsOf(weak, memory)).to.include({ confirmedAt: null, idleAt: null, goneAt: 10_090 })
+  })
+})
+
+describe('memories', () => {
+  it('are kept for drains and held hooks, and for nothing else', () => {
+    const memories = createMemories()
+    const [a, b, c] = ['a', 'b', 'c'].map(name => pod(name).uid) as [never, never, never]
+    for (const uid of [a, b, c]) memories.of(uid).hookAt = 1
+    memories.keep(new Map([[a, {} as never]]), new Set([b]))
+    expect([a, b, c].map(uid => memories.of(uid).hookAt)).to.deep.equal([1, 1, undefined])
+  })
+})
