@@ -25,7 +25,7 @@ export interface Arm {
 /** The hook that the README tells people to paste, with the one thing the sandbox needs: the pod's own address. */
 const drainHook = (agentUrl: string): Hook => ({
   exec: {
-    command: ['sh', '-c', `curl -fsS -m 25 --interface $POD_IP -X POST ${agentUrl}/v1/prestop || sleep 5`]
+    command: ['sh', '-c', `curl -fsS --connect-timeout 2 -m 24 --interface $POD_IP -X POST ${agentUrl}/v1/prestop || sleep 5`]
   }
 })
 

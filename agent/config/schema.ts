@@ -127,9 +127,9 @@ const gateways = z.strictObject({
 
 const drain = z.strictObject({
   reserve: duration(
-    '3s',
+    '7s',
     { min: '250ms', max: '29s' },
-    'Every hook is answered this long before the grace ends, so that the application can still stop in order.'
+    'Every hook is answered this long before the grace ends, so that the application can still stop in order. The documented hook counts on 7s: 30 s of grace, `curl -m 24`, 5 s of fallback.'
   ),
   minimumEvidence: z
     .enum(['barrier', 'observed', 'accepted', 'timer'])

@@ -29,7 +29,7 @@ describe('config', () => {
   it('fills in every default from two lines', () => {
     const found = config(ADMIN)
     expect(found.drain).to.deep.equal({
-      reserveMs: 3000,
+      reserveMs: 7000,
       minimumGrade: 'accepted',
       reads: 5,
       observedSettleMs: 250,
@@ -280,7 +280,7 @@ srve: {}
     const text = printConfig(loaded)
     expect(text).to.include(`key: <from file ${key}>`)
     expect(text).to.include('token: <from env KEY>')
-    expect(text).to.include('reserve: 3s')
+    expect(text).to.include('reserve: 7s')
     expect(text).to.include('namespace: apisix')
     expect(text).not.to.match(/hunter2|s3cret/)
     expect(JSON.stringify(loaded.config)).not.to.match(/hunter2|s3cret/)

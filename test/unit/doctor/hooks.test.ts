@@ -12,7 +12,7 @@ describe('doctor: hooks of a pod', () => {
     ['curl -m', exec(`curl -m 25 ${URL}`), 25_000],
     ['curl -fsSm', exec(`curl -fsSm 25 ${URL}`), 25_000],
     ['curl --max-time', exec(`curl --max-time 2.5 ${URL}`), 2500],
-    ['with its fallback', exec(`curl -fsS -m 25 ${URL} || sleep 5`), 30_000],
+    ['as documented', exec(`curl -fsS --connect-timeout 2 -m 24 ${URL} || sleep 5`), 29_000],
     ['?timeout=', exec(`curl "${URL}?until=barrier&timeout=10s"`), 10_000],
     ['the smaller of both', exec(`curl -m 25 "${URL}?timeout=10s"`), 10_000],
     ['no bound of its own', exec(`curl ${URL}`), undefined],
