@@ -150,6 +150,9 @@ describe('watch: a cluster', () => {
 
   it('stop leaves no timer, no stream and no socket behind', async () => {
     const { cluster, kubernetes, clock } = await start({ before: k => createPod(k, 'web-1') })
+    // With an expectation open, and its timer.
+    kubernetes.faults.muteWatches()
+    kubernetes.store.delete('pods', 'shop', 'web-1')
     await cluster.fetchPod('shop', 'web-1')
     await cluster.stop()
     expect(clock.open).to.equal(0)
