@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -150,4 +150,4 @@ function resume(pid: number): void {
 
 /** nginx's version, for reports. */
 export const nginxVersion = (): string =>
-  execFileSync('/usr/sbin/nginx', ['-v'], { stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8' }).trim()
+  spawnSync('/usr/sbin/nginx', ['-v'], { encoding: 'utf8' }).stderr.trim()

@@ -159,7 +159,9 @@ describe('A gateway that', () => {
           local own = balancer.run
           balancer.run = function(...) return own(...) end`
       })
-      const { unfit, workers, fit: ok } = await gateway.barrier.state()
+      const { barrier } = gateway
+      await eventually('both workers registered', async () => (await barrier.state()).workers.length === 2)
+      const { unfit, workers, fit: ok } = await barrier.state()
       expect(ok).to.equal(false)
       expect(workers.map(w => w.fit)).to.deep.equal([false, false])
       expect(unfit.join()).to.match(/no upvalue pick_server/)
@@ -186,6 +188,7 @@ describe('A gateway that', () => {
         before: 'if ngx.worker.id() == 1 then FAKE_PLUGINS = {} end'
       })
       const { barrier } = gateway
+      await eventually('worker 0 registered', async () => (await barrier.state()).workers.some(w => w.fit))
       const { unfit } = await barrier.state()
       expect(unfit).to.deep.equal(['worker 1 has not registered'])
     })

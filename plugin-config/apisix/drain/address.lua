@@ -8,8 +8,7 @@ local str_byte = string.byte
 local lower    = string.lower
 local tonumber = tonumber
 
--- pcall: another module of the process may have declared them already
-pcall(ffi.cdef, [[
+ffi.cdef([[
     int inet_pton(int af, const char *src, void *dst);
     const char *inet_ntop(int af, const void *src, char *dst, unsigned int size);
 ]])

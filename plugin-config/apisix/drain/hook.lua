@@ -1,10 +1,10 @@
 --- For `apisix.lua_module_hook`: loads the barrier without an entry in the plugin list. The module
 -- hook runs before APISIX itself is loaded, so the first thing to do in a worker is hung on the
 -- init_worker of apisix.balancer, which APISIX calls in every worker.
-local runtime = require("apisix.drain.runtime")
-local package = package
+local package  = package
 local loadfile = loadfile
-local error   = error
+local error    = error
+local require  = require
 
 local NAME = "apisix.balancer"
 local _M = {}
@@ -16,7 +16,7 @@ local function hang_on(balancer)
         if own then
             own(...)
         end
-        runtime.start()
+        require("apisix.drain.runtime").start()
     end
     return balancer
 end
@@ -37,6 +37,7 @@ local function load(name)
 end
 
 
+-- the stream subsystem runs the module hook too, in a Lua of its own, with no dictionary of ours
 if ngx.config.subsystem == "http" then
     if package.loaded[NAME] then
         hang_on(package.loaded[NAME])

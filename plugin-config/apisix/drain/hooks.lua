@@ -3,6 +3,7 @@
 -- as if we were not there, the failure is counted, and the worker is unfit for a while.
 local pick_mod = require("apisix.drain.pick")
 local ngx      = ngx
+local ngx_now  = ngx.now
 local pcall    = pcall
 
 -- each further turn needs a change of the deny-list between two lines of code
@@ -136,7 +137,9 @@ function _M.make(own, deps)
 
 
     function wrapped.run(route, ctx, plugin_funcs)
-        if ctx.picked_server and deps.active() then
+        -- within the same turn of the event loop there was no body to wait for; and whatever came
+        -- just now, the request is counted, so the agent waits for it
+        if ctx.picked_server and ctx._drain_at ~= ngx_now() and deps.active() then
             local ok, late = pcall(pick.is_late, pick, ctx)
             if not ok then
                 caught(late)

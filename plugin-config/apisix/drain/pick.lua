@@ -225,8 +225,9 @@ end
 --- Counts the request on a server without asking anything.
 function _M:hold(ctx, server)
     local addr = address.of(server.host, server.port)
-    ctx._drain_key = self.inflight:enter(addr, ngx.ctx)
-    ctx._drain_addr, ctx._drain_at = addr, ngx_now()
+    local holder = ngx.ctx
+    ctx._drain_key = self.inflight:enter(addr, holder)
+    ctx._drain_holder, ctx._drain_addr, ctx._drain_at = holder, addr, ngx_now()
     return addr
 end
 
@@ -266,8 +267,9 @@ end
 function _M:release(ctx)
     local key = ctx._drain_key
     if key then
-        ctx._drain_key = nil
-        self.inflight:leave(key, ngx.ctx)
+        local holder = ctx._drain_holder
+        ctx._drain_key, ctx._drain_holder = nil, nil
+        self.inflight:leave(key, holder)
     end
 end
 
@@ -290,8 +292,7 @@ end
 -- Nothing was sent yet, so the request can move: always off a sealed node, off a draining one
 -- when another can be picked.
 function _M:is_late(ctx)
-    if not ctx._drain_key or ctx._drain_at == ngx_now() then
-        -- within one turn of the event loop; the request is counted, so the agent waits for it
+    if not ctx._drain_key then
         return false
     end
 
@@ -333,7 +334,7 @@ end
 function _M:upgraded(ctx)
     local key = ctx._drain_key
     if key then
-        ctx._drain_key = self.inflight:lengthen(key, ngx.ctx)
+        ctx._drain_key = self.inflight:lengthen(key, ctx._drain_holder)
     end
 end
 

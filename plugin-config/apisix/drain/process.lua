@@ -5,7 +5,7 @@ local C         = ffi.C
 local io_open   = io.open
 local str_match = string.match
 
-pcall(ffi.cdef, "int kill(int pid, int sig);")
+ffi.cdef("int kill(int pid, int sig);")
 
 local ESRCH = 3
 local _M = {}

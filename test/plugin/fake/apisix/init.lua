@@ -10,6 +10,16 @@ local load_balancer
 local upstreams, revision = {}, 0
 local _M = {}
 
+-- a request's context is taken from a pool and cleared at its end, as APISIX does
+local clear, new = require("table.clear"), require("table.new")
+local pool = {}
+
+
+local function take()
+    local ctx = table.remove(pool)
+    return ctx or new(0, 32)
+end
+
 
 local function apply()
     local now = dict:get("revision") or 0
@@ -51,10 +61,9 @@ end
 function _M.http_access_phase()
     local id = ngx.var.uri:match("^/(%w+)")
     local conf = upstreams[id]
-    local ctx = {
-        var = ngx.var, upstream_conf = conf, upstream_key = "roundrobin#" .. tostring(id),
-        upstream_version = tostring(revision), pass_host = conf and conf.pass_host,
-    }
+    local ctx = take()
+    ctx.var, ctx.upstream_conf, ctx.upstream_key = ngx.var, conf, "roundrobin#" .. tostring(id)
+    ctx.upstream_version, ctx.pass_host = tostring(revision), conf and conf.pass_host
     ngx.ctx.api_ctx = ctx
 
     if not conf or #conf.nodes == 0 then
@@ -93,6 +102,10 @@ function _M.http_log_phase()
     local ctx = ngx.ctx.api_ctx
     if ctx and ctx.server_picker then
         ctx.server_picker.after_balance(ctx, false)
+    end
+    if ctx then
+        clear(ctx)
+        pool[#pool + 1] = ctx
     end
 end
 
