@@ -31,7 +31,7 @@ function rig() {
   }
   return {
     admin: meters.admin({ ...all, pageSize: 10, close: () => {} }),
-    barrier: meters.barrier(all as never),
+    barrier: meters.barrier(all),
     read: meters.control(call),
     value,
     close: () => metrics.close(),
