@@ -56,6 +56,15 @@ const SUITES: readonly Suite[] = [
       { program: 'spin', packages: 'spin' },
       { program: 'cc', packages: 'gcc' }
     ]
+  },
+  {
+    name: 'chart',
+    what: 'the helm chart and the Dockerfile: helm, kubeconform and helm-docs, built once into a cache',
+    steps: [
+      ['node', 'test/chart/tools.ts'],
+      ['mocha', '--config', 'test/chart/.mocharc.json']
+    ],
+    needs: [{ program: 'go', packages: 'golang (1.26 or newer)' }]
   }
 ]
 

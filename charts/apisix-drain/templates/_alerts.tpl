@@ -2,11 +2,6 @@
 The alerts. Every expression is over the metrics of docs/metrics.md; replicas see the same, so the worst of them counts.
 */}}
 {{- define "apisix-drain.alerts" -}}
-- alert: ApisixDrainRequestsAfterAck
-  severity: critical
-  expr: sum(increase(apisix_drain_drain_requests_after_ack_total{ {{- .at -}} }[10m])) > 0
-  summary: A pod got requests after its hook was answered
-  description: The guarantee was broken. Keep the agent's log and report it.
 - alert: ApisixDrainDown
   severity: critical
   for: 2m
@@ -65,16 +60,4 @@ The alerts. Every expression is over the metrics of docs/metrics.md; replicas se
   expr: max(apisix_drain_gateway_evidence{ {{- .at -}} ,evidence="timer"}) > 0
   summary: A gateway can give no evidence
   description: Its Control API, barrier or the Admin API is not reachable. Drains wait for the floor instead.
-- alert: ApisixDrainGhosts
-  severity: warning
-  for: 15m
-  expr: max(apisix_drain_inventory_ghosts{ {{- .at -}} }) > 0
-  summary: APISIX lists pods that no longer exist
-  description: Their owner does not remove them. Look at the ingress controller, or at who writes these holders.
-- alert: ApisixDrainMissing
-  severity: warning
-  for: 10m
-  expr: max(apisix_drain_inventory_missing{ {{- .at -}} }) > 0
-  summary: APISIX lacks ready endpoints
-  description: Their owner does not add them. Look at the ingress controller, or at who writes these holders.
 {{- end -}}

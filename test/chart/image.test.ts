@@ -1,0 +1,147 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { expect } from 'chai'
+import { parse } from 'yaml'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** An API server that does not answer: the agent has to live with that. */
+const NOWHERE = JSON.stringify({
+  clusters: [{ name: 'none', cluster: { server: 'http://127.0.0.1:1' } }],
+  users: [{ name: 'none', user: { token: 'none' } }],
+  contexts: [{ name: 'none', context: { cluster: 'none', user: 'none' } }],
+  'current-context': 'none'
+})
+
+/** No image can be built here, so what the Dockerfile says is done in a folder: its COPY and RUN lines, and its ENTRYPOINT. */
+describe('image', function () {
+  this.timeout(5 * 60_000)
+  const lines = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').split('\n')
+  const said = (instruction: string) =>
+    lines.filter(line => line.startsWith(`${instruction} `)).map(line => line.slice(instruction.length + 1))
+  const [entrypoint = '[]'] = said('ENTRYPOINT')
+  const [user = ''] = said('USER')
+  const [program = '', ...args] = parse(entrypoint) as string[]
+
+  let app: string
+  before(() => {
+    app = mkdtempSync(join(tmpdir(), 'image-'))
+    for (const copy of said('COPY').filter(copy => !copy.startsWith('--from='))) {
+      const sources = copy.split(' ').slice(0, -1)
+      for (const source of sources)
+        cpSync(join(ROOT, source), join(app, basename(source)), { recursive: true })
+    }
+    for (const run of said('RUN')) {
+      const { status, stderr } = spawnSync('sh', ['-c', run], {
+        cwd: app,
+        encoding: 'utf8',
+        timeout: 240_000
+      })
+      expect(status, `${run}\n${stderr}`).to.equal(0)
+    }
+    // A temporary folder is its owner's alone; a folder of an image is not.
+    chmodSync(app, 0o755)
+    writeFileSync(join(app, 'kubeconfig'), NOWHERE)
+  })
+  after(() => rmSync(app, { recursive: true }))
+
+  const [uid = 0, gid = 0] = user.split(':').map(Number)
+  const how = () => ({
+    cwd: app,
+    env: {
+      APISIX_DRAIN_APISIX_ADMIN_URL: 'http://127.0.0.1:1',
+      APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'KEY',
+      APISIX_DRAIN_KUBERNETES_KUBECONFIG: join(app, 'kubeconfig'),
+      APISIX_DRAIN_SERVE_HOST: '127.0.0.1',
+      APISIX_DRAIN_SERVE_PORT: '0',
+      KEY: 'k'
+    },
+    // The image's user; who is not root can only be who they are.
+    ...(process.getuid?.() === 0 && { uid, gid })
+  })
+  const run = (...more: readonly string[]) =>
+    spawnSync(process.execPath, [...args, ...more], { ...how(), encoding: 'utf8', timeout: 60_000 })
+
+  it('is of the Node.js that this runs on, in both of its stages', () => {
+    const [major] = process.versions.node.split('.')
+    expect(said('FROM').map(from => from.split(' ')[0])).to.deep.equal([
+      `node:${major}-slim`,
+      `node:${major}-slim`
+    ])
+  })
+
+  it('starts as nobody, in a folder it cannot write', () => {
+    expect({ user, program }).to.deep.equal({ user: '65532:65532', program: 'node' })
+    const { status, stdout, stderr } = run('--help')
+    expect(stderr).to.equal('')
+    expect({ status, first: stdout.split('\n')[0] }).to.deep.equal({
+      status: 0,
+      first:
+        'apisix-drain takes ending pods out of Apache APISIX, proves it, and only then answers their preStop hook.'
+    })
+  })
+
+  it('has all that the agent imports', () => {
+    expect(run('--print-config')).to.include({ status: 0, stderr: '' })
+  })
+
+  it('runs, is alive, and ends when it is told to', async () => {
+    const child = spawn(process.execPath, [...args, 'run'], {
+      ...how(),
+      stdio: ['ignore', 'pipe', 'inherit']
+    })
+    const ended = once(child, 'exit')
+    try {
+      const signal = AbortSignal.timeout(60_000)
+      for await (const line of createInterface({ input: child.stdout, signal })) {
+        const { msg, port } = JSON.parse(line) as { msg: string; port?: number }
+        if (msg !== 'listening') continue
+        const { status } = await fetch(`http://127.0.0.1:${port}/healthz`, { signal })
+        expect(status).to.equal(200)
+        child.kill('SIGTERM')
+      }
+      expect(await ended).to.deep.equal([0, null])
+    } finally {
+      child.kill('SIGKILL')
+    }
+  })
+
+  it('has nothing that only development needs', () => {
+    const { devDependencies } = JSON.parse(readFileSync(join(app, 'package.json'), 'utf8')) as {
+      devDependencies: Record<string, string>
+    }
+    const installed = new Set(
+      readdirSync(join(app, 'node_modules')).flatMap(name =>
+        name.startsWith('@')
+          ? readdirSync(join(app, 'node_modules', name)).map(inner => `${name}/${inner}`)
+          : [name]
+      )
+    )
+    // Types that a production dependency brings along are not ours to leave out.
+    const unwanted = Object.keys(devDependencies).filter(
+      name => installed.has(name) && !name.startsWith('@types/')
+    )
+    expect(unwanted).to.deep.equal([])
+    expect(readdirSync(app).toSorted()).to.deep.equal([
+      'LICENSE',
+      'agent',
+      'kubeconfig',
+      'node_modules',
+      'package-lock.json',
+      'package.json'
+    ])
+  })
+
+  it('lets everything into the build that the Dockerfile copies, and nothing else', () => {
+    const [all, ...letIn] = readFileSync(join(ROOT, '.dockerignore'), 'utf8').trim().split('\n')
+    expect(all).to.equal('*')
+    const copied = said('COPY')
+      .filter(copy => !copy.startsWith('--from='))
+      .flatMap(copy => copy.split(' ').slice(0, -1))
+    expect(letIn.toSorted()).to.deep.equal([...new Set(copied)].map(name => `!${name}`).toSorted())
+  })
+})

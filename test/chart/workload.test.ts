@@ -1,0 +1,137 @@
+import { expect } from 'chai'
+import { only, render } from './helm.ts'
+import { firstContainer, podOf, workloadOf } from './pods.ts'
+
+describe('chart workload', () => {
+  const manifests = () => render()
+  const deployment = () => workloadOf(only(manifests(), 'Deployment'))
+  const agent = () => firstContainer(podOf(only(manifests(), 'Deployment')))
+
+  it('runs every pod as the Pod Security level restricted wants it, on a root file system nobody can write', () => {
+    const pods = render({}, 'everything-values.yaml').filter(
+      ({ kind }) => kind === 'Deployment' || kind === 'Pod'
+    )
+    expect(pods).to.have.length(2)
+    for (const pod of pods.map(podOf)) {
+      expect(pod.securityContext).to.deep.equal({
+        runAsNonRoot: true,
+        runAsUser: 65532,
+        runAsGroup: 65532,
+        fsGroup: 65532,
+        seccompProfile: { type: 'RuntimeDefault' }
+      })
+      expect(pod.initContainers).to.equal(undefined)
+      for (const { securityContext } of pod.containers) {
+        expect(securityContext).to.deep.equal({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] }
+        })
+      }
+      const sources = (pod.volumes ?? []).flatMap(({ name: _name, ...source }) => Object.keys(source))
+      expect(sources.filter(source => source !== 'configMap' && source !== 'projected')).to.deep.equal([])
+      for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) expect(pod).not.to.have.property(field)
+    }
+  })
+
+  it('mounts whole folders, read only: a subPath would not follow a rotation', () => {
+    expect(agent().volumeMounts).to.deep.equal([
+      { name: 'config', mountPath: '/etc/apisix-drain', readOnly: true },
+      { name: 'secrets', mountPath: '/run/secrets/apisix-drain', readOnly: true }
+    ])
+  })
+
+  it('is alive by /healthz and ready by /readyz', () => {
+    const probe = (path: string) => ({ httpGet: { path, port: 'http' } })
+    const { startupProbe, livenessProbe, readinessProbe, ports } = agent()
+    expect(startupProbe).to.deep.include(probe('/healthz'))
+    expect(livenessProbe).to.deep.include(probe('/healthz'))
+    expect(readinessProbe).to.deep.include(probe('/readyz'))
+    expect(ports).to.deep.equal([{ name: 'http', containerPort: 8080, protocol: 'TCP' }])
+  })
+
+  it('goes on taking hooks for a while after it began to end, without a shell', () => {
+    expect(agent().lifecycle).to.deep.equal({
+      preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 5000)'] } }
+    })
+    const none = firstContainer(podOf(only(render({ preStopSeconds: 0 }), 'Deployment')))
+    expect(none.lifecycle).to.deep.equal({
+      preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 0)'] } }
+    })
+  })
+
+  it('has time to end: the hook, the holds, and closing', () => {
+    expect(podOf(only(manifests(), 'Deployment')).terminationGracePeriodSeconds).to.be.at.least(5 + 20 + 9)
+  })
+
+  it('never has less agents than it should', () => {
+    const { replicas, strategy } = deployment()
+    expect(replicas).to.equal(2)
+    expect(strategy).to.deep.equal({
+      type: 'RollingUpdate',
+      rollingUpdate: { maxUnavailable: 0, maxSurge: 1 }
+    })
+    expect(only(manifests(), 'PodDisruptionBudget')['spec']).to.deep.equal({
+      maxUnavailable: 1,
+      unhealthyPodEvictionPolicy: 'AlwaysAllow',
+      selector: { matchLabels: deployment().selector.matchLabels }
+    })
+  })
+
+  it('keeps agents on different hosts where it can, or as it is told', () => {
+    expect(podOf(only(manifests(), 'Deployment')).affinity).to.have.nested.property(
+      'podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey',
+      'kubernetes.io/hostname'
+    )
+    const affinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } }
+    expect(podOf(only(render({ affinity }), 'Deployment')).affinity).to.deep.equal(affinity)
+  })
+
+  it('reaches the agents by the name that is in every hook', () => {
+    const service = only(manifests(), 'Service')
+    expect(service.metadata).to.include({ name: 'apisix-drain', namespace: 'apisix' })
+    expect(service['spec']).to.deep.equal({
+      type: 'ClusterIP',
+      selector: deployment().selector.matchLabels,
+      ports: [{ name: 'http', port: 8080, targetPort: 'http', protocol: 'TCP', appProtocol: 'http' }]
+    })
+    expect(deployment().template.metadata.labels).to.include(deployment().selector.matchLabels)
+  })
+
+  it('keeps the selector the same whatever labels are added, as it cannot be changed later', () => {
+    const labelled = workloadOf(only(render({}, 'everything-values.yaml'), 'Deployment'))
+    expect(labelled.selector).to.deep.equal(deployment().selector)
+    expect(labelled.template.metadata.labels).to.include({ 'example.org/team': 'edge' })
+  })
+
+  it('listens where the configuration says, and the Service follows by name', () => {
+    const all = render({ 'config.serve.port': 9000 })
+    expect(firstContainer(podOf(only(all, 'Deployment'))).ports[0]).to.include({ containerPort: 9000 })
+    expect(only(all, 'Service')).to.have.nested.property('spec.ports[0].targetPort', 'http')
+  })
+
+  it('takes the image by digest before tag, and the tag before the version', () => {
+    const image = (values: Record<string, string>) =>
+      firstContainer(podOf(only(render({ 'image.repository': 'r/x', ...values }), 'Deployment'))).image
+    const digest = `sha256:${'0'.repeat(64)}`
+    expect(image({})).to.equal('r/x:0.1.0')
+    expect(image({ 'image.tag': 'edge' })).to.equal('r/x:edge')
+    expect(image({ 'image.tag': 'edge', 'image.digest': digest })).to.equal(`r/x@${digest}`)
+  })
+
+  it('finds its configuration also for a doctor that is run beside it', () => {
+    expect(agent().env).to.deep.equal([
+      { name: 'APISIX_DRAIN_CONFIG', value: '/etc/apisix-drain/config.yaml' }
+    ])
+    expect(agent().args).to.deep.equal(['run'])
+  })
+
+  it('labels every object alike', () => {
+    for (const { kind, metadata } of render({}, 'everything-values.yaml')) {
+      expect(metadata.labels, kind).to.include({
+        'app.kubernetes.io/instance': 'apisix-drain',
+        'app.kubernetes.io/managed-by': 'Helm'
+      })
+    }
+  })
+})
