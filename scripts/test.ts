@@ -64,7 +64,7 @@ const SUITES: readonly Suite[] = [
       ['node', 'test/chart/tools.ts'],
       ['mocha', '--config', 'test/chart/.mocharc.json']
     ],
-    needs: [{ program: 'go', packages: 'golang (1.26 or newer)' }]
+    needs: [{ program: 'go', packages: 'golang-go' }]
   }
 ]
 
