@@ -70,7 +70,7 @@ describe('chart configuration', () => {
     ])
     const manifests = render({ 'config.apisix.barrier': {} })
     expect(sources(manifests).sources[1]).to.deep.equal({
-      secret: { name: 'apisix-drain', items: [{ key: 'barrier-token', path: 'barrier-token' }] }
+      secret: { name: 'apisix-drain-token', items: [{ key: 'token', path: 'barrier-token' }] }
     })
     expect(load(manifests).apisix.barrier?.token.read()).to.equal('content of barrier-token')
   })
@@ -89,7 +89,7 @@ describe('chart configuration', () => {
     expect(names.map(entry => [entry?.[0], entry?.[1].name, entry?.[1].items[0]?.key])).to.deep.equal([
       ['secret', 'gateway-admin', 'admin'],
       ['configMap', 'gateway-ca', 'ca.crt'],
-      ['secret', 'gateway-barrier', 'barrier-token'],
+      ['secret', 'gateway-barrier', 'token'],
       ['configMap', 'gateway-ca', 'ca.crt']
     ])
   })
