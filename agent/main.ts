@@ -2,8 +2,6 @@
 import { readFileSync } from 'node:fs'
 import { EXIT_WRONG, formatProblems, HELP, parseCommand } from './cli.ts'
 import { loadConfig, printConfig } from './config.ts'
-import { diagnose } from './diagnose.ts'
-import { run } from './run.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -20,8 +18,9 @@ async function main(argv: readonly string[]): Promise<number> {
   const loaded = loadConfig(command.configFile, undefined, { dryRun })
   if (!loaded.ok) return complain(formatProblems(loaded.problems))
   if (command.kind === 'print-config') return say(printConfig(loaded))
-  if (command.kind === 'doctor') return diagnose(loaded.config, command.json)
-  return run(loaded.config, version)
+  // Not imported before they are needed: the Kubernetes client alone takes half a second.
+  if (command.kind === 'doctor') return (await import('./diagnose.ts')).diagnose(loaded.config, command.json)
+  return (await import('./run.ts')).run(loaded.config, version)
 }
 
 function say(text: string): number {

@@ -1,0 +1,150 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { stringify } from 'yaml'
+import { until } from '../build/apisix.ts'
+import { startWorld, type World } from '../../sandbox/world.ts'
+
+const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
+
+interface Ended {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+/** The real program with these arguments. `while` runs beside it and ends before it is waited for. */
+async function program(args: string[], during?: (child: ChildProcess, out: () => string) => Promise<void>) {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, DRAIN_TEST_KEY: 'not-the-key' }
+  })
+  const text = { out: '', err: '' }
+  child.stdout.on('data', (chunk: Buffer) => (text.out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (text.err += chunk.toString()))
+  const ended = once(child, 'close')
+  try {
+    await during?.(child, () => text.out)
+    const [code] = (await ended) as [number | null]
+    return { code, ...text } satisfies Ended
+  } finally {
+    child.kill('SIGKILL')
+  }
+}
+
+describe('the program', function () {
+  this.timeout(60_000)
+  let world: World
+  let file: string
+  let settings: Record<string, unknown>
+
+  const write = async (name: string, content: unknown) => {
+    const path = join(dirname(world.kubeconfigFile), name)
+    await writeFile(path, typeof content === 'string' ? content : stringify(content))
+    return path
+  }
+
+  before(async () => {
+    world = await startWorld({ replicas: 1, gateways: 1, workers: 2, seed: 1 })
+    const [gateway] = world.gateways.gateways
+    const port = (url: string | undefined) => Number(new URL(url ?? 'http://x:0').port)
+    settings = {
+      kubernetes: { kubeconfig: world.kubeconfigFile },
+      apisix: {
+        admin: { url: world.gateways.admin.url, keyFile: await write('key', world.gateways.admin.key) },
+        control: { port: port(gateway?.control) },
+        gateways: { static: [{ name: 'one', host: gateway?.host }] }
+      },
+      serve: { host: '127.0.0.1', port: 0, dashboard: { enabled: false } }
+    }
+    file = await write('config.yaml', settings)
+  })
+  after(() => world.close())
+
+  it('says how it is called, and which version it is', async () => {
+    expect(await program(['--help'])).to.include({ code: 0, err: '' })
+    expect((await program(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/)
+  })
+
+  it('says what is wrong with a command line, and ends with 2', async () => {
+    const { code, err, out } = await program(['--confg', 'x'])
+    expect({ code, out }).to.deep.equal({ code: 2, out: '' })
+    expect(err).to.match(/no option --confg, did you mean --config\?/)
+  })
+
+  it('lists everything that is wrong with a configuration, and ends with 2', async () => {
+    const broken = await write('broken.yaml', { apisix: { admin: {} }, drain: { reserve: 'soon' }, srve: {} })
+    const { code, err } = await program(['--config', broken])
+    expect(code).to.equal(2)
+    expect(err)
+      .to.match(/apisix\.admin\.url/)
+      .and.match(/drain\.reserve/)
+      .and.match(/srve.*did you mean serve/)
+  })
+
+  it('prints the configuration with every default, and no secret', async () => {
+    const { code, out } = await program(['--config', file, '--print-config'])
+    expect(code).to.equal(0)
+    expect(out)
+      .to.match(/reserve: 7s/)
+      .and.not.include(world.gateways.admin.key)
+  })
+
+  it('doctor finds everything in order', async () => {
+    const { code, out } = await program(['doctor', '--config', file, '--json'])
+    const { healthy, findings } = JSON.parse(out) as {
+      healthy: boolean
+      findings: { name: string; level: string }[]
+    }
+    expect(findings.filter(({ level }) => level === 'fail')).to.deep.equal([])
+    expect({ healthy, code }).to.deep.equal({ healthy: true, code: 0 })
+    expect(findings.map(({ name }) => name)).to.include.members([
+      'kubernetes',
+      'rbac',
+      'admin-api',
+      'clock',
+      'pods'
+    ])
+  })
+
+  it('doctor says what to change when the key is refused, and ends with 1', async () => {
+    const apisix = settings['apisix'] as Record<string, unknown>
+    const admin = { url: world.gateways.admin.url, keyEnv: 'DRAIN_TEST_KEY' }
+    const wrong = await write('wrong-key.yaml', { ...settings, apisix: { ...apisix, admin } })
+    const { code, out } = await program(['doctor', '--config', wrong])
+    expect(code).to.equal(1)
+    expect(out).to.match(/FAIL {2}admin-api: .*\n +-> .*key/)
+  })
+
+  it('runs until it is told to stop, and leaves with 0', async () => {
+    const { code, out } = await program(['--config', file], async (child, log) => {
+      await until('it listens', () => log().includes('"listening"'))
+      const port = /"port":(\d+)/.exec(log())?.[1]
+      const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok
+      let isReady = false
+      await until('it is ready', () => (void ready().then(ok => (isReady ||= ok)), isReady))
+      const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+      expect(metrics).to.match(/^apisix_drain_watch_state\{kind="pods",state="live"\} 1$/m)
+      child.kill('SIGTERM')
+    })
+    expect(code).to.equal(0)
+    expect(out)
+      .to.match(/"msg":"stopped"/)
+      .and.not.match(/"level":"(error|fatal)"/)
+  })
+
+  it('says why it cannot start, and ends with 1', async () => {
+    const inUse = Number(new URL(world.gateways.admin.url).port)
+    const serve = {
+      host: new URL(world.gateways.admin.url).hostname,
+      port: inUse,
+      dashboard: { enabled: false }
+    }
+    const { code, err } = await program(['--config', await write('taken.yaml', { ...settings, serve })])
+    expect(code).to.equal(1)
+    expect(err).to.match(/could not start: .*EADDRINUSE/)
+  })
+})
