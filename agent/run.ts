@@ -98,7 +98,18 @@ export async function run(config: Config, version: string): Promise<number> {
       contentType: metrics.registry.contentType
     }
   })
-  const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks))
+  const stopAll = async () => {
+    loop.stop()
+    await events?.stop()
+    await stopSources(sources)
+    metrics.close()
+  }
+  const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks)).catch(
+    async (err: unknown) => {
+      await stopAll()
+      throw err
+    }
+  )
   page?.open(server)
   log.info({ version, host: config.serve.host, port: server.port, dryRun: config.drain.dryRun }, 'listening')
   const report = reportReadiness(readiness, sources)
@@ -130,10 +141,7 @@ export async function run(config: Config, version: string): Promise<number> {
       gate.letGo()
       await page?.close()
       await server.close()
-      loop.stop()
-      await events?.stop()
-      await stopSources(sources)
-      metrics.close()
+      await stopAll()
     }
   })
 }
