@@ -180,10 +180,15 @@ function _M:prepare(ctx, failed)
            and not (base.type == "least_conn" and self.plans[base]) then
             return _M.PLAIN
         end
-        ctx._drain = state or {}
     end
 
     local plan = plan_for(self, base, self.entries:current())
+    if not plan.denied and not plan.free and not (state and state.base) then
+        -- entries, but none of this upstream: the most frequent case costs no table
+        return _M.PLAIN
+    end
+
+    ctx._drain = state or {}
     if not plan.denied then
         use(ctx, plan.free)
         return _M.PLAIN
