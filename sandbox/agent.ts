@@ -4,6 +4,7 @@ import { open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
+import { ensureDashboard } from '../scripts/dashboard.ts'
 import { waitFor } from './wait-for.ts'
 
 export interface AgentOptions {
@@ -42,6 +43,7 @@ const END_MS = 5000
  */
 export async function startAgent(options: AgentOptions, signal?: AbortSignal): Promise<Agent> {
   const main = options.main ?? MAIN
+  await ensureDashboard()
   if (!existsSync(main)) throw new Error(`${main} does not exist: there is no agent to run`)
   const configFile = join(options.directory, 'agent.yaml')
   const logFile = join(options.directory, 'agent.log')
@@ -118,8 +120,6 @@ function agentConfig(options: AgentOptions, keyFile: string, tokenFile: string) 
       ...(barrier && { barrier: { port: barrier.port, tokenFile } }),
       gateways: { namespace: gatewayNamespace }
     },
-    // All of it is on one machine: a few ms cover what an ordinary network needs 250 for.
-    drain: { minimumEvidence: 'observed', observedSettle: '30ms' },
     // On loopback, for the one who started it.
     serve: { host, port, dashboard: { enabled: true, auth: 'none' } }
   }

@@ -45,7 +45,7 @@ export function heldLines({ world }: Arm): string[] {
       ({ name, proxy, control }) => `${name}    proxy ${proxy}  control ${control}`
     ),
     `admin       ${admin.url}  X-API-KEY: ${admin.key}`,
-    `agent       ${world.agentUrl}  (in the apisix-drain arm)`,
+    `dashboard   ${world.agentUrl}/  (the agent, in the apisix-drain arm)`,
     `kubeconfig  ${world.kubeconfigFile}`,
     `try         curl ${first?.proxy}/`,
     `            curl -H 'X-API-KEY: ${admin.key}' ${admin.url}/apisix/admin/upstreams`,

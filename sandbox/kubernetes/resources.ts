@@ -38,7 +38,7 @@ const resource = (
 export const RESOURCES = {
   pods: resource('', 'v1', 'Pod', ['po'], { status: true }),
   services: resource('', 'v1', 'Service', ['svc'], { status: true }),
-  events: resource('', 'v1', 'Event', ['ev']),
+  events: resource('events.k8s.io', 'v1', 'Event', ['ev']),
   nodes: resource('', 'v1', 'Node', ['no'], { namespaced: false, status: true }),
   namespaces: resource('', 'v1', 'Namespace', ['ns'], { namespaced: false, status: true }),
   configmaps: resource('', 'v1', 'ConfigMap', ['cm']),

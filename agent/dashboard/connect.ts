@@ -1,0 +1,57 @@
+import type { Message } from '../serve/change.ts'
+import type { Store } from './store.ts'
+
+/** The agent has a round, and so a message, every second. Without one for this long the connection is dead, in ms. */
+const SILENCE_MS = 5000
+/** Pauses between tries, in ms; the last one is kept. */
+const PAUSES_MS = [200, 500, 1000, 2000]
+
+/** Keeps the stream open for as long as the page is. */
+export function connect(store: Store): void {
+  let tries = 0
+
+  const open = (): void => {
+    const url = new URL('api/stream', document.baseURI)
+    url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
+    const socket = new WebSocket(url)
+    let silence = setTimeout(() => socket.close(), SILENCE_MS)
+    let over = false
+
+    socket.addEventListener('message', ({ data }: MessageEvent<string>) => {
+      clearTimeout(silence)
+      silence = setTimeout(end, SILENCE_MS)
+      const message = JSON.parse(data) as Message
+      if (message.kind === 'snapshot') tries = 0
+      if (!store.take(message)) end()
+    })
+    socket.addEventListener('close', () => end())
+    socket.addEventListener('error', () => end())
+
+    function end(): void {
+      if (over) return
+      over = true
+      clearTimeout(silence)
+      socket.close()
+      store.link('lost')
+      const pause = PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)] ?? 0
+      tries += 1
+      // Many pages lose one agent at the same moment: they need not all come back at the same one.
+      setTimeout(() => void again(), pause * (0.75 + Math.random() / 2))
+    }
+  }
+
+  /** A browser does not say why a stream was refused. A session that is over is answered with the login page. */
+  const again = async (): Promise<void> => {
+    try {
+      const { status } = await fetch('./', { method: 'HEAD', cache: 'no-store' })
+      if (status === 401) {
+        location.reload()
+        return
+      }
+    } catch {
+      // The agent is away; opening the stream fails likewise, and is tried again.
+    }
+    open()
+  }
+  open()
+}

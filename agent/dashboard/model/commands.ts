@@ -1,0 +1,56 @@
+import type { DrainView, GatewayView, Reach } from '../../serve/snapshot.ts'
+
+/** A command that shows by hand what the agent saw, and what it shows. */
+export interface Command {
+  readonly shows: string
+  readonly line: string
+}
+
+/** One word of a shell's command line, whatever is in it: names come from other people. */
+export const quoted = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
+
+const hostOf = (ip: string) => (ip.includes(':') && !ip.startsWith('[') ? `[${ip}]` : ip)
+
+/** The same questions that the agent asks, about one drain, best evidence first. Tokens are left to the shell. */
+export function commandsFor(
+  drain: Pick<DrainView, 'uid' | 'ips' | 'pod' | 'namespace' | 'gateways' | 'holders'>,
+  gateways: readonly Pick<GatewayView, 'name' | 'ip'>[],
+  reach: Reach
+): readonly Command[] {
+  const behind = drain.gateways
+    .filter(report => (report.grade ?? 'timer') === 'timer')
+    .map(({ name }) => name)
+  const asked = gateways.filter(({ name }) => behind.length === 0 || behind.includes(name)).slice(0, 3)
+  const [ip = ''] = drain.ips
+  const commands: Command[] = []
+  for (const gateway of asked) {
+    if (reach.barrier) {
+      const url = `${reach.barrier.scheme}://${hostOf(gateway.ip)}:${reach.barrier.port}/v1/barrier/inflight`
+      commands.push({
+        shows: `${gateway.name}: is it sealed, and how much is in flight?`,
+        line: `curl -s -H "Authorization: Bearer $BARRIER_TOKEN" ${quoted(url)} -d ${quoted(JSON.stringify({ uids: [drain.uid] }))}`
+      })
+    }
+    if (reach.control) {
+      const url = `${reach.control.scheme}://${hostOf(gateway.ip)}:${reach.control.port}/v1/upstreams`
+      commands.push({
+        shows: `${gateway.name}: does it still list the pod? (one worker answers)`,
+        line: `curl -s ${quoted(url)} | grep -F ${quoted(ip)}`
+      })
+    }
+  }
+  for (const { key } of drain.holders.filter(({ state }) => state !== 'removed').slice(0, 3)) {
+    const [resource = '', id = ''] = key.split('/')
+    const url = `${reach.admin}/apisix/admin/${resource}/${encodeURIComponent(id)}`
+    commands.push({
+      shows: `${key}: as the Admin API has it`,
+      line: `curl -s -H "X-API-KEY: $ADMIN_KEY" ${quoted(url)}`
+    })
+  }
+  commands.push({
+    shows: 'the pod, as Kubernetes has it',
+    line: `kubectl -n ${quoted(drain.namespace)} get pod ${quoted(drain.pod)} -o yaml`
+  })
+  return commands
+}

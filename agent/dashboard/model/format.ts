@@ -1,0 +1,32 @@
+/** Numbers as people read them. Everything is English and fixed: what one person quotes, another one finds. */
+
+/** `0.4 ms`, `41 ms`, `1.84 s`, `25 s`, `60 s`, `3 min 05 s`, `2 h 10 min` */
+export function formatMs(ms: number): string {
+  if (ms < 0) return `−${formatMs(-ms)}`
+  if (ms < 9.95) return `${trim(ms.toFixed(1))} ms`
+  if (ms < 999.5) return `${Math.round(ms)} ms`
+  if (ms < 9_995) return `${trim((ms / 1000).toFixed(2))} s`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 100) return `${trim((ms / 1000).toFixed(1))} s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`
+  const minutes = Math.round(seconds / 60)
+  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`
+}
+
+const two = (n: number) => String(n).padStart(2, '0')
+const trim = (text: string) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text)
+
+/** `1 pod`, `3 pods`, `1,204 pods` */
+export const count = (n: number, one: string, many = `${one}s`): string =>
+  `${n.toLocaleString('en-US')} ${n === 1 ? one : many}`
+
+/** `14:03:22`, in the time zone of whoever looks. */
+export const clock = (at: number): string => new Date(at).toLocaleTimeString('en-GB')
+
+/** `14:03:22.481` */
+export const exactClock = (at: number): string =>
+  `${clock(at)}.${String(Math.floor(at % 1000)).padStart(3, '0')}`
+
+/** `3 s ago`; nothing is ever in the future, clocks only disagree. */
+export const ago = (at: number, now: number): string =>
+  `${formatMs(Math.max(0, Math.round((now - at) / 100) * 100))} ago`

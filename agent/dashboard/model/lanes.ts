@@ -1,0 +1,91 @@
+import type { DrainView } from '../../serve/snapshot.ts'
+import { latestDecision, lagOf } from '../../serve/lag.ts'
+
+/** How a drain stands, in one word that has a colour, a shape and a label. */
+export type Standing = 'waiting' | 'proved' | 'unproved' | 'undone'
+
+/** One drain as it is drawn. Times in ms from when Kubernetes decided. */
+export interface Lane {
+  /** A uid can be drained twice: a container restart, then the end. */
+  readonly id: string
+  readonly drain: DrainView
+  readonly live: boolean
+  readonly standing: Standing
+  /** What time 0 is, on the agent's clock. */
+  readonly start: number
+  readonly lagMs: number | null
+  /** Of the gateway that confirmed last, or has not yet. */
+  readonly slowest: string | null
+}
+
+const made = new WeakMap<DrainView, { readonly live: Lane; readonly past: Lane }>()
+
+/** Live ones first, newest first in both. A drain that did not change keeps its lane. */
+export function lanesOf(live: readonly DrainView[], past: readonly DrainView[]): readonly Lane[] {
+  const newestFirst = live.toSorted((a, b) => b.moments.seenAt - a.moments.seenAt)
+  return [...newestFirst.map(drain => both(drain).live), ...past.map(drain => both(drain).past)]
+}
+
+function both(drain: DrainView) {
+  const known = made.get(drain)
+  if (known) return known
+  const past = laneOf(drain)
+  const lanes = { live: { ...past, live: true }, past }
+  made.set(drain, lanes)
+  return lanes
+}
+
+function laneOf(drain: DrainView): Lane {
+  return {
+    id: `${drain.uid} ${drain.moments.seenAt}`,
+    drain,
+    live: false,
+    standing: standingOf(drain),
+    start: latestDecision(drain.moments),
+    lagMs: lagOf(drain.moments),
+    slowest: slowestOf(drain)
+  }
+}
+
+export function standingOf({ phase, verdict }: DrainView): Standing {
+  if (phase === 'undone') return 'undone'
+  if (verdict?.kind === 'proven') return 'proved'
+  return phase === 'draining' ? 'waiting' : 'unproved'
+}
+
+function slowestOf({ gateways }: DrainView): string | null {
+  const behind = gateways.find(gateway => gateway.grade === undefined || gateway.grade === null)
+  if (behind) return behind.name
+  const [last] = gateways.toSorted((a, b) => (b.at ?? 0) - (a.at ?? 0))
+  return gateways.length > 1 ? (last?.name ?? null) : null
+}
+
+/** When the story of a lane ends for the scale: at its ack, else at its proof, else now. */
+export function settledAt({ drain, standing, start }: Lane, now: number): number {
+  const { ackAt, confirmedAt, goneAt } = drain.moments
+  const settled = ackAt ?? confirmedAt ?? (standing === 'waiting' ? now : (goneAt ?? drain.deadline))
+  return Math.max(0, settled - start)
+}
+
+const NICE = [1, 2, 5]
+
+/** The smallest round number at or above `ms`: 1, 2, 5, 10, 20, 50, … */
+export function roundUp(ms: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(ms, 1)))
+  return (NICE.find(nice => nice * power >= ms) ?? 10) * power
+}
+
+export type Span = 'ack' | 'gone'
+
+/**
+ * The length that all lanes are drawn to, in ms: nine of ten fit. One that waits for half a minute must not shrink all
+ * the others to a dot; it runs out at the right instead.
+ */
+export function scaleOf(lanes: readonly Lane[], span: Span, now: number): number {
+  const lengths = lanes.map(lane => {
+    const end = span === 'gone' ? lane.drain.moments.goneAt : null
+    return end === null ? settledAt(lane, now) : end - lane.start
+  })
+  const sorted = lengths.toSorted((a, b) => a - b)
+  return roundUp(Math.max(20, (sorted[Math.ceil(sorted.length * 0.9) - 1] ?? 0) * 1.05))
+}

@@ -1,0 +1,61 @@
+import type { Lane } from './lanes.ts'
+
+/** The pods of one workload that ended together. */
+export interface Rollout {
+  readonly name: string
+  readonly lanes: readonly Lane[]
+  readonly proved: number
+  readonly waiting: number
+  readonly unproved: number
+  /** From the first decision to the last pod gone, in ms; `null` while one is still there. */
+  readonly tookMs: number | null
+  readonly worstLagMs: number | null
+}
+
+/** Pods that end more than this after the one before belong to the next rollout of the workload, in ms. */
+const NEXT_ROLLOUT_MS = 120_000
+
+/** A ReplicaSet's name is its Deployment's and a hash: `ReplicaSet/web-5d7f9c` belongs to the Deployment `web`. */
+export function workloadOf(owner: string | null, namespace: string): string {
+  if (owner === null) return `${namespace} / pods of nobody`
+  const [kind = '', name = ''] = owner.split('/', 2)
+  const cut = kind === 'ReplicaSet' ? name.lastIndexOf('-') : -1
+  return cut > 0 ? `${namespace} / Deployment ${name.slice(0, cut)}` : `${namespace} / ${kind} ${name}`
+}
+
+/** Newest rollout first; its pods in the order in which they were decided. */
+export function rolloutsOf(lanes: readonly Lane[]): readonly Rollout[] {
+  const byWorkload = Map.groupBy(lanes, ({ drain }) => workloadOf(drain.owner, drain.namespace))
+  return [...byWorkload]
+    .flatMap(([name, all]) => inTurns(all).map(turn => rolloutOf(name, turn)))
+    .sort((a, b) => startOf(b) - startOf(a))
+}
+
+const startOf = ({ lanes: [first] }: Rollout) => first?.start ?? 0
+
+function inTurns(lanes: readonly Lane[]): Lane[][] {
+  const turns: Lane[][] = []
+  let last = -Infinity
+  for (const lane of lanes.toSorted((a, b) => a.start - b.start)) {
+    const turn = turns.at(-1)
+    if (turn && lane.start - last < NEXT_ROLLOUT_MS) turn.push(lane)
+    else turns.push([lane])
+    last = lane.start
+  }
+  return turns
+}
+
+function rolloutOf(name: string, lanes: readonly Lane[]): Rollout {
+  const standing = (wanted: Lane['standing']) => lanes.filter(lane => lane.standing === wanted).length
+  const gone = lanes.map(lane => lane.drain.moments.goneAt)
+  const lags = lanes.flatMap(lane => lane.lagMs ?? [])
+  return {
+    name,
+    lanes,
+    proved: standing('proved'),
+    waiting: standing('waiting'),
+    unproved: standing('unproved'),
+    tookMs: gone.includes(null) ? null : Math.max(...(gone as number[])) - (lanes[0]?.start ?? 0),
+    worstLagMs: lags.length > 0 ? Math.max(...lags) : null
+  }
+}

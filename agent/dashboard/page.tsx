@@ -1,0 +1,54 @@
+import { useMemo } from 'preact/hooks'
+import { lanesOf } from './model/lanes.ts'
+import { Drains } from './parts/drains.tsx'
+import { Gateways } from './parts/gateways.tsx'
+import { Header } from './parts/header.tsx'
+import { Holders } from './parts/holders.tsx'
+import { Lag } from './parts/lag.tsx'
+import { Tiles } from './parts/tiles.tsx'
+import { Unproved } from './parts/unproved.tsx'
+import type { Store } from './store.ts'
+import { useTheme } from './theme.ts'
+import { agentNow, useShown } from './use.ts'
+
+export function Page({ store }: { store: Store }) {
+  const shown = useShown(store)
+  const [theme, toggle] = useTheme()
+  const { snapshot, link } = shown
+  const lanes = useMemo(
+    () => (snapshot ? lanesOf(snapshot.drains, snapshot.past) : []),
+    [snapshot?.drains, snapshot?.past]
+  )
+  const lags = snapshot?.lags
+  const sleepMs = snapshot?.agent.sleepMs ?? 0
+  // The same element is not entered again: what did not change costs nothing, however often the rest does.
+  const lag = useMemo(
+    () => <Lag samples={lags ?? []} sleepMs={sleepMs} theme={theme} />,
+    [lags, sleepMs, theme]
+  )
+  const holders = useMemo(() => <Holders holders={snapshot?.holders ?? []} />, [snapshot?.holders])
+  const now = agentNow(shown)
+  return (
+    <>
+      <Header snapshot={snapshot} link={link} theme={theme} onTheme={toggle} />
+      <main class={link === 'lost' ? 'page stale' : 'page'}>
+        {snapshot ? (
+          <>
+            <Tiles snapshot={snapshot} />
+            <Drains shown={shown} lanes={lanes} />
+            <Unproved lanes={lanes} snapshot={snapshot} />
+            {lag}
+            <Gateways snapshot={snapshot} now={now} />
+            {holders}
+            <footer class="quiet">
+              apisix-drain {snapshot.agent.version} · evidence asked for: {snapshot.agent.minimumGrade} ·{' '}
+              <a href="api/state">this page as JSON</a>
+            </footer>
+          </>
+        ) : (
+          <p class="empty">Waiting for the agent.</p>
+        )}
+      </main>
+    </>
+  )
+}

@@ -1,0 +1,32 @@
+import { useState } from 'preact/hooks'
+import type { Command } from '../model/commands.ts'
+
+/** What to type to see the same by hand. */
+export function Commands({ commands }: { commands: readonly Command[] }) {
+  return (
+    <ul class="commands">
+      {commands.map(({ shows, line }) => (
+        <li key={line}>
+          <span class="quiet">{shows}</span>
+          <CopyLine line={line} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function CopyLine({ line }: { line: string }) {
+  const [copied, set] = useState(false)
+  const copy = () => {
+    // Without https there is no clipboard; the text can still be selected.
+    void navigator.clipboard?.writeText(line).then(() => set(true))
+  }
+  return (
+    <div class="command">
+      <code tabIndex={0}>{line}</code>
+      <button type="button" class="ghost-button" onClick={copy}>
+        {copied ? 'Copied' : 'Copy'}
+      </button>
+    </div>
+  )
+}

@@ -1,0 +1,120 @@
+import { useEffect, useRef } from 'preact/hooks'
+import type { Moments, Snapshot } from '../../serve/snapshot.ts'
+import { commandsFor } from '../model/commands.ts'
+import { exactClock, formatMs } from '../model/format.ts'
+import type { Lane } from '../model/lanes.ts'
+import { Commands } from './commands.tsx'
+import { Mark, STANDING } from './mark.tsx'
+
+const STORY: readonly (readonly [keyof Moments, string])[] = [
+  ['decidedAt', 'Kubernetes decided (whole seconds)'],
+  ['seenAt', 'the agent saw it'],
+  ['hookAt', 'the hook called'],
+  ['sliceAt', 'EndpointSlice says terminating'],
+  ['acceptedAt', 'Admin API accepted the removal'],
+  ['confirmedAt', 'every gateway had confirmed'],
+  ['idleAt', 'nothing in flight any more'],
+  ['ackAt', 'the hook was answered'],
+  ['goneAt', 'the pod is gone']
+]
+
+interface DetailProps {
+  lane: Lane
+  snapshot: Snapshot
+  onClose: () => void
+}
+
+/** One drain's whole story: when, which gateway, which holder, and how to look for oneself. */
+export function Detail({ lane, snapshot, onClose }: DetailProps) {
+  const { drain, standing, start, lagMs } = lane
+  const box = useRef<HTMLElement>(null)
+  useEffect(() => box.current?.focus(), [lane.id])
+  const story = STORY.flatMap(([moment, label]) => {
+    const at = drain.moments[moment]
+    return at === null ? [] : [{ label, at }]
+  }).sort((a, b) => a.at - b.at)
+  const grade = drain.verdict?.grade
+  return (
+    <aside
+      class="detail"
+      aria-label={`Drain of ${drain.pod}`}
+      tabIndex={-1}
+      ref={box}
+      onKeyDown={event => event.key === 'Escape' && onClose()}
+    >
+      <div class="detail-head">
+        <h3>{drain.pod}</h3>
+        <button type="button" class="ghost-button" onClick={onClose}>
+          Close
+        </button>
+      </div>
+      <p>
+        <Mark {...STANDING[standing]} />{' '}
+        <span class="quiet">
+          {[
+            drain.namespace,
+            drain.owner ?? 'no owner',
+            drain.ips.join(' ') || 'no address',
+            ...(grade ? [`evidence ${grade}`] : []),
+            ...(lagMs === null ? [] : [`sync lag ${formatMs(lagMs)}`])
+          ].join(' · ')}
+        </span>
+      </p>
+      {drain.why && <p class="why">{drain.why}</p>}
+      <h4>Moments</h4>
+      <table class="plain">
+        <tbody>
+          {story.map(({ label, at }) => (
+            <tr key={label}>
+              <th scope="row">{label}</th>
+              <td class="number">{`${at < start ? '−' : '+'}${formatMs(Math.abs(at - start))}`}</td>
+              <td class="number quiet">{exactClock(at)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <h4>Gateways</h4>
+      {drain.gateways.length === 0 ? (
+        <p class="quiet">None has been asked.</p>
+      ) : (
+        <table class="plain">
+          <tbody>
+            {drain.gateways.map(({ name, grade, at, why }) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td class="number">{at ? `+${formatMs(Math.max(0, at - start))}` : ''}</td>
+                <td>
+                  <Mark tone={grade ? 'good' : 'busy'} label={grade ?? 'not yet'} />
+                  {why && <div class="quiet small">{why}</div>}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <h4>Holders</h4>
+      {drain.holders.length === 0 ? (
+        <p class="quiet">None lists the pod.</p>
+      ) : (
+        <table class="plain">
+          <tbody>
+            {drain.holders.map(({ key, state, why }) => (
+              <tr key={key}>
+                <th scope="row">{key}</th>
+                <td>
+                  <Mark
+                    tone={state === 'removed' ? 'good' : state === 'failed' ? 'bad' : 'busy'}
+                    label={state}
+                  />
+                  {why && <div class="quiet small">{why}</div>}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <h4>See for yourself</h4>
+      <Commands commands={commandsFor(drain, snapshot.gateways, snapshot.agent.reach)} />
+    </aside>
+  )
+}

@@ -1,0 +1,68 @@
+import { useEffect, useRef } from 'preact/hooks'
+import UPlot from 'uplot'
+import { clock, formatMs } from '../model/format.ts'
+import type { Series } from '../model/lag-series.ts'
+import type { Theme } from '../theme.ts'
+
+interface LagChartProps {
+  series: Series
+  sleepMs: number
+  theme: Theme
+  label: string
+}
+
+const HEIGHT = 210
+
+/** p50, p99 and longest as lines, the sleep as a dashed one. Drawn on a canvas; `label` says it in words. */
+export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const chart = useRef<UPlot>(undefined)
+  const data = useRef<UPlot.AlignedData>([[]])
+  data.current = [
+    ...series.map(column => [...column]),
+    series[0].map(() => sleepMs)
+  ] as unknown as UPlot.AlignedData
+
+  useEffect(() => {
+    const at = box.current
+    if (!at) return undefined
+    const made = new UPlot(options(at), data.current, at)
+    chart.current = made
+    const resized = new ResizeObserver(() => made.setSize({ width: at.clientWidth, height: HEIGHT }))
+    resized.observe(at)
+    return () => {
+      resized.disconnect()
+      made.destroy()
+    }
+  }, [theme])
+  useEffect(() => chart.current?.setData(data.current), [series, sleepMs])
+  return <div class="chart" ref={box} role="img" aria-label={label} />
+}
+
+function options(at: HTMLElement): UPlot.Options {
+  const colours = getComputedStyle(at)
+  const colour = (name: string) => colours.getPropertyValue(`--${name}`).trim()
+  const axis = { stroke: colour('quiet'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } }
+  const font = '11px system-ui, sans-serif'
+  const value = (_: UPlot, ms: number | null) => (ms === null ? '–' : formatMs(ms))
+  return {
+    width: at.clientWidth,
+    height: HEIGHT,
+    cursor: { y: false },
+    scales: {
+      x: { time: true },
+      y: { distr: 3, range: (_, low, high) => [Math.max(0.5, low / 2), high * 1.6] }
+    },
+    axes: [
+      { ...axis, font, space: 70, values: (_, ticks) => ticks.map(at => clock(at * 1000)) },
+      { ...axis, font, size: 56, values: (_, ticks) => ticks.map(ms => (ms === null ? '' : formatMs(ms))) }
+    ],
+    series: [
+      { value: (_, at: number | null) => (at === null ? '–' : clock(at * 1000)), label: 'time' },
+      { label: 'p50', stroke: colour('accent'), width: 2, points: { size: 5 }, value },
+      { label: 'p99', stroke: colour('busy'), width: 1.5, points: { size: 4 }, value },
+      { label: 'longest', stroke: colour('bad'), width: 1, dash: [2, 3], points: { size: 4 }, value },
+      { label: 'sleep', stroke: colour('quiet'), width: 1.5, dash: [8, 6], points: { show: false }, value }
+    ]
+  }
+}

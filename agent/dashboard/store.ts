@@ -1,0 +1,58 @@
+import { apply, type Message } from '../serve/change.ts'
+import type { Snapshot } from '../serve/snapshot.ts'
+
+export type Link = 'connecting' | 'live' | 'lost'
+
+/** All that the page shows. */
+export interface Shown {
+  readonly link: Link
+  readonly snapshot: Snapshot | undefined
+  /** By `performance.now()`, when the snapshot came in. */
+  readonly receivedAt: number
+}
+
+export interface Store {
+  get(): Shown
+  /** Told once per frame at most. Returns what ends it. */
+  subscribe(listener: () => void): () => void
+  link(link: Link): void
+  /** False where messages are missing in between: begin anew. */
+  take(message: Message): boolean
+}
+
+export function createStore(): Store {
+  const listeners = new Set<() => void>()
+  let shown: Shown = { link: 'connecting', snapshot: undefined, receivedAt: 0 }
+  let seq: number | undefined
+  let drawing = false
+
+  const set = (differs: Partial<Shown>) => {
+    shown = { ...shown, ...differs }
+    if (drawing) return
+    drawing = true
+    requestAnimationFrame(() => {
+      drawing = false
+      for (const listener of listeners) listener()
+    })
+  }
+  return {
+    get: () => shown,
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    link: link => set({ link }),
+    take(message) {
+      const receivedAt = performance.now()
+      if (message.kind === 'snapshot') {
+        seq = message.seq
+        set({ snapshot: message.snapshot, receivedAt, link: 'live' })
+        return true
+      }
+      if (!shown.snapshot || seq === undefined || message.seq !== seq + 1) return false
+      seq = message.seq
+      set({ snapshot: apply(shown.snapshot, message.change), receivedAt })
+      return true
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto'
+import { globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+
+/** What the agent serves the page from. Not committed: made by `npm run build:dashboard`, and by whoever needs it. */
+export const BUILT_AT = join(import.meta.dirname, '../dist/dashboard')
+
+const SOURCES = join(import.meta.dirname, '../agent')
+const STAMP = 'built-from.txt'
+const WRONG_TOKEN = 'That is not the token.'
+
+/** Builds the page where it is missing or older than its sources. Several may do so at once. */
+export async function ensureDashboard(): Promise<void> {
+  const sources = sourcesHash()
+  if (read(join(BUILT_AT, STAMP)) !== sources) await buildDashboard(sources)
+}
+
+async function buildDashboard(sources: string): Promise<void> {
+  const { outputFiles } = await build({
+    entryPoints: ['main.tsx', 'style.css'].map(name => join(SOURCES, 'dashboard', name)),
+    outdir: BUILT_AT,
+    bundle: true,
+    write: false,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    legalComments: 'none',
+    logLevel: 'warning'
+  })
+  const output = (extension: string) => {
+    const found = outputFiles.find(({ path }) => path.endsWith(extension))
+    if (!found) throw new Error(`the bundler made no ${extension} file`)
+    return Buffer.from(found.contents)
+  }
+  const page = (name: string) => readFileSync(join(SOURCES, 'dashboard', name), 'utf8')
+  const icon = Buffer.from(page('icon.svg'))
+  const names = {
+    SCRIPT: named('page', output('.js'), 'js'),
+    STYLE: named('page', output('.css'), 'css'),
+    ICON: named('icon', icon, 'svg')
+  }
+  const linked = (text: string) =>
+    text.replaceAll(/SCRIPT|STYLE|ICON/g, name => names[name as keyof typeof names])
+  const login = linked(page('login.html'))
+  mkdirSync(BUILT_AT, { recursive: true })
+  put(names.SCRIPT, output('.js'))
+  put(names.STYLE, output('.css'))
+  put(names.ICON, icon)
+  put('login.html', Buffer.from(login.replace('PROBLEM', '')))
+  put('login-failed.html', Buffer.from(login.replace('PROBLEM', WRONG_TOKEN)))
+  put('index.html', Buffer.from(linked(page('index.html'))))
+  const kept = new Set([...Object.values(names), 'login.html', 'login-failed.html', 'index.html'])
+  for (const name of globSync('*', { cwd: BUILT_AT })) {
+    if (!kept.has(name.replace(/\.gz$/, ''))) rmSync(join(BUILT_AT, name), { force: true })
+  }
+  // Last: what is there without it is built again.
+  put(STAMP, Buffer.from(sources))
+}
+
+const hash = (content: Uint8Array) => createHash('sha256').update(content).digest('hex').slice(0, 16)
+const named = (name: string, content: Uint8Array, extension: string) =>
+  `${name}-${hash(content)}.${extension}`
+
+/** With its gzipped twin, and never half written: an agent may start at any moment. */
+function put(name: string, content: Uint8Array): void {
+  for (const [path, bytes] of [
+    [`${name}.gz`, gzipSync(content, { level: 9 })],
+    [name, content]
+  ] as const) {
+    const whole = join(BUILT_AT, path)
+    writeFileSync(`${whole}.${process.pid}`, bytes)
+    renameSync(`${whole}.${process.pid}`, whole)
+  }
+}
+
+/** Of all that the bundle can be made from: the page, the types and reducers that it shares, and the locked packages. */
+function sourcesHash(): string {
+  const files = globSync('{dashboard,serve}/**/*.{ts,tsx,css,html,svg}', { cwd: SOURCES }).sort()
+  const all = createHash('sha256')
+  for (const file of files) all.update(file).update(readFileSync(join(SOURCES, file)))
+  for (const file of ['package-lock.json', 'scripts/dashboard.ts']) {
+    all.update(readFileSync(join(import.meta.dirname, '..', file)))
+  }
+  return all.digest('hex')
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+if (import.meta.main) await ensureDashboard()

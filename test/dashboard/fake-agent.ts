@@ -1,0 +1,59 @@
+import { systemClock } from '../../agent/clock.ts'
+import type { DashboardConfig } from '../../agent/config/types.ts'
+import { loadAssets } from '../../agent/serve/assets.ts'
+import { createGuard } from '../../agent/serve/guard.ts'
+import { createApp } from '../../agent/serve/http.ts'
+import { listen, listenLimits } from '../../agent/serve/listen.ts'
+import type { Snapshot } from '../../agent/serve/snapshot.ts'
+import { createStream } from '../../agent/serve/stream.ts'
+import { ensureDashboard } from '../../scripts/dashboard.ts'
+import { manualHolds, serveParts } from '../build/serve.ts'
+
+/** The agent's own HTTP side, page and stream, around a snapshot that a test sets. */
+export interface FakeAgent {
+  readonly url: string
+  show(snapshot: Snapshot): void
+  close(): Promise<void>
+}
+
+export async function startFakeAgent(
+  first: Snapshot,
+  { port = 0, auth = { kind: 'none' } }: { port?: number; auth?: DashboardConfig['auth'] } = {}
+): Promise<FakeAgent> {
+  await ensureDashboard()
+  let snapshot = first
+  const guard = createGuard(auth, systemClock)
+  const parts = serveParts(manualHolds(), systemClock, {
+    snapshot: () => snapshot,
+    dashboard: { guard, assets: loadAssets() }
+  })
+  parts.metrics.close()
+  const listening = await listen(createApp(parts), { host: '127.0.0.1', port }, listenLimits(10))
+  const { server } = listening
+  const stream = createStream({
+    server,
+    guard,
+    origins: [],
+    snapshot: () => snapshot,
+    clock: systemClock,
+    log: parts.log
+  })
+  // An agent has a round every second, whatever happens.
+  const heartbeat = setInterval(() => {
+    snapshot = { ...snapshot, at: snapshot.at + 1000 }
+    stream.poke()
+  }, 1000)
+  return {
+    url: `http://127.0.0.1:${listening.port}`,
+    show(next) {
+      snapshot = next
+      stream.poke()
+    },
+    async close() {
+      clearInterval(heartbeat)
+      await stream.close()
+      server.closeAllConnections()
+      await listening.close()
+    }
+  }
+}

@@ -1,0 +1,181 @@
+import { buildSnapshot } from '../../agent/serve/build-snapshot.ts'
+import type { DrainView, GatewayView, HolderView, LagSample, Snapshot } from '../../agent/serve/snapshot.ts'
+import { createRandom } from '../../sandbox/random.ts'
+import { sources } from '../build/snapshot.ts'
+
+const QUIET = buildSnapshot(sources())
+
+/** What the page is shown in a test: an agent that has run for an hour. */
+export interface Scene {
+  readonly now: number
+  readonly live: number
+  readonly past: number
+  readonly holders: number
+  readonly gateways?: number
+  /** Part of every name that other people choose. */
+  readonly name?: string
+}
+
+/** The same scene for the same numbers. */
+export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }: Scene): Snapshot {
+  const random = createRandom(7)
+  const names = Array.from({ length: gateways }, (_, i) => `apisix-${i}`)
+  const lags = Array.from({ length: past }, (_, i): LagSample => {
+    const ms = 14 + 26 * random() + (random() > 0.97 ? 400 * random() : 0)
+    return { at: now - 4000 - i * 9000, ms, grade: 'barrier' }
+  })
+  return {
+    ...QUIET,
+    at: now,
+    agent: { ...QUIET.agent, version: '0.1.0', startedAt: now - 3_600_000, minimumGrade: 'observed' },
+    watches: ['pods', 'endpointslices', 'gateways'].map(kind => ({
+      kind,
+      state: 'live' as const,
+      lastEventAt: now - 300,
+      objects: 240,
+      problem: ''
+    })),
+    gateways: names.map((gateway, i) => gatewayOf(gateway, i, now)),
+    inventory: { ...QUIET.inventory, lastSuccessAt: now - 900, lastAttemptAt: now - 900, holders },
+    holders: Array.from({ length: holders }, (_, i) => holderOf(name, i, now)),
+    drains: Array.from({ length: live }, (_, i) => waiting(name, i, now - 40 - 900 * random(), names)),
+    past: lags.map(({ at, ms }, i) => over(name, i, at - ms, ms, names, random)),
+    lags,
+    totals: {
+      ...QUIET.totals,
+      drains: live + past,
+      proven: past - Math.floor(past / 40),
+      expired: Math.floor(past / 40),
+      hooks: past,
+      savedMs: past * 14_900
+    }
+  }
+}
+
+function gatewayOf(name: string, i: number, now: number): GatewayView {
+  const fresh = { lastSuccessAt: now - 120 * i, lastAttemptAt: now - 120 * i, problem: '' }
+  return {
+    id: `uid-${name}`,
+    name,
+    ip: `10.0.9.${i + 1}`,
+    host: `host-${i + 1}`,
+    ready: true,
+    terminating: false,
+    available: 'barrier',
+    why: '',
+    control: fresh,
+    barrier: fresh,
+    instance: `b0c1d2e3f4a5960${i}`,
+    workers: [0, 1, 2, 3].map(id => ({
+      id,
+      revision: 4115 - (i === 2 && id === 3 ? 2 : 0),
+      appliedAt: now - 40_000
+    }))
+  }
+}
+
+function holderOf(name: string, i: number, now: number): HolderView {
+  const node = (n: number) => `10.${1 + (i % 200)}.${n}.7:8080`
+  return {
+    key: i % 9 === 0 ? `routes/${name}-${i}/upstream` : `upstreams/${name}-${i}`,
+    name: i % 3 === 0 ? `shop_${name}_${i}_http` : null,
+    owner: i % 2 === 0 ? 'ingress-controller-2' : 'nobody-known',
+    form: 'map',
+    nodes: [1, 2, 3, 4, 5, 6].slice(0, 2 + (i % 5)).map(node),
+    ghosts: i % 500 === 3 ? [{ node: node(1), since: now - 8000 }] : [],
+    missing: []
+  }
+}
+
+const podOf = (name: string, i: number) => ({
+  namespace: 'shop',
+  pod: `${name}-7d4b9c6f5d-${(i * 7919).toString(36).padStart(5, 'x')}`,
+  owner: `ReplicaSet/${name}-7d4b9c6f5d`,
+  ips: [`10.1.${i % 250}.7`]
+})
+
+function waiting(name: string, i: number, seenAt: number, gateways: readonly string[]): DrainView {
+  return {
+    ...podOf(name, i),
+    uid: `live-${i}`,
+    phase: 'draining',
+    witnesses: { deletion: seenAt },
+    deadline: seenAt + 27_000,
+    moments: {
+      ...NOTHING,
+      decidedAt: Math.floor(seenAt / 1000) * 1000,
+      seenAt,
+      hookAt: seenAt + 35,
+      acceptedAt: i % 2 === 0 ? seenAt + 20 : null
+    },
+    verdict: { kind: 'waiting', grade: null, result: null },
+    why: `${gateways.at(-1)}: 2 requests are in flight`,
+    gateways: gateways.map((gateway, g) =>
+      g === gateways.length - 1
+        ? { name: gateway, grade: undefined, at: undefined, why: '2 requests are in flight' }
+        : { name: gateway, grade: 'barrier', at: seenAt + 6 + g * 4, why: '' }
+    ),
+    holders: [{ key: `upstreams/${name}-1`, state: 'writing', why: '' }],
+    hooks: 1
+  }
+}
+
+function over(
+  name: string,
+  i: number,
+  seenAt: number,
+  ms: number,
+  gateways: readonly string[],
+  random: () => number
+): DrainView {
+  const failed = i % 40 === 39
+  const confirmedAt = seenAt + ms
+  return {
+    ...podOf(name, 5000 + i),
+    uid: `past-${i}`,
+    phase: 'gone',
+    witnesses: { deletion: seenAt },
+    deadline: seenAt + 27_000,
+    moments: {
+      decidedAt: Math.floor(seenAt / 1000) * 1000,
+      seenAt,
+      hookAt: seenAt + 5 + 9 * random(),
+      sliceAt: seenAt + 3 + 5 * random(),
+      acceptedAt: seenAt + ms * (0.3 + 0.3 * random()),
+      confirmedAt: failed ? null : confirmedAt,
+      idleAt: failed ? null : confirmedAt,
+      ackAt: failed ? seenAt + 27_000 : confirmedAt + 1,
+      goneAt: (failed ? seenAt + 27_000 : confirmedAt) + 600 + 1400 * random()
+    },
+    verdict: failed
+      ? { kind: 'waiting', grade: 'accepted', result: null }
+      : { kind: 'proven', grade: 'barrier', result: 'drained' },
+    why: failed
+      ? 'apisix-2 has not answered since 14:03:22; accepted is less than what was asked for'
+      : 'every gateway has sealed it and nothing is in flight',
+    gateways: gateways.map((gateway, g) => {
+      const last = g === gateways.length - 1
+      return failed && last
+        ? {
+            name: gateway,
+            grade: undefined,
+            at: undefined,
+            why: 'no connection to the barrier (BARRIER_UNREACHABLE)'
+          }
+        : { name: gateway, grade: 'barrier', at: last ? confirmedAt : seenAt + ms * (0.5 + 0.2 * g), why: '' }
+    }),
+    holders: [{ key: `upstreams/${name}-1`, state: 'removed', why: '' }],
+    hooks: 0
+  }
+}
+
+const NOTHING = {
+  decidedAt: null,
+  hookAt: null,
+  sliceAt: null,
+  acceptedAt: null,
+  confirmedAt: null,
+  idleAt: null,
+  ackAt: null,
+  goneAt: null
+}
