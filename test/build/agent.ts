@@ -6,7 +6,6 @@ import { narrate } from '../../agent/loop/narrate.ts'
 import { createViews } from '../../agent/loop/views.ts'
 import { metered } from '../../agent/metered.ts'
 import { createMetrics } from '../../agent/metrics.ts'
-import { metered } from '../../agent/loop/metered.ts'
 import { createReadiness } from '../../agent/readiness.ts'
 import { loopSettings, reportReadiness, startSources, stopSources } from '../../agent/run.ts'
 import { createGate } from '../../agent/serve/gate.ts'
@@ -20,6 +19,10 @@ export interface TestAgent {
   readonly loop: Loop
   /** Its log, a line each. */
   readonly lines: readonly Record<string, unknown>[]
+  /** Whether its watch has seen a pod with this address. */
+  knows(ip: string): boolean
+  /** How many nodes the agent's inventory has for a holder. */
+  nodes(holder: string): number
   /** What is missing until it is ready; empty when it is. */
   missing(): readonly string[]
   /** As after SIGTERM, once the time for held hooks is over: they are refused, everything is closed. */
@@ -63,6 +66,8 @@ export async function startAgent(config: Config, differs: Partial<LoopSettings> 
     port: server.port,
     loop,
     lines,
+    knows: ip => loop.holds.findByIp(ip).length > 0,
+    nodes: holder => sources.inventory.holders().get(holder)?.nodes.length ?? 0,
     missing() {
       report()
       return readiness.missing().map(({ part, why }) => `${part}: ${why}`)

@@ -1,0 +1,66 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** A pod's application: answers with its name, and remembers what reached it. */
+export interface Backend {
+  readonly name: string
+  /** When each request arrived, by the monotonic clock in ms. */
+  readonly arrivals: readonly number[]
+  /** Requests that have arrived and are not answered yet. */
+  readonly open: number
+  /** Answers those that `?hold` keeps waiting. */
+  release(): void
+  /** As a worst-case app at SIGTERM: no new connection, idle ones are closed, what was accepted is finished. */
+  terminate(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Listens on the pod's own address. A request with `?hold` in its path is answered at `release`. */
+export async function startBackend(name: string, ip: string, port: number): Promise<Backend> {
+  const arrivals: number[] = []
+  const sockets = new Set<Socket>()
+  let held: (() => void)[] = []
+  let open = 0
+  const server = createServer((request, response) => {
+    arrivals.push(performance.now())
+    open += 1
+    response.once('close', () => (open -= 1))
+    request.resume()
+    const answer = () => void response.end(name)
+    if (request.url?.includes('hold')) held.push(answer)
+    else answer()
+  })
+  server.keepAliveTimeout = 75_000
+  server.on('connection', socket => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  server.listen(port, ip)
+  await once(server, 'listening')
+  const release = () => {
+    for (const answer of held) answer()
+    held = []
+  }
+  const stop = async () => {
+    if (!server.listening) return
+    const closed = once(server, 'close')
+    server.close()
+    server.closeIdleConnections()
+    await closed
+  }
+  return {
+    name,
+    arrivals,
+    get open() {
+      return open
+    },
+    release,
+    terminate: stop,
+    async close() {
+      const stopped = stop()
+      for (const socket of sockets) socket.destroy()
+      await stopped
+    }
+  }
+}

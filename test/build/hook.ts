@@ -1,0 +1,50 @@
+import { request } from 'node:http'
+import type { Ack } from '../../agent/drain/ack.ts'
+
+/** An ack, or a refusal: `error` tells them apart. */
+export type HookBody = Partial<Ack> & { readonly error?: string }
+
+/** What came back, and when, by the monotonic clock in ms. */
+export interface HookReply {
+  readonly status: number
+  readonly body: HookBody
+  readonly calledAt: number
+  readonly at: number
+  readonly ms: number
+}
+
+/** Calls `/v1/prestop` from a pod's own address. Rejects when the signal aborts, or nothing comes back. */
+export function callHook(options: {
+  readonly port: number
+  readonly from: string
+  readonly query?: string
+  readonly signal?: AbortSignal | undefined
+}): Promise<HookReply> {
+  const { promise, resolve, reject } = Promise.withResolvers<HookReply>()
+  const calledAt = performance.now()
+  const outgoing = request(
+    {
+      host: '127.0.0.1',
+      port: options.port,
+      localAddress: options.from,
+      method: 'POST',
+      path: `/v1/prestop${options.query ? `?${options.query}` : ''}`,
+      agent: false,
+      ...(options.signal && { signal: options.signal })
+    },
+    response => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('data', (chunk: string) => (text += chunk))
+      response.once('error', reject)
+      response.once('end', () => {
+        const at = performance.now()
+        const body = JSON.parse(text) as HookBody
+        resolve({ status: response.statusCode ?? 0, body, calledAt, at, ms: at - calledAt })
+      })
+    }
+  )
+  outgoing.once('error', reject)
+  outgoing.end()
+  return promise
+}

@@ -1,0 +1,81 @@
+import { Agent, request } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+
+export interface LoadResult {
+  readonly sent: number
+  /** Everything but 200, in words. */
+  readonly failures: readonly string[]
+  /** How often each pod answered. */
+  readonly by: Readonly<Record<string, number>>
+}
+
+/** Requests through the gateways' proxies at a steady rate, whatever becomes of the ones before. */
+export interface Load {
+  readonly result: LoadResult
+  /** Resolves when the last answer is in. */
+  stop(): Promise<LoadResult>
+}
+
+export function startLoad(urls: readonly string[], perSecond: number): Load {
+  const agent = new Agent({ keepAlive: true })
+  const stopped = new AbortController()
+  const open = new Set<Promise<void>>()
+  const failures: string[] = []
+  const by: Record<string, number> = {}
+  let sent = 0
+  const result = {
+    get sent() {
+      return sent
+    },
+    failures,
+    by
+  }
+  const send = async () => {
+    const url = `${urls[sent % urls.length]}/`
+    sent += 1
+    try {
+      const { status, body } = await get(url, agent)
+      if (status === 200) by[body] = (by[body] ?? 0) + 1
+      else failures.push(`${status} of ${url}`)
+    } catch (error) {
+      failures.push(`${(error as Error).message} of ${url}`)
+    }
+  }
+  const running = (async () => {
+    const began = performance.now()
+    while (!stopped.signal.aborted) {
+      const due = ((performance.now() - began) / 1000) * perSecond
+      while (sent < due) {
+        const one = send().finally(() => open.delete(one))
+        open.add(one)
+      }
+      await wait(5, undefined, { signal: stopped.signal }).catch(() => {})
+    }
+    await Promise.all(open)
+    agent.destroy()
+  })()
+  return {
+    result,
+    async stop() {
+      stopped.abort()
+      await running
+      return result
+    }
+  }
+}
+
+/** One request; rejects where there is no whole answer. */
+export function get(url: string, agent?: Agent): Promise<{ readonly status: number; readonly body: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string }>()
+  const outgoing = request(url, { agent: agent ?? false, timeout: 10_000 }, response => {
+    let body = ''
+    response.setEncoding('utf8')
+    response.on('data', (chunk: string) => (body += chunk))
+    response.once('error', reject)
+    response.once('end', () => resolve({ status: response.statusCode ?? 0, body }))
+  })
+  outgoing.once('timeout', () => outgoing.destroy(new Error('no answer in 10 s')))
+  outgoing.once('error', reject)
+  outgoing.end()
+  return promise
+}

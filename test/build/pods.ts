@@ -1,0 +1,125 @@
+import type { Addresses } from '../../sandbox/kubelet/addresses.ts'
+import type { Pod } from '../../sandbox/kubernetes/objects.ts'
+import type { Store } from '../../sandbox/kubernetes/store.ts'
+import { runningStatus } from '../../sandbox/manifests.ts'
+
+/** A pod as Kubernetes shows it. No kubelet runs it: the test says what becomes of it. */
+export interface TestPod {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly ip: string
+  /** The one port of its container. */
+  readonly port: number
+  /** `ip:port`, as a holder lists it. */
+  readonly node: string
+}
+
+export interface PodOptions {
+  readonly namespace?: string
+  readonly ip?: string
+  /** A second address, of the other family. */
+  readonly ipv6?: string
+  readonly ready?: boolean
+  readonly graceSeconds?: number
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly port?: number
+}
+
+export interface Pods {
+  /** Running and Ready, with a loopback address of its own. */
+  pod(name: string, options?: PodOptions): TestPod
+  /** Deletes it: from now on it is Terminating. */
+  end(pod: TestPod, graceSeconds?: number): void
+  /** Its object goes, as when the kubelet has ended its last container, or by `--force`. */
+  gone(pod: TestPod): void
+  isReady(pod: TestPod, ready: boolean): void
+  /** A container of it comes back after a failed liveness probe. */
+  restarted(pod: TestPod, restarts: number): void
+  condition(pod: TestPod, type: string, status: 'True' | 'False'): void
+  object(pod: TestPod): Pod | undefined
+  /** A Service and the slice that lists these pods; called again, it replaces the slice. */
+  service(name: string, pods: readonly TestPod[], namespace?: string): void
+}
+
+const NAMESPACE = 'shop'
+const PORT = 8080
+
+export function createPods(store: Store, addresses: Addresses): Pods {
+  const patch = ({ namespace, name }: TestPod, status: Readonly<Record<string, unknown>>) =>
+    void store.patchStatus('pods', namespace, name, status)
+  const condition: Pods['condition'] = (pod, type, status) => patch(pod, { conditions: [{ type, status }] })
+  const object: Pods['object'] = ({ namespace, name, uid }) => {
+    const found = store.get('pods', namespace, name)
+    return found?.metadata.uid === uid ? found : undefined
+  }
+  return {
+    pod(name, options = {}) {
+      const { namespace = NAMESPACE, ip = addresses.allocate(), port = PORT } = options
+      const { metadata } = store.create('pods', {
+        metadata: { namespace, name, ...(options.annotations && { annotations: options.annotations }) },
+        spec: {
+          nodeName: 'host-1',
+          terminationGracePeriodSeconds: options.graceSeconds ?? 30,
+          containers: [{ name: 'app', ports: [{ containerPort: port }] }]
+        }
+      })
+      const pod = { namespace, name, uid: metadata.uid, ip, port, node: `${ip}:${port}` }
+      const status = runningStatus(ip, new Date().toISOString())
+      const podIPs = options.ipv6 === undefined ? status.podIPs : [{ ip }, { ip: options.ipv6 }]
+      patch(pod, { ...status, podIPs })
+      if (options.ready === false) condition(pod, 'Ready', 'False')
+      return pod
+    },
+    end: ({ namespace, name, uid }, graceSeconds) =>
+      void store.delete('pods', namespace, name, {
+        preconditions: { uid },
+        ...(graceSeconds !== undefined && { gracePeriodSeconds: graceSeconds })
+      }),
+    gone: ({ namespace, name, uid }) =>
+      void store.delete('pods', namespace, name, { gracePeriodSeconds: 0, preconditions: { uid } }),
+    isReady: (pod, ready) => condition(pod, 'Ready', ready ? 'True' : 'False'),
+    restarted: (pod, restartCount) =>
+      patch(pod, {
+        containerStatuses: [
+          {
+            name: 'apisix',
+            ready: true,
+            restartCount,
+            state: { running: { startedAt: new Date().toISOString() } }
+          }
+        ]
+      }),
+    condition,
+    object,
+    service(name, pods, namespace = NAMESPACE) {
+      const ports = [{ name: 'http', port: PORT }]
+      const slice = {
+        metadata: { namespace, name: `${name}-1`, labels: { 'kubernetes.io/service-name': name } },
+        addressType: 'IPv4' as const,
+        ports,
+        endpoints: pods.map(pod => {
+          const found = object(pod)
+          const terminating = found?.metadata.deletionTimestamp !== undefined
+          const ready =
+            found?.status.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ??
+            false
+          return {
+            addresses: [pod.ip],
+            conditions: { ready: ready && !terminating, serving: ready, terminating },
+            targetRef: { kind: 'Pod', namespace, name: pod.name, uid: pod.uid }
+          }
+        })
+      }
+      if (store.get('endpointslices', namespace, slice.metadata.name)) {
+        store.update('endpointslices', slice)
+        return
+      }
+      store.create('services', {
+        metadata: { namespace, name },
+        spec: { ports: [{ name: 'http', port: 80 }] }
+      })
+      store.create('endpointslices', slice)
+    }
+  }
+}

@@ -1,0 +1,251 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { serveAdminApi, type AdminApi } from '../../sandbox/apisix/admin-api.ts'
+import { startApisix, type Apisix } from '../../sandbox/apisix/apisix.ts'
+import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import type { ApplyDelay } from '../../sandbox/apisix/worker.ts'
+import type { LoopSettings } from '../../agent/loop.ts'
+import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
+import { startKubernetes, type Kubernetes } from '../../sandbox/kubernetes/server.ts'
+import { gatewayPod, GATEWAY_NAMESPACE, runningStatus } from '../../sandbox/manifests.ts'
+import { startAgent, type TestAgent } from './agent.ts'
+import { until } from './apisix.ts'
+import { startBackend, type Backend } from './backend.ts'
+import { config } from './config.ts'
+import { createHolders, type Holders } from './held-nodes.ts'
+import { callHook, type HookReply } from './hook.ts'
+import { createJudge } from './judge.ts'
+import { startLoad, type Load } from './load.ts'
+import { createPods, type Pods, type TestPod } from './pods.ts'
+
+/** Everything the agent talks to, as stand-ins over real sockets, and the agent itself: events in, wire out. */
+export interface Rig extends Pods, Holders {
+  readonly kubernetes: Kubernetes
+  readonly apisix: Apisix
+  readonly admin: AdminApi
+  readonly gateways: readonly Gateway[]
+  /** The agent that hooks call: the one that was started last. */
+  readonly agent: TestAgent
+  startAgent(differs?: Readonly<Record<string, string>>): Promise<TestAgent>
+  /** Calls the hook from the pod's own address. */
+  hook(pod: TestPod, query?: string, signal?: AbortSignal): Promise<HookReply>
+  /** A real HTTP server at the pod's address. */
+  serve(pod: TestPod): Promise<Backend>
+  load(perSecond: number): Load
+  /** One more gateway, whose pod Kubernetes shows at once or later (`show`). */
+  addGateway(options?: { readonly ready?: boolean }): Promise<Gateway>
+  /** Changes the pod of a gateway. */
+  gatewayIs(gateway: Gateway, state: 'ready' | 'not-ready' | 'terminating' | 'gone'): void
+  /** Methods and paths of all writes that the agent sent to the Admin API. */
+  readonly writes: readonly string[]
+  /** Every worker of every gateway that runs has applied everything, and the agent has seen every pod. */
+  settled(): Promise<void>
+  /** What must always hold and does not, in words. */
+  violations(): readonly string[]
+  close(): Promise<void>
+}
+
+export interface RigOptions {
+  /** Default 1. */
+  readonly gateways?: number
+  /** Default 2. */
+  readonly workers?: number
+  /** Gateways with our plugin, and an agent that uses it. Default false. */
+  readonly barrier?: boolean
+  /** L4 proxying is on. Default false. */
+  readonly stream?: boolean
+  readonly applyDelay?: ApplyDelay
+  /** As the environment would set them, without the prefix: `{ DRAIN_FLOOR: '2s' }`. */
+  readonly config?: Readonly<Record<string, string>>
+  readonly loop?: Partial<LoopSettings>
+  /** Default true: resolves when the agent is ready. */
+  readonly agent?: boolean
+}
+
+const PORTS = { proxy: 9080, control: 9090, barrier: 9092 }
+const KEY = 'edd1'
+/** Waits that are seconds in production: long enough here to tell one from the other, short enough for many tests. */
+const QUICK = {
+  DRAIN_RESERVE: '500ms',
+  DRAIN_READS: '3',
+  DRAIN_OBSERVED_SETTLE: '20ms',
+  DRAIN_ACCEPTED_SETTLE: '150ms',
+  DRAIN_FLOOR: '600ms',
+  DRAIN_MINIMUM_EVIDENCE: 'timer',
+  DRAIN_INVENTORY_EVERY: '1s',
+  APISIX_ADMIN_TIMEOUT: '400ms',
+  APISIX_CONTROL_TIMEOUT: '300ms',
+  KUBERNETES_TIMEOUT: '1s',
+  SERVE_HOST: '127.0.0.1',
+  SERVE_PORT: '0'
+}
+
+export async function startRig(options: RigOptions = {}): Promise<Rig> {
+  const ends: (() => Promise<unknown>)[] = []
+  const close = async () => {
+    for (const end of ends.splice(0).toReversed()) await end()
+  }
+  try {
+    return await build(options, ends, close)
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function build(
+  options: RigOptions,
+  ends: (() => Promise<unknown>)[],
+  close: () => Promise<void>
+): Promise<Rig> {
+  const { barrier = false, stream = false } = options
+  const addresses = createAddresses()
+  const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-feature-'))
+  ends.push(() => rm(directory, { recursive: true, force: true }))
+  const kubernetes = await startKubernetes({ tls: false })
+  ends.push(() => kubernetes.close())
+  const kubeconfig = join(directory, 'kubeconfig')
+  await kubernetes.writeKubeconfig(kubeconfig)
+
+  const apisix = await startApisix({
+    hosts: Array.from({ length: options.gateways ?? 1 }, () => addresses.allocate()),
+    proxyPort: PORTS.proxy,
+    controlPort: PORTS.control,
+    ...(barrier && { barrierPort: PORTS.barrier, barrierToken: KEY }),
+    workers: options.workers ?? 2,
+    adminKey: KEY,
+    ...(options.applyDelay && { applyDelay: options.applyDelay })
+  })
+  ends.push(() => apisix.close())
+  const { store } = apisix
+  const admin = await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY, stream })
+  ends.push(() => admin.close())
+  const writes: string[] = []
+  admin.listener.server.on('request', ({ method, url }) => {
+    if (method !== 'GET') writes.push(`${method} ${url}`)
+  })
+
+  const pods = createPods(kubernetes.store, addresses)
+  const holders = createHolders(store)
+  const judge = createJudge({ kubernetes: kubernetes.store, apisix: store, byHand: holders.byHand })
+  for (const gateway of apisix.gateways) showGateway(kubernetes, gateway, true)
+
+  const base = {
+    ...QUICK,
+    KUBERNETES_KUBECONFIG: kubeconfig,
+    APISIX_ADMIN_URL: admin.url,
+    APISIX_GATEWAYS_NAMESPACE: GATEWAY_NAMESPACE,
+    ...(barrier && { APISIX_BARRIER_PORT: String(PORTS.barrier), APISIX_BARRIER_TOKEN_ENV: 'KEY' }),
+    ...options.config
+  }
+  let agent: TestAgent | undefined
+  const settled = async () => {
+    await until('every worker has applied everything', () =>
+      apisix.gateways
+        .filter(gateway => gateway.running)
+        .every(({ workers }) => workers.every(({ config }) => config.revision === store.revision))
+    )
+    await until('the agent has seen every pod', () =>
+      kubernetes.store
+        .list('pods')
+        .every(({ status }) => status.podIP === undefined || agent?.knows(status.podIP) !== false)
+    )
+  }
+
+  const rig: Rig = {
+    ...pods,
+    ...holders,
+    kubernetes,
+    apisix,
+    admin,
+    gateways: apisix.gateways,
+    writes,
+    settled,
+    get agent() {
+      if (!agent) throw new Error('no agent was started')
+      return agent
+    },
+    async startAgent(differs = {}) {
+      const started = await startAgent(config({ ...base, ...differs }), options.loop)
+      ends.push(() => started.close())
+      agent = started
+      return started
+    },
+    async hook(pod, query = '', signal) {
+      const reply = await callHook({ port: rig.agent.port, from: pod.ip, query, signal })
+      judge.answered(pod, reply)
+      return reply
+    },
+    async serve(pod) {
+      const backend = await startBackend(pod.name, pod.ip, pod.port)
+      ends.push(() => backend.close())
+      judge.arrivals(pod, backend)
+      return backend
+    },
+    load(perSecond) {
+      const load = startLoad(
+        apisix.gateways.map(({ urls }) => urls.proxy),
+        perSecond
+      )
+      ends.push(() => load.stop())
+      return load
+    },
+    async addGateway({ ready = true } = {}) {
+      const gateway = await apisix.add(addresses.allocate())
+      showGateway(kubernetes, gateway, ready)
+      return gateway
+    },
+    gatewayIs: (gateway, state) => changeGateway(kubernetes, gateway, state),
+    violations: () => judge.violations(),
+    close
+  }
+  if (options.agent !== false) {
+    const started = await rig.startAgent()
+    await until('the agent is ready', () => started.missing().length === 0, 8000)
+  }
+  return rig
+}
+
+function showGateway(kubernetes: Kubernetes, gateway: Gateway, ready: boolean): void {
+  kubernetes.store.create('pods', gatewayPod(gateway.name))
+  const status = runningStatus(gateway.host, new Date().toISOString())
+  kubernetes.store.patchStatus('pods', GATEWAY_NAMESPACE, gateway.name, status)
+  if (!ready) changeGateway(kubernetes, gateway, 'not-ready')
+}
+
+function changeGateway(
+  { store }: Kubernetes,
+  { name }: Gateway,
+  state: 'ready' | 'not-ready' | 'terminating' | 'gone'
+): void {
+  if (state === 'terminating') store.delete('pods', GATEWAY_NAMESPACE, name)
+  else if (state === 'gone') store.delete('pods', GATEWAY_NAMESPACE, name, { gracePeriodSeconds: 0 })
+  else {
+    const status = state === 'ready' ? 'True' : 'False'
+    store.patchStatus('pods', GATEWAY_NAMESPACE, name, { conditions: [{ type: 'Ready', status }] })
+  }
+}
+
+/**
+ * Rigs for the tests of one describe block. After each test what must always hold is asserted of what the stand-ins saw,
+ * and everything is closed.
+ */
+export function rigs(defaults: RigOptions = {}): (differs?: RigOptions) => Promise<Rig> {
+  const open: Rig[] = []
+  afterEach(async () => {
+    const all = open.splice(0)
+    const violations = all.flatMap(rig => rig.violations())
+    for (const rig of all) await rig.close()
+    if (violations.length > 0) throw new Error(violations.join('\n'))
+  })
+  return async (differs = {}) => {
+    const rig = await startRig({
+      ...defaults,
+      ...differs,
+      config: { ...defaults.config, ...differs.config }
+    })
+    open.push(rig)
+    return rig
+  }
+}

@@ -1,0 +1,175 @@
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import { get } from '../build/load.ts'
+import { rigs } from '../build/rig.ts'
+
+describe('feature: what proves a drain', () => {
+  const start = rigs()
+
+  it('observed: the node leaves the upstream, every gateway is seen without it, then the hook is answered', async () => {
+    const rig = await start({ gateways: 2 })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    rig.end(old)
+    const { status, body, ms } = await rig.hook(old)
+    expect(status).to.equal(200)
+    expect(body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(body.pod).to.deep.equal({ namespace: 'shop', name: 'web-1', uid: old.uid })
+    expect(body.gateways?.map(({ grade }) => grade)).to.deep.equal(['observed', 'observed'])
+    expect(body.holders).to.deep.equal([{ key: 'upstreams/web', state: 'removed', why: '' }])
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+    expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/web'])
+    expect(ms).to.be.below(3000)
+  })
+
+  it('observed waits for the slowest worker, and says so until then', async () => {
+    const rig = await start({ applyDelay: () => 400, config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    rig.end(old)
+    const reply = await rig.hook(old)
+    expect(reply.body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(reply.ms).to.be.above(380)
+  })
+
+  it('accepted: the Control API is off, so the removal is read back and the settle time is waited for', async () => {
+    const rig = await start({ config: { APISIX_CONTROL_ENABLED: 'false', DRAIN_FLOOR: '5s' } })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    rig.end(old)
+    const { body, ms } = await rig.hook(old)
+    expect(body).to.include({ result: 'removed', evidence: 'accepted' })
+    expect(body.why).to.contain('its Control API was not read')
+    expect(ms).to.be.within(150, 3000)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
+  it('timer: neither Admin API nor Control API can be reached, so the hook is held for the floor', async () => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    await rig.admin.listener.reach('refused')
+    await rig.gateways[0]!.partition({ control: 'refused' })
+    rig.end(old)
+    const { status, body, ms } = await rig.hook(old)
+    expect(status).to.equal(200)
+    expect(body).to.include({ evidence: 'timer' })
+    expect(body.why).to.contain('nothing could be proved')
+    expect(ms).to.be.within(550, 3000)
+  })
+
+  it('below the configured minimum the hook is held until the deadline, and says what was missing', async () => {
+    const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
+    const [old, fresh] = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    await rig.gateways[0]!.partition({ control: 'silent' })
+    rig.end(old)
+    const { status, body, ms } = await rig.hook(old)
+    expect(status).to.equal(200)
+    expect(body).to.include({ result: 'deadline', evidence: 'accepted' })
+    expect(body.why).to.contain('accepted is below observed')
+    expect(ms).to.be.within(1000, 3000)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
+  it('not-routed: no holder lists the pod, so there is nothing to write', async () => {
+    const rig = await start()
+    const [lone, other] = [rig.pod('job-1'), rig.pod('web-1')]
+    rig.upstream('web', [other])
+    await rig.settled()
+    rig.end(lone)
+    const { body } = await rig.hook(lone)
+    expect(body).to.include({ result: 'not-routed', evidence: 'observed' })
+    expect(rig.writes).to.deep.equal([])
+  })
+})
+
+describe('feature: the barrier', () => {
+  const start = rigs({ barrier: true, gateways: 2 })
+
+  it('drained: sealed on every gateway with nothing in flight; later requests go elsewhere', async () => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    await rig.serve(old)
+    await rig.serve(fresh)
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    rig.end(old)
+    const { body, ms } = await rig.hook(old)
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(ms).to.be.below(3000)
+    for (const { barrier } of rig.gateways) expect(barrier?.entries.look(old.ip, old.port)).to.equal('sealed')
+    for (const { urls } of rig.gateways)
+      for (let i = 0; i < 6; i++)
+        expect(await get(`${urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-2' })
+    await until('the node is out', () => rig.nodes('upstreams/web').length === 1)
+  })
+
+  it('waits for a slow request in flight, and for no longer', async () => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    const backend = await rig.serve(old)
+    const other = await rig.serve(fresh)
+    rig.upstream('web', [old])
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    const slow = [1, 2, 3, 4].map(() => get(`${rig.gateways[0]!.urls.proxy}/?hold`))
+    await until('a slow request is at the pod', () => backend.open > 0 && backend.open + other.open === 4)
+    rig.end(old)
+    let answered = false
+    const hook = rig.hook(old).finally(() => (answered = true))
+    await until('both gateways have sealed it', () =>
+      rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
+    )
+    const [drain] = rig.agent.loop.drains().values()
+    expect(drain?.phase).to.equal('draining')
+    expect(answered).to.equal(false)
+    backend.release()
+    const { body } = await hook
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    other.release()
+    for (const one of slow) expect((await one).status).to.equal(200)
+  })
+
+  it('until=barrier does not wait for what is in flight', async () => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    const backend = await rig.serve(old)
+    const other = await rig.serve(fresh)
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    const slow = [1, 2, 3, 4].map(() => get(`${rig.gateways[0]!.urls.proxy}/?hold`))
+    await until('a slow request is at the pod', () => backend.open > 0 && backend.open + other.open === 4)
+    rig.end(old)
+    const { body, ms } = await rig.hook(old, 'until=barrier')
+    expect(body).to.include({ result: 'removed', evidence: 'barrier' })
+    expect(body.why).to.match(/not waited for: .*in flight/)
+    expect(ms).to.be.below(3000)
+    expect(backend.open).to.be.above(0)
+    backend.release()
+    other.release()
+    for (const one of slow) expect((await one).status).to.equal(200)
+  })
+
+  it('the ack does not wait for the Admin API', async () => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await until('the holders were read', () => rig.agent.loop.holds.canVouch().ok)
+    await rig.settled()
+    await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+    rig.admin.faults.inject({ fault: { kind: 'hang' } })
+    rig.end(old)
+    const { body, ms } = await rig.hook(old)
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(ms).to.be.below(1500)
+    expect(rig.nodes('upstreams/web')).to.have.length(2)
+    rig.admin.faults.clear()
+    await until('the node is taken out all the same', () => rig.nodes('upstreams/web').length === 1)
+  })
+})
