@@ -10,10 +10,11 @@ import { begin, step } from './drain/step.ts'
 import type { Log } from './log.ts'
 import { desiredEntry, sealLookAt } from './loop/entries.ts'
 import { createHooks, type HeldHook } from './loop/hooks.ts'
+import { createLingering } from './loop/lingering.ts'
 import { createMemories, type Memory } from './loop/memory.ts'
-import { nextRunAt } from './loop/pace.ts'
 import { observe, type Look } from './loop/observe.ts'
 import type { Sources } from './loop/sources.ts'
+import { createSweeper } from './loop/sweep.ts'
 import { wantedEvidence } from './loop/wanted.ts'
 import { worldFrom } from './loop/world.ts'
 import type { Plan } from './plan/change.ts'
@@ -62,10 +63,6 @@ export interface LoopOptions {
 
 /** After a round that failed: long enough not to spin on a defect, short enough for every deadline. */
 const AFTER_FAILURE_MS = 1000
-/** New drains list the holders once for all that come within this time, in ms. */
-const SWEEP_CEILING_MS = 500
-const SWEEP_QUIET_MS = 10
-
 const NOTHING: Plan = { changes: [], kept: [] }
 
 /**
@@ -76,6 +73,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   const { cluster, inventory, writer, probe, barrier } = sources
   const world = worldFrom(sources)
   const memories = createMemories()
+  const lingering = createLingering()
+  const sweeper = createSweeper(inventory, settings.guardEveryMs, wake)
   const hooks = createHooks({ cluster, clock, log: log.child({ part: 'hooks' }), wake })
   let drains: Drains = new Map()
   let planned: Plan = NOTHING
@@ -83,7 +82,6 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   let due = false
   let stopped = false
   let cancelAlarm = () => {}
-  let sweptAt: Millis | undefined
   let sweepAt: Millis | undefined
 
   const ends = [inventory, writer, probe, ...(barrier ? [barrier] : [])].map(part => part.onChange(wake))
@@ -134,6 +132,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       if (after) next.set(uid, after)
       if (after?.phase !== drain?.phase) tell(uid, drain, after)
       if (drain && (!after || after.phase === 'undone')) writer.forget(uid)
+      if (drain && !after) lingering.add(drain, memories.of(uid), now)
     }
     return next
   }
@@ -158,30 +157,13 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       if (wants) evidence.push(wants)
     }
     barrier?.gateways(gateways)
-    barrier?.desire(entries)
+    barrier?.desire([...entries, ...lingering.entries(world, now)])
     probe.gateways(gateways)
     probe.want(evidence)
     for (const change of wanted.changes) writer.submit(change)
     if (!samePlan(planned, wanted)) wake()
     planned = wanted
-    sweep(next, now)
-  }
-
-  /** A new drain needs holders listed after it began; a running one is guarded. Many drains share one listing. */
-  function sweep(next: Drains, now: Millis): void {
-    const readAt = inventory.readAt() ?? 0
-    const active = [...next.values()].filter(drain => drain.phase !== 'undone')
-    const fresh = active.some(drain => drain.since > readAt && drain.since > (sweptAt ?? 0))
-    if (active.length === 0) sweepAt = undefined
-    else if (fresh) sweepAt ??= nextRunAt(now, sweptAt, SWEEP_QUIET_MS, SWEEP_CEILING_MS)
-    else sweepAt ??= (sweptAt ?? now) + settings.guardEveryMs
-    if (fresh && sweepAt !== undefined) {
-      sweepAt = Math.min(sweepAt, nextRunAt(now, sweptAt, SWEEP_QUIET_MS, SWEEP_CEILING_MS))
-    }
-    if (sweepAt === undefined || now < sweepAt) return
-    sweptAt = now
-    sweepAt = undefined
-    inventory.refresh().then(wake, err => log.error({ err }, 'listing the holders failed'))
+    sweepAt = sweeper.sweep(next.values(), now)
   }
 
   /** Makes the new state the state, answers the hooks that can be answered, and sets the next look. */

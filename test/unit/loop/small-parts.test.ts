@@ -2,22 +2,10 @@ import { expect } from 'chai'
 import { appliedRevision } from '../../../agent/confirm/gateway-state.ts'
 import { acceptedAt, decidedAt, momentsOf } from '../../../agent/loop/moments.ts'
 import { createMemories } from '../../../agent/loop/memory.ts'
-import { nextRunAt } from '../../../agent/loop/pace.ts'
 import { begin } from '../../../agent/drain/step.ts'
 import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
-
-describe('pace', () => {
-  it('runs at once after a long quiet', () => {
-    expect(nextRunAt(5000, undefined, 10, 500)).to.equal(5000)
-    expect(nextRunAt(5000, 1000, 10, 500)).to.equal(5000)
-  })
-  it('waits for quiet in a burst, but not beyond the ceiling', () => {
-    expect(nextRunAt(1100, 1000, 10, 500)).to.equal(1110)
-    expect(nextRunAt(1495, 1000, 10, 500)).to.equal(1500)
-  })
-})
 
 describe('applied revision', () => {
   const state = (...workers: object[]) =>

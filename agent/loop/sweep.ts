@@ -1,0 +1,40 @@
+import type { Drain } from '../drain/drain.ts'
+import type { Millis } from '../drain/facts.ts'
+import type { Inventory } from '../gateway/inventory.ts'
+
+/** Listings that new drains ask for are this far apart, in ms: pods that end together share one. */
+const APART_MS = 500
+
+/** Decides when the holders are listed beside their usual rhythm. */
+export interface Sweeper {
+  /** Begins a listing where one is due. Returns when to ask again; `undefined` where nothing is being drained. */
+  sweep(drains: Iterable<Drain>, now: Millis): Millis | undefined
+}
+
+/**
+ * A new drain needs holders that were listed after it began; a running one is guarded, because a writer may put the node
+ * back, every `guardEveryMs`. However many drains there are, they share one listing.
+ */
+export function createSweeper(
+  inventory: Pick<Inventory, 'readAt' | 'refresh'>,
+  guardEveryMs: number,
+  done: () => void
+): Sweeper {
+  let sweptAt: Millis | undefined
+  let dueAt: Millis | undefined
+  return {
+    sweep(drains, now) {
+      const active = [...drains].filter(drain => drain.phase !== 'undone')
+      if (active.length === 0) return (dueAt = undefined)
+      const listedAt = Math.max(inventory.readAt() ?? 0, sweptAt ?? 0)
+      const isNew = active.some(drain => drain.since > listedAt)
+      const wantedAt = isNew ? (sweptAt ?? -Infinity) + APART_MS : (sweptAt ?? listedAt) + guardEveryMs
+      dueAt = Math.min(dueAt ?? Infinity, wantedAt)
+      if (now < dueAt) return dueAt
+      sweptAt = now
+      dueAt = undefined
+      void inventory.refresh().then(done)
+      return now + guardEveryMs
+    }
+  }
+}
