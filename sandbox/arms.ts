@@ -4,6 +4,7 @@ import type { PodRecord } from './kubelet/record.ts'
 import type { Hook } from './kubernetes/objects.ts'
 import type { LoadCounts } from './load/options.ts'
 import { summary } from './percentile.ts'
+import { keep } from './keep.ts'
 import type { ArmDetail } from './report.ts'
 import { rollOut, type RolloutState } from './rollout.ts'
 import { waitFor } from './wait-for.ts'
@@ -25,7 +26,11 @@ export interface Arm {
 /** The hook that the README tells people to paste, with the one thing the sandbox needs: the pod's own address. */
 const drainHook = (agentUrl: string): Hook => ({
   exec: {
-    command: ['sh', '-c', `curl -fsS --connect-timeout 2 -m 24 --interface $POD_IP -X POST ${agentUrl}/v1/prestop || sleep 5`]
+    command: [
+      'sh',
+      '-c',
+      `curl -fsS --connect-timeout 2 -m 24 --interface $POD_IP -X POST ${agentUrl}/v1/prestop || sleep 5`
+    ]
   }
 })
 
@@ -49,8 +54,11 @@ export async function runArm(
   signal: AbortSignal
 ): Promise<Arm> {
   onState({ stage: 'starting', load: undefined, rollout: undefined })
-  const { replicas, gateways, workers, seed, rate, uploads } = options
-  const world = await startWorld({ replicas, gateways, workers, seed, preStop: HOOKS[name] }, signal)
+  const { replicas, gateways, workers, seed, rate, uploads, evidence, keepLogs } = options
+  const world = await startWorld(
+    { replicas, gateways, workers, seed, evidence, preStop: HOOKS[name], accessLog: keepLogs !== undefined },
+    signal
+  )
   try {
     if (name === 'apisix-drain') await world.startAgent(signal)
     const load = world.startLoad({ rate, seed, uploads, timeoutMs: REQUEST_MS })
@@ -77,12 +85,14 @@ export async function runArm(
     })
     await pass('settling', SETTLE_MS)
     const result = await load.stop()
+    if (keepLogs !== undefined) await keep(keepLogs, name, world, result)
     const ended = world.kubelet.records().filter(({ uid }) => old.has(uid))
     return {
       world,
       detail: { ...hookFigures(name, ended), ...figures(name, result), rolloutMs: Math.round(rolloutMs) }
     }
   } catch (error) {
+    if (keepLogs !== undefined) await keep(keepLogs, name, world)
     await world.close()
     throw error
   }

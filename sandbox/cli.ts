@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { nearest } from '../agent/config/nearest.ts'
+import type { Evidence } from './world.ts'
 
 export const ARMS = ['no-hook', 'sleep-5', 'apisix-drain'] as const
 export type ArmName = (typeof ARMS)[number]
@@ -12,6 +13,10 @@ export interface RunOptions {
   /** Requests a second. */
   readonly rate: number
   readonly uploads: boolean
+  /** What the agent of the apisix-drain arm is told to use. */
+  readonly evidence: Evidence
+  /** Where logs and facts of every arm are kept. */
+  readonly keepLogs: string | undefined
   readonly seed: number
   readonly json: boolean
   readonly hold: boolean
@@ -40,10 +45,13 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
   --arms <a,b>      which of no-hook, sleep-5, apisix-drain to run, in this order   (all three)
   --replicas <n>    pods of the Deployment                                          (6)
   --rate <n>        requests a second                                               (400)
-  --uploads         add slow uploads: without our plugin in the gateway, honest failures
+  --no-uploads      leave out slow uploads: APISIX picks their node long before it connects
+  --evidence <e>    what the agent is told to use: barrier, our plugin in the gateways; or
+                    observed, as if it were not there (slow uploads then fail)      (barrier)
   --gateways <n>    APISIX instances                                                (2)
   --workers <n>     workers of each                                                 (2)
   --seed <n>        for everything drawn at random                                  (1)
+  --keep-logs <dir> keep the agent's log, the gateways' access log and what happened to every pod
   --json            one object on stdout; progress goes to stderr
   --hold            leave the last arm running to play with, until Ctrl-C
 
@@ -60,6 +68,9 @@ const FLAGS = {
   replicas: { type: 'string' },
   rate: { type: 'string' },
   uploads: { type: 'boolean' },
+  'no-uploads': { type: 'boolean' },
+  evidence: { type: 'string' },
+  'keep-logs': { type: 'string' },
   gateways: { type: 'string' },
   workers: { type: 'string' },
   seed: { type: 'string' },
@@ -79,6 +90,9 @@ const RUN: readonly Flag[] = [
   'replicas',
   'rate',
   'uploads',
+  'no-uploads',
+  'evidence',
+  'keep-logs',
   'gateways',
   'workers',
   'seed',
@@ -149,7 +163,9 @@ export function parseCommand(argv: readonly string[]): Command {
         workers: whole('workers', 2, 1, 64),
         rate: whole('rate', 400, 1, 10_000),
         seed: whole('seed', 1, 0, 4_294_967_295),
-        uploads: values.uploads === true,
+        uploads: readUploads(values, problems),
+        evidence: readEvidence(values.evidence, problems),
+        keepLogs: typeof values['keep-logs'] === 'string' ? values['keep-logs'] : undefined,
         json: values.json === true,
         hold: values.hold === true
       }
@@ -170,6 +186,18 @@ function flagProblem(name: string, rawName: string, value: string | undefined): 
   if (takesValue && (value === undefined || value === '')) return [`${rawName} needs a value: see --help`]
   if (!takesValue && value !== undefined) return [`${rawName} takes no value: write ${rawName} alone`]
   return []
+}
+
+/** They are part of the load unless they are left out; `--uploads` only says so. */
+function readUploads(values: { uploads?: unknown; 'no-uploads'?: unknown }, problems: string[]): boolean {
+  if (values.uploads && values['no-uploads']) problems.push('--uploads and --no-uploads: choose one')
+  return values['no-uploads'] !== true
+}
+
+function readEvidence(given: string | boolean | undefined, problems: string[]): Evidence {
+  if (given === undefined || given === 'barrier' || given === 'observed') return given ?? 'barrier'
+  problems.push(`--evidence takes barrier or observed, not "${given}"`)
+  return 'barrier'
 }
 
 function readArms(given: unknown, problems: string[]): readonly ArmName[] {

@@ -54,7 +54,20 @@ export function table(arms: readonly ArmDetail[]): string {
       .map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
       .join('   ')
       .trimEnd()
-  return [line(HEAD), ...rows.map(line), ...arms.flatMap(notes)].join('\n')
+  return [line(HEAD), ...rows.map(line), ...ratio(arms), ...arms.flatMap(notes)].join('\n')
+}
+
+/** What the hook costs, against the sleep that it replaces. */
+function ratio(arms: readonly ArmDetail[]): string[] {
+  const p50 = (name: ArmName) => arms.find(arm => arm.name === name)?.hookMs.p50 ?? 0
+  const [sleep, drain] = [p50('sleep-5'), p50('apisix-drain')]
+  const times = sleep > 0 && drain > 0 ? `, ${(sleep / drain).toFixed(0)} times shorter than the sleep` : ''
+  return drain > 0
+    ? [
+        `apisix-drain: a hook takes as long as the slowest request in flight to its pod: p50 is a pod that had none${times};`,
+        '              p99 and max are the slowest request of all'
+      ]
+    : []
 }
 
 const list = (counts: Readonly<Record<string, number>>): string =>

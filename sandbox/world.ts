@@ -30,9 +30,14 @@ export interface WorldOptions {
   readonly preStop?: ((agentUrl: string) => Hook) | undefined
   /** From an endpoint change to the owner's write of it. */
   readonly ownerLag?: { readonly minMs: number; readonly maxMs: number }
-  /** Gateways with our plugin, and the agent told to use it. */
-  readonly barrier?: boolean
+  /** The best evidence the agent is told how to get. The gateways are the same either way: our plugin is in all of them. */
+  readonly evidence?: Evidence
+  /** Every request that a gateway has finished is written to `files.access`. */
+  readonly accessLog?: boolean
 }
+
+/** What the agent of the sandbox is to rest its answers on. */
+export type Evidence = 'barrier' | 'observed'
 
 /** Everything that is around an agent, up and serving: the Deployment is rolled out and every gateway routes to it. */
 export interface World {
@@ -43,12 +48,16 @@ export interface World {
   readonly kubeconfigFile: string
   /** Where `startAgent` makes the agent listen, and hooks call it. */
   readonly agentUrl: string
+  /** Gone with the world. Either may not exist: nothing has been written to it then. */
+  readonly files: { readonly agent: string; readonly access: string }
   startAgent(signal?: AbortSignal): Promise<Agent>
   startLoad(options: Omit<LoadOptions, 'targets' | 'path'>): LoadProcess
   /** Ends everything that was started through it. Safe to call twice. */
   close(): Promise<void>
 }
 
+/** From a pod's creation to the start of its process: quick for a real one, but never at once, as with real ones. */
+const SET_UP = { minMs: 300, maxMs: 1200 }
 const OWNER_LAG = { minMs: 300, maxMs: 1500 }
 const READY_MS = 30_000
 const PORTS = { proxy: 9080, control: 9090, admin: 9180, barrier: 9092, agent: 8080 }
@@ -91,7 +100,8 @@ async function build(
   const controllers = startControllers(kubernetes.store, { hosts: [manifests.HOST] })
   ends.push(async () => controllers.stop())
 
-  const barrier = options.barrier ? { port: PORTS.barrier, token: secret(random) } : undefined
+  const barrier = { port: PORTS.barrier, token: secret(random) }
+  const files = { agent: join(directory, 'agent.log'), access: join(directory, 'access.log') }
   const gateways = await forkGateways({
     hosts: Array.from({ length: options.gateways }, () => addresses.allocate()),
     proxyPort: PORTS.proxy,
@@ -99,7 +109,8 @@ async function build(
     adminPort: PORTS.admin,
     adminKey: secret(random),
     barrier,
-    workers: options.workers
+    workers: options.workers,
+    accessLog: options.accessLog ? files.access : undefined
   })
   ends.push(() => gateways.close())
   registerGateways(kubernetes, gateways)
@@ -115,7 +126,8 @@ async function build(
     store: podStore(kubernetes.store),
     host: manifests.HOST,
     images,
-    addresses
+    addresses,
+    setUpMs: drawn(random, SET_UP)
   })
   ends.push(() => kubelet.close())
 
@@ -149,6 +161,7 @@ async function build(
     owner,
     kubeconfigFile,
     agentUrl,
+    files,
     async startAgent(signal) {
       const agent = await startAgent(
         {
@@ -156,7 +169,7 @@ async function build(
           kubeconfig: kubeconfigFile,
           admin: gateways.admin,
           controlPort: PORTS.control,
-          barrier,
+          barrier: options.evidence === 'observed' ? undefined : barrier,
           gatewayNamespace: manifests.GATEWAY_NAMESPACE,
           host: agentHost,
           port: PORTS.agent
@@ -175,6 +188,11 @@ async function build(
     close
   }
 }
+
+const drawn =
+  (random: () => number, { minMs, maxMs }: { readonly minMs: number; readonly maxMs: number }) =>
+  () =>
+    minMs + random() * (maxMs - minMs)
 
 /** 32 hex digits, as the chart of APISIX makes its key. */
 const secret = (random: () => number): string =>

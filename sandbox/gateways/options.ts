@@ -11,6 +11,8 @@ export interface GatewaysOptions {
   /** Without it the gateways have no barrier, as without our plugin. */
   readonly barrier?: { readonly port: number; readonly token: string } | undefined
   readonly workers: number
+  /** File to which one line of JSON is written for every request that has ended. */
+  readonly accessLog?: string | undefined
 }
 
 export interface GatewayAddress {

@@ -1,3 +1,4 @@
+import { createWriteStream } from 'node:fs'
 import { startGateway, type Gateway } from '../apisix/gateway.ts'
 import { createStore } from '../apisix/store.ts'
 import type { GatewayAddress, GatewaysOptions } from './options.ts'
@@ -12,8 +13,10 @@ export interface Gateways {
 export async function startGateways(options: GatewaysOptions): Promise<Gateways> {
   const store = createStore()
   const started: Gateway[] = []
+  const accessLog = options.accessLog === undefined ? undefined : createWriteStream(options.accessLog)
   const close = async () => {
     await Promise.all(started.map(gateway => gateway.close()))
+    accessLog?.end()
     store.close()
   }
   try {
@@ -38,6 +41,9 @@ export async function startGateways(options: GatewaysOptions): Promise<Gateways>
   } catch (error) {
     await close()
     throw error
+  }
+  if (accessLog) {
+    for (const gateway of started) gateway.onAccess(fact => accessLog.write(`${JSON.stringify(fact)}\n`))
   }
   return {
     admin: { url: started[0]?.urls.admin ?? '', key: options.adminKey },

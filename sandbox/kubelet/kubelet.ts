@@ -12,6 +12,8 @@ export interface KubeletOptions {
   /** What to run for an image's name; a container that says its own `command` runs that. */
   readonly images: Readonly<Record<string, Image>>
   readonly addresses?: Addresses
+  /** From seeing a pod to the start of its process, in ms: images, network and volumes take their time. Default: none. */
+  readonly setUpMs?: () => number
 }
 
 export interface Kubelet {
@@ -30,26 +32,37 @@ export interface Kubelet {
 
 /** Runs the pods of one host as processes of this machine, with the kubelet's semantics of ending them. */
 export function startKubelet(options: KubeletOptions): Kubelet {
-  const { store, host, images, addresses = createAddresses() } = options
+  const { store, host, images, addresses = createAddresses(), setUpMs = () => 0 } = options
   const workers = new Map<string, PodWorker>()
+  const settingUp = new Map<string, NodeJS.Timeout>()
   const waiting = new Set<() => void>()
   let closed = false
   const changed = () => waiting.forEach(look => look())
 
   const sync = (type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: Pod) => {
     if (closed || pod.spec.nodeName !== host) return
-    let worker = workers.get(pod.metadata.uid)
+    const { uid, deletionTimestamp } = pod.metadata
+    const worker = workers.get(uid)
     if (type === 'DELETED') {
+      drop(uid)
       worker?.force()
       void worker?.end(pod)
       return
     }
-    if (!worker && pod.metadata.deletionTimestamp !== undefined) return store.remove(pod)
-    if (!worker) {
-      worker = startPod(pod, { store, images, ip: addresses.allocate(), changed })
-      workers.set(pod.metadata.uid, worker)
+    if (worker) return void (deletionTimestamp === undefined ? undefined : worker.end(pod))
+    if (deletionTimestamp !== undefined) {
+      drop(uid)
+      return store.remove(pod)
     }
-    if (pod.metadata.deletionTimestamp !== undefined) void worker.end(pod)
+    if (!settingUp.has(uid)) settingUp.set(uid, setTimeout(start, setUpMs(), pod))
+  }
+  const start = (pod: Pod) => {
+    settingUp.delete(pod.metadata.uid)
+    workers.set(pod.metadata.uid, startPod(pod, { store, images, ip: addresses.allocate(), changed }))
+  }
+  const drop = (uid: string) => {
+    clearTimeout(settingUp.get(uid))
+    settingUp.delete(uid)
   }
 
   // In a turn of its own: what is written here in answer to a change is the next change.
@@ -82,6 +95,7 @@ export function startKubelet(options: KubeletOptions): Kubelet {
     async close() {
       closed = true
       unsubscribe()
+      for (const uid of settingUp.keys()) drop(uid)
       await Promise.all([...workers.values()].map(worker => worker.kill()))
     }
   }

@@ -6,7 +6,7 @@ export interface LoadOptions {
   /** Requests a second, started whether or not earlier ones have been answered (open model). */
   readonly rate: number
   readonly seed: number
-  /** Adds uploads whose body takes 0.5 to 2 s: a gateway picks their node long before it connects. */
+  /** With uploads whose body takes 0.5 to 2 s: a gateway picks their node long before it connects. */
   readonly uploads: boolean
   /** A request without a whole answer after this has failed. */
   readonly timeoutMs: number

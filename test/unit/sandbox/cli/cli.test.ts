@@ -20,7 +20,9 @@ describe('sandbox: the command line', () => {
         workers: 2,
         rate: 400,
         seed: 1,
-        uploads: false,
+        uploads: true,
+        evidence: 'barrier',
+        keepLogs: undefined,
         json: false,
         hold: false
       }
@@ -29,7 +31,7 @@ describe('sandbox: the command line', () => {
 
   it('takes what it is told', () => {
     const line =
-      '--arms sleep-5,no-hook --replicas 3 --rate=50 --uploads --seed 7 --json --hold --gateways 1 --workers 8'
+      '--arms sleep-5,no-hook --replicas 3 --rate=50 --uploads --evidence observed --keep-logs /tmp/logs --seed 7 --json --hold --gateways 1 --workers 8'
     const command = parse(line)
     expect(command.kind === 'run' && command.options).to.deep.equal({
       arms: ['sleep-5', 'no-hook'],
@@ -39,9 +41,16 @@ describe('sandbox: the command line', () => {
       rate: 50,
       seed: 7,
       uploads: true,
+      evidence: 'observed',
+      keepLogs: '/tmp/logs',
       json: true,
       hold: true
     })
+  })
+
+  it('leaves uploads out where it is told to', () => {
+    const command = parse('--no-uploads')
+    expect(command.kind === 'run' && command.options.uploads).to.equal(false)
   })
 
   it('serves one stand-in alone', () => {
@@ -76,6 +85,9 @@ describe('sandbox: the command line', () => {
     ['--replicas 201', '--replicas takes a whole number from 1 to 200'],
     ['--arms sleep', 'there is no arm "sleep", only no-hook, sleep-5, apisix-drain'],
     ['--arms no-hook,no-hook', '--arms names no-hook twice'],
+    ['--evidence timer', '--evidence takes barrier or observed, not "timer"'],
+    ['--keep-logs', '--keep-logs needs a value'],
+    ['--uploads --no-uploads', 'choose one'],
     ['--only nginx', '--only takes apisix or kubernetes'],
     ['--port 1', '--port needs --only kubernetes'],
     ['--proxy 1', '--proxy needs --only apisix'],

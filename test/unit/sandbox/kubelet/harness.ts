@@ -33,10 +33,15 @@ export interface PodDraft {
 
 const app = fileURLToPath(new URL('../../../../sandbox/app/main.ts', import.meta.url))
 
-export function harness(): Harness {
+export function harness(setUpMs?: () => number): Harness {
   const store = createStore()
   const images = { app: { command: [process.execPath, app], ready: 'message' as const } }
-  const kubelet = startKubelet({ store: podStore(store), host: 'host-1', images })
+  const kubelet = startKubelet({
+    store: podStore(store),
+    host: 'host-1',
+    images,
+    ...(setUpMs && { setUpMs })
+  })
   const isReady = ({ metadata }: Pod) =>
     store
       .get('pods', metadata.namespace, metadata.name)

@@ -38,8 +38,28 @@ describe('sandbox/kubelet', () => {
     expect(world.kubelet.records().map(({ name }) => name)).to.deep.equal(['web-1'])
   })
 
+  it('takes its time before it starts a pod, and never starts one that is deleted meanwhile', async () => {
+    const delays = [50, 20_000]
+    const slow = harness(() => delays.shift() ?? 0)
+    try {
+      const { record } = await slow.pod('web-1')
+      expect(record.readyAt).to.not.equal(undefined)
+      const pod = slow.store.create('pods', {
+        metadata: { namespace: 'shop', name: 'web-2' },
+        spec: { nodeName: 'host-1', containers: [{ name: 'main', command: POLITE }] }
+      })
+      await eventually('its set-up has begun', () => delays.length === 0)
+      slow.store.delete('pods', 'shop', pod.metadata.name)
+      await eventually('it is gone', () => slow.store.get('pods', 'shop', 'web-2') === undefined)
+      expect(slow.kubelet.records()).to.have.length(1)
+    } finally {
+      await slow.close()
+    }
+  })
+
   it('restarts a container after a failed liveness probe: hook, TERM, start; no deletion, Ready throughout', async () => {
-    const preStop = { exec: { command: ['echo', 'again'] } }
+    // Long enough for a shell to have set its trap before TERM comes.
+    const preStop = { exec: { command: ['sh', '-c', 'sleep 0.5; echo again'] } }
     const { pod, record } = await world.pod('web-1', { preStop })
     const ready: (string | undefined)[] = []
     const unsubscribe = world.store.onChange('pods', ({ object }) => ready.push(status(object, 'Ready')))

@@ -53,6 +53,15 @@ describe('sandbox: the report', () => {
     ])
   })
 
+  it('says what a hook costs, against the sleep of the same run', () => {
+    const drain = detail('apisix-drain', { hookMs: { p50: 50, p99: 400, max: 400 } })
+    expect(table([detail('sleep-5'), drain])).to.contain(
+      'p50 is a pod that had none, 100 times shorter than the sleep;'
+    )
+    expect(table([drain])).to.contain('p50 is a pod that had none;')
+    expect(table([detail('sleep-5')])).to.not.contain('p50 is')
+  })
+
   it('says under the table what failed, and how', () => {
     const tally = createTally()
     tally.ended('post', { ok: false, kind: 'status', status: 502, pod: undefined, detail: '' }, 0, 5)

@@ -1,0 +1,39 @@
+import { constants } from 'node:fs'
+import { copyFile, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { PodRecord } from './kubelet/record.ts'
+import type { LoadResult } from './load/options.ts'
+import { now } from './now.ts'
+import type { World } from './world.ts'
+
+/**
+ * Keeps what is needed to explain a run, in `<directory>/<arm>/`: `agent.log`, `access.log` (what the gateways made of each
+ * request) and `facts.json` (failed requests, pods, the owner's writes). Times in the facts are those of `now()`; `clock`
+ * says what the time of day was at one of them.
+ */
+export async function keep(directory: string, arm: string, world: World, load?: LoadResult): Promise<void> {
+  const to = join(directory, arm)
+  await mkdir(to, { recursive: true })
+  const { files, kubelet, owner } = world
+  await copyIfThere(files.agent, join(to, 'agent.log'))
+  await copyIfThere(files.access, join(to, 'access.log'))
+  const facts = {
+    clock: { now: now(), epochMs: Date.now() },
+    load,
+    pods: kubelet.records().map(withCounts),
+    ownerWrites: owner.writes
+  }
+  await writeFile(join(to, 'facts.json'), `${JSON.stringify(facts, undefined, 2)}\n`)
+}
+
+/** Thousands of arrivals say less than how many there were, and which came last. */
+const withCounts = ({ arrivals, ...record }: PodRecord) => ({
+  ...record,
+  arrivals: { count: arrivals.length, last: arrivals.at(-1) }
+})
+
+async function copyIfThere(from: string, to: string): Promise<void> {
+  await copyFile(from, to, constants.COPYFILE_FICLONE).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+}
