@@ -23,6 +23,8 @@ export interface TestAgent {
   knows(ip: string): boolean
   /** How many nodes the agent's inventory has for a holder. */
   nodes(holder: string): number
+  /** When the listing began that its inventory rests on. */
+  readAt(): number | undefined
   /** What is missing until it is ready; empty when it is. */
   missing(): readonly string[]
   /** As after SIGTERM, once the time for held hooks is over: they are refused, everything is closed. */
@@ -68,6 +70,7 @@ export async function startAgent(config: Config, differs: Partial<LoopSettings> 
     lines,
     knows: ip => loop.holds.findByIp(ip).length > 0,
     nodes: holder => sources.inventory.holders().get(holder)?.nodes.length ?? 0,
+    readAt: () => sources.inventory.readAt(),
     missing() {
       report()
       return readiness.missing().map(({ part, why }) => `${part}: ${why}`)

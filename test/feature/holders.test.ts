@@ -1,0 +1,246 @@
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import { arrayOf, mapOf } from '../build/held-nodes.ts'
+import { get } from '../build/load.ts'
+import { rigs } from '../build/rig.ts'
+
+describe('feature: holders', () => {
+  const start = rigs()
+
+  it('all five kinds at once: the pod leaves every one of them, map and array, and its neighbours stay', async () => {
+    const rig = await start({ stream: true, config: { DRAIN_FLOOR: '3s', DRAIN_ACCEPTED_SETTLE: '2s' } })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    const inline = (nodes: ReturnType<typeof mapOf> | ReturnType<typeof arrayOf>) => ({
+      upstream: { type: 'roundrobin', nodes }
+    })
+    rig.upstream('web', [old, fresh])
+    rig.upstream('list', [old, fresh], 'array')
+    rig.put('services', 's', inline(arrayOf([old, fresh])))
+    rig.put('routes', 'r', { uri: '/r', ...inline(mapOf([old, fresh])) })
+    rig.put('stream_routes', 't', { server_port: 9100, ...inline(mapOf([old, fresh])) })
+    rig.put('routes', 'canary', {
+      uri: '/canary',
+      upstream_id: 'web',
+      plugins: {
+        'traffic-split': {
+          rules: [
+            {
+              weighted_upstreams: [
+                { weight: 1, upstream: { type: 'roundrobin', nodes: mapOf([fresh, old]) } },
+                { weight: 9 }
+              ]
+            }
+          ]
+        }
+      }
+    })
+    const before = rig.holders()
+    expect(Object.keys(before)).to.have.length(6)
+    await rig.settled()
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body.result).to.equal('removed')
+    expect(body.holders?.map(({ state }) => state)).to.deep.equal(Array(6).fill('removed'))
+    for (const [holder, nodes] of Object.entries(rig.holders()))
+      expect(nodes, holder).to.deep.equal([fresh.node])
+    expect(Object.keys(rig.holders())).to.deep.equal(Object.keys(before))
+    expect(rig.writes).to.have.length(6)
+  })
+
+  it('stream routes that are switched off are no obstacle', async () => {
+    const rig = await start({ stream: false })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
+  })
+
+  it('nodes without port and IPv6 nodes leave; discovery and domain names are left alone', async () => {
+    const rig = await start()
+    const old = rig.pod('web-1', { ipv6: 'fd00::7' })
+    const fresh = rig.pod('web-2')
+    rig.put('upstreams', 'six', { nodes: { '[fd00::7]:8080': 1, [fresh.node]: 1 } })
+    rig.put('upstreams', 'six-list', {
+      nodes: [
+        { host: '[fd00::7]', port: 8080, weight: 1 },
+        { host: fresh.ip, port: 8080, weight: 1 }
+      ]
+    })
+    rig.put('upstreams', 'bare', { nodes: { [old.ip]: 1, [fresh.ip]: 1 } })
+    rig.put('upstreams', 'mixed', { nodes: { 'shop.example:80': 1, [old.node]: 1 } })
+    const found = { type: 'roundrobin', discovery_type: 'kubernetes', service_name: 'shop/web:http' }
+    rig.put('upstreams', 'found', found)
+    await rig.settled()
+    rig.end(old)
+    await rig.hook(old)
+    expect(rig.holders()).to.deep.equal({
+      'upstreams/six': [fresh.node],
+      'upstreams/six-list': [fresh.node],
+      'upstreams/bare': [fresh.ip],
+      'upstreams/mixed': ['shop.example:80']
+    })
+    expect(rig.apisix.store.get('/apisix/upstreams/found')?.value).to.deep.equal({ id: 'found', ...found })
+  })
+
+  it('a holder that is deleted in between is no obstacle', async () => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    rig.upstream('doomed', [old, fresh])
+    await rig.settled()
+    await until('the agent lists both', () => rig.agent.nodes('upstreams/doomed') === 2)
+    const slow = rig.admin.faults.inject({ fault: { kind: 'slow', ms: 150 } })
+    rig.end(old)
+    await until('the drain began', () => rig.agent.loop.drains().size === 1)
+    rig.remove('upstreams', 'doomed')
+    const { body } = await rig.hook(old)
+    slow()
+    expect(body.result).to.equal('removed')
+    expect(rig.holders()).to.deep.equal({ 'upstreams/web': [fresh.node] })
+  })
+
+  it('a holder whose form changes between reading and writing is written in its new form', async () => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh], 'map')
+    await rig.settled()
+    await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+    // The owner's write falls between our read of the object and our PATCH of it.
+    rig.admin.listener.server.prependListener('request', function swap({ method }: { method?: string }) {
+      if (method !== 'PATCH') return
+      rig.admin.listener.server.off('request', swap)
+      rig.upstream('web', [old, fresh], 'array')
+    })
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
+  it('an owner that puts the node back finds it taken out again until the pod is gone', async () => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    rig.end(old)
+    await rig.hook(old)
+    for (let i = 0; i < 2; i++) {
+      rig.upstream('web', [old, fresh])
+      await until('it is out again', () => rig.nodes('upstreams/web').length === 1)
+    }
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+})
+
+describe('feature: the last node', () => {
+  const start = rigs()
+
+  it('is kept until the deadline, and the answer says last-endpoint', async () => {
+    const rig = await start()
+    const old = rig.pod('web-1', { graceSeconds: 3 })
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    const { body, ms } = await rig.hook(old)
+    expect(body).to.include({ result: 'last-endpoint' })
+    expect(body.holders?.map(({ state }) => state)).to.deep.equal(['kept-last'])
+    expect(ms).to.be.above(1000)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
+  })
+
+  it('leaves when its replacement comes', async () => {
+    const rig = await start()
+    const old = rig.pod('web-1')
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    const hook = rig.hook(old)
+    await until('it is kept', () => rig.agent.loop.lastPlan().kept.length === 1)
+    const fresh = rig.pod('web-2')
+    rig.upstream('web', [old, fresh])
+    expect((await hook).body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
+  for (const form of ['map', 'array'] as const)
+    it(`two pods that end together as the last two leave one of them (${form})`, async () => {
+      const rig = await start()
+      const both = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2', { graceSeconds: 3 })]
+      rig.upstream('web', both, form)
+      await rig.settled()
+      for (const one of both) rig.end(one)
+      const results = await Promise.all(both.map(async one => (await rig.hook(one)).body.result))
+      expect(results.toSorted()).to.deep.equal(['last-endpoint', 'removed'])
+      expect(rig.nodes('upstreams/web')).to.have.length(1)
+    })
+
+  it('leaves too when the last version of an application ends and something else is left to serve', async () => {
+    // Seldon #7106, the other side: ending the last version still removes what should go.
+    const rig = await start()
+    const [old, fallback] = [rig.pod('web-v1'), rig.pod('sorry')]
+    rig.upstream('web', [old, fallback])
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'removed' })
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fallback.node])
+  })
+
+  it('ending pods of an old version never touch the entry that the new one shares by name', async () => {
+    // Seldon #7106: the old version's end deleted what the new version served from.
+    const rig = await start({ gateways: 2 })
+    const old = [1, 2, 3].map(i => rig.pod(`web-v1-${i}`))
+    const fresh = [1, 2, 3].map(i => rig.pod(`web-v2-${i}`))
+    rig.upstream('web', [...old, ...fresh])
+    await rig.settled()
+    for (const one of old) rig.end(one)
+    await Promise.all(old.map(async one => expect((await rig.hook(one)).body.result).to.equal('removed')))
+    for (const one of old) rig.gone(one)
+    await until('the drains are over', () => rig.agent.loop.drains().size === 0)
+    expect([...rig.nodes('upstreams/web')].toSorted()).to.deep.equal(fresh.map(({ node }) => node).toSorted())
+    expect(rig.apisix.store.list('routes')).to.have.length(1)
+  })
+})
+
+describe('feature: an address that is given out again', () => {
+  const start = rigs({ barrier: true })
+
+  it('is the new pod’s at once: its node stays, its requests reach it, the entry is lifted', async () => {
+    const rig = await start()
+    const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, other])
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    await until('its node is out', () => rig.nodes('upstreams/web').length === 1)
+    rig.gone(old)
+    const heir = rig.pod('web-3', { ip: old.ip })
+    const backend = await rig.serve(heir)
+    rig.upstream('web', [heir])
+    const [gateway] = rig.gateways
+    await until('the entry is lifted', () => gateway!.barrier?.entries.size === 0)
+    await rig.settled()
+    expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-3' })
+    expect(backend.arrivals).to.have.length(1)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([heir.node])
+  })
+
+  it('is the new pod’s although the old pod’s object is still there', async () => {
+    const rig = await start()
+    const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, other])
+    await rig.settled()
+    rig.end(old)
+    await rig.hook(old)
+    await until('its node is out', () => rig.nodes('upstreams/web').length === 1)
+    const heir = rig.pod('web-3', { ip: old.ip })
+    rig.upstream('web', [heir, other])
+    await until('the entry is lifted', () => rig.gateways[0]!.barrier?.entries.size === 0)
+    // A round of the guard has looked since: the holders were read again and nothing was taken out.
+    const written = rig.writes.length
+    const readAt = rig.agent.readAt()
+    await until('the holders were read again', () => (rig.agent.readAt() ?? 0) > (readAt ?? 0))
+    expect(rig.writes).to.have.length(written)
+    expect([...rig.nodes('upstreams/web')].toSorted()).to.deep.equal([heir.node, other.node].toSorted())
+  })
+})
