@@ -7,7 +7,7 @@ import type { Plan } from '../plan/change.ts'
 import type { World } from '../plan/world.ts'
 import { gather } from './gather.ts'
 import type { HeldHook, Hooks } from './hooks.ts'
-import type { Memories } from './memory.ts'
+import type { Memories, Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
 
 /** One round's look at one pod: what `step` is given, and the evidence behind its verdict. */
@@ -57,14 +57,17 @@ function lookAt(uid: PodUid, held: readonly HeldHook[], round: Observing): Look 
   const pod = newest(cluster.pods.get(uid), told) ?? tombstone?.fact ?? drain?.pod
   if (!pod) return undefined
 
-  const memory = round.memories.of(uid)
   const sliceTerminating = cluster.slices.terminating(uid)
-  if (sliceTerminating) memory.sliceAt ??= round.now
   const hookAt = held.length > 0 ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : undefined
-  memory.hookAt ??= hookAt
+  // Finished Jobs stay for days and are looked at in every round: nothing is remembered of them.
+  const memory = drain || hookAt !== undefined ? round.memories.of(uid) : undefined
+  if (memory && sliceTerminating) memory.sliceAt ??= round.now
+  if (memory) memory.hookAt ??= hookAt
 
   const evidence =
-    drain && gather(drain, memory, round.world, round.drains, round.sources, round.before, round.now)
+    drain &&
+    memory &&
+    gather(drain, memory, round.world, round.drains, round.sources, round.before, round.now)
   const seen: Seen = {
     pod,
     gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
@@ -88,13 +91,8 @@ function confirmed(held: readonly HeldHook[]): boolean | undefined {
   return held.length > 0 && held.every(({ ends }) => ends === false) ? false : undefined
 }
 
-function isListed(
-  pod: PodFact,
-  drain: Drain | undefined,
-  memory: ReturnType<Memories['of']>,
-  world: World
-): boolean {
-  if (drain) return [...memory.places.values()].some(place => place.removedAt === undefined)
+function isListed(pod: PodFact, drain: Drain | undefined, memory: Memory | undefined, world: World): boolean {
+  if (drain && memory) return [...memory.places.values()].some(place => place.removedAt === undefined)
   const mine = (ip: string) => world.ownersOf(ip).every(owner => owner.uid === pod.uid)
   return pod.ips.some(ip => mine(ip) && world.holdersOf(ip).length > 0)
 }
