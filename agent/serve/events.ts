@@ -50,8 +50,9 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
     }
   }
   const run = async (): Promise<void> => {
-    for (let event = queue.shift(); event && !stopped.signal.aborted; event = queue.shift()) {
+    for (let event = queue.shift(); event; event = queue.shift()) {
       await write(event)
+      if (stopped.signal.aborted) return
       await clock.sleep(PAUSE_MS, stopped.signal).catch(() => {})
     }
     running = undefined

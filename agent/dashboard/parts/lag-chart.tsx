@@ -12,6 +12,8 @@ interface LagChartProps {
 }
 
 const HEIGHT = 210
+/** The least time that the chart covers, in seconds. */
+const SHORTEST = 60
 
 /** p50, p99 and longest as lines, the sleep as a dashed one. Drawn on a canvas; `label` says it in words. */
 export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
@@ -50,8 +52,14 @@ function options(at: HTMLElement): UPlot.Options {
     height: HEIGHT,
     cursor: { y: false },
     scales: {
-      x: { time: true },
-      y: { distr: 3, range: (_, low, high) => [Math.max(0.5, low / 2), high * 1.6] }
+      x: {
+        time: true,
+        range: (_, from, to) => (to - from < SHORTEST ? [to - SHORTEST, to + 1] : [from, to])
+      },
+      y: {
+        distr: 3,
+        range: (_, low, high) => [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high))]
+      }
     },
     axes: [
       { ...axis, font, space: 70, values: (_, ticks) => ticks.map(at => clock(at * 1000)) },
