@@ -85,6 +85,18 @@ log: { level: debug }
     expect(found.log.level).to.equal('debug')
   })
 
+  it('serves the dashboard only where that was asked for, and to whom', () => {
+    const dashboard = (text: string) => config(`${ADMIN}\nserve: { dashboard: ${text} }`).serve.dashboard
+    expect(config(ADMIN).serve.dashboard).to.equal(undefined)
+    expect(dashboard('{ enabled: false, tokenEnv: KEY }')).to.equal(undefined)
+    expect(dashboard('{ enabled: true, auth: none, origins: ["https://ops.example/"] }')).to.deep.equal({
+      auth: { kind: 'none' },
+      origins: ['https://ops.example']
+    })
+    const { auth } = dashboard(`{ enabled: true, tokenFile: ${file('d4sh\n', 'dashboard')} }`)!
+    expect(auth.kind === 'token' && auth.token.read()).to.equal('d4sh')
+  })
+
   it('lists all problems at once, of every kind, and shows no value', () => {
     const found = problems(
       `
@@ -138,6 +150,18 @@ srve: {}
     ],
     'better evidence that waits longer': ['drain: { observedSettle: 6s }', /drain.observedSettle: is longer/],
     'no proof waiting less than one': ['drain: { floor: 4s }', /drain.floor: is shorter/],
+    'a dashboard that asks for no token without saying so': [
+      'serve: { dashboard: { enabled: true } }',
+      /serve.dashboard.tokenFile: give exactly one of tokenFile and tokenEnv, or write auth: none/
+    ],
+    'a dashboard with both ways to give its token': [
+      'serve: { dashboard: { enabled: true, tokenEnv: KEY, tokenFile: /x } }',
+      /serve.dashboard.tokenFile: give exactly one/
+    ],
+    'a token that nobody is asked for': [
+      'serve: { dashboard: { enabled: true, auth: none, tokenEnv: KEY } }',
+      /serve.dashboard.auth: none asks for no token/
+    ],
     'an empty word': ['kubernetes: { context: "" }', /kubernetes.context: must not be empty/]
   }
   for (const [name, [text, problem]] of Object.entries(contradictory)) {

@@ -1,0 +1,66 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { lanesOf, roundUp, scaleOf, settledAt } from '../../../agent/dashboard/model/lanes.ts'
+import { rolloutsOf, workloadOf } from '../../../agent/dashboard/model/rollout.ts'
+import { sceneOf } from '../../dashboard/snapshots.ts'
+
+const NOW = 1_800_000_000_000
+const scene = sceneOf({ now: NOW, live: 4, past: 80, holders: 0 })
+
+describe('lanes', () => {
+  const lanes = lanesOf(scene.drains, scene.past)
+
+  it('has the live ones first, newest first', () => {
+    expect(lanes.map(({ live }) => live).lastIndexOf(true)).to.equal(3)
+    const seen = lanes.slice(0, 4).map(({ drain }) => drain.moments.seenAt)
+    expect(seen).to.deep.equal(seen.toSorted((a, b) => b - a))
+  })
+
+  it('says how each stands, and who was last', () => {
+    expect(lanes[0]).to.include({ standing: 'waiting', slowest: 'apisix-2', lagMs: null })
+    expect(lanes[4]).to.include({ standing: 'proved', slowest: 'apisix-2' })
+    expect(lanes.filter(({ standing }) => standing === 'unproved')).to.have.length(2)
+  })
+
+  it('keeps the lane of a drain that did not change', () => {
+    expect(lanesOf(scene.drains, scene.past)[5]).to.equal(lanes[5])
+  })
+
+  it('draws to a scale that nine of ten fit in', () => {
+    const scaleMs = scaleOf(lanes, 'ack', NOW)
+    const fitting = lanes.filter(lane => settledAt(lane, NOW) <= scaleMs).length
+    expect(fitting).to.be.at.least(lanes.length * 0.9)
+    expect(scaleMs).to.be.below(10_000)
+    expect(scaleOf(lanes, 'gone', NOW)).to.be.above(scaleMs)
+    expect(scaleOf([], 'ack', NOW)).to.equal(20)
+  })
+
+  it('law: a round number at or above', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 1e9 }), ms => {
+        const round = roundUp(ms)
+        expect(round).to.be.at.least(ms)
+        expect(round).to.be.below(ms * 2.6)
+        expect(String(round)).to.match(/^[125]0*$/)
+      })
+    )
+  })
+})
+
+describe('rollouts', () => {
+  it('finds the Deployment behind a ReplicaSet, and nothing where there is none', () => {
+    expect(workloadOf('ReplicaSet/web-5d7f9c', 'shop')).to.equal('shop / Deployment web')
+    expect(workloadOf('ReplicaSet/plain', 'shop')).to.equal('shop / ReplicaSet plain')
+    expect(workloadOf('StatefulSet/db-main', 'shop')).to.equal('shop / StatefulSet db-main')
+    expect(workloadOf(null, 'shop')).to.equal('shop / pods of nobody')
+  })
+
+  it('puts pods together that ended together', () => {
+    const [first, , , , ...past] = lanesOf(scene.drains, scene.past)
+    const old = { ...past[0]!, start: first!.start - 600_000, id: 'old' }
+    const [newer, older] = rolloutsOf([old, first!])
+    expect(newer).to.include({ waiting: 1, proved: 0, tookMs: null })
+    expect(older).to.include({ name: 'shop / Deployment web', proved: 1, waiting: 0 })
+    expect(older?.tookMs).to.be.a('number')
+  })
+})

@@ -1,0 +1,165 @@
+import { execFileSync } from 'node:child_process'
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { commandsFor, quoted } from '../../../agent/dashboard/model/commands.ts'
+import { count, formatMs } from '../../../agent/dashboard/model/format.ts'
+import { holderRows } from '../../../agent/dashboard/model/holder-rows.ts'
+import {
+  BOUNDS,
+  histogramOf,
+  placeOf,
+  quantiles,
+  seriesOf
+} from '../../../agent/dashboard/model/lag-series.ts'
+import { sentenceOf } from '../../../agent/dashboard/model/sentence.ts'
+import type { Snapshot } from '../../../agent/serve/snapshot.ts'
+import { sceneOf } from '../../dashboard/snapshots.ts'
+
+const NOW = 1_800_000_000_000
+const quiet = sceneOf({ now: NOW, live: 0, past: 3, holders: 3 })
+
+describe('dashboard: words', () => {
+  it('writes times as people read them', () => {
+    const written = [0, 0.42, 9.99, 41.4, 999.7, 1840, 25_000, 60_000, 185_000, 7_800_000, -5].map(formatMs)
+    expect(written).to.deep.equal([
+      '0 ms',
+      '0.4 ms',
+      '10 ms',
+      '41 ms',
+      '1 s',
+      '1.84 s',
+      '25 s',
+      '60 s',
+      '3 min 05 s',
+      '2 h 10 min',
+      '−5 ms'
+    ])
+    expect([count(1, 'pod'), count(1204, 'pod')]).to.deep.equal(['1 pod', '1,204 pods'])
+  })
+
+  const said = (differs: Partial<Snapshot>) => sentenceOf({ ...quiet, ...differs })
+
+  it('says that all is well only where it is', () => {
+    expect(said({ holders: [] })).to.include({ level: 'well', head: 'All is well.' })
+    expect(said({ holders: [] }).rest).to.match(/^3 gateways · no hook waits · last drain \d+ ms$/)
+    expect(said({ drains: sceneOf({ now: NOW, live: 2, past: 0, holders: 0 }).drains })).to.include({
+      level: 'busy',
+      head: '2 pods on the way out.'
+    })
+  })
+
+  it('puts the worst first', () => {
+    const [drain] = sceneOf({ now: NOW, live: 1, past: 0, holders: 0 }).drains
+    const expired = { ...drain!, phase: 'expired' as const }
+    const vouch = { ok: false as const, why: 'no gateway is known' }
+    expect(said({ drains: [expired] }).head).to.equal('1 pod could not be proved out in time.')
+    expect(said({ drains: [expired], agent: { ...quiet.agent, vouch } })).to.include({
+      level: 'bad',
+      head: 'The agent cannot vouch for an answer.'
+    })
+    const stale = { ...quiet.watches[0]!, state: 'stale' as const, problem: 'closed' }
+    expect(said({ watches: [stale] })).to.include({ level: 'bad', rest: 'closed' })
+    expect(said({ inventory: { ...quiet.inventory, problem: 'status 401' } }).level).to.equal('bad')
+    const ghosts = [{ node: '10.0.0.1:80', since: 1 }]
+    expect(said({ holders: [{ ...quiet.holders[0]!, ghosts }] }).head).to.equal('Ghosts are left.')
+  })
+})
+
+describe('dashboard: lag', () => {
+  const sample = (ms: number, at = NOW) => ({ at, ms, grade: 'barrier' as const })
+
+  it('has the quantiles of what there is', () => {
+    expect(quantiles([])).to.equal(undefined)
+    const hundred = Array.from({ length: 100 }, (_, i) => i + 1)
+    expect(quantiles(hundred)).to.deep.equal({ p50: 50, p99: 99, max: 100 })
+    expect(quantiles([7])).to.deep.equal({ p50: 7, p99: 7, max: 7 })
+  })
+
+  it('law: every sample is in one bar, and in the time that the points cover', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.record({ ms: fc.integer({ min: 0, max: 200_000 }), after: fc.nat(1e7) }), {
+          minLength: 1
+        }),
+        list => {
+          const samples = list.map(({ ms, after }) => sample(ms, NOW + after))
+          expect(histogramOf(samples).reduce((sum, bar) => sum + bar.samples, 0)).to.equal(samples.length)
+          const [at, , , max] = seriesOf(samples)
+          expect(at.length).to.be.within(1, 61)
+          expect(at).to.deep.equal(at.toSorted((a, b) => a - b))
+          expect(Math.max(...max)).to.equal(Math.max(...samples.map(({ ms }) => ms)))
+        }
+      )
+    )
+  })
+
+  it('places a length where its bar is', () => {
+    expect(placeOf(0)).to.equal(0)
+    expect(placeOf(1e9)).to.equal(1)
+    const i = BOUNDS.indexOf(5000)
+    expect(placeOf(5000)).to.be.closeTo((i + 1) / BOUNDS.length, 1e-9)
+    expect(placeOf(3500)).to.be.closeTo((i + 0.5) / BOUNDS.length, 1e-9)
+  })
+})
+
+describe('dashboard: holders', () => {
+  const holders = sceneOf({ now: NOW, live: 0, past: 0, holders: 1000 }).holders
+
+  it('puts trouble first, and keeps the order otherwise', () => {
+    const rows = holderRows(holders, 'all', '')
+    expect(rows).to.have.length(1000)
+    expect(rows.slice(0, 3).map(({ key }) => key)).to.deep.equal([
+      'upstreams/web-3',
+      'upstreams/web-503',
+      'routes/web-0/upstream'
+    ])
+  })
+
+  it('finds by every word, in any place', () => {
+    expect(holderRows(holders, 'ghosts', '')).to.have.length(2)
+    expect(holderRows(holders, 'in order', '')).to.have.length(998)
+    expect(holderRows(holders, 'missing', '')).to.have.length(0)
+    expect(holderRows(holders, 'all', 'WEB-77 nobody').map(({ key }) => key)).to.deep.equal([
+      'upstreams/web-77',
+      'upstreams/web-771',
+      'upstreams/web-773',
+      'upstreams/web-775',
+      'upstreams/web-777',
+      'upstreams/web-779'
+    ])
+    expect(holderRows(holders, 'all', '10.5.2.7').length).to.be.above(0)
+  })
+})
+
+describe('dashboard: commands', () => {
+  const [drain] = sceneOf({ now: NOW, live: 1, past: 0, holders: 0 }).drains
+  const reach = {
+    admin: 'http://admin:9180',
+    control: { scheme: 'http', port: 9090 },
+    barrier: { scheme: 'https', port: 9092 }
+  }
+
+  it('asks the gateway that is behind, then the holder, then Kubernetes', () => {
+    const lines = commandsFor(drain!, quiet.gateways, reach).map(({ line }) => line)
+    expect(lines).to.deep.equal([
+      `curl -s -H "Authorization: Bearer $BARRIER_TOKEN" https://10.0.9.3:9092/v1/barrier/inflight -d '{"uids":["live-0"]}'`,
+      'curl -s http://10.0.9.3:9090/v1/upstreams | grep -F 10.1.0.7',
+      'curl -s -H "X-API-KEY: $ADMIN_KEY" http://admin:9180/apisix/admin/upstreams/web-1',
+      `kubectl -n shop get pod ${drain!.pod} -o yaml`
+    ])
+    const v6 = [{ name: 'apisix-2', ip: 'fd00::9' }]
+    const [first] = commandsFor(drain!, v6, { ...reach, barrier: null })
+    expect(first?.line).to.include("'http://[fd00::9]:9090/v1/upstreams'")
+  })
+
+  it('law: a shell reads a quoted word as it was, and runs none of it', () => {
+    const hostile = fc.string({ unit: fc.constantFrom(...`'"$\`;&|\\ \n#a(){}<>*~!`) })
+    fc.assert(
+      fc.property(hostile, text => {
+        const read = execFileSync('sh', ['-c', `printf %s ${quoted(text)}`], { encoding: 'utf8' })
+        expect(read).to.equal(text)
+      }),
+      { numRuns: 60, examples: [['$(touch /tmp/no)'], ["'; rm -rf /"], ['']] }
+    )
+  })
+})
