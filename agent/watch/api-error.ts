@@ -35,9 +35,13 @@ export const isFromTheFuture = (error: unknown) =>
   error instanceof ApiError &&
   (error.causes.includes('ResourceVersionTooLarge') || /too large resource version/i.test(error.message))
 
-/** The server does not know what we asked for: an old one, asked for a WatchList. */
+/**
+ * The server does not know what we asked for: an old one, asked for a WatchList; or a new one over an etcd before 3.4.25 or
+ * 3.5.8, which answers 500 "the required storage feature RequestWatchProgress is disabled" (kube-apiserver 1.36 on 3.4.23).
+ */
 export const isUnsupported = (error: unknown) =>
-  error instanceof ApiError && (error.status === 400 || error.status === 422)
+  error instanceof ApiError &&
+  (error.status === 400 || error.status === 422 || error.message.includes('required storage feature'))
 
 /** How long the server asked us to stay away, in ms; 0 where it did not. */
 export const retryAfterOf = (error: unknown) => (error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0)

@@ -74,6 +74,10 @@ describe('watch: what the API server says when it refuses', () => {
     expect(isExpired(new Error('410'))).to.equal(false)
     expect(isUnsupported(new ApiError('watch', 422, undefined))).to.equal(true)
     expect(isUnsupported(new ApiError('watch', 403, undefined))).to.equal(false)
+    const message =
+      'a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled'
+    expect(isUnsupported(new ApiError('watch', 500, { reason: 'InternalError', message }))).to.equal(true)
+    expect(isUnsupported(new ApiError('watch', 500, { reason: 'InternalError' }))).to.equal(false)
     const tooLarge = { reason: 'Timeout', details: { causes: [{ reason: 'ResourceVersionTooLarge' }] } }
     expect(isFromTheFuture(new ApiError('list', 504, tooLarge))).to.equal(true)
     expect(isFromTheFuture(new ApiError('list', 504, { message: 'Too large resource version: 9' }))).to.equal(
