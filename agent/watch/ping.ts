@@ -28,6 +28,8 @@ export function keepAlive(
     cancel = clock.alarm(clock.now() + ms, then)
   }
   const ping = () => {
+    // Between its destruction and its 'close' event a session throws when it is asked for anything.
+    if (session.destroyed) return
     const sentAt = clock.now()
     let answered = false
     const silentSince = () => Math.max(sentAt, lastHeard())
