@@ -217,6 +217,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       hold: (request, signal) => hooks.hold(request, signal),
       canVouch,
       findByIp: ip => cluster.pods.byIp(ip),
+      askByIp: (ip, signal) => cluster.fetchPodsByIp(ip, signal),
       find: async (namespace, name, signal) =>
         cluster.pods.byName(namespace, name) ?? (await cluster.fetchPod(namespace, name, signal))
     },

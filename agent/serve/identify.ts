@@ -18,17 +18,17 @@ export type Identity = { readonly ok: true; readonly pod: PodFact } | Refusal
  * | -------------------------- | ------------------------ | ------------------------------------------ |
  * | a pod                      | that pod                 | must be that pod                           |
  * | pods that share their host | that pod if it is alone  | that pod, or any (the kubelet calls too)   |
- * | nobody we know             | 404                      | the pod with this address, or any          |
+ * | nobody we know             | as Kubernetes says, else 404 | the pod with this address, or any      |
  *
  * "Any" needs `trustedQuery`. It is no way to take a serving pod out: only a pod that Kubernetes says is Terminating is.
  */
 export async function identify(
   caller: Caller,
-  pods: Pick<Holds, 'findByIp' | 'find'>,
+  pods: Pick<Holds, 'findByIp' | 'askByIp' | 'find'>,
   trustedQuery: boolean,
   signal: AbortSignal
 ): Promise<Identity> {
-  const there = pods.findByIp(caller.address).filter(pod => !hasEnded(pod))
+  const there = pods.findByIp(caller.address).filter(isThere)
   const owners = there.filter(pod => !pod.hostNetwork)
   const identity = await choose()
   if (identity.ok && caller.uid !== undefined && identity.pod.uid !== caller.uid) {
@@ -52,8 +52,12 @@ export async function identify(
     return neighbour ? { ok: true, pod: neighbour } : fromKubernetes(named)
   }
 
-  function fromAddress(): Identity {
-    const [only, ...more] = owners.length > 0 ? owners : there
+  async function fromAddress(): Promise<Identity> {
+    const known = owners.length > 0 ? owners : there
+    const found =
+      known.length > 0 ? known : await asked(() => pods.askByIp(caller.address, signal), caller.address)
+    if ('ok' in found) return found
+    const [only, ...more] = found.filter(isThere)
     if (!only) {
       return refuse(
         'unknown-pod',
@@ -68,16 +72,8 @@ export async function identify(
   }
 
   async function fromKubernetes(named: NonNullable<Caller['named']>): Promise<Identity> {
-    let pod: PodFact | undefined
-    try {
-      pod = await pods.find(named.namespace, named.name, signal)
-    } catch (err) {
-      if (signal.aborted) throw err
-      return refuse(
-        'cannot-ask-kubernetes',
-        `the API server could not be asked about ${path(named)}; try again`
-      )
-    }
+    const pod = await asked(() => pods.find(named.namespace, named.name, signal), path(named))
+    if (pod && 'ok' in pod) return pod
     if (!pod) return refuse('unknown-pod', `Kubernetes knows no pod ${path(named)}; check namespace and pod`)
     if (trustedQuery || pod.ips.includes(caller.address)) return { ok: true, pod }
     return refuse(
@@ -85,10 +81,20 @@ export async function identify(
       `${caller.address} is not an address of ${path(named)}; call from inside the pod, or set serve.trustedQuery`
     )
   }
+
+  /** What the API server says, or the refusal where it could not be asked. */
+  async function asked<T>(ask: () => Promise<T>, about: string): Promise<T | Refusal> {
+    try {
+      return await ask()
+    } catch (err) {
+      if (signal.aborted) throw err
+      return refuse('cannot-ask-kubernetes', `the API server could not be asked about ${about}; try again`)
+    }
+  }
 }
 
-/** Nothing runs in it any more, so nothing in it can call; its address may be another pod's by now. */
-const hasEnded = (pod: PodFact) => pod.phase === 'Succeeded' || pod.phase === 'Failed'
+/** Where its containers have ended nothing in it can call; its address may be another pod's by now. */
+const isThere = (pod: PodFact) => pod.phase !== 'Succeeded' && pod.phase !== 'Failed'
 
 const isNamed = (pod: PodFact, named: NonNullable<Caller['named']>) =>
   pod.namespace === named.namespace && pod.name === named.name

@@ -55,6 +55,10 @@ export function manualHolds(...pods: PodFact[]): ManualHolds {
     onHeld: () => {},
     canVouch: () => holds.vouch,
     findByIp: ip => holds.pods.filter(pod => pod.ips.includes(ip)),
+    async askByIp(ip) {
+      if (holds.askError) throw holds.askError
+      return [...holds.pods, ...holds.behind].filter(pod => pod.ips.includes(ip))
+    },
     async find(namespace, name) {
       if (holds.askError) throw holds.askError
       return [...holds.pods, ...holds.behind].find(pod => pod.namespace === namespace && pod.name === name)

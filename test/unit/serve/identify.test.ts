@@ -30,7 +30,8 @@ describe('identify', () => {
     'the kubelet for a pod of its host': [{ address: HOST, named: named('web-1') }, 'web-1'],
     'an unknown address for a named pod': [{ address: STRANGER, named: named('web-1') }, 'web-1'],
     'a pod that only the API server knows': [{ address: STRANGER, named: named('late') }, 'late'],
-    'a pod that the watch has not seen yet, by its address': [
+    'a pod that the watch has not seen yet, by its address': [{ address: '10.0.0.9' }, 'late', false],
+    'a pod that the watch has not seen yet, by its address and name': [
       { address: '10.0.0.9', named: named('late') },
       'late',
       false
