@@ -42,7 +42,7 @@ const HOOKS: Record<ArmName, ((agentUrl: string) => Hook) | undefined> = {
 
 /** Requests before the rolling update, and after it: at least the longest lag of the owner, with all that follows. */
 const WARM_UP_MS = 1000
-const SETTLE_MS = 2000
+const SETTLE_MS = 3000
 const ROLLOUT_MS = 60_000
 const REQUEST_MS = 5000
 

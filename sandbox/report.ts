@@ -64,8 +64,8 @@ function ratio(arms: readonly ArmDetail[]): string[] {
   const times = sleep > 0 && drain > 0 ? `, ${(sleep / drain).toFixed(0)} times shorter than the sleep` : ''
   return drain > 0
     ? [
-        `apisix-drain: a hook takes as long as the slowest request in flight to its pod: p50 is a pod that had none${times};`,
-        '              p99 and max are the slowest request of all'
+        `apisix-drain: hook p50 is a pod that nothing held up${times}; p99 and max are one that had to`,
+        '              wait for its slowest request in flight, or until the gateways knew a replacement for it'
       ]
     : []
 }

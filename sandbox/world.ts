@@ -58,7 +58,7 @@ export interface World {
 
 /** From a pod's creation to the start of its process: quick for a real one, but never at once, as with real ones. */
 const SET_UP = { minMs: 300, maxMs: 1200 }
-const OWNER_LAG = { minMs: 300, maxMs: 1500 }
+const OWNER_LAG = { minMs: 500, maxMs: 2500 }
 const READY_MS = 30_000
 const PORTS = { proxy: 9080, control: 9090, admin: 9180, barrier: 9092, agent: 8080 }
 const ROUTE = { name: 'web', uri: '/*' }

@@ -1,5 +1,14 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect } from 'chai'
+import { runArm, type Arm } from '../../sandbox/arms.ts'
+import type { ArmName, RunOptions } from '../../sandbox/cli.ts'
+import type { AccessFact } from '../../sandbox/apisix/access-log.ts'
+import type { PodRecord } from '../../sandbox/kubelet/record.ts'
+import type { LoadResult } from '../../sandbox/load/options.ts'
+import { jsonReport } from '../../sandbox/report.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { startWorld, type World, type WorldOptions } from '../../sandbox/world.ts'
 
@@ -22,7 +31,7 @@ describe('sandbox: a rolling update under load', function () {
   }
 
   it('loses requests when pods end at once and the owner is late', async () => {
-    const { records, before, result } = await roll({ ownerLag: { minMs: 1500, maxMs: 1500 } })
+    const { records, before, result } = await roll({ ownerLag: { minMs: 10_000, maxMs: 10_000 } })
     expect(before).to.equal(3)
     expect(records.filter(({ goneAt }) => goneAt !== undefined)).to.have.length(3)
     expect(records.filter(({ goneAt }) => goneAt === undefined)).to.have.length(3)
@@ -56,5 +65,80 @@ describe('sandbox: a rolling update under load', function () {
       (error: Error) => (error.cause as NodeJS.ErrnoException).code
     )
     expect(refused).to.equal('ECONNREFUSED')
+  })
+})
+
+// What `npm run sandbox` shows, smaller. Times are compared within this run only, and generously: the machine may be busy.
+
+describe('sandbox: the arms', function () {
+  this.timeout(90_000)
+  const open: Arm[] = []
+  afterEach(() => Promise.all(open.splice(0).map(arm => arm.world.close())))
+
+  const options: RunOptions = {
+    arms: [],
+    replicas: 3,
+    gateways: 2,
+    workers: 2,
+    rate: 150,
+    uploads: true,
+    evidence: 'barrier',
+    keepLogs: undefined,
+    seed: 1,
+    json: true,
+    hold: false
+  }
+  async function run(name: ArmName, differs: Partial<RunOptions> = {}) {
+    const arm = await runArm(name, { ...options, ...differs }, () => {}, new AbortController().signal)
+    open.push(arm)
+    return arm
+  }
+  const why = ({ detail, world }: Arm) =>
+    JSON.stringify({ failures: detail.load.failures, answers: detail.answers, writes: world.owner.writes })
+
+  it('apisix-drain loses nothing, slow uploads included, and every hook is answered with a proof', async () => {
+    const arm = await run('apisix-drain')
+    const { detail } = arm
+    expect(detail.failed, why(arm)).to.equal(0)
+    expect(detail.load.byRequest.upload.requests).to.be.above(0)
+    expect(detail.answers).to.deep.equal({ 'drained (barrier)': 3 })
+    expect(detail.hooks).to.deep.equal({ run: 3, failed: 0 })
+    // Where the gateways, the agent and the app agree: after the answer nothing came.
+    expect(detail.late).to.equal(0)
+    expect(detail.hookMs.p50, 'shorter than the sleep it replaces').to.be.below(5000)
+    expect(jsonReport([detail]).arms[0]).to.have.all.keys('name', 'requests', 'failed', 'hookMs', 'rolloutMs')
+  })
+
+  it('sleep-5 takes five seconds for every pod', async () => {
+    const { detail } = await run('sleep-5', { uploads: false })
+    expect(detail.hookMs.p50).to.be.within(5000, 8000)
+    expect(detail.hooks).to.deep.equal({ run: 3, failed: 0 })
+    expect(detail.rolloutMs).to.be.above(5000)
+  })
+
+  it('no-hook has no hook to wait for', async () => {
+    const { detail } = await run('no-hook')
+    expect(detail.hooks).to.deep.equal({ run: 0, failed: 0 })
+    expect(detail.hookMs).to.deep.equal({ p50: 0, p99: 0, max: 0 })
+    expect(detail.requests).to.be.above(0)
+  })
+
+  it('keeps what is needed to explain a run', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-test-'))
+    try {
+      await run('apisix-drain', { keepLogs: directory, replicas: 1 })
+      const read = (file: string) => readFile(join(directory, 'apisix-drain', file), 'utf8')
+      expect(await read('agent.log')).to.contain('hook answered')
+      const nodes = (await read('access.log'))
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line) as AccessFact)
+      expect(nodes.some(({ status }) => status === 200)).to.equal(true)
+      const facts = JSON.parse(await read('facts.json')) as { pods: PodRecord[]; load: LoadResult }
+      expect(facts.pods).to.have.length(2)
+      expect(facts.load.failed, JSON.stringify(facts.load.failures)).to.equal(0)
+    } finally {
+      await rm(directory, { recursive: true })
+    }
   })
 })

@@ -56,9 +56,9 @@ describe('sandbox: the report', () => {
   it('says what a hook costs, against the sleep of the same run', () => {
     const drain = detail('apisix-drain', { hookMs: { p50: 50, p99: 400, max: 400 } })
     expect(table([detail('sleep-5'), drain])).to.contain(
-      'p50 is a pod that had none, 100 times shorter than the sleep;'
+      'hook p50 is a pod that nothing held up, 100 times shorter than the sleep;'
     )
-    expect(table([drain])).to.contain('p50 is a pod that had none;')
+    expect(table([drain])).to.contain('hook p50 is a pod that nothing held up;')
     expect(table([detail('sleep-5')])).to.not.contain('p50 is')
   })
 
