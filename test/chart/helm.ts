@@ -43,6 +43,7 @@ export function helm(...args: readonly string[]): Outcome {
       maxBuffer: 2 ** 26,
       env: {
         PATH: process.env['PATH'],
+        HOME: home,
         HELM_CACHE_HOME: join(home, 'cache'),
         HELM_CONFIG_HOME: join(home, 'config'),
         HELM_DATA_HOME: join(home, 'data'),

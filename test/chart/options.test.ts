@@ -1,5 +1,10 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { kinds, only, render, type Manifest } from './helm.ts'
+import { firstContainer, podOf } from './pods.ts'
 
 describe('chart options', () => {
   it('makes these objects, and the optional ones only when told', () => {
@@ -82,11 +87,38 @@ describe('chart options', () => {
     })
   })
 
-  it('leaves nothing of its test behind, whatever came of it', () => {
-    const pod = only(render(), 'Pod')
-    expect(pod.metadata.annotations).to.deep.include({
-      'helm.sh/hook': 'test',
-      'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded,hook-failed'
+  describe('helm test', () => {
+    it('leaves nothing behind, whatever came of it', () => {
+      expect(only(render(), 'Pod').metadata.annotations).to.deep.include({
+        'helm.sh/hook': 'test',
+        'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded,hook-failed'
+      })
+    })
+
+    it('waits for an agent to be ready, and says what it was told', async () => {
+      const { command = [], args, env } = firstContainer(podOf(only(render(), 'Pod')))
+      expect(env).to.deep.equal([{ name: 'AGENT', value: 'http://apisix-drain.apisix:8080' }])
+      const [program, ...options] = command
+      expect(program).to.equal('node')
+
+      const asked: (string | undefined)[] = []
+      const server = createServer(({ url }, answer) => {
+        asked.push(url)
+        answer.writeHead(asked.length < 3 ? 503 : 200).end('{"ready":"soon"}')
+      }).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      try {
+        const { port } = server.address() as AddressInfo
+        const agent = `http://127.0.0.1:${port}`
+        const child = spawn(process.execPath, [...options, ...args], { env: { AGENT: agent } })
+        let said = ''
+        child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text))
+        const [code] = (await once(child, 'close')) as [number]
+        expect({ code, said }).to.deep.equal({ code: 0, said: `${agent}/readyz: 200 {"ready":"soon"}\n` })
+        expect(asked).to.deep.equal(['/readyz', '/readyz', '/readyz'])
+      } finally {
+        server.close()
+      }
     })
   })
 })

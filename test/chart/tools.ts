@@ -52,9 +52,11 @@ export function moduleFolder(moduleAtVersion: string): string {
   return Dir
 }
 
-function go(args: readonly string[], env: Record<string, string> = {}): string {
+/** @throws Error with what Go said */
+export function go(args: readonly string[], env: Record<string, string> = {}, cwd: string = CACHE): string {
+  mkdirSync(cwd, { recursive: true })
   const { status, stdout, stderr, error } = spawnSync('go', args, {
-    cwd: CACHE,
+    cwd,
     // A cross-compiler's settings would put the program elsewhere; the project's own flags are not ours.
     env: { ...process.env, GOFLAGS: '', GO111MODULE: 'on', ...env },
     encoding: 'utf8',

@@ -1,0 +1,176 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { API_SERVER, ETCD } from './build.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly json: unknown
+}
+
+/** A real kube-apiserver over a real etcd, with no controllers: what is created stays as it was written. */
+export interface ApiServer {
+  readonly url: string
+  /** PEM of the CA that its certificate is from. */
+  readonly ca: string
+  readonly kubeconfig: string
+  call(method: string, path: string, body?: unknown, token?: string): Promise<Answer>
+  /** Writes a kubeconfig for this token and returns its path. */
+  kubeconfigFor(token: string): string
+  stop(): Promise<void>
+}
+
+const START_MS = 60_000
+
+/** @throws Error with the end of its log, when it is not ready within a minute */
+export async function startApiServer(): Promise<ApiServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'api-server-'))
+  const file = (name: string) => join(folder, name)
+  const children: ChildProcess[] = []
+  const start = (program: string, args: readonly string[]) => {
+    const log = openSync(file(`${children.length}.log`), 'w')
+    children.push(spawn(program, args, { stdio: ['ignore', log, log], cwd: folder }))
+    closeSync(log)
+  }
+  const [client, peer, port] = await freePorts()
+  const token = randomBytes(16).toString('hex')
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  writeFileSync(file('sa.key'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  writeFileSync(file('tokens.csv'), `${token},admin,1,"system:masters"\n`, { mode: 0o600 })
+  const etcd = `http://127.0.0.1:${client}`
+  start(ETCD, [
+    `--data-dir=${file('etcd')}`,
+    `--listen-client-urls=${etcd}`,
+    `--advertise-client-urls=${etcd}`,
+    `--listen-peer-urls=http://127.0.0.1:${peer}`,
+    '--unsafe-no-fsync'
+  ])
+  start(API_SERVER, [
+    `--etcd-servers=${etcd}`,
+    `--secure-port=${port}`,
+    '--bind-address=127.0.0.1',
+    `--cert-dir=${file('certs')}`,
+    `--service-account-key-file=${file('sa.key')}`,
+    `--service-account-signing-key-file=${file('sa.key')}`,
+    '--service-account-issuer=https://kubernetes.default.svc',
+    `--token-auth-file=${file('tokens.csv')}`,
+    '--authorization-mode=RBAC',
+    '--service-cluster-ip-range=10.96.0.0/16'
+  ])
+  const url = `https://127.0.0.1:${port}`
+
+  const stop = async () => {
+    for (const child of children.toReversed()) {
+      if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) continue
+      const ended = once(child, 'exit')
+      child.kill('SIGTERM')
+      const late = setTimeout(() => child.kill('SIGKILL'), 10_000)
+      await ended
+      clearTimeout(late)
+    }
+    rmSync(folder, { recursive: true, force: true })
+  }
+
+  try {
+    await ready(url, token, () => children.some(({ exitCode }) => exitCode !== null))
+  } catch (err) {
+    const log = readFileSync(file('1.log'), 'utf8').slice(-2000)
+    await stop()
+    throw new Error(`kube-apiserver did not become ready:\n${log}`, { cause: err })
+  }
+  const ca = readFileSync(file('certs/apiserver.crt'), 'utf8')
+  let written = 0
+  const kubeconfigFor = (token: string) => {
+    const path = file(`kubeconfig-${written++}`)
+    const name = 'test'
+    const config = {
+      clusters: [
+        { name, cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }
+      ],
+      users: [{ name, user: { token } }],
+      contexts: [{ name, context: { cluster: name, user: name } }],
+      'current-context': name
+    }
+    writeFileSync(path, JSON.stringify(config), { mode: 0o600 })
+    return path
+  }
+  return {
+    url,
+    ca,
+    kubeconfig: kubeconfigFor(token),
+    kubeconfigFor,
+    stop,
+    call: (method, path, body, as = token) => call(url, method, path, body, as, ca)
+  }
+}
+
+async function ready(url: string, token: string, dead: () => boolean): Promise<void> {
+  const until = Date.now() + START_MS
+  for (;;) {
+    const answer = await call(url, 'GET', '/readyz', undefined, token).catch(() => undefined)
+    if (answer?.status === 200) return
+    if (dead() || Date.now() > until)
+      throw new Error(dead() ? 'a process ended' : `not within ${START_MS} ms`)
+    await sleep(200)
+  }
+}
+
+/** Without a CA the certificate is not looked at: it is made while the server starts. */
+function call(
+  url: string,
+  method: string,
+  path: string,
+  body: unknown,
+  token: string,
+  ca?: string
+): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const asked = request(
+    `${url}${path}`,
+    {
+      method,
+      timeout: 30_000,
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        accept: 'application/json'
+      },
+      ...(ca === undefined ? { rejectUnauthorized: false } : { ca })
+    },
+    response => {
+      response.setEncoding('utf8')
+      let text = ''
+      response.on('data', (chunk: string) => (text += chunk))
+      response.on('error', reject)
+      response.on('end', () => {
+        const isJson = response.headers['content-type']?.includes('json')
+        resolve({ status: response.statusCode ?? 0, json: isJson ? JSON.parse(text) : text })
+      })
+    }
+  )
+  asked.on('timeout', () => asked.destroy(new Error(`${method} ${path}: no answer`)))
+  asked.on('error', reject)
+  asked.end(body === undefined ? undefined : JSON.stringify(body))
+  return promise
+}
+
+/** Three ports that were free a moment ago: neither program can be asked to pick one and say which. */
+async function freePorts(): Promise<[number, number, number]> {
+  const servers = [createServer(), createServer(), createServer()] as const
+  const ports = await Promise.all(
+    servers.map(async server => {
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const address = server.address()
+      return typeof address === 'object' && address !== null ? address.port : 0
+    })
+  )
+  for (const server of servers) server.close()
+  return ports as [number, number, number]
+}

@@ -1,0 +1,195 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { parse } from 'yaml'
+import { checkRbac } from '../../agent/doctor/rbac.ts'
+import { CHART, CI, helm as anyHelm } from '../chart/helm.ts'
+import { moduleFolder, PROMETHEUS_OPERATOR } from '../chart/tools.ts'
+import { startApiServer, type ApiServer } from './api-server.ts'
+import { everything } from './inventory.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const RELEASE = ['apisix-drain', '--namespace=apisix']
+const DEPLOYMENT = '/apis/apps/v1/namespaces/apisix/deployments/apisix-drain'
+
+/** One story on one API server, told in order; it ends at the first chapter that fails. */
+describe('helm on a real API server', () => {
+  let api: ApiServer
+  let untouched: readonly string[]
+  let token: string
+
+  before(async function () {
+    this.timeout(120_000)
+    api = await startApiServer()
+    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
+    await created('/api/v1/namespaces', { metadata: { name: 'apisix', labels } })
+    const crds = join(moduleFolder(PROMETHEUS_OPERATOR), 'example/prometheus-operator-crd')
+    for (const plural of ['servicemonitors', 'prometheusrules']) {
+      const crd: unknown = parse(readFileSync(join(crds, `monitoring.coreos.com_${plural}.yaml`), 'utf8'))
+      await created('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', crd)
+    }
+    // A kind is served a moment after its definition is there.
+    await eventually(async () => (untouched = await everything(api)))
+  })
+  after(() => api?.stop())
+
+  const helm = (...args: readonly string[]) => {
+    const outcome = anyHelm(...args, `--kubeconfig=${api.kubeconfig}`)
+    expect(outcome.ok, outcome.stderr).to.equal(true)
+    return outcome.stdout
+  }
+  const created = async (path: string, body: unknown) => {
+    const { status, json } = await api.call('POST', path, body)
+    expect(status, JSON.stringify(json)).to.equal(201)
+    return json
+  }
+
+  it('installs with no value set, and says the next commands', () => {
+    const said = helm('install', ...RELEASE, CHART)
+    expect(said).to.include('STATUS: deployed')
+    expect(said).to.include('uses the Admin API at http://apisix-admin.apisix:9180')
+    expect(said).to.include('kubectl -n apisix create secret generic apisix-drain --from-literal=admin-key=')
+    expect(said).to.include('kubectl -n apisix exec deploy/apisix-drain -- node agent/main.ts doctor')
+    expect(said).to.include('http://apisix-drain.apisix:8080/v1/prestop || sleep 5')
+  })
+
+  it('makes pods that a namespace of Pod Security level restricted takes', async () => {
+    const { spec } = (await api.call('GET', DEPLOYMENT)).json as { spec: { template: { spec: PodSpec } } }
+    const pod = spec.template.spec
+    const admitted = (spec: PodSpec) =>
+      api.call('POST', '/api/v1/namespaces/apisix/pods?dryRun=All', { metadata: { name: 'try' }, spec })
+    expect((await admitted(pod)).status).to.equal(201)
+    const open = pod.containers.map(container => ({ ...container, securityContext: {} }))
+    const { status, json } = await admitted({ ...pod, containers: open })
+    expect({ status, json: JSON.stringify(json) }).to.satisfy(
+      (answer: { status: number; json: string }) =>
+        answer.status === 403 && answer.json.includes('restricted')
+    )
+  })
+
+  it('lets the agent do what it needs, and nothing to pods or Secrets', async () => {
+    const path = '/api/v1/namespaces/apisix/serviceaccounts/apisix-drain/token'
+    const { status } = (await created(path, { spec: {} })) as { status: { token: string } }
+    token = status.token
+    const ask = async (method: string, path: string, body: unknown) => {
+      const { status, json } = await api.call(method, path, body, token)
+      return { status, json }
+    }
+    const findings = await checkRbac(ask, [])(AbortSignal.timeout(30_000))
+    expect(findings.filter(({ level }) => level === 'fail')).to.deep.equal([])
+
+    const denied = [
+      ...['create', 'update', 'patch', 'delete', 'deletecollection'].map(verb => [verb, '', 'pods'] as const),
+      ['create', '', 'pods/eviction'],
+      ['create', '', 'pods/exec'],
+      ['get', '', 'secrets'],
+      ['list', '', 'secrets'],
+      ['get', '', 'configmaps'],
+      ['update', 'apps', 'deployments'],
+      ['delete', 'coordination.k8s.io', 'leases']
+    ] as const
+    for (const [verb, group, name] of denied) {
+      const [resource, subresource] = name.split('/')
+      const attributes = { verb, group, resource, ...(subresource && { subresource }), namespace: 'apisix' }
+      const review = { spec: { resourceAttributes: attributes } }
+      const { json } = await ask('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', review)
+      expect((json as { status: { allowed: boolean } }).status.allowed, `${verb} ${name}`).to.equal(false)
+    }
+  })
+
+  it('runs the agent as that account, with that configuration: its watches see the cluster', async () => {
+    const { data } = (await api.call('GET', '/api/v1/namespaces/apisix/configmaps/apisix-drain')).json as {
+      data: { 'config.yaml': string }
+    }
+    const folder = mkdtempSync(join(tmpdir(), 'install-'))
+    writeFileSync(join(folder, 'admin-key'), 'key')
+    writeFileSync(
+      join(folder, 'config.yaml'),
+      data['config.yaml']
+        .replaceAll('/run/secrets/apisix-drain', folder)
+        .replace(/url: .*/, 'url: http://127.0.0.1:1')
+    )
+    const child = spawn(process.execPath, ['agent/main.ts', 'run', '--config', join(folder, 'config.yaml')], {
+      cwd: ROOT,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        APISIX_DRAIN_KUBERNETES_KUBECONFIG: api.kubeconfigFor(token),
+        APISIX_DRAIN_SERVE_HOST: '127.0.0.1',
+        APISIX_DRAIN_SERVE_PORT: '0'
+      }
+    })
+    const ended = once(child, 'exit')
+    try {
+      const port = await portOf(child.stdout)
+      await eventually(async () => {
+        const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(5000) })
+        const { missing } = (await answer.json()) as { missing: { part: string }[] }
+        // There is no APISIX here: that much stays missing, and no watch does.
+        expect(missing.map(({ part }) => part).toSorted()).to.deep.equal(['gateways', 'inventory'])
+      })
+    } finally {
+      child.kill('SIGTERM')
+      await ended
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it('is upgraded to everything at once, and rolled back to what it was', async () => {
+    const first = helm('get', 'manifest', ...RELEASE)
+    // An address can be chosen only when the Service is made.
+    const all = [`--values=${join(CI, 'everything-values.yaml')}`, '--set=service.clusterIP=']
+    helm('upgrade', ...RELEASE, CHART, ...all)
+    const rule = await api.call(
+      'GET',
+      '/apis/monitoring.coreos.com/v1/namespaces/apisix/prometheusrules/apisix-drain'
+    )
+    expect(rule.status).to.equal(200)
+    helm('rollback', ...RELEASE, '1')
+    expect(helm('get', 'manifest', ...RELEASE)).to.equal(first)
+    const gone = await api.call(
+      'GET',
+      '/apis/monitoring.coreos.com/v1/namespaces/apisix/prometheusrules/apisix-drain'
+    )
+    expect(gone.status).to.equal(404)
+    expect(await api.call('GET', DEPLOYMENT)).to.have.nested.property('json.spec.replicas', 2)
+  })
+
+  it('is uninstalled, and leaves nothing', async () => {
+    expect(await everything(api)).not.to.deep.equal(untouched)
+    helm('uninstall', ...RELEASE)
+    await eventually(async () => expect(await everything(api)).to.deep.equal(untouched))
+  })
+})
+
+interface PodSpec {
+  readonly containers: readonly object[]
+}
+
+async function portOf(output: NodeJS.ReadableStream): Promise<number> {
+  const lines = createInterface({ input: output, signal: AbortSignal.timeout(30_000) })
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  lines.on('line', line => {
+    const { msg, port } = JSON.parse(line) as { msg: string; port?: number }
+    if (msg === 'listening' && port !== undefined) resolve(port)
+  })
+  lines.once('close', () => reject(new Error('the agent ended before it listened')))
+  return promise
+}
+
+async function eventually(holds: () => Promise<unknown>): Promise<void> {
+  const until = Date.now() + 30_000
+  for (;;) {
+    try {
+      await holds()
+      return
+    } catch (err) {
+      if (Date.now() > until) throw err
+      await sleep(200)
+    }
+  }
+}
