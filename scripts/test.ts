@@ -43,6 +43,15 @@ const SUITES: readonly Suite[] = [
     needs: [{ program: 'nginx', packages: 'nginx-light libnginx-mod-http-lua' }]
   },
   {
+    name: 'dashboard',
+    what: 'the page in a real browser: use, access, hostile names, scale, and a rolling update in the sandbox',
+    steps: [['mocha', '--config', 'test/dashboard/.mocharc.json']],
+    needs: [
+      { program: 'chromium', packages: 'chromium' },
+      { program: 'curl', packages: 'curl' }
+    ]
+  },
+  {
     name: 'lua',
     what: 'luacheck over the plugin',
     steps: [['luacheck', 'plugin-config', 'test/plugin', '--quiet']],

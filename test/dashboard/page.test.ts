@@ -1,0 +1,148 @@
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { Snapshot } from '../../agent/serve/snapshot.ts'
+import { secretFromEnv } from '../../agent/config/secret.ts'
+import { violations } from './axe.ts'
+import { SHOTS, startBrowser, type Browser } from './browser.ts'
+import { startFakeAgent, type FakeAgent } from './fake-agent.ts'
+import { sceneOf } from './snapshots.ts'
+
+// The page in a real Chromium, on the agent's own HTTP side, with snapshots that a test makes.
+
+describe('dashboard page', () => {
+  let browser: Browser
+  let agent: FakeAgent | undefined
+  before(async () => {
+    browser = await startBrowser()
+  })
+  after(() => browser.close())
+  afterEach(async () => {
+    await agent?.close()
+    agent = undefined
+  })
+
+  const start = async (snapshot: Snapshot, options = {}) => (agent = await startFakeAgent(snapshot, options))
+  const scene = (differs = {}) => sceneOf({ now: Date.now(), live: 3, past: 60, holders: 40, ...differs })
+
+  for (const scheme of ['light', 'dark'] as const) {
+    it(`is usable by everybody, ${scheme}: no violation of WCAG A or AA`, async () => {
+      const { url } = await start(scene())
+      const { page, complaints, foreign } = await browser.open(url, { scheme })
+      await page.getByRole('heading', { level: 1 }).getByText('3 pods on the way out.').waitFor()
+      expect(await violations(page)).to.deep.equal([])
+      await page.screenshot({ path: join(SHOTS, `${scheme}.png`), fullPage: true })
+      await page.locator('[data-lane]').nth(4).click()
+      await page.getByRole('complementary').waitFor()
+      await page.getByText('See for yourself').first().click()
+      expect(await violations(page)).to.deep.equal([])
+      await page.screenshot({ path: join(SHOTS, `${scheme}-detail.png`) })
+      expect(complaints).to.deep.equal([])
+      expect(foreign).to.deep.equal([])
+      await page.close()
+    })
+  }
+
+  it('follows the system, and then whoever chose', async () => {
+    const { url } = await start(scene())
+    const { page } = await browser.open(url, { scheme: 'dark' })
+    const ground = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+    await page.getByRole('table', { name: 'Drains' }).waitFor()
+    expect(await ground()).to.equal('rgb(15, 18, 24)')
+    await page.getByRole('button', { name: 'Switch to light colours' }).click()
+    await page.getByRole('button', { name: 'Switch to dark colours' }).waitFor()
+    expect(await ground()).to.equal('rgb(246, 247, 249)')
+    await page.reload()
+    await page.getByRole('button', { name: 'Switch to dark colours' }).waitFor()
+    expect(await ground()).to.equal('rgb(246, 247, 249)')
+    await page.evaluate('localStorage.clear()')
+    await page.close()
+  })
+
+  it('can be worked with by keyboard alone', async () => {
+    const { url } = await start(scene())
+    const { page } = await browser.open(url)
+    await page.getByRole('table', { name: 'Drains' }).waitFor()
+    const lane = page.locator('[data-lane]').nth(5)
+    await lane.focus()
+    await page.keyboard.press('Enter')
+    const detail = page.getByRole('complementary')
+    await detail.waitFor()
+    const focused = (what: string) => page.evaluate<string>(`document.activeElement.${what}`)
+    expect(await focused('className')).to.equal('detail')
+    await page.keyboard.press('Escape')
+    await detail.waitFor({ state: 'detached' })
+    expect(await focused('dataset.lane')).to.equal(await lane.getAttribute('data-lane'))
+    await page.getByRole('searchbox', { name: 'Search holders' }).focus()
+    await page.keyboard.type('web-17')
+    await page.getByText('1 of 40 holders').waitFor()
+    await page.close()
+  })
+
+  it('shows why something was not proved, and how to see it by hand', async () => {
+    const { url } = await start(scene())
+    const { page } = await browser.open(url)
+    const section = page.getByRole('region', { name: 'Not proved' })
+    await section.getByText('apisix-2 has not answered').waitFor()
+    await section.getByText('See for yourself').click()
+    await section.getByText('http://10.0.9.3:9090/v1/upstreams | grep -F').waitFor()
+    await page.getByRole('button', { name: 'not proved', exact: true }).click()
+    await page.getByText('1 drain', { exact: true }).first().waitFor()
+    await page.close()
+  })
+
+  it('puts the pods of a rollout together', async () => {
+    const { url } = await start(scene())
+    const { page } = await browser.open(url)
+    await page.getByRole('button', { name: 'rollouts' }).click()
+    await page.getByRole('cell', { name: 'shop / Deployment web' }).first().waitFor()
+    await page.close()
+  })
+
+  it('lets no name do anything but be read', async () => {
+    const name = `<img src=x onerror=alert(1)>"'\`\${alert(2)}</script><script>alert(3)</script>`
+    const { url } = await start(scene({ name }))
+    const { page, complaints, foreign } = await browser.open(url)
+    await page.getByText('on the way out.').waitFor()
+    await page.locator('[data-lane]').nth(4).click()
+    await page.getByRole('complementary').waitFor()
+    await page.getByRole('button', { name: 'rollouts' }).click()
+    const drawn = await page.locator('[data-lane]').nth(1).textContent()
+    expect(drawn).to.include(`shop/${name}`)
+    expect(await page.locator('img, script:not([src])').count()).to.equal(0)
+    expect(complaints).to.deep.equal([])
+    expect(foreign).to.deep.equal([])
+    await page.close()
+  })
+
+  it('asks for the token, and shows nothing before', async () => {
+    const token = secretFromEnv('T', { T: 'right' })
+    const { url } = await start(scene(), { auth: { kind: 'token', token } })
+    const { page, foreign } = await browser.open(url)
+    await page.getByLabel('Token of the dashboard').fill('wrong')
+    await page.getByRole('button', { name: 'Open' }).click()
+    await page.getByText('That is not the token.').waitFor()
+    expect(await violations(page)).to.deep.equal([])
+    await page.getByLabel('Token of the dashboard').fill('right')
+    await page.keyboard.press('Enter')
+    await page.getByText('3 pods on the way out.').waitFor()
+    expect(page.url()).to.equal(`${url}/`)
+    expect(await page.evaluate('document.cookie')).to.equal('')
+    expect(foreign).to.deep.equal([])
+    await page.context().clearCookies()
+    await page.close()
+  })
+
+  it('says that it lost the agent, keeps what it knew, and comes back by itself', async () => {
+    const first = await start(scene())
+    const { page } = await browser.open(first.url)
+    await page.getByText('3 pods on the way out.').waitFor()
+    await first.close()
+    await page.getByText('The agent is not reached.').waitFor()
+    expect(await page.locator('[data-lane]').count()).to.be.above(0)
+    const port = Number(new URL(first.url).port)
+    await start(scene({ live: 1 }), { port })
+    await page.getByText('1 pod on the way out.').waitFor()
+    await page.getByText('live', { exact: true }).first().waitFor()
+    await page.close()
+  })
+})

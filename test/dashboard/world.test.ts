@@ -1,0 +1,118 @@
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { Page } from 'playwright-core'
+import { systemClock } from '../../agent/clock.ts'
+import type { Snapshot } from '../../agent/serve/snapshot.ts'
+import type { Hook } from '../../sandbox/kubernetes/objects.ts'
+import { now } from '../../sandbox/now.ts'
+import { rollOut } from '../../sandbox/rollout.ts'
+import { waitFor } from '../../sandbox/wait-for.ts'
+import { startWorld, type World } from '../../sandbox/world.ts'
+import { SHOTS, startBrowser, type Browser } from './browser.ts'
+
+// The page on a real agent in the sandbox: a rolling update under load, as a newcomer sees it.
+
+const REPLICAS = 4
+const preStop = (agentUrl: string): Hook => ({
+  exec: {
+    command: ['sh', '-c', `curl -fsS -m 25 --interface $POD_IP -X POST ${agentUrl}/v1/prestop || sleep 5`]
+  }
+})
+
+describe('dashboard on the sandbox', function () {
+  this.timeout(60_000)
+  let browser: Browser
+  let world: World
+  before(async () => {
+    browser = await startBrowser()
+    world = await startWorld({ replicas: REPLICAS, gateways: 2, workers: 2, seed: 1, preStop })
+  })
+  after(async () => {
+    await browser.close()
+    await world.close()
+  })
+
+  it('shows drains appear, advance, and stay when the pods are gone; and finds the agent again', async () => {
+    const agent = await world.startAgent()
+    const { page, complaints, foreign } = await browser.open(world.agentUrl)
+    await page.getByText('All is well.').waitFor()
+    await page.getByText('No pod has ended since the agent started.').waitFor()
+    const load = world.startLoad({ rate: 100, seed: 1, uploads: false, timeoutMs: 5000 })
+    await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, 10_000)
+
+    await record(page)
+    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: 30_000 })
+    await page.getByText('All is well.').waitFor()
+    await page.getByText(`${REPLICAS} drains`, { exact: true }).waitFor()
+    expect(await page.locator('[data-lane]').count()).to.equal(REPLICAS)
+    expect(await page.locator('.lane-row .mark.good').count()).to.equal(REPLICAS)
+    await load.stop()
+    const seen = await page.evaluate<string[]>('[...window.seen]')
+    expect(
+      seen.some(text => /^\d pods? on the way out\.$/.test(text)),
+      seen.join('\n')
+    ).to.equal(true)
+    expect(seen).to.include.members(['waiting', 'barrier'])
+
+    const response = await fetch(`${world.agentUrl}/api/state`)
+    const state = (await response.json()) as Snapshot
+    await page.getByRole('button', { name: 'rollouts' }).click()
+    await page.screenshot({ path: join(SHOTS, 'world.png'), fullPage: true })
+    const shown = await page.locator('.lane-row [role=cell].number').allTextContents()
+    expect(shown).to.have.length(REPLICAS)
+    expect(
+      shown.every(text => /^[\d.]+ m?s$/.test(text)),
+      shown.join(' ')
+    ).to.equal(true)
+    compareClocks(state)
+
+    // Gone and back: the page says so, and finds the new one without a word from anybody.
+    await agent.close()
+    await page.getByText('The agent is not reached.').waitFor()
+    await world.startAgent()
+    await page.getByText('All is well.').waitFor()
+    await page.getByText('No pod has ended since the agent started.').waitFor()
+    expect(foreign).to.deep.equal([])
+    // The browser itself writes down each connection that failed.
+    expect(
+      complaints.filter(text => !/ERR_CONNECTION|WebSocket connection|Failed to load/.test(text))
+    ).to.deep.equal([])
+  })
+
+  it('has written an Event on every pod', async () => {
+    const events = () => world.kubernetes.store.list('events').filter(event => event['reason'] === 'Drained')
+    await waitFor('all Events are written', () => events().length >= REPLICAS, 10_000)
+    for (const event of events()) {
+      expect(event['note']).to.match(/^out of 2\/2 gateways in [\d.]+m?s, evidence barrier: /)
+    }
+  })
+
+  /** What the sentence and the states of the lanes have been: a drain can be over before anybody asks the page. */
+  const record = (page: Page) =>
+    page.evaluate(`
+      window.seen = new Set()
+      new MutationObserver(() => {
+        window.seen.add(document.querySelector('h1').firstChild.data)
+        for (const mark of document.querySelectorAll('.lane-row .mark')) window.seen.add(mark.textContent)
+      }).observe(document.body, { subtree: true, childList: true, characterData: true })
+    `)
+
+  /**
+   * The sandbox has clocks of its own: when it deleted a pod, and when that pod's hook ended. The agent must have seen the
+   * one after it happened and answered before the other. How long after depends on what else the machine has to do, so only
+   * the best of them is held to a bound, and not to a narrow one.
+   */
+  function compareClocks({ past }: Snapshot): void {
+    const records = new Map(world.kubelet.records().map(record => [record.uid, record]))
+    const offset = systemClock.now() - now()
+    const late = past.map(({ uid, moments }) => {
+      const record = records.get(uid)
+      const deletedAt = offset + (record?.deletionSeenAt ?? Number.NaN)
+      const hookEndedAt = offset + Math.max(...(record?.hooks.map(hook => hook.endedAt) ?? []))
+      expect(moments.ackAt).to.be.a('number')
+      expect(moments.ackAt!).to.be.below(hookEndedAt + 5)
+      return moments.seenAt - deletedAt
+    })
+    expect(Math.min(...late)).to.be.within(-5, 50)
+  }
+})
