@@ -32,6 +32,8 @@ export function expectedNodes(
   const missing = slices
     .serving(service.namespace, service.name)
     .filter(endpoint => endpoint.ready && !endpoint.terminating && !has.has(endpoint.address))
+    // A slice can be many seconds behind the deletion: what ends is not expected, and says nothing about the rest.
+    .filter(({ podUid }) => podUid === undefined || pods.get(podUid)?.deletionAt === undefined)
   const isRecent = ({ podUid }: (typeof missing)[number]) => {
     const pod = podUid === undefined ? undefined : pods.get(podUid)
     return pod?.startedAt !== undefined && pod.deletionAt === undefined && now - pod.startedAt < RECENT_MS

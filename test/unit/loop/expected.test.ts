@@ -55,6 +55,13 @@ describe('expected nodes', () => {
     expect(expectedNodes(cluster([a, b, { ...c, ...terminating(NOW) }]), web, NOW)).to.deep.equal([])
   })
 
+  it('are not kept from being known by an endpoint whose slice is behind the deletion of its pod', () => {
+    const late = { ...old('d', '10.0.0.4'), ...terminating(NOW) }
+    const behind = cluster([a, b, c, late]) as { slices: { serving(): { terminating: boolean }[] } }
+    for (const endpoint of behind.slices.serving()) endpoint.terminating = false
+    expect(expectedNodes(behind as never, web, NOW)).to.deep.equal(['10.0.0.3:8080'])
+  })
+
   it('are none where it is not clear which Service, port or pod is meant', () => {
     const two = cluster([a, b, c], { services: () => ['web', 'web-canary'] })
     expect(expectedNodes(two, web, NOW)).to.deep.equal([])
