@@ -1,6 +1,7 @@
 import { prove } from '../confirm/proof.ts'
 import type { Evidence, ProofSettings } from '../confirm/evidence.ts'
 import type { Drain, Drains } from '../drain/drain.ts'
+import { isOver } from '../drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import type { Seen } from '../drain/seen.ts'
 import type { Plan } from '../plan/change.ts'
@@ -74,7 +75,9 @@ function lookAt(uid: PodUid, held: readonly HeldHook[], round: Observing): Look 
     sliceTerminating,
     hookAt,
     hookConfirmed: confirmed(held),
-    listed: inventory.readAt() === undefined ? undefined : isListed(pod, drain, memory, round.world),
+    listed:
+      isListed(pod, drain, memory, round.world) ||
+      (isOld(inventory.readAt(), drain?.since ?? tombstone?.at, pod) ? undefined : false),
     verdict: evidence && drain && prove(evidence, drain, round.now, round.proof)
   }
   return { seen, evidence }
@@ -90,6 +93,13 @@ function confirmed(held: readonly HeldHook[]): boolean | undefined {
   if (held.some(({ ends }) => ends === true)) return true
   return held.length > 0 && held.every(({ ends }) => ends === false) ? false : undefined
 }
+
+/**
+ * An inventory from before the end shows who listed the pod, not that nobody does: its owner may have added it since,
+ * and a pod that is gone is looked at only once. Finished Jobs are told apart, or each one would cost a listing.
+ */
+const isOld = (readAt: Millis | undefined, endedAt: Millis | undefined, pod: PodFact): boolean =>
+  readAt === undefined || (endedAt !== undefined && readAt < endedAt && !isOver(pod))
 
 function isListed(pod: PodFact, drain: Drain | undefined, memory: Memory | undefined, world: World): boolean {
   if (drain && memory) return [...memory.places.values()].some(place => place.removedAt === undefined)
