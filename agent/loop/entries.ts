@@ -58,6 +58,8 @@ function maySeal(drain: Drain, memory: Memory, { sources, barrier, ending, now }
     const look = memory.looks.get(id)
     if (!look?.current) return false
     if (look.current.problem !== '' || !look.current.fit) return true
+    // By an agent before this one, or by another replica: there is nothing left to spare here.
+    if (look.current.entry === 'sealed') return true
     const state = barrier.state(id)
     return sealable(look, drain, lastEndpoint, now, {
       sealBeforeMs: SEAL_BEFORE_MS,
