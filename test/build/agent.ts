@@ -1,5 +1,6 @@
 import { systemClock } from '../../agent/clock.ts'
 import type { Config } from '../../agent/config.ts'
+import type { PodFact } from '../../agent/drain/facts.ts'
 import { createLoop, type Loop, type LoopSettings } from '../../agent/loop.ts'
 import { meter } from '../../agent/loop/meter.ts'
 import { narrate } from '../../agent/loop/narrate.ts'
@@ -19,6 +20,8 @@ export interface TestAgent {
   readonly loop: Loop
   /** Its log, a line each. */
   readonly lines: readonly Record<string, unknown>[]
+  /** What its watch knows of the pod with this address. */
+  pod(ip: string): PodFact | undefined
   /** Whether its watch has seen a pod with this address. */
   knows(ip: string): boolean
   /** How many nodes the agent's inventory has for a holder. */
@@ -64,10 +67,12 @@ export async function startAgent(config: Config, differs: Partial<LoopSettings> 
   })
   const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks))
   const report = reportReadiness(readiness, sources)
+  let closed = false
   return {
     port: server.port,
     loop,
     lines,
+    pod: ip => loop.holds.findByIp(ip)[0],
     knows: ip => loop.holds.findByIp(ip).length > 0,
     nodes: holder => sources.inventory.holders().get(holder)?.nodes.length ?? 0,
     readAt: () => sources.inventory.readAt(),
@@ -76,6 +81,8 @@ export async function startAgent(config: Config, differs: Partial<LoopSettings> 
       return readiness.missing().map(({ part, why }) => `${part}: ${why}`)
     },
     async close() {
+      if (closed) return
+      closed = true
       gate.letGo()
       await server.close()
       loop.stop()

@@ -1,12 +1,13 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
-import { rigs } from '../build/rig.ts'
+import { SHORT } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
 
 describe('feature: what proves a drain', () => {
-  const start = rigs()
+  const test = sideBySide()
 
-  it('observed: the node leaves the upstream, every gateway is seen without it, then the hook is answered', async () => {
+  test('observed: the node leaves the upstream, every gateway is seen without it, then the hook is answered', async start => {
     const rig = await start({ gateways: 2 })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -23,7 +24,7 @@ describe('feature: what proves a drain', () => {
     expect(ms).to.be.below(3000)
   })
 
-  it('observed waits for the slowest worker, and says so until then', async () => {
+  test('observed waits for the slowest worker, and says so until then', async start => {
     const rig = await start({ applyDelay: () => 400, config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -34,8 +35,8 @@ describe('feature: what proves a drain', () => {
     expect(reply.ms).to.be.above(380)
   })
 
-  it('accepted: the Control API is off, so the removal is read back and the settle time is waited for', async () => {
-    const rig = await start({ config: { APISIX_CONTROL_ENABLED: 'false', DRAIN_FLOOR: '5s' } })
+  test('accepted: the Control API is off, so the removal is read back and the settle time is waited for', async start => {
+    const rig = await start({ config: { ...SHORT, APISIX_CONTROL_ENABLED: 'false', DRAIN_FLOOR: '5s' } })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
     await rig.settled()
@@ -47,8 +48,8 @@ describe('feature: what proves a drain', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  it('timer: neither Admin API nor Control API can be reached, so the hook is held for the floor', async () => {
-    const rig = await start()
+  test('timer: neither Admin API nor Control API can be reached, so the hook is held for the floor', async start => {
+    const rig = await start({ config: SHORT })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
     await rig.settled()
@@ -62,8 +63,8 @@ describe('feature: what proves a drain', () => {
     expect(ms).to.be.within(550, 3000)
   })
 
-  it('below the configured minimum the hook is held until the deadline, and says what was missing', async () => {
-    const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
+  test('below the configured minimum the hook is held until the deadline, and says what was missing', async start => {
+    const rig = await start({ config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed' } })
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
     await rig.settled()
@@ -77,7 +78,7 @@ describe('feature: what proves a drain', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  it('not-routed: no holder lists the pod, so there is nothing to write', async () => {
+  test('not-routed: no holder lists the pod, so there is nothing to write', async start => {
     const rig = await start()
     const [lone, other] = [rig.pod('job-1'), rig.pod('web-1')]
     rig.upstream('web', [other])
@@ -90,9 +91,9 @@ describe('feature: what proves a drain', () => {
 })
 
 describe('feature: the barrier', () => {
-  const start = rigs({ barrier: true, gateways: 2 })
+  const test = sideBySide({ barrier: true, gateways: 2 })
 
-  it('drained: sealed on every gateway with nothing in flight; later requests go elsewhere', async () => {
+  test('drained: sealed on every gateway with nothing in flight; later requests go elsewhere', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     await rig.serve(old)
@@ -110,7 +111,7 @@ describe('feature: the barrier', () => {
     await until('the node is out', () => rig.nodes('upstreams/web').length === 1)
   })
 
-  it('waits for a slow request in flight, and for no longer', async () => {
+  test('waits for a slow request in flight, and for no longer', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     const backend = await rig.serve(old)
@@ -136,7 +137,7 @@ describe('feature: the barrier', () => {
     for (const one of slow) expect((await one).status).to.equal(200)
   })
 
-  it('until=barrier does not wait for what is in flight', async () => {
+  test('until=barrier does not wait for what is in flight', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     const backend = await rig.serve(old)
@@ -156,7 +157,7 @@ describe('feature: the barrier', () => {
     for (const one of slow) expect((await one).status).to.equal(200)
   })
 
-  it('the ack does not wait for the Admin API', async () => {
+  test('the ack does not wait for the Admin API', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])

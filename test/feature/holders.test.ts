@@ -2,13 +2,14 @@ import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { arrayOf, mapOf } from '../build/held-nodes.ts'
 import { get } from '../build/load.ts'
-import { rigs } from '../build/rig.ts'
+import { SHORT } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
 
 describe('feature: holders', () => {
-  const start = rigs()
+  const test = sideBySide()
 
-  it('all five kinds at once: the pod leaves every one of them, map and array, and its neighbours stay', async () => {
-    const rig = await start({ stream: true, config: { DRAIN_FLOOR: '3s', DRAIN_ACCEPTED_SETTLE: '2s' } })
+  test('all five kinds at once: the pod leaves every one of them, map and array, and its neighbours stay', async start => {
+    const rig = await start({ stream: true, config: SHORT })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     const inline = (nodes: ReturnType<typeof mapOf> | ReturnType<typeof arrayOf>) => ({
       upstream: { type: 'roundrobin', nodes }
@@ -47,7 +48,7 @@ describe('feature: holders', () => {
     expect(rig.writes).to.have.length(6)
   })
 
-  it('stream routes that are switched off are no obstacle', async () => {
+  test('stream routes that are switched off are no obstacle', async start => {
     const rig = await start({ stream: false })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -56,7 +57,7 @@ describe('feature: holders', () => {
     expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
   })
 
-  it('nodes without port and IPv6 nodes leave; discovery and domain names are left alone', async () => {
+  test('nodes without port and IPv6 nodes leave; discovery and domain names are left alone', async start => {
     const rig = await start()
     const old = rig.pod('web-1', { ipv6: 'fd00::7' })
     const fresh = rig.pod('web-2')
@@ -83,7 +84,7 @@ describe('feature: holders', () => {
     expect(rig.apisix.store.get('/apisix/upstreams/found')?.value).to.deep.equal({ id: 'found', ...found })
   })
 
-  it('a holder that is deleted in between is no obstacle', async () => {
+  test('a holder that is deleted in between is no obstacle', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -100,7 +101,7 @@ describe('feature: holders', () => {
     expect(rig.holders()).to.deep.equal({ 'upstreams/web': [fresh.node] })
   })
 
-  it('a holder whose form changes between reading and writing is written in its new form', async () => {
+  test('a holder whose form changes between reading and writing is written in its new form', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh], 'map')
@@ -118,7 +119,7 @@ describe('feature: holders', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  it('an owner that puts the node back finds it taken out again until the pod is gone', async () => {
+  test('an owner that puts the node back finds it taken out again until the pod is gone', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -134,9 +135,9 @@ describe('feature: holders', () => {
 })
 
 describe('feature: the last node', () => {
-  const start = rigs()
+  const test = sideBySide()
 
-  it('is kept until the deadline, and the answer says last-endpoint', async () => {
+  test('is kept until the deadline, and the answer says last-endpoint', async start => {
     const rig = await start()
     const old = rig.pod('web-1', { graceSeconds: 3 })
     rig.upstream('web', [old])
@@ -149,7 +150,7 @@ describe('feature: the last node', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
   })
 
-  it('leaves when its replacement comes', async () => {
+  test('leaves when its replacement comes', async start => {
     const rig = await start()
     const old = rig.pod('web-1')
     rig.upstream('web', [old])
@@ -164,7 +165,7 @@ describe('feature: the last node', () => {
   })
 
   for (const form of ['map', 'array'] as const)
-    it(`two pods that end together as the last two leave one of them (${form})`, async () => {
+    test(`two pods that end together as the last two leave one of them (${form})`, async start => {
       const rig = await start()
       const both = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2', { graceSeconds: 3 })]
       rig.upstream('web', both, form)
@@ -175,7 +176,7 @@ describe('feature: the last node', () => {
       expect(rig.nodes('upstreams/web')).to.have.length(1)
     })
 
-  it('leaves too when the last version of an application ends and something else is left to serve', async () => {
+  test('leaves too when the last version of an application ends and something else is left to serve', async start => {
     // Seldon #7106, the other side: ending the last version still removes what should go.
     const rig = await start()
     const [old, fallback] = [rig.pod('web-v1'), rig.pod('sorry')]
@@ -186,7 +187,7 @@ describe('feature: the last node', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fallback.node])
   })
 
-  it('ending pods of an old version never touch the entry that the new one shares by name', async () => {
+  test('ending pods of an old version never touch the entry that the new one shares by name', async start => {
     // Seldon #7106: the old version's end deleted what the new version served from.
     const rig = await start({ gateways: 2 })
     const old = [1, 2, 3].map(i => rig.pod(`web-v1-${i}`))
@@ -203,9 +204,9 @@ describe('feature: the last node', () => {
 })
 
 describe('feature: an address that is given out again', () => {
-  const start = rigs({ barrier: true })
+  const test = sideBySide({ barrier: true })
 
-  it('is the new pod’s at once: its node stays, its requests reach it, the entry is lifted', async () => {
+  test('is the new pod’s at once: its node stays, its requests reach it, the entry is lifted', async start => {
     const rig = await start()
     const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, other])
@@ -225,7 +226,7 @@ describe('feature: an address that is given out again', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([heir.node])
   })
 
-  it('is the new pod’s although the old pod’s object is still there', async () => {
+  test('is the new pod’s although the old pod’s object is still there', async start => {
     const rig = await start()
     const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, other])

@@ -1,0 +1,60 @@
+import { startRig, type Rig, type RigOptions } from './rig.ts'
+
+/** Starts a rig for one scenario: what the describe block has in common, with what differs here. */
+export type Start = (differs?: RigOptions) => Promise<Rig>
+
+/** A rig waits most of its time, so several scenarios are played at once. */
+const AT_ONCE = 4
+
+/**
+ * Tests of one describe block that are played side by side, each in rigs of its own: `test(title, scenario)` in place of
+ * `it`. After each scenario what must always hold is asserted of what the stand-ins saw, and everything is closed.
+ */
+export function sideBySide(
+  defaults: RigOptions = {}
+): (title: string, scenario: (start: Start) => Promise<void>) => void {
+  const scenarios: { readonly play: () => Promise<void>; result: Promise<void> | undefined }[] = []
+
+  before(() => {
+    const waiting = [...scenarios]
+    const lane = async (): Promise<void> => {
+      for (let next = waiting.shift(); next; next = waiting.shift()) {
+        const { promise, resolve, reject } = Promise.withResolvers<void>()
+        // It is awaited by its test, maybe only later.
+        promise.catch(() => {})
+        next.result = promise
+        await next.play().then(resolve, reject)
+      }
+    }
+    for (let i = 0; i < AT_ONCE; i++) void lane()
+  })
+
+  return (title, scenario) => {
+    const one = { play: () => play(scenario, defaults), result: undefined as Promise<void> | undefined }
+    scenarios.push(one)
+    it(title, async function () {
+      this.timeout(60_000)
+      while (!one.result) await new Promise(resolve => setTimeout(resolve, 5))
+      await one.result
+    })
+  }
+}
+
+async function play(scenario: (start: Start) => Promise<void>, defaults: RigOptions): Promise<void> {
+  const rigs: Rig[] = []
+  try {
+    await scenario(async (differs = {}) => {
+      const rig = await startRig({
+        ...defaults,
+        ...differs,
+        config: { ...defaults.config, ...differs.config }
+      })
+      rigs.push(rig)
+      return rig
+    })
+    const violations = rigs.flatMap(rig => rig.violations())
+    if (violations.length > 0) throw new Error(violations.join('\n'))
+  } finally {
+    for (const rig of rigs) await rig.close()
+  }
+}

@@ -1,0 +1,103 @@
+import { expect } from 'chai'
+import type { Fault } from '../../sandbox/apisix/faults.ts'
+import { WRONG_KEY } from '../../sandbox/apisix/faults.ts'
+import { until } from '../build/apisix.ts'
+import { SHORT } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+const status = (code: number): Fault => ({ kind: 'status', status: code })
+const HTML: Fault = {
+  kind: 'status',
+  status: 200,
+  body: '<html><body>a login page</body></html>',
+  contentType: 'text/html'
+}
+
+/** Each way in which the Admin API can be broken, for all requests and for writes alone. */
+const BROKEN: Readonly<Record<string, Fault>> = {
+  'a wrong key (401)': WRONG_KEY,
+  '404': status(404),
+  '409': status(409),
+  '412': status(412),
+  '500': status(500),
+  'a page of HTML': HTML,
+  'no answer': { kind: 'hang' },
+  'slow answers': { kind: 'slow', ms: 250 },
+  'connections that close in the middle of a body': { kind: 'close-mid-body' },
+  'connections that are reset': { kind: 'reset' },
+  'writes that are applied and time out': { kind: 'applied-but-timed-out' }
+}
+
+describe('feature: a broken Admin API', () => {
+  const test = sideBySide({ config: SHORT })
+
+  for (const [what, fault] of Object.entries(BROKEN))
+    test(`${what}: the hook is answered before its deadline, and the node leaves when it is over`, async start => {
+      const rig = await start()
+      const [old, fresh] = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2')]
+      rig.upstream('web', [old, fresh])
+      await rig.settled()
+      await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+      const only = what.startsWith('writes') ? { method: 'PATCH' } : {}
+      const lift = rig.admin.faults.inject({ fault, ...only })
+      rig.end(old)
+      const { status, body } = await rig.hook(old)
+      expect(status).to.equal(200)
+      // Where the writes came through the gateways show it; where they did not, time is all there is.
+      const through = rig.nodes('upstreams/web').length === 1
+      expect(body.result).to.be.oneOf(['removed', 'deadline'])
+      if (!through) expect(body.evidence).to.equal('timer')
+      lift()
+      await until('the node is out', () => rig.nodes('upstreams/web').length === 1, 8000)
+      expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+    })
+
+  test('etcd behind it is black-holed: nothing is answered for long, and hooks are', async start => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    rig.apisix.store.health = 'black-holed'
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ evidence: 'timer' })
+    rig.apisix.store.health = 'up'
+    await until('the node is out', () => rig.nodes('upstreams/web').length === 1, 8000)
+  })
+
+  test('refused holders do not hold up the others', async start => {
+    const rig = await start({ config: { DRAIN_FLOOR: '5s', DRAIN_ACCEPTED_SETTLE: '3s' } })
+    const [a, b, spare] = [rig.pod('a-1', { graceSeconds: 4 }), rig.pod('b-1'), rig.pod('spare')]
+    rig.upstream('a', [a, spare])
+    rig.upstream('b', [b, spare])
+    await rig.settled()
+    await until('the agent lists them', () => rig.agent.nodes('upstreams/b') === 2)
+    rig.admin.faults.inject({ fault: { kind: 'hang' }, path: '/apisix/admin/upstreams/a' })
+    rig.end(a)
+    rig.end(b)
+    const [first, second] = await Promise.all([rig.hook(a), rig.hook(b)])
+    expect(second.body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(second.ms).to.be.below(1500)
+    expect(first.body.result).to.equal('deadline')
+    expect(first.body.holders?.map(({ key }) => key)).to.deep.equal(['upstreams/a'])
+  })
+
+  test('another writer who loses nothing: what it adds in the middle of our write stays', async start => {
+    const rig = await start()
+    const [old, fresh, added] = [rig.pod('web-1'), rig.pod('web-2'), rig.pod('web-3')]
+    rig.upstream('web', [old, fresh], 'array')
+    rig.service('web', [old, fresh, added])
+    await rig.settled()
+    await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+    let swapped = false
+    rig.admin.listener.server.prependListener('request', ({ method }: { method?: string }) => {
+      if (method !== 'PATCH' || swapped) return
+      swapped = true
+      rig.upstream('web', [old, fresh, added], 'array')
+    })
+    rig.end(old)
+    await rig.hook(old)
+    expect(swapped).to.equal(true)
+    await until('what the owner added is there', () => rig.nodes('upstreams/web').includes(added.node))
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node, added.node])
+  })
+})

@@ -1,0 +1,194 @@
+import { expect } from 'chai'
+import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import { until } from '../build/apisix.ts'
+import type { HookBody } from '../build/hook.ts'
+import { SHORT, type Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+async function ending(rig: Rig, graceSeconds = 4) {
+  const [old, fresh] = [rig.pod('web-1', { graceSeconds }), rig.pod('web-2')]
+  rig.upstream('web', [old, fresh])
+  await rig.settled()
+  await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+  return { old, fresh }
+}
+
+const gradeAt = (body: HookBody, { name }: Gateway) =>
+  body.gateways?.find(report => report.name === name)?.grade ?? 'none'
+
+describe('feature: gateways that cannot confirm (Control API)', () => {
+  // A timer that would be up before anything else must not count either: the minimum is what an operator would ask for.
+  const test = sideBySide({
+    gateways: 2,
+    config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed', APISIX_CONTROL_TIMEOUT: '1s' }
+  })
+
+  for (const reach of ['refused', 'silent'] as const)
+    test(`one that cannot be reached (${reach}) never counts as having confirmed`, async start => {
+      const rig = await start()
+      const [good, bad] = rig.gateways as [Gateway, Gateway]
+      const { old } = await ending(rig)
+      await bad.partition({ control: reach })
+      rig.end(old)
+      const { body } = await rig.hook(old)
+      expect(body).to.include({ result: 'deadline', evidence: 'accepted' })
+      expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['observed', 'none'])
+      expect(body.why).to.contain(bad.name)
+    })
+
+  test('one that is not Ready is not believed, whatever it says', async start => {
+    const rig = await start()
+    const [good, bad] = rig.gateways as [Gateway, Gateway]
+    const { old } = await ending(rig)
+    rig.gatewayIs(bad, 'not-ready')
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'deadline', evidence: 'accepted' })
+    expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['observed', 'none'])
+    expect(body.gateways?.[1]?.why).to.contain('not Ready')
+  })
+
+  test('one that is Terminating still serves, so it has to confirm, and can', async start => {
+    const rig = await start()
+    const [, leaving] = rig.gateways as [Gateway, Gateway]
+    const { old } = await ending(rig)
+    for (const worker of leaving.workers) worker.loseWatch()
+    rig.gatewayIs(leaving, 'terminating')
+    rig.end(old)
+    const hook = rig.hook(old)
+    await until('the other one has confirmed', () => {
+      const [drain] = rig.agent.loop.drains().values()
+      return drain?.phase === 'draining' && drain.verdict.gateways.some(({ grade }) => grade === 'observed')
+    })
+    for (const worker of leaving.workers) worker.restoreWatch()
+    const { body } = await hook
+    expect(body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(gradeAt(body, leaving)).to.equal('observed')
+  })
+
+  test('one whose worker has lost its watch shows the node on and on: not even time outweighs that', async start => {
+    const rig = await start({ workers: 1, config: { DRAIN_MINIMUM_EVIDENCE: 'timer' } })
+    const [, stale] = rig.gateways as [Gateway, Gateway]
+    const { old } = await ending(rig, 3)
+    stale.workers[0]!.loseWatch()
+    rig.end(old)
+    const { body, ms } = await rig.hook(old)
+    expect(body.result).to.equal('deadline')
+    expect(gradeAt(body, stale)).to.equal('none')
+    expect(body.why).to.contain('still lists')
+    expect(ms).to.be.above(1000)
+  })
+
+  test('one that is gone no longer counts', async start => {
+    const rig = await start()
+    const [, dead] = rig.gateways as [Gateway, Gateway]
+    const { old } = await ending(rig)
+    await dead.partition({ control: 'refused' })
+    rig.end(old)
+    const hook = rig.hook(old)
+    await until('the removal is accepted', () => rig.nodes('upstreams/web').length === 1)
+    rig.gatewayIs(dead, 'gone')
+    const { body, ms } = await hook
+    expect(body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(body.gateways).to.have.length(1)
+    expect(ms).to.be.below(2000)
+  })
+})
+
+describe('feature: gateways that cannot confirm (barrier)', () => {
+  const test = sideBySide({ gateways: 2, barrier: true, config: { DRAIN_MINIMUM_EVIDENCE: 'barrier' } })
+
+  test('one whose only worker is frozen cannot tell, so it has not confirmed', async start => {
+    const rig = await start({ workers: 1 })
+    const [good, bad] = rig.gateways as [Gateway, Gateway]
+    const { old } = await ending(rig, 3)
+    bad.workers[0]!.freeze()
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    bad.workers[0]!.thaw()
+    expect(body.result).to.equal('deadline')
+    expect(gradeAt(body, bad)).to.equal('none')
+    expect(gradeAt(body, good)).to.be.oneOf(['barrier', 'observed', 'none'])
+  })
+
+  test('one that is cut off never counts as sealed', async start => {
+    const rig = await start()
+    const [good, bad] = rig.gateways as [Gateway, Gateway]
+    const { old } = await ending(rig, 3)
+    await bad.partition({ barrier: 'silent', control: 'silent' })
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body.result).to.equal('deadline')
+    expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['barrier', 'none'])
+  })
+
+  test('one that is restarted is told everything again, before the drain and after it', async start => {
+    const rig = await start()
+    const [, again] = rig.gateways as [Gateway, Gateway]
+    const { old } = await ending(rig, 20)
+    rig.end(old)
+    await rig.hook(old)
+    await again.restart()
+    rig.gatewayIs(again, 'not-ready')
+    rig.gatewayIs(again, 'ready')
+    await until('the entry is there again', () => again.barrier?.entries.look(old.ip, old.port) === 'sealed')
+  })
+
+  test('one that joins is told everything, and counts only then', async start => {
+    const rig = await start()
+    const { old } = await ending(rig, 20)
+    const backend = await rig.serve(old)
+    const slow = fetch(`${rig.gateways[0]!.urls.proxy}/?hold`)
+    const other = fetch(`${rig.gateways[0]!.urls.proxy}/?hold`).catch(() => undefined)
+    await until('a slow request is at the pod', () => backend.open > 0)
+    rig.end(old)
+    const hook = rig.hook(old)
+    await until('it is sealed', () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'sealed')
+    const joined = await rig.addGateway()
+    await until('the new one is told', () => joined.barrier?.entries.look(old.ip, old.port) === 'sealed')
+    backend.release()
+    const { body } = await hook
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(body.gateways?.map(({ grade }) => grade)).to.deep.equal(['barrier', 'barrier', 'barrier'])
+    await slow.then(answer => answer.text())
+    await other
+  })
+
+  test('one that joins and does not answer keeps the ack from being given', async start => {
+    const rig = await start()
+    const { old } = await ending(rig, 3)
+    const joined = await rig.addGateway({ silent: true })
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body.result).to.equal('deadline')
+    expect(gradeAt(body, joined)).to.equal('none')
+    expect(body.why).to.contain(joined.name)
+  })
+
+  test('a drain that waits does not hold up another one beside it', async start => {
+    const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'timer' } })
+    const [a, b, spare] = [
+      rig.pod('a-1', { graceSeconds: 20 }),
+      rig.pod('b-1', { graceSeconds: 20 }),
+      rig.pod('spare')
+    ]
+    rig.upstream('a', [a, spare])
+    rig.upstream('b', [b, spare])
+    const backend = await rig.serve(a)
+    await rig.settled()
+    const slow = fetch(`${rig.gateways[0]!.urls.proxy}/?hold`)
+    const more = fetch(`${rig.gateways[0]!.urls.proxy}/?hold`).catch(() => undefined)
+    await until('a slow request is at its pod', () => backend.open > 0)
+    rig.end(a)
+    rig.end(b)
+    const held = rig.hook(a)
+    const free = await rig.hook(b)
+    expect(free.body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(free.ms).to.be.below(2000)
+    expect(rig.agent.loop.held()).to.have.length(1)
+    backend.release()
+    expect((await held).body).to.include({ result: 'drained', evidence: 'barrier' })
+    await slow.then(answer => answer.text())
+    await more
+  })
+})

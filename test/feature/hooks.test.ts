@@ -1,0 +1,202 @@
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import { callHook } from '../build/hook.ts'
+import { SHORT, type Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+/** Two pods behind one upstream, known to everybody. */
+async function two(rig: Rig, options: Parameters<Rig['pod']>[1] = {}) {
+  const [old, fresh] = [rig.pod('web-1', options), rig.pod('web-2')]
+  rig.upstream('web', [old, fresh])
+  await rig.settled()
+  return { old, fresh }
+}
+
+describe('feature: hooks', () => {
+  const test = sideBySide()
+
+  test('two containers at once share one drain and get the same answer', async start => {
+    const rig = await start()
+    const { old } = await two(rig)
+    rig.end(old)
+    const replies = await Promise.all([rig.hook(old), rig.hook(old)])
+    for (const { body } of replies) expect(body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(rig.writes).to.have.length(1)
+  })
+
+  test('called again after the drain it is answered at once with what was proven then', async start => {
+    const rig = await start()
+    const { old } = await two(rig)
+    rig.end(old)
+    const first = await rig.hook(old)
+    const again = await rig.hook(old)
+    expect(again.body).to.include({ result: 'removed', evidence: 'observed', why: first.body.why })
+    expect(again.body.elapsedMs).to.be.below(100)
+    expect(rig.writes).to.have.length(1)
+  })
+
+  test('a timeout longer than the grace changes nothing: the answer comes before the deadline', async start => {
+    const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
+    const { old } = await two(rig, { graceSeconds: 2 })
+    await rig.gateways[0]!.partition({ control: 'silent' })
+    rig.end(old)
+    const endsAt = Date.parse(rig.object(old)!.metadata.deletionTimestamp!) - performance.timeOrigin
+    const { body, at } = await rig.hook(old, 'timeout=1h')
+    expect(body).to.include({ result: 'deadline' })
+    expect(at).to.be.below(endsAt)
+  })
+
+  test('a timeout shorter than the grace ends the wait of that hook, and the drain goes on', async start => {
+    const rig = await start({ applyDelay: () => 600, config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
+    const { old } = await two(rig)
+    rig.end(old)
+    const patient = rig.hook(old)
+    const { body, ms } = await rig.hook(old, 'timeout=200ms')
+    expect(body).to.include({ result: 'deadline' })
+    expect(ms).to.be.within(190, 550)
+    expect((await patient).body).to.include({ result: 'removed', evidence: 'observed' })
+  })
+
+  test('an unknown address is refused, and so is a name that Kubernetes does not know', async start => {
+    const rig = await start()
+    const { port } = rig.agent
+    const nobody = await callHook({ port, from: '127.0.0.77' })
+    expect([nobody.status, nobody.body.error]).to.deep.equal([404, 'unknown-pod'])
+    const named = await callHook({ port, from: '127.0.0.77', query: 'namespace=shop&pod=web-9' })
+    expect([named.status, named.body.error]).to.deep.equal([404, 'unknown-pod'])
+  })
+
+  test('a pod that the watch has not shown yet is asked for, by its address too', async start => {
+    const rig = await start()
+    const { old: _, fresh } = await two(rig)
+    const unmute = rig.kubernetes.faults.muteWatches({ newOnes: true })
+    const late = rig.pod('web-3')
+    rig.upstream('web', [fresh, late])
+    rig.end(late)
+    const { status, body } = await rig.hook(late)
+    unmute()
+    expect([status, body.result]).to.deep.equal([200, 'removed'])
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
+  test('a pod cannot name another one, in its own namespace or in another', async start => {
+    const rig = await start()
+    const { old, fresh } = await two(rig)
+    const other = rig.pod('web-1', { namespace: 'bank' })
+    await rig.settled()
+    rig.end(fresh)
+    rig.end(other)
+    for (const query of ['namespace=shop&pod=web-2', 'namespace=bank&pod=web-1']) {
+      const { status, body } = await rig.hook(old, query)
+      expect([status, body.error]).to.deep.equal([403, 'forbidden'])
+    }
+    expect(rig.agent.loop.drains().has(old.uid as never)).to.equal(false)
+  })
+
+  test('a liveness restart is answered at once and nothing is removed, the second time too', async start => {
+    const rig = await start({ barrier: true })
+    const { old, fresh } = await two(rig)
+    for (const restarts of [1, 2]) {
+      const { status, body, ms } = await rig.hook(old)
+      expect([status, body.result, body.evidence]).to.deep.equal([200, 'not-terminating', 'none'])
+      expect(ms).to.be.below(1000)
+      rig.restarted(old, restarts)
+    }
+    expect(rig.nodes('upstreams/web')).to.deep.equal([old.node, fresh.node])
+    expect(rig.writes).to.deep.equal([])
+    expect(rig.gateways[0]!.barrier?.entries.size).to.equal(0)
+  })
+
+  test('a hook that comes before the watch event is believed once the API server agrees', async start => {
+    const rig = await start()
+    const { old, fresh } = await two(rig)
+    const unmute = rig.kubernetes.faults.muteWatches({ newOnes: true })
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+    unmute()
+  })
+
+  test('a caller that goes away leaves the drain alone, and finds its answer when it calls again', async start => {
+    const rig = await start({ applyDelay: () => 500, config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
+    const { old } = await two(rig)
+    rig.end(old)
+    const gone = new AbortController()
+    const first = rig.hook(old, '', gone.signal).catch((error: Error) => error.name)
+    await until('the hook is held', () => rig.agent.loop.held().length === 1)
+    gone.abort()
+    expect(await first).to.equal('AbortError')
+    await until('the place is free', () => rig.agent.loop.held().length === 0)
+    expect(rig.agent.loop.drains().size).to.equal(1)
+    expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
+  })
+
+  test('is refused with 503 while the watch has not synced', async start => {
+    const rig = await start({ agent: false })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    const undo = rig.kubernetes.faults.hang({ path: '/pods' })
+    await rig.startAgent()
+    const { status, body } = await rig.hook(old)
+    expect([status, body.error]).to.deep.equal([503, 'cannot-vouch'])
+    expect(body.why).to.contain('not synced')
+    expect(rig.agent.missing().join()).to.contain('watch:pods')
+    undo()
+  })
+
+  test('is refused with 503 where no gateway is known', async start => {
+    const rig = await start({ agent: false, gateways: 1 })
+    rig.gatewayIs(rig.gateways[0]!, 'gone')
+    const agent = await rig.startAgent()
+    const { old } = await two(rig)
+    await until('all but the gateway is there', () => agent.missing().length === 1)
+    rig.end(old)
+    const { status, body } = await rig.hook(old)
+    expect([status, body.error]).to.deep.equal([503, 'cannot-vouch'])
+    expect(body.why).to.contain('no gateway is known')
+  })
+
+  test('is refused with 503 where nobody can say whether the pod ends', async start => {
+    const rig = await start()
+    const { old, fresh } = await two(rig)
+    const undo = rig.kubernetes.faults.answer(500, { watch: false })
+    const { status, body, ms } = await rig.hook(old)
+    undo()
+    expect([status, body.error]).to.deep.equal([503, 'cannot-vouch'])
+    expect(ms).to.be.below(4000)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([old.node, fresh.node])
+  })
+
+  test('a pod that asks to be left alone is', async start => {
+    const rig = await start({ barrier: true })
+    const { old } = await two(rig, { annotations: { 'apisix-drain.io/skip': 'true' } })
+    rig.end(old)
+    const { body, ms } = await rig.hook(old)
+    expect(body).to.include({ result: 'skipped', evidence: 'none' })
+    expect(ms).to.be.below(1000)
+    expect(rig.nodes('upstreams/web')).to.have.length(2)
+    expect(rig.gateways[0]!.barrier?.entries.size).to.equal(0)
+  })
+
+  test('a dry run writes nothing and holds for the floor', async start => {
+    const rig = await start({ config: { ...SHORT, DRAIN_DRY_RUN: 'true' } })
+    const { old, fresh } = await two(rig)
+    rig.end(old)
+    const { body, ms } = await rig.hook(old)
+    expect(body).to.include({ result: 'removed', evidence: 'timer' })
+    expect(body.holders?.map(({ state }) => state)).to.deep.equal(['dry-run'])
+    expect(ms).to.be.within(550, 3000)
+    expect(rig.writes).to.deep.equal([])
+    expect(rig.nodes('upstreams/web')).to.deep.equal([old.node, fresh.node])
+  })
+
+  test('a grace that the reserve uses up is answered at once', async start => {
+    const rig = await start({ config: { DRAIN_RESERVE: '3s' } })
+    const { old } = await two(rig, { graceSeconds: 1 })
+    rig.end(old)
+    const { body, ms } = await rig.hook(old)
+    expect(body.result).to.be.oneOf(['deadline', 'removed'])
+    expect(ms).to.be.below(700)
+  })
+})

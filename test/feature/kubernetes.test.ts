@@ -1,0 +1,134 @@
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+/** A drain that is under way and cannot end yet: its gateway is slow to apply. */
+async function midDrain(rig: Rig) {
+  const [old, fresh] = [rig.pod('web-1', { graceSeconds: 20 }), rig.pod('web-2')]
+  rig.upstream('web', [old, fresh])
+  await rig.settled()
+  rig.end(old)
+  return { old, fresh }
+}
+
+describe('feature: Kubernetes misbehaves in the middle of a drain', () => {
+  const test = sideBySide({
+    applyDelay: () => 700,
+    config: { DRAIN_MINIMUM_EVIDENCE: 'observed', DRAIN_ACCEPTED_SETTLE: '5s', DRAIN_FLOOR: '8s' }
+  })
+
+  const broken: Readonly<Record<string, (rig: Rig) => unknown>> = {
+    'the API server restarts, and every older version is 410': rig =>
+      rig.kubernetes.faults.restart({ downMs: 200 }),
+    'the history expires and the watches end (410)': rig => {
+      rig.kubernetes.faults.expireHistory()
+      rig.kubernetes.faults.endWatches()
+    },
+    'the watches fall silent': rig => rig.kubernetes.faults.muteWatches(),
+    'every connection is reset': rig => rig.kubernetes.faults.dropConnections(),
+    'the token is refused for a while': rig => {
+      const undo = rig.kubernetes.faults.answer(401)
+      rig.kubernetes.faults.endWatches()
+      setTimeout(undo, 300)
+    }
+  }
+  for (const [what, breakIt] of Object.entries(broken))
+    test(`${what}: the hook is answered, nothing is lost`, async start => {
+      const rig = await start()
+      const { old, fresh } = await midDrain(rig)
+      const hook = rig.hook(old)
+      await until('the hook is held', () => rig.agent.loop.held().length === 1)
+      await breakIt(rig)
+      const { status, body } = await hook
+      expect(status).to.equal(200)
+      expect(body).to.include({ result: 'removed', evidence: 'observed' })
+      expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+    })
+
+  test('a pod that went while the API server was away is forgotten, and its node with it', async start => {
+    const rig = await start({ applyDelay: () => 5 })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    const back = rig.kubernetes.faults.restart({ downMs: 300 })
+    rig.end(old)
+    rig.gone(old)
+    await back
+    await until('the ghost is out', () => rig.nodes('upstreams/web').length === 1)
+    await until('nothing is being drained', () => rig.agent.loop.drains().size === 0)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
+  test('a false alarm (DisruptionTarget) drains nothing, and undoes what it had begun where it was told to begin', async start => {
+    const calm = await start({ applyDelay: () => 5 })
+    const [a, b] = [calm.pod('web-1'), calm.pod('web-2')]
+    calm.upstream('web', [a, b])
+    await calm.settled()
+    calm.condition(a, 'DisruptionTarget', 'True')
+    await until('the agent has seen it', () => calm.agent.pod(a.ip)?.disruptionTarget === true)
+    expect(calm.agent.loop.drains().size).to.equal(0)
+    expect(calm.nodes('upstreams/web')).to.have.length(2)
+  })
+
+  test('a disruption that is called off is undone: the entry is lifted', async start => {
+    const rig = await start({ barrier: true, config: { DRAIN_ON_DISRUPTION: 'true', DRAIN_DRY_RUN: 'true' } })
+    const [a, b] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [a, b])
+    await rig.settled()
+    rig.condition(a, 'DisruptionTarget', 'True')
+    const [gateway] = rig.gateways
+    await until('it is barred', () => (gateway!.barrier?.entries.size ?? 0) > 0)
+    rig.condition(a, 'DisruptionTarget', 'False')
+    await until('it is no longer barred', () => gateway!.barrier?.entries.size === 0)
+    await until('the drain is forgotten', () => rig.agent.loop.drains().size === 0)
+    expect(rig.nodes('upstreams/web')).to.have.length(2)
+  })
+})
+
+describe('feature: the agent itself is restarted in the middle of a drain', () => {
+  const test = sideBySide({ gateways: 2 })
+
+  test('held hooks are refused so that they call again, and the next agent takes the drain up', async start => {
+    const rig = await start({
+      applyDelay: () => 700,
+      config: { DRAIN_MINIMUM_EVIDENCE: 'observed', DRAIN_ACCEPTED_SETTLE: '5s', DRAIN_FLOOR: '8s' }
+    })
+    const { old, fresh } = await midDrain(rig)
+    const first = rig.hook(old)
+    await until('the hook is held', () => rig.agent.loop.held().length === 1)
+    await rig.agent.close()
+    expect((await first).body.error).to.equal('shutting-down')
+    const next = await rig.startAgent()
+    await until('the new one is ready', () => next.missing().length === 0)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
+  test('with the barrier a new agent seals again what the old one had left to expire', async start => {
+    const rig = await start({ barrier: true })
+    const [old, fresh] = [rig.pod('web-1', { graceSeconds: 20 }), rig.pod('web-2')]
+    const backends = [await rig.serve(old), await rig.serve(fresh)]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    const slow = [1, 2].map(() => fetch(`${rig.gateways[0]!.urls.proxy}/?hold`))
+    const others = [1, 2].map(() => fetch(`${rig.gateways[0]!.urls.proxy}/?hold`))
+    await until('requests are at the pod', () => backends[0]!.open > 0)
+    rig.end(old)
+    const first = rig.hook(old)
+    await until('it is sealed', () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'sealed')
+    await rig.agent.close()
+    expect((await first).status).to.equal(503)
+    await rig.gateways[1]!.restart()
+    const next = await rig.startAgent()
+    await until('the new one is ready', () => next.missing().length === 0)
+    const again = rig.hook(old)
+    await until('both have sealed it', () =>
+      rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
+    )
+    for (const backend of backends) backend.release()
+    expect((await again).body).to.include({ result: 'drained', evidence: 'barrier' })
+    for (const one of [...slow, ...others]) await (await one).text()
+  })
+})
