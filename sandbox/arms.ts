@@ -44,7 +44,8 @@ const HOOKS: Record<ArmName, ((agentUrl: string) => Hook) | undefined> = {
 const WARM_UP_MS = 1000
 const SETTLE_MS = 3000
 const ROLLOUT_MS = 60_000
-const REQUEST_MS = 5000
+/** Patience of a user: well above what a busy machine adds, so that a timeout is a failure of what is shown. */
+const REQUEST_MS = 15_000
 
 /** One rolling update under load, in a fresh world. The caller closes it. */
 export async function runArm(

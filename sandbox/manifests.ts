@@ -8,7 +8,8 @@ export const SERVICE_PORT = 80
 export const HOST = 'host-1'
 export const IMAGE = 'sandbox/app'
 export const GATEWAY_NAMESPACE = 'apisix'
-const APP_PORT = 8080
+/** Not 8080: a server of yours that listens on all addresses would be in the way. */
+const APP_PORT = 28_081
 const GRACE_SECONDS = 30
 
 const labels = { 'app.kubernetes.io/name': APP }

@@ -60,7 +60,8 @@ export interface World {
 const SET_UP = { minMs: 300, maxMs: 1200 }
 const OWNER_LAG = { minMs: 500, maxMs: 2500 }
 const READY_MS = 30_000
-const PORTS = { proxy: 9080, control: 9090, admin: 9180, barrier: 9092, agent: 8080 }
+/** Not the usual ones: whatever listens on all addresses of this machine (an APISIX, any server on 8080) would be in the way. */
+const PORTS = { proxy: 29_080, control: 29_090, admin: 29_180, barrier: 29_092, agent: 28_080 }
 const ROUTE = { name: 'web', uri: '/*' }
 const APP_MAIN = fileURLToPath(new URL('app/main.ts', import.meta.url))
 
