@@ -36,6 +36,7 @@ function _M.new(dict)
     return setmetatable({
         dict   = dict,
         parsed = {},
+        -- what this worker saw last: good for a first guess that costs nothing
         set    = { gen = -1, n = 0, expires = 0, ips = {} },
     }, mt)
 end
@@ -130,12 +131,6 @@ local function load(self, gen)
 
     self.parsed = parsed
     self.set = { gen = gen, n = #list, list = list, ips = ips, expires = expires }
-    return self.set
-end
-
-
---- What this worker saw last, without asking the dictionary: only good for a first guess.
-function _M:guess()
     return self.set
 end
 

@@ -1,41 +1,35 @@
 --- Our functions in the place of APISIX's. Each calls APISIX's own outside of any pcall, so its
 -- errors and exits stay its own; what is ours runs inside, and when it fails the request goes on
 -- as if we were not there, the failure is counted, and the worker is unfit for a while.
+--
+-- They are on the path of every request: nothing here makes a table or a closure for one.
 local pick_mod = require("apisix.drain.pick")
 local ngx      = ngx
-local ngx_now  = ngx.now
 local pcall    = pcall
 
--- each further turn needs a change of the deny-list between two lines of code
+-- each further turn needs a change of the deny-list between two lines of code, or a node that this
+-- request has tried before
 local MAX_TURNS = 20
 
 local _M = {}
 
 
 --- @tparam table own APISIX's functions: pick, run, log, header
--- @tparam table deps { pick, core, active = function, caught = function(err),
+-- @tparam table deps { pick, inflight, entries, core, switch = { active }, caught = function(err),
 --   count = function(what), recreate = ngx.balancer.recreate_request }
--- @treturn table { pick, run, log, header }
+-- @treturn table { pick, retry, run, log, header }
 function _M.make(own, deps)
-    local core, caught = deps.core, deps.caught
-    local pick = deps.pick
+    local core, caught, switch = deps.core, deps.caught, deps.switch
+    local pick, inflight, entries = deps.pick, deps.inflight, deps.entries
+    local prepare, settle, retried = pick.prepare, pick.settle, pick.retried
+    local leave, lengthen, held = inflight.leave, inflight.lengthen, inflight.held
+    local own_pick, own_run, own_log, own_header = own.pick, own.run, own.log, own.header
     local wrapped = {}
-
-
-    local function refuse()
-        deps.count("refused")
-        local phase = ngx.get_phase()
-        if phase == "access" then
-            -- what APISIX answers when an upstream has no node
-            return core.response.exit(503)
-        end
-        return nil, "every node is sealed by apisix-drain"
-    end
 
 
     -- After a failure of ours: the request goes where APISIX sends it, but it is not forgotten.
     local function keep_counted(ctx, server)
-        if server and not ctx._drain_key then
+        if server and not held[ctx] then
             local ok, err = pcall(pick.hold, pick, ctx, server)
             if not ok then
                 caught(err)
@@ -44,30 +38,42 @@ function _M.make(own, deps)
     end
 
 
-    local function plainly(route, ctx, err)
+    local function plainly(route, ctx, connecting, err)
         caught(err)
         pick_mod.forsake(ctx)
-        local server, why = own.pick(route, ctx)
-        keep_counted(ctx, server)
+        local server, why = own_pick(route, ctx)
+        if connecting then
+            keep_counted(ctx, server)
+        end
         return server, why
     end
 
 
-    local function choose(route, ctx)
-        local tries, failed, failure
-        for turn = 1, MAX_TURNS do
-            local ok, offered = pcall(pick.prepare, pick, ctx, failed)
+    local function refuse(connecting)
+        deps.count("refused")
+        if connecting then
+            return nil, "every node is sealed by apisix-drain"
+        end
+        -- what APISIX answers when an upstream has no node
+        return core.response.exit(503)
+    end
+
+
+    local function choose(route, ctx, connecting)
+        local failed, failure, tries
+        for turn = 1, MAX_TURNS + #ctx.upstream_conf.nodes do
+            local ok, offered = pcall(prepare, pick, ctx, failed, connecting)
             if not ok then
-                return plainly(route, ctx, offered)
+                return plainly(route, ctx, connecting, offered)
             end
             if offered == pick_mod.NONE then
-                return refuse()
+                return refuse(connecting)
             end
             if not offered then
                 return nil, failure
             end
 
-            local server, err = own.pick(route, ctx)
+            local server, err = own_pick(route, ctx)
             if turn == 1 then
                 tries = ctx.balancer_try_count
             end
@@ -78,111 +84,110 @@ function _M.make(own, deps)
                 end
                 failed, failure = offered, err
             else
-                local settled
-                ok, settled = pcall(pick.settle, pick, ctx, server, offered)
-                if not ok then
-                    caught(settled)
-                    keep_counted(ctx, server)
-                    return server, err
+                local settled = true
+                if connecting then
+                    ok, settled = pcall(settle, pick, ctx, server, offered)
+                    if not ok then
+                        caught(settled)
+                        keep_counted(ctx, server)
+                        settled = true
+                    end
                 end
                 if settled then
-                    if turn > 1 then
-                        ctx.balancer_try_count = tries
-                    end
+                    ctx.balancer_try_count = tries
                     return server, err
                 end
             end
             -- not a retry: APISIX must not report a failure to its health checker
             ctx.balancer_try_count = 0
         end
-        return refuse()
+        return refuse(connecting)
     end
 
 
+    --- In the access phase.
     function wrapped.pick(route, ctx)
-        if not deps.active() then
-            return own.pick(route, ctx)
+        if not switch.active or (entries.set.n == 0 and ctx.upstream_conf.type ~= "least_conn") then
+            return own_pick(route, ctx)
         end
-
-        if ctx._drain_addr then
-            local ok, err = pcall(pick.retried, pick, ctx)
-            if not ok then
-                return plainly(route, ctx, err)
-            end
-        end
-        return choose(route, ctx)
+        return choose(route, ctx, false)
     end
 
 
-    -- Between the pick (access phase) and the connection nginx reads the whole body of the request,
-    -- which can take seconds.
-    local function move(route, ctx)
-        local tries = ctx.balancer_try_count
-        pick:unpick(ctx)
-        ctx.balancer_try_count = 0
-        local server = choose(route, ctx)
-        ctx.balancer_try_count = tries
-
-        if not server then
-            return nil
+    --- In the balancer phase, after a node has failed.
+    function wrapped.retry(route, ctx)
+        if not switch.active then
+            return own_pick(route, ctx)
         end
-        deps.count("moved")
+        local ok, err = pcall(retried, pick, ctx)
+        if not ok then
+            return plainly(route, ctx, true, err)
+        end
+        return choose(route, ctx, true)
+    end
+
+
+    -- The node was denied since it was picked. Nothing was sent to it yet.
+    local function move(route, ctx, from)
+        local tries = ctx.balancer_try_count
+        ctx.balancer_try_count = 0
+        local host, port = from.host, from.port
+        local server = choose(route, ctx, true)
+        ctx.balancer_try_count = tries
         ctx.picked_server = server
+        if not server then
+            return core.response.exit(503)
+        end
+
+        if server.host ~= host or server.port ~= port then
+            deps.count("moved")
+        end
         if ctx.pass_host == "node" and server.upstream_host ~= ctx.var.upstream_host then
             ctx.var.upstream_host = server.upstream_host
             deps.recreate()
         end
-        return true
+        return server
     end
 
 
     function wrapped.run(route, ctx, plugin_funcs)
-        -- within the same turn of the event loop there was no body to wait for; and whatever came
-        -- just now, the request is counted, so the agent waits for it
-        if ctx.picked_server and ctx._drain_at ~= ngx_now() and deps.active() then
-            local ok, late = pcall(pick.is_late, pick, ctx)
+        local server = ctx.picked_server
+        if server and switch.active then
+            local ok, settled = pcall(settle, pick, ctx, server)
             if not ok then
-                caught(late)
-            elseif late then
-                local moved
-                ok, moved = pcall(move, route, ctx)
-                if not ok then
-                    caught(moved)
-                    pick_mod.forsake(ctx)
-                    keep_counted(ctx, ctx.picked_server)
-                elseif not moved then
-                    ctx.picked_server = nil
-                    return core.response.exit(503)
-                end
+                caught(settled)
+                keep_counted(ctx, server)
+            elseif not settled and not move(route, ctx, server) then
+                return
             end
         end
-        return own.run(route, ctx, plugin_funcs)
+        return own_run(route, ctx, plugin_funcs)
     end
 
 
-    function wrapped.log(...)
+    function wrapped.log()
         local ctx = ngx.ctx.api_ctx
-        if ctx and ctx._drain_key then
-            local ok, err = pcall(pick.release, pick, ctx)
+        if ctx and held[ctx] then
+            local ok, err = pcall(leave, inflight, ctx)
             if not ok then
                 caught(err)
             end
         end
-        return own.log(...)
+        return own_log()
     end
 
 
-    function wrapped.header(...)
+    function wrapped.header()
         if ngx.status == 101 then
             local ctx = ngx.ctx.api_ctx
-            if ctx and ctx._drain_key then
-                local ok, err = pcall(pick.upgraded, pick, ctx)
+            if ctx and held[ctx] then
+                local ok, err = pcall(lengthen, inflight, ctx)
                 if not ok then
                     caught(err)
                 end
             end
         end
-        return own.header(...)
+        return own_header()
     end
 
 

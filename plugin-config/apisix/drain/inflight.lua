@@ -36,9 +36,10 @@ function _M.new(dict, worker)
         overflow = overflow,
         ports    = {},
         opened   = {},
-        -- what each living request holds, by its ngx.ctx: that table lives exactly as long as the
-        -- request, also where nginx forgets ngx.ctx on an internal redirect and no log phase of
-        -- APISIX ever comes (error_page into another location)
+        -- the key that each living request holds, by its api_ctx. APISIX gives that table back to
+        -- a pool at the end of its log phase, and ours comes before that; where no log phase comes
+        -- (nginx forgets ngx.ctx on an internal redirect: error_page into another location) it is
+        -- garbage when the request is, and the entry here goes with it
         held     = setmetatable({}, { __mode = "k" }),
     }, mt)
 end
@@ -102,8 +103,7 @@ end
 
 --- Counts a request up on an address.
 -- @tparam table addr from address.of
--- @tparam table holder the request's ngx.ctx
--- @treturn string the key to give to leave
+-- @tparam table holder the request's api_ctx
 function _M:enter(addr, holder)
     local key = addr.owner == self and addr.counter or open(self, addr)
     if not key or not self.dict:incr(key, 1) then
@@ -116,32 +116,35 @@ function _M:enter(addr, holder)
 
     addr.hot = true
     self.held[holder] = key
-    return key
 end
 
 
---- Counts a request down.
-function _M:leave(key, holder)
+--- Counts a request down. Safe to call at any time, any number of times.
+-- @treturn table|nil the address it was counted on, where that is known
+function _M:leave(holder)
+    local key = self.held[holder]
+    if not key then
+        return nil
+    end
     self.held[holder] = nil
     self.dict:incr(key, -1)
+    return self.opened[key]
 end
 
 
 --- An ordinary request became a long-lived one. Up before down: it is never in neither.
--- @treturn string the key it holds from now on
-function _M:lengthen(key, holder)
-    if str_byte(key, 1) ~= BYTE_R then
-        return key
+function _M:lengthen(holder)
+    local key = self.held[holder]
+    if not key or str_byte(key, 1) ~= BYTE_R then
+        return
     end
 
     local long = "l" .. str_sub(key, 2)
     self.dict:safe_add(long, 0)
-    if not self.dict:incr(long, 1) then
-        return key
+    if self.dict:incr(long, 1) then
+        self.held[holder] = long
+        self.dict:incr(key, -1)
     end
-    self.held[holder] = long
-    self.dict:incr(key, -1)
-    return long
 end
 
 

@@ -3,7 +3,7 @@
 --
 --   apisix.balancer pick_server   called through the module when a request is first routed
 --   its run                       called through the module when nginx connects; for a retry it
---                                 calls pick_server through an upvalue: that is replaced as well
+--                                 calls pick_server through an upvalue: that becomes our retry
 --   apisix http_log_phase         called through the module at the end of every request
 --   apisix http_header_filter_phase   the same, when the response begins
 --
@@ -73,7 +73,8 @@ end
 --- Puts our functions in place. A second call does nothing and answers the same.
 -- @tparam table balancer the module apisix.balancer
 -- @tparam table apisix the module apisix
--- @tparam function make called with APISIX's own functions, returns ours { pick, run, log, header }
+-- @tparam function make called with APISIX's own functions, returns ours { pick, retry, run, log,
+-- header }
 -- @treturn string|nil why not, when nothing was changed
 function _M.install(balancer, apisix, make)
     if type(balancer) == "table" and balancer[MARK] then
@@ -86,7 +87,7 @@ function _M.install(balancer, apisix, make)
     end
 
     local ours = make(own)
-    debug.setupvalue(own.run, own.upvalue, ours.pick)
+    debug.setupvalue(own.run, own.upvalue, ours.retry)
     balancer.pick_server = ours.pick
     balancer.run = ours.run
     apisix.http_log_phase = ours.log
@@ -108,7 +109,7 @@ function _M.verify(balancer, apisix)
     local _, held = debug.getupvalue(own.run, own.upvalue)
     local lost = {}
     for _, check in ipairs({
-        { held == ours.pick, "the upvalue " .. UPVALUE .. " of apisix.balancer run" },
+        { held == ours.retry, "the upvalue " .. UPVALUE .. " of apisix.balancer run" },
         { balancer.pick_server == ours.pick, "apisix.balancer pick_server" },
         { balancer.run == ours.run, "apisix.balancer run" },
         { apisix.http_log_phase == ours.log, "apisix http_log_phase" },

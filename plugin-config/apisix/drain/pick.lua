@@ -1,116 +1,35 @@
---- Which node a request may have. APISIX goes on choosing; it is only given fewer nodes to choose
--- from, by a copy of the upstream's configuration that lives as long as the deny-list is the same.
+--- Which node a request may have.
 --
--- A node is free (no entry), draining or sealed. The free ones are offered; when there is none, or
--- this request has tried them all, the draining ones are (a bypass, counted); sealed ones never.
+-- In the access phase the pick only avoids denied nodes and counts nothing: the client's body may
+-- be read for minutes after it. The guarantee rests on what happens right before every connect, in
+-- settle: count up, THEN look at the deny-list. Denied: count down, pick another one.
 --
--- The guarantee rests on the order in settle: count up, then look at the deny-list.
+-- Free nodes are offered first; when the request knows none, those of the present configuration.
+-- Where there is none either, or this request has tried them all, a draining one is (a bypass,
+-- counted). Sealed ones never are.
+--
+-- What it keeps on a request is ctx._drain, made only when something is denied or tried:
+--   base, version   the configuration that APISIX gave, or the present one; ctx has a variant of it
+--   tried           ids of the nodes that failed this request
+--   renewed         the present configuration was looked at
 local address      = require("apisix.drain.address")
 local entries_mod  = require("apisix.drain.entries")
 local level_of     = entries_mod.level
 local DRAINING     = entries_mod.DRAINING
-local SEALED       = entries_mod.SEALED
-local ngx          = ngx
-local ngx_now      = ngx.now
 local setmetatable = setmetatable
 local ipairs       = ipairs
-local pairs        = pairs
-local concat       = table.concat
-
--- a plan that no request used for so long is dropped, seconds
-local PLAN_IDLE = 600
 
 local _M = { PLAIN = "plain", FREE = "free", BYPASS = "bypass", NONE = "none" }
 local mt = { __index = _M }
 
 
---- @tparam table entries from entries.new
--- @tparam table inflight from inflight.new
--- @tparam function count called with "moved", "bypasses" or "refused"
-function _M.new(entries, inflight, count)
+--- @tparam table deps { entries, inflight, plans, count = function("moved", "bypasses" or
+-- "refused"), present = function(base) -> conf, version: see present.of }
+function _M.new(deps)
     return setmetatable({
-        entries = entries, inflight = inflight, count = count,
-        -- by configuration object. Strong keys, dropped by age: a copy leads back to the original
-        -- (its `parent`), so weak keys would never let go
-        plans = {}, versions = 0,
+        entries = deps.entries, inflight = deps.inflight, plans = deps.plans,
+        count = deps.count, present = deps.present,
     }, mt)
-end
-
-
-local function variant_of(self, base, nodes, usable)
-    if #nodes == 0 then
-        return nil
-    end
-
-    local conf, ids = base, {}
-    for i, node in ipairs(nodes) do
-        ids[i] = address.of(node.host, node.port).id
-    end
-    if #nodes < #base.nodes then
-        conf = {}
-        for key, value in pairs(base) do
-            conf[key] = value
-        end
-        conf.nodes = nodes
-        conf.nodes_ref = nodes
-        -- APISIX derives the number of retries from the nodes it sees; those kept for last count
-        if not base.retries or base.retries < 0 then
-            conf.retries = usable - 1
-        end
-    end
-
-    -- least_conn shares one heap between all pickers of an upstream, and a new picker removes the
-    -- nodes it does not know from it. A version of its own makes APISIX build a picker whenever
-    -- the nodes change, also back to all of them
-    if conf ~= base or base.type == "least_conn" then
-        self.versions = self.versions + 1
-        return { conf = conf, ids = ids, suffix = "#drain" .. self.versions }
-    end
-    return { conf = conf, ids = ids }
-end
-
-
-local function classify(self, base, set, last)
-    local free, soft, barred = {}, {}, {}
-    for _, node in ipairs(base.nodes) do
-        local addr = address.of(node.host, node.port)
-        local level = level_of(set, addr)
-        if not level then
-            free[#free + 1] = node
-        else
-            barred[#barred + 1] = level .. addr.id
-            if level == DRAINING then
-                soft[#soft + 1] = node
-            end
-        end
-    end
-
-    -- a deny-list that changed elsewhere must not cost this upstream its pickers
-    local barred_text = concat(barred, ",")
-    if last and last.nodes == base.nodes and last.barred == barred_text then
-        last.set = set
-        return last
-    end
-
-    local plan = { set = set, nodes = base.nodes, barred = barred_text, denied = #barred > 0 }
-    if plan.denied then
-        plan.free = variant_of(self, base, free, #free + #soft)
-        plan.soft = variant_of(self, base, soft, #free + #soft)
-    elseif last and base.type == "least_conn" then
-        plan.free = variant_of(self, base, free, #free)
-    end
-    return plan
-end
-
-
-local function plan_for(self, base, set)
-    local plan = self.plans[base]
-    if not plan or plan.set ~= set or plan.nodes ~= base.nodes then
-        plan = classify(self, base, set, plan)
-        self.plans[base] = plan
-    end
-    plan.used = ngx_now()
-    return plan
 end
 
 
@@ -130,23 +49,24 @@ local function drop_picker(ctx)
 end
 
 
-local function use(ctx, variant)
+local function state_of(ctx)
     local state = ctx._drain
+    if not state then
+        state = {}
+        ctx._drain = state
+    end
     if not state.base then
         state.base, state.version = ctx.upstream_conf, ctx.upstream_version
     end
+    return state
+end
 
-    local conf, version = state.base, state.version
-    if variant then
-        conf = variant.conf
-        if variant.suffix then
-            if variant.base_version ~= version then
-                variant.base_version, variant.version = version, version .. variant.suffix
-            end
-            version = variant.version
-        end
-    end
 
+-- Makes APISIX pick from a variant, or from the whole configuration.
+local function use(ctx, variant)
+    local state = state_of(ctx)
+    local conf = variant and variant.conf or state.base
+    local version = variant and variant.version or state.version
     if ctx.upstream_conf ~= conf or ctx.upstream_version ~= version then
         drop_picker(ctx)
         ctx.upstream_conf, ctx.upstream_version = conf, version
@@ -154,41 +74,75 @@ local function use(ctx, variant)
 end
 
 
-local function all_tried(ctx, variant)
-    local tried = ctx._drain.tried
-    if not tried then
+-- Is there a node in it that this request has not tried?
+local function offers(state, variant)
+    if not variant then
         return false
+    end
+    local tried = state.tried
+    if not tried then
+        return true
     end
     for _, id in ipairs(variant.ids) do
         if not tried[id] then
-            return false
+            return true
         end
     end
-    return true
+    return false
+end
+
+
+-- The list of a request is as old as the request. A free node of the present configuration is
+-- better than a bypass, and a draining one of it better than a refusal.
+local function renew(self, ctx, plan, set)
+    local state = state_of(ctx)
+    if state.renewed then
+        return plan
+    end
+    state.renewed = true
+
+    local conf, version = self.present(state.base)
+    if not conf then
+        return plan
+    end
+    local new = self.plans:of(ctx.upstream_key, version, conf, set)
+    local free = not new.denied or offers(state, new.free)
+    if not free and (plan.soft or not new.soft) then
+        return plan
+    end
+    state.base, state.version = conf, version
+    -- it does not know these nodes
+    ctx.up_checker = nil
+    return new
 end
 
 
 --- Before APISIX picks: offers the nodes it may choose from.
 -- @tparam string|nil failed what was offered before, when APISIX found no node in it
+-- @tparam boolean connecting true right before a connect
 -- @treturn string|nil what is offered; nil after a failure that nothing else can mend
-function _M:prepare(ctx, failed)
+function _M:prepare(ctx, failed, connecting)
     local state = ctx._drain
-    local base = state and state.base or ctx.upstream_conf
-    if not state or not state.base then
-        -- nothing is denied as far as this worker knows; settle finds out whether that is still so
-        if self.entries:guess().n == 0
-           and not (base.type == "least_conn" and self.plans[base]) then
-            return _M.PLAIN
-        end
-    end
+    local base = state and state.base
+    local version = base and state.version or ctx.upstream_version
+    base = base or ctx.upstream_conf
 
-    local plan = plan_for(self, base, self.entries:current())
+    -- in the access phase without asking the dictionary first: nearly every request has nothing
+    -- denied, and settle finds out whether that is still so
+    local set = connecting and self.entries:current() or self.entries.set
+    local plan = self.plans:of(ctx.upstream_key, version, base, set)
+    if plan.denied and not connecting then
+        set = self.entries:current()
+        plan = self.plans:of(ctx.upstream_key, version, base, set)
+    end
     if not plan.denied and not plan.free and not (state and state.base) then
-        -- entries, but none of this upstream: the most frequent case costs no table
         return _M.PLAIN
     end
 
-    ctx._drain = state or {}
+    state = state_of(ctx)
+    if plan.denied and connecting and not offers(state, plan.free) then
+        plan = renew(self, ctx, plan, set)
+    end
     if not plan.denied then
         use(ctx, plan.free)
         return _M.PLAIN
@@ -202,7 +156,7 @@ function _M:prepare(ctx, failed)
         end
         return nil
     end
-    if plan.free and not (plan.soft and all_tried(ctx, plan.free)) then
+    if plan.free and (not plan.soft or offers(state, plan.free)) then
         use(ctx, plan.free)
         return _M.FREE
     end
@@ -216,10 +170,10 @@ end
 
 -- The picker forgot that this request has tried the server already (it is a new one, made when the
 -- nodes changed): tell it, as APISIX does before a retry.
-local function tried_again(ctx, server, offered)
+local function tried_again(ctx, addr, offered)
     local state, picker = ctx._drain, ctx.server_picker
-    if offered ~= _M.FREE or not (state and state.tried) or not (picker and picker.after_balance)
-       or not state.tried[address.of(server.host, server.port).id] then
+    if offered ~= _M.FREE or not (state and state.tried and state.tried[addr.id])
+       or not (picker and picker.after_balance) then
         return false
     end
     picker.after_balance(ctx, true)
@@ -229,23 +183,21 @@ end
 
 --- Counts the request on a server without asking anything.
 function _M:hold(ctx, server)
-    local addr = address.of(server.host, server.port)
-    local holder = ngx.ctx
-    ctx._drain_key = self.inflight:enter(addr, holder)
-    ctx._drain_holder, ctx._drain_addr, ctx._drain_at = holder, addr, ngx_now()
-    return addr
+    self.inflight:enter(address.of(server.host, server.port), ctx)
 end
 
 
---- After APISIX picked: count up, THEN look at the deny-list.
--- @treturn boolean true when the request may have this server; false: it was counted down again,
---   and another one has to be picked
+--- Right before a connect: count up, THEN look at the deny-list.
+-- @tparam string|nil offered what prepare said for this pick; nil when it was in the access phase
+-- @treturn boolean true when the request may connect to this server; false: it was counted down
+--   again, and another one has to be picked
 function _M:settle(ctx, server, offered)
-    if tried_again(ctx, server, offered) then
+    local addr = address.of(server.host, server.port)
+    if offered and tried_again(ctx, addr, offered) then
         return false
     end
 
-    local addr = self:hold(ctx, server)
+    self.inflight:enter(addr, ctx)
     local set = self.entries:current()
     if set.n == 0 then
         return true
@@ -256,72 +208,25 @@ function _M:settle(ctx, server, offered)
         return true
     end
     if level == DRAINING and offered == _M.BYPASS then
-        ctx._drain.bypass = true
         self.entries:bypassed(set, addr)
         self.count("bypasses")
         return true
     end
 
-    self:release(ctx)
+    self.inflight:leave(ctx)
     drop_picker(ctx)
     return false
 end
 
 
---- Counts down whatever the request holds. Safe to call at any time, any number of times.
-function _M:release(ctx)
-    local key = ctx._drain_key
-    if key then
-        local holder = ctx._drain_holder
-        ctx._drain_key, ctx._drain_holder = nil, nil
-        self.inflight:leave(key, holder)
-    end
-end
-
-
 --- A retry: the request leaves the node that failed it.
 function _M:retried(ctx)
-    local addr = ctx._drain_addr
-    self:release(ctx)
+    local addr = self.inflight:leave(ctx)
     if addr then
-        local state = ctx._drain or {}
+        local state = state_of(ctx)
         state.tried = state.tried or {}
         state.tried[addr.id] = true
-        state.bypass = nil
-        ctx._drain, ctx._drain_addr = state, nil
     end
-end
-
-
---- Was the node denied after it was picked, while nginx was reading the body of the request?
--- Nothing was sent yet, so the request can move: always off a sealed node, off a draining one
--- when another can be picked.
-function _M:is_late(ctx)
-    if not ctx._drain_key then
-        return false
-    end
-
-    local set = self.entries:current()
-    local level = set.n > 0 and level_of(set, ctx._drain_addr)
-    if not level then
-        return false
-    end
-    if level == SEALED then
-        return true
-    end
-    local state = ctx._drain
-    if state and state.bypass then
-        return false
-    end
-    return plan_for(self, state and state.base or ctx.upstream_conf, set).free ~= nil
-end
-
-
---- Takes the request off its node, as if it had never been picked.
-function _M:unpick(ctx)
-    self:release(ctx)
-    ctx._drain_addr = nil
-    drop_picker(ctx)
 end
 
 
@@ -332,26 +237,6 @@ function _M.forsake(ctx)
         ctx.upstream_conf, ctx.upstream_version = state.base, state.version
     end
     ctx._drain = nil
-end
-
-
---- The response is an upgrade: the connection is long-lived from here on.
-function _M:upgraded(ctx)
-    local key = ctx._drain_key
-    if key then
-        ctx._drain_key = self.inflight:lengthen(key, ctx._drain_holder)
-    end
-end
-
-
---- Drops plans that nobody uses any more.
-function _M:sweep()
-    local now = ngx_now()
-    for base, plan in pairs(self.plans) do
-        if now - plan.used > PLAN_IDLE then
-            self.plans[base] = nil
-        end
-    end
 end
 
 

@@ -2,7 +2,9 @@
 local entries_mod  = require("apisix.drain.entries")
 local inflight_mod = require("apisix.drain.inflight")
 local workers_mod  = require("apisix.drain.workers")
+local plan_mod     = require("apisix.drain.plan")
 local pick_mod     = require("apisix.drain.pick")
+local present      = require("apisix.drain.present")
 local hooks        = require("apisix.drain.hooks")
 local install      = require("apisix.drain.install")
 local revision     = require("apisix.drain.revision")
@@ -133,7 +135,7 @@ local function beat(core)
     if now - here.swept >= SWEEP then
         here.swept = now
         here.inflight:sweep()
-        here.pick:sweep()
+        here.plans:sweep()
     end
 end
 
@@ -176,7 +178,11 @@ local function register(core)
         return err
     end
 
-    here.pick = pick_mod.new(here.entries, here.inflight, count)
+    here.plans = plan_mod.new()
+    here.pick = pick_mod.new({
+        entries = here.entries, inflight = here.inflight, plans = here.plans, count = count,
+        present = function(base) return present.of(core, base) end,
+    })
     local ok
     ok, err = ngx.timer.every(BEAT, on_timer, core)
     if not ok then
@@ -189,8 +195,10 @@ end
 local function make_hooks(own)
     return hooks.make(own, {
         pick     = here.pick,
+        inflight = here.inflight,
+        entries  = here.entries,
         core     = here.core,
-        active   = function() return here.active end,
+        switch   = here,
         caught   = caught,
         count    = count,
         recreate = require("ngx.balancer").recreate_request,

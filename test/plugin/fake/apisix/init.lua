@@ -26,7 +26,16 @@ local function apply()
     if now ~= revision then
         upstreams = cjson.decode(dict:get("config")) or {}
         revision = now
-        core.config.applied["/upstreams"] = { prev_index = now }
+        for id, conf in pairs(upstreams) do
+            conf.resource_key, conf.resource_id = "/apisix/upstreams/" .. id, id
+            conf.resource_version = now
+        end
+        core.config.applied["/upstreams"] = {
+            prev_index = now,
+            get = function(_, id)
+                return upstreams[id] and { value = upstreams[id], modifiedIndex = now }
+            end,
+        }
     end
 end
 

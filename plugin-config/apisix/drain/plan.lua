@@ -1,0 +1,195 @@
+--- What an upstream may offer under one deny-list. A node is free (no entry), draining or sealed;
+-- a plan has up to two variants of the upstream's configuration: `free` with the free nodes, `soft`
+-- with the draining ones. APISIX goes on choosing, among fewer nodes.
+--
+-- Plans are kept by (version, key), the names under which APISIX caches its pickers, so that a
+-- variant leads to the same picker in every request. Never by the configuration object alone:
+-- traffic-split makes one for every request, and service discovery replaces its nodes in place.
+local address      = require("apisix.drain.address")
+local entries_mod  = require("apisix.drain.entries")
+local level_of     = entries_mod.level
+local DRAINING     = entries_mod.DRAINING
+local setmetatable = setmetatable
+local ipairs       = ipairs
+local pairs        = pairs
+local next         = next
+local concat       = table.concat
+
+-- a plan that no request used for so many sweeps is dropped
+local MAX_IDLE = 10
+
+local _M = {}
+local mt = { __index = _M }
+
+
+function _M.new()
+    return setmetatable({
+        plans = {}, serial = 0,
+        -- upstreams of least_conn that were offered fewer nodes, by the name of their heap; the
+        -- epoch goes up when there is another
+        heaps = {}, epoch = 0,
+    }, mt)
+end
+
+
+local function touches(set, nodes)
+    if set.n == 0 then
+        return false
+    end
+    for i = 1, #nodes do
+        local node = nodes[i]
+        if level_of(set, address.of(node.host, node.port)) then
+            return true
+        end
+    end
+    return false
+end
+
+
+-- least_conn shares one heap between all pickers of an upstream, and a new picker removes the nodes
+-- it does not know from it. A version of its own makes APISIX build a picker whenever the nodes
+-- change, also back to all of them.
+local function heap_of(base, key)
+    return base.type == "least_conn" and (base.resource_key or key) or nil
+end
+
+
+local function variant_of(base, version, nodes, retries)
+    local conf, ids = base, {}
+    for i, node in ipairs(nodes) do
+        ids[i] = address.of(node.host, node.port).id
+    end
+    if nodes ~= base.nodes then
+        conf = {}
+        for field, value in pairs(base) do
+            conf[field] = value
+        end
+        conf.nodes, conf.nodes_ref, conf.retries = nodes, nodes, retries
+    end
+    return { conf = conf, version = version, ids = ids }
+end
+
+
+local function store(self, key, version, plan)
+    local by_key = self.plans[version]
+    if not by_key then
+        by_key = {}
+        self.plans[version] = by_key
+    end
+    by_key[key] = plan
+    return plan
+end
+
+
+-- What a plan was last good for.
+local function seen(self, plan, base, set)
+    plan.set, plan.base, plan.nodes = set, base, base.nodes
+    plan.epoch, plan.idle = self.epoch, 0
+    return plan
+end
+
+
+-- No entry is about this upstream.
+local function undenied(self, plan, key, version, base, set)
+    local heap = heap_of(base, key)
+    local shrunk = heap and self.heaps[heap]
+    if shrunk then
+        shrunk.idle = 0
+    end
+    local serial = shrunk and shrunk.serial
+
+    if not plan or plan.denied or plan.serial ~= serial
+       or (serial and (plan.base ~= base or plan.nodes ~= base.nodes)) then
+        local free = serial and variant_of(base, version .. "#drain" .. serial, base.nodes)
+        plan = store(self, key, version, { denied = false, serial = serial, free = free })
+    end
+    return seen(self, plan, base, set)
+end
+
+
+local function denied(self, last, key, version, base, set)
+    local free, soft, marks = {}, {}, {}
+    for i, node in ipairs(base.nodes) do
+        local addr = address.of(node.host, node.port)
+        local level = level_of(set, addr)
+        if not level then
+            free[#free + 1] = node
+        elseif level == DRAINING then
+            soft[#soft + 1] = node
+        end
+        marks[i] = addr.id .. " " .. (node.weight or "") .. " " .. (node.priority or "")
+                   .. " " .. (level or "")
+    end
+
+    -- a deny-list that changed elsewhere, or the same nodes told anew, must not cost this upstream
+    -- its pickers
+    local mark = concat(marks, ",")
+    local plan = last
+    if not last or last.mark ~= mark then
+        self.serial = self.serial + 1
+        local named = version .. "#drain" .. self.serial
+        local retries = base.retries
+        if not retries or retries < 0 then
+            -- APISIX derives it from the nodes it sees; those kept for last count
+            retries = #free + #soft - 1
+        end
+        plan = store(self, key, version, {
+            denied = true, mark = mark,
+            free = next(free) and variant_of(base, named .. "f", free, retries),
+            soft = next(soft) and variant_of(base, named .. "s", soft, retries),
+        })
+        local heap = heap_of(base, key)
+        if heap then
+            self.heaps[heap] = { serial = self.serial, idle = 0 }
+            self.epoch = self.epoch + 1
+        end
+    end
+    return seen(self, plan, base, set)
+end
+
+
+--- The plan for an upstream. Costs two look-ups and builds nothing as long as nothing changed.
+-- @tparam string key ctx.upstream_key
+-- @tparam string version ctx.upstream_version
+-- @tparam table base the configuration, as APISIX gave it to the request
+-- @tparam table set from entries
+-- @treturn table { denied, free = { conf, version, ids }?, soft = the same? }
+function _M:of(key, version, base, set)
+    local by_key = self.plans[version]
+    local plan = by_key and by_key[key]
+    if plan and plan.set == set and plan.base == base and plan.nodes == base.nodes
+       and plan.epoch == self.epoch then
+        plan.idle = 0
+        return plan
+    end
+
+    if touches(set, base.nodes) then
+        return denied(self, plan, key, version, base, set)
+    end
+    return undenied(self, plan, key, version, base, set)
+end
+
+
+--- Drops what nobody used for a while.
+function _M:sweep()
+    for version, by_key in pairs(self.plans) do
+        for key, plan in pairs(by_key) do
+            plan.idle = plan.idle + 1
+            if plan.idle > MAX_IDLE then
+                by_key[key] = nil
+            end
+        end
+        if not next(by_key) then
+            self.plans[version] = nil
+        end
+    end
+    for heap, shrunk in pairs(self.heaps) do
+        shrunk.idle = shrunk.idle + 1
+        if shrunk.idle > MAX_IDLE then
+            self.heaps[heap] = nil
+        end
+    end
+end
+
+
+return _M

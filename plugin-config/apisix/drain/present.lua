@@ -1,0 +1,132 @@
+--- The present configuration of the upstream that a request began with. APISIX looks it up in its
+-- access phase and the request keeps it; a slow upload can outlive every node in it.
+--
+-- nil wherever the present one cannot be had safely from the balancer phase: upstreams written
+-- into a traffic-split rule (they have no name), nodes whose name has not been resolved yet and
+-- discovery by DNS (nothing may wait here), and a change of what nginx has used already (scheme,
+-- TLS, host).
+local address   = require("apisix.drain.address")
+local ipairs    = ipairs
+local pairs     = pairs
+local pcall     = pcall
+local type      = type
+local tostring  = tostring
+local concat    = table.concat
+local package   = package
+local str_match = string.match
+local str_byte  = string.byte
+local str_sub   = string.sub
+
+local KINDS = { upstreams = "/upstreams", services = "/services", routes = "/routes" }
+local PORTS = { http = 80, https = 443, grpc = 80, grpcs = 443 }
+local FIXED = { "scheme", "pass_host", "upstream_host" }
+local BRACKET = str_byte("[")
+
+local _M = {}
+
+
+-- Before APISIX 3.14 an upstream has its parent object in place of a key. traffic-split sets a
+-- parent too, to which its upstream does not belong.
+local function key_of(base)
+    local parent = base.parent
+    if base.resource_key or type(parent) ~= "table" then
+        return base.resource_key
+    end
+    local value = parent.value
+    local belongs = type(value) == "table" and (value == base or value.upstream == base)
+    return belongs and parent.key or nil
+end
+
+
+-- @treturn table|nil the upstream @treturn number|nil its revision
+local function configured(core, base)
+    local key = key_of(base)
+    local kind, id = str_match(key or "", "/([%a_]+)/([^/]+)$")
+    local config = KINDS[kind or ""] and core.config.fetch_created_obj(KINDS[kind])
+    local item = config and config:get(id)
+    local value = item and item.value
+    if not value then
+        return nil
+    end
+    return kind == "upstreams" and value or value.upstream, item.modifiedIndex
+end
+
+
+local function fits(now, base)
+    for _, field in ipairs(FIXED) do
+        if now[field] ~= base[field] then
+            return false
+        end
+    end
+    local a, b = now.tls or {}, base.tls or {}
+    return a.client_cert == b.client_cert and a.client_cert_id == b.client_cert_id
+end
+
+
+local function nodes_of(now)
+    if not now.service_name then
+        return now.nodes
+    end
+    local loaded = package.loaded["apisix.discovery.init"]
+    local found = type(loaded) == "table" and loaded.discovery
+                  and loaded.discovery[now.discovery_type]
+    if not found or now.discovery_type == "dns" then
+        return nil
+    end
+    local ok, nodes = pcall(found.nodes, now.service_name, now.discovery_args)
+    return ok and nodes or nil
+end
+
+
+-- What APISIX fills in before it picks. @treturn table|nil nodes @treturn string what they are
+local function filled(nodes, scheme)
+    local list, marks = {}, {}
+    for i, node in ipairs(nodes) do
+        local host, port = node.host, node.port or PORTS[scheme]
+        local bare = str_byte(host, 1) == BRACKET and str_sub(host, 2, -2) or host
+        local ip = address.canonical(bare)
+        if not ip or not port then
+            return nil
+        end
+
+        local copy = {}
+        for field, value in pairs(node) do
+            copy[field] = value
+        end
+        copy.host = ip:find(":", 1, true) and "[" .. bare .. "]" or bare
+        copy.port, copy.priority = port, node.priority or 0
+        list[i] = copy
+        marks[i] = copy.host .. " " .. port .. " " .. tostring(node.weight) .. " " .. copy.priority
+    end
+    return list, concat(marks, ",")
+end
+
+
+--- @tparam table core apisix.core
+-- @tparam table base the configuration that the request began with
+-- @treturn table|nil a configuration that may take its place
+-- @treturn string|nil its version: the same for the same content
+function _M.of(core, base)
+    local now, revision = configured(core, base)
+    if not now or not fits(now, base) then
+        return nil
+    end
+    local nodes = nodes_of(now)
+    local list, mark
+    if type(nodes) == "table" then
+        list, mark = filled(nodes, now.scheme or "http")
+    end
+    if not list or #list == 0 then
+        return nil
+    end
+
+    local conf = {}
+    for field, value in pairs(now) do
+        conf[field] = value
+    end
+    conf.nodes, conf.nodes_ref = list, list
+    return conf, tostring(revision) .. "#present " .. mark
+end
+
+
+return _M
