@@ -11,7 +11,8 @@ const AT_ONCE = 4
  * `it`. After each scenario what must always hold is asserted of what the stand-ins saw, and everything is closed.
  */
 export function sideBySide(
-  defaults: RigOptions = {}
+  defaults: RigOptions = {},
+  atOnce = AT_ONCE
 ): (title: string, scenario: (start: Start) => Promise<void>) => void {
   const scenarios: { readonly play: () => Promise<void>; result: Promise<void> | undefined }[] = []
 
@@ -26,7 +27,7 @@ export function sideBySide(
         await next.play().then(resolve, reject)
       }
     }
-    for (let i = 0; i < AT_ONCE; i++) void lane()
+    for (let i = 0; i < atOnce; i++) void lane()
   })
 
   return (title, scenario) => {

@@ -1,0 +1,137 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+describe('feature: one replica under load', () => {
+  const test = sideBySide({ gateways: 2, barrier: true })
+
+  test('a rolling update whose gateways learn of the new pod 2 s late loses nothing: the old pod serves until then', async start => {
+    const rig = await start({ applyDelay: () => 2000, config: { APISIX_ADMIN_TIMEOUT: '1s' } })
+    const old = rig.pod('web-1', { graceSeconds: 15 })
+    const before = await rig.serve(old)
+    rig.upstream('web', [old])
+    await rig.settled()
+    await until('the agent lists it', () => rig.agent.nodes('upstreams/web') === 1)
+    const load = rig.load(50)
+    await until('requests are answered', () => (load.result.by['web-1'] ?? 0) > 10)
+
+    const fresh = rig.pod('web-2')
+    const after = await rig.serve(fresh)
+    rig.upstream('web', [old, fresh])
+    const listedAt = performance.now()
+    rig.end(old)
+    const { body, at } = await rig.hook(old)
+    await before.terminate()
+    expect(body.result).to.be.oneOf(['drained', 'removed'])
+    expect(body.evidence).to.equal('barrier')
+    expect(at - listedAt, 'the gateways knew of the new pod').to.be.above(1900)
+    const answeredThen = after.arrivals.length
+    await until('the new pod serves', () => after.arrivals.length > answeredThen + 20)
+    await until('the node is out', () => rig.nodes('upstreams/web').length === 1)
+    const { sent, failures, by } = await load.stop()
+    expect(failures).to.deep.equal([])
+    expect(sent).to.be.above(100)
+    expect(by['web-1'], 'it served while nobody else could').to.be.above(90)
+    expect(by['web-2']).to.be.above(20)
+  })
+
+  test('Recreate: the only pod serves until its deadline, and then the answer is an honest 503', async start => {
+    const rig = await start()
+    const old = rig.pod('web-1', { graceSeconds: 4 })
+    const backend = await rig.serve(old)
+    rig.upstream('web', [old])
+    await rig.settled()
+    await until('the agent lists it', () => rig.agent.nodes('upstreams/web') === 1)
+    const load = rig.load(50)
+    await until('requests are answered', () => (load.result.by['web-1'] ?? 0) > 10)
+    rig.end(old)
+    const served = load.result.by['web-1'] ?? 0
+    const { body, ms } = await rig.hook(old)
+    await backend.terminate()
+    expect(body.result).to.equal('last-endpoint')
+    expect(ms).to.be.above(2000)
+    expect((load.result.by['web-1'] ?? 0) - served).to.be.above(50)
+    const failedThen = load.result.failures.length
+    await until('requests are refused', () => load.result.failures.length > failedThen + 5)
+    const { failures } = await load.stop()
+    expect(new Set(failures.map(one => one.slice(0, 3)))).to.deep.equal(new Set(['503']))
+    expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
+  })
+})
+
+describe('feature: many drains at once', () => {
+  const test = sideBySide()
+
+  test('20 drains with the Admin API down, one gateway restarted, one added: nothing reaches a drained node', async start => {
+    const rig = await start({
+      gateways: 2,
+      barrier: true,
+      config: { APISIX_ADMIN_TIMEOUT: '400ms', DRAIN_MINIMUM_EVIDENCE: 'barrier' }
+    })
+    const old = Array.from({ length: 20 }, (_, i) => rig.pod(`web-1-${i}`, { graceSeconds: 20 }))
+    const fresh = [0, 1].map(i => rig.pod(`web-2-${i}`))
+    for (const pod of [...old, ...fresh]) await rig.serve(pod)
+    rig.upstream('web', [...old, ...fresh])
+    await rig.settled()
+    await until('the agent lists them', () => rig.agent.nodes('upstreams/web') === 22)
+    await rig.admin.listener.reach('refused')
+    const load = rig.load(100)
+    await until('requests are answered', () => load.result.sent > 20)
+
+    const hooks = old.map(pod => {
+      rig.end(pod)
+      return rig.hook(pod)
+    })
+    const joined = await rig.addGateway()
+    const [, second] = rig.gateways
+    await second!.stop()
+    rig.gatewayIs(second!, 'not-ready')
+    await second!.start()
+    rig.gatewayIs(second!, 'ready')
+    const replies = await Promise.all(hooks)
+    for (const { body } of replies) expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    for (const gateway of [...rig.gateways.slice(0, 2), joined])
+      for (const pod of old) expect(gateway.barrier?.entries.look(pod.ip, pod.port)).to.equal('sealed')
+    const more = load.result.sent + 50
+    await until('more requests came', () => load.result.sent > more)
+    await load.stop()
+    // That none of them reached a drained pod is the judge's: it has seen every arrival.
+    expect(rig.nodes('upstreams/web')).to.have.length(22)
+    await rig.admin.listener.reach('open')
+    await until('all are out', () => rig.nodes('upstreams/web').length === 2, 15_000)
+  })
+})
+
+describe('feature: 200 pods of one upstream', () => {
+  // One after the other: what is measured is printed.
+  const test = sideBySide({ gateways: 2 }, 1)
+
+  for (const spreadMs of [0, 900])
+    test(`ending within ${spreadMs} ms: at most 3 writes, every hook in time, never empty`, async start => {
+      const rig = await start()
+      const old = Array.from({ length: 200 }, (_, i) => rig.pod(`web-1-${i}`, { graceSeconds: 30 }))
+      const fresh = rig.pod('web-2')
+      rig.upstream('web', [...old, fresh])
+      await rig.settled()
+      await until('the agent lists them', () => rig.agent.nodes('upstreams/web') === 201)
+      const replies = await Promise.all(
+        old.map(async (pod, i) => {
+          if (spreadMs > 0) await wait((i / old.length) * spreadMs)
+          rig.end(pod)
+          return rig.hook(pod)
+        })
+      )
+      for (const { status, body } of replies) {
+        expect(status).to.equal(200)
+        expect(body).to.include({ result: 'removed', evidence: 'observed' })
+      }
+      expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+      const times = replies.map(({ ms }) => ms).toSorted((a, b) => a - b)
+      const at = (share: number) => Math.round(times[Math.ceil(share * times.length) - 1] ?? 0)
+      console.log(
+        `      200 pods within ${spreadMs} ms: ${rig.writes.length} writes, hooks p50 ${at(0.5)} p99 ${at(0.99)} max ${at(1)} ms`
+      )
+      expect(rig.writes.length).to.be.within(1, 3)
+    })
+})
