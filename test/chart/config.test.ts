@@ -75,6 +75,15 @@ describe('chart configuration', () => {
     expect(load(manifests).apisix.barrier?.token.read()).to.equal('content of barrier-token')
   })
 
+  it('mounts the dashboard token only where the dashboard asks for one', () => {
+    const dashboard = (values: object) =>
+      load(render({ 'config.serve.dashboard': values })).serve.dashboard?.auth
+    expect(dashboard({ enabled: false })).to.equal(undefined)
+    expect(dashboard({ enabled: true, auth: 'none' })).to.deep.equal({ kind: 'none' })
+    const auth = dashboard({ enabled: true })
+    expect(auth?.kind === 'token' && auth.token.read()).to.equal('content of dashboard-token')
+  })
+
   it('lets only the group of the agent read the secrets', () => {
     expect(sources(render()).defaultMode).to.equal(0o440)
   })
@@ -90,7 +99,8 @@ describe('chart configuration', () => {
       ['secret', 'gateway-admin', 'admin'],
       ['configMap', 'gateway-ca', 'ca.crt'],
       ['secret', 'gateway-barrier', 'token'],
-      ['configMap', 'gateway-ca', 'ca.crt']
+      ['configMap', 'gateway-ca', 'ca.crt'],
+      ['secret', 'apisix-drain', 'dashboard-token']
     ])
   })
 

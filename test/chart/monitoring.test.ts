@@ -139,8 +139,8 @@ describe('chart monitoring', () => {
   })
 
   it('renders the dashboard as it is, for the sidecar', () => {
-    const maps = render({ 'dashboard.enabled': true }).filter(({ kind }) => kind === 'ConfigMap')
-    const map = maps.find(({ metadata }) => metadata.name === 'apisix-drain-dashboard')
+    const maps = render({ 'grafanaDashboard.enabled': true }).filter(({ kind }) => kind === 'ConfigMap')
+    const map = maps.find(({ metadata }) => metadata.name === 'apisix-drain-grafana')
     expect(map?.metadata.labels).to.include({ grafana_dashboard: '1' })
     const data = map?.['data'] as Record<string, string>
     expect(JSON.parse(data['apisix-drain.json'] ?? '')).to.deep.equal(dashboard)

@@ -7,6 +7,11 @@
 {{- if not (kindIs "invalid" (dig "apisix" "barrier" nil .Values.config)) }}true{{ end -}}
 {{- end -}}
 
+{{- define "apisix-drain.hasDashboardToken" -}}
+{{- $dashboard := dig "serve" "dashboard" dict .Values.config -}}
+{{- if and (get $dashboard "enabled") (eq (default "token" (get $dashboard "auth")) "token") }}true{{ end -}}
+{{- end -}}
+
 {{/* Where the gateways' pods are looked for; empty: everywhere. Roles reach no further than their namespace. */}}
 {{- define "apisix-drain.gatewayNamespace" -}}
 {{- if not (dig "apisix" "gateways" "static" nil .Values.config) -}}
@@ -37,6 +42,9 @@
 {{- end -}}
 {{- else -}}
 {{- $_ := unset $apisix "barrier" -}}
+{{- end -}}
+{{- if include "apisix-drain.hasDashboardToken" . -}}
+{{- $_ := set $config.serve.dashboard "tokenFile" "/run/secrets/apisix-drain/dashboard-token" -}}
 {{- end -}}
 {{- with include "apisix-drain.gatewayNamespace" . -}}
 {{- $_ := set $apisix "gateways" (merge (dict "namespace" .) (default dict (get $apisix "gateways"))) -}}
