@@ -16,6 +16,8 @@ import {
   type SnapshotSources,
   type Totals
 } from '../serve/snapshot.ts'
+import { same } from '../watch/same.ts'
+import { createDrift, type Difference } from './drift.ts'
 import type { Memory } from './memory.ts'
 import { momentsOf } from './moments.ts'
 import type { Sources } from './sources.ts'
@@ -58,13 +60,14 @@ export function createViews(options: ViewsOptions): Views {
     rounds: 0
   }
   const shown = new WeakMap<Holder, HolderView>()
+  const drift = createDrift(cluster)
   const reach = reachOf(config)
   let lastRoundAt = startedAt
 
   const observer: Observer = {
     drain(before, after, memory) {
       if (!before && after) totals.drains += 1
-      if (after?.phase === 'proven') history = withProof(history, shownOf(after, memory))
+      if (isProven(after) && !isProven(before)) history = withProof(history, shownOf(after, memory))
       if (before && !after) history = withPast(history, shownOf(before, memory))
       if (after?.phase === 'proven' || after?.phase === 'expired' || after?.phase === 'undone')
         totals[after.phase] += 1
@@ -81,17 +84,18 @@ export function createViews(options: ViewsOptions): Views {
 
   const shownOf = (drain: Drain, memory: Memory) => drainView(drain, momentsOf(drain, memory), 0)
 
-  const holderView = (holder: Holder): HolderView => {
+  /** The same object until something about it differs: what is shown again costs nothing. */
+  const holderView = (holder: Holder, { ghosts, missing }: Difference): HolderView => {
     const known = shown.get(holder)
-    if (known) return known
+    if (known && same(known.ghosts, ghosts) && same(known.missing, missing)) return known
     const view: HolderView = {
       key: holder.key,
       name: holder.name ?? null,
       owner: holder.owner,
       form: holder.discovery ? 'discovery' : holder.form,
       nodes: holder.nodes.map(node => node.key),
-      ghosts: [],
-      missing: []
+      ghosts,
+      missing
     }
     shown.set(holder, view)
     return view
@@ -103,6 +107,7 @@ export function createViews(options: ViewsOptions): Views {
       const now = clock.now()
       const drains = [...loop.drains().values()]
       const holders = [...inventory.holders().values()]
+      const differs = drift.look(holders, drains, uid => loop.memory(uid), now)
       const hooks = new Map<PodUid, number>()
       for (const { hook } of loop.held()) hooks.set(hook.uid, (hooks.get(hook.uid) ?? 0) + 1)
       return buildSnapshot({
@@ -132,7 +137,7 @@ export function createViews(options: ViewsOptions): Views {
           holders: holders.length,
           nodes: holders.reduce((sum, holder) => sum + holder.nodes.length, 0)
         },
-        holders: holders.map(holderView),
+        holders: holders.map(holder => holderView(holder, differs(holder.key))),
         drains,
         moments: new Map<PodUid, Moments>(
           drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
@@ -188,6 +193,10 @@ export function createViews(options: ViewsOptions): Views {
     }
   }
 }
+
+/** A pod can be gone in the very round that proves it out. */
+const isProven = (drain: Drain | undefined): drain is Drain =>
+  drain !== undefined && drain.phase !== 'undone' && drain.verdict.kind === 'proven'
 
 function reachOf({ apisix: { admin, control, barrier } }: Config): Snapshot['agent']['reach'] {
   return {

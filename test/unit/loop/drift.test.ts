@@ -1,0 +1,93 @@
+import { expect } from 'chai'
+import type { Drain } from '../../../agent/drain/drain.ts'
+import type { PodFact } from '../../../agent/drain/facts.ts'
+import { createDrift } from '../../../agent/loop/drift.ts'
+import type { Memory } from '../../../agent/loop/memory.ts'
+import type { Holder } from '../../../agent/plan/holder.ts'
+import { holder } from '../../build/holder.ts'
+import { pod } from '../../build/pod.ts'
+
+const NOW = 1_000_000
+
+describe('drift', () => {
+  const a = pod('a', { ips: ['10.0.0.1'], startedAt: NOW - 3_600_000 })
+  const b = pod('b', { ips: ['10.0.0.2'], startedAt: NOW - 1000 })
+  const listing = (id: string, ...hosts: string[]): Holder =>
+    holder(
+      id.replace('upstreams/', ''),
+      hosts.map(host => `${host}:8080`)
+    )
+
+  function setUp(pods: PodFact[]) {
+    const drift = createDrift({
+      pods: {
+        get: (uid: string) => pods.find(p => p.uid === uid),
+        byIp: (ip: string) => pods.filter(p => p.ips.includes(ip))
+      },
+      slices: {
+        servicesOf: () => [{ namespace: 'shop', name: 'web' }],
+        serving: () =>
+          pods.map(p => ({
+            address: p.ips[0]!,
+            podUid: p.uid,
+            ready: p.ready,
+            serving: true,
+            terminating: false
+          }))
+      }
+    } as never)
+    const memories = new Map<string, Memory>()
+    const look = (holders: Holder[], now: number, drains: Drain[] = []) =>
+      drift.look(holders, drains, uid => memories.get(uid)!, now)
+    return { pods, look, memories }
+  }
+  const B_MISSING = { node: '10.0.0.2:8080', since: NOW }
+
+  it('says since when a ready endpoint is missing, until it is listed', () => {
+    const { look } = setUp([a, b])
+    const behind = listing('upstreams/web', '10.0.0.1')
+    expect(look([behind], NOW)('upstreams/web')).to.deep.equal({ ghosts: [], missing: [B_MISSING] })
+    // Too old by now for a write to expect it, and missing all the same.
+    expect(look([behind], NOW + 600_000)('upstreams/web').missing).to.deep.equal([B_MISSING])
+    const listed = listing('upstreams/web', '10.0.0.1', '10.0.0.2')
+    expect(look([listed], NOW + 600_001)('upstreams/web').missing).to.deep.equal([])
+  })
+
+  it('misses nothing of a pod that is not ready any more, nor of a holder that is gone', () => {
+    const { pods, look } = setUp([a, b])
+    const behind = listing('upstreams/web', '10.0.0.1')
+    look([behind], NOW)
+    pods[1] = { ...b, ready: false }
+    expect(look([behind], NOW + 1)('upstreams/web').missing).to.deep.equal([])
+    pods[1] = b
+    look([behind], NOW + 2)
+    expect(look([], NOW + 3)('upstreams/web').missing).to.deep.equal([])
+  })
+
+  it('calls a ghost what outlived the pod that we drained', () => {
+    const { look, memories } = setUp([a])
+    const web = listing('upstreams/web', '10.0.0.1', '10.0.0.9')
+    const gone = { uid: 'uid-c', phase: 'gone', at: NOW - 500 } as Drain
+    memories.set('uid-c', {
+      places: new Map([
+        ['1', { holder: web, node: '10.0.0.9:8080', removedAt: undefined }],
+        ['2', { holder: listing('upstreams/other'), node: '10.0.0.9:8080', removedAt: NOW - 100 }]
+      ])
+    } as unknown as Memory)
+    const differs = look([web], NOW, [gone])
+    expect(differs('upstreams/web').ghosts).to.deep.equal([{ node: '10.0.0.9:8080', since: NOW - 500 }])
+    expect(differs('upstreams/other').ghosts).to.deep.equal([])
+    const proven = { ...gone, phase: 'proven' } as Drain
+    expect(look([web], NOW, [proven])('upstreams/web').ghosts).to.deep.equal([])
+  })
+
+  it('takes its time over many holders: some at each look, all in turn', () => {
+    const { look } = setUp([a, b])
+    const many = Array.from({ length: 600 }, (_, i) => listing(`upstreams/${i}`, '10.0.0.1'))
+    const found = () => {
+      const differs = look(many, NOW)
+      return many.filter(({ key }) => differs(key).missing.length > 0).length
+    }
+    expect([found(), found(), found(), found()]).to.deep.equal([250, 500, 600, 600])
+  })
+})
