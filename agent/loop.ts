@@ -74,7 +74,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   const world = worldFrom(sources)
   const memories = createMemories()
   const lingering = createLingering()
-  const sweeper = createSweeper(inventory, settings.guardEveryMs, wake)
+  const sweeper = createSweeper(inventory, settings.guardEveryMs)
   const hooks = createHooks({ cluster, clock, log: log.child({ part: 'hooks' }), wake })
   let drains: Drains = new Map()
   let planned: Plan = NOTHING

@@ -120,7 +120,7 @@ function lookAt(
   // broken, and nothing that it says counts.
   const counts = gateway.ready || gateway.terminating
   const entry = entryOf(barrier, since)
-  const seen = observationOf(observation, settings)
+  const seen = observationOf(observation, now, settings)
   const barrierAt = counts && entry.state === 'idle' ? barrier?.at : undefined
   const observedAt = counts ? seen.at : undefined
   const at = barrierAt ?? ((observedAt ?? Infinity) <= now ? observedAt : undefined)
@@ -131,8 +131,7 @@ function lookAt(
     report: { name: gateway.name, grade, at, why: grade === 'barrier' ? '' : why },
     barrierAt,
     observedAt,
-    contrary:
-      entry.state === 'busy' ? entry.why : entry.state !== 'idle' && observation?.stillListed ? seen.why : '',
+    contrary: entry.state === 'busy' ? entry.why : entry.state !== 'idle' && seen.undecided ? seen.why : '',
     sealed: counts && entry.sealed
   }
 }
@@ -164,18 +163,27 @@ function entryOf(barrier: BarrierReading | undefined, since: Millis): Entry {
   return { state: 'idle', sealed, why: '' }
 }
 
-/** The settle time runs from the first clean read: later ones can only confirm, and must not put the answer off. */
+/**
+ * The settle time runs from the first clean read: later ones can only confirm, and must not put the answer off.
+ * `undecided`: it was seen to list the node, or has only begun to be seen without it: one worker may have let go while
+ * another has not, so no weaker grade stands in while reads still come.
+ */
 function observationOf(
   observation: Observation | undefined,
+  now: Millis,
   settings: ProofSettings
-): { readonly at: Millis | undefined; readonly why: string } {
-  if (observation === undefined) return { at: undefined, why: 'its Control API was not read' }
-  if (observation.problem !== '') return { at: undefined, why: observation.problem }
-  if (observation.stillListed) return { at: undefined, why: 'it still lists the node' }
-  if (observation.cleanReads < settings.reads) {
-    return { at: undefined, why: `${observation.cleanReads} of ${settings.reads} clean reads` }
+): { readonly at: Millis | undefined; readonly undecided: boolean; readonly why: string } {
+  const none = { at: undefined, undecided: false }
+  if (observation === undefined) return { ...none, why: 'its Control API was not read' }
+  const { problem, stillListed, cleanReads } = observation
+  if (problem !== '') return { ...none, undecided: stillListed, why: problem }
+  if (stillListed) return { ...none, undecided: true, why: 'it still lists the node' }
+  if (cleanReads < settings.reads) {
+    const why = `${cleanReads} of ${settings.reads} clean reads`
+    return { ...none, undecided: cleanReads > 0, why }
   }
-  return { at: plus(observation.firstCleanAt, settings.observedSettleMs), why: 'the settle time is running' }
+  const at = plus(observation.firstCleanAt, settings.observedSettleMs)
+  return { at, undecided: (at ?? 0) > now, why: 'the settle time is running' }
 }
 
 /** What stands between this grade and a better one, or between the drain and its end; most telling first. */
@@ -243,58 +251,4 @@ function earliest(some: readonly (Millis | undefined)[]): Millis | undefined {
  */
 export function confidence(reads: number, workers: number): number {
   return workers < 1 ? 0 : 1 - (1 - 1 / workers) ** reads
-}
-
-/** Whether to seal now, with the reason either way. */
-export interface Sealable {
-  readonly seal: boolean
-  readonly why: string
-}
-
-export interface SealSettings {
-  /** How long before the deadline it is sealed whatever else is known, in ms. */
-  readonly sealBeforeMs: number
-  readonly waitForInflight: boolean
-  /** The configuration revision in which every holder lists another node; `undefined` where no revision tells. */
-  readonly neededRevision: number | undefined
-  /** What every worker of this gateway has applied; `undefined` where it does not say. */
-  readonly appliedRevision: number | undefined
-  /** Since when this gateway's entry has been looked at without a bypass, and how long that must be where no revision tells, in ms. */
-  readonly quietSince: Millis
-  readonly quietMs: number
-}
-
-/**
- * Whether the entry of a drain may be sealed at one gateway now. `before` is the look before this one. Too early makes
- * an outage: from the seal on the node is not picked even as the last one. So nothing may have been bypassed since the
- * last look, which would mean that this gateway knows no other node. But that no request came by says little: every
- * worker must have applied a configuration that lists another node (or, where no revision tells that, nothing may have
- * been bypassed for a while). Except when the budget is nearly over (`sealBeforeMs` before the deadline), because the pod is about to stop serving anyhow.
- */
-export function sealable(
-  look: { readonly before: BarrierReading | undefined; readonly current: BarrierReading | undefined },
-  drain: Pick<Drain, 'deadline'>,
-  lastEndpoint: boolean,
-  now: Millis,
-  settings: SealSettings
-): Sealable {
-  const { before, current } = look
-  const no = (why: string): Sealable => ({ seal: false, why })
-  if (current === undefined || current.problem !== '' || !current.fit) return no('the barrier cannot be used')
-  if (current.entry !== 'draining') return no(`the entry is ${current.entry}`)
-  if (now >= drain.deadline - settings.sealBeforeMs) return { seal: true, why: 'the budget is nearly over' }
-  if (lastEndpoint) return no('a holder keeps the node as its last one')
-  const known = before?.instance === current.instance ? before.bypasses : 0
-  if (current.bypasses > known) return no('it was picked since the last look because there was no other node')
-  const inflight = current.inflight.requests + current.inflight.long
-  if (settings.waitForInflight && inflight > 0) return no(`${inflight} in flight`)
-  const { neededRevision: needed, appliedRevision: applied } = settings
-  if (needed !== undefined && applied !== undefined) {
-    return applied >= needed
-      ? { seal: true, why: 'every worker knows another node' }
-      : no(`a worker has applied revision ${applied} only, another node is listed since ${needed}`)
-  }
-  return now >= settings.quietSince + settings.quietMs
-    ? { seal: true, why: 'nobody needed it for a while' }
-    : no('whether every worker knows another node is not known, so it is looked at for a while')
 }

@@ -1,6 +1,6 @@
 import type { BarrierKeeper, DesiredEntry } from '../confirm/barrier.ts'
 import { appliedRevision } from '../confirm/gateway-state.ts'
-import { sealable } from '../confirm/proof.ts'
+import { sealable } from '../confirm/seal.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import { nodesOf } from '../plan/match.ts'

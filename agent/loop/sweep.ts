@@ -17,8 +17,7 @@ export interface Sweeper {
  */
 export function createSweeper(
   inventory: Pick<Inventory, 'readAt' | 'refresh'>,
-  guardEveryMs: number,
-  done: () => void
+  guardEveryMs: number
 ): Sweeper {
   let sweptAt: Millis | undefined
   let dueAt: Millis | undefined
@@ -33,7 +32,7 @@ export function createSweeper(
       if (now < dueAt) return dueAt
       sweptAt = now
       dueAt = undefined
-      void inventory.refresh().then(done)
+      void inventory.refresh()
       return now + guardEveryMs
     }
   }

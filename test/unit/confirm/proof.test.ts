@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 
 import type { BarrierReading, Evidence, Observation } from '../../../agent/confirm/evidence.ts'
-import { confidence, prove, sealable } from '../../../agent/confirm/proof.ts'
+import { confidence, prove } from '../../../agent/confirm/proof.ts'
 import { GRADES, atLeast } from '../../../agent/drain/grade.ts'
 import {
   PROOF_SETTINGS,
@@ -181,85 +181,5 @@ describe('confidence', () => {
     expect(confidence(1, 1)).to.equal(1)
     expect(confidence(0, 4)).to.equal(0)
     expect(confidence(5, 0)).to.equal(0)
-  })
-})
-
-describe('sealable', () => {
-  const idle = barrier({ entry: 'draining', readAfterSeal: false })
-  const ask = (
-    current: BarrierReading | undefined,
-    more: {
-      before?: BarrierReading
-      last?: boolean
-      now?: number
-      waitForInflight?: boolean
-      needed?: number
-      applied?: number
-      quietMs?: number
-    } = {}
-  ) =>
-    sealable({ before: more.before, current }, drain, more.last ?? false, more.now ?? 0, {
-      sealBeforeMs: 500,
-      waitForInflight: more.waitForInflight ?? true,
-      neededRevision: more.needed,
-      appliedRevision: more.applied,
-      quietSince: -1000,
-      quietMs: more.quietMs ?? 1000
-    })
-
-  it('when idle and nothing was bypassed since the last look', () => {
-    expect(ask(idle)).to.deep.equal({ seal: true, why: 'nobody needed it for a while' })
-    const twice = { ...idle, bypasses: 2 }
-    expect(ask(twice, { before: twice }).seal).to.equal(true)
-  })
-
-  it('as soon as every worker has applied a configuration that lists another node, and not before', () => {
-    const soon = { quietMs: 60_000 }
-    expect(ask(idle, { ...soon, needed: 7, applied: 7 }).seal).to.equal(true)
-    expect(ask(idle, { ...soon, needed: 7, applied: 6 }).why).to.match(/revision 6 only.*since 7/)
-  })
-
-  it('where no revision tells, only after a while without a bypass', () => {
-    expect(ask(idle, { quietMs: 1001 }).seal).to.equal(false)
-    expect(ask(idle, { quietMs: 1001, needed: 7 }).seal).to.equal(false)
-    expect(ask(idle, { quietMs: 1001, applied: 7 }).seal).to.equal(false)
-    expect(ask(idle, { quietMs: 1000 }).seal).to.equal(true)
-  })
-
-  it('not when it was picked as the only node since the last look', () => {
-    expect(ask({ ...idle, bypasses: 1 }).seal).to.equal(false)
-    expect(ask({ ...idle, bypasses: 3 }, { before: { ...idle, bypasses: 2 } }).seal).to.equal(false)
-  })
-
-  it('counts bypasses from 0 again after the gateway restarted', () => {
-    const restarted = { ...idle, instance: 'i2', bypasses: 1 }
-    expect(ask(restarted, { before: { ...idle, bypasses: 5 } }).seal).to.equal(false)
-  })
-
-  it('not while requests are in flight, unless they are not waited for', () => {
-    const busy = { ...idle, inflight: { requests: 1, long: 0 } }
-    const long = { ...idle, inflight: { requests: 0, long: 1 } }
-    expect([ask(busy).seal, ask(long).seal]).to.deep.equal([false, false])
-    expect(ask(busy, { waitForInflight: false }).seal).to.equal(true)
-  })
-
-  it('not the last endpoint, until the budget is nearly over', () => {
-    expect(ask(idle, { last: true, now: 24_499 }).seal).to.equal(false)
-    expect(ask(idle, { last: true, now: 24_500 })).to.deep.equal({
-      seal: true,
-      why: 'the budget is nearly over'
-    })
-  })
-
-  it('not where the barrier cannot be used, nor twice', () => {
-    const late = { now: 24_900 }
-    const unusable = [
-      undefined,
-      { ...idle, problem: 'timeout' },
-      { ...idle, fit: false },
-      barrier(),
-      { ...idle, entry: 'absent' as const }
-    ]
-    for (const reading of unusable) expect(ask(reading, late).seal).to.equal(false)
   })
 })

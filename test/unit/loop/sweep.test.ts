@@ -20,8 +20,7 @@ function rig(readAt: number | undefined) {
         state.readAt = state.now
       }
     },
-    2000,
-    () => {}
+    2000
   )
   const at = (now: number, ...drains: Drain[]) => {
     state.now = now

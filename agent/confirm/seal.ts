@@ -1,0 +1,57 @@
+import type { Drain } from '../drain/drain.ts'
+import type { Millis } from '../drain/facts.ts'
+import type { BarrierReading } from './evidence.ts'
+
+/** Whether to seal now, with the reason either way. */
+export interface Sealable {
+  readonly seal: boolean
+  readonly why: string
+}
+
+export interface SealSettings {
+  /** How long before the deadline it is sealed whatever else is known, in ms. */
+  readonly sealBeforeMs: number
+  readonly waitForInflight: boolean
+  /** The configuration revision in which every holder lists another node; `undefined` where no revision tells. */
+  readonly neededRevision: number | undefined
+  /** What every worker of this gateway has applied; `undefined` where it does not say. */
+  readonly appliedRevision: number | undefined
+  /** Since when this gateway's entry has been looked at without a bypass, and how long that must be where no revision tells, in ms. */
+  readonly quietSince: Millis
+  readonly quietMs: number
+}
+
+/**
+ * Whether the entry of a drain may be sealed at one gateway now. `before` is the look before this one. Too early makes
+ * an outage: from the seal on the node is not picked even as the last one. So nothing may have been bypassed since the
+ * last look, which would mean that this gateway knows no other node. But that no request came by says little: every
+ * worker must have applied a configuration that lists another node (or, where no revision tells that, nothing may have
+ * been bypassed for a while). Except when the budget is nearly over (`sealBeforeMs` before the deadline), because the pod is about to stop serving anyhow.
+ */
+export function sealable(
+  look: { readonly before: BarrierReading | undefined; readonly current: BarrierReading | undefined },
+  drain: Pick<Drain, 'deadline'>,
+  lastEndpoint: boolean,
+  now: Millis,
+  settings: SealSettings
+): Sealable {
+  const { before, current } = look
+  const no = (why: string): Sealable => ({ seal: false, why })
+  if (current === undefined || current.problem !== '' || !current.fit) return no('the barrier cannot be used')
+  if (current.entry !== 'draining') return no(`the entry is ${current.entry}`)
+  if (now >= drain.deadline - settings.sealBeforeMs) return { seal: true, why: 'the budget is nearly over' }
+  if (lastEndpoint) return no('a holder keeps the node as its last one')
+  const known = before?.instance === current.instance ? before.bypasses : 0
+  if (current.bypasses > known) return no('it was picked since the last look because there was no other node')
+  const inflight = current.inflight.requests + current.inflight.long
+  if (settings.waitForInflight && inflight > 0) return no(`${inflight} in flight`)
+  const { neededRevision: needed, appliedRevision: applied } = settings
+  if (needed !== undefined && applied !== undefined) {
+    return applied >= needed
+      ? { seal: true, why: 'every worker knows another node' }
+      : no(`a worker has applied revision ${applied} only, another node is listed since ${needed}`)
+  }
+  return now >= settings.quietSince + settings.quietMs
+    ? { seal: true, why: 'nobody needed it for a while' }
+    : no('whether every worker knows another node is not known, so it is looked at for a while')
+}
