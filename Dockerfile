@@ -1,14 +1,24 @@
-# Node runs the TypeScript as it is: there is nothing to compile. test/chart/image.test.ts does the same steps without Docker.
+# Node runs the agent's TypeScript as it is; only the dashboard's page is built. test/chart/image.test.ts does the same
+# steps without Docker.
 FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
+
+FROM node:24-slim AS page
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY agent agent
+COPY scripts scripts
+RUN node scripts/dashboard.ts
 
 FROM node:24-slim
 LABEL org.opencontainers.image.title=apisix-drain org.opencontainers.image.licenses=Apache-2.0
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
+COPY --from=page /app/dist dist
 COPY package.json LICENSE ./
 COPY agent agent
 # Owned by root and run by nobody: the root file system can be read-only, the agent writes to no file.

@@ -1,11 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect } from 'chai'
 import { parse } from 'yaml'
+import { build, readDockerfile } from './dockerfile.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -17,37 +18,26 @@ const NOWHERE = JSON.stringify({
   'current-context': 'none'
 })
 
-/** No image can be built here, so what the Dockerfile says is done in a folder: its COPY and RUN lines, and its ENTRYPOINT. */
+/** No image can be built here, so what the Dockerfile says is done in folders. */
 describe('image', function () {
   this.timeout(5 * 60_000)
-  const lines = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').split('\n')
-  const said = (instruction: string) =>
-    lines.filter(line => line.startsWith(`${instruction} `)).map(line => line.slice(instruction.length + 1))
+  const instructions = readDockerfile(join(ROOT, 'Dockerfile'))
+  const said = (name: string) =>
+    instructions.filter(instruction => instruction.name === name).map(({ text }) => text)
   const [entrypoint = '[]'] = said('ENTRYPOINT')
   const [user = ''] = said('USER')
   const [program = '', ...args] = parse(entrypoint) as string[]
 
+  let folder: string
   let app: string
   before(() => {
-    app = mkdtempSync(join(tmpdir(), 'image-'))
-    for (const copy of said('COPY').filter(copy => !copy.startsWith('--from='))) {
-      const sources = copy.split(' ').slice(0, -1)
-      for (const source of sources)
-        cpSync(join(ROOT, source), join(app, basename(source)), { recursive: true })
-    }
-    for (const run of said('RUN')) {
-      const { status, stderr } = spawnSync('sh', ['-c', run], {
-        cwd: app,
-        encoding: 'utf8',
-        timeout: 240_000
-      })
-      expect(status, `${run}\n${stderr}`).to.equal(0)
-    }
+    folder = mkdtempSync(join(tmpdir(), 'image-'))
+    app = build(instructions, ROOT, folder)
     // A temporary folder is its owner's alone; a folder of an image is not.
-    chmodSync(app, 0o755)
-    writeFileSync(join(app, 'kubeconfig'), NOWHERE)
+    chmodSync(folder, 0o755)
+    writeFileSync(join(folder, 'kubeconfig'), NOWHERE)
   })
-  after(() => rmSync(app, { recursive: true }))
+  after(() => rmSync(folder, { recursive: true }))
 
   const [uid = 0, gid = 0] = user.split(':').map(Number)
   const how = () => ({
@@ -55,9 +45,11 @@ describe('image', function () {
     env: {
       APISIX_DRAIN_APISIX_ADMIN_URL: 'http://127.0.0.1:1',
       APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'KEY',
-      APISIX_DRAIN_KUBERNETES_KUBECONFIG: join(app, 'kubeconfig'),
+      APISIX_DRAIN_KUBERNETES_KUBECONFIG: join(folder, 'kubeconfig'),
       APISIX_DRAIN_SERVE_HOST: '127.0.0.1',
       APISIX_DRAIN_SERVE_PORT: '0',
+      APISIX_DRAIN_SERVE_DASHBOARD_ENABLED: 'true',
+      APISIX_DRAIN_SERVE_DASHBOARD_AUTH: 'none',
       KEY: 'k'
     },
     // The image's user; who is not root can only be who they are.
@@ -66,12 +58,11 @@ describe('image', function () {
   const run = (...more: readonly string[]) =>
     spawnSync(process.execPath, [...args, ...more], { ...how(), encoding: 'utf8', timeout: 60_000 })
 
-  it('is of the Node.js that this runs on, in both of its stages', () => {
+  it('is of the Node.js that this runs on, in all of its stages', () => {
     const [major] = process.versions.node.split('.')
-    expect(said('FROM').map(from => from.split(' ')[0])).to.deep.equal([
-      `node:${major}-slim`,
-      `node:${major}-slim`
-    ])
+    expect(new Set(said('FROM').map(from => from.split(' ')[0]))).to.deep.equal(
+      new Set([`node:${major}-slim`])
+    )
   })
 
   it('starts as nobody, in a folder it cannot write', () => {
@@ -89,7 +80,7 @@ describe('image', function () {
     expect(run('--print-config')).to.include({ status: 0, stderr: '' })
   })
 
-  it('runs, is alive, and ends when it is told to', async () => {
+  it('runs, is alive, has its dashboard, and ends when it is told to', async () => {
     const child = spawn(process.execPath, [...args, 'run'], {
       ...how(),
       stdio: ['ignore', 'pipe', 'inherit']
@@ -102,6 +93,11 @@ describe('image', function () {
         if (msg !== 'listening') continue
         const { status } = await fetch(`http://127.0.0.1:${port}/healthz`, { signal })
         expect(status).to.equal(200)
+        const page = await fetch(`http://127.0.0.1:${port}/`, { signal })
+        expect({ status: page.status, type: page.headers.get('content-type') }).to.deep.equal({
+          status: 200,
+          type: 'text/html; charset=utf-8'
+        })
         child.kill('SIGTERM')
       }
       expect(await ended).to.deep.equal([0, null])
@@ -129,9 +125,8 @@ describe('image', function () {
     expect(readdirSync(app).toSorted()).to.deep.equal([
       'LICENSE',
       'agent',
-      'kubeconfig',
+      'dist',
       'node_modules',
-      'package-lock.json',
       'package.json'
     ])
   })
