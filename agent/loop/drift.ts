@@ -41,11 +41,15 @@ export function createDrift({ pods, slices }: Pick<Cluster, 'pods' | 'slices'>) 
     pods.byIp(addressOf(node).host).some(pod => pod.ready && pod.deletionAt === undefined)
 
   return {
-    /** Looks at some of the holders, and says of each what is known by now. */
+    /**
+     * Looks at some of the holders, and says of each what is known by now. What is missing must have been so in a listing
+     * that was read (`readAt`) after it was first noticed: until then the listing may only be old.
+     */
     look(
       holders: readonly Holder[],
       drains: readonly Drain[],
       memory: (uid: Drain['uid']) => Memory,
+      readAt: Millis,
       now: Millis
     ): (key: HolderKey) => Difference {
       const first = turn < holders.length ? turn : 0
@@ -64,7 +68,7 @@ export function createDrift({ pods, slices }: Pick<Cluster, 'pods' | 'slices'>) 
         if (!lost && !left) return NONE
         return {
           ghosts: (left ?? []).map(({ node, since }) => ({ node, since })),
-          missing: [...(lost ?? [])].map(([node, since]) => ({ node, since }))
+          missing: [...(lost ?? [])].flatMap(([node, since]) => (since < readAt ? [{ node, since }] : []))
         }
       }
     }

@@ -10,6 +10,7 @@ import { buildSnapshot, drainView } from '../serve/build-snapshot.ts'
 import { EMPTY, withAck, withPast, withProof, type History } from '../serve/history.ts'
 import type { Vouch } from '../serve/holds.ts'
 import {
+  type DrainView,
   type HolderView,
   type Moments,
   type Snapshot,
@@ -68,7 +69,7 @@ export function createViews(options: ViewsOptions): Views {
     drain(before, after, memory) {
       if (!before && after) totals.drains += 1
       if (isProven(after) && !isProven(before)) history = withProof(history, shownOf(after, memory))
-      if (before && !after) history = withPast(history, shownOf(before, memory))
+      if (before && !after) history = withPast(history, over(shownOf(before, memory), clock.now()))
       if (after?.phase === 'proven' || after?.phase === 'expired' || after?.phase === 'undone')
         totals[after.phase] += 1
     },
@@ -107,7 +108,7 @@ export function createViews(options: ViewsOptions): Views {
       const now = clock.now()
       const drains = [...loop.drains().values()]
       const holders = [...inventory.holders().values()]
-      const differs = drift.look(holders, drains, uid => loop.memory(uid), now)
+      const differs = drift.look(holders, drains, uid => loop.memory(uid), inventory.readAt() ?? 0, now)
       const hooks = new Map<PodUid, number>()
       for (const { hook } of loop.held()) hooks.set(hook.uid, (hooks.get(hook.uid) ?? 0) + 1)
       return buildSnapshot({
@@ -193,6 +194,12 @@ export function createViews(options: ViewsOptions): Views {
     }
   }
 }
+
+/** Where nothing lists the pod any more, the round that sees it gone is the one that forgets its drain. */
+const over = (drain: DrainView, now: number): DrainView =>
+  drain.phase === 'undone' || drain.moments.goneAt !== null
+    ? drain
+    : { ...drain, phase: 'gone', moments: { ...drain.moments, goneAt: now } }
 
 /** A pod can be gone in the very round that proves it out. */
 const isProven = (drain: Drain | undefined): drain is Drain =>

@@ -12,7 +12,9 @@ import { SHOTS, startBrowser, type Browser } from './browser.ts'
 
 // The page on a real agent in the sandbox: a rolling update under load, as a newcomer sees it.
 
-const REPLICAS = 4
+const REPLICAS = 6
+/** Set by `npm run screenshot`: the README shows what this suite saw. */
+const README_SHOT = process.env['README_SHOT']
 const preStop = (agentUrl: string): Hook => ({
   exec: {
     command: ['sh', '-c', `curl -fsS -m 25 --interface $POD_IP -X POST ${agentUrl}/v1/prestop || sleep 5`]
@@ -57,7 +59,8 @@ describe('dashboard on the sandbox', function () {
     const response = await fetch(`${world.agentUrl}/api/state`)
     const state = (await response.json()) as Snapshot
     await page.getByRole('button', { name: 'rollouts' }).click()
-    await page.screenshot({ path: join(SHOTS, 'world.png'), fullPage: true })
+    await page.getByText('all gone in').waitFor()
+    await page.screenshot({ path: README_SHOT ?? join(SHOTS, 'world.png'), fullPage: true })
     const shown = await page.locator('.lane-row [role=cell].number').allTextContents()
     expect(shown).to.have.length(REPLICAS)
     expect(

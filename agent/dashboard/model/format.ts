@@ -7,7 +7,7 @@ export function formatMs(ms: number): string {
   if (ms < 999.5) return `${Math.round(ms)} ms`
   if (ms < 9_995) return `${trim((ms / 1000).toFixed(2))} s`
   const seconds = Math.round(ms / 1000)
-  if (seconds < 100) return `${trim((ms / 1000).toFixed(1))} s`
+  if (seconds < 120) return `${trim((ms / 1000).toFixed(1))} s`
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`
   const minutes = Math.round(seconds / 60)
   return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`

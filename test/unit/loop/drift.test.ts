@@ -37,8 +37,8 @@ describe('drift', () => {
       }
     } as never)
     const memories = new Map<string, Memory>()
-    const look = (holders: Holder[], now: number, drains: Drain[] = []) =>
-      drift.look(holders, drains, uid => memories.get(uid)!, now)
+    const look = (holders: Holder[], now: number, drains: Drain[] = [], readAt = now + 1) =>
+      drift.look(holders, drains, uid => memories.get(uid)!, readAt, now)
     return { pods, look, memories }
   }
   const B_MISSING = { node: '10.0.0.2:8080', since: NOW }
@@ -51,6 +51,13 @@ describe('drift', () => {
     expect(look([behind], NOW + 600_000)('upstreams/web').missing).to.deep.equal([B_MISSING])
     const listed = listing('upstreams/web', '10.0.0.1', '10.0.0.2')
     expect(look([listed], NOW + 600_001)('upstreams/web').missing).to.deep.equal([])
+  })
+
+  it('does not take an old listing for a missing node', () => {
+    const { look } = setUp([a, b])
+    const behind = listing('upstreams/web', '10.0.0.1')
+    expect(look([behind], NOW, [], NOW - 20_000)('upstreams/web').missing).to.deep.equal([])
+    expect(look([behind], NOW + 500, [], NOW + 400)('upstreams/web').missing).to.deep.equal([B_MISSING])
   })
 
   it('misses nothing of a pod that is not ready any more, nor of a holder that is gone', () => {
