@@ -3,9 +3,9 @@
  * Run as a script it makes what is missing and says how long that took.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 
 const TOOLS = {
   helm: { module: 'helm.sh/helm/v3/cmd/helm', version: 'v3.22.0' },
@@ -20,6 +20,10 @@ export const PROMETHEUS_OPERATOR = 'github.com/prometheus-operator/prometheus-op
 export type Tool = keyof typeof TOOLS
 
 export const CACHE = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'apisix-drain')
+
+const PROMETHEUS = 'v0.315.0'
+/** Prometheus' parser of expressions, as a program. */
+export const PROMQL = join(CACHE, 'bin', `promql-${PROMETHEUS}`)
 
 /** A cold build of helm took six minutes on two busy cores, in ms. */
 const BUILD_MS = 30 * 60_000
@@ -46,6 +50,34 @@ export function ensureTool(name: Tool): void {
   console.log(`built ${name} in ${Math.round((Date.now() - begun) / 1000)} s`)
 }
 
+/** A program that `go install` cannot make: it is ours, or its module replaces others. */
+export interface ModuleProgram {
+  readonly path: string
+  /** Lines of go.mod: what is required, and what is replaced. */
+  readonly module: () => readonly string[]
+  /** Our main.go, where the program is not a package of a required module. */
+  readonly main?: string
+  /** The package to build. */
+  readonly what: string
+  readonly linkerFlags?: string
+}
+
+/** @throws Error with what Go said, when it cannot be built */
+export function ensureModuleProgram({ path, module, main, what, linkerFlags = '' }: ModuleProgram): void {
+  if (existsSync(path)) return
+  const name = basename(path)
+  const begun = Date.now()
+  const folder = join(CACHE, 'build', name)
+  mkdirSync(folder, { recursive: true })
+  mkdirSync(join(CACHE, 'bin'), { recursive: true })
+  writeFileSync(join(folder, 'go.mod'), ['module build', 'go 1.26.0', ...module(), ''].join('\n'))
+  if (main !== undefined) writeFileSync(join(folder, 'main.go'), main)
+  console.log(`building ${name} into ${CACHE}`)
+  go(['build', '-mod=mod', '-trimpath', `-ldflags=-s -w ${linkerFlags}`, '-o', 'program', what], {}, folder)
+  renameSync(join(folder, 'program'), path)
+  console.log(`built ${name} in ${Math.round((Date.now() - begun) / 1000)} s`)
+}
+
 /** The folder of a module's source, read only. */
 export function moduleFolder(moduleAtVersion: string): string {
   const { Dir } = JSON.parse(go(['mod', 'download', '-json', moduleAtVersion])) as { Dir: string }
@@ -53,7 +85,7 @@ export function moduleFolder(moduleAtVersion: string): string {
 }
 
 /** @throws Error with what Go said */
-export function go(args: readonly string[], env: Record<string, string> = {}, cwd: string = CACHE): string {
+function go(args: readonly string[], env: Record<string, string> = {}, cwd: string = CACHE): string {
   mkdirSync(cwd, { recursive: true })
   const { status, stdout, stderr, error } = spawnSync('go', args, {
     cwd,
@@ -67,4 +99,12 @@ export function go(args: readonly string[], env: Record<string, string> = {}, cw
   return stdout
 }
 
-if (import.meta.main) for (const name of Object.keys(TOOLS) as Tool[]) ensureTool(name)
+if (import.meta.main) {
+  for (const name of Object.keys(TOOLS) as Tool[]) ensureTool(name)
+  ensureModuleProgram({
+    path: PROMQL,
+    module: () => [`require github.com/prometheus/prometheus ${PROMETHEUS}`],
+    main: readFileSync(join(import.meta.dirname, 'promql/main.go'), 'utf8'),
+    what: '.'
+  })
+}
