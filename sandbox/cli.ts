@@ -43,7 +43,7 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
   npm run sandbox -- --only kubernetes         the Kubernetes API stand-in alone
 
   --arms <a,b>      which of no-hook, sleep-5, apisix-drain to run, in this order   (all three)
-  --replicas <n>    pods of the Deployment                                          (6)
+  --replicas <n>    pods of the Deployment                                          (10)
   --rate <n>        requests a second                                               (400)
   --no-uploads      leave out slow uploads: APISIX picks their node long before it connects
   --evidence <e>    what the agent is told to use: barrier, our plugin in the gateways; or
@@ -158,7 +158,7 @@ export function parseCommand(argv: readonly string[]): Command {
       kind: 'run',
       options: {
         arms: readArms(values.arms, problems),
-        replicas: whole('replicas', 6, 1, 200),
+        replicas: whole('replicas', 10, 1, 200),
         gateways: whole('gateways', 2, 1, 20),
         workers: whole('workers', 2, 1, 64),
         rate: whole('rate', 400, 1, 10_000),

@@ -58,7 +58,7 @@ export interface World {
 
 /** From a pod's creation to the start of its process: quick for a real one, but never at once, as with real ones. */
 const SET_UP = { minMs: 300, maxMs: 1200 }
-const OWNER_LAG = { minMs: 500, maxMs: 2500 }
+const OWNER_LAG = { minMs: 500, maxMs: 2000 }
 const READY_MS = 30_000
 /** Not the usual ones: whatever listens on all addresses of this machine (an APISIX, any server on 8080) would be in the way. */
 const PORTS = { proxy: 29_080, control: 29_090, admin: 29_180, barrier: 29_092, agent: 28_080 }

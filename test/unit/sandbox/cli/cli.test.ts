@@ -15,7 +15,7 @@ describe('sandbox: the command line', () => {
       kind: 'run',
       options: {
         arms: ['no-hook', 'sleep-5', 'apisix-drain'],
-        replicas: 6,
+        replicas: 10,
         gateways: 2,
         workers: 2,
         rate: 400,
