@@ -38,6 +38,8 @@ export interface Pods {
   restarted(pod: TestPod, restarts: number): void
   condition(pod: TestPod, type: string, status: 'True' | 'False'): void
   object(pod: TestPod): Pod | undefined
+  /** All that were made here and whose objects are still there. */
+  pods(): readonly TestPod[]
   /** A Service and the slice that lists these pods; called again, it replaces the slice. */
   service(name: string, pods: readonly TestPod[], namespace?: string): void
 }
@@ -53,7 +55,9 @@ export function createPods(store: Store, addresses: Addresses): Pods {
     const found = store.get('pods', namespace, name)
     return found?.metadata.uid === uid ? found : undefined
   }
+  const made: TestPod[] = []
   return {
+    pods: () => made.filter(pod => object(pod) !== undefined),
     pod(name, options = {}) {
       const { namespace = NAMESPACE, ip = addresses.allocate(), port = PORT } = options
       const { metadata } = store.create('pods', {
@@ -69,6 +73,7 @@ export function createPods(store: Store, addresses: Addresses): Pods {
       const podIPs = options.ipv6 === undefined ? status.podIPs : [{ ip }, { ip: options.ipv6 }]
       patch(pod, { ...status, podIPs })
       if (options.ready === false) condition(pod, 'Ready', 'False')
+      made.push(pod)
       return pod
     },
     end: ({ namespace, name, uid }, graceSeconds) =>
