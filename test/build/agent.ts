@@ -1,16 +1,8 @@
+import { assemble } from '../../agent/assemble.ts'
 import { systemClock } from '../../agent/clock.ts'
 import type { Config } from '../../agent/config.ts'
 import type { PodFact } from '../../agent/drain/facts.ts'
-import { createLoop, type Loop, type LoopSettings } from '../../agent/loop.ts'
-import { meter } from '../../agent/loop/meter.ts'
-import { narrate } from '../../agent/loop/narrate.ts'
-import { createViews } from '../../agent/loop/views.ts'
-import { metered } from '../../agent/metered.ts'
-import { createMetrics } from '../../agent/metrics.ts'
-import { createReadiness } from '../../agent/readiness.ts'
-import { loopSettings, reportReadiness, startSources, stopSources } from '../../agent/run.ts'
-import { createGate } from '../../agent/serve/gate.ts'
-import { createApp } from '../../agent/serve/http.ts'
+import type { Loop, LoopSettings } from '../../agent/loop.ts'
 import { listen, listenLimits } from '../../agent/serve/listen.ts'
 import { memoryLog } from './serve.ts'
 
@@ -38,35 +30,16 @@ export interface TestAgent {
 const GUARD_EVERY_MS = 300
 
 export async function startAgent(config: Config, differs: Partial<LoopSettings> = {}): Promise<TestAgent> {
-  const clock = systemClock
   const { log, lines } = memoryLog()
-  const metrics = createMetrics()
-  const readiness = createReadiness()
-  const sources = startSources(config, log, metered(metrics, clock), () => loop)
-  const views = createViews({ sources, config, clock, readiness, metrics, version: 'test' })
-  const loop: Loop = createLoop({
-    sources,
-    settings: { ...loopSettings(config), guardEveryMs: GUARD_EVERY_MS, ...differs },
-    clock,
+  const settings = { guardEveryMs: GUARD_EVERY_MS, ...differs }
+  const { app, gate, loop, readiness, report, sources, stop } = assemble({
+    config,
+    version: 'test',
+    clock: systemClock,
     log,
-    observers: [meter(metrics, clock), narrate(log), views.observer]
-  })
-  const gate = createGate(config.serve)
-  const app = createApp({
-    holds: loop.holds,
-    gate,
-    clock,
-    log,
-    metrics,
-    trustedQuery: config.serve.trustedQuery,
-    reserveMs: config.drain.reserveMs,
-    readiness,
-    alive: () => views.alive(30_000),
-    snapshot: () => views.snapshot(loop),
-    exposition: metrics.registry
+    settings
   })
   const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks))
-  const report = reportReadiness(readiness, sources)
   let closed = false
   return {
     port: server.port,
@@ -85,9 +58,7 @@ export async function startAgent(config: Config, differs: Partial<LoopSettings> 
       closed = true
       gate.letGo()
       await server.close()
-      loop.stop()
-      await stopSources(sources)
-      metrics.close()
+      await stop()
     }
   }
 }

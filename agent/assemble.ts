@@ -1,0 +1,144 @@
+import { hostname } from 'node:os'
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
+import type { Log } from './log.ts'
+import { createLoop, type Loop, type LoopSettings } from './loop.ts'
+import { meter } from './loop/meter.ts'
+import { narrate } from './loop/narrate.ts'
+import type { Sources } from './loop/sources.ts'
+import { tell } from './loop/tell.ts'
+import { createViews } from './loop/views.ts'
+import { metered } from './metered.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
+import { createPage, type Page } from './page.ts'
+import { createReadiness, type Readiness } from './readiness.ts'
+import { reportReadiness } from './report-readiness.ts'
+import { createEvents, type Events } from './serve/events.ts'
+import { createGate, type Gate } from './serve/gate.ts'
+import { createApp } from './serve/http.ts'
+import { startSources, stopSources } from './sources.ts'
+
+/** How long a loop may go without a round before the agent calls itself dead, in ms; it is woken every second. */
+const STUCK_MS = 30_000
+/** While something is being drained the holders are listed again this often, in ms. */
+const GUARD_EVERY_MS = 2000
+/** How long the drain of a pod that is gone is kept while a holder still lists it, in ms. */
+const GHOST_MS = 3_600_000
+
+/** The agent's parts, joined: everything but the port, the signals and the exit code. */
+export interface Assembly {
+  readonly sources: Sources
+  readonly loop: Loop
+  readonly app: ReturnType<typeof createApp>
+  readonly gate: Gate
+  readonly page: Page | undefined
+  readonly readiness: Readiness
+  /** Brings the readiness up to date. */
+  report(): void
+  /** Ends every part. The listener must be closed before. */
+  stop(): Promise<void>
+}
+
+export interface AssemblyOptions {
+  readonly config: Config
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Log
+  /** What differs from the configuration's settings. */
+  readonly settings?: Partial<LoopSettings>
+}
+
+/**
+ * Makes the parts from the configuration and joins them; they run from now on.
+ *
+ * @throws Error where there are no usable Kubernetes credentials
+ */
+export function assemble({ config, version, clock, log, settings }: AssemblyOptions): Assembly {
+  const metrics = createMetrics()
+  metrics.buildInfo.set({ version, node: process.version }, 1)
+  const readiness = createReadiness()
+  const sources = startSources({ config, clock, log, meters: metered(metrics, clock), loop: () => loop })
+  const views = createViews({ sources, config, clock, readiness, metrics, version })
+  const events = config.kubernetes.events ? eventsOf(sources, clock, log, metrics) : undefined
+  const loop: Loop = createLoop({
+    sources,
+    settings: { ...settingsOf(config), ...settings },
+    clock,
+    log: log.child({ part: 'loop' }),
+    observers: [
+      meter(metrics, clock),
+      narrate(log.child({ part: 'drain' })),
+      views.observer,
+      ...(events ? [tell(events)] : []),
+      { round: () => page?.poke() }
+    ]
+  })
+  const page = createPage({
+    config: config.serve.dashboard,
+    snapshot: () => views.snapshot(loop),
+    clock,
+    log: log.child({ part: 'dashboard' })
+  })
+  const gate = createGate(config.serve)
+  const app = createApp({
+    holds: loop.holds,
+    gate,
+    clock,
+    log: log.child({ part: 'serve' }),
+    metrics,
+    trustedQuery: config.serve.trustedQuery,
+    reserveMs: config.drain.reserveMs,
+    readiness,
+    alive: () => views.alive(STUCK_MS),
+    snapshot: () => views.snapshot(loop),
+    dashboard: page?.parts,
+    exposition: {
+      metrics: () => {
+        views.collect(loop)
+        return metrics.registry.metrics()
+      },
+      contentType: metrics.registry.contentType
+    }
+  })
+  return {
+    sources,
+    loop,
+    app,
+    gate,
+    page,
+    readiness,
+    report: reportReadiness(readiness, sources),
+    async stop() {
+      loop.stop()
+      await events?.stop()
+      await stopSources(sources)
+      metrics.close()
+    }
+  }
+}
+
+function eventsOf({ cluster }: Sources, clock: Clock, log: Log, metrics: Metrics): Events {
+  return createEvents({
+    post: (path, body, signal) => cluster.call('POST', path, body, signal),
+    clock,
+    log: log.child({ part: 'events' }),
+    metrics,
+    instance: hostname()
+  })
+}
+
+function settingsOf({ drain }: Config): LoopSettings {
+  return {
+    drain: { reserveMs: drain.reserveMs, onDisruption: drain.onDisruption, ghostMs: GHOST_MS },
+    plan: { dryRun: drain.dryRun, paused: false, deferMs: drain.deferWritesMs },
+    proof: {
+      // A dry run takes nothing out, so it can prove nothing: hooks are held for the floor, as the sleep would have done.
+      minimumGrade: drain.dryRun ? 'timer' : drain.minimumGrade,
+      reads: drain.reads,
+      observedSettleMs: drain.observedSettleMs,
+      acceptedSettleMs: drain.acceptedSettleMs,
+      floorMs: drain.floorMs
+    },
+    guardEveryMs: GUARD_EVERY_MS
+  }
+}
