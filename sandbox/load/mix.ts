@@ -13,7 +13,7 @@ export interface Shot {
 }
 
 /**
- * Shares of the requests, in 195. POSTs are what nobody may retry, so they show what a retry hides. Slow ones are few: a drain
+ * Shares of the requests. POSTs are what nobody may retry, so they show what a retry hides. Slow ones are few: a drain
  * takes as long as the slowest request in flight to its pod, and most pods should have none, as most have in real life.
  */
 const MIX: readonly (readonly [RequestKind, number])[] = [
@@ -22,7 +22,7 @@ const MIX: readonly (readonly [RequestKind, number])[] = [
   ['post', 76],
   ['slow', 1]
 ]
-/** In 199 requests, as above. At 1.25 s each, ten uploads are on their way at any time (at 400 requests a second). */
+/** A share, as above. At 1.25 s each, ten uploads are on their way at any time (at 400 requests a second). */
 const UPLOADS: readonly [RequestKind, number] = ['upload', 4]
 
 const between = (random: () => number, low: number, high: number) => Math.round(low + random() * (high - low))
