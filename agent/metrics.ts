@@ -107,6 +107,7 @@ export function createMetrics() {
     inventoryHolders: gauge('inventory_holders', 'Holders in the last inventory.', {
       resource: 'upstreams, services, routes, stream_routes, and other Admin API collections'
     }),
+    inventoryGhosts: gauge('inventory_ghosts', 'Nodes in APISIX that outlived a pod that was drained.'),
     inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', {
       why: 'last-node, discovery, dry-run, paused'
     }),

@@ -38,7 +38,7 @@ export function Page({ store }: { store: Store }) {
             <Drains shown={shown} lanes={lanes} />
             <Unproved lanes={lanes} snapshot={snapshot} />
             {lag}
-            <Gateways snapshot={snapshot} now={now} />
+            <Gateways snapshot={snapshot} lanes={lanes} now={now} />
             {holders}
             <footer class="quiet">
               apisix-drain {snapshot.agent.version} · evidence asked for: {snapshot.agent.minimumGrade} ·{' '}

@@ -58,10 +58,7 @@ export function createDrift({ pods, slices }: Pick<Cluster, 'pods' | 'slices'>) 
       const present = new Set(holders.map(({ key }) => key))
       for (const key of missing.keys()) if (!present.has(key)) missing.delete(key)
 
-      const ghosts = Map.groupBy(
-        drains.flatMap(drain => (drain.phase === 'gone' ? ghostsOf(drain.at, memory(drain.uid)) : [])),
-        ({ key }) => key
-      )
+      const ghosts = Map.groupBy(ghostsOf(drains, memory), ({ key }) => key)
       return key => {
         const lost = missing.get(key)
         const left = ghosts.get(key)
@@ -75,7 +72,10 @@ export function createDrift({ pods, slices }: Pick<Cluster, 'pods' | 'slices'>) 
   }
 }
 
-const ghostsOf = (since: Millis, { places }: Memory) =>
-  [...places.values()]
-    .filter(({ removedAt }) => removedAt === undefined)
-    .map(({ holder, node }) => ({ key: holder.key, node, since }))
+/** Nodes that are still listed although the pod that was drained from there is gone. */
+export const ghostsOf = (drains: readonly Drain[], memory: (uid: Drain['uid']) => Memory) =>
+  drains.flatMap(drain => {
+    if (drain.phase !== 'gone') return []
+    const listed = [...memory(drain.uid).places.values()].filter(({ removedAt }) => removedAt === undefined)
+    return listed.map(({ holder, node }) => ({ key: holder.key, node, since: drain.at }))
+  })

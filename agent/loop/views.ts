@@ -18,7 +18,7 @@ import {
   type Totals
 } from '../serve/snapshot.ts'
 import { same } from '../watch/same.ts'
-import { createDrift, type Difference } from './drift.ts'
+import { createDrift, ghostsOf, type Difference } from './drift.ts'
 import type { Memory } from './memory.ts'
 import { momentsOf } from './moments.ts'
 import type { Sources } from './sources.ts'
@@ -167,6 +167,7 @@ export function createViews(options: ViewsOptions): Views {
       if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
       metrics.inventoryHolders.reset()
       for (const { resource } of inventory.holders().values()) metrics.inventoryHolders.inc({ resource })
+      metrics.inventoryGhosts.set(ghostsOf(drains, uid => loop.memory(uid)).length)
       metrics.inventoryKept.reset()
       for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
       metrics.gatewayEvidence.reset()

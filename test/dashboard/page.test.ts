@@ -90,6 +90,16 @@ describe('dashboard page', () => {
     await page.close()
   })
 
+  it('shows ghosts, and nothing else when asked for them', async () => {
+    const { url } = await start(scene())
+    const { page } = await browser.open(url)
+    await page.getByRole('button', { name: 'ghosts', exact: true }).click()
+    const table = page.getByRole('table', { name: 'Holders' })
+    await table.getByText('1 ghost: 10.4.1.7:8080').waitFor()
+    expect(await table.getByRole('row').count()).to.equal(2)
+    await page.close()
+  })
+
   it('puts the pods of a rollout together', async () => {
     const { url } = await start(scene())
     const { page } = await browser.open(url)

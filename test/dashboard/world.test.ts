@@ -95,7 +95,7 @@ describe('dashboard on the sandbox', function () {
     page.evaluate(`
       window.seen = new Set()
       new MutationObserver(() => {
-        window.seen.add(document.querySelector('h1').firstChild.data)
+        window.seen.add(document.querySelector('h1 [aria-live]').textContent)
         for (const mark of document.querySelectorAll('.lane-row .mark')) window.seen.add(mark.textContent)
       }).observe(document.body, { subtree: true, childList: true, characterData: true })
     `)

@@ -1,9 +1,20 @@
+import { useMemo } from 'preact/hooks'
 import type { Freshness, GatewayView, Snapshot, WatchView } from '../../serve/snapshot.ts'
-import { ago, count } from '../model/format.ts'
+import { ago, count, formatMs } from '../model/format.ts'
+import { gatewayLags } from '../model/gateway-lags.ts'
+import type { Quantiles } from '../model/lag-series.ts'
+import type { Lane } from '../model/lanes.ts'
 import { Mark, type Tone } from './mark.tsx'
 
+interface GatewaysProps {
+  snapshot: Snapshot
+  lanes: readonly Lane[]
+  now: number
+}
+
 /** Who can prove what, and how fresh it is: gateways with their workers, and the watches behind everything. */
-export function Gateways({ snapshot, now }: { snapshot: Snapshot; now: number }) {
+export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
+  const lags = useMemo(() => gatewayLags(lanes), [lanes])
   const { gateways, watches } = snapshot
   const newest = Math.max(0, ...gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision)))
   return (
@@ -19,6 +30,7 @@ export function Gateways({ snapshot, now }: { snapshot: Snapshot; now: number })
               <th scope="col">Gateway</th>
               <th scope="col">State</th>
               <th scope="col">Evidence it can give</th>
+              <th scope="col">Confirms after</th>
               <th scope="col">Workers, by configuration revision</th>
               <th scope="col">Control API</th>
               <th scope="col">Barrier</th>
@@ -41,6 +53,9 @@ export function Gateways({ snapshot, now }: { snapshot: Snapshot; now: number })
                 <td>
                   <Mark tone={gateway.available === 'timer' ? 'bad' : 'good'} label={gateway.available} />
                   {gateway.why && <div class="quiet small">{gateway.why}</div>}
+                </td>
+                <td>
+                  <Lags of={lags.get(gateway.name)} />
                 </td>
                 <td>
                   <Workers gateway={gateway} newest={newest} now={now} />
@@ -78,6 +93,16 @@ const WATCH: Record<WatchView['state'], Tone> = { connecting: 'busy', live: 'goo
 function stateOf({ ready, terminating }: GatewayView): { tone: Tone; label: string } {
   if (terminating) return { tone: 'busy', label: 'ending' }
   return ready ? { tone: 'good', label: 'ready' } : { tone: 'bad', label: 'not ready' }
+}
+
+function Lags({ of }: { of: Quantiles | undefined }) {
+  if (!of) return <span class="quiet">–</span>
+  return (
+    <>
+      {formatMs(of.p50)}
+      <div class="quiet small">p99 {formatMs(of.p99)}</div>
+    </>
+  )
 }
 
 function Workers({ gateway, newest, now }: { gateway: GatewayView; newest: number; now: number }) {

@@ -36,8 +36,10 @@ export function Header({ snapshot, link, theme, onTheme }: HeaderProps) {
           {theme === 'dark' ? 'Light' : 'Dark'}
         </button>
       </div>
-      <h1 aria-live="polite">
-        {lost ? 'The agent is not reached.' : (said?.head ?? 'Connecting to the agent.')}
+      <h1>
+        <span aria-live="polite">
+          {lost ? 'The agent is not reached.' : (said?.head ?? 'Connecting to the agent.')}
+        </span>
         <span class="rest">
           {lost ? `Shown is what it said at ${clock(snapshot.at)}. Trying again.` : said?.rest}
         </span>

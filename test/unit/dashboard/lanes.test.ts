@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
+import { gatewayLags } from '../../../agent/dashboard/model/gateway-lags.ts'
 import { lanesOf, roundUp, scaleOf, settledAt } from '../../../agent/dashboard/model/lanes.ts'
 import { rolloutsOf, workloadOf } from '../../../agent/dashboard/model/rollout.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
@@ -44,6 +45,16 @@ describe('lanes', () => {
         expect(String(round)).to.match(/^[125]0*$/)
       })
     )
+  })
+})
+
+describe('gateway lags', () => {
+  it('says who confirms last, by name', () => {
+    const lags = gatewayLags(lanesOf([], scene.past))
+    expect([...lags.keys()]).to.deep.equal(['apisix-0', 'apisix-1', 'apisix-2'])
+    const p50 = [...lags.values()].map(lag => lag.p50)
+    expect(p50).to.deep.equal(p50.toSorted((a, b) => a - b))
+    expect(gatewayLags([]).size).to.equal(0)
   })
 })
 
