@@ -12,6 +12,8 @@ export interface TestAgent {
   readonly loop: Loop
   /** Its log, a line each. */
   readonly lines: readonly Record<string, unknown>[]
+  /** Whether it takes this gateway to be Ready; `undefined` where it knows none of that name. */
+  gatewayReady(name: string): boolean | undefined
   /** What its watch knows of the pod with this address. */
   pod(ip: string): PodFact | undefined
   /** Whether its watch has seen a pod with this address. */
@@ -32,14 +34,15 @@ const GUARD_EVERY_MS = 300
 export async function startAgent(config: Config, differs: Partial<LoopSettings> = {}): Promise<TestAgent> {
   const { log, lines } = memoryLog()
   const settings = { guardEveryMs: GUARD_EVERY_MS, ...differs }
-  const { app, gate, loop, readiness, report, sources, stop } = assemble({
+  const parts = assemble({
     config,
     version: 'test',
     clock: systemClock,
     log,
     settings
   })
-  const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks))
+  const { gate, loop, readiness, sources } = parts
+  const server = await listen(parts.app, config.serve, listenLimits(config.serve.maxHooks))
   let closed = false
   return {
     port: server.port,
@@ -47,10 +50,11 @@ export async function startAgent(config: Config, differs: Partial<LoopSettings> 
     lines,
     pod: ip => loop.holds.findByIp(ip)[0],
     knows: ip => loop.holds.findByIp(ip).length > 0,
+    gatewayReady: name => sources.cluster.gateways().find(gateway => gateway.name === name)?.ready,
     nodes: holder => sources.inventory.holders().get(holder)?.nodes.length ?? 0,
     readAt: () => sources.inventory.readAt(),
     missing() {
-      report()
+      parts.report()
       return readiness.missing().map(({ part, why }) => `${part}: ${why}`)
     },
     async close() {
@@ -58,7 +62,7 @@ export async function startAgent(config: Config, differs: Partial<LoopSettings> 
       closed = true
       gate.letGo()
       await server.close()
-      await stop()
+      await parts.stop()
     }
   }
 }

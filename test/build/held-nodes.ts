@@ -1,5 +1,5 @@
 import type { Item, Store } from '../../sandbox/apisix/store.ts'
-import { isObject, type Json, type JsonObject } from '../../sandbox/apisix/json.ts'
+import { asText, isObject, type Json, type JsonObject } from '../../sandbox/apisix/json.ts'
 import { keyOf } from '../../sandbox/apisix/store.ts'
 import type { TestPod } from './pods.ts'
 
@@ -14,7 +14,7 @@ export interface Holders {
   /** The nodes of one object, wherever in it. */
   nodes(holder: string): readonly string[]
   /** Whether the write that is being told of was made by the test itself. */
-  byHand(): boolean
+  readonly byHand: () => boolean
 }
 
 export const mapOf = (pods: readonly TestPod[]): JsonObject =>
@@ -70,5 +70,7 @@ export function nodesIn({ key, value }: Pick<Item, 'key' | 'value'>): Record<str
 
 function addresses(nodes: Json): readonly string[] {
   if (!Array.isArray(nodes)) return isObject(nodes) ? Object.keys(nodes) : []
-  return nodes.filter(isObject).map(({ host, port }) => [host, port].filter(p => p !== undefined).join(':'))
+  return nodes
+    .filter(isObject)
+    .map(({ host, port }) => (port === undefined ? asText(host) : `${asText(host)}:${asText(port)}`))
 }

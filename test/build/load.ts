@@ -44,8 +44,8 @@ export function startLoad(urls: readonly string[], perSecond: number): Load {
   const running = (async () => {
     const began = performance.now()
     while (!stopped.signal.aborted) {
-      const due = ((performance.now() - began) / 1000) * perSecond
-      while (sent < due) {
+      const due = Math.floor(((performance.now() - began) / 1000) * perSecond)
+      for (let missing = due - sent; missing > 0; missing--) {
         const one = send().finally(() => open.delete(one))
         open.add(one)
       }

@@ -172,7 +172,7 @@ describe('feature: the last node', () => {
       await rig.settled()
       for (const one of both) rig.end(one)
       const results = await Promise.all(both.map(async one => (await rig.hook(one)).body.result))
-      expect(results.toSorted()).to.deep.equal(['last-endpoint', 'removed'])
+      expect(results).to.have.members(['last-endpoint', 'removed'])
       expect(rig.nodes('upstreams/web')).to.have.length(1)
     })
 
