@@ -15,6 +15,8 @@ export interface ArmState {
   readonly stage: 'starting' | 'warming up' | 'rolling' | 'settling'
   readonly load: LoadCounts | undefined
   readonly rollout: RolloutState | undefined
+  /** Where to watch it in a browser, once the agent is there. */
+  readonly dashboard?: string
 }
 
 export interface Arm {
@@ -61,7 +63,10 @@ export async function runArm(
     signal
   )
   try {
-    if (name === 'apisix-drain') await world.startAgent(signal)
+    if (name === 'apisix-drain') {
+      const { url } = await world.startAgent(signal)
+      onState({ stage: 'starting', load: undefined, rollout: undefined, dashboard: `${url}/` })
+    }
     const load = world.startLoad({ rate, seed, uploads, timeoutMs: REQUEST_MS })
     let rollout: RolloutState | undefined
     const say = (stage: ArmState['stage']) => onState({ stage, load: load.counts(), rollout })

@@ -13,7 +13,13 @@ export interface Run {
 export async function runArms(options: RunOptions, progress: Progress, signal: AbortSignal): Promise<Run> {
   const details: ArmDetail[] = []
   for (const [i, name] of options.arms.entries()) {
-    const arm = await runArm(name, options, state => progress.update(line(name, state)), signal)
+    const onState = (state: ArmState) => {
+      // In time to open it: the rolling update that follows is what there is to see.
+      if (options.hold && state.dashboard)
+        progress.done(`${'dashboard'.padEnd(NAME_WIDTH)}  ${state.dashboard}`)
+      progress.update(line(name, state))
+    }
+    const arm = await runArm(name, options, onState, signal)
     details.push(arm.detail)
     progress.done(doneLine(arm.detail))
     if (options.hold && i === options.arms.length - 1) return { details, held: arm }
