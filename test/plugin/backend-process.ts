@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import { createServer as createHttp2Server } from 'node:http2'
 
 /**
  * One pod: `?ms=` is how long it takes to answer; the body is read first. Says its own name, and what it was sent.
@@ -35,9 +36,25 @@ server.on('upgrade', (_request, socket) => {
   socket.on('end', () => socket.end())
 })
 
+// gRPC is spoken on a port of its own: enough of it for a proxy, which does not look into messages
+const grpc = createHttp2Server()
+grpc.on('stream', (stream, headers) => {
+  process.send?.({ request: headers[':path'] })
+  stream.on('error', () => stream.destroy())
+  stream.resume()
+  stream.on('end', () => {
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc', 'x-backend': name })
+    stream.end()
+  })
+})
+
+const portOf = (listening: { address(): unknown }): unknown => {
+  const address = listening.address()
+  return typeof address === 'object' && address !== null && 'port' in address ? address.port : undefined
+}
+
 server.keepAliveTimeout = 60_000
 server.listen(0, host, () => {
-  const address = server.address()
-  process.send?.({ port: typeof address === 'object' ? address?.port : undefined })
+  grpc.listen(0, host, () => process.send?.({ port: portOf(server), grpc: portOf(grpc) }))
 })
 process.on('disconnect', () => process.exit())

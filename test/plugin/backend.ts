@@ -13,14 +13,17 @@ export class Backend {
   readonly name: string
   readonly uid: string
   readonly node: Node
+  /** The same pod, where it speaks gRPC. */
+  readonly grpc: Node
   /** Requests that reached it: path and query. */
   readonly requests: string[] = []
   readonly #process: ChildProcess
 
-  private constructor(name: string, node: Node, child: ChildProcess) {
+  private constructor(name: string, node: Node, grpc: Node, child: ChildProcess) {
     this.name = name
     this.uid = `uid-${name}`
     this.node = node
+    this.grpc = grpc
     this.#process = child
     child.on('message', (message: { request?: string }) => {
       if (message.request) this.requests.push(message.request)
@@ -32,8 +35,8 @@ export class Backend {
     const name = `pod-${made}`
     const host = `127.${200 + (process.pid % 50)}.${(process.pid >> 6) % 250}.${1 + (made % 250)}`
     const child = fork(PROGRAM, [host, name], { stdio: 'inherit' })
-    const [{ port }] = (await once(child, 'message')) as [{ port: number }]
-    return new Backend(name, { host, port }, child)
+    const [ports] = (await once(child, 'message')) as [{ port: number; grpc: number }]
+    return new Backend(name, { host, port: ports.port }, { host, port: ports.grpc }, child)
   }
 
   /** The entry of this pod. */

@@ -46,6 +46,7 @@ export interface StateOut extends Told {
   workers: WorkerOut[]
   counts: { moved: number; bypasses: number; refused: number; errors: number }
   dictionary: { capacity: number; free: number }
+  fetch?: string
 }
 
 export interface Answer<T> {

@@ -12,8 +12,8 @@ export interface Sending {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** Pause in the middle of the body, ms: nginx reads it all before it connects. */
-  slowly?: number
+  /** The second half of the body waits for this, or for so many ms: nginx reads it all before it connects. */
+  slowly?: number | Promise<unknown>
   agent?: Agent
   /** Called with the request once it is under way. */
   started?: (request: ClientRequest) => void
@@ -52,7 +52,9 @@ export async function send(url: string, options: Sending = {}): Promise<Reply> {
     options.started?.(out)
     if (body !== undefined && slowly !== undefined) {
       out.write(body.slice(0, body.length >> 1))
-      void wait(slowly).then(() => out.end(body.slice(body.length >> 1)))
+      void (typeof slowly === 'number' ? wait(slowly) : slowly).then(() =>
+        out.end(body.slice(body.length >> 1))
+      )
     } else out.end(body)
   })
 }

@@ -1,16 +1,26 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { Gateway, nginxVersion } from './gateway.ts'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { Agent } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { send } from './client.ts'
+import { Gateway, type Node, nginxVersion } from './gateway.ts'
 
 /**
- * What the plugin costs: worker CPU per request with and without it, by wrk over loopback, interleaved so that a slow
- * moment of the machine hits all alike. Prints a table and one line of JSON. Usage: node test/plugin/cost.ts [rounds]
+ * What the plugin costs a request, with and without it, in two measures:
  *
- * The gateway answers through an nginx that does nothing else (a second server of the same kind, without Lua), so the
- * share of the plugin is higher here than behind a real APISIX, which itself takes several times longer per request.
+ * - worker CPU in microseconds, by wrk over loopback, interleaved so that a slow moment of the machine hits all alike;
+ * - instructions in user space, by valgrind, which a busy machine does not change (only what LuaJIT chooses to compile
+ *   differs from run to run).
+ *
+ * Usage: node test/plugin/cost.ts [rounds of wrk, 0 for none] [runs of valgrind, 0 for none]. The gateway answers
+ * through an nginx that does nothing else, and the stand-in for APISIX does far less than APISIX: look at the
+ * difference, and hold it against the 40 us that a request costs a real APISIX.
  */
-const ROUNDS = Number(process.argv[2] ?? 6)
+const [ROUNDS = 10, RUNS = 3] = process.argv.slice(2).map(Number)
 const SECONDS = 2
+const APISIX_US = 40
+const REQUESTS = 4000
 const CASES = ['without', '0 entries', '10 entries', '1000 entries'] as const
 type Case = (typeof CASES)[number]
 
@@ -25,8 +35,27 @@ function cpuOf(pid: number): number {
 const median = (values: readonly number[]): number =>
   [...values].sort((x, y) => x - y)[values.length >> 1] ?? Number.NaN
 
+const figures = (): Record<Case, number[]> => ({
+  without: [],
+  '0 entries': [],
+  '10 entries': [],
+  '1000 entries': []
+})
+
+async function start(name: Case, node: Node, under: readonly string[] = []): Promise<Gateway> {
+  const gateway = await Gateway.start({ workers: 1, load: name === 'without' ? 'none' : 'plugin', under })
+  await gateway.configure({ u: { nodes: [node, node, node] } })
+  const entries = Array.from({ length: ENTRIES[name] }, (_, i) => ({
+    uid: `u-${i}`,
+    ip: `10.${i >> 8}.0.${i & 255}`,
+    ttl: 3600
+  }))
+  if (entries.length > 0) await gateway.barrier.put(...entries)
+  return gateway
+}
+
 /** Microseconds of worker CPU per request. */
-function measure(gateway: Gateway): number {
+function microseconds(gateway: Gateway): number {
   const [pid = 0] = gateway.workers()
   const before = cpuOf(pid)
   const said = execFileSync('wrk', ['-t1', '-c16', `-d${SECONDS}s`, `${gateway.url}/u`], { encoding: 'utf8' })
@@ -35,51 +64,78 @@ function measure(gateway: Gateway): number {
   return ((cpuOf(pid) - before) / requests) * 1e6
 }
 
-async function main(): Promise<void> {
+async function byClock(node: Node): Promise<Record<Case, number[]>> {
   const gateways = new Map<Case, Gateway>()
-  const origin = await Gateway.start({
-    workers: 1,
-    load: 'none',
-    server: 'location = /u { return 200 "ok"; }'
+  const measured = figures()
+  try {
+    for (const name of CASES) gateways.set(name, await start(name, node))
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (const [name, gateway] of gateways) measured[name].push(microseconds(gateway))
+    }
+  } finally {
+    for (const gateway of gateways.values()) await gateway.stop()
+  }
+  return measured
+}
+
+/** What a worker executed from its start to its end, with `n` requests in between. */
+async function total(name: Case, node: Node, n: number): Promise<number> {
+  const dir = mkdtempSync(join(tmpdir(), 'apisix-drain-cost-'))
+  try {
+    const under = ['valgrind', '--quiet', '--tool=callgrind', `--callgrind-out-file=${dir}/%p`]
+    const gateway = await start(name, node, under)
+    const agent = new Agent({ keepAlive: true, maxSockets: 8 })
+    const client = async () => {
+      for (let i = 0; i < n / 8; i += 1) await send(`${gateway.url}/u`, { agent })
+    }
+    await Promise.all(Array.from({ length: 8 }, client))
+    agent.destroy()
+    await gateway.stop()
+    const files = readdirSync(dir).map(file => readFileSync(join(dir, file), 'utf8'))
+    return Math.max(...files.map(text => Number(/^(?:totals|summary): (\d+)/m.exec(text)?.[1] ?? 0)))
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+async function byInstructions(node: Node): Promise<Record<Case, number[]>> {
+  const measured = figures()
+  for (let run = 0; run < RUNS; run += 1) {
+    for (const name of CASES) {
+      // the start, and what LuaJIT does before it has compiled everything, are in both and fall out
+      const few = await total(name, node, REQUESTS)
+      measured[name].push(((await total(name, node, 2 * REQUESTS)) - few) / REQUESTS)
+    }
+  }
+  return measured
+}
+
+/** Each against the run without of the same round: the machine may be faster in one round than in the next. */
+function told(unit: string, measured: Record<Case, number[]>): object[] {
+  return CASES.map(name => {
+    const over = measured[name].map((value, round) => value - (measured.without[round] ?? Number.NaN))
+    return {
+      case: name,
+      [unit]: Number(median(measured[name]).toFixed(2)),
+      over: Number(median(over).toFixed(2))
+    }
   })
+}
+
+async function main(): Promise<void> {
+  const server = 'location = /u { return 200 "ok"; }'
+  const origin = await Gateway.start({ workers: 1, load: 'none', server })
   try {
     const [host = '', port = ''] = origin.at.gateway.split(':')
-    for (const name of CASES) {
-      const gateway = await Gateway.start({ workers: 1, load: name === 'without' ? 'none' : 'plugin' })
-      gateways.set(name, gateway)
-      const nodes = [1, 2, 3].map(() => ({ host, port: Number(port) }))
-      await gateway.configure({ u: { nodes } })
-      const entries = Array.from({ length: ENTRIES[name] }, (_, i) => ({
-        uid: `u-${i}`,
-        ip: `10.${i >> 8}.0.${i & 255}`,
-        ttl: 3600
-      }))
-      if (entries.length > 0) await gateway.barrier.put(...entries)
-    }
-
-    const figures: Record<Case, number[]> = {
-      without: [],
-      '0 entries': [],
-      '10 entries': [],
-      '1000 entries': []
-    }
-    for (let round = 0; round < ROUNDS; round += 1) {
-      for (const [name, gateway] of gateways) figures[name].push(measure(gateway))
-    }
-
-    // against the run without of the same round: the machine may be faster in one round than in the next
-    const table = CASES.map(name => {
-      const over = figures[name].map((us, round) => us - (figures.without[round] ?? Number.NaN))
-      return {
-        case: name,
-        cpuUs: Number(median(figures[name]).toFixed(2)),
-        overUs: Number(median(over).toFixed(2))
-      }
-    })
-    console.table(table)
-    console.log(JSON.stringify({ nginx: nginxVersion(), rounds: ROUNDS, seconds: SECONDS, table, figures }))
+    const node = { host, port: Number(port) }
+    console.log(`${nginxVersion()}; 3 % of ${APISIX_US} us are ${(APISIX_US * 0.03).toFixed(1)} us`)
+    const clock = ROUNDS > 0 ? await byClock(node) : undefined
+    if (clock) console.table(told('cpuUs', clock))
+    const instructions = RUNS > 0 ? await byInstructions(node) : undefined
+    if (instructions) console.table(told('instructions', instructions))
+    console.log(JSON.stringify({ rounds: ROUNDS, seconds: SECONDS, clock, runs: RUNS, instructions }))
   } finally {
-    for (const gateway of [origin, ...gateways.values()]) await gateway.stop()
+    await origin.stop()
   }
 }
 

@@ -15,14 +15,31 @@ export interface Node {
   host: string
   port: number
   priority?: number
+  /** The name that `host` was resolved from. */
+  domain?: string
 }
 
 export interface Upstream {
-  type?: 'roundrobin' | 'least_conn'
-  nodes: readonly Node[]
+  type?: 'roundrobin' | 'least_conn' | 'chash' | 'ewma'
+  nodes?: readonly Node[]
   retries?: number
   pass_host?: 'node'
+  scheme?: 'grpc'
+  /** chash: the nginx variable that is hashed. */
+  key?: string
+  /** Hosts that the active health checks found up; there are none when it is left out. */
+  up?: readonly string[]
+  /** Stands inline in a traffic-split rule: made anew for every request. */
+  split?: boolean
+  /** Stands inline in a service or a route. */
+  home?: 'services' | 'routes'
+  /** Nodes come from service discovery, under this name of `discovery`. */
+  service_name?: string
+  discovery_type?: 'stand_in'
 }
+
+/** Upstreams by id, which is the first part of the path; `discovery` holds nodes by service name. */
+export type Config = Record<string, Upstream> | { discovery: Record<string, readonly Node[]> }
 
 /** Throws with what to install when this machine has no nginx with Lua. */
 function needNginx(): void {
@@ -39,12 +56,15 @@ export class Gateway {
   readonly at: Addresses
   readonly url: string
   readonly barrier: Barrier
+  /** Where HTTP/2 without TLS is spoken, for gRPC. */
+  readonly h2: string
   readonly #options: GatewayOptions
   #process: ChildProcess | undefined
 
   private constructor(at: Addresses, options: GatewayOptions) {
     this.at = at
     this.url = `http://${at.gateway}`
+    this.h2 = `http://${at.h2}`
     this.barrier = new Barrier(`http://${at.barrier}`, at.token)
     this.#options = options
   }
@@ -55,7 +75,15 @@ export class Gateway {
     const host = `127.${100 + (process.pid % 100)}.${(process.pid >> 7) % 250}.${made}`
     const dir = mkdtempSync(join(tmpdir(), 'apisix-drain-'))
     const gateway = new Gateway(
-      { dir, gateway: `${host}:9080`, barrier: `${host}:9281`, door: `${host}:9082`, token: `token-${made}` },
+      {
+        dir,
+        gateway: `${host}:9080`,
+        h2: `${host}:9081`,
+        barrier: `${host}:9281`,
+        tls: `${host}:9282`,
+        door: `${host}:9082`,
+        token: `token-${made}`
+      },
       options
     )
     writeFileSync(join(dir, 'token'), `${gateway.at.token}\n`)
@@ -66,7 +94,15 @@ export class Gateway {
   async #run(): Promise<void> {
     const { dir } = this.at
     writeFileSync(join(dir, 'nginx.conf'), nginxConf(this.at, this.#options))
-    const child = spawn('/usr/sbin/nginx', ['-p', dir, '-c', join(dir, 'nginx.conf')], { stdio: 'ignore' })
+    const [program, ...args] = [
+      ...(this.#options.under ?? []),
+      '/usr/sbin/nginx',
+      '-p',
+      dir,
+      '-c',
+      join(dir, 'nginx.conf')
+    ]
+    const child = spawn(program, args, { stdio: 'ignore' })
     this.#process = child
     await eventually('nginx answers', async () => {
       if (child.exitCode !== null) throw new Error(`nginx ended: ${this.errors()}`)
@@ -83,7 +119,7 @@ export class Gateway {
   }
 
   /** Gives the stand-in for APISIX its upstreams. Every worker takes them over a few milliseconds later. */
-  async configure(upstreams: Record<string, Upstream>): Promise<number> {
+  async configure(upstreams: Config): Promise<number> {
     const answer = await fetch(`http://${this.at.door}/config`, {
       method: 'POST',
       body: JSON.stringify(upstreams)
@@ -92,11 +128,20 @@ export class Gateway {
   }
 
   /** Configures, and waits until every worker has applied it. */
-  async configured(upstreams: Record<string, Upstream>): Promise<void> {
+  async configured(upstreams: Config): Promise<void> {
     const revision = await this.configure(upstreams)
     await eventually('every worker applied the configuration', async () => {
       const { workers } = await this.barrier.state()
       return workers.length > 0 && workers.every(w => w.exiting || w.revision >= revision)
+    })
+  }
+
+  /** Waits until every worker has shown a sign of life, and so has looked at the deny-list. */
+  async lookedAgain(): Promise<void> {
+    const { now } = await this.barrier.state()
+    await eventually('every worker has looked', async () => {
+      const { workers } = await this.barrier.state()
+      return workers.every(w => w.exiting || w.seen > now)
     })
   }
 

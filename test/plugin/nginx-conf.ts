@@ -15,12 +15,20 @@ export interface GatewayOptions {
   before?: string
   /** More directives inside the gateway's server. */
   server?: string
+  /** Certificates that Lua trusts when it connects, as APISIX's `ssl_trusted_certificate`. */
+  trust?: string
+  /** Certificate and key files: the Barrier API is offered on TLS too. */
+  tls?: { cert: string; key: string }
+  /** A program, with its arguments, that nginx is run by. */
+  under?: readonly string[]
 }
 
 export interface Addresses {
   readonly dir: string
   readonly gateway: string
+  readonly h2: string
   readonly barrier: string
+  readonly tls: string
   readonly door: string
   readonly token: string
 }
@@ -50,6 +58,7 @@ http {
   fastcgi_temp_path ${at.dir}/f; uwsgi_temp_path ${at.dir}/u; scgi_temp_path ${at.dir}/s;
   lua_package_path "${LUA_PATH}";
   lua_shared_dict stand-in 1m;
+  ${options.trust ? `lua_ssl_trusted_certificate ${options.trust};` : ''}
   lua_shared_dict apisix-drain ${options.dictionary ?? '2m'};
   ${counts === '' ? '' : `lua_shared_dict apisix-drain-counts ${counts};`}
   upstream backend {
@@ -70,6 +79,7 @@ http {
   }
   server {
     listen ${at.gateway} backlog=1024;
+    listen ${at.h2} http2;
     ${options.server ?? ''}
     location / {
       set $upstream_host $http_host;
@@ -85,6 +95,12 @@ http {
       header_filter_by_lua_block { apisix.http_header_filter_phase() }
       log_by_lua_block { apisix.http_log_phase() }
     }
+    location @grpc_pass {
+      access_by_lua_block { apisix.grpc_access_phase() }
+      grpc_pass grpc://backend;
+      header_filter_by_lua_block { apisix.http_header_filter_phase() }
+      log_by_lua_block { apisix.http_log_phase() }
+    }
   }
   server {
     listen ${at.door};
@@ -92,6 +108,8 @@ http {
   }
   server {
     listen ${at.barrier};
+    ${options.tls ? `listen ${at.tls} ssl;` : ''}
+    ${options.tls ? `ssl_certificate ${options.tls.cert}; ssl_certificate_key ${options.tls.key};` : ''}
     client_max_body_size 2m;
     client_body_buffer_size 1m;
     location / { content_by_lua_block { require("apisix.drain.api").serve() } }

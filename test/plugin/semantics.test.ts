@@ -4,7 +4,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Backend } from './backend.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
-import { Gateway } from './gateway.ts'
+import { type Config, Gateway } from './gateway.ts'
+
+/**
+ * 503 in the access phase. A worker that learns of the seal only as it connects says 503 as well where nginx has
+ * OpenResty's patch for a status from the balancer phase (APISIX has it), and 500 where it has not, as here.
+ */
+const REFUSED = [500, 503]
 
 /** Opens an upgraded connection and waits for its 101. */
 async function upgrade(gateway: Gateway, path: string) {
@@ -90,10 +96,12 @@ describe('What a request gets', () => {
     expect(backends(await many(`${gateway.url}/u`, 5))).to.deep.equal([a.name])
     const told = await barrier().put(a.sealed)
     expect(told.entries[0]).to.include({ state: 'sealed', bypasses: 5 })
-    expect((await many(`${gateway.url}/u`, 6)).map(r => r.status)).to.deep.equal(Array(6).fill(503))
+    for (const { status } of await many(`${gateway.url}/u`, 6)) expect(status).to.be.oneOf(REFUSED)
+    await gateway.lookedAgain()
+    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
     const after = await counts()
     expect(after.bypasses - before.bypasses).to.equal(5)
-    expect(after.refused - before.refused).to.equal(6)
+    expect(after.refused - before.refused).to.equal(7)
     await barrier().remove(a.uid)
     expect((await send(`${gateway.url}/u`)).status).to.equal(200)
   })
@@ -130,7 +138,7 @@ describe('What a request gets', () => {
   it('of two entries on an address the stricter one counts, and the address is free when both are lifted', async () => {
     await gateway.configured({ u: { nodes: [a.node] } })
     await barrier().put(a.entry(), a.entry({ uid: 'other', state: 'sealed' }))
-    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+    expect((await send(`${gateway.url}/u`)).status).to.be.oneOf(REFUSED)
     await barrier().remove('other')
     expect((await send(`${gateway.url}/u`)).status).to.equal(200)
     expect((await barrier().inflight([a.uid])).entries[0]?.bypasses).to.equal(1)
@@ -140,7 +148,7 @@ describe('What a request gets', () => {
     await gateway.configured({ u: { nodes: [a.node] } })
     await barrier().put(a.entry({ state: 'sealed', ttl: 1 }), b.entry({ ttl: 60 }))
     const put = Date.now()
-    expect((await many(`${gateway.url}/u`, 12)).every(r => r.status === 503)).to.equal(true)
+    expect((await many(`${gateway.url}/u`, 12)).every(r => REFUSED.includes(r.status))).to.equal(true)
     expect(Date.now() - put, 'the machine is too slow for this test').to.be.below(900)
     await wait(1010 - (Date.now() - put))
     expect((await many(`${gateway.url}/u`, 30)).map(r => r.status)).to.deep.equal(Array(30).fill(200))
@@ -206,54 +214,116 @@ describe('What a request gets', () => {
   })
 
   describe('a request whose body was still being read when the drain began', () => {
-    const upload = (started: () => void, path = '/u') =>
-      send(`${gateway.url}${path}`, { method: 'POST', body: 'x'.repeat(4000), slowly: 400, started })
+    /** Uploads that APISIX has picked a node for, and whose second half is sent by the function that is returned. */
+    const uploads = async (n: number) => {
+      const before = Number(await gateway.door('/picked'))
+      let finish: (value?: unknown) => void = () => {}
+      const slowly = new Promise(resolve => {
+        finish = resolve
+      })
+      const body = 'x'.repeat(4000)
+      const sent = Array.from({ length: n }, () => send(`${gateway.url}/u`, { method: 'POST', body, slowly }))
+      await eventually(
+        'a node is picked for each',
+        async () => Number(await gateway.door('/picked')) === before + n
+      )
+      return async () => {
+        finish()
+        return await Promise.all(sent)
+      }
+    }
 
-    it('moves to another node before it connects', async () => {
+    it('holds no ack up, and goes to another node', async () => {
       await gateway.configured({ u: { nodes: [a.node, b.node] } })
       const before = await counts()
-      const uploads = Array.from({ length: 8 }, () => upload(() => {}))
-      await eventually('they are picked', async () => {
-        const told = await barrier().put(b.entry({ uid: 'look' }))
-        await barrier().remove('look')
-        return (told.entries[0]?.inflight.requests ?? 0) > 0
-      })
-      await wait(100)
-      await barrier().put(a.entry())
-      const moved = await barrier().put(a.sealed)
-      expect(moved.entries[0]?.inflight.requests).to.be.above(0)
+      const finish = await uploads(8)
       const seen = a.requests.length
-      expect(backends(await Promise.all(uploads))).to.deep.equal([b.name])
+      const told = await barrier().put(a.sealed)
+      expect(told.entries[0]?.inflight).to.deep.equal({ requests: 0, long: 0 })
+      expect(backends(await finish())).to.deep.equal([b.name])
       expect(a.requests.length).to.equal(seen)
-      expect((await counts()).moved - before.moved).to.equal(moved.entries[0]?.inflight.requests)
+      expect((await counts()).moved - before.moved).to.be.within(1, 7)
     })
 
     it('is told the host of its new node where pass_host is node', async () => {
       await gateway.configured({ u: { nodes: [a.node, b.node], pass_host: 'node' } })
-      const uploads = Array.from({ length: 6 }, () => upload(() => {}))
-      await wait(150)
+      const finish = await uploads(6)
       await barrier().put(a.sealed)
-      for (const reply of await Promise.all(uploads)) {
+      for (const reply of await finish()) {
         expect(reply).to.include({ backend: b.name, host: `${b.node.host}:${b.node.port}` })
         expect(reply.body).to.equal(`${b.name} 4000\n`)
       }
     })
 
-    it('stays on a draining node when there is no other, and is refused when that was sealed', async () => {
+    const homes: Record<string, (pod: Backend, ...more: Backend[]) => Config> = {
+      'an upstream': (...pods) => ({ u: { nodes: pods.map(p => p.node) } }),
+      'a service': (...pods) => ({ u: { home: 'services', nodes: pods.map(p => p.node) } }),
+      'a route': (...pods) => ({ u: { home: 'routes', nodes: pods.map(p => p.node) } }),
+      'service discovery': (...pods) => ({
+        u: { service_name: 's', discovery_type: 'stand_in' },
+        discovery: { s: pods.map(p => p.node) }
+      })
+    }
+    for (const [home, config] of Object.entries(homes)) {
+      it(`goes to a node that ${home} lists since, when its own are all sealed`, async () => {
+        await gateway.configured(config(a))
+        const before = await counts()
+        const finish = await uploads(4)
+        await gateway.configured(config(b, c))
+        await barrier().put(a.sealed)
+        const seen = a.requests.length
+        expect(backends(await finish())).to.not.include.members([a.name, 'status 500', 'status 503'])
+        expect(a.requests.length).to.equal(seen)
+        const after = await counts()
+        expect([after.moved - before.moved, after.refused - before.refused]).to.deep.equal([4, 0])
+      })
+    }
+
+    it('prefers a free node that is listed since to a bypass', async () => {
       await gateway.configured({ u: { nodes: [a.node] } })
-      let upload1 = upload(() => {})
-      await wait(150)
+      const finish = await uploads(4)
       await barrier().put(a.entry())
-      expect(await upload1).to.include({ status: 200, backend: a.name })
-      upload1 = upload(() => {})
-      await wait(150)
-      await barrier().put(a.sealed)
-      const seen = a.requests.length
-      const reply = await upload1
-      // 503 where nginx has OpenResty's patch for a status from the balancer phase, else 500
-      expect(reply.status).to.be.oneOf([500, 503])
-      expect(a.requests.length).to.equal(seen)
+      await gateway.configured({ u: { nodes: [a.node, b.node] } })
+      expect(backends(await finish())).to.deep.equal([b.name])
+      expect((await barrier().inflight([a.uid])).entries[0]?.bypasses).to.equal(0)
     })
+
+    it('stays on a draining node when there is no other', async () => {
+      await gateway.configured({ u: { nodes: [a.node] } })
+      const before = await counts()
+      const finish = await uploads(2)
+      await barrier().put(a.entry())
+      for (const reply of await finish()) expect(reply).to.include({ status: 200, backend: a.name })
+      const after = await counts()
+      expect([after.moved - before.moved, after.bypasses - before.bypasses]).to.deep.equal([0, 2])
+    })
+
+    const nowhere: Record<string, [Config, (pod: Backend) => Config]> = {
+      'nothing else is listed': [{ u: {} }, pod => ({ u: { nodes: [pod.node] } })],
+      'the upstream is gone': [{ u: {} }, () => ({})],
+      'what is listed since wants another host header': [
+        { u: {} },
+        () => ({ u: { nodes: [b.node], pass_host: 'node' } })
+      ],
+      'it stands in a traffic-split rule': [
+        { u: { split: true } },
+        () => ({ u: { split: true, nodes: [b.node] } })
+      ]
+    }
+    for (const [why, [first, then]] of Object.entries(nowhere)) {
+      it(`is refused when its nodes are sealed and ${why}`, async () => {
+        const upstream = 'u' in first ? first.u : {}
+        await gateway.configured({ u: { ...upstream, nodes: [a.node] } })
+        const before = await counts()
+        const finish = await uploads(2)
+        await gateway.configured(then(a))
+        await barrier().put(a.sealed)
+        const seen = a.requests.length
+        for (const reply of await finish()) expect(reply.status).to.be.oneOf(REFUSED)
+        expect(a.requests.length).to.equal(seen)
+        expect((await counts()).refused - before.refused).to.equal(2)
+      })
+    }
   })
 
   describe('is counted in flight, and no longer, when it', () => {

@@ -20,7 +20,8 @@ local _M = {}
 -- @treturn table { pick, retry, run, log, header }
 function _M.make(own, deps)
     local core, caught, switch = deps.core, deps.caught, deps.switch
-    local pick, inflight, entries = deps.pick, deps.inflight, deps.entries
+    local pick, plans = deps.pick, deps.pick.plans
+    local inflight, entries = deps.inflight, deps.entries
     local prepare, settle, retried = pick.prepare, pick.settle, pick.retried
     local leave, lengthen, held = inflight.leave, inflight.lengthen, inflight.held
     local own_pick, own_run, own_log, own_header = own.pick, own.run, own.log, own.header
@@ -107,7 +108,9 @@ function _M.make(own, deps)
 
     --- In the access phase.
     function wrapped.pick(route, ctx)
-        if not switch.active or (entries.set.n == 0 and ctx.upstream_conf.type ~= "least_conn") then
+        local set = entries.set
+        if not switch.active or (set.n == 0 and ctx.upstream_conf.type ~= "least_conn")
+           or plans:is_plain(ctx, set) then
             return own_pick(route, ctx)
         end
         return choose(route, ctx, false)

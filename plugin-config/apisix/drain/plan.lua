@@ -148,6 +148,19 @@ local function denied(self, last, key, version, base, set)
 end
 
 
+--- Is it known already that nothing in the set is about the upstream of this request? Cheap enough
+-- to ask for every request; a false only means that `of` has to be asked.
+function _M:is_plain(ctx, set)
+    local by_key = self.plans[ctx.upstream_version]
+    local plan = by_key and by_key[ctx.upstream_key]
+    if not plan or plan.set ~= set or plan.denied or plan.free or plan.epoch ~= self.epoch then
+        return false
+    end
+    local base = ctx.upstream_conf
+    return plan.base == base and plan.nodes == base.nodes
+end
+
+
 --- The plan for an upstream. Costs two look-ups and builds nothing as long as nothing changed.
 -- @tparam string key ctx.upstream_key
 -- @tparam string version ctx.upstream_version

@@ -114,6 +114,8 @@ local function beat(core)
         end
     end
 
+    -- a worker without requests looks too, so that its next pick does not begin with an old list
+    local set = here.entries:current()
     local applied = revision.read(core)
     if applied > here.revision then
         here.revision = applied
@@ -123,7 +125,7 @@ local function beat(core)
 
     if now - here.reconciled >= RECONCILE then
         here.reconciled = now
-        if here.entries:current().n > 0 then
+        if set.n > 0 then
             -- an idle worker collects nothing by itself; what a lost request holds is freed by it
             collectgarbage("step", STEP_KB)
         end

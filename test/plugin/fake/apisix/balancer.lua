@@ -8,7 +8,8 @@ local ipairs   = ipairs
 local ngx      = ngx
 
 local cache = {}
-local _M = {}
+-- `made` is for tests: how many pickers were built
+local _M = { made = 0 }
 
 
 local function upstream_host(node)
@@ -16,21 +17,35 @@ local function upstream_host(node)
 end
 
 
-local function by_priority(conf, key)
-    local levels, order = {}, {}
+-- The nodes that the health checker knows to be up; all of them when it knows of none.
+local function healthy(conf, checker)
+    local up = {}
     for _, node in ipairs(conf.nodes) do
+        if not checker or checker.up[node.host] then
+            up[#up + 1] = node
+        end
+    end
+    return #up > 0 and up or conf.nodes
+end
+
+
+local function by_priority(conf, key, checker)
+    local levels, order = {}, {}
+    for _, node in ipairs(healthy(conf, checker)) do
         local priority = node.priority or 0
         if not levels[priority] then
             levels[priority] = {}
             order[#order + 1] = priority
         end
-        table.insert(levels[priority], node.host .. "\0" .. node.port)
+        table.insert(levels[priority], node.host .. ":" .. node.port)
     end
     table.sort(order, function(a, b) return a > b end)
 
     local list = {}
     for i, priority in ipairs(order) do
-        list[i] = pickers[conf.type or "roundrobin"](levels[priority], key .. "#" .. priority)
+        -- an upstream of a traffic-split rule has no name: its state is its picker's own
+        local state_key = (conf.resource_key or tostring(conf) .. key) .. "#" .. priority
+        list[i] = pickers[conf.type or "roundrobin"](levels[priority], state_key, conf)
     end
     if #list == 1 then
         return list[1]
@@ -48,22 +63,26 @@ local function by_priority(conf, key)
             return nil, "all tried"
         end,
         after_balance = function(ctx, before_retry)
-            return list[ctx.priority_balancer_picker_idx].after_balance(ctx, before_retry)
+            local picker = list[ctx.priority_balancer_picker_idx]
+            return picker and picker.after_balance(ctx, before_retry)
         end,
     }
 end
 
 
 local function picker_of(ctx)
+    local checker = ctx.up_checker
+    local version = ctx.upstream_version .. (checker and "#" .. checker.status_ver or "")
     local cached = cache[ctx.upstream_key]
     if not cached then
         cached = {}
         cache[ctx.upstream_key] = cached
     end
-    local picker = cached[ctx.upstream_version]
+    local picker = cached[version]
     if not picker then
-        picker = by_priority(ctx.upstream_conf, ctx.upstream_key)
-        cached[ctx.upstream_version] = picker
+        picker = by_priority(ctx.upstream_conf, ctx.upstream_key, checker)
+        cached[version] = picker
+        _M.made = _M.made + 1
     end
     return picker
 end
@@ -71,7 +90,7 @@ end
 
 local function pick_server(route, ctx)
     local nodes = ctx.upstream_conf.nodes
-    if #nodes == 1 and ctx.upstream_conf.type ~= "least_conn" then
+    if #nodes == 1 then
         nodes[1].upstream_host = upstream_host(nodes[1])
         return nodes[1]
     end
@@ -82,7 +101,10 @@ local function pick_server(route, ctx)
             error("a retry was reported outside of the balancer phase")
         end
         if ctx.server_picker then
-            ctx.server_picker.after_balance(ctx, #nodes > 1)
+            ctx.server_picker.after_balance(ctx, true)
+        end
+        if ctx.up_checker then
+            ctx.up_checker.report(balancer.get_last_failure())
         end
     end
 
@@ -93,7 +115,7 @@ local function pick_server(route, ctx)
     end
     ctx.balancer_server, ctx.server_picker = server, picker
 
-    local host, port = server:match("^(.*)%z(%d+)$")
+    local host, port = server:match("^(.*):(%d+)$")
     for _, node in ipairs(nodes) do
         if node.host == host and node.port == tonumber(port) then
             return { host = host, port = node.port, domain = node.domain,

@@ -8,6 +8,7 @@ local ngx     = ngx
 local dict = ngx.shared["stand-in"]
 local load_balancer
 local upstreams, revision = {}, 0
+local stashed
 local _M = {}
 
 -- a request's context is taken from a pool and cleared at its end, as APISIX does
@@ -27,15 +28,22 @@ local function apply()
         upstreams = cjson.decode(dict:get("config")) or {}
         revision = now
         for id, conf in pairs(upstreams) do
-            conf.resource_key, conf.resource_id = "/apisix/upstreams/" .. id, id
+            conf.resource_key = "/apisix/" .. (conf.home or "upstreams") .. "/" .. id
             conf.resource_version = now
         end
-        core.config.applied["/upstreams"] = {
-            prev_index = now,
-            get = function(_, id)
-                return upstreams[id] and { value = upstreams[id], modifiedIndex = now }
-            end,
-        }
+        local function resource(inline)
+            return {
+                prev_index = now,
+                get = function(_, id)
+                    local conf = upstreams[id]
+                    return conf and { value = inline and { upstream = conf } or conf,
+                                      modifiedIndex = now }
+                end,
+            }
+        end
+        core.config.applied["/upstreams"] = resource(false)
+        core.config.applied["/services"] = resource(true)
+        core.config.applied["/routes"] = resource(true)
     end
 end
 
@@ -67,14 +75,74 @@ function _M.load(name)
 end
 
 
+-- Nodes as service discovery tells them: another table at every look.
+local function discovered(name)
+    local nodes = {}
+    for i, node in ipairs((upstreams.discovery or {})[name] or {}) do
+        nodes[i] = { host = node.host, port = node.port, weight = 1 }
+    end
+    return nodes
+end
+
+
+package.loaded["apisix.discovery.init"] = { discovery = { stand_in = { nodes = discovered } } }
+
+
+local function content(nodes)
+    local text = ""
+    for _, node in ipairs(nodes or {}) do
+        text = text .. node.host .. ":" .. node.port .. ","
+    end
+    return text
+end
+
+
+-- The upstream of a traffic-split rule is made anew for every request, and has no name.
+local function split(conf, route)
+    return { type = conf.type, key = conf.key, nodes = conf.nodes, retries = conf.retries,
+             pass_host = conf.pass_host, parent = route }
+end
+
+
+local function set_upstream(ctx, conf, id)
+    if conf.split then
+        conf = split(conf, { key = "/apisix/routes/1", value = { upstream = { nodes = {} } } })
+        ctx.upstream_key, ctx.upstream_version = "split#" .. id, tostring(revision)
+    else
+        if conf.service_name then
+            local nodes = discovered(conf.service_name)
+            if content(nodes) ~= content(conf.nodes) then
+                conf._nodes_ver = (conf._nodes_ver or 0) + 1
+            end
+            conf.nodes = nodes
+        end
+        ctx.upstream_key = id
+        ctx.upstream_version = revision .. "#" .. tostring(conf) .. "#" .. (conf._nodes_ver or "")
+    end
+    ctx.upstream_conf, ctx.pass_host = conf, conf.pass_host
+    if conf.up then
+        local up = {}
+        for _, host in ipairs(conf.up) do
+            up[host] = true
+        end
+        ctx.up_checker = { up = up, status_ver = 1, report = function() end }
+    end
+    for _, node in ipairs(conf.nodes) do
+        node.priority = node.priority or 0
+    end
+end
+
+
 function _M.http_access_phase()
     local id = ngx.var.uri:match("^/(%w+)")
-    local conf = upstreams[id]
     local ctx = take()
-    ctx.var, ctx.upstream_conf, ctx.upstream_key = ngx.var, conf, "roundrobin#" .. tostring(id)
-    ctx.upstream_version, ctx.pass_host = tostring(revision), conf and conf.pass_host
+    ctx.var = ngx.var
     ngx.ctx.api_ctx = ctx
+    if upstreams[id] then
+        set_upstream(ctx, upstreams[id], id)
+    end
 
+    local conf = ctx.upstream_conf
     if not conf or #conf.nodes == 0 then
         return core.response.exit(503)
     end
@@ -89,12 +157,25 @@ function _M.http_access_phase()
         return core.response.exit(502)
     end
     ctx.picked_server = server
+    if ngx.var.http_content_length then
+        dict:incr("picked", 1, 0)
+    end
     if ctx.pass_host == "node" then
         ngx.var.upstream_host = server.upstream_host
     end
     if ngx.var.arg_forbid then
         return core.response.exit(403)
     end
+    if conf.scheme == "grpc" then
+        stashed = ngx.ctx
+        return ngx.exec("@grpc_pass")
+    end
+end
+
+
+-- An internal redirect loses ngx.ctx: APISIX carries it over.
+function _M.grpc_access_phase()
+    ngx.ctx, stashed = stashed, nil
 end
 
 
@@ -129,12 +210,17 @@ function _M.test_door()
     elseif path == "/plugins/reload" then
         _M.load("apisix-drain")
         ngx.say(ngx.worker.pid())
+    elseif path == "/picked" then
+        ngx.say(dict:get("picked") or 0)
     elseif path == "/break" then
         -- a bug in ours, from the next request on, in every worker
         dict:set("broken", ngx.var.arg_what)
         ngx.say("ok")
     else
-        ngx.say(cjson.encode({ pid = ngx.worker.pid(), connections = pickers.connections() }))
+        ngx.say(cjson.encode({
+            pid = ngx.worker.pid(), connections = pickers.connections(),
+            made = require("apisix.balancer").made,
+        }))
     end
 end
 

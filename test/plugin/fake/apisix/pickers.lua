@@ -1,17 +1,26 @@
 -- Stand-ins for APISIX's balancing algorithms, with the properties that matter to whoever gives
 -- them fewer nodes: one picker for a whole request, servers tried are remembered on the request,
 -- and least_conn keeps one state for all pickers of an upstream, which a new picker prunes.
+local ngx = ngx
 local pairs, ipairs = pairs, ipairs
 
 local _M = {}
 
 
-local function mark(ctx)
-    local tried = ctx.balancer_tried_servers or {}
-    ctx.balancer_tried_servers = tried
-    tried[ctx.balancer_server] = true
-    ctx.balancer_tried_servers_count = (ctx.balancer_tried_servers_count or 0) + 1
+-- What after_balance does in every algorithm. Called twice for one pick it does nothing more.
+local function release(ctx, before_retry)
+    local server = ctx.balancer_server
     ctx.balancer_server = nil
+    if not before_retry then
+        ctx.balancer_tried_servers = nil
+        return
+    end
+    if server then
+        local tried = ctx.balancer_tried_servers or {}
+        ctx.balancer_tried_servers = tried
+        tried[server] = true
+        ctx.balancer_tried_servers_count = (ctx.balancer_tried_servers_count or 0) + 1
+    end
 end
 
 
@@ -36,12 +45,7 @@ function _M.roundrobin(servers)
             end
             return nil, "all tried"
         end,
-        after_balance = function(ctx, before_retry)
-            if before_retry then
-                return mark(ctx)
-            end
-            ctx.balancer_server, ctx.balancer_tried_servers = nil, nil
-        end,
+        after_balance = release,
     }
 end
 
@@ -86,10 +90,83 @@ function _M.least_conn(servers, key)
             if server then
                 state.conns[server] = (state.conns[server] or 0) - 1
             end
-            if before_retry and server then
-                return mark(ctx)
+            release(ctx, before_retry)
+        end,
+    }
+end
+
+
+-- A consistent hash of one of the request's variables; a retry goes on round the ring from where
+-- the request is.
+function _M.chash(servers, _, conf)
+    local ring = {}
+    for _, server in ipairs(servers) do
+        for i = 1, 40 do
+            ring[#ring + 1] = { at = ngx.crc32_long(server .. "#" .. i), server = server }
+        end
+    end
+    table.sort(ring, function(a, b) return a.at < b.at end)
+
+    local function find(hash)
+        for i, point in ipairs(ring) do
+            if point.at >= hash then
+                return i
             end
-            ctx.balancer_server, ctx.balancer_tried_servers = nil, nil
+        end
+        return 1
+    end
+
+    return {
+        get = function(ctx)
+            if exhausted(ctx, #servers) then
+                return nil, "all tried"
+            end
+            local tried = ctx.balancer_tried_servers
+            if not tried then
+                ctx.chash_last_server_index = find(ngx.crc32_long(ctx.var[conf.key] or ""))
+            end
+            for _ = 1, #ring do
+                local server = ring[ctx.chash_last_server_index].server
+                if not (tried and tried[server]) then
+                    return server
+                end
+                ctx.chash_last_server_index = ctx.chash_last_server_index % #ring + 1
+            end
+            return nil, "all tried"
+        end,
+        after_balance = release,
+    }
+end
+
+
+local times = {}
+
+
+-- The quicker of two that are chosen by chance; the time is taken at the end of the request.
+function _M.ewma(servers)
+    return {
+        get = function(ctx)
+            if exhausted(ctx, #servers) then
+                return nil, "all tried"
+            end
+            local left = {}
+            for _, server in ipairs(servers) do
+                if not (ctx.balancer_tried_servers and ctx.balancer_tried_servers[server]) then
+                    left[#left + 1] = server
+                end
+            end
+            local a, b = left[math.random(#left)], left[math.random(#left)]
+            return (times[a] or 0) <= (times[b] or 0) and a or b
+        end,
+        after_balance = function(ctx, before_retry)
+            release(ctx, before_retry)
+            if not before_retry then
+                -- what APISIX does here must not be asked of it for a server that was only offered
+                local address = ctx.var.upstream_addr
+                if address then
+                    times[address] = tonumber(ctx.var.upstream_response_time) or 0
+                end
+            end
         end,
     }
 end

@@ -1,0 +1,159 @@
+import { expect } from 'chai'
+import { connect } from 'node:http2'
+import { Backend } from './backend.ts'
+import { backends, many, send } from './client.ts'
+import { eventually } from './eventually.ts'
+import { type Config, Gateway, type Node, type Upstream } from './gateway.ts'
+
+const TYPES = ['roundrobin', 'least_conn', 'chash', 'ewma'] as const
+
+/** How the nodes of an upstream come to a request. */
+const SHAPES: Record<string, (upstream: Upstream, nodes: readonly Node[]) => Config> = {
+  'an upstream': (upstream, nodes) => ({ u: { ...upstream, nodes } }),
+  priorities: (upstream, nodes) => ({
+    u: { ...upstream, nodes: nodes.map((node, i) => ({ ...node, priority: nodes.length - i })) }
+  }),
+  'a traffic-split rule': (upstream, nodes) => ({ u: { ...upstream, nodes, split: true } }),
+  'service discovery': (upstream, nodes) => ({
+    u: { ...upstream, service_name: 's', discovery_type: 'stand_in' },
+    discovery: { s: nodes }
+  }),
+  'domain names': (upstream, nodes) => ({
+    u: { ...upstream, nodes: nodes.map((node, i) => ({ ...node, domain: `pod-${i}.test` })) }
+  }),
+  'active health checks': (upstream, nodes) => ({
+    u: { ...upstream, nodes, up: nodes.map(node => node.host) }
+  })
+}
+
+describe('Whatever APISIX picks by, the barrier holds:', () => {
+  let gateway: Gateway
+  let a: Backend
+  let b: Backend
+  let dead: Backend
+  const errors = async () => (await gateway.barrier.state()).counts.errors
+  const requests = async (n: number) =>
+    await Promise.all(Array.from({ length: n }, (_, i) => send(`${gateway.url}/u?k=${i}&ms=5`)))
+
+  before(async () => {
+    gateway = await Gateway.start({ workers: 2 })
+    a = await Backend.start()
+    b = await Backend.start()
+    dead = await Backend.start()
+    await dead.kill()
+  })
+  after(async () => {
+    await gateway?.stop()
+    for (const pod of [a, b]) await pod?.kill()
+  })
+  afterEach(async () => {
+    await gateway.barrier.remove(a.uid, b.uid)
+    expect(await errors(), gateway.errors()).to.equal(0)
+    await eventually('nothing is in flight', async () => {
+      const told = await gateway.barrier.put(a.entry(), b.entry(), dead.entry())
+      await gateway.barrier.remove(a.uid, b.uid, dead.uid)
+      return told.entries.every(entry => entry.inflight.requests === 0)
+    })
+  })
+
+  for (const type of TYPES) {
+    for (const [shape, config] of Object.entries(SHAPES)) {
+      it(`${type}, ${shape}: first picks, retries, and after the entry is lifted`, async () => {
+        const upstream: Upstream = { type, key: 'arg_k' }
+        const order = [dead.node, a.node, b.node]
+        await gateway.configured(config({ ...upstream, retries: 2 }, order))
+        await gateway.barrier.put(a.sealed)
+        const before = a.requests.length
+        expect(backends(await requests(24))).to.deep.equal([b.name])
+        expect(a.requests.length).to.equal(before)
+
+        await gateway.configured(config(upstream, [a.node, b.node]))
+        expect(backends(await requests(12))).to.deep.equal([b.name])
+        await gateway.barrier.put(b.entry())
+        expect(backends(await requests(12))).to.deep.equal([b.name])
+        await gateway.barrier.remove(a.uid)
+        expect(backends(await requests(12))).to.deep.equal([a.name])
+        expect(a.requests.length).to.equal(before + 12)
+        await gateway.barrier.remove(b.uid)
+        const wanted = shape === 'priorities' ? [a.name] : [a.name, b.name]
+        expect(backends(await requests(40))).to.deep.equal(wanted)
+      })
+    }
+  }
+
+  it('health checks that know no node to be up: all of them are used, but no sealed one', async () => {
+    await gateway.configured({ u: { nodes: [a.node, b.node, dead.node], up: [] } })
+    await gateway.barrier.put(a.sealed)
+    expect(backends(await many(`${gateway.url}/u`, 20))).to.deep.equal([b.name])
+  })
+
+  it('health checks that know the only free node to be down: it is tried, then the draining one', async () => {
+    await gateway.configured({ u: { nodes: [a.node, dead.node], up: [a.node.host] } })
+    await gateway.barrier.put(a.entry())
+    expect(backends(await many(`${gateway.url}/u`, 10))).to.deep.equal([a.name])
+    expect((await gateway.barrier.inflight([a.uid])).entries[0]?.bypasses).to.equal(10)
+  })
+
+  it('pass_host node: a retry says the host of its own node', async () => {
+    const nodes = [dead.node, a.node, b.node].map((node, i) => ({ ...node, domain: `pod-${i}.test` }))
+    await gateway.configured({ u: { nodes, pass_host: 'node' } })
+    await gateway.barrier.put(a.sealed)
+    for (const reply of await many(`${gateway.url}/u`, 10)) {
+      expect(reply).to.include({ backend: b.name, host: `pod-2.test:${b.node.port}` })
+    }
+  })
+
+  it('gRPC: first picks and retries', async () => {
+    await gateway.configured({ u: { scheme: 'grpc', nodes: [dead.grpc, a.grpc, b.grpc] } })
+    await gateway.barrier.put(a.entry({ port: a.grpc.port, state: 'sealed' }))
+    const session = connect(gateway.h2)
+    try {
+      const call = async () =>
+        await new Promise<string>((resolve, reject) => {
+          const stream = session.request({
+            ':method': 'POST',
+            ':path': '/u',
+            'content-type': 'application/grpc',
+            te: 'trailers'
+          })
+          let heard = 'nothing'
+          stream.on('response', headers => {
+            heard = String(headers['x-backend'] ?? headers[':status'])
+          })
+          stream.on('error', reject)
+          stream.on('close', () => resolve(heard))
+          stream.resume()
+          stream.end('\0\0\0\0\0')
+        })
+      const heard = new Set<string>()
+      for (let i = 0; i < 20; i += 1) heard.add(await call())
+      expect([...heard]).to.deep.equal([b.name])
+      await gateway.barrier.remove(a.uid)
+      for (let i = 0; i < 20; i += 1) heard.add(await call())
+      expect([...heard]).to.have.members([a.name, b.name])
+    } finally {
+      session.destroy()
+    }
+  })
+
+  for (const shape of ['a traffic-split rule', 'service discovery']) {
+    it(`${shape}: one picker serves all requests under one deny-list`, async () => {
+      await gateway.configured(SHAPES[shape]?.({}, [dead.node, a.node, b.node]) ?? {})
+      await gateway.barrier.put(a.sealed)
+      await requests(20)
+      const made = async () => {
+        const all = new Map<number, number>()
+        await eventually('both workers answer', async () => {
+          const told = JSON.parse(await gateway.door('/')) as { pid: number; made: number }
+          all.set(told.pid, told.made)
+          return all.size === 2
+        })
+        return [...all.values()].reduce((sum, n) => sum + n, 0)
+      }
+      const before = await made()
+      await requests(40)
+      // a worker that had no request before makes one for all nodes, and one for those that are left
+      expect((await made()) - before).to.be.below(3)
+    })
+  }
+})
