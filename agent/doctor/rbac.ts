@@ -17,11 +17,7 @@ export const PERMISSIONS: readonly Permission[] = [
   ...['list', 'watch'].map(verb =>
     need(verb, 'discovery.k8s.io', 'endpointslices', 'to map Services to pods')
   ),
-  wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went'),
-  ...['get', 'create', 'update'].map(verb =>
-    wish(verb, 'coordination.k8s.io', 'leases', 'for several replicas')
-  ),
-  wish('create', 'authentication.k8s.io', 'tokenreviews', 'for hooks that show a token')
+  wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went')
 ]
 
 const review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) })

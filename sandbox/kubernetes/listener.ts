@@ -87,9 +87,15 @@ export async function listen(
     (wire: Wire): Take =>
     (stream, protocol) => {
       under.set(stream, wire)
-      current = wire
-      ;(protocol === 'http2' ? http2 : http).emit('connection', stream)
-      current = undefined
+      if (protocol === 'http1') return void http.emit('connection', stream)
+      // In a turn of its own, and only if the client is still there: a session that is destroyed in the turn in which it is
+      // made takes the process down (Node reads what is buffered in a nextTick, without looking whether it still exists).
+      setImmediate(() => {
+        if (stream.destroyed || wire.destroyed) return
+        current = wire
+        http2.emit('connection', stream)
+        current = undefined
+      })
     }
   const accept = (wire: Wire) => {
     if (options.certificate) secure(take(wire), options.certificate)(wire)

@@ -15,8 +15,6 @@ describe('chart options', () => {
       'Deployment',
       'Pod',
       'PodDisruptionBudget',
-      'Role',
-      'RoleBinding',
       'Service',
       'ServiceAccount'
     ]

@@ -16,16 +16,6 @@ const READS: readonly Rule[] = [
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list', 'watch'] },
   { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] }
 ]
-const LEASES: readonly Rule[] = [
-  { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
-  {
-    apiGroups: ['coordination.k8s.io'],
-    resources: ['leases'],
-    resourceNames: ['apisix-drain'],
-    verbs: ['get', 'update']
-  }
-]
-
 describe('chart RBAC', () => {
   const roles = (values: Values = {}) =>
     render(values)
@@ -37,14 +27,9 @@ describe('chart RBAC', () => {
         rules: rulesOf(manifest)
       }))
   const cluster = { kind: 'ClusterRole', namespace: undefined, name: 'apisix-apisix-drain', rules: READS }
-  const leases = { kind: 'Role', namespace: 'apisix', name: 'apisix-drain', rules: LEASES }
 
   it('grants these rules and no other', () => {
-    expect(roles()).to.deep.equal([cluster, leases])
-  })
-
-  it('grants no lease where there is nobody to share with', () => {
-    expect(roles({ replicaCount: 1 })).to.deep.equal([cluster])
+    expect(roles()).to.deep.equal([cluster])
   })
 
   it('grants no ClusterRole where namespaces are named, and less for the gateways than for the pods', () => {
@@ -52,10 +37,9 @@ describe('chart RBAC', () => {
     expect(roles({ 'config.kubernetes.namespaces': ['shop', 'billing', 'shop'] })).to.deep.equal([
       { ...role, namespace: 'shop' },
       { ...role, namespace: 'billing' },
-      { ...role, namespace: 'apisix', name: 'apisix-apisix-drain-gateways', rules: [PODS] },
-      leases
+      { ...role, namespace: 'apisix', name: 'apisix-apisix-drain-gateways', rules: [PODS] }
     ])
-    expect(roles({ 'config.kubernetes.namespaces': ['apisix'], replicaCount: 1 })).to.deep.equal([
+    expect(roles({ 'config.kubernetes.namespaces': ['apisix'] })).to.deep.equal([
       { ...role, namespace: 'apisix' }
     ])
   })
@@ -68,10 +52,8 @@ describe('chart RBAC', () => {
         )
       )
     const granted = flat(roles().flatMap(({ rules }) => rules))
-    // Hooks that show a token: `serve.auth: token` is not there yet, so no such rule can be rendered either.
-    const asked = PERMISSIONS.filter(({ resource }) => resource !== 'tokenreviews')
     expect(granted.toSorted()).to.deep.equal(
-      asked.map(({ verb, resource, group }) => `${verb} ${resource}.${group}`).toSorted()
+      PERMISSIONS.map(({ verb, resource, group }) => `${verb} ${resource}.${group}`).toSorted()
     )
   })
 

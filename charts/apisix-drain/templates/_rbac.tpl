@@ -15,26 +15,6 @@
   verbs: [create]
 {{- end -}}
 
-{{/* TokenReview has no namespace, so it takes a ClusterRole; only hooks that show a token need it. */}}
-{{- define "apisix-drain.reviewRule" -}}
-{{- if eq (dig "serve" "auth" "source-ip" .Values.config) "token" -}}
-- apiGroups: [authentication.k8s.io]
-  resources: [tokenreviews]
-  verbs: [create]
-{{- end -}}
-{{- end -}}
-
-{{/* A name cannot be asked for at creation. */}}
-{{- define "apisix-drain.leaseRules" -}}
-- apiGroups: [coordination.k8s.io]
-  resources: [leases]
-  verbs: [create]
-- apiGroups: [coordination.k8s.io]
-  resources: [leases]
-  resourceNames: [{{ include "apisix-drain.fullname" . }}]
-  verbs: [get, update]
-{{- end -}}
-
 {{/* A role with its binding: in `namespace`, or for the cluster without one. */}}
 {{- define "apisix-drain.grant" }}
 {{- $kind := ternary "Role" "ClusterRole" (hasKey . "namespace") }}
