@@ -94,7 +94,19 @@ export function createBarrierKeeper({
           desired: () => desired,
           tell
         })
-        const reader = readGatewayState({ api, clock, isAwaited, tell })
+        let instance: string | undefined
+        const reader = readGatewayState({
+          api,
+          clock,
+          isAwaited,
+          tell() {
+            const now = reader.state().told?.instance
+            // Restarted with nothing under way that would have shown it: it has forgotten the entries that are held.
+            if (instance !== undefined && now !== instance) lane.again()
+            instance = now
+            tell()
+          }
+        })
         lanes.set(gateway.id, { gateway, lane, reader })
       }
     },

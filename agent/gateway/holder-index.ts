@@ -16,6 +16,8 @@ export interface HolderIndex {
   forget(resource: Resource, id: string, now: Millis): boolean
   readonly holders: () => ReadonlyMap<HolderKey, Holder>
   readonly byHost: (host: string) => readonly Holder[]
+  /** The holders whose nodes APISIX finds by itself: they list nothing, and still route to pods. */
+  readonly discovered: () => Iterable<Holder>
   /**
    * The revision of the holder in which this node was first seen: a worker that has applied it knows the node. It stays
    * as long as the node does, so later writes do not raise it. `undefined`: the holder does not list the node.
@@ -36,10 +38,12 @@ export function createHolderIndex(): HolderIndex {
   const objects = new Map<string, Known>()
   const holders = new Map<HolderKey, Holder>()
   const hosts = new Map<string, Set<HolderKey>>()
+  const discovered = new Map<HolderKey, Holder>()
   const since = new Map<HolderKey, ReadonlyMap<NodeKey, number>>()
 
   const drop = (holder: Holder): void => {
     holders.delete(holder.key)
+    discovered.delete(holder.key)
     for (const { host } of holder.nodes) {
       const keys = hosts.get(host)
       keys?.delete(holder.key)
@@ -48,6 +52,7 @@ export function createHolderIndex(): HolderIndex {
   }
   const add = (holder: Holder): void => {
     holders.set(holder.key, holder)
+    if (holder.discovery) discovered.set(holder.key, holder)
     for (const { host } of holder.nodes) {
       const keys = hosts.get(host) ?? new Set()
       hosts.set(host, keys.add(holder.key))
@@ -103,6 +108,7 @@ export function createHolderIndex(): HolderIndex {
       return had
     },
     holders: () => holders,
+    discovered: () => discovered.values(),
     listedSince: (holder, node) => since.get(holder)?.get(node),
     byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
   }

@@ -20,6 +20,8 @@ export interface Inventory {
   holders(): ReadonlyMap<HolderKey, Holder>
   /** The holders that list this host (no brackets), whatever the port. */
   byHost(host: string): readonly Holder[]
+  /** The holders whose nodes APISIX finds by discovery. */
+  discovered(): Iterable<Holder>
   /** The revision of a holder in which this node was first seen; see `HolderIndex.listedSince`. */
   listedSince(holder: HolderKey, node: NodeKey): number | undefined
   /**
@@ -124,6 +126,7 @@ export function createInventory({ admin, clock, log, everyMs }: InventoryOptions
     refresh,
     holders: index.holders,
     byHost: index.byHost,
+    discovered: index.discovered,
     listedSince: index.listedSince,
     readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
     problem: () => [...problems].map(([resource, why]) => `${resource}: ${why}`).join('; '),

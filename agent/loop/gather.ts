@@ -1,9 +1,10 @@
 import type { BarrierReading, Evidence } from '../confirm/evidence.ts'
 import type { Drain, Drains, HolderReport } from '../drain/drain.ts'
-import type { Millis } from '../drain/facts.ts'
+import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import { observable } from '../gateway/control-api.ts'
 import type { Kept, Plan } from '../plan/change.ts'
 import { endingNodes, nodesOf, type Match } from '../plan/match.ts'
+import type { HolderKey } from '../plan/holder.ts'
 import type { World } from '../plan/world.ts'
 import type { Looks, Memory, Place } from './memory.ts'
 import type { Sources } from './sources.ts'
@@ -16,40 +17,65 @@ const KEPT_STATE = {
   paused: { state: 'listed', why: 'writing is paused' }
 } as const satisfies Record<Kept['why'], Pick<HolderReport, 'state' | 'why'>>
 
-/** Everything known about one drain, from the caches of the parts that do I/O. Brings the drain's memory up to date. */
-export function gather(
-  drain: Drain,
-  memory: Memory,
-  world: World,
-  drains: Drains,
+/** What all drains of a round have in common. */
+export interface Gathering {
+  readonly sources: Sources
+  readonly world: World
+  readonly drains: Drains
+  readonly gateways: readonly GatewayFact[]
+  /** The gateway watch is synced, so that is all of them. */
+  readonly gatewaysKnown: boolean
+  /** What the plan of the round before kept, by holder, node and uid. */
+  readonly kept: ReadonlyMap<string, Kept>
+  readonly now: Millis
+}
+
+export function gathering(
   sources: Sources,
-  before: Plan,
-  now: Millis
-): Evidence {
-  const { cluster, inventory, probe, barrier } = sources
+  round: Pick<Gathering, 'world' | 'drains' | 'now'> & { readonly before: Plan }
+): Gathering {
+  const { cluster } = sources
+  const { world, drains, before, now } = round
+  return {
+    sources,
+    world,
+    drains,
+    gateways: cluster.gateways(),
+    gatewaysKnown: cluster.parts().every(part => part.name !== 'gateways' || part.synced),
+    kept: new Map(before.kept.map(kept => [placeOf(kept.holder, kept.node, kept.uid), kept])),
+    now
+  }
+}
+
+const placeOf = (holder: HolderKey, node: NodeKey, uid: PodUid) => `${holder} ${node} ${uid}`
+
+/** Everything known about one drain, from the caches of the parts that do I/O. Brings the drain's memory up to date. */
+export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence {
+  const { sources, world, drains, gateways, gatewaysKnown, now } = round
+  const { inventory, probe, barrier } = sources
   const ports = world.portsOf(drain.uid)
   if (ports.length > 0) memory.ports = ports
   rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
+  rememberDiscovered(drain, memory, sources)
 
   const inventoryAt = inventory.readAt()
   const unlisted = memory.places.size === 0 && inventoryAt !== undefined && inventoryAt >= drain.since
   memory.absentSince = unlisted ? (memory.absentSince ?? now) : undefined
 
-  const gateways = cluster.gateways().map(gateway => {
-    const observation = probe.observation(drain.uid, gateway.id)
-    const reading = barrier?.reading(drain.uid, gateway.id)
-    const look = memory.looks.get(gateway.id)
-    if (reading && reading !== look?.current) memory.looks.set(gateway.id, lookAgain(look, reading, now))
-    return { gateway, observation, barrier: reading }
-  })
   return {
     nodes: nodesOf(drain.pod, memory.ports),
     inventoryAt,
     absentSince: memory.absentSince,
     inventoryProblem: inventory.problem(),
-    holders: [...memory.places.values()].map(place => report(drain, place, sources, before)),
-    gateways,
-    gatewaysKnown: cluster.parts().every(part => part.name !== 'gateways' || part.synced)
+    holders: [...memory.places.values()].map(place => report(drain, place, round)),
+    gateways: gateways.map(gateway => {
+      const observation = probe.observation(drain.uid, gateway.id)
+      const reading = barrier?.reading(drain.uid, gateway.id)
+      const look = memory.looks.get(gateway.id)
+      if (reading && reading !== look?.current) memory.looks.set(gateway.id, lookAgain(look, reading, now))
+      return { gateway, observation, barrier: reading }
+    }),
+    gatewaysKnown
   }
 }
 
@@ -75,23 +101,34 @@ function rememberPlaces(
     memory.places.set(key, { holder, node: node.key, removedAt: undefined })
   }
   for (const [key, place] of memory.places) {
-    if (listed.has(key)) continue
+    if (listed.has(key) || place.holder.discovery) continue
     place.removedAt ??= writer.status(place.holder.key, place.node, drain.uid)?.acceptedAt ?? now
   }
 }
 
-function report(
-  drain: Drain,
-  { holder, node, removedAt }: Place,
-  { writer }: Sources,
-  before: Plan
-): Evidence['holders'][number] {
+/**
+ * APISIX may route to the pod by discovery (`service_name` is "namespace/service:port", with an id in front where there are
+ * several clusters): nothing lists it, and nobody can say that it is not routed. Remembered, because the slices go first.
+ */
+function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }: Sources): void {
+  const services = cluster.slices.servicesOf(drain.uid).map(({ namespace, name }) => `${namespace}/${name}`)
+  if (services.length === 0) return
+  for (const holder of inventory.discovered()) {
+    const [path = ''] = (holder.discovery?.service ?? '').split(':')
+    if (!services.some(service => path === service || path.endsWith(`/${service}`))) continue
+    memory.places.set(holder.key, { holder, node: drain.pod.ips[0] ?? '', removedAt: undefined })
+  }
+}
+
+function report(drain: Drain, place: Place, { sources, kept }: Gathering): Evidence['holders'][number] {
+  const { holder, node, removedAt } = place
   const common = { key: holder.key, observable: observable(holder) }
   if (removedAt !== undefined) return { ...common, state: 'removed', why: '', acceptedAt: removedAt }
   const listed = { ...common, acceptedAt: undefined }
-  const kept = before.kept.find(k => k.holder === holder.key && k.node === node && k.uid === drain.uid)
-  if (kept) return { ...listed, ...KEPT_STATE[kept.why] }
-  const status = writer.status(holder.key, node, drain.uid)
+  if (holder.discovery) return { ...listed, ...KEPT_STATE.discovery }
+  const stays = kept.get(placeOf(holder.key, node, drain.uid))
+  if (stays) return { ...listed, ...KEPT_STATE[stays.why] }
+  const status = sources.writer.status(holder.key, node, drain.uid)
   if (!status || status.state === 'removed') return { ...listed, state: 'listed', why: '' }
   return { ...listed, state: status.state, why: status.why }
 }

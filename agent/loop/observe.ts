@@ -6,7 +6,7 @@ import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import type { Seen } from '../drain/seen.ts'
 import type { Plan } from '../plan/change.ts'
 import type { World } from '../plan/world.ts'
-import { gather } from './gather.ts'
+import { gather, gathering, type Gathering } from './gather.ts'
 import type { HeldHook, Hooks } from './hooks.ts'
 import type { Memories, Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
@@ -42,15 +42,21 @@ export function observe(round: Observing): Map<PodUid, Look> {
     ...cluster.pods.goneSince(round.since).map(({ fact }) => fact.uid),
     ...cluster.slices.terminatingPods()
   ])
+  const shared = gathering(round.sources, round)
   const looks = new Map<PodUid, Look>()
   for (const uid of uids) {
-    const look = lookAt(uid, held.get(uid) ?? [], round)
+    const look = lookAt(uid, held.get(uid) ?? [], round, shared)
     if (look) looks.set(uid, look)
   }
   return looks
 }
 
-function lookAt(uid: PodUid, held: readonly HeldHook[], round: Observing): Look | undefined {
+function lookAt(
+  uid: PodUid,
+  held: readonly HeldHook[],
+  round: Observing,
+  shared: Gathering
+): Look | undefined {
   const { cluster, inventory } = round.sources
   const drain = round.drains.get(uid)
   const tombstone = cluster.pods.gone(uid)
@@ -65,10 +71,7 @@ function lookAt(uid: PodUid, held: readonly HeldHook[], round: Observing): Look 
   if (memory && sliceTerminating) memory.sliceAt ??= round.now
   if (memory) memory.hookAt ??= hookAt
 
-  const evidence =
-    drain &&
-    memory &&
-    gather(drain, memory, round.world, round.drains, round.sources, round.before, round.now)
+  const evidence = drain && memory && gather(drain, memory, shared)
   const seen: Seen = {
     pod,
     gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
@@ -78,7 +81,8 @@ function lookAt(uid: PodUid, held: readonly HeldHook[], round: Observing): Look 
     listed:
       isListed(pod, drain, memory, round.world) ||
       (isOld(inventory.readAt(), drain?.since ?? tombstone?.at, pod) ? undefined : false),
-    verdict: evidence && drain && prove(evidence, drain, round.now, round.proof)
+    // What is proven stays proven: it is only guarded any more.
+    verdict: evidence && drain.phase !== 'proven' ? prove(evidence, drain, round.now, round.proof) : undefined
   }
   return { seen, evidence }
 }
@@ -102,7 +106,8 @@ const isOld = (readAt: Millis | undefined, endedAt: Millis | undefined, pod: Pod
   readAt === undefined || (endedAt !== undefined && readAt < endedAt && !isOver(pod))
 
 function isListed(pod: PodFact, drain: Drain | undefined, memory: Memory | undefined, world: World): boolean {
-  if (drain && memory) return [...memory.places.values()].some(place => place.removedAt === undefined)
+  if (drain && memory)
+    return [...memory.places.values()].some(place => place.removedAt === undefined && !place.holder.discovery)
   const mine = (ip: string) => world.ownersOf(ip).every(owner => owner.uid === pod.uid)
   return pod.ips.some(ip => mine(ip) && world.holdersOf(ip).length > 0)
 }
