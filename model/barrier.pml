@@ -3,18 +3,20 @@
  * reaches it afterwards. One address; a gateway with two workers, a third that takes the place of one
  * that is killed, a second gateway that joins while the drain is under way; and the agent.
  *
- * A worker, per pick:  (1) count up    (2) look at the entry; denied: count down, pick another
+ * A worker:   pick any node, and read the client's body for as long as that takes; then, per connect,
+ *                      (1) count up    (2) look at the entry; denied: count down, pick another
  * The agent:           (1) entry draining            (2) wait: in flight 0, no bypass since last look
  *                      (3) seal, look whether it holds   (4) read in flight again, 0: ack
  *
- * In it: picks that find no other node (bypass), which includes a retry that has tried the others;
- * requests that stay between pick and connect as long as they like (body still being read, worker
- * frozen), and then may move elsewhere; a worker killed at any point, whose counts are left out only
+ * The first pick is not in it, for it proves nothing: it may be as old as it likes, and what it found
+ * out about the entry is forgotten. In it: connects that find no other node (bypass), which includes a
+ * retry that has tried the others; workers that are frozen at any point, also between look and
+ * connect; a worker killed at any point, whose counts are left out only
  * once its connections are gone; counts that are read one after the other while workers go on; an
  * entry that expires as long as the agent has not seen, in the answer, that it holds.
  *
  * Each of these, given with -D, breaks it, and spin must find out (check.ts runs them all):
- *   SWAPPED     a worker looks first and counts afterwards
+ *   SWAPPED     a worker looks first and counts afterwards: relying on what the pick saw is the same
  *   NO_SEAL     the agent acks after (2)
  *   NO_REREAD   the agent acks after (3)
  *   BLIND       (4) looks at the counts but not at whether the entry still holds
@@ -24,13 +26,13 @@
  * And REACHED must "fail" too: it claims that the ack is never given.
  *
  * The whole of it at once is too much to search, so it is searched in parts, chosen with -D:
- *   WORKERS=n (1, 2)  PICKS=n (each worker makes)  KILL  EXPIRY  JOIN
+ *   WORKERS=n (1, 2)  CONNECTS=n (each worker makes)  KILL  EXPIRY  JOIN
  */
 #ifndef WORKERS
 #define WORKERS 2
 #endif
-#ifndef PICKS
-#define PICKS 1
+#ifndef CONNECTS
+#define CONNECTS 1
 #endif
 
 #define OPEN     0
@@ -51,8 +53,8 @@ bool lives[SLOTS];         /* the agent's: who it reads */
 
 #define gateway(w) (w == JOINS -> 1 : 0)
 
-/* One pick, by process w, up to the end of the request. */
-inline pick(w, seen, other) {
+/* One connect, by process w, up to the end of the request. */
+inline connect(w, seen, other) {
   if
   :: other = true
   :: other = false       /* no other node known, or a retry that has tried them */
@@ -80,14 +82,9 @@ inline pick(w, seen, other) {
      :: seen == DRAINING -> bypassed = true
      :: else -> skip
      fi;
-     /* between pick and connect: it may look once more, and leave */
-     if
-     :: entry[gateway(w)] != OPEN && other -> count[w]--
-     :: true ->
-        atomic { assert(!acked); at_pod[w] = true };
-        at_pod[w] = false;
-        count[w]--
-     fi
+     atomic { assert(!acked); at_pod[w] = true };
+     at_pod[w] = false;
+     count[w]--
   fi;
   seen = 0; other = 0
 }
@@ -98,8 +95,8 @@ proctype Worker(byte w) {
 
   {
     do
-    :: done < PICKS -> done++; pick(w, seen, other)
-    :: done == PICKS -> break
+    :: done < CONNECTS -> done++; connect(w, seen, other)
+    :: done == CONNECTS -> break
     od
   } unless {
     killed[w]

@@ -15,9 +15,9 @@ interface Run {
 }
 
 const RUNS: readonly Run[] = [
-  { what: 'two workers, two picks each', flags: ['PICKS=2'], holds: true },
+  { what: 'two workers, two connects each', flags: ['CONNECTS=2'], holds: true },
   { what: 'an entry that expires', flags: ['EXPIRY'], holds: true },
-  { what: 'a killed worker and its successor', flags: ['WORKERS=1', 'KILL', 'PICKS=2'], holds: true },
+  { what: 'a killed worker and its successor', flags: ['WORKERS=1', 'KILL', 'CONNECTS=2'], holds: true },
   { what: 'a gateway that joins', flags: ['WORKERS=1', 'JOIN'], holds: true },
   { what: 'a killed worker, and an entry that expires', flags: ['WORKERS=1', 'KILL', 'EXPIRY'], holds: true },
   { what: 'the ack can be given at all', flags: ['REACHED', 'KILL'], holds: false },
