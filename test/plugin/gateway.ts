@@ -193,6 +193,12 @@ function resume(pid: number): void {
   }
 }
 
+/**
+ * 503 in the access phase. A worker that learns of the seal only as it connects says 503 as well where nginx has
+ * OpenResty's patch for a status from the balancer phase (APISIX has it), and 500 where it has not, as here.
+ */
+export const REFUSED = [500, 503]
+
 /** nginx's version, for reports. */
 export const nginxVersion = (): string =>
   spawnSync('/usr/sbin/nginx', ['-v'], { encoding: 'utf8' }).stderr.trim()

@@ -1,0 +1,140 @@
+import { expect } from 'chai'
+import { Backend } from './backend.ts'
+import { backends, send } from './client.ts'
+import { eventually } from './eventually.ts'
+import { type Config, Gateway, REFUSED } from './gateway.ts'
+
+describe('A request whose body was still being read when the drain began', () => {
+  let gateway: Gateway
+  let a: Backend
+  let b: Backend
+  let c: Backend
+  const barrier = () => gateway.barrier
+  const counts = async () => (await barrier().state()).counts
+
+  before(async () => {
+    gateway = await Gateway.start()
+    a = await Backend.start()
+    b = await Backend.start()
+    c = await Backend.start()
+  })
+  after(async () => {
+    await gateway?.stop()
+    for (const pod of [a, b, c]) await pod?.kill()
+  })
+  afterEach(async () => {
+    await barrier().remove(a.uid)
+    expect((await counts()).errors, gateway.errors()).to.equal(0)
+  })
+
+  /** Uploads that APISIX has picked a node for, and whose second half is sent by the function that is returned. */
+  const uploads = async (n: number) => {
+    const before = Number(await gateway.door('/picked'))
+    let finish: (value?: unknown) => void = () => {}
+    const slowly = new Promise(resolve => {
+      finish = resolve
+    })
+    const body = 'x'.repeat(4000)
+    const sent = Array.from({ length: n }, () => send(`${gateway.url}/u`, { method: 'POST', body, slowly }))
+    await eventually(
+      'a node is picked for each',
+      async () => Number(await gateway.door('/picked')) === before + n
+    )
+    return async () => {
+      finish()
+      return await Promise.all(sent)
+    }
+  }
+
+  it('holds no ack up, and goes to another node', async () => {
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    const before = await counts()
+    const finish = await uploads(8)
+    const seen = a.requests.length
+    const told = await barrier().put(a.sealed)
+    expect(told.entries[0]?.inflight).to.deep.equal({ requests: 0, long: 0 })
+    expect(backends(await finish())).to.deep.equal([b.name])
+    expect(a.requests.length).to.equal(seen)
+    expect((await counts()).moved - before.moved).to.be.within(1, 7)
+  })
+
+  it('is told the host of its new node where pass_host is node', async () => {
+    await gateway.configured({ u: { nodes: [a.node, b.node], pass_host: 'node' } })
+    const finish = await uploads(6)
+    await barrier().put(a.sealed)
+    for (const reply of await finish()) {
+      expect(reply).to.include({ backend: b.name, host: `${b.node.host}:${b.node.port}` })
+      expect(reply.body).to.equal(`${b.name} 4000\n`)
+    }
+  })
+
+  const homes: Record<string, (pod: Backend, ...more: Backend[]) => Config> = {
+    'an upstream': (...pods) => ({ u: { nodes: pods.map(p => p.node) } }),
+    'a service': (...pods) => ({ u: { home: 'services', nodes: pods.map(p => p.node) } }),
+    'a route': (...pods) => ({ u: { home: 'routes', nodes: pods.map(p => p.node) } }),
+    'service discovery': (...pods) => ({
+      u: { service_name: 's', discovery_type: 'stand_in' },
+      discovery: { s: pods.map(p => p.node) }
+    })
+  }
+  for (const [home, config] of Object.entries(homes)) {
+    it(`goes to a node that ${home} lists since, when its own are all sealed`, async () => {
+      await gateway.configured(config(a))
+      const before = await counts()
+      const finish = await uploads(4)
+      await gateway.configured(config(b, c))
+      await barrier().put(a.sealed)
+      const seen = a.requests.length
+      expect(backends(await finish())).to.not.include.members([a.name, 'status 500', 'status 503'])
+      expect(a.requests.length).to.equal(seen)
+      const after = await counts()
+      expect([after.moved - before.moved, after.refused - before.refused]).to.deep.equal([4, 0])
+    })
+  }
+
+  it('prefers a free node that is listed since to a bypass', async () => {
+    await gateway.configured({ u: { nodes: [a.node] } })
+    const finish = await uploads(4)
+    await barrier().put(a.entry())
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    expect(backends(await finish())).to.deep.equal([b.name])
+    expect((await barrier().inflight([a.uid])).entries[0]?.bypasses).to.equal(0)
+  })
+
+  it('stays on a draining node when there is no other', async () => {
+    await gateway.configured({ u: { nodes: [a.node] } })
+    const before = await counts()
+    const finish = await uploads(2)
+    await barrier().put(a.entry())
+    for (const reply of await finish()) expect(reply).to.include({ status: 200, backend: a.name })
+    const after = await counts()
+    expect([after.moved - before.moved, after.bypasses - before.bypasses]).to.deep.equal([0, 2])
+  })
+
+  const nowhere: Record<string, [Config, (pod: Backend) => Config]> = {
+    'nothing else is listed': [{ u: {} }, pod => ({ u: { nodes: [pod.node] } })],
+    'the upstream is gone': [{ u: {} }, () => ({})],
+    'what is listed since wants another host header': [
+      { u: {} },
+      () => ({ u: { nodes: [b.node], pass_host: 'node' } })
+    ],
+    'it stands in a traffic-split rule': [
+      { u: { split: true } },
+      () => ({ u: { split: true, nodes: [b.node] } })
+    ]
+  }
+  for (const [why, [first, then]] of Object.entries(nowhere)) {
+    it(`is refused when its nodes are sealed and ${why}`, async () => {
+      const upstream = 'u' in first ? first.u : {}
+      await gateway.configured({ u: { ...upstream, nodes: [a.node] } })
+      const before = await counts()
+      const finish = await uploads(2)
+      await gateway.configured(then(a))
+      await barrier().put(a.sealed)
+      const seen = a.requests.length
+      for (const reply of await finish()) expect(reply.status).to.be.oneOf(REFUSED)
+      expect(a.requests.length).to.equal(seen)
+      expect((await counts()).refused - before.refused).to.equal(2)
+    })
+  }
+})
