@@ -45,7 +45,7 @@ export interface Pods {
 }
 
 const NAMESPACE = 'shop'
-const PORT = 8080
+const PORT = 28080
 
 export function createPods(store: Store, addresses: Addresses): Pods {
   const patch = ({ namespace, name }: TestPod, status: Readonly<Record<string, unknown>>) =>

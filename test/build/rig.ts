@@ -63,7 +63,8 @@ export interface RigOptions {
   readonly agent?: boolean
 }
 
-const PORTS = { proxy: 9080, control: 9090, barrier: 9092 }
+// Ports that nobody has on all addresses: a listener on 0.0.0.0 is in the way of every loopback address.
+const PORTS = { proxy: 29081, control: 29091, barrier: 29093 }
 const KEY = 'edd1'
 /**
  * Waits that are many seconds in production. Weaker evidence takes longer than a busy machine needs for better one; where
@@ -146,6 +147,7 @@ async function build(
     ...QUICK,
     KUBERNETES_KUBECONFIG: kubeconfig,
     APISIX_ADMIN_URL: admin.url,
+    APISIX_CONTROL_PORT: String(PORTS.control),
     APISIX_GATEWAYS_NAMESPACE: GATEWAY_NAMESPACE,
     ...(barrier && { APISIX_BARRIER_PORT: String(PORTS.barrier), APISIX_BARRIER_TOKEN_ENV: 'KEY' }),
     ...options.config

@@ -65,7 +65,7 @@ describe('feature: holders', () => {
     rig.put('upstreams', 'six-list', {
       nodes: [
         { host: '[fd00::7]', port: 8080, weight: 1 },
-        { host: fresh.ip, port: 8080, weight: 1 }
+        { host: fresh.ip, port: fresh.port, weight: 1 }
       ]
     })
     rig.put('upstreams', 'bare', { nodes: { [old.ip]: 1, [fresh.ip]: 1 } })
