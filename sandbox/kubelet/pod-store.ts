@@ -28,12 +28,11 @@ export function podStore(store: Store): PodStore {
         metadata: { namespace, generateName: `${name}.` },
         type,
         reason,
-        message,
-        involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
-        source: { component: 'kubelet', host: pod.spec.nodeName },
-        firstTimestamp: at,
-        lastTimestamp: at,
-        count: 1
+        note: message,
+        regarding: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
+        reportingController: 'kubelet',
+        reportingInstance: pod.spec.nodeName,
+        eventTime: at
       })
     }
   }

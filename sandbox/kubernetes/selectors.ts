@@ -41,9 +41,9 @@ export function labelSelector(text: string): (labels: Labels | undefined) => boo
 const ALWAYS = ['metadata.name', 'metadata.namespace']
 const FIELDS: Partial<Record<ResourceName, readonly string[]>> = {
   pods: ['spec.nodeName', 'status.phase', 'status.podIP', 'spec.restartPolicy', 'spec.serviceAccountName'],
-  events: ['type', 'reason', 'reportingComponent', 'source'].concat(
+  events: ['type', 'reason', 'reportingController'].concat(
     ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath'].map(
-      field => `involvedObject.${field}`
+      field => `regarding.${field}`
     )
   ),
   namespaces: ['status.phase'],

@@ -83,7 +83,7 @@ export function harness(setUpMs?: () => number): Harness {
       store
         .list('events')
         .filter(event => event.reason === reason)
-        .map(event => String(event.message)),
+        .map(event => String(event.note)),
     close: () => kubelet.close()
   }
 }
