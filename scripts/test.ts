@@ -12,8 +12,34 @@ interface Suite {
   readonly what: string
   /** Each command is one step; the suite fails with the first that does. */
   readonly steps: readonly (readonly string[])[]
-  /** Programs from Debian's packages, and the packages they come in. */
-  readonly needs: readonly { readonly program: string; readonly packages: string }[]
+  readonly needs: readonly Need[]
+}
+
+/** What a machine must have for a suite, and how it gets it. */
+interface Need {
+  readonly what: string
+  readonly get: string
+  isMet(): boolean
+}
+
+const path = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
+const found = (program: string) => path.some(folder => existsSync(join(folder, program)))
+
+/** A program that is in Debian's packages. */
+const debian = (program: string, packages: string): Need => ({
+  what: packages,
+  get: `apt-get install ${packages}`,
+  isMet: () => found(program)
+})
+
+/** Builds the real helm and the real Kubernetes API server from Go modules, once, into a cache outside the project. */
+const GO: Need = {
+  what: 'Go 1.24 or newer',
+  get: 'https://go.dev/dl; the first build takes some minutes',
+  isMet() {
+    const { stdout } = spawnSync('go', ['env', 'GOVERSION'], { encoding: 'utf8' })
+    return Number(/^go1\.(\d+)/.exec(stdout ?? '')?.[1] ?? 0) >= 24
+  }
 }
 
 const coverage = (floor: number, folders: readonly string[]) => [
@@ -34,37 +60,31 @@ const SUITES: readonly Suite[] = [
       coverage(100, ['agent/drain/**', 'agent/plan/**']),
       coverage(90, ['agent/**'])
     ],
-    needs: [{ program: 'curl', packages: 'curl' }]
+    needs: [debian('curl', 'curl')]
   },
   {
     name: 'plugin',
     what: 'the APISIX plugin in real nginx workers',
     steps: [['mocha', '--config', 'test/plugin/.mocharc.json']],
-    needs: [{ program: 'nginx', packages: 'nginx-light libnginx-mod-http-lua' }]
+    needs: [debian('nginx', 'nginx-light libnginx-mod-http-lua')]
   },
   {
     name: 'dashboard',
     what: 'the page in a real browser: use, access, hostile names, scale, and a rolling update in the sandbox',
     steps: [['mocha', '--config', 'test/dashboard/.mocharc.json']],
-    needs: [
-      { program: 'chromium', packages: 'chromium' },
-      { program: 'curl', packages: 'curl' }
-    ]
+    needs: [debian('chromium', 'chromium'), debian('curl', 'curl')]
   },
   {
     name: 'lua',
     what: 'luacheck over the plugin',
     steps: [['luacheck', 'plugin-config', 'test/plugin', '--quiet']],
-    needs: [{ program: 'luacheck', packages: 'lua-check' }]
+    needs: [debian('luacheck', 'lua-check')]
   },
   {
     name: 'model',
     what: 'the guarantee, model-checked; and the variants that must fail',
     steps: [['node', 'model/check.ts']],
-    needs: [
-      { program: 'spin', packages: 'spin' },
-      { program: 'cc', packages: 'gcc' }
-    ]
+    needs: [debian('spin', 'spin'), debian('cc', 'gcc libc6-dev')]
   },
   {
     name: 'chart',
@@ -73,12 +93,18 @@ const SUITES: readonly Suite[] = [
       ['node', 'test/chart/tools.ts'],
       ['mocha', '--config', 'test/chart/.mocharc.json']
     ],
-    needs: [{ program: 'go', packages: 'golang-go' }]
+    needs: [GO]
+  },
+  {
+    name: 'install',
+    what: 'the chart on a real kube-apiserver: install, upgrade, rollback, uninstall, rights, Pod Security',
+    steps: [
+      ['node', 'test/install/build.ts'],
+      ['mocha', '--config', 'test/install/.mocharc.json']
+    ],
+    needs: [GO]
   }
 ]
-
-const path = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
-const found = (program: string) => path.some(folder => existsSync(join(folder, program)))
 
 function run(suite: Suite): boolean {
   console.log(`\n== ${suite.name}: ${suite.what}`)
@@ -94,19 +120,19 @@ const unknown = positionals.filter(name => !SUITES.some(suite => suite.name === 
 if (values.help || unknown.length > 0) {
   if (unknown.length > 0) console.error(`no such suite: ${unknown.join(', ')}`)
   console.error('usage: npm test [-- SUITE …]\n')
-  for (const suite of SUITES) console.error(`  ${suite.name.padEnd(8)} ${suite.what}`)
+  for (const suite of SUITES) console.error(`  ${suite.name.padEnd(9)} ${suite.what}`)
   process.exit(values.help ? 0 : 2)
 }
 
 const wanted = SUITES.filter(suite => positionals.length === 0 || positionals.includes(suite.name))
 const outcome = wanted.map(suite => {
-  const missing = suite.needs.filter(({ program }) => !found(program))
+  const missing = suite.needs.filter(need => !need.isMet())
   if (missing.length === 0) return { suite, result: run(suite) ? 'passed' : 'FAILED' }
-  const packages = missing.map(({ packages }) => packages).join(' ')
-  return { suite, result: `not run: needs ${packages} (apt-get install ${packages})` }
+  const needs = missing.map(({ what, get }) => `${what} (${get})`).join(', ')
+  return { suite, result: `not run: needs ${needs}` }
 })
 
 console.log('\n== suites')
-for (const { suite, result } of outcome) console.log(`${suite.name.padEnd(8)} ${result}`)
+for (const { suite, result } of outcome) console.log(`${suite.name.padEnd(9)} ${result}`)
 const bad = outcome.filter(({ result }) => result === 'FAILED' || (process.env['CI'] && result !== 'passed'))
 process.exit(bad.length === 0 ? 0 : 1)
