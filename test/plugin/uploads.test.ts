@@ -23,7 +23,7 @@ describe('A request whose body was still being read when the drain began', () =>
     for (const pod of [a, b, c]) await pod?.kill()
   })
   afterEach(async () => {
-    await barrier().remove(a.uid)
+    await barrier().remove(a.uid, 'other')
     expect((await counts()).errors, gateway.errors()).to.equal(0)
   })
 
@@ -48,6 +48,9 @@ describe('A request whose body was still being read when the drain began', () =>
 
   it('holds no ack up, and goes to another node', async () => {
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    // there is an entry already, about another port, so that picks in the access phase look closely
+    await barrier().put(a.entry({ uid: 'other', port: 1 }))
+    await gateway.lookedAgain()
     const before = await counts()
     const finish = await uploads(8)
     const seen = a.requests.length

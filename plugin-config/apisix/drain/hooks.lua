@@ -136,7 +136,8 @@ function _M.make(own, deps)
         ctx.balancer_try_count = 0
         local host, port = from.host, from.port
         local server = choose(route, ctx, true)
-        ctx.balancer_try_count = tries
+        -- APISIX does not count the pick of a lone node; the next one must be a retry all the same
+        ctx.balancer_try_count = tries or 1
         ctx.picked_server = server
         if not server then
             return core.response.exit(503)

@@ -106,7 +106,7 @@ end
 
 local function set_upstream(ctx, conf, id)
     if conf.split then
-        conf = split(conf, { key = "/apisix/routes/1", value = { upstream = { nodes = {} } } })
+        conf = split(conf, { key = "/apisix/routes/" .. id, value = { upstream = { nodes = {} } } })
         ctx.upstream_key, ctx.upstream_version = "split#" .. id, tostring(revision)
     else
         if conf.service_name then
