@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { Backend } from './backend.ts'
 import { backends, send } from './client.ts'
 import { eventually } from './eventually.ts'
-import { type Config, Gateway, REFUSED } from './gateway.ts'
+import { type Config, Gateway, REFUSED, type Upstream } from './gateway.ts'
 
 describe('A request whose body was still being read when the drain began', () => {
   let gateway: Gateway
@@ -35,7 +35,9 @@ describe('A request whose body was still being read when the drain began', () =>
       finish = resolve
     })
     const body = 'x'.repeat(4000)
-    const sent = Array.from({ length: n }, () => send(`${gateway.url}/u`, { method: 'POST', body, slowly }))
+    const sent = Array.from({ length: n }, (_, i) =>
+      send(`${gateway.url}/u?k=${i}`, { method: 'POST', body, slowly })
+    )
     await eventually(
       'a node is picked for each',
       async () => Number(await gateway.door('/picked')) === before + n
@@ -94,6 +96,17 @@ describe('A request whose body was still being read when the drain began', () =>
       expect([after.moved - before.moved, after.refused - before.refused]).to.deep.equal([4, 0])
     })
   }
+
+  it('retries among the nodes listed since', async () => {
+    const dead = await Backend.start()
+    await dead.kill()
+    const upstream: Upstream = { type: 'chash', key: 'arg_k' }
+    await gateway.configured({ u: { ...upstream, nodes: [a.node] } })
+    const finish = await uploads(8)
+    await gateway.configured({ u: { ...upstream, nodes: [dead.node, b.node] } })
+    await barrier().put(a.sealed)
+    expect(backends(await finish())).to.deep.equal([b.name])
+  })
 
   it('prefers a free node that is listed since to a bypass', async () => {
     await gateway.configured({ u: { nodes: [a.node] } })
