@@ -34,9 +34,9 @@ export interface Assembly {
   readonly page: Page | undefined
   readonly readiness: Readiness
   /** Brings the readiness up to date. */
-  report(): void
+  readonly report: () => void
   /** Ends every part. The listener must be closed before. */
-  stop(): Promise<void>
+  readonly stop: () => Promise<void>
 }
 
 export interface AssemblyOptions {

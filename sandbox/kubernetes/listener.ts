@@ -87,7 +87,10 @@ export async function listen(
     (wire: Wire): Take =>
     (stream, protocol) => {
       under.set(stream, wire)
-      if (protocol === 'http1') return void http.emit('connection', stream)
+      if (protocol === 'http1') {
+        http.emit('connection', stream)
+        return
+      }
       // In a turn of its own, and only if the client is still there: a session that is destroyed in the turn in which it is
       // made takes the process down (Node reads what is buffered in a nextTick, without looking whether it still exists).
       setImmediate(() => {
