@@ -69,9 +69,9 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal) {
   let removed = 0
   for (let writes = 0; ; writes++) {
     const object = await read(tools, target)
-    for (const nodes of removal.wanted.values())
-      for (const [node, uid] of nodes) if (!tools.stillEnding(uid, node)) nodes.delete(node)
-    const { edits, outcomes } = settle(removal, object ? holdersOf(object) : [], tools.expected)
+    const found = object ? holdersOf(object) : []
+    dropWhatStays(removal, found, tools.stillEnding)
+    const { edits, outcomes } = settle(removal, found, tools.expected)
     if (!object || edits.length === 0 || writes === WRITES) return { outcomes, removed }
     for (const { holder, remove } of edits)
       removal.sent.set(holder.key, { before: holder, removed: remove, accepted: false })
@@ -79,6 +79,20 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal) {
     for (const { holder, remove } of edits) {
       accept(removal, holder.key)
       removed += remove.size
+    }
+  }
+}
+
+/** Only nodes that are listed are asked about: one that is not any more is the removal itself, to be reported as such. */
+function dropWhatStays(
+  { wanted }: Removal,
+  found: readonly Holder[],
+  stillEnding: RemovalTools['stillEnding']
+): void {
+  for (const { key, nodes } of found) {
+    for (const node of nodes) {
+      const uid = wanted.get(key)?.get(node.key)
+      if (uid !== undefined && !stillEnding(uid, node.key)) wanted.get(key)?.delete(node.key)
     }
   }
 }
