@@ -102,7 +102,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       log.error({ err }, 'round failed')
       alarm(startedAt + AFTER_FAILURE_MS)
     }
-    for (const observer of observers) observer.round?.(clock.now() - startedAt)
+    const tookMs = clock.now() - startedAt
+    told(observer => observer.round?.(tookMs))
   }
 
   function round(now: Millis): void {
@@ -138,7 +139,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   }
 
   function tell(uid: PodUid, before: Drain | undefined, after: Drain | undefined): void {
-    for (const observer of observers) observer.drain?.(before, after, memories.of(uid))
+    told(observer => observer.drain?.(before, after, memories.of(uid)))
   }
 
   /** Hands the plan to the parts that carry it out. None of them is waited for. */
@@ -157,7 +158,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       if (wants) evidence.push(wants)
     }
     barrier?.gateways(gateways)
-    barrier?.desire([...entries, ...lingering.entries(world, now)])
+    // A dry run changes nothing in a gateway either.
+    barrier?.desire(settings.plan.dryRun ? [] : [...entries, ...lingering.entries(world, now)])
     probe.gateways(gateways)
     probe.want(evidence)
     for (const change of wanted.changes) writer.submit(change)
@@ -190,9 +192,20 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     if (said.kind === 'wait') return said.until
     const memory = memories.of(hook.uid)
     memory.ackAt ??= now
-    for (const observer of observers) observer.ack?.(said.ack, drain, memory)
+    told(observer => observer.ack?.(said.ack, drain, memory))
     hooks.answer(hook, said.ack)
     return undefined
+  }
+
+  /** What is only shown must never keep a hook from its answer. */
+  function told(of: (observer: Observer) => void): void {
+    for (const observer of observers) {
+      try {
+        of(observer)
+      } catch (err) {
+        log.error({ err }, 'observer failed')
+      }
+    }
   }
 
   function alarm(at: Millis): void {

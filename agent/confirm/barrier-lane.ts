@@ -55,6 +55,8 @@ export function createBarrierLane({
   const readings = new Map<PodUid, BarrierReading>()
   const ended = new AbortController()
   const bell = createBell()
+  /** Rung when a gateway may have come (back): it must not serve without its entries for the rest of a pause. */
+  const urgent = createBell()
   let instance: string | undefined
   let failures = 0
   let restarts = 0
@@ -216,7 +218,7 @@ export function createBarrierLane({
         if (ended.signal.aborted) return
         failed(error)
         const wait = Math.min(BACK_OFF_MS.longest, BACK_OFF_MS.first * 2 ** (failures - 1))
-        await clock.sleep(wait, ended.signal).catch(() => {})
+        await Promise.race([clock.sleep(wait, ended.signal).catch(() => {}), urgent.heard()])
       }
     }
   }
@@ -236,6 +238,7 @@ export function createBarrierLane({
     again: () => {
       restarts++
       stored.clear()
+      urgent.ring()
       look()
     },
     reading: uid => readings.get(uid),

@@ -120,7 +120,7 @@ function lookAt(
   // broken, and nothing that it says counts.
   const counts = gateway.ready || gateway.terminating
   const entry = entryOf(barrier, since)
-  const seen = observationOf(observation, now, settings)
+  const seen = observationOf(observation, settings)
   const barrierAt = counts && entry.state === 'idle' ? barrier?.at : undefined
   const observedAt = counts ? seen.at : undefined
   const at = barrierAt ?? ((observedAt ?? Infinity) <= now ? observedAt : undefined)
@@ -165,12 +165,11 @@ function entryOf(barrier: BarrierReading | undefined, since: Millis): Entry {
 
 /**
  * The settle time runs from the first clean read: later ones can only confirm, and must not put the answer off.
- * `undecided`: it was seen to list the node, or has only begun to be seen without it: one worker may have let go while
+ * `undecided`: it was seen to list the node, or has not been seen without it often enough yet: one worker may have let go while
  * another has not, so no weaker grade stands in while reads still come.
  */
 function observationOf(
   observation: Observation | undefined,
-  now: Millis,
   settings: ProofSettings
 ): { readonly at: Millis | undefined; readonly undecided: boolean; readonly why: string } {
   const none = { at: undefined, undecided: false }
@@ -180,10 +179,10 @@ function observationOf(
   if (stillListed) return { ...none, undecided: true, why: 'it still lists the node' }
   if (cleanReads < settings.reads) {
     const why = `${cleanReads} of ${settings.reads} clean reads`
-    return { ...none, undecided: cleanReads > 0, why }
+    return { ...none, undecided: true, why }
   }
   const at = plus(observation.firstCleanAt, settings.observedSettleMs)
-  return { at, undecided: (at ?? 0) > now, why: 'the settle time is running' }
+  return { at, undecided: false, why: 'the settle time is running' }
 }
 
 /** What stands between this grade and a better one, or between the drain and its end; most telling first. */

@@ -95,8 +95,31 @@ export interface BarrierClient {
   close(): void
 }
 
-/** "At most 1000 entries in one request." */
+/** "At most 1000 entries in one request", and at most as many uids. */
 const BATCH = 1000
+
+/** At least one, so that a gateway is asked even where there is nothing to ask about. */
+function batches(uids: readonly string[]): string[][] {
+  const all: string[][] = [uids.slice(0, BATCH)]
+  for (let from = BATCH; from < uids.length; from += BATCH) all.push(uids.slice(from, from + BATCH))
+  return all
+}
+
+type PolledAnswer = z.infer<typeof polled>
+
+/** @throws CodedError where the gateway restarted between two of them */
+function merged(answers: readonly PolledAnswer[]): PolledAnswer {
+  const [first, ...rest] = answers as [PolledAnswer, ...PolledAnswer[]]
+  if (rest.some(({ instance }) => instance !== first.instance)) {
+    throw new CodedError('BARRIER_UNAVAILABLE', 'the gateway restarted between two batches')
+  }
+  return {
+    instance: first.instance,
+    fit: answers.every(({ fit }) => fit),
+    entries: answers.flatMap(({ entries }) => entries),
+    unknown: answers.flatMap(({ unknown }) => unknown)
+  }
+}
 
 export function createBarrierClient(options: BarrierOptions): BarrierClient {
   const http = createHttp({ api: 'BARRIER', keepAlive: true, ca: options.ca, maxBytes: 16 * 1024 * 1024 })
@@ -145,14 +168,24 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         }
         return all
       },
-      remove: (uids, signal) => ask(removed, { method: 'DELETE', body: { uids }, signal }, 'entries'),
-      inflight: (uids, wait, signal) =>
-        ask(
-          polled,
-          { method: 'POST', body: { uids, wait, until: 'requests' }, signal },
-          'inflight',
-          wait * 1000
-        ),
+      async remove(uids, signal) {
+        let last = { instance: '' }
+        for (const batch of batches(uids)) {
+          last = await ask(removed, { method: 'DELETE', body: { uids: batch }, signal }, 'entries')
+        }
+        return last
+      },
+      async inflight(uids, wait, signal) {
+        const all = batches(uids)
+        const answers: PolledAnswer[] = []
+        for (const [i, batch] of all.entries()) {
+          // Only the last batch is waited for: it is the one that nothing else is asked after.
+          const seconds = i === all.length - 1 ? wait : 0
+          const body = { uids: batch, wait: seconds, until: 'requests' }
+          answers.push(await ask(polled, { method: 'POST', body, signal }, 'inflight', seconds * 1000))
+        }
+        return merged(answers)
+      },
       state: signal => ask(gatewayState, { method: 'GET', signal }, 'state')
     }
   }

@@ -53,7 +53,7 @@ export function sealLookAt(drain: Drain, memory: Memory, now: Millis): Millis | 
 function maySeal(drain: Drain, memory: Memory, { sources, barrier, ending, now }: EntryContext): boolean {
   const lastEndpoint =
     drain.phase === 'draining' && drain.verdict.kind === 'waiting' && drain.verdict.lastEndpoint
-  const needed = neededRevision(memory, sources, ending)
+  const needed = neededRevision(drain, memory, sources, ending)
   return sources.cluster.gateways().every(({ id }) => {
     const look = memory.looks.get(id)
     if (!look?.current) return false
@@ -74,13 +74,16 @@ function maySeal(drain: Drain, memory: Memory, { sources, barrier, ending, now }
 
 /**
  * The revision from which on a worker knows, for every holder that lists (or listed) the pod, a node that is not ending.
- * `undefined` where the inventory cannot tell. A pod that no holder lists needs no other node: revision 0.
+ * `undefined` where the inventory cannot tell. A pod that no holder lists needs no other node: revision 0. But only a
+ * listing that began after the drain shows that none does: an older one is from before the pod was added.
  */
 function neededRevision(
+  drain: Drain,
   memory: Memory,
   { inventory }: Sources,
   ending: ReadonlySet<string>
 ): number | undefined {
+  if (memory.places.size === 0) return (inventory.readAt() ?? -Infinity) >= drain.since ? 0 : undefined
   const needed: number[] = []
   for (const { holder } of memory.places.values()) {
     const current = inventory.holders().get(holder.key)
@@ -89,7 +92,7 @@ function neededRevision(
     if (revisions.length === 0) return undefined
     needed.push(Math.min(...revisions))
   }
-  return inventory.readAt() === undefined ? undefined : Math.max(0, ...needed)
+  return inventory.readAt() === undefined ? undefined : Math.max(...needed)
 }
 
 /**

@@ -27,6 +27,8 @@ export function createSweeper(
       if (active.length === 0) return (dueAt = undefined)
       const listedAt = Math.max(inventory.readAt() ?? 0, sweptAt ?? 0)
       const isNew = active.some(drain => drain.since > listedAt)
+      // A pod that is gone is not served by anybody who puts it back; its ghost can wait for the usual rhythm.
+      if (!isNew && active.every(drain => drain.phase === 'gone')) return (dueAt = undefined)
       const wantedAt = isNew ? (sweptAt ?? -Infinity) + APART_MS : (sweptAt ?? listedAt) + guardEveryMs
       dueAt = Math.min(dueAt ?? Infinity, wantedAt)
       if (now < dueAt) return dueAt

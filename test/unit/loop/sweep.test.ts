@@ -60,6 +60,13 @@ describe('sweep', () => {
     expect(listings).to.deep.equal([5000, 7000, 9000, 11_000])
   })
 
+  it('leaves the ghost of a pod that is gone to the usual rhythm', () => {
+    const { at, listings } = rig(6000)
+    const ghost = { ...drainAt(5000), phase: 'gone', at: 5500 } as Drain
+    expect(at(60_000, ghost)).to.equal(undefined)
+    expect(listings).to.deep.equal([])
+  })
+
   it('does not hurry for a drain that the last listing has seen already', () => {
     const { at, listings } = rig(6000)
     expect(at(6100, drainAt(5000))).to.equal(8000)
