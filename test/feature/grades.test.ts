@@ -137,6 +137,27 @@ describe('feature: the barrier', () => {
     for (const one of slow) expect((await one).status).to.equal(200)
   })
 
+  test('the only node, added after the last listing: it is not sealed because an old listing does not show it', async start => {
+    const rig = await start({ gateways: 1, config: { DRAIN_INVENTORY_EVERY: '5m' } })
+    const [gateway] = rig.gateways
+    await until('the holders are listed', () => rig.agent.readAt() !== undefined)
+    const listedAt = rig.agent.readAt()
+    const only = rig.pod('web-1')
+    await rig.serve(only)
+    rig.upstream('web', [only])
+    await rig.settled()
+    rig.admin.faults.inject({ fault: { kind: 'slow', ms: 400 }, method: 'GET' })
+    rig.end(only)
+    const states = new Set<unknown>()
+    await until('the holders are listed again', () => {
+      states.add(gateway!.barrier?.entries.look(only.ip, only.port))
+      return rig.agent.readAt() !== listedAt
+    })
+    expect(states).to.include('draining')
+    expect(states).not.to.include('sealed')
+    expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
+  })
+
   test('until=barrier does not wait for what is in flight', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
