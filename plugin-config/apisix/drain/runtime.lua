@@ -92,13 +92,13 @@ local function tell(why)
     end
 
     here.why = why
-    if here.number then
-        if why then
-            here.counts:safe_set("u|" .. here.number, why)
-            log(ngx.ERR, "apisix-drain: unfit: ", why)
-        else
-            here.counts:delete("u|" .. here.number)
-        end
+    if why then
+        log(ngx.ERR, "apisix-drain: unfit: ", why)
+    end
+    if here.number and why then
+        here.counts:safe_set("u|" .. here.number, why)
+    elseif here.number then
+        here.counts:delete("u|" .. here.number)
     end
 end
 
@@ -226,6 +226,12 @@ function _M.start()
             why = install.install(require("apisix.balancer"), package.loaded["apisix"], make_hooks)
         end
         here.active = why == nil and here.inflight ~= nil
+        if here.active and here.stopped and here.stopped ~= ngx_now() then
+            -- it was off for longer than one turn of the event loop: requests may have passed
+            -- uncounted, as after an error
+            here.counts:set("x|" .. here.number, ngx_now())
+        end
+        here.stopped = nil
         tell(why)
 
         if here.active then
@@ -244,10 +250,14 @@ function _M.start()
 end
 
 
---- Stops it: our functions stay where they are and pass everything through.
+--- Stops it: our functions stay where they are and pass everything through. APISIX does this, and
+-- starts it again in the same go, whenever it reloads its plugins: no reason to log an error yet.
 function _M.stop()
-    here.active = false
-    tell("the plugin was unloaded")
+    here.active, here.stopped = false, ngx_now()
+    if here.number then
+        here.why = "the plugin was unloaded"
+        here.counts:safe_set("u|" .. here.number, here.why)
+    end
 end
 
 

@@ -86,7 +86,8 @@ function _M.list(dict)
             }
             local failed = dict:get("x|" .. number) or 0
             if failed > 0 and ngx_now() - failed < ERROR_HOLD then
-                worker.unfit = "a hook failed less than " .. ERROR_HOLD .. " s ago, see error.log"
+                worker.unfit = "a hook failed, or the plugin was off, less than "
+                               .. ERROR_HOLD .. " s ago, see error.log"
             end
             worker.fit = worker.unfit == nil
             local list = process.alive(worker.pid, start) and living or dead
