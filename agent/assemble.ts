@@ -13,6 +13,7 @@ import { createMetrics, type Metrics } from './metrics.ts'
 import { createPage, type Page } from './page.ts'
 import { createReadiness, type Readiness } from './readiness.ts'
 import { reportReadiness } from './report-readiness.ts'
+import type { BarrierEntriesParts } from './serve/barrier-entries.ts'
 import { createEvents, type Events } from './serve/events.ts'
 import { createGate, type Gate } from './serve/gate.ts'
 import { createApp } from './serve/http.ts'
@@ -92,6 +93,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     alive: () => views.alive(STUCK_MS),
     snapshot: () => views.snapshot(loop),
     dashboard: page?.parts,
+    barrier: barrierParts(config, sources, loop),
     exposition: {
       metrics: () => {
         views.collect(loop)
@@ -125,6 +127,12 @@ function eventsOf({ cluster }: Sources, clock: Clock, log: Log, metrics: Metrics
     metrics,
     instance: hostname()
   })
+}
+
+function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): BarrierEntriesParts | undefined {
+  if (!apisix.barrier || !barrier) return undefined
+  const { token } = apisix.barrier
+  return { token: () => token.read(), entries: () => barrier.entries(), vouch: () => loop.holds.canVouch() }
 }
 
 function settingsOf({ drain }: Config): LoopSettings {

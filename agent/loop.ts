@@ -127,9 +127,10 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   /** The drains one round later. */
   function advance(looks: ReadonlyMap<PodUid, Look>, now: Millis): Drains {
     const next = new Map<PodUid, Drain>()
+    const onOurClock = { ...settings.drain, serverBehindMs: cluster.serverBehindMs() }
     for (const [uid, { seen }] of looks) {
       const drain = drains.get(uid)
-      const after = drain ? step(drain, seen, now, settings.drain) : begin(seen, now, settings.drain)
+      const after = drain ? step(drain, seen, now, onOurClock) : begin(seen, now, onOurClock)
       if (after) next.set(uid, after)
       if (after?.phase !== drain?.phase) tell(uid, drain, after)
       if (drain && (!after || after.phase === 'undone')) writer.forget(uid)

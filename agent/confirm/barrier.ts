@@ -2,10 +2,15 @@ import type { Logger } from 'pino'
 
 import type { Clock } from '../clock.ts'
 import type { GatewayFact, PodUid } from '../drain/facts.ts'
-import { createBarrierClient, type BarrierApi, type BarrierOptions } from '../gateway/barrier-api.ts'
+import {
+  createBarrierClient,
+  type BarrierApi,
+  type BarrierEntry,
+  type BarrierOptions
+} from '../gateway/barrier-api.ts'
 import { createListeners } from '../listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
-import type { DesiredEntry } from './barrier-reading.ts'
+import { entriesOf, type DesiredEntry } from './barrier-reading.ts'
 import type { BarrierReading } from './evidence.ts'
 import { readGatewayState, type GatewayState, type GatewayStateReader } from './gateway-state.ts'
 
@@ -19,6 +24,8 @@ export interface BarrierKeeper {
   gateways(list: readonly GatewayFact[]): void
   /** The same object until the gateway has said something else. */
   reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
+  /** What every gateway should hold now, as it is told. */
+  entries(): readonly BarrierEntry[]
   /** What the gateway says of itself; read every few seconds, and often while an entry waits to be sealed. */
   state(gatewayId: string): GatewayState | undefined
   /** After every answer and every failure. Returns what ends it. */
@@ -111,6 +118,7 @@ export function createBarrierKeeper({
       }
     },
     reading: (uid, gatewayId) => lanes.get(gatewayId)?.lane.reading(uid),
+    entries: () => [...desired.values()].flatMap(entry => entriesOf(entry, ttlMs)),
     state: gatewayId => lanes.get(gatewayId)?.reader.state(),
     onChange: listener => listeners.add(listener),
     async stop() {

@@ -3,7 +3,7 @@ import { formatDuration } from './duration.ts'
 import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings } from './seen.ts'
 
-type BudgetSettings = Pick<DrainSettings, 'reserveMs' | 'maxHoldMs'>
+type BudgetSettings = Pick<DrainSettings, 'reserveMs' | 'maxHoldMs' | 'serverBehindMs'>
 
 /**
  * When the answer to the hook must have been sent (ms, our clock). `since` is when we first saw that the pod ends: its
@@ -18,8 +18,8 @@ type BudgetSettings = Pick<DrainSettings, 'reserveMs' | 'maxHoldMs'>
  * - `since` + the grace. No event comes before its commit, so this bound is late by the delay of our watch only
  *   (milliseconds), whatever the clocks say. It alone would be late for an agent that started in the middle of a drain.
  *
- * An API server whose clock is behind ours makes this early: hooks are held for less than they could be, which is safe;
- * `doctor` measures the skew. A second, shorter delete moves both bounds: Kubernetes counts the new grace from the
+ * The first bound is moved by how far the API server's clock is behind ours, as its answers show it: unmoved, a server behind
+ * by the grace would make every answer due at once, before anything is proved. A second, shorter delete moves both bounds: Kubernetes counts the new grace from the
  * first delete. Ends that only the kubelet knows of (eviction under pressure, host shutdown) have no deletionTimestamp;
  * there the grace of the spec counts.
  *
@@ -27,7 +27,8 @@ type BudgetSettings = Pick<DrainSettings, 'reserveMs' | 'maxHoldMs'>
  */
 export function deadlineOf(pod: PodFact, since: Millis, settings: BudgetSettings): Millis {
   const grace = pod.deletionGraceMs ?? pod.graceMs
-  const end = Math.min(pod.deletionAt ?? Infinity, since + grace)
+  const deletionAt = pod.deletionAt === undefined ? Infinity : pod.deletionAt + (settings.serverBehindMs ?? 0)
+  const end = Math.min(deletionAt, since + grace)
   const hold = settings.maxHoldMs ?? Infinity
   return Math.max(since, Math.min(end - reserveOf(pod, settings), since + hold))
 }

@@ -23,6 +23,8 @@ export interface Seen {
 export interface DrainSettings {
   /** What the pod keeps of its grace for its own shutdown, after the answer. */
   readonly reserveMs: number
+  /** How far the API server's clock is behind ours: what to add to `deletionTimestamp`. Absent: they agree. */
+  readonly serverBehindMs?: number
   /** The longest that a hook is held, however long the grace is. Absent: as long as the grace allows. */
   readonly maxHoldMs?: number
   /** Whether DisruptionTarget alone starts a drain. It may be a false alarm, so by default it does not. */

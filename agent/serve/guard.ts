@@ -1,6 +1,7 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { DashboardConfig } from '../config/types.ts'
+import { bearerOf, isSameSecret } from './same-secret.ts'
 
 /** What a request shows of who it comes from. */
 export interface Shown {
@@ -30,23 +31,17 @@ export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'n
 
   return {
     admits({ authorization, cookie }) {
-      const bearer = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
-      if (bearer !== undefined) return isSame(bearer, token.read())
+      const bearer = bearerOf(authorization)
+      if (bearer !== undefined) return isSameSecret(bearer, token.read())
       const [until = '', signature = ''] = (sessionOf(cookie) ?? '').split('.')
-      return isSame(signature, sign(until)) && Number(until) > clock.now()
+      return isSameSecret(signature, sign(until)) && Number(until) > clock.now()
     },
     login(given) {
-      if (!isSame(given, token.read())) return undefined
+      if (!isSameSecret(given, token.read())) return undefined
       const until = String(Math.round(clock.now()) + SESSION_SECONDS * 1000)
       return `${until}.${sign(until)}`
     }
   }
-}
-
-/** Takes as long for a good guess as for a bad one, whatever the lengths. */
-function isSame(a: string, b: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest()
-  return timingSafeEqual(digest(a), digest(b))
 }
 
 function sessionOf(cookies: string | undefined): string | undefined {

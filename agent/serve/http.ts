@@ -3,6 +3,7 @@ import { Hono, type Context } from 'hono'
 import type { Readiness } from '../readiness.ts'
 import { normaliseAddress } from './address.ts'
 import { addDashboard, type DashboardParts } from './dashboard.ts'
+import { barrierEntries, type BarrierEntriesParts } from './barrier-entries.ts'
 import { health, ready } from './health.ts'
 import type { Vouch } from './holds.ts'
 import { prestop, type PrestopParts } from './prestop.ts'
@@ -14,6 +15,8 @@ export interface Connection {
 }
 
 export interface ServeParts extends PrestopParts {
+  /** Absent where no barrier is configured. */
+  readonly barrier?: BarrierEntriesParts | undefined
   readonly readiness: Readiness
   /** False when the agent makes no progress of its own and only a restart can help. */
   readonly alive: () => Vouch
@@ -45,6 +48,10 @@ export function createApp(parts: ServeParts): Hono<Env> {
   })
 
   app.on(['GET', 'POST'], '/v1/prestop', c => prestop(parts, callOf(c)))
+  const { barrier } = parts
+  if (barrier) {
+    app.get('/v1/barrier-entries', c => barrierEntries(barrier, c.req.header('authorization')))
+  }
   app.get('/healthz', () => health(parts.alive))
   app.get('/readyz', () => ready(parts.readiness))
   app.get('/metrics', async () => {

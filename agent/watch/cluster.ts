@@ -54,6 +54,8 @@ export interface Cluster {
   fetchPodsByIp(ip: string, signal?: AbortSignal): Promise<readonly PodFact[]>
   /** Any other API call. 429 is waited out; a GET is repeated when the connection breaks. */
   call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
+  /** How far the API server's clock is behind ours, in ms: what to add to its times. */
+  serverBehindMs(): number
   /** Somebody learned what this watch should have told: it has to show a sign of life, or is begun anew. */
   doubt(part: PartName): void
   /** Ends the watches and the connection. */
@@ -146,6 +148,7 @@ export function startCluster(options: ClusterOptions): Cluster {
       return found
     },
     call,
+    serverBehindMs: () => connection.serverBehindMs(),
     doubt: name => watches[name].forEach(watch => watch.doubt()),
     async stop() {
       await Promise.all(Object.values(watches).flatMap(all => all.map(watch => watch.stop())))

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import { ApiError, parseRetryAfter } from './api-error.ts'
 import type { Credentials } from './credentials.ts'
 import { exchange } from './exchange.ts'
+import { createClockOffset } from './clock-offset.ts'
 import { createLineSplitter } from './lines.ts'
 import { Leaving, openSession, type Session } from './session.ts'
 
@@ -25,6 +26,8 @@ export interface Connection {
    * breaks, when a handler throws, or with the signal's reason.
    */
   stream(path: string, handlers: StreamHandlers, signal: AbortSignal): Promise<void>
+  /** How far the API server's clock is behind ours, in ms (`clock-offset.ts`). */
+  serverBehindMs(): number
   /** Ends the session and everything on it. Resolves when the socket is closed. */
   close(): Promise<void>
 }
@@ -59,6 +62,7 @@ export function createConnection(
   const { connectTimeoutMs, requestTimeoutMs, pingEveryMs, pingTimeoutMs } = { ...DEFAULTS, ...settings }
   const ping = { everyMs: pingEveryMs, timeoutMs: pingTimeoutMs }
   const closed = new AbortController()
+  const offset = createClockOffset()
   const open = new Set<Session>()
   let current: Promise<Session> | undefined
 
@@ -110,6 +114,7 @@ export function createConnection(
         cancel()
       }
       if (status === 401) credentials.refused()
+      offset.note(headers.date, clock.now())
       const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
       return { status, headers, json: parseBody(what, status, Buffer.concat(chunks)), retryAfterMs }
     },
@@ -123,6 +128,7 @@ export function createConnection(
       let errorBody = Buffer.alloc(0)
       const work = exchange(http2, head, undefined, AbortSignal.any([either, leaving]), {
         onHead(status, headers) {
+          offset.note(headers.date, clock.now())
           if (status === 200) return onOpen()
           refusal = { status, retryAfterMs: parseRetryAfter(headers['retry-after'], clock.now()) }
         },
@@ -140,6 +146,8 @@ export function createConnection(
       const { status, retryAfterMs } = refusal
       throw new ApiError(`GET ${path}`, status, tolerantJson(errorBody), retryAfterMs)
     },
+
+    serverBehindMs: () => offset.behindMs(),
 
     async close() {
       closed.abort(closedError())

@@ -25,6 +25,8 @@ export interface Rig extends Pods, Holders {
   readonly apisix: Apisix
   readonly admin: AdminApi
   readonly gateways: readonly Gateway[]
+  /** What gateways and agent show each other. */
+  readonly barrierToken: string
   /** The agent that hooks call: the one that was started last. */
   readonly agent: TestAgent
   startAgent(differs?: Readonly<Record<string, string>>): Promise<TestAgent>
@@ -172,6 +174,7 @@ async function build(
     kubernetes,
     apisix,
     admin,
+    barrierToken: KEY,
     gateways: apisix.gateways,
     writes,
     settled,
