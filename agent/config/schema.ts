@@ -148,7 +148,7 @@ const drain = z.strictObject({
   observedSettle: duration(
     '250ms',
     { min: '0s', max: '30s' },
-    'Wait after the last clean read: for requests that had been given the node before.'
+    'Wait after the removal and the first of the clean reads: for requests that had been given the node before.'
   ),
   acceptedSettle: duration(
     '5s',
@@ -158,7 +158,7 @@ const drain = z.strictObject({
   floor: duration(
     '15s',
     { min: '0s', max: '10m' },
-    'How long a hook is held where nothing at all could be proved: the sleep that this tool replaces.'
+    'The sleep that this tool replaces: how long a hook is held where nothing could be proved, if `minimumEvidence` is `timer`. Else it is held until its deadline.'
   ),
   dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.'),
   inventoryEvery: duration(
