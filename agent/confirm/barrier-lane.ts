@@ -31,6 +31,8 @@ interface Stored {
   /** When the put was sent: its ttl runs from a little later on. */
   readonly sentAt: Millis
   readonly storedAt: Millis
+  /** There was no room for it: nothing is to be asked of it until it is put again. */
+  readonly refused: boolean
 }
 
 const BACK_OFF_MS = { first: 50, longest: 2000 }
@@ -121,7 +123,8 @@ export function createBarrierLane({
       stored.set(entry.uid, {
         entry,
         sentAt: full ? sentAt - ttlMs / 3 + FULL_MS : sentAt,
-        storedAt: clock.now()
+        storedAt: clock.now(),
+        refused: full
       })
       take(entry, answer, true)
       if (full) readings.set(entry.uid, unanswered(readings.get(entry.uid), clock.now(), answer.why))
@@ -167,7 +170,9 @@ export function createBarrierLane({
       ? []
       : [...desired().values()].filter(
           ({ uid, watch }) =>
-            watch && stored.has(uid) && (readings.get(uid)?.inflight.requests ?? 0) > 0 === busy
+            watch &&
+            stored.get(uid)?.refused === false &&
+            (readings.get(uid)?.inflight.requests ?? 0) > 0 === busy
         )
 
   const pusher = async (): Promise<void> => {

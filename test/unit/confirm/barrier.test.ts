@@ -335,6 +335,22 @@ describe('barrier keeper', () => {
     expect(reading('1')).to.deep.include({ fit: false, problem: '' })
   })
 
+  it('neither asks for an entry that had no room nor puts it again at once', async () => {
+    const g = await serve('127.0.7.1', 0, createBarrier({ capacity: 256 }))
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    const many = Array.from({ length: 6 }, (_, i) => entry(`${i + 1}`))
+    keeper.desire(many)
+    const refused = () => many.filter(({ uid }) => (reading(uid)?.problem ?? '') !== '')
+    await until('some were refused', () => refused().length > 0)
+    const first = g.puts()
+    const looks = () => g.requests.filter(r => r === 'POST inflight').length
+    const before = looks()
+    await until('those that are stored were looked at', () => looks() >= before + 5)
+    expect(g.puts()).to.equal(first)
+    expect(refused()).not.to.deep.equal([])
+  })
+
   it('names the entries for which the dictionary is too small; the others hold', async () => {
     const g = await serve('127.0.7.1', 0, createBarrier({ capacity: 256 }))
     begin(g.port)
