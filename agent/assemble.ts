@@ -135,7 +135,7 @@ function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): Bar
   return { token: () => token.read(), entries: () => barrier.entries(), vouch: () => loop.holds.canVouch() }
 }
 
-function settingsOf({ drain }: Config): LoopSettings {
+function settingsOf({ drain, kubernetes }: Config): LoopSettings {
   return {
     drain: { reserveMs: drain.reserveMs, onDisruption: drain.onDisruption, ghostMs: GHOST_MS },
     plan: { dryRun: drain.dryRun, paused: false, deferMs: drain.deferWritesMs },
@@ -147,6 +147,7 @@ function settingsOf({ drain }: Config): LoopSettings {
       acceptedSettleMs: drain.acceptedSettleMs,
       floorMs: drain.floorMs
     },
+    someNamespacesOnly: kubernetes.namespaces.length > 0,
     guardEveryMs: GUARD_EVERY_MS
   }
 }

@@ -19,6 +19,8 @@ export const ERRORS = {
   ADMIN_REFUSED: 'the Admin API refused the request as invalid',
   ADMIN_GARBLED:
     'the answer is not what an Admin API gives: check that apisix.admin.url points to one and not to a proxy or a login page',
+  ADMIN_UNSTEADY:
+    'objects were added or deleted between all pages of the listing: it is tried again; raise apisix.admin.pageSize',
   ADMIN_TOO_LARGE: 'the answer is larger than we accept: lower apisix.admin.pageSize',
 
   CONTROL_UNREACHABLE:

@@ -13,6 +13,7 @@ import { createHooks, type HeldHook } from './loop/hooks.ts'
 import { createLingering } from './loop/lingering.ts'
 import { createMemories, type Memory } from './loop/memory.ts'
 import { observe, type Look } from './loop/observe.ts'
+import { createAddressKnowledge } from './loop/ownership.ts'
 import type { Sources } from './loop/sources.ts'
 import { createSweeper } from './loop/sweep.ts'
 import { wantedEvidence } from './loop/wanted.ts'
@@ -27,6 +28,8 @@ export interface LoopSettings {
   readonly drain: DrainSettings
   readonly plan: PlanSettings
   readonly proof: ProofSettings
+  /** Pods of some namespaces only are watched. */
+  readonly someNamespacesOnly: boolean
   /** While anything is being drained the holders are listed again this often, in ms: the guard against writers. */
   readonly guardEveryMs: number
 }
@@ -74,6 +77,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   const world = worldFrom(sources)
   const memories = createMemories()
   const lingering = createLingering()
+  const knowledge = createAddressKnowledge(settings.someNamespacesOnly)
   const sweeper = createSweeper(inventory, settings.guardEveryMs)
   const hooks = createHooks({ cluster, clock, log: log.child({ part: 'hooks' }), wake })
   let drains: Drains = new Map()
@@ -119,8 +123,15 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       since: lookedAt
     })
     const next = advance(looks, now)
-    const wanted = plan(world, next, now, settings.plan)
-    apply(next, wanted, looks, now)
+    knowledge.look(
+      cluster.parts().every(part => part.name !== 'pods' || part.state === 'live'),
+      now
+    )
+    const unsure = new Set(
+      [...next.values()].filter(drain => !knowledge.isSure(drain, now)).map(({ uid }) => uid)
+    )
+    const wanted = plan(world, next, now, { ...settings.plan, unsure })
+    apply(next, wanted, looks, unsure, now)
     publish(next, looks, now)
   }
 
@@ -144,7 +155,13 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   }
 
   /** Hands the plan to the parts that carry it out. None of them is waited for. */
-  function apply(next: Drains, wanted: Plan, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
+  function apply(
+    next: Drains,
+    wanted: Plan,
+    looks: ReadonlyMap<PodUid, Look>,
+    unsure: ReadonlySet<PodUid>,
+    now: Millis
+  ): void {
     const gateways = cluster.gateways()
     const ending = new Set(
       [...next.values()].flatMap(drain => (drain.phase === 'undone' ? [] : drain.pod.ips))
@@ -154,12 +171,13 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     for (const [uid, drain] of next) {
       const memory = memories.of(uid)
       const entry = barrier && desiredEntry(drain, memory, { sources, barrier, world, ending, now })
-      if (entry) entries.push(entry)
+      if (entry && !unsure.has(uid)) entries.push(entry)
       const wants = wantedEvidence(drain, memory, looks.get(uid)?.evidence)
       if (wants) evidence.push(wants)
     }
     barrier?.gateways(gateways)
     // A dry run changes nothing in a gateway either.
+    if (!knowledge.isSureOfGone(now)) lingering.clear()
     barrier?.desire(settings.plan.dryRun ? [] : [...entries, ...lingering.entries(world, now)])
     probe.gateways(gateways)
     probe.want(evidence)

@@ -109,7 +109,7 @@ export function createMetrics() {
     }),
     inventoryGhosts: gauge('inventory_ghosts', 'Nodes in APISIX that outlived a pod that was drained.'),
     inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', {
-      why: 'last-node, discovery, deferred, dry-run, paused'
+      why: 'last-node, discovery, deferred, dry-run, paused, address-unknown'
     }),
 
     watchState: gauge('watch_state', '1 for the state a watch is in, else 0.', {

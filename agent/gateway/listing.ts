@@ -1,3 +1,4 @@
+import { CodedError } from '../errors.ts'
 import type { Resource } from '../plan/holder.ts'
 import type { AdminApi, AdminObject } from './admin-api.ts'
 
@@ -9,6 +10,8 @@ const TRIES = 3
  *
  * Pages are cut from the list as it is at each request (by createdIndex), so a deletion on an earlier page moves
  * an object out of the next one: it would be missed. The total tells, and the listing begins again.
+ *
+ * @throws CodedError, ADMIN_UNSTEADY where it never stood still: an incomplete list would make holders vanish
  */
 export async function listAll(
   admin: Pick<AdminApi, 'list' | 'pageSize'>,
@@ -17,7 +20,8 @@ export async function listAll(
 ): Promise<readonly AdminObject[]> {
   for (let tries = 1; ; tries++) {
     const { objects, steady } = await listOnce(admin, resource, signal)
-    if (steady || tries === TRIES) return objects
+    if (steady) return objects
+    if (tries === TRIES) throw new CodedError('ADMIN_UNSTEADY', `listing ${resource}`)
   }
 }
 

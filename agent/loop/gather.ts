@@ -14,7 +14,8 @@ const KEPT_STATE = {
   discovery: { state: 'foreign', why: 'APISIX finds these nodes by discovery: nothing to edit' },
   'dry-run': { state: 'dry-run', why: 'dry run: nothing is written' },
   deferred: { state: 'listed', why: 'left to its owner for now' },
-  paused: { state: 'listed', why: 'writing is paused' }
+  paused: { state: 'listed', why: 'writing is paused' },
+  'address-unknown': { state: 'listed', why: 'its address may be another pod’s by now' }
 } as const satisfies Record<Kept['why'], Pick<HolderReport, 'state' | 'why'>>
 
 /** What all drains of a round have in common. */

@@ -15,6 +15,8 @@ export const LINGER_MS = 120_000
 export interface Lingering {
   add(drain: Drain, memory: Memory, now: Millis): void
   entries(world: World, now: Millis): readonly DesiredEntry[]
+  /** Who has the addresses now cannot be known: none of them is kept. */
+  clear(): void
 }
 
 export function createLingering(): Lingering {
@@ -25,6 +27,7 @@ export function createLingering(): Lingering {
       if (drain.phase === 'undone' || drain.pod.hostNetwork) return
       over.set(drain.uid, { drain, memory, until: now + LINGER_MS })
     },
+    clear: () => over.clear(),
     entries(world, now) {
       const entries: DesiredEntry[] = []
       for (const [uid, { drain, memory, until }] of over) {

@@ -13,7 +13,7 @@ export interface Kept {
   readonly holder: HolderKey
   readonly node: NodeKey
   readonly uid: PodUid
-  readonly why: 'last-node' | 'discovery' | 'deferred' | 'dry-run' | 'paused'
+  readonly why: 'last-node' | 'discovery' | 'deferred' | 'dry-run' | 'paused' | 'address-unknown'
 }
 
 /** What has to change at APISIX, as a value. */

@@ -52,6 +52,10 @@ export const keepLastNode: Policy = (plan, context) => {
   })
 }
 
+/** A node whose address may belong to somebody else by now is left alone: better a ghost than a pod that serves. */
+export const sureOfAddress: Policy = (plan, { settings }) =>
+  keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
+
 export const dryRun: Policy = (plan, { settings }) =>
   settings.dryRun ? keep(plan, 'dry-run', change => change.nodes) : plan
 
@@ -62,7 +66,14 @@ export const paused: Policy = (plan, { settings }) =>
  * In this order: what may not be written at all goes first, so that the last node is looked for among what would really
  * go; whether anything is written comes last, so that a dry run shows what else would have been kept.
  */
-export const POLICIES: readonly Policy[] = [ownership, deferToOwner, keepLastNode, dryRun, paused]
+export const POLICIES: readonly Policy[] = [
+  ownership,
+  sureOfAddress,
+  deferToOwner,
+  keepLastNode,
+  dryRun,
+  paused
+]
 
 /** Moves the chosen nodes of every change to `kept`; a change without nodes is none. */
 function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly Going[]): Plan {

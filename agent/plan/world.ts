@@ -17,6 +17,8 @@ export interface PlanSettings {
   readonly dryRun: boolean
   /** Writing is suspended (a standby replica, an operator's wish). */
   readonly paused: boolean
+  /** Drains whose address may be another pod's by now without our knowing. Absent: none. */
+  readonly unsure?: ReadonlySet<PodUid>
   /** How long after a drain began a holder is left to the ingress controller that owns it, in ms; 0 = not at all. */
   readonly deferMs: number
 }

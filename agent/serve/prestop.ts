@@ -108,7 +108,8 @@ async function holdInTime(
   const { promise: overdue, resolve, reject } = Promise.withResolvers<Refusal>()
   const abort = () => reject(signal.reason as Error)
   signal.addEventListener('abort', abort, { once: true })
-  const cancel = clock.alarm(graceEnds - reserveMs / 2, () => {
+  const reserve = readOptions(pod.annotations).reserveMs ?? reserveMs
+  const cancel = clock.alarm(graceEnds - reserve / 2, () => {
     resolve(refuse('no-answer', 'the agent did not come to an answer before the deadline of the pod'))
     late.abort(new Error('the deadline of the pod is over'))
   })

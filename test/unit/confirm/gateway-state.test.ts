@@ -5,13 +5,14 @@ import { manualClock } from '../../build/manual-clock.ts'
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
 /** A reader of a gateway that answers what `answer` gives, on a clock moved by hand. */
-function rig(answer: () => unknown, awaited: { now: boolean } = { now: false }) {
+function rig(answer: () => unknown, awaited: { now: boolean } = { now: false }, holding = { now: false }) {
   const clock = manualClock()
   let reads = 0
   let told = 0
   const reader = readGatewayState({
     clock,
     isAwaited: () => awaited.now,
+    isHolding: () => holding.now,
     tell: () => (told += 1),
     api: {
       async state(signal) {
@@ -56,6 +57,20 @@ describe('gateway state', () => {
     expect(reads()).to.equal(3)
     for (let i = 0; i < 100; i += 1) reader.hurry()
     await turn()
+    expect(reads()).to.equal(3)
+    await reader.stop()
+  })
+
+  it('is read four times a second while entries are held: a quick restart shows nowhere else', async () => {
+    const holding = { now: true }
+    const { reader, advance, reads } = rig(() => ({ instance: 'a', workers: [] }), { now: false }, holding)
+    await turn()
+    await advance(250)
+    expect(reads()).to.equal(2)
+    holding.now = false
+    await advance(250)
+    expect(reads()).to.equal(3)
+    await advance(4999)
     expect(reads()).to.equal(3)
     await reader.stop()
   })

@@ -1,0 +1,35 @@
+import type { Drain } from '../drain/drain.ts'
+import type { Millis } from '../drain/facts.ts'
+
+/** How long the watch of pods may be other than live before what it knows of addresses is too old, in ms. */
+export const BLIND_MS = 10_000
+
+/** Whether an address can still be taken for the pod's that had it. */
+export interface AddressKnowledge {
+  /** Once a round: whether the watch of pods is live. */
+  look(live: boolean, now: Millis): void
+  /** An address of this drain is still its pod's, as far as can be known. */
+  isSure(drain: Drain, now: Millis): boolean
+  /** Addresses of pods that are gone can be told from those of new pods. */
+  isSureOfGone(now: Millis): boolean
+}
+
+/**
+ * A new pod may get the address within a second of the old one's end, and must have its traffic at once. Whoever has it is
+ * seen in the watch of pods, so a drain that has been answered is guarded no longer
+ * - while that watch has been blind for a while: the pod may be gone, and its address somebody else's;
+ * - once the pod is gone, where only some namespaces are watched: the next owner may be in another one.
+ * Until the answer the pod's containers still run, and the address is theirs.
+ */
+export function createAddressKnowledge(someNamespacesOnly: boolean): AddressKnowledge {
+  let blindSince: Millis | undefined
+  const isBlind = (now: Millis) => blindSince !== undefined && now - blindSince > BLIND_MS
+  return {
+    look(live, now) {
+      blindSince = live ? undefined : (blindSince ?? now)
+    },
+    isSure: (drain, now) =>
+      drain.phase === 'draining' || !(isBlind(now) || (drain.phase === 'gone' && someNamespacesOnly)),
+    isSureOfGone: now => !someNamespacesOnly && !isBlind(now)
+  }
+}

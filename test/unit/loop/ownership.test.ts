@@ -1,0 +1,51 @@
+import { expect } from 'chai'
+import type { Drain } from '../../../agent/drain/drain.ts'
+import { begin } from '../../../agent/drain/step.ts'
+import { BLIND_MS, createAddressKnowledge } from '../../../agent/loop/ownership.ts'
+import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
+import { pod, terminating } from '../../build/pod.ts'
+
+const draining = begin(seen(pod('web-1', terminating(0))), 0, DRAIN_SETTINGS) as Drain
+const acked = { ...draining, phase: 'proven', at: 10, verdict: proven() } as Drain
+const gone = { ...acked, phase: 'gone', at: 20 } as Drain
+
+describe('address knowledge', () => {
+  it('is sure of everything while all pods are watched', () => {
+    const knowledge = createAddressKnowledge(false)
+    knowledge.look(true, 0)
+    expect([draining, acked, gone].map(drain => knowledge.isSure(drain, 0))).to.deep.equal([true, true, true])
+    expect(knowledge.isSureOfGone(0)).to.equal(true)
+  })
+
+  it('outlives a watch that is back soon', () => {
+    const knowledge = createAddressKnowledge(false)
+    knowledge.look(false, 1000)
+    knowledge.look(false, 1000 + BLIND_MS)
+    expect(knowledge.isSure(acked, 1000 + BLIND_MS)).to.equal(true)
+    knowledge.look(true, 1001 + BLIND_MS)
+    expect(knowledge.isSure(acked, 2000 + BLIND_MS)).to.equal(true)
+  })
+
+  it('ends for pods that have been let go when the watch stays blind', () => {
+    const knowledge = createAddressKnowledge(false)
+    knowledge.look(false, 1000)
+    const later = 1001 + BLIND_MS
+    expect([draining, acked, gone].map(drain => knowledge.isSure(drain, later))).to.deep.equal([
+      true,
+      false,
+      false
+    ])
+    expect(knowledge.isSureOfGone(later)).to.equal(false)
+  })
+
+  it('ends with the pod where only some namespaces are watched', () => {
+    const knowledge = createAddressKnowledge(true)
+    knowledge.look(true, 0)
+    expect([draining, acked, gone].map(drain => knowledge.isSure(drain, 0))).to.deep.equal([
+      true,
+      true,
+      false
+    ])
+    expect(knowledge.isSureOfGone(0)).to.equal(false)
+  })
+})
