@@ -106,6 +106,7 @@ export function createBarrierKeeper({
           api,
           clock,
           isAwaited,
+          isHolding: () => desired.size > 0,
           tell() {
             const now = reader.state().told?.instance
             // Restarted with nothing under way that would have shown it: it has forgotten the entries that are held.

@@ -24,14 +24,22 @@ export interface GatewayStateOptions {
   readonly clock: Clock
   /** Somebody waits for a worker to apply a configuration. */
   readonly isAwaited: () => boolean
+  /** Entries are held there: a restart forgets them, and only the state shows one that was too quick for its readiness. */
+  readonly isHolding: () => boolean
   readonly tell: () => void
 }
 
-/** From the end of one read to the next, in ms: when a worker is waited for, and otherwise. */
-const PAUSE_MS = { awaited: 50, idle: 5000 }
+/** From the end of one read to the next, in ms: when a worker is waited for, while entries are held, and otherwise. */
+const PAUSE_MS = { awaited: 50, holding: 250, idle: 5000 }
 
 /** Reads one gateway's state for as long as the gateway is known. Nothing else waits for it, and it fails alone. */
-export function readGatewayState({ api, clock, isAwaited, tell }: GatewayStateOptions): GatewayStateReader {
+export function readGatewayState({
+  api,
+  clock,
+  isAwaited,
+  isHolding,
+  tell
+}: GatewayStateOptions): GatewayStateReader {
   const ended = new AbortController()
   const bell = createBell()
   let current: GatewayState = {
@@ -53,7 +61,8 @@ export function readGatewayState({ api, clock, isAwaited, tell }: GatewayStateOp
   }
   const pause = async (): Promise<void> => {
     const awaited = isAwaited()
-    const cancel = clock.alarm(clock.now() + (awaited ? PAUSE_MS.awaited : PAUSE_MS.idle), bell.ring)
+    const unhurried = isHolding() ? PAUSE_MS.holding : PAUSE_MS.idle
+    const cancel = clock.alarm(clock.now() + (awaited ? PAUSE_MS.awaited : unhurried), bell.ring)
     // While somebody waits the bell says nothing new, and must not make this a busy loop.
     if (awaited) await clock.sleep(PAUSE_MS.awaited, ended.signal).catch(() => {})
     else await bell.heard()
