@@ -4,7 +4,7 @@ import type { ProofSettings, Wanted } from './confirm/evidence.ts'
 import type { Ack } from './drain/ack.ts'
 import { answer } from './drain/answer.ts'
 import type { Drain, Drains } from './drain/drain.ts'
-import type { Millis, NodeKey, PodUid } from './drain/facts.ts'
+import type { Millis, NodeKey, PodFact, PodUid } from './drain/facts.ts'
 import type { DrainSettings } from './drain/seen.ts'
 import { begin, step } from './drain/step.ts'
 import type { Log } from './log.ts'
@@ -85,6 +85,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   let lookedAt: Millis = 0
   let due = false
   let stopped = false
+  /** The last round did not come to its end: nothing is decided until one does. */
+  let failing = false
   let cancelAlarm = () => {}
   let sweepAt: Millis | undefined
 
@@ -102,9 +104,11 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     const startedAt = clock.now()
     try {
       round(startedAt)
+      failing = false
     } catch (err) {
+      failing = true
       log.error({ err }, 'round failed')
-      alarm(startedAt + AFTER_FAILURE_MS)
+      return alarm(startedAt + AFTER_FAILURE_MS)
     }
     const tookMs = clock.now() - startedAt
     told(observer => observer.round?.(tookMs))
@@ -138,7 +142,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   /** The drains one round later. */
   function advance(looks: ReadonlyMap<PodUid, Look>, now: Millis): Drains {
     const next = new Map<PodUid, Drain>()
-    const onOurClock = { ...settings.drain, serverBehindMs: cluster.serverBehindMs() }
+    const onOurClock = drainSettings()
     for (const [uid, { seen }] of looks) {
       const drain = drains.get(uid)
       const after = drain ? step(drain, seen, now, onOurClock) : begin(seen, now, onOurClock)
@@ -148,6 +152,11 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       if (drain && !after) lingering.add(drain, memories.of(uid), now)
     }
     return next
+  }
+
+  /** With the API server's times on our clock. */
+  function drainSettings(): DrainSettings {
+    return { ...settings.drain, serverBehindMs: cluster.serverBehindMs() }
   }
 
   function tell(uid: PodUid, before: Drain | undefined, after: Drain | undefined): void {
@@ -171,7 +180,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     for (const [uid, drain] of next) {
       const memory = memories.of(uid)
       const entry = barrier && desiredEntry(drain, memory, { sources, barrier, world, ending, now })
-      if (entry && !unsure.has(uid)) entries.push(entry)
+      const mayLinger = knowledge.mayStillServe(drain, cluster.serverBehindMs(), now)
+      if (entry && (mayLinger || !unsure.has(uid))) entries.push(entry)
       const wants = wantedEvidence(drain, memory, looks.get(uid)?.evidence)
       if (wants) evidence.push(wants)
     }
@@ -207,7 +217,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     const look = looks.get(hook.uid)
     if (!look) return undefined
     const drain = drains.get(hook.uid)
-    const said = answer(hook, drain, look.seen, now, settings.drain)
+    const said = answer(hook, drain, look.seen, now, drainSettings())
     if (said.kind === 'wait') return said.until
     const memory = memories.of(hook.uid)
     memory.ackAt ??= now
@@ -233,6 +243,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   }
 
   function canVouch(): Vouch {
+    if (failing) return { ok: false, why: 'the last round failed: see the log of the agent' }
     const part = cluster.parts().find(part => !part.synced)
     if (part) return { ok: false, why: `the watch of ${part.name} has not synced yet` }
     if (cluster.gateways().length === 0) {
@@ -244,14 +255,24 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     return { ok: true }
   }
 
+  /** A pod that no watch covers would never be seen to go, so its drain would never end. */
+  async function fetchWatched(
+    namespace: string,
+    name: string,
+    signal: AbortSignal
+  ): Promise<PodFact | undefined> {
+    return cluster.isWatched(namespace) ? cluster.fetchPod(namespace, name, signal) : undefined
+  }
+
   return {
     holds: {
       hold: (request, signal) => hooks.hold(request, signal),
       canVouch,
+      serverBehindMs: () => cluster.serverBehindMs(),
       findByIp: ip => cluster.pods.byIp(ip),
       askByIp: (ip, signal) => cluster.fetchPodsByIp(ip, signal),
       find: async (namespace, name, signal) =>
-        cluster.pods.byName(namespace, name) ?? (await cluster.fetchPod(namespace, name, signal))
+        cluster.pods.byName(namespace, name) ?? (await fetchWatched(namespace, name, signal))
     },
     wake,
     drains: () => drains,

@@ -10,6 +10,7 @@ import type { Log } from './log.ts'
 import type { Loop } from './loop.ts'
 import { expectedNodes } from './loop/expected.ts'
 import type { Sources } from './loop/sources.ts'
+import { createStillEnding } from './loop/still-ending.ts'
 import type { Metered } from './metered.ts'
 import { startCluster, type Cluster } from './watch/cluster.ts'
 import { loadCredentials } from './watch/credentials.ts'
@@ -40,7 +41,7 @@ export function startSources({ config, clock, log, meters, loop }: SourceOptions
     clock,
     log: part('writer'),
     expected: holder => expectedNodes(cluster, holder, clock.now()),
-    stillEnding: (uid, node) => loop().isEnding(uid, node)
+    stillEnding: createStillEnding({ cluster: () => cluster, loop, clock, log: part('writer') })
   })
   const read = meters.control(createControlReader(controlOptions(apisix.control, clock)))
   const probe = createProbe({ read, clock, log: part('probe') })

@@ -16,7 +16,7 @@ export interface RemovalTools {
   readonly clock: Clock
   readonly expected: (holder: Holder) => readonly NodeKey[]
   /** Asked again right before every write. */
-  readonly stillEnding: (uid: PodUid, node: NodeKey) => boolean
+  readonly stillEnding: (uid: PodUid, node: NodeKey) => boolean | Promise<boolean>
   readonly giveUpMs: number
   readonly signal: AbortSignal
 }
@@ -70,7 +70,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal) {
   for (let writes = 0; ; writes++) {
     const object = await read(tools, target)
     const found = object ? holdersOf(object) : []
-    dropWhatStays(removal, found, tools.stillEnding)
+    await dropWhatStays(removal, found, tools.stillEnding)
     const { edits, outcomes } = settle(removal, found, tools.expected)
     if (!object || edits.length === 0 || writes === WRITES) return { outcomes, removed }
     for (const { holder, remove } of edits)
@@ -84,15 +84,15 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal) {
 }
 
 /** Only nodes that are listed are asked about: one that is not any more is the removal itself, to be reported as such. */
-function dropWhatStays(
+async function dropWhatStays(
   { wanted }: Removal,
   found: readonly Holder[],
   stillEnding: RemovalTools['stillEnding']
-): void {
+): Promise<void> {
   for (const { key, nodes } of found) {
     for (const node of nodes) {
       const uid = wanted.get(key)?.get(node.key)
-      if (uid !== undefined && !stillEnding(uid, node.key)) wanted.get(key)?.delete(node.key)
+      if (uid !== undefined && !(await stillEnding(uid, node.key))) wanted.get(key)?.delete(node.key)
     }
   }
 }

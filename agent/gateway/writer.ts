@@ -51,7 +51,7 @@ export interface WriterOptions {
    * Asked right before every write, because a change may have waited: is the address still that of a pod that ends?
    * `false` leaves the node alone (the drain was undone, or a new pod has the address).
    */
-  readonly stillEnding?: (uid: PodUid, node: NodeKey) => boolean
+  readonly stillEnding?: (uid: PodUid, node: NodeKey) => boolean | Promise<boolean>
 }
 
 export function createWriter(options: WriterOptions): Writer {

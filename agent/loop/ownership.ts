@@ -10,6 +10,8 @@ export interface AddressKnowledge {
   look(live: boolean, now: Millis): void
   /** An address of this drain is still its pod's, as far as can be known. */
   isSure(drain: Drain, now: Millis): boolean
+  /** Its grace is not over: whatever is known, its containers may still be serving what they have. */
+  mayStillServe(drain: Drain, serverBehindMs: number, now: Millis): boolean
   /** Addresses of pods that are gone can be told from those of new pods. */
   isSureOfGone(now: Millis): boolean
 }
@@ -30,6 +32,8 @@ export function createAddressKnowledge(someNamespacesOnly: boolean): AddressKnow
     },
     isSure: (drain, now) =>
       drain.phase === 'draining' || !(isBlind(now) || (drain.phase === 'gone' && someNamespacesOnly)),
+    mayStillServe: ({ pod, since }, serverBehindMs, now) =>
+      now < (pod.deletionAt === undefined ? since + pod.graceMs : pod.deletionAt + serverBehindMs),
     isSureOfGone: now => !someNamespacesOnly && !isBlind(now)
   }
 }

@@ -20,6 +20,8 @@ export interface Holds {
   hold(request: HoldRequest, signal: AbortSignal): Promise<Ack>
   /** False while the watch has not synced or no gateway is known: the hook is refused, so its fallback runs. */
   canVouch(): Vouch
+  /** How far the API server's clock is behind ours, in ms: what to add to `deletionAt`. */
+  serverBehindMs(): number
   /** Pods of the watch that have this address: several where they share their host's. The address is normalised. */
   findByIp(ip: string): readonly PodFact[]
   /** The same, asked of the API server: the watch may be behind. Rejects where it could not be asked (own timeout). */

@@ -103,7 +103,8 @@ async function holdInTime(
   pod: PodFact,
   signal: AbortSignal
 ): Promise<Ack | Refusal> {
-  const graceEnds = pod.deletionAt ?? hook.receivedAt + pod.graceMs
+  const deletionAt = pod.deletionAt === undefined ? Infinity : pod.deletionAt + holds.serverBehindMs()
+  const graceEnds = Math.min(deletionAt, hook.receivedAt + (pod.deletionGraceMs ?? pod.graceMs))
   const late = new AbortController()
   const { promise: overdue, resolve, reject } = Promise.withResolvers<Refusal>()
   const abort = () => reject(signal.reason as Error)

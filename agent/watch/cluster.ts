@@ -54,6 +54,8 @@ export interface Cluster {
   fetchPodsByIp(ip: string, signal?: AbortSignal): Promise<readonly PodFact[]>
   /** Any other API call. 429 is waited out; a GET is repeated when the connection breaks. */
   call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
+  /** Pods of this namespace are watched. */
+  isWatched(namespace: string): boolean
   /** How far the API server's clock is behind ours, in ms: what to add to its times. */
   serverBehindMs(): number
   /** Somebody learned what this watch should have told: it has to show a sign of life, or is begun anew. */
@@ -148,6 +150,7 @@ export function startCluster(options: ClusterOptions): Cluster {
       return found
     },
     call,
+    isWatched: namespace => podWatches.has(undefined) || podWatches.has(namespace),
     serverBehindMs: () => connection.serverBehindMs(),
     doubt: name => watches[name].forEach(watch => watch.doubt()),
     async stop() {

@@ -54,6 +54,7 @@ export function manualHolds(...pods: PodFact[]): ManualHolds {
     askError: undefined,
     onHeld: () => {},
     canVouch: () => holds.vouch,
+    serverBehindMs: () => 0,
     findByIp: ip => holds.pods.filter(pod => pod.ips.includes(ip)),
     async askByIp(ip) {
       if (holds.askError) throw holds.askError

@@ -48,4 +48,14 @@ describe('address knowledge', () => {
     ])
     expect(knowledge.isSureOfGone(0)).to.equal(false)
   })
+
+  it('leaves an entry in place while the containers may still be serving', () => {
+    const knowledge = createAddressKnowledge(true)
+    expect(knowledge.mayStillServe(acked, 0, 29_999)).to.equal(true)
+    expect(knowledge.mayStillServe(acked, 0, 30_000)).to.equal(false)
+    expect(knowledge.mayStillServe(acked, 5000, 34_999)).to.equal(true)
+    const local = { ...acked, pod: pod('web-1', { graceMs: 10_000 }) } as Drain
+    expect(knowledge.mayStillServe(local, 0, 9_999)).to.equal(true)
+    expect(knowledge.mayStillServe(local, 0, 10_000)).to.equal(false)
+  })
 })

@@ -42,4 +42,10 @@ describe('barrier entries', () => {
     expect(response.status).to.equal(503)
     expect(await response.json()).to.deep.equal({ error: 'cannot-vouch', why: 'not synced' })
   })
+
+  it('are at most as many as a plugin takes', async () => {
+    const many = Array.from({ length: 1200 }, (_, i) => ({ ...ENTRY, uid: `uid-${i}` }))
+    const response = barrierEntries(parts({ entries: () => many }), 'Bearer secret')
+    expect(((await response.json()) as { entries: unknown[] }).entries).to.deep.equal(many.slice(0, 1000))
+  })
 })
