@@ -29,7 +29,7 @@ export function answer(
       result,
       evidence,
       pod: { namespace: seen.pod.namespace, name: seen.pod.name, uid: hook.uid },
-      elapsedMs: Math.max(0, now - hook.receivedAt),
+      elapsedMs: Math.max(0, Math.round(now - hook.receivedAt)),
       gateways: verdict?.gateways ?? [],
       holders: verdict?.holders ?? [],
       why
