@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 
 import type { Clock } from '../clock.ts'
-import type { GatewayFact, PodUid } from '../drain/facts.ts'
+import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
 import type { ReadGateway } from '../gateway/control-api.ts'
 import { createListeners } from '../listeners.ts'
 import type { Observation, Wanted } from './evidence.ts'
@@ -14,9 +14,18 @@ export interface Probe {
   /** The complete list of gateways. */
   gateways(list: readonly GatewayFact[]): void
   observation(uid: PodUid, gatewayId: string): Observation | undefined
+  /** When the gateway was last read, and what came of it; `undefined` where no drain has wanted it yet. */
+  freshness(gatewayId: string): Freshness | undefined
   /** After every read. Returns what ends it. */
   onChange(listener: () => void): () => void
   stop(): Promise<void>
+}
+
+/** `null`: not yet. An empty problem: the last try went well. */
+export interface Freshness {
+  readonly lastSuccessAt: Millis | null
+  readonly lastAttemptAt: Millis | null
+  readonly problem: string
 }
 
 export interface ProbeOptions {
@@ -39,6 +48,7 @@ interface Lane {
   readers: number
   failures: number
   movedAt: number
+  freshness: Freshness | undefined
 }
 
 export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): Probe {
@@ -53,11 +63,16 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
       const { beganAt, holders } = await read(gateway.ip, ended.signal)
       if (lane.failures > 0) log.info({ gateway: gateway.name }, 'gateway can be observed again')
       lane.failures = 0
-      if (observing.seen(holders, beganAt, clock.now())) lane.movedAt = clock.now()
+      const now = clock.now()
+      lane.freshness = { lastSuccessAt: now, lastAttemptAt: now, problem: '' }
+      if (observing.seen(holders, beganAt, now)) lane.movedAt = now
     } catch (error) {
       if (ended.signal.aborted) return
       if (lane.failures++ === 0) log.warn({ err: error, gateway: gateway.name }, 'gateway cannot be observed')
-      observing.failed((error as Error).message, clock.now())
+      const problem = (error as Error).message
+      const lastSuccessAt = lane.freshness?.lastSuccessAt ?? null
+      lane.freshness = { lastSuccessAt, lastAttemptAt: clock.now(), problem }
+      observing.failed(problem, clock.now())
     }
     listeners.tell()
   }
@@ -104,12 +119,21 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
         const observing = createObserving()
         observing.want(wanted)
         const ended = new AbortController()
-        const lane = { gateway, observing, ended, readers: 0, failures: 0, movedAt: clock.now() }
+        const lane = {
+          gateway,
+          observing,
+          ended,
+          readers: 0,
+          failures: 0,
+          movedAt: clock.now(),
+          freshness: undefined
+        }
         lanes.set(gateway.id, lane)
         staff(lane)
       }
     },
     observation: (uid, gatewayId) => lanes.get(gatewayId)?.observing.get(uid),
+    freshness: gatewayId => lanes.get(gatewayId)?.freshness,
     onChange: listener => listeners.add(listener),
     async stop() {
       wanted = []

@@ -55,9 +55,6 @@ export function createViews(options: ViewsOptions): Views {
     expired: 0,
     undone: 0,
     hooks: 0,
-    refusedHooks: 0,
-    writes: 0,
-    failedWrites: 0,
     rounds: 0
   }
   const shown = new WeakMap<Holder, HolderView>()
@@ -223,7 +220,7 @@ function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {
 /** What a gateway can prove now, and how we know. */
 function gatewayView(
   gateway: GatewayFact,
-  { barrier }: Sources,
+  { barrier, probe }: Sources,
   { control }: Config['apisix']
 ): SnapshotSources['gateways'][number] {
   const state = barrier?.state(gateway.id)
@@ -237,7 +234,7 @@ function gatewayView(
       : barrier
         ? state?.problem || unfit || 'its barrier was not read yet'
         : 'no barrier is configured',
-    control: null,
+    control: probe.freshness(gateway.id) ?? null,
     barrier: state
       ? {
           lastSuccessAt: state.lastSuccessAt ?? null,

@@ -112,9 +112,6 @@ export interface Totals {
   readonly expired: number
   readonly undone: number
   readonly hooks: number
-  readonly refusedHooks: number
-  readonly writes: number
-  readonly failedWrites: number
   readonly rounds: number
   /** The sleeps that answered hooks would have been, less the time that they were held, in ms. Can be negative. */
   readonly savedMs: number

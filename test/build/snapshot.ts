@@ -9,9 +9,6 @@ export const totals = {
   expired: 0,
   undone: 0,
   hooks: 0,
-  refusedHooks: 0,
-  writes: 0,
-  failedWrites: 0,
   rounds: 1,
   savedMs: 0
 }

@@ -179,6 +179,21 @@ describe('probe on several gateways', () => {
     expect(asked).to.be.within(2, 10)
   })
 
+  it('tells how fresh what it knows of each is', async () => {
+    let fails = false
+    begin(async () => {
+      if (fails) throw new Error('refused')
+      return clean()
+    }, 'one')
+    await until('a read', () => probe.freshness('one')?.problem === '')
+    const { lastSuccessAt } = probe.freshness('one')!
+    expect(lastSuccessAt).to.be.a('number')
+    fails = true
+    await until('a failure', () => probe.freshness('one')?.problem === 'refused')
+    expect(probe.freshness('one')?.lastSuccessAt).to.be.at.least(lastSuccessAt!)
+    expect(probe.freshness('nobody')).to.equal(undefined)
+  })
+
   it('never has more than two reads of one under way', async () => {
     let underWay = 0
     let most = 0
