@@ -15,7 +15,10 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     drain(before, after, memory) {
       if (!before && after) since('decided-seen', decidedAt(after.pod), after.since)
       if (before?.phase === 'draining' && after && after.phase !== 'gone') left(after, memory)
-      if (after?.phase === 'gone') since('ack-gone', memory.ackAt, after.at)
+      // A pod that nobody lists any more is forgotten in the round that sees it go.
+      if (before && before.phase !== 'gone' && (!after || after.phase === 'gone')) {
+        since('ack-gone', memory.ackAt, clock.now())
+      }
     },
     ack(_ack, drain, memory) {
       if (drain && memory.ackAt !== undefined) since('seen-ack', drain.since, memory.ackAt)

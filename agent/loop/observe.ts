@@ -64,7 +64,7 @@ function lookAt(
   const pod = newest(cluster.pods.get(uid), told) ?? tombstone?.fact ?? drain?.pod
   if (!pod) return undefined
 
-  const sliceTerminating = cluster.slices.terminating(uid)
+  const sliceTerminating = cluster.slices.terminating(uid, pod.namespace)
   const hookAt = held.length > 0 ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : undefined
   // Finished Jobs stay for days and are looked at in every round: nothing is remembered of them.
   const memory = drain || hookAt !== undefined ? round.memories.of(uid) : undefined

@@ -42,6 +42,9 @@ export interface ViewsOptions {
   readonly version: string
 }
 
+/** The sleep that most people write in place of a hook, and that the documented hook falls back to, in ms. */
+const REPLACED_SLEEP_MS = 5000
+
 const PHASES: readonly Drain['phase'][] = ['draining', 'proven', 'expired', 'gone', 'undone']
 
 export function createViews(options: ViewsOptions): Views {
@@ -72,7 +75,7 @@ export function createViews(options: ViewsOptions): Views {
     },
     ack(ack) {
       totals.hooks += 1
-      history = withAck(history, ack, clock.now(), config.drain.floorMs)
+      history = withAck(history, ack, clock.now(), REPLACED_SLEEP_MS)
     },
     round() {
       totals.rounds += 1
@@ -115,7 +118,7 @@ export function createViews(options: ViewsOptions): Views {
           startedAt,
           dryRun: config.drain.dryRun,
           minimumGrade: config.drain.minimumGrade,
-          sleepMs: config.drain.floorMs,
+          sleepMs: REPLACED_SLEEP_MS,
           reach,
           vouch: loop.holds.canVouch(),
           missingParts: readiness.missing()

@@ -10,8 +10,8 @@ export interface ServiceName {
 
 /** The EndpointSlices: which Services a pod serves on which ports, and a second witness of its end. */
 export interface SliceStore {
-  /** Some slice says that this pod is terminating. */
-  terminating(uid: PodUid): boolean
+  /** Some slice of the pod's own namespace says that it is terminating: what other namespaces say of it does not count. */
+  terminating(uid: PodUid, namespace: string): boolean
   /** Every pod that some slice says is terminating. */
   terminatingPods(): ReadonlySet<PodUid>
   /** The resolved target ports under which slices list the pod, ascending. What names a hostNetwork pod's nodes. */
@@ -59,8 +59,11 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
   return {
     sink: { set, gone },
     store: {
-      terminating: uid =>
-        byPod.get(uid).some(slice => slice.endpoints.some(e => e.podUid === uid && e.terminating)),
+      terminating: (uid, namespace) =>
+        byPod
+          .get(uid)
+          .filter(slice => slice.namespace === namespace)
+          .some(slice => slice.endpoints.some(e => e.podUid === uid && e.terminating)),
       terminatingPods: () => new Set([...terminating.values()].flat()),
       portsOf: uid => {
         const ports = new Set<number>()

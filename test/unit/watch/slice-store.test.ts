@@ -38,13 +38,19 @@ describe('watch: the slice store', () => {
     sink.set(
       slice('b', { family: 'IPv6', endpoints: [endpoint('p1', { address: 'fd00::1' }), endpoint('p2')] })
     )
-    expect(store.terminating(uid('p1'))).to.equal(false)
+    expect(store.terminating(uid('p1'), 'shop')).to.equal(false)
     sink.set(
       slice('b', { family: 'IPv6', endpoints: [endpoint('p1', { terminating: true }), endpoint('p2')] })
     )
-    expect(store.terminating(uid('p1'))).to.equal(true)
-    expect(store.terminating(uid('p2'))).to.equal(false)
-    expect(store.terminating(uid('unknown'))).to.equal(false)
+    expect(store.terminating(uid('p1'), 'shop')).to.equal(true)
+    expect(store.terminating(uid('p2'), 'shop')).to.equal(false)
+    expect(store.terminating(uid('unknown'), 'shop')).to.equal(false)
+  })
+
+  it('is no witness about pods of another namespace: whoever may write slices there could take any pod out', () => {
+    const { store, sink } = createSliceStore()
+    sink.set(slice('forged', { namespace: 'other', endpoints: [endpoint('p1', { terminating: true })] }))
+    expect(store.terminating(uid('p1'), 'shop')).to.equal(false)
   })
 
   it('resolves the ports and Services of a pod over all its slices', () => {
