@@ -40,6 +40,8 @@ const BACK_OFF_MS = { first: 50, longest: 2000 }
 const FULL_MS = 2000
 /** A long poll; ended earlier by the gateway as soon as there is something to say. */
 const WAIT_SECONDS = 5
+/** Asked in one long poll, which answers for the first of them; whoever is beyond that is looked at instead. */
+const MOST_POLLED = 1000
 /** Between looks at entries with no request in flight (for bypasses and long-lived connections), growing with time. */
 const LOOK_MS = { shortest: 20, longest: 500, share: 20 }
 
@@ -191,7 +193,7 @@ export function createBarrierLane({
   }
 
   const longPoller = async (): Promise<void> => {
-    const busy = watched(true)
+    const busy = watched(true).slice(0, MOST_POLLED)
     if (busy.length === 0) return pause()
     const abort = new AbortController()
     poll = { uids: names(busy), abort }
@@ -205,11 +207,13 @@ export function createBarrierLane({
     }
   }
 
+  const toLookAt = (): DesiredEntry[] => [...watched(false), ...watched(true).slice(MOST_POLLED)]
+
   const looker = async (): Promise<void> => {
-    if (watched(false).length === 0) return pause()
+    if (toLookAt().length === 0) return pause()
     const idle = (clock.now() - movedAt) / LOOK_MS.share
     await clock.sleep(Math.max(LOOK_MS.shortest, Math.min(LOOK_MS.longest, idle)), ended.signal)
-    const quiet = watched(false)
+    const quiet = toLookAt()
     if (quiet.length === 0) return
     await ask(quiet, 0, ended.signal)
     bell.ring()
@@ -234,7 +238,7 @@ export function createBarrierLane({
     for (const uid of readings.keys()) if (!desired().has(uid)) readings.delete(uid)
     movedAt = clock.now()
     // A poll that asks for other uids than it should is asked anew.
-    if (poll && poll.uids !== names(watched(true))) poll.abort.abort()
+    if (poll && poll.uids !== names(watched(true).slice(0, MOST_POLLED))) poll.abort.abort()
     bell.ring()
   }
 

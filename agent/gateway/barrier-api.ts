@@ -179,7 +179,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         const all = batches(uids)
         const answers: PolledAnswer[] = []
         for (const [i, batch] of all.entries()) {
-          // Only the last batch is waited for: it is the one that nothing else is asked after.
+          // A long poll is one batch (barrier-lane.ts); a look may be several, and waits for none.
           const seconds = i === all.length - 1 ? wait : 0
           const body = { uids: batch, wait: seconds, until: 'requests' }
           answers.push(await ask(polled, { method: 'POST', body, signal }, 'inflight', seconds * 1000))
