@@ -48,6 +48,19 @@ describe('A gateway that', () => {
     expect(done.entries[0]?.inflight.requests).to.equal(0)
   })
 
+  it('starts or reloads many workers at once knows every one of them', async () => {
+    gateway = await Gateway.start({ workers: 8 })
+    const { barrier } = gateway
+    for (let round = 0; round < 3; round += 1) {
+      await eventually('all serve', async () => {
+        const { workers, fit: ok } = await barrier.state()
+        return ok && workers.filter(w => !w.exiting).length === 8
+      })
+      gateway.signal('SIGHUP')
+      await wait(100)
+    }
+  })
+
   it('restarts has another instance and no entry', async () => {
     gateway = await Gateway.start({ workers: 1 })
     await gateway.barrier.put(a.sealed)

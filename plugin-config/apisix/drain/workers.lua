@@ -2,6 +2,7 @@
 -- other process ever gets, and shows a sign of life.
 --
 --   worker-seq         the last number given
+--   s|slot             true once the slot was ever taken: no gaps, a list ends where it is absent
 --   w|slot             "number id pid start" of the process that holds the slot
 --   h|number           last sign of life (seconds since the epoch)
 --   v|number a|number  highest configuration revision it applied, and when it first saw that
@@ -26,12 +27,15 @@ local ERROR_HOLD = 60
 local _M = {}
 
 
+-- The lowest free slot. It is marked before it is taken, so whoever lists the slots sees it: a
+-- highest slot in one key would be set back by workers that register at the same moment.
 local function slot_of(dict, text)
     for slot = 1, MAX_SLOTS do
+        local _, err = dict:safe_add("s|" .. slot, true)
+        if err and err ~= "exists" then
+            return nil
+        end
         if dict:safe_add("w|" .. slot, text) then
-            if slot > (dict:get("slots") or 0) then
-                dict:safe_set("slots", slot)
-            end
             return slot
         end
     end
@@ -72,7 +76,9 @@ end
 -- @treturn table the same for those that are gone
 function _M.list(dict)
     local living, dead = {}, {}
-    for slot = 1, dict:get("slots") or 0 do
+    local slot = 0
+    while dict:get("s|" .. slot + 1) do
+        slot = slot + 1
         local number, id, pid, start =
             str_match(dict:get("w|" .. slot) or "", "^(%d+) (%d+) (%d+) (%d*)$")
         if number then
