@@ -101,7 +101,13 @@ describe('sandbox: the arms', function () {
     const { detail } = arm
     expect(detail.failed, why(arm)).to.equal(0)
     expect(detail.load.byRequest.upload.requests).to.be.above(0)
-    expect(detail.answers).to.deep.equal({ 'drained (barrier)': 3 })
+    // not-routed: the owner had taken the node out before the agent listed the holders.
+    const {
+      'drained (barrier)': drained = 0,
+      'not-routed (barrier)': unlisted = 0,
+      ...others
+    } = detail.answers
+    expect({ proven: drained + unlisted, others }, why(arm)).to.deep.equal({ proven: 3, others: {} })
     expect(detail.hooks).to.deep.equal({ run: 3, failed: 0 })
     // Where the gateways, the agent and the app agree: after the answer nothing came.
     expect(detail.late).to.equal(0)
