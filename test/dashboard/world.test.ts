@@ -39,17 +39,22 @@ describe('dashboard on the sandbox', function () {
     const { page, complaints, foreign } = await browser.open(world.agentUrl)
     await page.getByText('All is well.').waitFor()
     await page.getByText('No pod has ended since the agent started.').waitFor()
-    // Slow uploads are in flight when a pod ends, so that its drain is there long enough to be drawn.
     const load = world.startLoad({ rate: 200, seed: 1, uploads: true, timeoutMs: 5000 })
     await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, 10_000)
 
     await record(page)
+    // Answers that take their time are in flight at every pod, so that drains are there long enough to be drawn.
+    const proxies = world.gateways.gateways.map(({ proxy }) => proxy)
+    const slow = proxies.flatMap(proxy =>
+      Array.from({ length: 12 }, async () => (await fetch(`${proxy}/?ms=3000`)).arrayBuffer())
+    )
     await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: 30_000 })
     await page.getByText('All is well.').waitFor()
     await page.getByText(`${REPLICAS} drains`, { exact: true }).waitFor()
     expect(await page.locator('[data-lane]').count()).to.equal(REPLICAS)
     expect(await page.locator('.lane-row .mark.good').count()).to.equal(REPLICAS)
     await load.stop()
+    await Promise.all(slow)
     const seen = await page.evaluate<string[]>('[...window.seen]')
     expect(
       seen.some(text => /^\d pods? on the way out\.$/.test(text)),
