@@ -1,0 +1,67 @@
+import type { Millis, NodeKey } from '../drain/facts.ts'
+
+/** One holder as three parties have it: EndpointSlices, the Admin API, and each gateway. */
+export interface Sides {
+  /**
+   * Ready endpoints that it should list. `undefined` where it is not known to follow a Service: then nothing can be
+   * missing from it.
+   */
+  readonly endpoints: readonly NodeKey[] | undefined
+  /** Whether the pod that this node led to is known to be gone. */
+  readonly isGone: (node: NodeKey) => boolean
+  readonly admin: readonly NodeKey[]
+  /** What each gateway lists, by its name. One that was not read, or cannot show this holder, is left out. */
+  readonly gateways: ReadonlyMap<string, readonly NodeKey[]>
+}
+
+/**
+ * - `ghost`: listed, and its pod is gone
+ * - `missing`: not listed, and it should be: a ready endpoint (Admin API), or what the Admin API lists (gateway)
+ * - `stale`: a gateway lists what the Admin API does not any more
+ */
+export type DeviationKind = 'ghost' | 'missing' | 'stale'
+
+export interface Deviation {
+  readonly kind: DeviationKind
+  readonly node: NodeKey
+  /** The gateway's name; `null`: the Admin API. */
+  readonly gateway: string | null
+}
+
+/** A deviation, and when it was first seen. It is seen at each look since. */
+export interface AgedDeviation extends Deviation {
+  readonly since: Millis
+}
+
+/** Where the three differ. A gateway is held against the Admin API, and the Admin API against the endpoints. */
+export function difference({ endpoints, isGone, admin, gateways }: Sides): readonly Deviation[] {
+  const listed = new Set(admin)
+  const found: Deviation[] = []
+  for (const node of admin) if (isGone(node)) found.push({ kind: 'ghost', node, gateway: null })
+  for (const node of endpoints ?? []) {
+    if (!listed.has(node)) found.push({ kind: 'missing', node, gateway: null })
+  }
+  for (const [gateway, nodes] of gateways) {
+    const there = new Set(nodes)
+    for (const node of there) {
+      if (isGone(node)) found.push({ kind: 'ghost', node, gateway })
+      else if (!listed.has(node)) found.push({ kind: 'stale', node, gateway })
+    }
+    for (const node of listed) {
+      if (!there.has(node) && !isGone(node)) found.push({ kind: 'missing', node, gateway })
+    }
+  }
+  return found
+}
+
+/** What is found now, each with the time at which it was first found: `before` is the last answer for the same holder. */
+export function aged(
+  before: readonly AgedDeviation[],
+  found: readonly Deviation[],
+  now: Millis
+): readonly AgedDeviation[] {
+  const known = new Map(before.map(deviation => [nameOf(deviation), deviation]))
+  return found.map(deviation => known.get(nameOf(deviation)) ?? { ...deviation, since: now })
+}
+
+const nameOf = ({ kind, node, gateway }: Deviation): string => `${kind} ${node} ${gateway ?? ''}`
