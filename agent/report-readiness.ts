@@ -1,5 +1,6 @@
 import type { Sources } from './loop/sources.ts'
 import type { Readiness } from './readiness.ts'
+import { isNeeded } from './watch/parts.ts'
 
 /**
  * Says of each source whether it is ready: the three watches are complete, a gateway is known, and the holders have been
@@ -9,11 +10,12 @@ export function reportReadiness(
   readiness: Readiness,
   { cluster, inventory, barrier }: Pick<Sources, 'cluster' | 'inventory' | 'barrier'>
 ): () => void {
-  const parts = new Map(cluster.parts().map(({ name }) => [name, readiness.part(`watch:${name}`)]))
+  const needed = () => cluster.parts().filter(({ name }) => isNeeded(name))
+  const parts = new Map(needed().map(({ name }) => [name, readiness.part(`watch:${name}`)]))
   const gateways = readiness.part('gateways')
   const holders = readiness.part('inventory')
   return () => {
-    for (const { name, synced, problem } of cluster.parts()) {
+    for (const { name, synced, problem } of needed()) {
       if (synced) parts.get(name)?.ready()
       else parts.get(name)?.notReady(problem || 'the first list is not complete yet')
     }

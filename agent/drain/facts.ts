@@ -39,6 +39,18 @@ export interface PodFact {
   readonly owner: string | undefined
   /** Only keys under `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
+  /** Kept only where `sync` may select pods by them. */
+  readonly labels?: Readonly<Record<string, string>>
+}
+
+/** The part of a Service that says which upstream its endpoints are to be in. */
+export interface ServiceFact {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly ports: readonly { readonly name: string; readonly port: number }[]
+  /** Only keys under `apisix-drain.io/`. */
+  readonly annotations: Readonly<Record<string, string>>
 }
 
 /** One address of an EndpointSlice. Absent `ready` means true, absent `serving` means `ready`, absent `terminating` means false. */
@@ -48,6 +60,7 @@ export interface Endpoint {
   readonly ready: boolean
   readonly serving: boolean
   readonly terminating: boolean
+  readonly zone?: string
 }
 
 /** One EndpointSlice: the map from a Service to pod addresses, and a second witness of an end. */

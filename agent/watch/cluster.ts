@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { GatewayFact, PodFact } from '../drain/facts.ts'
 import type { Log } from '../log.ts'
 import { ApiError } from './api-error.ts'
-import { pathOf, podsIn, slicesIn, type Collection } from './collection.ts'
+import { pathOf, podsIn, servicesIn, slicesIn, type Collection } from './collection.ts'
 import { createConnection, type ConnectionSettings, type Reply } from './connection.ts'
 import type { Credentials } from './credentials.ts'
 import { toEndpointFact } from './endpoint-fact.ts'
@@ -10,11 +10,13 @@ import { staticGateway, toGatewayPod } from './gateway-fact.ts'
 import { createGatewayStore } from './gateway-store.ts'
 import { combine, staticPart, type Part, type PartName } from './parts.ts'
 import { patiently } from './patient.ts'
-import { toPodFact } from './pod-fact.ts'
+import { toLabelledPod, toPodFact } from './pod-fact.ts'
 import { createPodStore, type PodStore } from './pod-store.ts'
 import { fieldsOf, listOf } from './read.ts'
 import type { ReflectorSettings } from './reflector-settings.ts'
 import { startReflector, type Reflector } from './reflector.ts'
+import { toServiceFact } from './service-fact.ts'
+import { createServiceStore, type ServiceStore } from './service-store.ts'
 import type { Sink } from './sink.ts'
 import { createSliceStore, type SliceStore } from './slice-store.ts'
 
@@ -28,6 +30,8 @@ export interface ClusterOptions {
   /** Whose pods and slices are watched; all where absent or empty. */
   readonly namespaces?: readonly string[] | undefined
   readonly gatewaySelector: GatewaySelector
+  /** Services are watched too, and pods keep their labels. */
+  readonly services?: boolean
   readonly clock: Clock
   readonly log: Log
   /** Something that matters has changed: look again. Called from within the watch, so it must return at once. */
@@ -36,10 +40,12 @@ export interface ClusterOptions {
   readonly connection?: Partial<ConnectionSettings>
 }
 
-/** Everything the agent knows of Kubernetes, kept current by three watches over one connection. */
+/** Everything the agent knows of Kubernetes, kept current by three or four watches over one connection. */
 export interface Cluster {
   readonly pods: PodStore
   readonly slices: SliceStore
+  /** Empty where they are not watched. */
+  readonly services: ServiceStore
   /** Every gateway that may serve. */
   gateways(): readonly GatewayFact[]
   /** Gateway pods that have no address yet. */
@@ -70,6 +76,8 @@ export function startCluster(options: ClusterOptions): Cluster {
   const scopes = options.namespaces?.length ? options.namespaces : [undefined]
   const pods = createPodStore(clock)
   const slices = createSliceStore()
+  const services = createServiceStore()
+  const readPod = options.services ? toLabelledPod : toPodFact
   const fixed = 'static' in gatewaysAre ? gatewaysAre.static.map(staticGateway) : []
   const gateways = createGatewayStore(fixed)
 
@@ -89,7 +97,7 @@ export function startCluster(options: ClusterOptions): Cluster {
       onChange,
       ...(options.reflector && { settings: options.reflector })
     })
-  const podWatches = new Map(scopes.map(ns => [ns, reflect('pods', podsIn(ns), toPodFact, pods.sink)]))
+  const podWatches = new Map(scopes.map(ns => [ns, reflect('pods', podsIn(ns), readPod, pods.sink)]))
   const watches: Readonly<Record<PartName, readonly Reflector[]>> = {
     pods: [...podWatches.values()],
     endpointslices: scopes.map(ns => reflect('endpointslices', slicesIn(ns), toEndpointFact, slices.sink)),
@@ -103,7 +111,10 @@ export function startCluster(options: ClusterOptions): Cluster {
               toGatewayPod,
               gateways.sink
             )
-          ]
+          ],
+    services: options.services
+      ? scopes.map(ns => reflect('services', servicesIn(ns), toServiceFact, services.sink))
+      : []
   }
   const call: Cluster['call'] = (method, path, body, signal) =>
     patiently(() => connection.request(method, path, body, signal), {
@@ -119,7 +130,7 @@ export function startCluster(options: ClusterOptions): Cluster {
   }
   /** Only what some watch covers: nobody would ever take anything else out of the store again. */
   const learn = (object: unknown): PodFact | undefined => {
-    const fact = toPodFact(object)
+    const fact = readPod(object)
     if (fact) (podWatches.get(fact.namespace) ?? podWatches.get(undefined))?.learn(object)
     return fact
   }
@@ -131,9 +142,15 @@ export function startCluster(options: ClusterOptions): Cluster {
   return {
     pods: pods.store,
     slices: slices.store,
+    services: services.store,
     gateways: () => gateways.store.list(),
     gatewaysWithoutIp: () => gateways.store.withoutIp,
-    parts: () => [part('pods'), part('endpointslices'), part('gateways')],
+    parts: () => [
+      part('pods'),
+      part('endpointslices'),
+      part('gateways'),
+      ...(options.services ? [part('services')] : [])
+    ],
     async fetchPod(namespace, name, signal) {
       const path = `${podsIn(namespace).path}/${encodeURIComponent(name)}`
       return learn(await get(path, signal))

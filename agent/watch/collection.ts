@@ -26,5 +26,9 @@ export const slicesIn = (namespace: string | undefined): Collection => ({
   path: `/apis/discovery.k8s.io/v1${scopeOf(namespace)}/endpointslices`
 })
 
+export const servicesIn = (namespace: string | undefined): Collection => ({
+  path: `/api/v1${scopeOf(namespace)}/services`
+})
+
 const scopeOf = (namespace: string | undefined) =>
   namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`

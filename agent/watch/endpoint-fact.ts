@@ -47,11 +47,13 @@ function toEndpoint(value: unknown): Endpoint | undefined {
   const target = fieldsOf(endpoint['targetRef'])
   const ready = conditions['ready'] !== false
   const uid = target['kind'] === 'Pod' ? textOf(target['uid']) : undefined
+  const zone = textOf(endpoint['zone'])
   return {
     address,
     podUid: uid as PodUid | undefined,
     ready,
     serving: typeof conditions['serving'] === 'boolean' ? conditions['serving'] : ready,
-    terminating: conditions['terminating'] === true
+    terminating: conditions['terminating'] === true,
+    ...(zone !== undefined && { zone: intern.text(zone) })
   }
 }

@@ -1,6 +1,9 @@
 import type { WatchState, WatchStatus } from './watch-status.ts'
 
-export type PartName = 'pods' | 'endpointslices' | 'gateways'
+export type PartName = 'pods' | 'endpointslices' | 'gateways' | 'services'
+
+/** Without it no hook can be answered. What `sync` alone needs is not. */
+export const isNeeded = (name: PartName): boolean => name !== 'services'
 
 /** How one kind of object is being watched, over all namespaces. */
 export interface Part extends WatchStatus {

@@ -109,12 +109,26 @@ function ownerOf(references: unknown): string | undefined {
   return undefined
 }
 
-function annotationsOf(annotations: unknown): Readonly<Record<string, string>> {
+/** Those of ours. */
+export function annotationsOf(annotations: unknown): Readonly<Record<string, string>> {
   let ours: Record<string, string> | undefined
   for (const [key, value] of Object.entries(fieldsOf(annotations))) {
     if (key.startsWith(ANNOTATION_PREFIX) && typeof value === 'string') (ours ??= {})[key] = value
   }
   return ours ?? NO_ANNOTATIONS
 }
+
+/** With the labels that `toPodFact` leaves out: they are most of what a pod's metadata weighs. */
+export function toLabelledPod(object: unknown): PodFact | undefined {
+  const fact = toPodFact(object)
+  return fact && { ...fact, labels: intern.record(textsOf(labelsOf(object))) }
+}
+
+const labelsOf = (object: unknown) => fieldsOf(fieldsOf(fieldsOf(object)['metadata'])['labels'])
+
+const textsOf = (fields: Fields): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(fields).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : []))
+  )
 
 const toMillis = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1000)

@@ -22,6 +22,8 @@ export interface SliceStore {
    * are terminating are in here too: it is for the caller to say whether they count.
    */
   serving(namespace: string, service: string): readonly Endpoint[]
+  /** The slices of a Service. Facts are never changed: the same object says the same. */
+  of(namespace: string, service: string): readonly EndpointFact[]
   readonly size: number
 }
 
@@ -88,6 +90,7 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
         }
         return [...serving.values()]
       },
+      of: (namespace, service) => byService.get(serviceKey(namespace, service)),
       get size() {
         return slices.size
       }

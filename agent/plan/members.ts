@@ -1,0 +1,49 @@
+import { isOver } from '../drain/eligible.ts'
+import { nodeKey, type Endpoint, type EndpointFact, type NodeKey, type PodFact } from '../drain/facts.ts'
+import type { Claim } from './claim.ts'
+
+/** What is known of the pods behind endpoints. */
+export interface PodsKnown {
+  /** `undefined`: none is known by this uid (yet, or any more; see `isGone`). */
+  pod(uid: NonNullable<Endpoint['podUid']>): PodFact | undefined
+  /** The pod's object was seen to go: a slice that still lists it is behind. */
+  isGone(uid: NonNullable<Endpoint['podUid']>): boolean
+  /** A drain takes this pod out: it is never put back while that lasts, whatever a slice says of it. */
+  isDraining(uid: NonNullable<Endpoint['podUid']>): boolean
+}
+
+/**
+ * The nodes that a claimed holder should list: every endpoint that is ready on the claimed port, over all slices of the
+ * Service and both families, each once. `ready` already heeds publishNotReadyAddresses; `terminating` does not, and such a
+ * pod is on its way out all the same. Endpoints with a host name (FQDN) are no pods and are left out.
+ */
+export function membersOf(
+  claim: Claim,
+  slices: readonly EndpointFact[],
+  pods: PodsKnown
+): ReadonlySet<NodeKey> {
+  const members = new Set<NodeKey>()
+  for (const slice of slices) {
+    if (slice.family === 'FQDN') continue
+    const port = slice.ports.find(({ name }) => name === claim.port)?.port
+    if (port === undefined) continue
+    for (const endpoint of slice.endpoints) {
+      if (isMember(claim, endpoint, pods)) members.add(nodeKey(endpoint.address, port))
+    }
+  }
+  return members
+}
+
+function isMember(claim: Claim, endpoint: Endpoint, pods: PodsKnown): boolean {
+  const { podUid: uid, zone } = endpoint
+  if (!endpoint.ready || endpoint.terminating) return false
+  if (claim.zones && (zone === undefined || !claim.zones.has(zone))) return false
+  // An endpoint that somebody wrote by hand: it has no labels.
+  if (uid === undefined) return claim.subset === undefined
+  if (pods.isGone(uid) || pods.isDraining(uid)) return false
+  const pod = pods.pod(uid)
+  // The watch of slices can be ahead of that of pods: the pod's own event is on its way.
+  if (!pod) return claim.subset === undefined
+  if (pod.deletionAt !== undefined || isOver(pod)) return false
+  return claim.subset === undefined || claim.subset.matches(pod.labels ?? {})
+}
