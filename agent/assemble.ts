@@ -70,7 +70,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       meter(metrics, clock),
       narrate(log.child({ part: 'drain' })),
       views.observer,
-      ...(events ? [tell(events)] : []),
+      ...(events ? [tell(events, sources.leader, clock)] : []),
       { round: () => page?.poke() }
     ]
   })

@@ -160,6 +160,7 @@ export function createMetrics() {
     memory: gauge('process_resident_memory_bytes', 'Resident memory of the agent.', {}, gauge =>
       gauge.set(process.memoryUsage.rss())
     ),
+    leader: gauge('leader_active', '1 on the agent that leads, or that knows of no other that does.'),
     buildInfo: gauge('build_info', 'Always 1.', { version: 'of the agent', node: 'version of Node.js' })
   }
 

@@ -16,7 +16,7 @@ const HEARTBEAT_MS = 1000
 export async function run(config: Config, version: string): Promise<number> {
   const clock = systemClock
   const log = createLog(config.log)
-  const { app, gate, loop, page, readiness, report, stop } = assemble({ config, version, clock, log })
+  const { app, gate, loop, page, readiness, report, sources, stop } = assemble({ config, version, clock, log })
   const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks)).catch(
     async (err: unknown) => {
       await stop()
@@ -47,6 +47,8 @@ export async function run(config: Config, version: string): Promise<number> {
     stopPromising() {
       gate.close()
       readiness.part('shutdown').notReady('the agent is stopping')
+      // Hooks that are held are still finished; what is new is for the other agents.
+      void sources.leader.release()
     },
     finishHolds: signal => gate.emptied(signal),
     async close() {

@@ -6,6 +6,7 @@ import { createAdminApi } from './gateway/admin-api.ts'
 import { createControlReader } from './gateway/control-api.ts'
 import { createInventory } from './gateway/inventory.ts'
 import { createWriter } from './gateway/writer.ts'
+import { electLeader } from './lead/elect.ts'
 import type { Log } from './log.ts'
 import type { Loop } from './loop.ts'
 import { expectedNodes } from './loop/expected.ts'
@@ -41,7 +42,8 @@ export function startSources({ config, clock, log, meters, loop }: SourceOptions
     clock,
     log: part('writer'),
     expected: holder => expectedNodes(cluster, holder, clock.now()),
-    stillEnding: createStillEnding({ cluster: () => cluster, loop, clock, log: part('writer') })
+    stillEnding: createStillEnding({ cluster: () => cluster, loop, clock, log: part('writer') }),
+    leader: { yields: () => leader.yields(), missed: () => leader.missed() }
   })
   const read = meters.control(createControlReader(controlOptions(apisix.control, clock)))
   const probe = createProbe({ read, clock, log: part('probe') })
@@ -62,13 +64,24 @@ export function startSources({ config, clock, log, meters, loop }: SourceOptions
     log: part('watch'),
     onChange: () => loop().wake()
   })
+  const leader = electLeader(config, cluster, clock, part('leader'))
   inventory.start()
-  return { cluster, inventory, writer, probe: apisix.control.enabled ? probe : withoutReads(probe), barrier }
+  return {
+    cluster,
+    inventory,
+    writer,
+    probe: apisix.control.enabled ? probe : withoutReads(probe),
+    barrier,
+    leader
+  }
 }
 
 /** The Control API is not to be read: nobody is ever asked, so no drain can reach `observed`. */
 const withoutReads = (probe: Sources['probe']): Sources['probe'] => ({ ...probe, want: () => {} })
 
-export async function stopSources({ cluster, inventory, writer, probe, barrier }: Sources): Promise<void> {
+export async function stopSources(sources: Sources): Promise<void> {
+  const { cluster, inventory, writer, probe, barrier, leader } = sources
+  // Over the connection that ends next.
+  await leader.release()
   await Promise.all([cluster.stop(), inventory.stop(), writer.stop(), probe.stop(), barrier?.stop()])
 }

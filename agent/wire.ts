@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { AdminOptions } from './gateway/admin-api.ts'
 import type { BarrierOptions } from './gateway/barrier-api.ts'
 import type { ControlOptions } from './gateway/control-api.ts'
+import type { LeasePlace } from './lead/lease.ts'
 import type { GatewaySelector } from './watch/cluster.ts'
 import type { CredentialSource } from './watch/credentials.ts'
 
@@ -38,6 +39,7 @@ export function gatewaySelector(source: Config['apisix']['gateways']): GatewaySe
 
 /** Where every pod finds the account that Kubernetes gives it. */
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount/token'
+const OWN_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
 
 /** A kubeconfig that was asked for, else the pod's own account, else the kubeconfig that kubectl would use. */
 export function credentialSource({ kubeconfig, context }: Config['kubernetes']): CredentialSource {
@@ -47,4 +49,12 @@ export function credentialSource({ kubeconfig, context }: Config['kubernetes']):
     ...(kubeconfig !== undefined && { file: kubeconfig }),
     ...(context !== undefined && { context })
   }
+}
+
+/** Where agents elect their leader; `undefined` where they do not. A dry run does nothing that a leader does. */
+export function leasePlace({ leader, drain, kubernetes }: Config): LeasePlace | undefined {
+  if (!leader || drain.dryRun) return undefined
+  const inCluster = credentialSource(kubernetes).kind === 'in-cluster'
+  const namespace = leader.namespace ?? (inCluster ? readFileSync(OWN_NAMESPACE, 'utf8').trim() : undefined)
+  return namespace === undefined ? undefined : { namespace, name: leader.name }
 }

@@ -233,6 +233,23 @@ const serve = z.strictObject({
   )
 })
 
+const leader = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Elect one of several agents for what needs to be done once only: Admin API writes, repairs, Events. Off: each does all the work.'
+    ),
+  namespace: text()
+    .optional()
+    .describe(
+      "Namespace of the Lease. Without it: the agent's own, and outside of a cluster there is no election."
+    ),
+  name: text()
+    .default('apisix-drain')
+    .describe('Name of the Lease, the same for all agents that work together.')
+})
+
 const log = z.strictObject({
   level: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
@@ -261,6 +278,7 @@ export const schema = z.strictObject({
     .describe('Apache APISIX.'),
   drain: drain.prefault({}).describe('What a drain waits for.'),
   serve: serve.prefault({}).describe('The HTTP server of the agent.'),
+  leader: leader.prefault({}).describe('Which of several agents leads.'),
   log: log.prefault({}).describe('The log.')
 })
 

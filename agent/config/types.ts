@@ -77,6 +77,8 @@ export interface Config {
     readonly dashboard: DashboardConfig | undefined
     readonly shutdownTimeoutMs: number
   }
+  /** Absent where there is no election. */
+  readonly leader: { readonly namespace: string | undefined; readonly name: string } | undefined
   readonly log: {
     readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
     readonly pretty: boolean

@@ -9,11 +9,13 @@ import { detectMode } from '../gateway/mode.ts'
 import type { Connection } from '../watch/connection.ts'
 import { staticGateway, toGatewayPod } from '../watch/gateway-fact.ts'
 import { fieldsOf, listOf, textOf } from '../watch/read.ts'
+import { leasePlace } from '../wire.ts'
 import { checkAdmin } from './admin.ts'
 import { checkClocks } from './clocks.ts'
 import type { Check } from './finding.ts'
 import { checkGateways } from './gateways.ts'
 import { checkKubernetes } from './kubernetes.ts'
+import { checkLease } from './lease.ts'
 import { checkPods } from './pods.ts'
 import { checkRbac } from './rbac.ts'
 
@@ -48,6 +50,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): Readonly<R
   return {
     kubernetes: checkKubernetes(ask),
     rbac: checkRbac(ask, kubernetes.namespaces),
+    leader: checkLease(ask, leasePlace(config)),
     'admin-api': checkAdmin(signal => detectMode(admin, signal)),
     gateways: checkGateways(gatewayCalls, config),
     clock: checkClocks(clocks, () => clock.now(), drain.reserveMs),

@@ -2,26 +2,37 @@ import type { NodeKey, PodUid } from '../drain/facts.ts'
 import type { Change } from '../plan/change.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import type { Target } from './removal.ts'
-import type { Removal } from './settle.ts'
+import type { Outcome, Removal } from './settle.ts'
 import { WINDOW_MS, nextWriteAt, type Written } from './pacing.ts'
 
 /** What waits to be taken out of one object, and when that may be written. At most one write of an object is under way. */
 export interface ObjectQueue {
   readonly target: Target
   /** `false` when that pod's node is already waiting or under way. */
-  add(holder: HolderKey, node: NodeKey, uid: PodUid): boolean
+  add(holder: HolderKey, node: NodeKey, uid: PodUid, now: number): boolean
   /** Stops waiting for this pod, and takes it out of what is under way as far as it is not written yet. */
   drop(uid: PodUid): void
   /** Everything that waits, as one removal; it is under way until `ended`. */
   take(): Removal
   /** `progress`: some node went. Without any the next try is put off, so that a refusal is not repeated in a hot loop. */
   ended(now: number, result: { readonly removed: number; readonly progress: boolean }): void
+  /** After a look in place of a write: these have gone by another agent's hand, the others wait on. */
+  looked(now: number, removal: Removal, gone: readonly Pick<Outcome, 'holder' | 'node'>[]): void
   readonly waiting: boolean
+  /** When the next write may begin. */
   readyAt(now: number): number
+  /** When to look what the leader has done. */
+  lookAt(): number
+  /** When the leader should have been done with what has waited longest: from then on it is for us to write. */
+  overdueAt(): number
 }
 
 /** After a write without progress, in ms; doubled each time. */
 const PAUSE_MS = { first: 500, longest: 10_000 }
+/** Between two looks at what the leader does, in ms; doubled each time, as no write of a healthy one takes longer. */
+const LOOK_MS = { first: 15, longest: 100 }
+/** What a leader may take for a write that it is free to begin, in ms. */
+export const LATE_MS = 500
 
 type Wanted = Map<HolderKey, Map<NodeKey, PodUid>>
 
@@ -33,10 +44,18 @@ export function createObjectQueue(target: Target): ObjectQueue {
   let written: Written[] = []
   let fruitless = 0
   let notBefore = 0
+  let looks = 0
+  let lookedAt = 0
+  /** Since when the leader could have written what waits: from the first that came, or the last that went. */
+  let since = 0
   return {
     target,
-    add(holder, node, uid) {
+    add(holder, node, uid, now) {
       if ((waiting.get(holder)?.get(node) ?? underWay.get(holder)?.get(node)) === uid) return false
+      if (waiting.size === 0 && underWay.size === 0) {
+        looks = 0
+        lookedAt = since = now
+      }
       waiting.set(holder, (waiting.get(holder) ?? new Map<NodeKey, PodUid>()).set(node, uid))
       return true
     },
@@ -57,9 +76,26 @@ export function createObjectQueue(target: Target): ObjectQueue {
       fruitless = progress ? 0 : fruitless + 1
       notBefore = progress ? 0 : now + Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** (fruitless - 1))
     },
+    looked(now, { wanted }, gone) {
+      for (const { holder, node } of gone) wanted.get(holder)?.delete(node)
+      for (const [holder, nodes] of wanted) {
+        for (const [node, uid] of nodes) {
+          const later = waiting.get(holder) ?? new Map<NodeKey, PodUid>()
+          if (!later.has(node)) waiting.set(holder, later.set(node, uid))
+        }
+      }
+      underWay = new Map()
+      written = written.filter(w => w.at > now - WINDOW_MS)
+      if (gone.length > 0) written.push({ at: now, nodes: gone.length })
+      looks = gone.length > 0 ? 0 : looks + 1
+      lookedAt = now
+      if (gone.length > 0) since = now
+    },
     get waiting() {
       return waiting.size > 0
     },
-    readyAt: now => Math.max(notBefore, nextWriteAt(written, now))
+    readyAt: now => Math.max(notBefore, nextWriteAt(written, now)),
+    lookAt: () => lookedAt + Math.min(LOOK_MS.longest, LOOK_MS.first * 2 ** looks),
+    overdueAt: () => nextWriteAt(written, since) + LATE_MS
   }
 }

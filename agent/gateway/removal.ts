@@ -63,6 +63,26 @@ export async function carryOut(
   })
 }
 
+/**
+ * Reads one object, and says which of the nodes are out of it: what another agent's write has come to.
+ *
+ * @throws CodedError when it could not be read
+ */
+export async function lookAt(
+  tools: RemovalTools,
+  target: Target,
+  removal: Pick<Removal, 'wanted'>
+): Promise<readonly Outcome[]> {
+  const object = await read(tools, target)
+  const { outcomes } = settle(
+    { ...removal, sent: new Map() },
+    object ? holdersOf(object) : [],
+    tools.expected
+  )
+  // What is to be kept may still change: it is decided by who writes.
+  return outcomes.filter(({ state }) => state === 'removed')
+}
+
 const slower = (attempt: number): number => Math.min(TRANSIENT_MS.longest, TRANSIENT_MS.first * 2 ** attempt)
 
 async function attempt(tools: RemovalTools, target: Target, removal: Removal) {

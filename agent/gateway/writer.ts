@@ -9,7 +9,7 @@ import type { Holder, HolderKey } from '../plan/holder.ts'
 import type { AdminApi } from './admin-api.ts'
 import type { Inventory } from './inventory.ts'
 import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
-import { carryOut } from './removal.ts'
+import { carryOut, lookAt } from './removal.ts'
 import type { Outcome, Removal } from './settle.ts'
 import { createWriteStatuses, type WriteStatus } from './write-status.ts'
 
@@ -52,6 +52,11 @@ export interface WriterOptions {
    * `false` leaves the node alone (the drain was undone, or a new pod has the address).
    */
   readonly stillEnding?: (uid: PodUid, node: NodeKey) => boolean | Promise<boolean>
+  /**
+   * Several agents: while another one leads (`yields`), an object is only read, often, until the leader has taken the nodes
+   * out. Where it is late we write all the same, and say so (`missed`). Absent: nobody else writes for us.
+   */
+  readonly leader?: { yields(): boolean; missed(): void } | undefined
 }
 
 export function createWriter(options: WriterOptions): Writer {
@@ -62,6 +67,7 @@ export function createWriter(options: WriterOptions): Writer {
   const listeners = createListeners()
   const ended = new AbortController()
   const gate = new PQueue({ concurrency: options.concurrency ?? 8 })
+  const yields = () => options.leader?.yields() === true
   const staying = (holder: Holder) => expected(holder).filter(node => !statuses.has(holder.key, node))
   const stillEnding = options.stillEnding ?? (() => true)
   const tools = { admin, inventory, clock, expected: staying, stillEnding, giveUpMs, signal: ended.signal }
@@ -69,11 +75,26 @@ export function createWriter(options: WriterOptions): Writer {
   const note = ({ holder, node, uid, state, why }: Outcome): void =>
     statuses.set(holder, node, uid, { state, why, acceptedAt: state === 'removed' ? clock.now() : undefined })
 
+  const lookOnce = async (queue: ObjectQueue): Promise<void> => {
+    const removal = queue.take()
+    try {
+      const gone = await lookAt(tools, queue.target, removal)
+      gone.forEach(note)
+      queue.looked(clock.now(), removal, gone)
+    } catch (error) {
+      queue.looked(clock.now(), removal, [])
+      if (!ended.signal.aborted) log.debug({ err: error, ...queue.target }, 'look at an object failed')
+    }
+    listeners.tell()
+  }
+
   const writeOnce = async (queue: ObjectQueue): Promise<void> => {
     const removal = queue.take()
     const { resource, id } = queue.target
     try {
       const { outcomes, removed } = await carryOut(tools, queue.target, removal)
+      // It was the leader's turn: the others that wait for it need not.
+      if (removed > 0 && yields()) options.leader?.missed()
       outcomes.forEach(note)
       queue.ended(clock.now(), { removed, progress: outcomes.some(o => o.state === 'removed') })
       if (removed > 0) log.info({ resource, id, nodes: removed }, 'nodes removed')
@@ -90,10 +111,11 @@ export function createWriter(options: WriterOptions): Writer {
     await Promise.resolve()
     while (queue.waiting && !ended.signal.aborted) {
       const now = clock.now()
-      const pause = queue.readyAt(now) - now
+      const onlyLook = yields() && now < queue.overdueAt()
+      const pause = (onlyLook ? queue.lookAt() : queue.readyAt(now)) - now
       // What is submitted meanwhile goes into the same write.
       if (pause > 0) await clock.sleep(pause, ended.signal).catch(() => {})
-      else await gate.add(() => writeOnce(queue))
+      else await gate.add(() => (onlyLook ? lookOnce(queue) : writeOnce(queue)))
     }
     working.delete(queue)
   }
@@ -105,7 +127,7 @@ export function createWriter(options: WriterOptions): Writer {
       const name = `${target.resource}/${target.id}`
       const queue = queues.get(name) ?? createObjectQueue(target)
       queues.set(name, queue)
-      const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid))
+      const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid, clock.now()))
       for (const { key, uid } of fresh) {
         // A failure stays visible until it is known that the next try did better.
         if (statuses.get(change.holder.key, key, uid)?.state !== 'failed')

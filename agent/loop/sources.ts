@@ -2,6 +2,7 @@ import type { BarrierKeeper } from '../confirm/barrier.ts'
 import type { Probe } from '../confirm/probe.ts'
 import type { Inventory } from '../gateway/inventory.ts'
 import type { Writer } from '../gateway/writer.ts'
+import type { Leader } from '../lead/leader.ts'
 import type { Cluster } from '../watch/cluster.ts'
 
 /** The parts that do I/O. Each keeps its own cache: reading one never waits, so nothing slow can hold up a round. */
@@ -12,4 +13,6 @@ export interface Sources {
   readonly probe: Probe
   /** Absent where no barrier is configured. */
   readonly barrier: BarrierKeeper | undefined
+  /** Asked by whoever does what one agent of several should do. */
+  readonly leader: Leader
 }

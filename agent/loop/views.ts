@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { GatewayFact, PodUid } from '../drain/facts.ts'
+import type { Leadership } from '../lead/leader.ts'
 import type { Loop, Observer } from '../loop.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Holder } from '../plan/holder.ts'
@@ -121,6 +122,7 @@ export function createViews(options: ViewsOptions): Views {
           sleepMs: REPLACED_SLEEP_MS,
           reach,
           vouch: loop.holds.canVouch(),
+          leader: leaderView(sources.leader.status(now)),
           missingParts: readiness.missing()
         },
         watches: cluster.parts().map(({ name, state, lastEventAt, objects, problem }) => ({
@@ -156,6 +158,7 @@ export function createViews(options: ViewsOptions): Views {
     },
     collect(loop) {
       const drains = [...loop.drains().values()]
+      metrics.leader.set(Number(sources.leader.leads()))
       for (const phase of PHASES)
         metrics.drainActive.set({ phase }, drains.filter(d => d.phase === phase).length)
       const gateways = cluster.gateways()
@@ -213,6 +216,13 @@ function reachOf({ apisix: { admin, control, barrier } }: Config): Snapshot['age
     barrier: barrier ? { scheme: barrier.scheme, port: barrier.port } : null
   }
 }
+
+const leaderView = ({ leads, holder, lease, why }: Leadership): Snapshot['agent']['leader'] => ({
+  leads,
+  holder: holder ?? null,
+  lease: lease ?? null,
+  why
+})
 
 /** Gateways that some drain is still waiting for, by name. */
 function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Drain } from '../drain/drain.ts'
 import { formatDuration } from '../drain/duration.ts'
 import type { Millis } from '../drain/facts.ts'
@@ -41,14 +42,18 @@ export function eventText(drain: Drain, moments: Moments): EventText | undefined
 const shortened = (note: string): string =>
   note.length <= LONGEST_NOTE ? note : `${note.slice(0, LONGEST_NOTE - 1)}…`
 
-/** The object to POST: an events.k8s.io/v1 Event about the pod, told apart from others of the same pod by its time. */
+/**
+ * The object to POST: an events.k8s.io/v1 Event about the pod. Its name is the same whichever agent says it, and however
+ * often: a pod is drained once between two restarts of its containers, and what is said twice is refused (409).
+ */
 export function eventObject(
-  { pod, uid }: Pick<Drain, 'pod' | 'uid'>,
+  { pod, uid, restartsAtStart }: Pick<Drain, 'pod' | 'uid' | 'restartsAtStart'>,
   { type, reason, note }: EventText,
   at: Millis,
   instance: string
 ) {
-  const suffix = `.${Math.round(at * 1000).toString(16)}`
+  const said = createHash('sha256').update(`${uid} ${restartsAtStart} ${reason}`).digest('hex')
+  const suffix = `.${said.slice(0, 16)}`
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',

@@ -38,7 +38,7 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
     const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(event.metadata.namespace)}/events`
     try {
       const { status } = await post(path, event, stopped.signal)
-      // 409: a try whose answer was lost had come through after all.
+      // 409: it is there already, from a try whose answer was lost, or from another agent.
       if (status !== 201 && status !== 409) throw new Error(`status ${status}`)
       failing = false
       metrics.events.inc({ result: 'ok' })

@@ -133,6 +133,15 @@ export interface Reach {
   readonly barrier: { readonly scheme: string; readonly port: number } | null
 }
 
+export interface LeaderView {
+  readonly leads: boolean
+  /** Who holds the Lease, `null` where nobody is known to. */
+  readonly holder: string | null
+  /** `namespace/name`, `null` where there is no election. */
+  readonly lease: string | null
+  readonly why: string
+}
+
 export interface AckView {
   readonly at: Millis
   readonly ack: Ack
@@ -151,6 +160,8 @@ export interface Snapshot {
     readonly sleepMs: number
     readonly reach: Reach
     readonly vouch: Vouch
+    /** Which of several agents does what one of them should. */
+    readonly leader: LeaderView
     readonly missingParts: readonly MissingPart[]
   }
   readonly watches: readonly WatchView[]

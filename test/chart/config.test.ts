@@ -64,6 +64,13 @@ describe('chart configuration', () => {
     expect(serve.port).to.equal(8080)
   })
 
+  it('elects a leader among the agents of this release, in its namespace', () => {
+    expect(load(render()).leader).to.deep.equal({ namespace: 'apisix', name: 'apisix-drain' })
+    const other = { 'config.leader.namespace': 'ops', 'config.leader.name': 'drainers' }
+    expect(load(render(other)).leader).to.deep.equal({ namespace: 'ops', name: 'drainers' })
+    expect(load(render({ 'config.leader.enabled': false })).leader).to.equal(undefined)
+  })
+
   it('mounts the barrier token only where there is a barrier', () => {
     expect(sources(render()).sources).to.deep.equal([
       { secret: { name: 'apisix-drain', items: [{ key: 'admin-key', path: 'admin-key' }] } }

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { PERMISSIONS } from '../../agent/doctor/rbac.ts'
+import { LEASE_PERMISSIONS } from '../../agent/doctor/lease.ts'
 import { kinds, only, render, type Manifest, type Values } from './helm.ts'
 
 interface Rule {
@@ -26,10 +27,26 @@ describe('chart RBAC', () => {
         name: manifest.metadata.name,
         rules: rulesOf(manifest)
       }))
+  const lease = (name = 'apisix-drain'): readonly Rule[] => [
+    { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
+    {
+      apiGroups: ['coordination.k8s.io'],
+      resources: ['leases'],
+      resourceNames: [name],
+      verbs: ['get', 'update']
+    }
+  ]
+  const leader = { kind: 'Role', namespace: 'apisix', name: 'apisix-drain-leader', rules: lease() }
   const cluster = { kind: 'ClusterRole', namespace: undefined, name: 'apisix-apisix-drain', rules: READS }
 
   it('grants these rules and no other', () => {
-    expect(roles()).to.deep.equal([cluster])
+    expect(roles()).to.deep.equal([cluster, leader])
+  })
+
+  it('grants the one Lease, in the namespace where it is, and nothing where there is no election', () => {
+    expect(roles({ 'config.leader.enabled': false })).to.deep.equal([cluster])
+    const elsewhere = roles({ 'config.leader.namespace': 'ops', 'config.leader.name': 'drainers' })
+    expect(elsewhere).to.deep.equal([cluster, { ...leader, namespace: 'ops', rules: lease('drainers') }])
   })
 
   it('grants no ClusterRole where namespaces are named, and less for the gateways than for the pods', () => {
@@ -37,10 +54,12 @@ describe('chart RBAC', () => {
     expect(roles({ 'config.kubernetes.namespaces': ['shop', 'billing', 'shop'] })).to.deep.equal([
       { ...role, namespace: 'shop' },
       { ...role, namespace: 'billing' },
-      { ...role, namespace: 'apisix', name: 'apisix-apisix-drain-gateways', rules: [PODS] }
+      { ...role, namespace: 'apisix', name: 'apisix-apisix-drain-gateways', rules: [PODS] },
+      leader
     ])
     expect(roles({ 'config.kubernetes.namespaces': ['apisix'] })).to.deep.equal([
-      { ...role, namespace: 'apisix' }
+      { ...role, namespace: 'apisix' },
+      leader
     ])
   })
 
@@ -53,7 +72,9 @@ describe('chart RBAC', () => {
       )
     const granted = flat(roles().flatMap(({ rules }) => rules))
     expect(granted.toSorted()).to.deep.equal(
-      PERMISSIONS.map(({ verb, resource, group }) => `${verb} ${resource}.${group}`).toSorted()
+      [...PERMISSIONS, ...LEASE_PERMISSIONS]
+        .map(({ verb, resource, group }) => `${verb} ${resource}.${group}`)
+        .toSorted()
     )
   })
 

@@ -12,6 +12,10 @@
 {{- if and (get $dashboard "enabled") (eq (default "token" (get $dashboard "auth")) "token") }}true{{ end -}}
 {{- end -}}
 
+{{- define "apisix-drain.elects" -}}
+{{- if dig "leader" "enabled" true .Values.config }}true{{ end -}}
+{{- end -}}
+
 {{/* Where the gateways' pods are looked for; empty: everywhere. Roles reach no further than their namespace. */}}
 {{- define "apisix-drain.gatewayNamespace" -}}
 {{- if not (dig "apisix" "gateways" "static" nil .Values.config) -}}
@@ -46,6 +50,9 @@
 {{- if include "apisix-drain.hasDashboardToken" . -}}
 {{- $_ := set $config.serve.dashboard "tokenFile" "/run/secrets/apisix-drain/dashboard-token" -}}
 {{- end -}}
+{{/* Releases in one namespace must not elect from among each other's agents. */}}
+{{- $leader := dict "namespace" .Release.Namespace "name" (include "apisix-drain.fullname" .) -}}
+{{- $_ := set $config "leader" (merge (default dict (get $config "leader")) $leader) -}}
 {{- with include "apisix-drain.gatewayNamespace" . -}}
 {{- $_ := set $apisix "gateways" (merge (dict "namespace" .) (default dict (get $apisix "gateways"))) -}}
 {{- end -}}

@@ -15,6 +15,17 @@
   verbs: [create]
 {{- end -}}
 
+{{/* One Lease, in one namespace. RBAC cannot tell names apart where an object is created. */}}
+{{- define "apisix-drain.leaseRules" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ dig "leader" "name" (include "apisix-drain.fullname" .) .Values.config }}]
+  verbs: [get, update]
+{{- end -}}
+
 {{/* A role with its binding: in `namespace`, or for the cluster without one. */}}
 {{- define "apisix-drain.grant" }}
 {{- $kind := ternary "Role" "ClusterRole" (hasKey . "namespace") }}

@@ -56,6 +56,7 @@ describe('doctor: wired to the agent’s clients', () => {
     expect(findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)).to.deep.equal([
       'ok kubernetes: the API server answers, version v1.34.0',
       'ok rbac: all 6 permissions are granted',
+      'ok leader: there is no election: every agent does all the work',
       'ok admin-api: the Admin API takes our key; APISIX runs with etcd',
       'ok gateways: 2 known: apisix-0, apisix-1',
       'ok control-api: apisix-0 can be observed',

@@ -4,6 +4,7 @@ import { systemClock } from '../../../agent/clock.ts'
 import type { NodeKey, PodUid } from '../../../agent/drain/facts.ts'
 import type { AdminApi, AdminObject } from '../../../agent/gateway/admin-api.ts'
 import { holdersOf } from '../../../agent/gateway/holders.ts'
+import { LATE_MS } from '../../../agent/gateway/object-queue.ts'
 import { createWriter, type Writer, type WriterOptions } from '../../../agent/gateway/writer.ts'
 import type { Holder, HolderKey, Resource } from '../../../agent/plan/holder.ts'
 import type { JsonObject } from '../../../sandbox/apisix/json.ts'
@@ -508,5 +509,77 @@ describe('writer', () => {
     await writer.stop()
     remove(holder('upstreams/web'), '10.0.0.9:80')
     expect(told).to.equal(2)
+  })
+
+  describe('beside an agent that leads', () => {
+    const leader = (yields: () => boolean) => {
+      let missed = 0
+      return { yields, missed: () => void (missed += 1), count: () => missed }
+    }
+
+    it('only looks, and says removed as soon as the leader has done it', async () => {
+      apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
+      const other = leader(() => true)
+      begin({ leader: other })
+      remove(holder('upstreams/web'), '10.0.0.1:80')
+      await until('it has looked', () => apisix.requests.length > 0)
+      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('writing')
+      apisix.put('upstreams', 'web', { nodes: map('10.0.0.2') })
+      await writer.idle()
+      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
+      expect([apisix.writes(), other.count()]).to.deep.equal([[], 0])
+    })
+
+    it('writes where the leader is late, and says so', async () => {
+      apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
+      const other = leader(() => true)
+      begin({ leader: other })
+      const from = systemClock.now()
+      remove(holder('upstreams/web'), '10.0.0.1:80')
+      await writer.idle()
+      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
+      expect(systemClock.now() - from).to.be.at.least(LATE_MS)
+      expect([apisix.writes().length, other.count()]).to.deep.equal([1, 1])
+    })
+
+    it('writes at once when the leader is gone in the middle of it', async () => {
+      apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
+      let yields = true
+      const other = leader(() => yields)
+      begin({ leader: other })
+      remove(holder('upstreams/web'), '10.0.0.1:80')
+      await until('it has looked', () => apisix.requests.length > 0)
+      yields = false
+      await writer.idle()
+      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
+      expect([apisix.writes().length, other.count()]).to.deep.equal([1, 0])
+    })
+
+    it('leaves a leader the pauses in which it gathers what ends together', async () => {
+      const hosts = Array.from({ length: 12 }, (_, i) => `10.0.0.${i + 1}`)
+      apisix.put('upstreams', 'web', { nodes: map(...hosts) })
+      const other = leader(() => true)
+      begin({ leader: other })
+      remove(holder('upstreams/web'), ...hosts.slice(0, 11).map(host => `${host}:80`))
+      await until('it has looked', () => apisix.requests.length > 0)
+      apisix.put('upstreams', 'web', { nodes: map(...hosts.slice(6)) })
+      await until('it has seen six go', () => state('upstreams/web', '10.0.0.6:80') === 'removed')
+      // A leader that has just taken out six waits for a second before its next write (pacing.ts): that is not late.
+      await systemClock.sleep(LATE_MS + 200)
+      expect(other.count()).to.equal(0)
+      apisix.put('upstreams', 'web', { nodes: map(...hosts.slice(11)) })
+      await writer.idle()
+      expect([apisix.writes(), other.count()]).to.deep.equal([[], 0])
+    })
+
+    it('drops what it waits for when the drain is over', async () => {
+      apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
+      begin({ leader: leader(() => true) })
+      remove(holder('upstreams/web'), '10.0.0.1:80')
+      await until('it has looked', () => apisix.requests.length > 0)
+      writer.forget(uid('10.0.0.1:80'))
+      await writer.idle()
+      expect(apisix.writes()).to.deep.equal([])
+    })
   })
 })

@@ -71,7 +71,7 @@ describe('event', () => {
     const text = eventText({ ...base, phase: 'undone', at: 1, why }, moments)!
     expect(text.note).to.have.length(1000)
     const long = eventObject(
-      { uid, pod: { ...pod, name: 'p'.repeat(253) } },
+      { uid, pod: { ...pod, name: 'p'.repeat(253) }, restartsAtStart },
       text,
       1_700_000_000_123.25,
       'agent-0'
@@ -83,6 +83,26 @@ describe('event', () => {
       eventTime: '2023-11-14T22:13:20.123000Z',
       regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'p'.repeat(253), uid }
     })
+  })
+})
+
+describe('the name of an Event', () => {
+  const DRAINED = eventText(PROVEN, moments)!
+  const nameOf = (drain: Drain, text = DRAINED, at = 1, agent = 'agent-0') =>
+    eventObject(drain, text, at, agent).metadata.name
+
+  it('is the same for all agents and at all times, so that it is written once', () => {
+    expect(nameOf(PROVEN, DRAINED, 99, 'agent-1')).to.equal(nameOf(PROVEN))
+  })
+
+  it('differs by what is said, by the pod, and after its containers were restarted', () => {
+    const undone = { ...DRAINED, reason: 'DrainUndone' as const }
+    const others = [
+      nameOf(PROVEN, undone),
+      nameOf({ ...PROVEN, uid: 'another' as typeof uid }),
+      nameOf({ ...PROVEN, restartsAtStart: restartsAtStart + 1 })
+    ]
+    expect(new Set([nameOf(PROVEN), ...others]).size).to.equal(4)
   })
 })
 

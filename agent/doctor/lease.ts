@@ -1,0 +1,54 @@
+import type { LeasePlace } from '../lead/lease.ts'
+import { leaseFact, leasePath } from '../lead/lease.ts'
+import { fieldsOf } from '../watch/read.ts'
+import { ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+import type { AskKubernetes } from './kubernetes.ts'
+
+/** What electing a leader needs, in the namespace of the Lease. The chart's RBAC grants exactly this. */
+export const LEASE_PERMISSIONS = ['create', 'get', 'update'].map(verb => ({
+  verb,
+  group: 'coordination.k8s.io',
+  resource: 'leases'
+}))
+
+/** Agents can elect one of them, and who it is. Without it each does all the work, so nothing here fails. */
+export function checkLease(ask: AskKubernetes, place: LeasePlace | undefined): Check {
+  return async signal => {
+    if (!place) return [ok('leader', 'there is no election: every agent does all the work')]
+    const lease = `${place.namespace}/${place.name}`
+    try {
+      const refused = await Promise.all(LEASE_PERMISSIONS.map(wanted => mayWe(ask, wanted, place, signal)))
+      const findings = refused.filter(finding => finding !== undefined)
+      if (findings.length > 0) return findings
+      const { status, json } = await ask('GET', leasePath(place), undefined, signal)
+      const holder = status === 200 ? leaseFact(json)?.holder : ''
+      return [ok('leader', holder ? `${holder} holds the Lease ${lease}` : `nobody holds the Lease ${lease}`)]
+    } catch (err) {
+      return [warn('leader', `the Lease ${lease} cannot be looked at: ${wordsOf(err)}`, 'see kubernetes')]
+    }
+  }
+}
+
+async function mayWe(
+  ask: AskKubernetes,
+  { verb, group, resource }: (typeof LEASE_PERMISSIONS)[number],
+  { namespace, name }: LeasePlace,
+  signal: AbortSignal
+): Promise<Finding | undefined> {
+  // RBAC cannot tell names apart where an object is created.
+  const named = verb === 'create' ? {} : { name }
+  const resourceAttributes = { verb, group, resource, namespace, ...named }
+  const body = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes }
+  }
+  const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+  const { json } = await ask('POST', path, body, signal)
+  if (fieldsOf(fieldsOf(json)['status'])['allowed'] === true) return undefined
+  return warn(
+    'leader',
+    `we may not ${verb} the Lease ${namespace}/${name}, so every agent does all the work`,
+    `add to a Role in ${namespace}: apiGroups ["${group}"], resources ["${resource}"], verbs ["${verb}"]`
+  )
+}

@@ -1,0 +1,174 @@
+import type { Clock } from '../clock.ts'
+import type { Millis } from '../drain/facts.ts'
+import { createListeners } from '../listeners.ts'
+import type { Log } from '../log.ts'
+import type { Leader, Leadership } from './leader.ts'
+import { leaseBody, leaseFact, leasePath, leasesPath, type LeaseFact, type LeasePlace } from './lease.ts'
+
+export interface ElectorOptions {
+  readonly place: LeasePlace
+  /** Unique among all agents, restarts of the same pod included. */
+  readonly identity: string
+  /** One call to the API server. Any status is an answer; rejects where there is none. */
+  readonly call: (
+    method: string,
+    path: string,
+    body: unknown,
+    signal: AbortSignal
+  ) => Promise<{ readonly status: number; readonly json: unknown }>
+  readonly clock: Clock
+  readonly log: Log
+  readonly timings?: Partial<Timings>
+}
+
+export interface Timings {
+  /** How long a Lease is good for without a renewal, in ms. */
+  readonly durationMs: number
+  /** From one renewal, or look at another's Lease, to the next, in ms. */
+  readonly everyMs: number
+  /** How long an agent that has just started takes another for the leader until it could look, in ms. */
+  readonly patienceMs: number
+  /** How long a leader that was late is not waited for, in ms. */
+  readonly distrustMs: number
+}
+
+const TIMINGS: Timings = { durationMs: 10_000, everyMs: 2000, patienceMs: 3000, distrustMs: 30_000 }
+
+/** Bound of one call, in ms: a renewal that takes longer is of no use. */
+const CALL_MS = 3000
+
+/** What was last seen of the Lease, and when, by our own clock, it was last seen to have changed. */
+interface Sight extends LeaseFact {
+  readonly changedAt: Millis
+}
+
+/**
+ * Takes part in an election over a Lease, as client-go's leaderelection does: whoever writes it first over the revision
+ * that it has read holds it, and renews it; the others may take it once it has not changed for as long as it says,
+ * by their own clocks. Runs from now on, until `release`.
+ */
+export function createElector(options: ElectorOptions): Leader {
+  const { place, identity, clock, log } = options
+  const timings = { ...TIMINGS, ...options.timings }
+  const lease = `${place.namespace}/${place.name}`
+  const listeners = createListeners()
+  const ended = new AbortController()
+  const startedAt = clock.now()
+  let sight: Sight | undefined
+  let looked = false
+  let problem = ''
+  let distrustedUntil = -Infinity
+  let told: string | undefined
+
+  const isFresh = (now: Millis) => sight !== undefined && now - sight.changedAt < sight.durationMs
+  /** Who is known to hold it now; `''`: nobody. */
+  const holder = (now: Millis) => (sight && isFresh(now) ? sight.holder : '')
+  const isOthers = (now: Millis) => holder(now) !== '' && holder(now) !== identity
+  const isStarting = (now: Millis) => !looked && now < startedAt + timings.patienceMs
+  const leads = (now: Millis) => !ended.signal.aborted && !isOthers(now) && !isStarting(now)
+
+  const saw = (fact: LeaseFact | undefined, at: Millis) => {
+    looked = true
+    problem = ''
+    if (!fact) sight = undefined
+    else if (fact.revision !== sight?.revision) {
+      if (fact.holder !== sight?.holder) distrustedUntil = -Infinity
+      sight = { ...fact, changedAt: at }
+    }
+  }
+  const call = async (method: string, path: string, body?: unknown) => {
+    const late = new AbortController()
+    const cancel = clock.alarm(clock.now() + CALL_MS, () =>
+      late.abort(new Error(`no answer within ${CALL_MS} ms`))
+    )
+    try {
+      return await options.call(method, path, body, late.signal)
+    } finally {
+      cancel()
+    }
+  }
+  const read = async (): Promise<void> => {
+    const { status, json } = await call('GET', leasePath(place))
+    if (status !== 200 && status !== 404) throw new Error(`GET of the Lease: status ${status}`)
+    saw(status === 200 ? leaseFact(json) : undefined, clock.now())
+  }
+  /** 409: another agent was quicker, and has been seen in the next look. */
+  const write = async (name: string, durationMs: number): Promise<void> => {
+    // From before the call: for the others it lasts from when they see it, so ours never outlasts theirs.
+    const at = clock.now()
+    const body = leaseBody(place, name, sight, durationMs, at)
+    const { status, json } = sight
+      ? await call('PUT', leasePath(place), body)
+      : await call('POST', leasesPath(place), body)
+    if (status === 200 || status === 201) saw(leaseFact(json), at)
+    else if (status === 409 || status === 404) await read()
+    else throw new Error(`write of the Lease: status ${status}`)
+  }
+  const turn = async (): Promise<void> => {
+    if (!looked || sight?.holder !== identity) await read()
+    const now = clock.now()
+    if (!isOthers(now) && !ended.signal.aborted) await write(identity, timings.durationMs)
+  }
+  const tell = () => {
+    const { leads: leading, holder: by, why } = status(clock.now())
+    const news = `${leading} ${by ?? ''}`
+    if (told === news) return
+    told = news
+    log.info({ lease, leads: leading, holder: by, why }, 'leadership')
+    listeners.tell()
+  }
+  const run = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      try {
+        await turn()
+      } catch (err) {
+        if (problem === '') log.warn({ err, lease }, 'the Lease could not be had')
+        problem = (err as Error).message
+      }
+      if (!ended.signal.aborted) tell()
+      const jitter = 1 + Math.random() * 0.1
+      await clock.sleep(timings.everyMs * jitter, ended.signal).catch(() => {})
+    }
+  }
+  const status = (now: Millis): Leadership => ({
+    leads: leads(now),
+    holder: holder(now) || undefined,
+    lease,
+    why: why(now)
+  })
+  const why = (now: Millis): string => {
+    if (ended.signal.aborted) return 'this agent is stopping'
+    if (holder(now) === identity) return 'this agent holds the Lease'
+    if (isOthers(now)) return 'another agent holds the Lease'
+    if (isStarting(now)) return 'the Lease has not been looked at yet'
+    return problem === ''
+      ? 'nobody holds the Lease'
+      : `the Lease cannot be had, so every agent does all the work: ${problem}`
+  }
+
+  const running = run()
+  return {
+    leads: () => leads(clock.now()),
+    yields() {
+      const now = clock.now()
+      return isOthers(now) && now >= distrustedUntil
+    },
+    missed() {
+      if (clock.now() >= distrustedUntil) log.warn({ lease, holder: sight?.holder }, 'the leader was late')
+      distrustedUntil = clock.now() + timings.distrustMs
+    },
+    status,
+    onChange: listener => listeners.add(listener),
+    async release() {
+      if (ended.signal.aborted) return
+      const ours = holder(clock.now()) === identity
+      ended.abort(new Error('the agent is stopping'))
+      listeners.tell()
+      await running
+      if (!ours || sight?.holder !== identity) return
+      await write('', 1000).catch((err: unknown) =>
+        log.warn({ err, lease }, 'the Lease could not be given back')
+      )
+    }
+  }
+}

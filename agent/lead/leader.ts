@@ -1,0 +1,41 @@
+import type { Millis } from '../drain/facts.ts'
+
+/** Who leads, as it is shown. */
+export interface Leadership {
+  /** This agent acts as the leader: it holds the Lease, or nobody is known to. */
+  readonly leads: boolean
+  /** Who holds the Lease, as far as is known. */
+  readonly holder: string | undefined
+  /** `namespace/name` of the Lease; `undefined` where there is no election. */
+  readonly lease: string | undefined
+  /** Why it is so, in words. */
+  readonly why: string
+}
+
+/**
+ * Which of several agents does what is needed once only. An economy and no safety device (decision 0008): whatever is
+ * gated by it must be right when two agents do it at once, and when the agent that should has just died.
+ */
+export interface Leader {
+  /** False only while another agent is known to lead, and for the first moments before that could be known. */
+  leads(): boolean
+  /** Another agent leads and does what it should: its removals are looked for before we write them ourselves. */
+  yields(): boolean
+  /** We had to do what was the leader's turn: it is not waited for again for a while. */
+  missed(): void
+  status(now: Millis): Leadership
+  /** After every change of who leads. Returns what ends it. */
+  onChange(listener: () => void): () => void
+  /** Gives the Lease back, so that another agent need not wait until it runs out. Never rejects. */
+  release(): Promise<void>
+}
+
+/** No election: this agent does all the work, whatever others do. */
+export const alone = (why: string): Leader => ({
+  leads: () => true,
+  yields: () => false,
+  missed: () => {},
+  status: () => ({ leads: true, holder: undefined, lease: undefined, why }),
+  onChange: () => () => {},
+  release: () => Promise.resolve()
+})

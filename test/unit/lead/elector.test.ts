@@ -1,0 +1,223 @@
+import { expect } from 'chai'
+import { systemClock, type Clock } from '../../../agent/clock.ts'
+import { createElector, type ElectorOptions, type Timings } from '../../../agent/lead/elector.ts'
+import { alone, type Leader } from '../../../agent/lead/leader.ts'
+import { createConnection } from '../../../agent/watch/connection.ts'
+import { startKubernetes, type Kubernetes } from '../../../sandbox/kubernetes/server.ts'
+import { silent, until } from '../../build/apisix.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+
+const PLACE = { namespace: 'default', name: 'drain' }
+const QUICK: Partial<Timings> = { durationMs: 2000, everyMs: 50, patienceMs: 5000 }
+
+describe('elector', function () {
+  this.timeout(30_000)
+  const ends: (() => unknown)[] = []
+  let kubernetes: Kubernetes
+  beforeEach(async () => {
+    kubernetes = await startKubernetes({ tls: false })
+    ends.push(() => kubernetes.close())
+  })
+  afterEach(async () => {
+    for (const end of ends.splice(0).toReversed()) await end()
+  })
+
+  /** An agent's part in the election, over a connection of its own. */
+  const elect = (identity: string, differs: Partial<ElectorOptions> = {}) => {
+    const connection = createConnection(
+      {
+        origin: kubernetes.url,
+        tls: () => Promise.resolve({}),
+        headers: () => Promise.resolve({ authorization: `Bearer ${kubernetes.token}` }),
+        refused: () => {}
+      },
+      systemClock
+    )
+    const calls: string[] = []
+    let cut = false
+    const leader = createElector({
+      place: PLACE,
+      identity,
+      call: (method, path, body, signal) => {
+        calls.push(method)
+        return cut ? Promise.reject(new Error('cut')) : connection.request(method, path, body, signal)
+      },
+      clock: systemClock,
+      log: silent,
+      timings: QUICK,
+      ...differs
+    })
+    ends.push(async () => {
+      await leader.release()
+      await connection.close()
+    })
+    const kill = () => (cut = true)
+    return { leader, calls, kill, mend: () => (cut = false) }
+  }
+  const lease = () => kubernetes.store.get('leases', PLACE.namespace, PLACE.name)?.spec
+  const only = (...leaders: Leader[]) => leaders.filter(leader => leader.leads()).length === 1
+
+  it('makes the Lease and leads; the next one follows', async () => {
+    const first = elect('a').leader
+    expect([first.leads(), first.yields()]).to.deep.equal([false, false])
+    await until('it leads', () => first.leads())
+    const second = elect('b').leader
+    await until('it knows', () => second.yields())
+    expect(second.status(systemClock.now())).to.deep.include({
+      leads: false,
+      holder: 'a',
+      lease: 'default/drain'
+    })
+    expect(first.status(systemClock.now())).to.include({ leads: true, holder: 'a' })
+    expect(lease()).to.include({ holderIdentity: 'a', leaseDurationSeconds: 2, leaseTransitions: 0 })
+  })
+
+  it('elects one of many that start at once', async () => {
+    const all = Array.from({ length: 5 }, (_, i) => elect(`agent-${i}`).leader)
+    await until(
+      'one leads, and all others know',
+      () => only(...all) && all.filter(l => l.yields()).length === 4
+    )
+  })
+
+  it('follows at once when the Lease is given back', async () => {
+    const first = elect('a').leader
+    await until('it leads', () => first.leads())
+    const second = elect('b', { timings: { ...QUICK, durationMs: 60_000 } }).leader
+    await until('it follows', () => second.yields())
+    await first.release()
+    expect(first.leads()).to.equal(false)
+    await until('the other leads', () => second.leads() && second.status(systemClock.now()).holder === 'b')
+    expect(lease()).to.include({ holderIdentity: 'b', leaseTransitions: 2 })
+  })
+
+  it('takes over from one that died, once its Lease has run out, and not before', async () => {
+    const first = elect('a')
+    await until('it leads', () => first.leader.leads())
+    const second = elect('b').leader
+    await until('it follows', () => second.yields())
+    const from = systemClock.now()
+    first.kill()
+    await until('the other holds it', () => lease()?.holderIdentity === 'b', 10_000)
+    // Less the time between its last renewal and the end of it.
+    expect(systemClock.now() - from).to.be.at.least(2000 - 1000)
+    first.mend()
+    await until('the first follows', () => first.leader.yields())
+  })
+
+  it('believes no clock but its own: times from an hour ahead or behind change nothing', async () => {
+    for (const hours of [-1, 1]) {
+      const name = `skewed-${hours + 1}`
+      const ahead = hours * 3_600_000
+      const clock: Clock = {
+        ...systemClock,
+        now: () => systemClock.now() + ahead,
+        alarm: (at, wake) => systemClock.alarm(at - ahead, wake)
+      }
+      const place = { ...PLACE, name }
+      const first = elect('a', { clock, place }).leader
+      await until('it leads', () => first.leads())
+      const second = elect('b', { place }).leader
+      await until('the second follows', () => second.yields())
+      await systemClock.sleep(300)
+      expect([first.leads(), second.leads()]).to.deep.equal([true, false])
+    }
+  })
+
+  it('is everybody’s turn where the Lease cannot be had, and one’s again when it can', async () => {
+    const undo = kubernetes.faults.deny({ verb: '*', resource: 'leases' })
+    const all = [elect('a').leader, elect('b').leader]
+    await until('both act', () => all.every(leader => leader.leads() && !leader.yields()), 10_000)
+    expect(all[0]?.status(systemClock.now()).why).to.match(/cannot be had, so every agent does all.*403/)
+    undo()
+    await until('one leads', () => only(...all) && all.some(leader => leader.yields()))
+  })
+
+  it('is everybody’s turn while the API server is away', async () => {
+    const first = elect('a')
+    await until('it leads', () => first.leader.leads())
+    const second = elect('b')
+    await until('it follows', () => second.leader.yields())
+    first.kill()
+    second.kill()
+    await until('both act', () => first.leader.leads() && second.leader.leads(), 10_000)
+    first.mend()
+    second.mend()
+    await until('one leads', () => only(first.leader, second.leader))
+  })
+
+  it('does not wait for a leader that was late, and waits again for the next one', async () => {
+    const first = elect('a').leader
+    await until('it leads', () => first.leads())
+    const second = elect('b').leader
+    await until('it follows', () => second.yields())
+    second.missed()
+    expect([second.yields(), second.leads()]).to.deep.equal([false, false])
+    elect('c')
+    await first.release()
+    await until('it leads, or waits for the next one', () => second.leads() || second.yields())
+  })
+
+  it('tells of every change, and of nothing else', async () => {
+    const first = elect('a').leader
+    await until('it leads', () => first.leads())
+    const second = elect('b')
+    let told = 0
+    second.leader.onChange(() => (told += 1))
+    await until('it follows', () => second.leader.yields())
+    await until('it has looked more often', () => second.calls.length > 5)
+    expect(told).to.equal(1)
+    await first.release()
+    await until('it leads', () => second.leader.leads() && lease()?.holderIdentity === 'b')
+    await until('it told', () => told >= 2)
+  })
+
+  it('renews with one call, and looks with one', async () => {
+    const first = elect('a')
+    await until('it leads', () => first.leader.leads())
+    first.calls.length = 0
+    await until('it has renewed', () => first.calls.length >= 3)
+    expect(new Set(first.calls)).to.deep.equal(new Set(['PUT']))
+    const second = elect('b')
+    await until('it has looked', () => second.calls.length >= 3)
+    expect(new Set(second.calls)).to.deep.equal(new Set(['GET']))
+  })
+
+  it('gives up a call that hangs, and never takes longer than a call to stop', async () => {
+    const clock = manualClock()
+    const signals: AbortSignal[] = []
+    const leader = createElector({
+      place: PLACE,
+      identity: 'a',
+      call: (_method, _path, _body, signal) =>
+        new Promise((_, reject) => {
+          signals.push(signal)
+          signal.addEventListener('abort', () => reject(signal.reason as Error))
+        }),
+      clock,
+      log: silent
+    })
+    await Promise.resolve()
+    expect(leader.leads()).to.equal(false)
+    clock.advance(3001)
+    await new Promise(resolve => void setImmediate(resolve))
+    expect([signals[0]?.aborted, leader.leads()]).to.deep.equal([true, true])
+    await leader.release()
+  })
+})
+
+describe('alone', () => {
+  it('always leads, and waits for nobody', async () => {
+    const leader = alone('there is no election')
+    leader.missed()
+    await leader.release()
+    expect([leader.leads(), leader.yields()]).to.deep.equal([true, false])
+    expect(leader.status(0)).to.deep.equal({
+      leads: true,
+      holder: undefined,
+      lease: undefined,
+      why: 'there is no election'
+    })
+    leader.onChange(() => expect.fail('nothing ever changes'))()
+  })
+})
