@@ -16,7 +16,12 @@ const HEARTBEAT_MS = 1000
 export async function run(config: Config, version: string): Promise<number> {
   const clock = systemClock
   const log = createLog(config.log)
-  const { app, gate, loop, page, readiness, report, sources, stop } = assemble({ config, version, clock, log })
+  const { app, gate, loop, page, readiness, report, sources, stop } = assemble({
+    config,
+    version,
+    clock,
+    log
+  })
   const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks)).catch(
     async (err: unknown) => {
       await stop()
