@@ -55,24 +55,28 @@ export function canonicalHost(host: string): string {
 /** What to do to the nodes of one upstream. */
 export interface NodeEdit {
   readonly remove: ReadonlySet<NodeKey>
-  /** Whole nodes, in the form of the rest. */
+  /** Whole nodes, in the form of the rest. One that is listed already takes the place of what is there. */
   readonly add: readonly HolderNode[]
+  /** Nobody is left to answer, and that is known: an honest 503 is all there is to give. */
+  readonly mayEmpty?: boolean
 }
 
 /**
- * The nodes after an edit, whole. Everything that is not removed is the very same value that was read.
- * @throws RangeError when no node would be left: APISIX would answer every request with 503
+ * The nodes after an edit, whole. Everything that is neither removed nor replaced is the very same value that was read.
+ * @throws RangeError when no node would be left: APISIX would answer every request with 503 (unless the edit may do so)
  */
 export function editNodes(raw: RawNodes, edit: NodeEdit): RawNodes {
   const parsed = readNodes(raw)
-  const kept = parsed?.nodes.filter(n => !edit.remove.has(n.key)) ?? []
-  const all = [...kept, ...edit.add]
-  if (all.length === 0) throw new RangeError('an edit must leave a node')
-  return parsed?.form === 'array'
-    ? all.map(n => n.raw as Readonly<Record<string, unknown>>)
-    : Object.fromEntries(
-        all.map(n => [n.raw as string, isRecord(raw) ? (raw[n.raw as string] ?? n.weight) : n.weight])
-      )
+  const put = new Map(edit.add.map(n => [n.key, n]))
+  const kept = (parsed?.nodes ?? []).filter(n => !edit.remove.has(n.key))
+  const inPlace = kept.map(n => put.get(n.key) ?? n)
+  for (const { key } of kept) put.delete(key)
+  const all = [...inPlace, ...put.values()]
+  if (all.length === 0 && !edit.mayEmpty) throw new RangeError('an edit must leave a node')
+  if (parsed?.form === 'array') return all.map(n => n.raw as Readonly<Record<string, unknown>>)
+  const replaced = new Set(edit.add.map(n => n.key))
+  const asRead = (n: HolderNode) => (isRecord(raw) && !replaced.has(n.key) ? raw[n.raw as string] : undefined)
+  return Object.fromEntries(all.map(n => [n.raw as string, asRead(n) ?? n.weight]))
 }
 
 /**

@@ -10,11 +10,16 @@ export interface ObjectQueue {
   readonly target: Target
   /** `false` when that pod's node is already waiting or under way. */
   add(holder: HolderKey, node: NodeKey, uid: PodUid, now: number): boolean
+  /** It is to be looked at for the sake of what is wished of it. `false` when that waits already. */
+  tend(): boolean
   /** Stops waiting for this pod, and takes it out of what is under way as far as it is not written yet. */
   drop(uid: PodUid): void
   /** Everything that waits, as one removal; it is under way until `ended`. */
   take(): Removal
-  /** `progress`: some node went. Without any the next try is put off, so that a refusal is not repeated in a hot loop. */
+  /**
+   * `removed`: nodes that went, for the pacing. `progress`: there were some, or nothing more is wished. Without any the next
+   * try is put off, so that a refusal is not repeated in a hot loop.
+   */
   ended(now: number, result: { readonly removed: number; readonly progress: boolean }): void
   /** After a look in place of a write: these have gone by another agent's hand, the others wait on. */
   looked(now: number, removal: Removal, gone: readonly Pick<Outcome, 'holder' | 'node'>[]): void
@@ -41,6 +46,7 @@ export const targetOf = ({ holder }: Change): Target => ({ resource: holder.reso
 export function createObjectQueue(target: Target): ObjectQueue {
   let waiting: Wanted = new Map()
   let underWay: Wanted = new Map()
+  let tended = false
   let written: Written[] = []
   let fruitless = 0
   let notBefore = 0
@@ -59,6 +65,11 @@ export function createObjectQueue(target: Target): ObjectQueue {
       waiting.set(holder, (waiting.get(holder) ?? new Map<NodeKey, PodUid>()).set(node, uid))
       return true
     },
+    tend() {
+      const fresh = !tended
+      tended = true
+      return fresh
+    },
     drop(uid) {
       for (const nodes of [...waiting.values(), ...underWay.values()])
         for (const [node, owner] of nodes) if (owner === uid) nodes.delete(node)
@@ -67,6 +78,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
     take() {
       underWay = waiting
       waiting = new Map()
+      tended = false
       return { wanted: underWay, sent: new Map() }
     },
     ended(now, { removed, progress }) {
@@ -92,7 +104,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
       if (gone.length > 0) since = now
     },
     get waiting() {
-      return waiting.size > 0
+      return waiting.size > 0 || tended
     },
     readyAt: now => Math.max(notBefore, nextWriteAt(written, now)),
     lookAt: () => lookedAt + Math.min(LOOK_MS.longest, LOOK_MS.first * 2 ** looks),

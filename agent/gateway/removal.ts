@@ -2,13 +2,14 @@ import pRetry from 'p-retry'
 
 import type { Clock } from '../clock.ts'
 import { isConflict, isGone, isRefused, isTransient } from '../errors.ts'
-import type { Holder, HolderKey, Resource } from '../plan/holder.ts'
+import type { Holder, HolderKey, HolderNode, Resource } from '../plan/holder.ts'
 import type { NodeKey, PodUid } from '../drain/facts.ts'
 import type { AdminApi, AdminObject } from './admin-api.ts'
 import { writeFor } from './edit.ts'
 import { holdersOf } from './holders.ts'
 import type { Inventory } from './inventory.ts'
 import { settle, type Outcome, type Removal } from './settle.ts'
+import { withWishes, type Edit, type Wishes } from './wish.ts'
 
 export interface RemovalTools {
   readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
@@ -17,6 +18,10 @@ export interface RemovalTools {
   readonly expected: (holder: Holder) => readonly NodeKey[]
   /** Asked again right before every write. */
   readonly stillEnding: (uid: PodUid, node: NodeKey) => boolean | Promise<boolean>
+  /** What is wished of this object, as just read (`undefined`: it does not exist), beside what is drained. */
+  readonly wishes: (target: Target, found: readonly Holder[] | undefined) => Wishes
+  /** A drained node has left, or (no answer came) may have left, by our hand: as it was. */
+  readonly taken: (taken: Taken) => void
   readonly giveUpMs: number
   readonly signal: AbortSignal
 }
@@ -24,6 +29,22 @@ export interface RemovalTools {
 export interface Target {
   readonly resource: Resource
   readonly id: string
+}
+
+export interface Taken {
+  readonly target: Target
+  readonly holder: Holder
+  readonly node: HolderNode
+  readonly uid: PodUid
+}
+
+/** What a removal has come to. `wished`: nodes that were put, changed or removed because that was wished. */
+export interface Result {
+  readonly outcomes: readonly Outcome[]
+  readonly removed: number
+  readonly wished: number
+  /** Everything that was wished is as it should be, in what was read last. */
+  readonly content: boolean
 }
 
 /** Writes in one attempt: the removal, and repairs of what came of it. */
@@ -38,14 +59,9 @@ const TRANSIENT_MS = { first: 100, longest: 2000 }
  * Takes nodes out of one object and sees that they are out. Every attempt begins with a read, so it does not matter
  * whether a write that failed was applied.
  *
- * @returns what became of each node, and how many were written out
  * @throws CodedError when it could not be done within `giveUpMs`
  */
-export async function carryOut(
-  tools: RemovalTools,
-  target: Target,
-  removal: Removal
-): Promise<{ readonly outcomes: readonly Outcome[]; readonly removed: number }> {
+export async function carryOut(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
   let refusals = 0
   return pRetry(() => attempt(tools, target, removal), {
     retries: Infinity,
@@ -85,22 +101,52 @@ export async function lookAt(
 
 const slower = (attempt: number): number => Math.min(TRANSIENT_MS.longest, TRANSIENT_MS.first * 2 ** attempt)
 
-async function attempt(tools: RemovalTools, target: Target, removal: Removal) {
-  let removed = 0
+async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
+  const done = { removed: 0, wished: 0 }
   for (let writes = 0; ; writes++) {
     const object = await read(tools, target)
     const found = object ? holdersOf(object) : []
     await dropWhatStays(removal, found, tools.stillEnding)
-    const { edits, outcomes } = settle(removal, found, tools.expected)
-    if (!object || edits.length === 0 || writes === WRITES) return { outcomes, removed }
-    for (const { holder, remove } of edits)
-      removal.sent.set(holder.key, { before: holder, removed: remove, accepted: false })
-    await write(tools, object, edits)
-    for (const { holder, remove } of edits) {
-      accept(removal, holder.key)
-      removed += remove.size
+    const { edits: drained, outcomes } = settle(removal, found, tools.expected)
+    const { edits: wishes, create } = tools.wishes(target, object && found)
+    const edits = withWishes(drained, wishes, found)
+    const nothing = edits.length === 0 && (object !== undefined || create === undefined)
+    if (nothing || writes === WRITES) return { outcomes, ...done, content: nothing }
+    if (!object) {
+      await tools.admin.put(target.resource, target.id, create, tools.signal)
+      done.wished++
+      continue
     }
+    const taken = begun(removal, target, drained)
+    try {
+      await write(tools, object, edits)
+    } catch (error) {
+      // No answer is no refusal: it may have been applied.
+      if (isTransient(error)) taken.forEach(tools.taken)
+      throw error
+    }
+    taken.forEach(tools.taken)
+    for (const { holder, remove } of drained) {
+      accept(removal, holder.key)
+      done.removed += remove.size
+    }
+    done.wished += sizeOf(edits) - sizeOf(drained)
   }
+}
+
+const sizeOf = (edits: readonly Edit[]): number =>
+  edits.reduce((sum, { add, remove }) => sum + add.length + remove.size, 0)
+
+/** Notes what is about to be written, and says which nodes will then have been taken out, as they were. */
+function begun(removal: Removal, target: Target, edits: readonly Edit[]): readonly Taken[] {
+  return edits.flatMap(({ holder, remove }) => {
+    removal.sent.set(holder.key, { before: holder, removed: remove, accepted: false })
+    const wanted = removal.wanted.get(holder.key)
+    return holder.nodes.flatMap(node => {
+      const uid = remove.has(node.key) ? wanted?.get(node.key) : undefined
+      return uid === undefined ? [] : [{ target, holder, node, uid }]
+    })
+  })
 }
 
 /** Only nodes that are listed are asked about: one that is not any more is the removal itself, to be reported as such. */

@@ -9,19 +9,21 @@ import type { Holder, HolderKey } from '../plan/holder.ts'
 import type { AdminApi } from './admin-api.ts'
 import type { Inventory } from './inventory.ts'
 import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
-import { carryOut, lookAt } from './removal.ts'
+import { carryOut, lookAt, type RemovalTools, type Target } from './removal.ts'
 import type { Outcome, Removal } from './settle.ts'
 import { createWriteStatuses, type WriteStatus } from './write-status.ts'
 
 export type { WriteStatus } from './write-status.ts'
 
-/** Carries out removals. `submit` never waits; what became of it is in `status`. */
+/** Carries out removals, and what is wished of an object beside them. Nothing waits; what became of it is in `status`. */
 export interface Writer {
   /**
    * Idempotent: what is already waiting or under way is not queued again, so a plan may be submitted in every round.
    * After a failure the next try comes after a pause.
    */
   submit(change: Change): void
+  /** Reads an object and brings it to what is wished of it (`WriterOptions.wishes`). Idempotent, as `submit` is. */
+  tend(target: Target): void
   status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
   /** The drain is over or undone: what has not been written yet is not written, what is known of it is dropped. */
   forget(uid: PodUid): void
@@ -52,6 +54,10 @@ export interface WriterOptions {
    * `false` leaves the node alone (the drain was undone, or a new pod has the address).
    */
   readonly stillEnding?: (uid: PodUid, node: NodeKey) => boolean | Promise<boolean>
+  /** Asked of every object that is read, before a write and after it, so that an answer is never older than the object. */
+  readonly wishes?: RemovalTools['wishes']
+  /** See `RemovalTools.taken`. */
+  readonly taken?: RemovalTools['taken']
   /**
    * Several agents: while another one leads (`yields`), an object is only read, often, until the leader has taken the nodes
    * out. Where it is late we write all the same, and say so (`missed`). Absent: nobody else writes for us.
@@ -70,7 +76,17 @@ export function createWriter(options: WriterOptions): Writer {
   const yields = () => options.leader?.yields() === true
   const staying = (holder: Holder) => expected(holder).filter(node => !statuses.has(holder.key, node))
   const stillEnding = options.stillEnding ?? (() => true)
-  const tools = { admin, inventory, clock, expected: staying, stillEnding, giveUpMs, signal: ended.signal }
+  const tools: RemovalTools = {
+    admin,
+    inventory,
+    clock,
+    expected: staying,
+    stillEnding,
+    wishes: options.wishes ?? (() => ({ edits: [] })),
+    taken: options.taken ?? (() => {}),
+    giveUpMs,
+    signal: ended.signal
+  }
 
   const note = ({ holder, node, uid, state, why }: Outcome): void =>
     statuses.set(holder, node, uid, { state, why, acceptedAt: state === 'removed' ? clock.now() : undefined })
@@ -92,12 +108,15 @@ export function createWriter(options: WriterOptions): Writer {
     const removal = queue.take()
     const { resource, id } = queue.target
     try {
-      const { outcomes, removed } = await carryOut(tools, queue.target, removal)
+      const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
       // It was the leader's turn: the others that wait for it need not.
       if (removed > 0 && yields()) options.leader?.missed()
       outcomes.forEach(note)
-      queue.ended(clock.now(), { removed, progress: outcomes.some(o => o.state === 'removed') })
+      const progress = outcomes.some(o => o.state === 'removed') || (content && outcomes.length === 0)
+      // What is wished comes in whole: its next write waits as for one node.
+      queue.ended(clock.now(), { removed: removed + Math.min(wished, 1), progress })
       if (removed > 0) log.info({ resource, id, nodes: removed }, 'nodes removed')
+      if (wished > 0) log.info({ resource, id, nodes: wished }, 'nodes put right')
     } catch (error) {
       failed(removal, (error as Error).message).forEach(note)
       queue.ended(clock.now(), { removed: 0, progress: false })
@@ -120,13 +139,25 @@ export function createWriter(options: WriterOptions): Writer {
     working.delete(queue)
   }
 
+  const queueOf = (target: Target): ObjectQueue => {
+    const name = `${target.resource}/${target.id}`
+    const queue = queues.get(name) ?? createObjectQueue(target)
+    queues.set(name, queue)
+    return queue
+  }
+  const begin = (queue: ObjectQueue): void => {
+    if (!working.has(queue)) working.set(queue, work(queue))
+  }
+
   return {
+    tend(target) {
+      if (ended.signal.aborted) return
+      const queue = queueOf(target)
+      if (queue.tend()) begin(queue)
+    },
     submit(change) {
       if (ended.signal.aborted) return
-      const target = targetOf(change)
-      const name = `${target.resource}/${target.id}`
-      const queue = queues.get(name) ?? createObjectQueue(target)
-      queues.set(name, queue)
+      const queue = queueOf(targetOf(change))
       const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid, clock.now()))
       for (const { key, uid } of fresh) {
         // A failure stays visible until it is known that the next try did better.
@@ -134,7 +165,7 @@ export function createWriter(options: WriterOptions): Writer {
           statuses.set(change.holder.key, key, uid, { state: 'writing', why: '', acceptedAt: undefined })
       }
       if (fresh.length === 0) return
-      if (!working.has(queue)) working.set(queue, work(queue))
+      begin(queue)
       listeners.tell()
     },
     status: (holder, node, uid) => statuses.get(holder, node, uid),
