@@ -9,20 +9,23 @@ import type { DrainSettings } from './drain/seen.ts'
 import { begin, step } from './drain/step.ts'
 import type { Log } from './log.ts'
 import { desiredEntry, sealLookAt } from './loop/entries.ts'
+import { remember } from './loop/gather.ts'
 import { createHooks, type HeldHook } from './loop/hooks.ts'
 import { createLingering } from './loop/lingering.ts'
 import { createMemories, type Memory } from './loop/memory.ts'
 import { observe, type Look } from './loop/observe.ts'
 import { createAddressKnowledge } from './loop/ownership.ts'
+import { replacements } from './loop/replacement.ts'
 import type { Sources } from './loop/sources.ts'
 import { createSweeper } from './loop/sweep.ts'
+import { vouch } from './loop/vouch.ts'
 import { wantedEvidence } from './loop/wanted.ts'
 import { worldFrom } from './loop/world.ts'
 import type { Plan } from './plan/change.ts'
 import { endingNodes } from './plan/match.ts'
 import { plan } from './plan/plan.ts'
 import type { PlanSettings } from './plan/world.ts'
-import type { Holds, Vouch } from './serve/holds.ts'
+import type { Holds } from './serve/holds.ts'
 
 export interface LoopSettings {
   readonly drain: DrainSettings
@@ -66,6 +69,8 @@ export interface LoopOptions {
 
 /** After a round that failed: long enough not to spin on a defect, short enough for every deadline. */
 const AFTER_FAILURE_MS = 1000
+/** Rests as long as the round took; what is quick needs none, and no hook is kept waiting for more than this. */
+const restAfter = (tookMs: number): number => (tookMs < 2 ? 0 : Math.min(tookMs, 50))
 const NOTHING: Plan = { changes: [], kept: [] }
 
 /**
@@ -73,7 +78,7 @@ const NOTHING: Plan = { changes: [], kept: [] }
  * everything, and a skipped or doubled event makes no difference.
  */
 export function createLoop({ sources, settings, clock, log, observers }: LoopOptions): Loop {
-  const { cluster, inventory, writer, probe, barrier } = sources
+  const { cluster, inventory, writer, probe, barrier, leader } = sources
   const world = worldFrom(sources)
   const memories = createMemories()
   const lingering = createLingering()
@@ -87,15 +92,20 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   let stopped = false
   /** The last round did not come to its end: nothing is decided until one does. */
   let failing = false
+  /** With hundreds of drains the rounds leave the time between them to the answers that they wait for. */
+  let restUntil: Millis = 0
   let cancelAlarm = () => {}
   let sweepAt: Millis | undefined
 
-  const ends = [inventory, writer, probe, ...(barrier ? [barrier] : [])].map(part => part.onChange(wake))
+  const ends = [inventory, writer, probe, leader, ...(barrier ? [barrier] : [])].map(part =>
+    part.onChange(wake)
+  )
 
   function wake(): void {
     if (due || stopped) return
     due = true
-    clock.soon(run)
+    if (clock.now() >= restUntil) clock.soon(run)
+    else clock.alarm(restUntil, run)
   }
 
   function run(): void {
@@ -110,7 +120,9 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       log.error({ err }, 'round failed')
       return alarm(startedAt + AFTER_FAILURE_MS)
     }
-    const tookMs = clock.now() - startedAt
+    const endedAt = clock.now()
+    const tookMs = endedAt - startedAt
+    restUntil = endedAt + restAfter(tookMs)
     told(observer => observer.round?.(tookMs))
   }
 
@@ -127,6 +139,10 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       since: lookedAt
     })
     const next = advance(looks, now)
+    for (const drain of next.values()) {
+      if (!drains.has(drain.uid))
+        remember(drain, memories.of(drain.uid), { sources, world, drains: next, now })
+    }
     knowledge.look(
       cluster.parts().every(part => part.name !== 'pods' || part.state === 'live'),
       now
@@ -172,14 +188,12 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     now: Millis
   ): void {
     const gateways = cluster.gateways()
-    const ending = new Set(
-      [...next.values()].flatMap(drain => (drain.phase === 'undone' ? [] : drain.pod.ips))
-    )
+    const replacementSince = replacements(sources, world, next)
     const entries: DesiredEntry[] = []
     const evidence: Wanted[] = []
     for (const [uid, drain] of next) {
       const memory = memories.of(uid)
-      const entry = barrier && desiredEntry(drain, memory, { sources, barrier, world, ending, now })
+      const entry = barrier && desiredEntry(drain, memory, { sources, barrier, world, replacementSince, now })
       const mayLinger = knowledge.mayStillServe(drain, cluster.serverBehindMs(), now)
       if (entry && (mayLinger || !unsure.has(uid))) entries.push(entry)
       const wants = wantedEvidence(drain, memory, looks.get(uid)?.evidence)
@@ -242,19 +256,6 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     cancelAlarm = clock.alarm(at, wake)
   }
 
-  function canVouch(): Vouch {
-    if (failing) return { ok: false, why: 'the last round failed: see the log of the agent' }
-    const part = cluster.parts().find(part => !part.synced)
-    if (part) return { ok: false, why: `the watch of ${part.name} has not synced yet` }
-    if (cluster.gateways().length === 0) {
-      return { ok: false, why: 'no gateway is known: check apisix.gateways' }
-    }
-    if (inventory.readAt() === undefined && !barrier) {
-      return { ok: false, why: `the holders have not been read yet: ${inventory.problem()}` }
-    }
-    return { ok: true }
-  }
-
   /** A pod that no watch covers would never be seen to go, so its drain would never end. */
   async function fetchWatched(
     namespace: string,
@@ -267,7 +268,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   return {
     holds: {
       hold: (request, signal) => hooks.hold(request, signal),
-      canVouch,
+      canVouch: () => vouch(sources, failing),
       serverBehindMs: () => cluster.serverBehindMs(),
       findByIp: ip => cluster.pods.byIp(ip),
       askByIp: (ip, signal) => cluster.fetchPodsByIp(ip, signal),

@@ -1,6 +1,7 @@
 import type { Drain } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { BarrierReading } from './evidence.ts'
+import { appliedRevision, type GatewayState } from './gateway-state.ts'
 
 /** Whether to seal now, with the reason either way. */
 export interface Sealable {
@@ -54,4 +55,13 @@ export function sealable(
   return now >= settings.quietSince + settings.quietMs
     ? { seal: true, why: 'nobody needed it for a while' }
     : no('whether every worker knows another node is not known, so it is looked at for a while')
+}
+
+/**
+ * Whether the first that a gateway hears of a drain may be the seal: half of the way to the ack. Before the entry is there no
+ * bypass can be looked for, so every worker must be known to have what takes over (a revision that was applied stays so).
+ */
+export function sealableAtOnce(state: GatewayState | undefined, neededRevision: number | undefined): boolean {
+  if (!state?.told?.fit || state.problem !== '' || neededRevision === undefined) return false
+  return (appliedRevision(state) ?? -Infinity) >= neededRevision
 }

@@ -1,11 +1,12 @@
 import type { BarrierKeeper, DesiredEntry } from '../confirm/barrier.ts'
 import { appliedRevision } from '../confirm/gateway-state.ts'
-import { sealable } from '../confirm/seal.ts'
+import { sealable, sealableAtOnce } from '../confirm/seal.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import { nodesOf } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
 import type { Memory } from './memory.ts'
+import type { ReplacementSince } from './replacement.ts'
 import type { Sources } from './sources.ts'
 
 /** How long before the deadline an entry is sealed whatever is known: from then on an honest 503 beats a dead pod. */
@@ -17,8 +18,7 @@ export interface EntryContext {
   readonly sources: Sources
   readonly barrier: BarrierKeeper
   readonly world: World
-  /** Addresses of all pods that are being drained: none of them is another node to go to. */
-  readonly ending: ReadonlySet<string>
+  readonly replacementSince: ReplacementSince
   readonly now: Millis
 }
 
@@ -50,17 +50,21 @@ export function sealLookAt(drain: Drain, memory: Memory, now: Millis): Millis | 
  * All gateways or none: a gateway that still needs the pod keeps it alive for that gateway's users. One whose barrier cannot
  * be used is not waited for: it could not be sealed, and weaker evidence has to do there.
  */
-function maySeal(drain: Drain, memory: Memory, { sources, barrier, ending, now }: EntryContext): boolean {
+function maySeal(
+  drain: Drain,
+  memory: Memory,
+  { sources, barrier, replacementSince, now }: EntryContext
+): boolean {
   const lastEndpoint =
     drain.phase === 'draining' && drain.verdict.kind === 'waiting' && drain.verdict.lastEndpoint
-  const needed = neededRevision(drain, memory, sources, ending)
+  const needed = neededRevision(drain, memory, sources, replacementSince)
   return sources.cluster.gateways().every(({ id }) => {
     const look = memory.looks.get(id)
-    if (!look?.current) return false
+    const state = barrier.state(id)
+    if (!look?.current) return sealableAtOnce(state, needed)
     if (look.current.problem !== '' || !look.current.fit) return true
     // By an agent before this one, or by another replica: there is nothing left to spare here.
     if (look.current.entry === 'sealed') return true
-    const state = barrier.state(id)
     return sealable(look, drain, lastEndpoint, now, {
       sealBeforeMs: SEAL_BEFORE_MS,
       waitForInflight: false,
@@ -81,16 +85,14 @@ function neededRevision(
   drain: Drain,
   memory: Memory,
   { inventory }: Sources,
-  ending: ReadonlySet<string>
+  replacementSince: ReplacementSince
 ): number | undefined {
   if (memory.places.size === 0) return (inventory.readAt() ?? -Infinity) >= drain.since ? 0 : undefined
   const needed: number[] = []
   for (const { holder } of memory.places.values()) {
-    const current = inventory.holders().get(holder.key)
-    const others = current?.nodes.filter(node => node.weight > 0 && !ending.has(node.host)) ?? []
-    const revisions = others.flatMap(node => inventory.listedSince(holder.key, node.key) ?? [])
-    if (revisions.length === 0) return undefined
-    needed.push(Math.min(...revisions))
+    const since = replacementSince(holder.key)
+    if (since === undefined) return undefined
+    needed.push(since)
   }
   return inventory.readAt() === undefined ? undefined : Math.max(...needed)
 }

@@ -52,12 +52,9 @@ const placeOf = (holder: HolderKey, node: NodeKey, uid: PodUid) => `${holder} ${
 
 /** Everything known about one drain, from the caches of the parts that do I/O. Brings the drain's memory up to date. */
 export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence {
-  const { sources, world, drains, gateways, gatewaysKnown, now } = round
+  const { sources, gateways, gatewaysKnown, now } = round
   const { inventory, probe, barrier } = sources
-  const ports = world.portsOf(drain.uid)
-  if (ports.length > 0) memory.ports = ports
-  rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
-  rememberDiscovered(drain, memory, sources)
+  remember(drain, memory, round)
 
   const inventoryAt = inventory.readAt()
   const unlisted = memory.places.size === 0 && inventoryAt !== undefined && inventoryAt >= drain.since
@@ -78,6 +75,18 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
     }),
     gatewaysKnown
   }
+}
+
+/** Where the pod is listed, and at which ports it can be. */
+export function remember(
+  drain: Drain,
+  memory: Memory,
+  { sources, world, drains, now }: Pick<Gathering, 'sources' | 'world' | 'drains' | 'now'>
+): void {
+  const ports = world.portsOf(drain.uid)
+  if (ports.length > 0) memory.ports = ports
+  rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
+  rememberDiscovered(drain, memory, sources)
 }
 
 /** A restarted gateway counts bypasses from 0 again. */

@@ -32,6 +32,11 @@ export interface HooksOptions {
   readonly wake: () => void
 }
 
+/**
+ * Before the API server is asked at all, in ms: as a rule the watch event is on its way, and hundreds of pods that end in the
+ * same moment would be as many needless questions.
+ */
+const WATCH_FIRST_MS = 5
 /** Pauses between tries to ask the API server about one hook, in ms: together well below the shortest usual grace. */
 const ASK_AGAIN_MS = [100, 400, 1000]
 /** How long one such try may take, in ms: a healthy API server answers in one or two. */
@@ -50,6 +55,9 @@ export function createHooks({ cluster, clock, log, wake }: HooksOptions): Hooks 
    * event) or a container restart, which calls preStop too, with no deletionTimestamp. Only the API server knows which.
    */
   const ask = async (id: string, pod: PodFact, signal: AbortSignal): Promise<void> => {
+    await clock.sleep(WATCH_FIRST_MS, signal).catch(() => {})
+    if (!entries.has(id)) return
+    if (knownToEnd(pod)) return learn(id, { pod: cluster.pods.get(pod.uid) ?? pod, ends: true })
     for (const pause of [...ASK_AGAIN_MS, undefined]) {
       try {
         const current = await bounded(clock, ASK_MS, signal, limited =>

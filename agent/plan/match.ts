@@ -2,6 +2,7 @@ import type { Drain, Drains } from '../drain/drain.ts'
 import { isOver } from '../drain/eligible.ts'
 import { nodeKey, type NodeKey, type PodFact } from '../drain/facts.ts'
 import type { Holder, HolderNode } from './holder.ts'
+import { nodesAt } from './nodes-at.ts'
 import type { World } from './world.ts'
 
 /** One node of one holder, and the ending pod that it leads to. */
@@ -30,8 +31,8 @@ export const isEnding = (drain: Drain | undefined): drain is Drain =>
 export function endingNodes(world: World, drains: Drains, drain: Drain): Match[] {
   return drain.pod.ips.flatMap(ip =>
     world.holdersOf(ip).flatMap(holder =>
-      holder.nodes
-        .filter(node => node.host === ip && answersAt(world, drain.pod, node))
+      nodesAt(holder.nodes, ip)
+        .filter(node => answersAt(world, drain.pod, node))
         .filter(node => !isSomebodyElses(world, drains, node, drain))
         .map(node => ({ holder, node, drain }))
     )
@@ -47,6 +48,10 @@ export function podsAt(world: World, node: HolderNode): PodFact[] {
 export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodFact[] {
   return podsAt(world, node).filter(pod => pod.deletionAt === undefined && isRunning(pod, drains))
 }
+
+/** A live pod that is Ready, or an address that is no pod's: a machine or a domain name, which is not ours to judge. */
+export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
+  podsAt(world, node).length === 0 || livePodsAt(world, drains, node).some(pod => pod.ready)
 
 /** A pod of another uid that we do not drain has the address now; it may even be ending, and asks to be left alone. */
 const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>

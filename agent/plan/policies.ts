@@ -2,7 +2,7 @@ import type { Drain, Drains } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { Change, Kept, Plan } from './change.ts'
 import type { Holder, HolderNode } from './holder.ts'
-import { livePodsAt, podsAt } from './match.ts'
+import { serves } from './match.ts'
 import type { PlanSettings, World } from './world.ts'
 
 export interface Context {
@@ -44,7 +44,7 @@ export const keepLastNode: Policy = (plan, context) => {
       [...nodes, ...(keptBefore.get(holder.key) ?? [])].map(n => ('key' in n ? n.key : n.node))
     )
     const staying = holder.nodes.filter(node => !ending.has(node.key))
-    if (staying.some(node => carries(holder, node) && serves(node, context))) return []
+    if (staying.some(node => carries(holder, node) && serves(context.world, context.drains, node))) return []
     const last = lastOf(holder, nodes, context.drains)
     // A pod that is gone serves nobody: its node stays only where nothing else would be picked.
     const dead = context.drains.get(last.uid)?.phase === 'gone'
@@ -94,10 +94,6 @@ function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly
  */
 const carries = (holder: Holder, node: HolderNode): boolean =>
   node.weight > 0 || holder.nodes.every(other => other.weight === 0)
-
-/** A live pod that is Ready, or an address that is no pod's: a machine or a domain name, which is not ours to judge. */
-const serves = (node: HolderNode, { world, drains }: Context): boolean =>
-  podsAt(world, node).length === 0 || livePodsAt(world, drains, node).some(pod => pod.ready)
 
 /** The node to keep: one that gets requests, whose pod exists, is Ready, and lives longest; the first by key of equals. */
 function lastOf(holder: Holder, nodes: readonly Going[], drains: Drains): Going {

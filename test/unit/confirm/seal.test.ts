@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 
 import type { BarrierReading } from '../../../agent/confirm/evidence.ts'
-import { sealable } from '../../../agent/confirm/seal.ts'
+import type { GatewayState } from '../../../agent/confirm/gateway-state.ts'
+import { sealable, sealableAtOnce } from '../../../agent/confirm/seal.ts'
 import { barrier } from '../../build/evidence.ts'
 import { pod } from '../../build/pod.ts'
 
@@ -84,5 +85,29 @@ describe('sealable', () => {
       { ...idle, entry: 'absent' as const }
     ]
     for (const reading of unusable) expect(ask(reading, late).seal).to.equal(false)
+  })
+})
+
+describe('sealable at once', () => {
+  const state = (revisions: readonly number[], differs: { fit?: boolean; problem?: string } = {}) =>
+    ({
+      told: { fit: differs.fit ?? true, workers: revisions.map(revision => ({ revision })) },
+      lastSuccessAt: 0,
+      lastAttemptAt: 0,
+      problem: differs.problem ?? ''
+    }) as unknown as GatewayState
+
+  it('when every worker is known to have applied what takes over', () => {
+    expect(sealableAtOnce(state([7, 9]), 7)).to.equal(true)
+    expect(sealableAtOnce(state([6, 9]), 7)).to.equal(false)
+    expect(sealableAtOnce(state([0, 9]), 7), 'one that has not looked yet').to.equal(false)
+  })
+
+  it('never on a guess', () => {
+    expect(sealableAtOnce(undefined, 7)).to.equal(false)
+    expect(sealableAtOnce(state([9]), undefined)).to.equal(false)
+    expect(sealableAtOnce(state([9], { fit: false }), 7)).to.equal(false)
+    expect(sealableAtOnce(state([9], { problem: 'timed out' }), 7), 'it may have restarted').to.equal(false)
+    expect(sealableAtOnce(state([]), 7)).to.equal(false)
   })
 })

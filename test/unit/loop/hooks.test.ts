@@ -3,7 +3,7 @@ import type { PodFact } from '../../../agent/drain/facts.ts'
 import { createHooks } from '../../../agent/loop/hooks.ts'
 import { CannotVouch } from '../../../agent/serve/cannot-vouch.ts'
 import { hook } from '../../build/drain.ts'
-import { manualClock } from '../../build/manual-clock.ts'
+import { manualClock, type ManualClock } from '../../build/manual-clock.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { ackFor, memoryLog } from '../../build/serve.ts'
 
@@ -34,6 +34,11 @@ function rig(watched: PodFact[], answers: Answers) {
 }
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
+/** The watch has had its chance to say it first. */
+const asks = async (clock: ManualClock) => {
+  clock.advance(5)
+  await turn()
+}
 const never = new AbortController().signal
 
 describe('held hooks', () => {
@@ -50,22 +55,32 @@ describe('held hooks', () => {
 
   it('asks the API server about one that the watch thinks serving: it ends, so the watch is behind', async () => {
     const serving = pod('web-1')
-    const { hooks, doubts, woken } = rig([serving], [{ ...serving, ...terminating(0) }])
+    const { hooks, clock, doubts, woken } = rig([serving], [{ ...serving, ...terminating(0) }])
     void hooks.hold({ hook: hook(serving), pod: serving }, never)
     expect(hooks.held()[0]?.ends).to.equal(undefined)
     const before = woken()
-    await turn()
+    await asks(clock)
     expect(hooks.held()[0]).to.include({ ends: true })
     expect(hooks.held()[0]?.pod.deletionAt).to.equal(30_000)
     expect(doubts).to.deep.equal(['pods'])
     expect(woken()).to.be.above(before)
   })
 
+  it('asks nobody where the watch says it a moment later: hundreds may end at once', async () => {
+    const watched = [pod('web-1')]
+    const { hooks, clock, asked } = rig(watched, [undefined])
+    void hooks.hold({ hook: hook(watched[0]!), pod: watched[0]! }, never)
+    watched[0] = pod('web-1', terminating(0))
+    await asks(clock)
+    expect(hooks.held()[0]).to.include({ ends: true })
+    expect(asked).to.deep.equal([])
+  })
+
   it('believes the API server that a pod stays: a container restart', async () => {
     const serving = pod('web-1')
-    const { hooks, doubts } = rig([serving], [serving])
+    const { hooks, clock, doubts } = rig([serving], [serving])
     void hooks.hold({ hook: hook(serving), pod: serving }, never)
-    await turn()
+    await asks(clock)
     expect(hooks.held()[0]).to.include({ ends: false })
     expect(doubts).to.deep.equal([])
   })
@@ -73,9 +88,9 @@ describe('held hooks', () => {
   it('takes a pod that is gone, or another one under its name, for ended', async () => {
     const serving = pod('web-1')
     for (const answer of [undefined, pod('web-1', { uid: 'uid-next' as never })]) {
-      const { hooks } = rig([serving], [answer])
+      const { hooks, clock } = rig([serving], [answer])
       void hooks.hold({ hook: hook(serving), pod: serving }, never)
-      await turn()
+      await asks(clock)
       expect(hooks.held()[0]).to.include({ ends: true })
     }
   })
@@ -113,6 +128,7 @@ describe('held hooks', () => {
       }
     })
     void hanging.hold({ hook: hook(serving), pod: serving }, never).catch(() => {})
+    await asks(clock)
     expect(signals.map(signal => signal.aborted)).to.deep.equal([false])
     clock.advance(1000)
     expect(signals.map(signal => signal.aborted)).to.deep.equal([true])

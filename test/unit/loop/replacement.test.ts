@@ -1,0 +1,54 @@
+import { expect } from 'chai'
+import type { Drains } from '../../../agent/drain/drain.ts'
+import type { PodFact } from '../../../agent/drain/facts.ts'
+import { replacements } from '../../../agent/loop/replacement.ts'
+import { worldOf } from '../../../agent/plan/world.ts'
+import { drainOf, drainsOf, seen } from '../../build/drain.ts'
+import { holder } from '../../build/holder.ts'
+import { pod, terminating } from '../../build/pod.ts'
+
+const ending = pod('ending', { ips: ['10.0.0.1'], ...terminating(0) })
+const drains = drainsOf([drainOf(seen(ending))])
+/** When each node was first listed. */
+const SINCE = new Map([
+  ['10.0.0.1:80', 1],
+  ['10.0.0.2:80', 5],
+  ['10.0.0.3:80', 9]
+])
+
+function since(nodes: readonly string[], pods: readonly PodFact[] = [], asked: Drains = drains) {
+  const web = holder('web', nodes)
+  const inventory = {
+    holders: () => new Map([[web.key, web]]),
+    listedSince: (_holder: string, node: string) => SINCE.get(node)
+  }
+  return replacements({ inventory } as never, worldOf([web], [ending, ...pods]), asked)(web.key)
+}
+
+describe('what takes over', () => {
+  it('is known since its node was first listed, the earliest of several', () => {
+    expect(since(['10.0.0.1:80', '10.0.0.3:80', '10.0.0.2:80'])).to.equal(5)
+  })
+
+  it('is nothing where only ending pods are listed, where its weight is 0, or where nobody saw it come', () => {
+    expect(since(['10.0.0.1:80'])).to.equal(undefined)
+    expect(since(['10.0.0.1:80', '10.0.0.2:80=0'])).to.equal(undefined)
+    expect(since(['10.0.0.1:80', '10.0.0.9:80'])).to.equal(undefined)
+  })
+
+  it('is a pod that is Ready; an address that is no pod’s is not ours to judge', () => {
+    const next = pod('next', { ips: ['10.0.0.2'], ready: false })
+    expect(since(['10.0.0.1:80', '10.0.0.2:80'], [next])).to.equal(undefined)
+    expect(since(['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'], [next])).to.equal(9)
+    expect(since(['10.0.0.1:80', '10.0.0.2:80'], [{ ...next, ready: true }])).to.equal(5)
+  })
+
+  it('may be a pod whose drain was undone', () => {
+    const stays = { ...ending, deletionAt: undefined }
+    const undone = { ...drainOf(seen(ending)), phase: 'undone', at: 1, why: 'it stays', pod: stays } as const
+    const web = holder('web', ['10.0.0.1:80'])
+    const inventory = { holders: () => new Map([[web.key, web]]), listedSince: () => 1 }
+    const found = replacements({ inventory } as never, worldOf([web], [stays]), drainsOf([undone]))
+    expect(found(web.key)).to.equal(1)
+  })
+})
