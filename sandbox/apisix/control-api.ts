@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { errorMessage, json, nginxPage, type Answer } from './answer.ts'
 import { serveApi, type Ask } from './api-server.ts'
 import { controlView, type ControlKind } from './control-view.ts'
+import type { Discovery } from './discovery.ts'
 import { createFaults, type Faults } from './faults.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 import { readNodes } from './nodes.ts'
@@ -14,8 +15,15 @@ export interface ControlApiOptions {
   /** 0 picks a free one. */
   readonly port: number
   /** The worker that takes a new connection, and keeps it. */
-  readonly accept: (socket: Socket) => Worker
+  readonly accept: (socket: Socket) => ShownWorker
+  /** As in API-driven standalone mode (test/recordings/control-api-standalone.json). */
+  readonly standalone?: boolean
+  /** Where `discovery.kubernetes` is configured. */
+  readonly discovery?: Discovery | undefined
 }
+
+/** What it looks at in a worker. */
+export type ShownWorker = Pick<Worker, 'config' | 'turn'>
 
 export interface ControlApi {
   readonly url: string
@@ -30,7 +38,7 @@ export interface ControlApi {
  */
 export async function serveControlApi(options: ControlApiOptions): Promise<ControlApi> {
   const faults = createFaults()
-  const workers = new WeakMap<Socket, Worker>()
+  const workers = new WeakMap<Socket, ShownWorker>()
   const listener = await serveApi({
     host: options.host,
     port: options.port,
@@ -39,7 +47,7 @@ export async function serveControlApi(options: ControlApiOptions): Promise<Contr
     handle: async ask => {
       const worker = workers.get(ask.socket)
       await worker?.turn()
-      return worker && answerControl(worker, ask)
+      return worker && answerControl(worker, ask, options)
     }
   })
   return {
@@ -50,7 +58,8 @@ export async function serveControlApi(options: ControlApiOptions): Promise<Contr
   }
 }
 
-function answerControl(worker: Worker, ask: Ask): Answer {
+function answerControl(worker: ShownWorker, ask: Ask, options: ControlApiOptions): Answer {
+  const { standalone = false, discovery } = options
   if (ask.method !== 'GET') return nginxPage(404)
   const [root, version, what = '', id, id2, ...more] = ask.path.split('/')
   if (root !== '' || version !== 'v1' || more.length > 0) return nginxPage(404)
@@ -58,32 +67,42 @@ function answerControl(worker: Worker, ask: Ask): Answer {
     case 'upstreams':
     case 'services':
     case 'routes':
-      return id === undefined ? json(200, luaList(everything(worker, what))) : nginxPage(404)
+      return id === undefined ? json(200, luaList(everything(worker, what, standalone))) : nginxPage(404)
     case 'upstream':
     case 'service':
     case 'route':
-      return id === undefined || id2 !== undefined ? nginxPage(404) : one(worker, what, id)
+      return id === undefined || id2 !== undefined ? nginxPage(404) : one(worker, what, id, standalone)
     case 'healthcheck':
       return id === undefined ? json(200, luaList(allChecks(worker))) : oneCheck(worker, id, id2)
+    case 'discovery':
+      return id === 'kubernetes' && id2 === 'dump' && discovery ? json(200, discovery.dump()) : nginxPage(404)
     default:
       return nginxPage(404)
   }
 }
 
-const everything = (worker: Worker, resource: 'upstreams' | 'services' | 'routes'): JsonObject[] =>
-  worker.config.list(resource).map(item => controlView(resource.slice(0, -1) as ControlKind, item))
+const everything = (
+  worker: ShownWorker,
+  resource: 'upstreams' | 'services' | 'routes',
+  standalone: boolean
+): JsonObject[] => worker.config.list(resource).map(item => controlView(KINDS[resource], item, standalone))
 
-const one = (worker: Worker, kind: ControlKind, id: string): Answer => {
+const KINDS = { upstreams: 'upstream', services: 'service', routes: 'route' } as const satisfies Record<
+  string,
+  ControlKind
+>
+
+const one = (worker: ShownWorker, kind: ControlKind, id: string, standalone: boolean): Answer => {
   const item = worker.config.get(`${kind}s`, id)
-  return item ? json(200, controlView(kind, item)) : errorMessage(404, `${kind}[${id}] not found`)
+  return item ? json(200, controlView(kind, item, standalone)) : errorMessage(404, `${kind}[${id}] not found`)
 }
 
 const CHECKED = ['routes', 'services', 'upstreams']
 
-const allChecks = (worker: Worker): JsonObject[] =>
+const allChecks = (worker: ShownWorker): JsonObject[] =>
   CHECKED.flatMap(resource => worker.config.list(resource).map(checkView)).filter(view => view !== undefined)
 
-const oneCheck = (worker: Worker, resource: string, id: string | undefined): Answer => {
+const oneCheck = (worker: ShownWorker, resource: string, id: string | undefined): Answer => {
   if (id === undefined) return errorMessage(404, `missing src id for src type ${resource}`)
   if (!CHECKED.includes(resource)) return errorMessage(400, `invalid src type ${resource}`)
   const item = worker.config.get(resource, id)

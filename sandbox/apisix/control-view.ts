@@ -6,8 +6,20 @@ import { idOf, type Item } from './store.ts'
 /** The Control API's name for one object, in paths and in its 404. */
 export type ControlKind = 'upstream' | 'service' | 'route'
 
-/** An object as a worker holds it: defaults filled in, nodes always an array, inline upstreams marked with their place. */
-export function controlView(kind: ControlKind, item: Item): JsonObject {
+/**
+ * An object as a worker holds it: defaults filled in, nodes always an array, inline upstreams marked with their place. In
+ * standalone mode there is no etcd: no prefix, no `createdIndex`, and the index is the one that was sent.
+ */
+export function controlView(kind: ControlKind, stored: Item, standalone = false): JsonObject {
+  if (!standalone) return viewOf(kind, stored)
+  const sent = stored.value['modifiedIndex']
+  const modifiedIndex = typeof sent === 'number' ? sent : stored.modifiedIndex
+  const view = viewOf(kind, { ...stored, key: stored.key.replace(/^\/apisix/, ''), modifiedIndex })
+  delete view['createdIndex']
+  return view
+}
+
+function viewOf(kind: ControlKind, item: Item): JsonObject {
   const value = kind === 'upstream' ? upstreamView(item.value, item) : objectView(kind, item)
   const holder = kind === 'upstream' ? value : value['upstream']
   return {

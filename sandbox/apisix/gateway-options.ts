@@ -1,3 +1,4 @@
+import type { Discovery } from './discovery.ts'
 import type { FetchEntriesOptions } from './fetch-entries.ts'
 import type { Store } from './store.ts'
 import type { ApplyDelay } from './worker.ts'
@@ -20,6 +21,10 @@ export interface GatewayOptions {
   readonly adminKey: string
   readonly barrierToken?: string
   readonly applyDelay?: ApplyDelay
+  /** API-driven: its Admin API takes whole documents, and `store` is its own. Default: it follows etcd. */
+  readonly standalone?: boolean
+  /** `discovery.kubernetes` is configured. */
+  readonly discovery?: Discovery
   /** L4 proxying, see AdminApiOptions. */
   readonly stream?: boolean
   readonly patchGapMs?: number

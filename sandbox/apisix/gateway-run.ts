@@ -11,8 +11,9 @@ import type { GatewayOptions } from './gateway-options.ts'
 import { createRouter } from './router.ts'
 import { listen, type Listener } from './server.ts'
 import { proxyUpgrade } from './upgrade.ts'
+import { serveStandaloneApi } from './standalone-api.ts'
 import { createUpstreamAgent } from './upstream-agent.ts'
-import { createWorker, type Worker } from './worker.ts'
+import { createWorker, measuredDelay, polledDelay, type Worker } from './worker.ts'
 
 /** A gateway from a start to the next stop: everything in it is lost then, as in a full restart. */
 export interface GatewayRun {
@@ -47,11 +48,11 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
       id,
       pid: lastPid,
       store,
-      ...(options.applyDelay ? { applyDelay: options.applyDelay } : {})
+      applyDelay: options.applyDelay ?? (options.standalone ? polledDelay : measuredDelay)
     })
     return {
       worker,
-      router: createRouter(worker.config),
+      router: createRouter(worker.config, options.discovery),
       agent: createUpstreamAgent(),
       clients: new Set(),
       gateway: options.name,
@@ -101,12 +102,21 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
     await Promise.all(opened.map(one => one.close()))
   }
   try {
-    const control = await serveControlApi({ host, port: options.controlPort, accept })
+    const control = await serveControlApi({
+      host,
+      port: options.controlPort,
+      accept,
+      standalone: options.standalone ?? false,
+      discovery: options.discovery
+    })
     opened.push(control)
     const admin =
       options.adminPort === undefined
         ? undefined
-        : await serveAdminApi({ ...options, port: options.adminPort })
+        : await (options.standalone ? serveStandaloneApi : serveAdminApi)({
+            ...options,
+            port: options.adminPort
+          })
     if (admin) opened.push(admin)
     const readiness = startFetch(options, barrier, stopped.signal)
     const barrierApi =

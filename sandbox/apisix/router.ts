@@ -1,4 +1,5 @@
 import type { ConfigView } from './config-view.ts'
+import type { Discovery } from './discovery.ts'
 import { asText, isObject, type Json, type JsonObject } from './json.ts'
 import { createRoundRobin, type RoundRobin } from './round-robin.ts'
 import { createUpstream, type Upstream } from './upstream.ts'
@@ -30,14 +31,25 @@ interface Rule {
  * Routes as APISIX's radixtree finds them: an exact path before any prefix, the longest prefix first, `priority` between
  * routes of the same path. Only `methods` and `host(s)` narrow a route; `vars` and filter functions are not looked at.
  */
-export function createRouter(config: ConfigView): Router {
+/** @param discovery where upstreams with `discovery_type: kubernetes` have their nodes from. */
+export function createRouter(config: ConfigView, discovery?: Discovery): Router {
   let compiledAt = -1
   let rules: Rule[] = []
   // By the stored object: it is replaced when it is written, so a new version begins with fresh turns, as in APISIX.
   const upstreams = new WeakMap<JsonObject, Upstream>()
   const splits = new WeakMap<JsonObject, RoundRobin>()
 
+  const discovered = new WeakMap<JsonObject, { readonly nodes: unknown; readonly upstream: Upstream }>()
+
   const upstreamOf = (value: JsonObject, route: JsonObject): Upstream => {
+    if (discovery && value['discovery_type'] === 'kubernetes') {
+      const nodes = discovery.nodes(asText(value['service_name']))
+      const last = discovered.get(value)
+      if (last?.nodes === nodes) return last.upstream
+      const upstream = createUpstream({ ...value, nodes: [...nodes] }, route['timeout'])
+      discovered.set(value, { nodes, upstream })
+      return upstream
+    }
     const known = upstreams.get(value)
     if (known) return known
     const made = createUpstream(value, route['timeout'])

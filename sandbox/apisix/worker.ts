@@ -7,6 +7,9 @@ export type ApplyDelay = () => number
 /** As measured in health (apisix-measured c): a few milliseconds, some before the writer has its answer. */
 export const measuredDelay: ApplyDelay = () => Math.random() * 6
 
+/** In standalone mode every worker polls what it was told ten times a second (apisix-measured f). */
+export const polledDelay: ApplyDelay = () => Math.random() * 100
+
 export interface WorkerOptions {
   readonly id: number
   /** Of the process it would be. */

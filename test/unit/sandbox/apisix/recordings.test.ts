@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { serveAdminApi, type AdminApi } from '../../../../sandbox/apisix/admin-api.ts'
 import { serveControlApi, type ControlApi } from '../../../../sandbox/apisix/control-api.ts'
+import { serveStandaloneApi } from '../../../../sandbox/apisix/standalone-api.ts'
 import { createStore, type Store } from '../../../../sandbox/apisix/store.ts'
 import { createWorker, type Worker } from '../../../../sandbox/apisix/worker.ts'
 
@@ -31,8 +32,13 @@ const KEY = 'the-key-of-this-test'
 /** What the recording's note says varies: times. Indexes and ids do not vary here, the store begins where that one did. */
 const comparable = (body: unknown): unknown =>
   JSON.parse(
-    JSON.stringify(body, (name, value: unknown) => (/^(create|update)_time$/.test(name) ? 'a time' : value))
+    JSON.stringify(body, (name, value: unknown) =>
+      /^(create|update)_time$|^x-last-modified$/i.test(name) ? 'a time' : value
+    )
   )
+
+/** The headers that a recording has where there are any. */
+const RECORDED = ['content-type', 'x-api-version', 'x-digest', 'x-last-modified']
 
 const asBody = (text: string, contentType: string): unknown => {
   if (!contentType.startsWith('application/json')) return text
@@ -54,10 +60,12 @@ const replay = async (url: string, { request, response }: Exchange): Promise<voi
     signal: AbortSignal.timeout(5000)
   })
   const contentType = answer.headers.get('content-type') ?? ''
-  const headers = {
-    'content-type': contentType,
-    ...(answer.headers.has('x-api-version') ? { 'x-api-version': answer.headers.get('x-api-version') } : {})
-  }
+  const headers = Object.fromEntries(
+    RECORDED.flatMap(name => {
+      const value = answer.headers.get(name)
+      return value === null ? [] : [[name, value]]
+    })
+  )
   const got = { status: answer.status, headers, body: asBody(await answer.text(), contentType) }
   expect(comparable(got)).to.deep.equal(comparable(response))
 }
@@ -90,5 +98,53 @@ describe('sandbox/apisix: replays what a real APISIX 3.18 answered', () => {
 
   it('replays all of them', () => {
     expect([adminApi.length, controlApi.length]).to.deep.equal([52, 11])
+  })
+})
+
+describe('sandbox/apisix: replays what a real APISIX 3.18 answered in API-driven standalone mode', () => {
+  const store = createStore()
+  let admin: AdminApi
+  let worker: Worker
+  let control: ControlApi
+
+  before(async () => {
+    admin = await serveStandaloneApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
+    worker = createWorker({ id: 0, pid: 1, store, applyDelay: () => 0 })
+    control = await serveControlApi({
+      host: '127.0.0.1',
+      port: 0,
+      accept: () => worker,
+      standalone: true
+    })
+  })
+
+  after(async () => {
+    await admin.close()
+    await control.close()
+    worker.kill()
+    store.close()
+  })
+
+  const adminApi = read('admin-api-standalone')
+  const controlApi = read('control-api-standalone')
+
+  for (const exchange of adminApi) it(`Admin API: ${exchange.name}`, () => replay(admin.url, exchange))
+  for (const exchange of controlApi) it(`Control API: ${exchange.name}`, () => replay(control.url, exchange))
+
+  it('replays all of them', () => {
+    expect([adminApi.length, controlApi.length]).to.deep.equal([17, 2])
+  })
+
+  it('an item whose modifiedIndex did not change is shown, and not taken in by the workers', async () => {
+    const upstreams = [{ id: 'u1', modifiedIndex: 1003, nodes: [{ host: '127.0.0.9', port: 80, weight: 1 }] }]
+    const { status } = await fetch(`${admin.url}/apisix/admin/configs`, {
+      method: 'PUT',
+      headers: { 'X-API-KEY': KEY, 'X-Digest': 'd7' },
+      body: JSON.stringify({ upstreams_conf_version: 1004, upstreams }),
+      signal: AbortSignal.timeout(5000)
+    })
+    expect(status).to.equal(202)
+    const nodes = worker.config.get('upstreams', 'u1')?.value['nodes']
+    expect(nodes).to.have.length(2)
   })
 })

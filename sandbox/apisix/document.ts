@@ -1,0 +1,109 @@
+import { isObject, type Json, type JsonObject } from './json.ts'
+import { checkUpstream } from './schema.ts'
+import { keyOf, type Store } from './store.ts'
+
+/** The resource types of a document. Each has a version of its own. */
+const TYPES = [
+  'routes',
+  'services',
+  'upstreams',
+  'consumers',
+  'ssls',
+  'stream_routes',
+  'global_rules',
+  'plugin_configs',
+  'plugin_metadata',
+  'protos',
+  'consumer_groups',
+  'secrets',
+  'plugins'
+] as const
+
+/** What became of a PUT. `same`: the digest is the one that is stored, and the body was not looked at. */
+export type Taken =
+  | { readonly kind: 'stored' }
+  | { readonly kind: 'same' }
+  | { readonly kind: 'refused'; readonly problem: string }
+
+/** The whole configuration of one gateway in API-driven standalone mode: memory, and nobody else has it. */
+export interface Document {
+  readonly digest: string | undefined
+  /** Seconds since the epoch. */
+  readonly lastModified: number
+  /** As a GET shows it. */
+  shown(): JsonObject
+  put(digest: string, body: JsonObject): Taken
+}
+
+/**
+ * Keeps a document, and puts what changes into `store`, which the gateway's workers follow. The rules are those of
+ * apisix/admin/standalone.lua, as recorded in test/recordings/admin-api-standalone.json.
+ */
+export function createDocument(store: Store): Document {
+  const versions = new Map<string, number>(TYPES.map(type => [type, 0]))
+  const items = new Map<string, readonly JsonObject[]>()
+  let digest: string | undefined
+  let lastModified = 0
+
+  const take = (type: string, body: JsonObject): void => {
+    const current = versions.get(type) ?? 0
+    const given = body[`${type}_conf_version`]
+    const version = typeof given === 'number' ? given : current + 1
+    // The same version is the same content, whatever is sent; a type that is left out is emptied.
+    if (version === current) return
+    versions.set(type, version)
+    const sent = body[type]
+    if (Array.isArray(sent)) items.set(type, sent.filter(isObject))
+    else items.delete(type)
+    apply(type)
+  }
+  /** A worker replaces an item only where its `modifiedIndex` differs (config_yaml.lua:339). */
+  const apply = (type: string): void => {
+    const wanted = items.get(type) ?? []
+    const ids = new Set(wanted.map(({ id }) => String(id)))
+    for (const { key, value } of store.list(type)) if (!ids.has(String(value['id']))) store.delete(key)
+    for (const item of wanted) {
+      const key = keyOf(type, String(item['id']))
+      const known = store.get(key)
+      if (known && known.value['modifiedIndex'] === item['modifiedIndex']) continue
+      store.put(key, item)
+    }
+  }
+  return {
+    get digest() {
+      return digest
+    },
+    get lastModified() {
+      return lastModified
+    },
+    shown: () => ({
+      ...Object.fromEntries([...items].map(([type, list]) => [type, [...list]])),
+      ...Object.fromEntries([...versions].map(([type, version]) => [`${type}_conf_version`, version])),
+      ...(digest !== undefined && { 'X-Digest': digest, 'X-Last-Modified': lastModified })
+    }),
+    put(given, body) {
+      if (given === digest) return { kind: 'same' }
+      const problem = problemOf(body, versions)
+      if (problem !== undefined) return { kind: 'refused', problem }
+      for (const type of TYPES) take(type, body)
+      digest = given
+      lastModified = Math.floor(Date.now() / 1000)
+      return { kind: 'stored' }
+    }
+  }
+}
+
+function problemOf(body: JsonObject, versions: ReadonlyMap<string, number>): string | undefined {
+  for (const [type, current] of versions) {
+    const given = body[`${type}_conf_version`]
+    if (given === undefined) continue
+    if (typeof given !== 'number') return `${type}_conf_version must be a number`
+    if (given < current) return `${type}_conf_version must be greater than or equal to (${current})`
+  }
+  const upstreams: Json = body['upstreams'] ?? []
+  for (const upstream of Array.isArray(upstreams) ? upstreams.filter(isObject) : []) {
+    const verdict = checkUpstream(upstream)
+    if (verdict.kind === 'invalid') return `invalid configuration: ${verdict.problem}`
+  }
+  return undefined
+}
