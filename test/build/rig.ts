@@ -27,6 +27,8 @@ export interface Rig extends Pods, Holders {
   readonly gateways: readonly Gateway[]
   /** What gateways and agent show each other. */
   readonly barrierToken: string
+  /** What the agents are told, as the environment sets it, without the prefix. */
+  readonly settings: Readonly<Record<string, string>>
   /** The agent that hooks call: the one that was started last. */
   readonly agent: TestAgent
   startAgent(differs?: Readonly<Record<string, string>>): Promise<TestAgent>
@@ -175,6 +177,7 @@ async function build(
     apisix,
     admin,
     barrierToken: KEY,
+    settings: base,
     gateways: apisix.gateways,
     writes,
     settled,

@@ -1,0 +1,63 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { until } from './apisix.ts'
+import type { Rig } from './rig.ts'
+
+const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
+
+/** The real program, in a process of its own. */
+export interface AgentProcess {
+  readonly port: number
+  /** Its log so far, a line each. */
+  lines(): readonly Record<string, unknown>[]
+  leads(): boolean
+  /** Ends it as the kernel does (SIGKILL), or as the kubelet asks it to. Resolves with its exit code when it is gone. */
+  end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null>
+}
+
+/** Starts one beside a rig, which may have none of its own, with the rig's settings. Resolves when it is ready. */
+export async function startAgentProcess(
+  rig: Rig,
+  differs: Readonly<Record<string, string>> = {}
+): Promise<AgentProcess> {
+  const settings = Object.entries({ ...rig.settings, ...differs })
+  const child = spawn(process.execPath, [MAIN], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      PATH: process.env['PATH'],
+      KEY: rig.barrierToken,
+      APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'KEY',
+      ...Object.fromEntries(settings.map(([name, value]) => [`APISIX_DRAIN_${name}`, value]))
+    }
+  })
+  const gone = once(child, 'close')
+  let text = ''
+  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  const lines = () =>
+    text
+      .split('\n')
+      .slice(0, -1)
+      .map(line => JSON.parse(line) as Record<string, unknown>)
+  const end = async (signal: 'SIGKILL' | 'SIGTERM') => {
+    child.kill(signal)
+    const [code] = (await gone) as [number | null]
+    return code
+  }
+  try {
+    await until('the agent listens', () => text.includes('"listening"') || child.exitCode !== null, 30_000)
+    const port = Number(lines().find(({ msg }) => msg === 'listening')?.['port'])
+    let isReady = false
+    const ask = async () => (isReady ||= (await fetch(`http://127.0.0.1:${port}/readyz`)).ok)
+    await until('it is ready', () => (void ask().catch(() => {}), isReady), 30_000)
+    return {
+      port,
+      lines,
+      leads: () => lines().findLast(({ msg }) => msg === 'leadership')?.['leads'] === true,
+      end
+    }
+  } catch (error) {
+    await end('SIGKILL')
+    throw error
+  }
+}

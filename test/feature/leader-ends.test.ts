@@ -1,0 +1,95 @@
+import { expect } from 'chai'
+import { startAgentProcess, type AgentProcess } from '../build/agent-process.ts'
+import { until } from '../build/apisix.ts'
+import { callHook, type HookReply } from '../build/hook.ts'
+import type { TestPod } from '../build/pods.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', DRAIN_MINIMUM_EVIDENCE: 'accepted' }
+const PODS = 6
+
+/** As the documented hook: again, elsewhere, where nothing came back or the agent is stopping. */
+async function hook(agents: readonly AgentProcess[], pod: TestPod, tries = 3): Promise<HookReply> {
+  const [first, ...others] = agents as [AgentProcess, ...AgentProcess[]]
+  const reply = await callHook({ port: first.port, from: pod.ip }).catch(() => undefined)
+  if (reply?.status === 200) return reply
+  if (tries === 1) throw new Error(`no answer for ${pod.name}: ${JSON.stringify(reply)}`)
+  return hook([...others, first], pod, tries - 1)
+}
+
+const after = (ms: number) => new Promise<void>(resolve => void setTimeout(resolve, ms))
+
+/** When, counted from the end of six pods at once, the leader ends. */
+const MOMENTS: readonly (readonly [string, (rig: Rig, first: Promise<unknown>) => Promise<unknown>])[] = [
+  ['before it can see that the pods end', async () => {}],
+  ['while it is at it', () => after(30)],
+  ['with a write under way', rig => until('it writes', () => rig.writes.length > 0)],
+  ['when the first hook has been answered', (_rig, first) => first]
+]
+
+describe('feature: the leader, a process of its own, ends in mid-drain', () => {
+  const test = sideBySide({ gateways: 2, agent: false, config: LEASE }, 2)
+
+  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+    for (const [when, moment] of MOMENTS) {
+      test(`by ${signal} ${when}: every hook is answered, every pod is out`, async start => {
+        const rig = await start({ barrier: signal === 'SIGTERM' })
+        rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
+        const leader = await startAgentProcess(rig)
+        let follower: AgentProcess | undefined
+        try {
+          await until('it leads', () => leader.leads(), 20_000)
+          follower = await startAgentProcess(rig)
+          await until('the other knows', () => says(follower, 'another agent holds the Lease'), 20_000)
+          await play(rig, leader, follower, signal, moment)
+        } finally {
+          await Promise.all([leader.end('SIGKILL'), follower?.end('SIGKILL')])
+        }
+      })
+    }
+  }
+})
+
+const says = (agent: AgentProcess | undefined, why: string) =>
+  agent?.lines().some(line => line['msg'] === 'leadership' && line['why'] === why) === true
+
+async function play(
+  rig: Rig,
+  leader: AgentProcess,
+  follower: AgentProcess,
+  signal: 'SIGKILL' | 'SIGTERM',
+  moment: (typeof MOMENTS)[number][1]
+): Promise<void> {
+  const pods = Array.from({ length: PODS }, (_, i) => rig.pod(`web-${i}`))
+  // Each in an upstream of its own, so that the leader is gone between two writes too.
+  for (const [i, pod] of pods.entries()) rig.upstream(`u${i}`, [pod, rig.pod(`stays-${i}`)])
+  await rig.settled()
+  const lists = async ({ port }: AgentProcess) => {
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+    return text.includes(`apisix_drain_inventory_holders{resource="upstreams"} ${PODS}`)
+  }
+  for (const agent of [leader, follower]) {
+    let does = false
+    await until('it lists all', () => (void lists(agent).then(yes => (does ||= yes)), does), 20_000)
+  }
+  rig.admin.faults.inject({ fault: { kind: 'slow', ms: 50 }, method: 'PATCH' })
+  rig.admin.faults.inject({ fault: { kind: 'slow', ms: 50 }, method: 'PUT' })
+  for (const pod of pods) rig.end(pod)
+  const both = [leader, follower]
+  const answers = pods.map((pod, i) => hook(i % 2 === 0 ? both : both.toReversed(), pod))
+  await moment(rig, Promise.race(answers))
+  const ended = leader.end(signal)
+  for (const { body } of await Promise.all(answers)) {
+    expect(['removed', 'drained']).to.include(body.result)
+    expect(['observed', 'barrier']).to.include(body.evidence)
+  }
+  await until('every pod is out', () => pods.every((_, i) => rig.nodes(`upstreams/u${i}`).length === 1))
+  expect(await ended).to.equal(signal === 'SIGTERM' ? 0 : null)
+
+  // What the one that is gone did not say is said by the next, and nothing twice.
+  const told = () =>
+    rig.kubernetes.store.list('events').map(event => (event['regarding'] as { name: string }).name)
+  await until('every drain has its Event', () => told().length === PODS, 25_000)
+  expect(told().toSorted()).to.deep.equal(pods.map(({ name }) => name).toSorted())
+}

@@ -1,0 +1,138 @@
+import { expect } from 'chai'
+import type { TestAgent } from '../build/agent.ts'
+import { until } from '../build/apisix.ts'
+import { callHook } from '../build/hook.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain' }
+
+const median = (times: readonly number[]) =>
+  times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0
+
+/** Two agents of one rig, once one of them leads and the other knows. */
+async function pair(rig: Rig): Promise<{ readonly leader: TestAgent; readonly follower: TestAgent }> {
+  // Events are written where the pods are.
+  rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
+  const leader = rig.agent
+  await until('the first leads', () => holder(rig) !== '')
+  const follower = await rig.startAgent()
+  await until('both are ready', () => [leader, follower].every(agent => agent.missing().length === 0))
+  await until('the second follows', () => says(follower, 'another agent holds the Lease'))
+  return { leader, follower }
+}
+
+const holder = (rig: Rig) =>
+  rig.kubernetes.store.get('leases', 'default', 'drain')?.spec?.holderIdentity ?? ''
+const says = ({ lines }: TestAgent, why: string) =>
+  lines.findLast(({ msg }) => msg === 'leadership')?.['why'] === why
+const eventsOf = (rig: Rig) =>
+  rig.kubernetes.store.list('events').map(event => (event['regarding'] as { name: string }).name)
+
+describe('feature: one of two agents leads', () => {
+  const test = sideBySide({ gateways: 2, config: LEASE })
+
+  test('it alone writes and says Events; either answers, and waiting for it costs no hook anything', async start => {
+    const rig = await start()
+    const { leader, follower } = await pair(rig)
+    const times = new Map<TestAgent, number[]>([
+      [leader, []],
+      [follower, []]
+    ])
+    const pods = Array.from({ length: 12 }, (_, i) => rig.pod(`web-${i}`))
+    for (const [i, pod] of pods.entries()) rig.upstream(`u${i}`, [pod, rig.pod(`stays-${i}`)])
+    await rig.settled()
+    await until('both list all', () =>
+      [leader, follower].every(agent => pods.every((_, i) => agent.nodes(`upstreams/u${i}`) === 2))
+    )
+    for (const [i, pod] of pods.entries()) {
+      const agent = i % 2 === 0 ? leader : follower
+      rig.end(pod)
+      const { body, ms } = await callHook({ port: agent.port, from: pod.ip })
+      expect(body).to.include({ evidence: 'observed', result: 'removed' })
+      times.get(agent)?.push(ms)
+    }
+    const [led, followed] = [leader, follower].map(agent => median(times.get(agent) ?? []))
+    // A follower that waited until the leader is late (500 ms), or for a Lease, would be far above this.
+    expect(followed).to.be.below((led ?? 0) + 250)
+    // On a machine so busy that the leader was late, both have written.
+    const late = follower.lines.some(({ msg }) => msg === 'the leader was late')
+    expect(rig.writes.length).to.be.within(pods.length, pods.length * (late ? 2 : 1))
+    await until('every drain has its Event', () => eventsOf(rig).length === pods.length)
+    expect(new Set(eventsOf(rig)).size).to.equal(pods.length)
+  })
+
+  test('it stops in mid-drain: the other has taken over, and nothing is lost', async start => {
+    const rig = await start()
+    const { leader, follower } = await pair(rig)
+    const pods = Array.from({ length: 4 }, (_, i) => rig.pod(`web-${i}`))
+    rig.upstream('web', [...pods, rig.pod('stays')])
+    await rig.settled()
+    await until('both list all', () =>
+      [leader, follower].every(agent => agent.nodes('upstreams/web') === pods.length + 1)
+    )
+    const slow = rig.admin.faults.inject({ fault: { kind: 'slow', ms: 300 }, method: 'PATCH' })
+    for (const pod of pods) rig.end(pod)
+    const held = pods.map(pod => callHook({ port: follower.port, from: pod.ip }))
+    await leader.close()
+    for (const { body } of await Promise.all(held)) expect(body).to.include({ evidence: 'observed' })
+    slow()
+    await until('all are out', () => rig.nodes('upstreams/web').length === 1)
+    await until('the other leads', () => says(follower, 'this agent holds the Lease'))
+    await until('every drain has its Event, once', () => eventsOf(rig).length === pods.length)
+    expect(new Set(eventsOf(rig)).size).to.equal(pods.length)
+  })
+
+  test('no Lease can be had: both do all the work, and hooks are as quick', async start => {
+    const rig = await start({ agent: false })
+    rig.kubernetes.faults.deny({ verb: '*', resource: 'leases' })
+    const agents = [await rig.startAgent(), await rig.startAgent()]
+    await until('both are ready', () => agents.every(agent => agent.missing().length === 0))
+    const pods = [rig.pod('web-0'), rig.pod('web-1')]
+    for (const [i, pod] of pods.entries()) rig.upstream(`u${i}`, [pod, rig.pod(`stays-${i}`)])
+    await rig.settled()
+    for (const [i, pod] of pods.entries()) {
+      rig.end(pod)
+      const { body } = await callHook({ port: agents[i]?.port ?? 0, from: pod.ip })
+      expect(body).to.include({ evidence: 'observed' })
+    }
+    await until('all are out', () => pods.every((_, i) => rig.nodes(`upstreams/u${i}`).length === 1))
+  })
+
+  test('its Admin API is out of reach: the other writes for it', async start => {
+    const rig = await start({ agent: false })
+    // A leader that has a Lease and nothing else.
+    const lame = await rig.startAgent({ APISIX_ADMIN_URL: 'http://127.0.0.1:9' })
+    await until('it leads', () => says(lame, 'this agent holds the Lease'))
+    const follower = await rig.startAgent()
+    await until('the other follows', () => says(follower, 'another agent holds the Lease'))
+    await until('it is ready', () => follower.missing().length === 0)
+    const pods = [rig.pod('web-0'), rig.pod('web-1')]
+    rig.upstream('web', [...pods, rig.pod('stays')])
+    await rig.settled()
+    await until('it lists all', () => follower.nodes('upstreams/web') === 3)
+    for (const pod of pods) {
+      rig.end(pod)
+      const { body } = await callHook({ port: follower.port, from: pod.ip })
+      expect(body).to.include({ evidence: 'observed' })
+    }
+    expect(rig.nodes('upstreams/web')).to.have.length(1)
+    // Waited for once only.
+    expect(follower.lines.filter(({ msg }) => msg === 'the leader was late')).to.have.length(1)
+  })
+
+  test('the snapshot says who leads', async start => {
+    const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' } })
+    const { follower } = await pair(rig)
+    const response = await fetch(`http://127.0.0.1:${follower.port}/api/state`)
+    const { agent } = (await response.json()) as { agent: { leader: object } }
+    expect(agent.leader).to.deep.equal({
+      leads: false,
+      holder: holder(rig),
+      lease: 'default/drain',
+      why: 'another agent holds the Lease'
+    })
+    const text = await (await fetch(`http://127.0.0.1:${follower.port}/metrics`)).text()
+    expect(text).to.match(/^apisix_drain_leader_active 0$/m)
+  })
+})
