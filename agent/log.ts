@@ -1,23 +1,9 @@
 import { createRequire } from 'node:module'
 import { type DestinationStream, type Logger, pino } from 'pino'
+import { censor } from './censor.ts'
 import type { Config } from './config.ts'
 
 export type Log = Logger
-
-/** Names under which a secret could be logged, wherever it is up to two levels deep. `key` is not one: holders have keys. */
-const SECRET_NAMES = [
-  'authorization',
-  'Authorization',
-  'x-api-key',
-  'X-API-KEY',
-  'apiKey',
-  'adminKey',
-  'token',
-  'password'
-]
-const CENSORED = '<not shown>'
-
-const redactedPaths = SECRET_NAMES.flatMap(name => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`])
 
 /**
  * The log of the whole agent: one JSON object a line on stdout (readable lines with `pretty`, where pino-pretty is
@@ -28,8 +14,11 @@ export function createLog(config: Config['log'], destination?: DestinationStream
     level: config.level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label: string) => ({ level: label }) },
-    redact: { paths: redactedPaths, censor: CENSORED },
+    formatters: {
+      level: (label: string) => ({ level: label }),
+      // Not for the bindings of a child, which pino writes as they are: they are names of parts and of gateways.
+      log: (facts: object) => censor(facts as Readonly<Record<string, unknown>>)
+    },
     serializers: { err: describeError }
   }
   const stream = destination ?? (config.pretty ? prettyStream() : undefined)

@@ -23,8 +23,20 @@ describe('log', () => {
     log.info({ headers: { 'X-API-KEY': 's3cret', accept: '*/*' } }, 'b')
     log.info({ request: { headers: { 'x-api-key': 's3cret', Authorization: 's3cret' } } }, 'c')
     log.info({ config: { token: 's3cret', password: 's3cret' } }, 'd')
+    log.info({ calls: [{ Token: 's3cret' }] }, 'e')
     expect(JSON.stringify(lines)).not.to.include('s3cret')
     expect(lines[1]?.headers).to.deep.equal({ 'X-API-KEY': '<not shown>', accept: '*/*' })
+  })
+
+  it('leaves what is logged as it is', () => {
+    const { log, lines } = capture()
+    const facts = { headers: { token: 's3cret', accept: '*/*' }, list: [1, 'a', null] }
+    log.info(facts, 'a')
+    expect(facts.headers.token).to.equal('s3cret')
+    expect(lines[0]).to.deep.include({
+      headers: { token: '<not shown>', accept: '*/*' },
+      list: [1, 'a', null]
+    })
   })
 
   it('shows of an axios error what happened, never what was sent', () => {

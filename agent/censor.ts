@@ -1,0 +1,29 @@
+/** Names under which a secret could be logged, in lower case. `key` is not one: holders have keys. */
+const SECRET_NAMES = new Set(['authorization', 'x-api-key', 'apikey', 'adminkey', 'token', 'password'])
+const CENSORED = '<not shown>'
+/** Levels that are looked at: what is logged is flat, headers of a request are the deepest of it. */
+const DEPTH = 3
+
+type Facts = Readonly<Record<string, unknown>>
+
+/**
+ * The same facts, with whatever stands under the name of a secret left out; the same object where there is none, which
+ * is always, because nothing of ours logs one. An Error is left as it is: its serializer shows what may be shown.
+ * pino's own `redact` does this too, and took more of a drain's time than deciding about it.
+ */
+export function censor(facts: Facts, depth = DEPTH): Record<string, unknown> {
+  let censored: Record<string, unknown> | undefined
+  for (const [name, value] of Object.entries(facts)) {
+    const shown = SECRET_NAMES.has(name.toLowerCase()) ? CENSORED : inner(value, depth)
+    if (shown !== value) (censored ??= { ...facts })[name] = shown
+  }
+  return censored ?? facts
+}
+
+function inner(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null || value instanceof Error || depth === 1) return value
+  if (!Array.isArray(value)) return censor(value as Facts, depth - 1)
+  const items: unknown[] = value
+  const shown = items.map(item => inner(item, depth - 1))
+  return shown.some((item, i) => item !== items[i]) ? shown : items
+}
