@@ -58,7 +58,14 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
   const metrics = createMetrics()
   metrics.buildInfo.set({ version, node: process.version }, 1)
   const readiness = createReadiness()
-  const sources = startSources({ config, clock, log, meters: metered(metrics, clock), loop: () => loop })
+  const sources = startSources({
+    config,
+    clock,
+    log,
+    meters: metered(metrics, clock),
+    loop: () => loop,
+    events: () => events
+  })
   const views = createViews({ sources, config, clock, readiness, metrics, version })
   const events = config.kubernetes.events ? eventsOf(sources, clock, log, metrics) : undefined
   const loop: Loop = createLoop({
@@ -70,6 +77,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       meter(metrics, clock),
       narrate(log.child({ part: 'drain' })),
       views.observer,
+      sources.upkeep.observer,
       ...(events ? [tell(events, sources.leader, clock)] : []),
       { round: () => page?.poke() }
     ]

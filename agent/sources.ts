@@ -13,6 +13,8 @@ import { expectedNodes } from './loop/expected.ts'
 import type { Sources } from './loop/sources.ts'
 import { createStillEnding } from './loop/still-ending.ts'
 import type { Metered } from './metered.ts'
+import type { Events } from './serve/events.ts'
+import { startUpkeep } from './upkeep.ts'
 import { startCluster, type Cluster } from './watch/cluster.ts'
 import { loadCredentials } from './watch/credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, gatewaySelector } from './wire.ts'
@@ -24,6 +26,7 @@ export interface SourceOptions {
   readonly meters: Metered
   /** Asked for when something happens, because the loop is made from what this makes. */
   readonly loop: () => Loop
+  readonly events: () => Events | undefined
 }
 
 /**
@@ -31,7 +34,7 @@ export interface SourceOptions {
  *
  * @throws Error where there are no usable Kubernetes credentials
  */
-export function startSources({ config, clock, log, meters, loop }: SourceOptions): Sources {
+export function startSources({ config, clock, log, meters, loop, events }: SourceOptions): Sources {
   const { apisix, kubernetes, drain } = config
   const part = (name: string) => log.child({ part: name })
   const admin = meters.admin(createAdminApi(adminOptions(apisix.admin)))
@@ -41,7 +44,9 @@ export function startSources({ config, clock, log, meters, loop }: SourceOptions
     inventory,
     clock,
     log: part('writer'),
-    expected: holder => expectedNodes(cluster, holder, clock.now()),
+    expected: holder => [...(sync?.members(holder.key) ?? expectedNodes(cluster, holder, clock.now()))],
+    wishes: (target, found) => upkeep.wishes(target, found),
+    taken: one => upkeep.taken(one),
     stillEnding: createStillEnding({ cluster: () => cluster, loop, clock, log: part('writer') }),
     leader: { yields: () => leader.yields(), missed: () => leader.missed() }
   })
@@ -60,11 +65,23 @@ export function startSources({ config, clock, log, meters, loop }: SourceOptions
     credentials: loadCredentials(credentialSource(kubernetes), clock),
     namespaces: kubernetes.namespaces,
     gatewaySelector: gatewaySelector(apisix.gateways),
+    services: config.sync.enabled,
     clock,
     log: part('watch'),
     onChange: () => loop().wake()
   })
   const leader = electLeader(config, cluster, clock, part('leader'))
+  const { upkeep, sync } = startUpkeep({
+    config,
+    cluster,
+    inventory,
+    writer,
+    leader,
+    clock,
+    log: part('sync'),
+    loop,
+    events
+  })
   inventory.start()
   return {
     cluster,
@@ -72,7 +89,9 @@ export function startSources({ config, clock, log, meters, loop }: SourceOptions
     writer,
     probe: apisix.control.enabled ? probe : withoutReads(probe),
     barrier,
-    leader
+    leader,
+    upkeep,
+    sync
   }
 }
 

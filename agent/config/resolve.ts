@@ -13,7 +13,7 @@ const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
  * What could not be read is added to `problems`, and the Config must not be used then.
  */
 export function resolve(settings: Settings, env: Env, problems: string[]): Config {
-  const { kubernetes, apisix, drain, serve, leader, log } = settings
+  const { kubernetes, apisix, drain, serve, leader, sync, log } = settings
   const { admin, control, barrier } = apisix
   content('kubernetes.kubeconfig', kubernetes.kubeconfig)
   return {
@@ -71,6 +71,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       shutdownTimeoutMs: ms(serve.shutdownTimeout)
     },
     leader: leader.enabled ? { namespace: leader.namespace, name: leader.name } : undefined,
+    sync,
     log
   }
 

@@ -1,32 +1,5 @@
 import { z } from 'zod'
-import { DURATION_FORM, formatDuration, parseDuration } from '../drain/duration.ts'
-
-interface Range {
-  readonly min: string
-  readonly max: string
-}
-
-const ms = (text: string) => parseDuration(text) ?? Number.NaN
-
-/** A duration stays text here, so that it can be printed as it was written; `resolve.ts` turns it into ms. */
-const duration = (byDefault: string, { min, max }: Range, description: string) =>
-  z
-    .string({ error: `write a duration: ${DURATION_FORM}` })
-    .refine(text => parseDuration(text) !== undefined, {
-      error: `write a duration: ${DURATION_FORM}`,
-      abort: true
-    })
-    .refine(text => ms(text) >= ms(min) && ms(text) <= ms(max), {
-      error: `must be between ${formatDuration(ms(min))} and ${formatDuration(ms(max))}`
-    })
-    .default(byDefault)
-    .meta({ description, format: `duration, ${min} to ${max}` })
-
-const port = (byDefault: number, description: string) =>
-  z.int().min(1).max(65_535).default(byDefault).describe(description)
-
-const text = () => z.string().trim().min(1)
-const scheme = (of: string) => z.enum(['http', 'https']).default('http').describe(`Scheme of ${of}.`)
+import { duration, port, scheme, text } from './fields.ts'
 
 const kubernetes = z.strictObject({
   kubeconfig: text()
@@ -250,6 +223,23 @@ const leader = z.strictObject({
     .describe('Name of the Lease, the same for all agents that work together.')
 })
 
+const sync = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Keep the nodes of an upstream what the endpoints of a Service are, where the Service asks for it: docs/sync.md.'
+    ),
+  podRanges: z
+    .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be a range such as 10.244.0.0/16' }))
+    .default([])
+    .meta({
+      description:
+        'Ranges in which only pods have addresses. A node in there that no pod has is taken out of a synced upstream, also by an agent that never saw its pod.',
+      example: ['10.244.0.0/16']
+    })
+})
+
 const log = z.strictObject({
   level: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
@@ -279,6 +269,7 @@ export const schema = z.strictObject({
   drain: drain.prefault({}).describe('What a drain waits for.'),
   serve: serve.prefault({}).describe('The HTTP server of the agent.'),
   leader: leader.prefault({}).describe('Which of several agents leads.'),
+  sync: sync.prefault({}).describe('Upstreams that follow Services.'),
   log: log.prefault({}).describe('The log.')
 })
 

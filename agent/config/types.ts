@@ -79,6 +79,11 @@ export interface Config {
   }
   /** Absent where there is no election. */
   readonly leader: { readonly namespace: string | undefined; readonly name: string } | undefined
+  readonly sync: {
+    readonly enabled: boolean
+    /** CIDRs. */
+    readonly podRanges: readonly string[]
+  }
   readonly log: {
     readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
     readonly pretty: boolean

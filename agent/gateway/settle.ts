@@ -99,5 +99,5 @@ function owed(
 }
 
 /** Where both the last write and the holder's form changed hands, the node is written in today's form. */
-const inForm = (holder: Holder, node: HolderNode): HolderNode =>
+export const inForm = (holder: Holder, node: HolderNode): HolderNode =>
   (typeof node.raw === 'string') === (holder.form === 'map') ? node : nodeOf(node.key, node, holder.form)

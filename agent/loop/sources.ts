@@ -4,6 +4,8 @@ import type { Inventory } from '../gateway/inventory.ts'
 import type { Writer } from '../gateway/writer.ts'
 import type { Leader } from '../lead/leader.ts'
 import type { Cluster } from '../watch/cluster.ts'
+import type { Sync } from './sync.ts'
+import type { Upkeep } from './upkeep.ts'
 
 /** The parts that do I/O. Each keeps its own cache: reading one never waits, so nothing slow can hold up a round. */
 export interface Sources {
@@ -15,4 +17,7 @@ export interface Sources {
   readonly barrier: BarrierKeeper | undefined
   /** Asked by whoever does what one agent of several should do. */
   readonly leader: Leader
+  readonly upkeep: Upkeep
+  /** Absent where it is off. */
+  readonly sync: Sync | undefined
 }

@@ -1,7 +1,7 @@
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import { serviceName, type Claim } from './claim.ts'
 import type { Holder, HolderNode } from './holder.ts'
-import { addedAtFor, nextRiseAt, risingWeight } from './slow-start.ts'
+import { nextRiseAt, risingWeight } from './slow-start.ts'
 
 /** A node as it should be written. */
 export interface NewNode {
@@ -30,7 +30,7 @@ export interface SyncInput {
   readonly isGone: (node: HolderNode) => boolean
   /** A drain takes it out, in its own order: the barrier first. */
   readonly isDraining: (node: HolderNode) => boolean
-  /** When each member became one, as far as it was seen. */
+  /** When each member became one; absent: just now. */
   readonly since: ReadonlyMap<NodeKey, Millis>
   /** What Kubernetes says is as of now. Where it may be old, nothing is taken out. */
   readonly current: boolean
@@ -62,24 +62,20 @@ export function planSync(input: SyncInput): SyncPlan {
   const full = fullWeight(claim, holder)
   const metadata = holder.form === 'array' ? { [SYNCED_FOR]: serviceName(claim.service) } : undefined
   const made = (key: NodeKey, weight: number): NewNode => ({ key, weight, ...(metadata && { metadata }) })
-  const startedAt = (key: NodeKey, weight: number | undefined): Millis =>
-    since.get(key) ?? (weight === undefined ? now : addedAtFor(weight, full, claim.slowStartMs, now))
-  const weightOf = (key: NodeKey, present?: number): number =>
-    risingWeight(full, claim.slowStartMs, now - startedAt(key, present))
+  const startedAt = (key: NodeKey): Millis => since.get(key) ?? now
+  const weightOf = (key: NodeKey): number => risingWeight(full, claim.slowStartMs, now - startedAt(key))
 
   const add = [...members].filter(key => !listed.has(key)).map(key => made(key, weightOf(key)))
   const rising = claim.weight !== undefined || claim.slowStartMs > 0
   const own = holder.nodes.filter(({ key }) => members.has(key))
   const weigh = own
-    .filter(({ key, weight }) => rising && weight !== weightOf(key, weight))
-    .map(({ key, weight }) => made(key, weightOf(key, weight)))
+    .filter(({ key, weight }) => rising && weight !== weightOf(key))
+    .map(({ key }) => made(key, weightOf(key)))
   const remove = holder.nodes
     .filter(node => current && !members.has(node.key) && isPods(node) && !isDraining(node))
     .filter(node => members.size > 0 || isGone(node))
     .map(node => node.key)
-  const rises = [...add, ...own].map(({ key, weight }) =>
-    nextRiseAt(startedAt(key, listed.has(key) ? weight : undefined), claim.slowStartMs, now)
-  )
+  const rises = [...members].map(key => nextRiseAt(startedAt(key), claim.slowStartMs, now))
   const upcoming = rises.filter(at => at !== undefined)
   return { add, weigh, remove, nextAt: upcoming.length > 0 ? Math.min(...upcoming) : undefined }
 }
@@ -98,8 +94,8 @@ export function newUpstream(
   }
 }
 
-/** While weights rise, those of the nodes that are there say nothing. */
-function fullWeight({ weight, slowStartMs }: Claim, { nodes }: Holder): number {
+/** Of a node that has risen. While weights rise, those of the nodes that are there say nothing. */
+export function fullWeight({ weight, slowStartMs }: Claim, { nodes }: Holder): number {
   if (weight !== undefined) return weight
   return (slowStartMs === 0 && nodes.find(node => node.weight > 0)?.weight) || DEFAULT_WEIGHT
 }

@@ -11,7 +11,7 @@ const LONGEST_NAME = 253
 
 export interface EventText {
   readonly type: 'Normal' | 'Warning'
-  readonly reason: 'Drained' | 'NotProved' | 'DrainUndone'
+  readonly reason: 'Drained' | 'NotProved' | 'DrainUndone' | 'NotSynced'
   readonly note: string
 }
 
@@ -42,32 +42,66 @@ export function eventText(drain: Drain, moments: Moments): EventText | undefined
 const shortened = (note: string): string =>
   note.length <= LONGEST_NOTE ? note : `${note.slice(0, LONGEST_NOTE - 1)}…`
 
-/**
- * The object to POST: an events.k8s.io/v1 Event about the pod. Its name is the same whichever agent says it, and however
- * often: a pod is drained once between two restarts of its containers, and what is said twice is refused (409).
- */
+/** What an Event is about. */
+export interface Regarding {
+  readonly kind: 'Pod' | 'Service'
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+}
+
+/** About the pod of a drain: it is drained once between two restarts of its containers. */
 export function eventObject(
   { pod, uid, restartsAtStart }: Pick<Drain, 'pod' | 'uid' | 'restartsAtStart'>,
-  { type, reason, note }: EventText,
+  text: EventText,
   at: Millis,
   instance: string
 ) {
-  const said = createHash('sha256').update(`${uid} ${restartsAtStart} ${reason}`).digest('hex')
-  const suffix = `.${said.slice(0, 16)}`
+  const { namespace, name } = pod
+  const said = `${uid} ${restartsAtStart} ${text.reason}`
+  return eventAbout({ kind: 'Pod', namespace, name, uid }, 'Drain', text, said, at, instance)
+}
+
+/** About a Service: said again when it reads differently, or after an hour. */
+export function serviceEvent(
+  service: Omit<Regarding, 'kind'>,
+  text: EventText,
+  at: Millis,
+  instance: string
+) {
+  const { namespace, name, uid } = service
+  const said = `${uid} ${text.reason} ${text.note} ${Math.floor(at / HOUR_MS)}`
+  const short = { ...text, note: shortened(text.note) }
+  return eventAbout({ kind: 'Service', namespace, name, uid }, 'Sync', short, said, at, instance)
+}
+
+const HOUR_MS = 3_600_000
+
+/**
+ * The object to POST: an events.k8s.io/v1 Event. Its name is the same whichever agent says it, and however often: what is
+ * said twice is refused (409).
+ */
+function eventAbout(
+  regarding: Regarding,
+  action: 'Drain' | 'Sync',
+  { type, reason, note }: EventText,
+  said: string,
+  at: Millis,
+  instance: string
+) {
+  const suffix = `.${createHash('sha256').update(said).digest('hex').slice(0, 16)}`
+  const { namespace, name } = regarding
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
-    metadata: {
-      namespace: pod.namespace,
-      name: `${pod.name.slice(0, LONGEST_NAME - suffix.length)}${suffix}`
-    },
+    metadata: { namespace, name: `${name.slice(0, LONGEST_NAME - suffix.length)}${suffix}` },
     eventTime: new Date(at).toISOString().replace('Z', '000Z'),
     reportingController: 'apisix-drain.io/agent',
     reportingInstance: instance,
-    action: 'Drain',
+    action,
     type,
     reason,
     note,
-    regarding: { apiVersion: 'v1', kind: 'Pod', namespace: pod.namespace, name: pod.name, uid }
+    regarding: { apiVersion: 'v1', ...regarding }
   }
 }

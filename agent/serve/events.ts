@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
-import { eventObject, eventText } from './event.ts'
+import { eventObject, eventText, serviceEvent, type Regarding } from './event.ts'
 import type { Moments } from './snapshot.ts'
 
 export interface EventsOptions {
@@ -18,6 +18,8 @@ export interface EventsOptions {
 export interface Events {
   /** A drain has left the phase `draining`. Returns at once: nothing waits for an Event. */
   add(drain: Drain, moments: Moments): void
+  /** A Service asks for something that is not done. */
+  addNotSynced(service: Omit<Regarding, 'kind'>, why: string): void
   /** Drops what is left. */
   stop(): Promise<void>
 }
@@ -58,16 +60,24 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
     running = undefined
   }
 
+  const push = (event: ReturnType<typeof eventObject>): void => {
+    if (stopped.signal.aborted) return
+    if (queue.length >= LONGEST_QUEUE) {
+      metrics.events.inc({ result: 'error' })
+      return
+    }
+    queue.push(event)
+    running ??= run()
+  }
+
   return {
     add(drain, moments) {
       const text = eventText(drain, moments)
-      if (!text || stopped.signal.aborted) return
-      if (queue.length >= LONGEST_QUEUE) {
-        metrics.events.inc({ result: 'error' })
-        return
-      }
-      queue.push(eventObject(drain, text, clock.now(), instance))
-      running ??= run()
+      if (text) push(eventObject(drain, text, clock.now(), instance))
+    },
+    addNotSynced(service, why) {
+      const text = { type: 'Warning', reason: 'NotSynced', note: why } as const
+      push(serviceEvent(service, text, clock.now(), instance))
     },
     async stop() {
       stopped.abort(new Error('the agent is stopping'))

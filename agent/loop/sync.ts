@@ -1,0 +1,230 @@
+import type { Drains } from '../drain/drain.ts'
+import type { EndpointFact, Millis, NodeKey, ServiceFact } from '../drain/facts.ts'
+import type { Inventory } from '../gateway/inventory.ts'
+import { isRecord } from '../gateway/nodes.ts'
+import type { Target } from '../gateway/removal.ts'
+import { nodeFor, type Wishes } from '../gateway/wish.ts'
+import { serviceName, settleClaims, type Claim, type Settled } from '../plan/claim.ts'
+import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
+import { isEnding } from '../plan/match.ts'
+import { membersOf } from '../plan/members.ts'
+import { addedAtFor } from '../plan/slow-start.ts'
+import { fullWeight, newUpstream, planSync, SYNCED_FOR } from '../plan/sync.ts'
+import type { Cluster } from '../watch/cluster.ts'
+
+export interface SyncOptions {
+  readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'services' | 'parts'>
+  readonly inventory: Pick<Inventory, 'holders' | 'readAt'>
+  readonly drains: () => Drains
+  /** Asked right before every write: one agent of several syncs, and none in a dry run. */
+  readonly mayWrite: () => boolean
+  /** Only pods have addresses like this. */
+  readonly isPodRange: (host: string) => boolean
+  readonly now: () => Millis
+  /** Something is wrong with what a Service asks for (once, until it reads differently), or is right again. */
+  readonly told: (service: ServiceFact, why: string | undefined) => void
+}
+
+/** Keeps the membership of claimed upstreams what EndpointSlices say. Decides; the writer asks and writes. */
+export interface Sync {
+  /** The objects that are not as they should be. */
+  targets(now: Millis): readonly Target[]
+  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
+  /** The nodes that a claimed holder should list; `undefined` where nobody claims it. */
+  members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
+  /** For the metrics: holders that are synced, and Services whose wish is not met. */
+  counts(): { readonly holders: number; readonly problems: number }
+}
+
+/** What is remembered of a claim from look to look. */
+interface Course {
+  readonly since: Map<NodeKey, Millis>
+  /** Nodes that were members, as long as they are listed: what is left of a pod that is gone is known by it. */
+  readonly were: Set<NodeKey>
+  looked: {
+    readonly holder: Holder | undefined
+    readonly slices: readonly EndpointFact[]
+    readonly at: Millis
+  }
+}
+
+/** A claim is looked at when its holder or a slice changed, and this often (ms) for what changes otherwise. */
+const EVERY_MS = 1000
+const NOTHING: Wishes = { edits: [] }
+
+export function createSync(options: SyncOptions): Sync {
+  const { cluster, inventory, now } = options
+  const { pods, slices, services } = cluster
+  const courses = new Map<HolderKey, Course>()
+  let asked: readonly ServiceFact[] | undefined
+  let settled: Settled = { claims: new Map(), problems: new Map() }
+  let told = new Map<string, string>()
+
+  const courseOf = (key: HolderKey): Course => {
+    const known = courses.get(key)
+    if (known) return known
+    const fresh: Course = {
+      since: new Map(),
+      were: new Set(),
+      looked: { holder: undefined, slices: [], at: -Infinity }
+    }
+    courses.set(key, fresh)
+    return fresh
+  }
+
+  const slicesOf = ({ service }: Claim) => slices.of(service.namespace, service.name)
+
+  const membersNow = (claim: Claim): ReadonlySet<NodeKey> =>
+    membersOf(claim, slicesOf(claim), {
+      pod: uid => pods.get(uid),
+      isGone: uid => pods.get(uid) === undefined && pods.gone(uid) !== undefined,
+      isDraining: uid => isEnding(options.drains().get(uid))
+    })
+
+  /** Brings the course of a claim up to date. */
+  const remember = (claim: Claim, members: ReadonlySet<NodeKey>, holder: Holder | undefined): Course => {
+    const course = courseOf(claim.holder)
+    const { since, were } = course
+    const listed = new Map(holder?.nodes.map(node => [node.key, node.weight]))
+    for (const key of since.keys()) if (!members.has(key)) since.delete(key)
+    for (const key of members) {
+      const weight = listed.get(key)
+      if (!since.has(key))
+        since.set(key, weight === undefined || !holder ? now() : risenFrom(claim, holder, weight))
+      were.add(key)
+    }
+    for (const key of were) if (!members.has(key) && !listed.has(key)) were.delete(key)
+    return course
+  }
+  const risenFrom = (claim: Claim, holder: Holder, weight: number): Millis =>
+    addedAtFor(weight, fullWeight(claim, holder), claim.slowStartMs, now())
+
+  const planned = (claim: Claim, holder: Holder) => {
+    const members = membersNow(claim)
+    const { since, were } = remember(claim, members, holder)
+    const draining = drainingHosts(options.drains())
+    const endpoints = new Set(slicesOf(claim).flatMap(slice => slice.endpoints.map(({ address }) => address)))
+    const isNobodys = ({ host }: HolderNode) => pods.byIp(host).length === 0 && !endpoints.has(host)
+    return planSync({
+      claim,
+      members,
+      holder,
+      isPods: node =>
+        were.has(node.key) || isMarked(node) || !isNobodys(node) || options.isPodRange(node.host),
+      isGone: isNobodys,
+      isDraining: node => draining.has(node.host),
+      since,
+      current: cluster.parts().every(part => part.name === 'gateways' || part.state === 'live'),
+      now: now()
+    })
+  }
+
+  /** Why this claim cannot be carried out, in words. */
+  const refusal = (claim: Claim, holder: Holder | undefined): string | undefined => {
+    if (!holder) {
+      return claim.create || inventory.readAt() === undefined
+        ? undefined
+        : `${claim.holder} does not exist; make it, or ask for it with apisix-drain.io/create: "true"`
+    }
+    if (holder.discovery) return `${claim.holder} finds its nodes by discovery: there is nothing to sync`
+    if (holder.owner !== 'nobody-known')
+      return `${claim.holder} belongs to ${holder.owner}: it would be a fight`
+    return undefined
+  }
+
+  const isDue = (claim: Claim, at: Millis): boolean => {
+    const holder = inventory.holders().get(claim.holder)
+    const current = slicesOf(claim)
+    const { looked } = courseOf(claim.holder)
+    const same =
+      looked.holder === holder &&
+      looked.slices.length === current.length &&
+      looked.slices.every((slice, i) => slice === current[i])
+    return !same || at >= looked.at + EVERY_MS
+  }
+
+  const differs = (claim: Claim, holder: Holder | undefined): boolean => {
+    if (!holder)
+      return inventory.readAt() !== undefined && newUpstream(claim, membersNow(claim)) !== undefined
+    const { add, weigh, remove } = planned(claim, holder)
+    return add.length + weigh.length + remove.length > 0
+  }
+
+  const report = (found: ReadonlyMap<string, string>): void => {
+    for (const service of services.asking()) {
+      const name = serviceName(service)
+      if (found.get(name) !== told.get(name)) options.told(service, found.get(name))
+    }
+    told = new Map(found)
+  }
+
+  const isKnown = () => cluster.parts().every(part => part.name === 'gateways' || part.synced)
+
+  return {
+    targets(at) {
+      if (!isKnown()) return []
+      if (asked !== services.asking()) {
+        asked = services.asking()
+        settled = settleClaims(asked)
+        for (const key of courses.keys()) if (!settled.claims.has(key)) courses.delete(key)
+      }
+      const problems = new Map(settled.problems)
+      const targets: Target[] = []
+      for (const claim of settled.claims.values()) {
+        const holder = inventory.holders().get(claim.holder)
+        const why = refusal(claim, holder)
+        if (why !== undefined) problems.set(serviceName(claim.service), why)
+        if (why !== undefined || !isDue(claim, at)) continue
+        courseOf(claim.holder).looked = { holder, slices: slicesOf(claim), at }
+        if (differs(claim, holder)) targets.push({ resource: 'upstreams', id: claim.id })
+      }
+      report(problems)
+      return options.mayWrite() ? targets : []
+    },
+    wishes({ resource, id }, found) {
+      const claim = resource === 'upstreams' ? settled.claims.get(`upstreams/${id}`) : undefined
+      if (!claim || !isKnown() || !options.mayWrite()) return NOTHING
+      if (!found) return { edits: [], create: bodyOf(newUpstream(claim, membersNow(claim))) }
+      const holder = found.find(({ key }) => key === claim.holder)
+      if (!holder || refusal(claim, holder) !== undefined) return NOTHING
+      const { add, weigh, remove } = planned(claim, holder)
+      return {
+        edits: [{ holder: holder.key, put: [...add, ...weigh].map(node => nodeFor(node, holder)), remove }]
+      }
+    },
+    members: key => {
+      const claim = settled.claims.get(key)
+      return claim && membersNow(claim)
+    },
+    counts: () => ({ holders: settled.claims.size, problems: told.size })
+  }
+}
+
+/** Hosts whose pods a drain is taking out. Of pods that share their host's address, all: to leave a node alone is safe. */
+const drainingHosts = (drains: Drains): ReadonlySet<string> =>
+  new Set(
+    [...drains.values()].flatMap(drain => (isEnding(drain) && drain.phase !== 'gone' ? drain.pod.ips : []))
+  )
+
+const isMarked = ({ raw }: HolderNode): boolean =>
+  typeof raw !== 'string' && isRecord(raw['metadata']) && SYNCED_FOR in raw['metadata']
+
+/** A holder like any other, for the smallest upstream that APISIX takes. */
+function bodyOf(wanted: ReturnType<typeof newUpstream>): Readonly<Record<string, unknown>> | undefined {
+  if (!wanted) return undefined
+  const empty: Holder = {
+    key: '',
+    resource: 'upstreams',
+    id: '',
+    path: [],
+    form: 'array',
+    nodes: [],
+    discovery: undefined,
+    owner: 'nobody-known',
+    labels: {},
+    name: undefined,
+    revision: 0
+  }
+  const nodes = wanted.nodes.map(node => nodeFor(node, empty).raw)
+  return { name: wanted.name, type: 'roundrobin', nodes }
+}

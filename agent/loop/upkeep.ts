@@ -1,0 +1,51 @@
+import type { Millis } from '../drain/facts.ts'
+import type { Taken, Target } from '../gateway/removal.ts'
+import type { Wishes } from '../gateway/wish.ts'
+import type { Writer } from '../gateway/writer.ts'
+import type { Observer } from '../loop.ts'
+import type { Holder } from '../plan/holder.ts'
+import type { Restore } from './restore.ts'
+import type { Sync } from './sync.ts'
+
+/** What is wished of holders beside removals: what `sync` says, and what drains that were undone owe. */
+export interface Upkeep {
+  /** The writer's question. */
+  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
+  taken(taken: Taken): void
+  /** Has the writer look at every object that is not as it is wished, after each round. */
+  readonly observer: Observer
+}
+
+export interface UpkeepOptions {
+  readonly restore: Restore
+  /** Absent where it is off. */
+  readonly sync: Sync | undefined
+  readonly writer: () => Pick<Writer, 'tend'>
+  readonly now: () => Millis
+}
+
+export function createUpkeep({ restore, sync, writer, now }: UpkeepOptions): Upkeep {
+  return {
+    wishes(target, found) {
+      const owed = restore.wishes(target, found)
+      const wished = sync?.wishes(target, found)
+      if (!wished) return { edits: owed }
+      // A claimed holder gets its members, so nothing of them is owed: a weight of before would undo a slow start.
+      const claimed = new Set(wished.edits.map(({ holder }) => holder))
+      return { ...wished, edits: [...wished.edits, ...owed.filter(({ holder }) => !claimed.has(holder))] }
+    },
+    taken: one => restore.taken(one),
+    observer: {
+      drain(before, after) {
+        const uid = (after ?? before)?.uid
+        if (uid === undefined) return
+        if (after?.phase === 'undone') restore.undone(uid, now())
+        else if (!after && before?.phase !== 'undone') restore.over(uid)
+      },
+      round() {
+        for (const target of [...restore.targets(now()), ...(sync?.targets(now()) ?? [])])
+          writer().tend(target)
+      }
+    }
+  }
+}
