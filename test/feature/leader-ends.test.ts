@@ -29,7 +29,7 @@ const MOMENTS: readonly (readonly [string, (rig: Rig, first: Promise<unknown>) =
 ]
 
 describe('feature: the leader, a process of its own, ends in mid-drain', () => {
-  const test = sideBySide({ gateways: 2, agent: false, config: LEASE }, 2)
+  const test = sideBySide({ gateways: 2, agent: false, config: LEASE })
 
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     for (const [when, moment] of MOMENTS) {
