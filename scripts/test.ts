@@ -34,12 +34,18 @@ const debian = (program: string, packages: string): Need => ({
 
 /** Builds the real helm and the real Kubernetes API server from Go modules, once, into a cache outside the project. */
 const GO: Need = {
-  what: 'Go 1.24 or newer',
+  what: 'Go 1.26 or newer',
   get: 'https://go.dev/dl; the first build takes some minutes',
   isMet() {
     const { stdout } = spawnSync('go', ['env', 'GOVERSION'], { encoding: 'utf8' })
-    return Number(/^go1\.(\d+)/.exec(stdout ?? '')?.[1] ?? 0) >= 24
+    return Number(/^go1\.(\d+)/.exec(stdout ?? '')?.[1] ?? 0) >= 26
   }
+}
+
+const ROOT: Need = {
+  what: 'root',
+  get: 'containerd and kubelet make mounts, networks and cgroups',
+  isMet: () => process.getuid?.() === 0
 }
 
 const coverage = (floor: number, folders: readonly string[]) => [
@@ -103,6 +109,23 @@ const SUITES: readonly Suite[] = [
       ['mocha', '--config', 'test/install/.mocharc.json']
     ],
     needs: [GO]
+  },
+  {
+    name: 'cluster',
+    what: 'the chart, the plugin and pods under load on a whole Kubernetes of real parts',
+    steps: [
+      ['node', 'test/cluster/build.ts'],
+      ['node', 'test/cluster/main.ts']
+    ],
+    needs: [
+      GO,
+      ROOT,
+      debian('nginx', 'nginx-light libnginx-mod-http-lua'),
+      debian('runc', 'runc'),
+      debian('iptables', 'iptables'),
+      debian('../lib/cni/ptp', 'containernetworking-plugins'),
+      debian('curl', 'curl')
+    ]
   }
 ]
 

@@ -122,7 +122,7 @@ async function ready(url: string, token: string, dead: () => boolean): Promise<v
 }
 
 /** Without a CA the certificate is not looked at: it is made while the server starts. */
-function call(
+export function call(
   url: string,
   method: string,
   path: string,

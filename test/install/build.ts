@@ -1,14 +1,21 @@
 /** Run as a script it builds kube-apiserver and etcd from their own Go modules into the cache, once for each version. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { CACHE, ensureModuleProgram, ensureTool, KUBERNETES, moduleFolder } from '../chart/tools.ts'
+import {
+  CACHE,
+  ensureModuleProgram,
+  ensureTool,
+  KUBERNETES,
+  moduleFolder,
+  type ModuleProgram
+} from '../chart/tools.ts'
 
 const [, VERSION] = KUBERNETES
 /** WatchList needs 3.4.25 or 3.5.8 at least. */
 const ETCD_VERSION = 'v3.7.3'
 
 export const ETCD = join(CACHE, 'bin', `etcd-${ETCD_VERSION}`)
-export const API_SERVER = join(CACHE, 'bin', `kube-apiserver-${VERSION}`)
+export const API_SERVER = kubernetesPath('kube-apiserver')
 
 /** Kubernetes takes its staging modules from folders beside it; whoever builds it from outside names the released ones. */
 function kubernetesModule(): string[] {
@@ -28,6 +35,19 @@ function stampedVersion(): string {
   return `${stamp}.gitVersion=${VERSION} ${stamp}.gitMajor=${major} ${stamp}.gitMinor=${minor}`
 }
 
+/** Where that program of Kubernetes is, once it is built. */
+export function kubernetesPath(name: string): string {
+  return join(CACHE, 'bin', `${name}-${VERSION}`)
+}
+
+/** How a program of `cmd/` in Kubernetes is built. */
+export const kubernetesProgram = (name: string): ModuleProgram => ({
+  path: kubernetesPath(name),
+  module: kubernetesModule,
+  what: `k8s.io/kubernetes/cmd/${name}`,
+  linkerFlags: stampedVersion()
+})
+
 const ETCD_MAIN = `package main
 
 import (
@@ -39,18 +59,18 @@ import (
 func main() { etcdmain.Main(os.Args) }
 `
 
-if (import.meta.main) {
-  ensureTool('helm')
+/** @throws Error with what Go said, when one cannot be built */
+export function ensureControlPlane(): void {
   ensureModuleProgram({
     path: ETCD,
     module: () => [`require go.etcd.io/etcd/server/v3 ${ETCD_VERSION}`],
     main: ETCD_MAIN,
     what: '.'
   })
-  ensureModuleProgram({
-    path: API_SERVER,
-    module: kubernetesModule,
-    what: 'k8s.io/kubernetes/cmd/kube-apiserver',
-    linkerFlags: stampedVersion()
-  })
+  ensureModuleProgram(kubernetesProgram('kube-apiserver'))
+}
+
+if (import.meta.main) {
+  ensureTool('helm')
+  ensureControlPlane()
 }

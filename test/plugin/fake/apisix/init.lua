@@ -206,7 +206,11 @@ function _M.test_door()
     if path == "/config" then
         ngx.req.read_body()
         dict:set("config", ngx.req.get_body_data())
-        ngx.say((dict:incr("revision", 1, 0)))
+        local revision = tonumber(ngx.var.arg_revision)
+        if revision then
+            dict:set("revision", revision)
+        end
+        ngx.say(revision or (dict:incr("revision", 1, 0)))
     elseif path == "/plugins/reload" then
         _M.load("apisix-drain")
         ngx.say(ngx.worker.pid())

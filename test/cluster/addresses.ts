@@ -1,0 +1,19 @@
+/** Every address of the cluster. They are in a network namespace of its own, so they are in nobody's way. */
+export const API_SERVER = '10.80.0.1'
+export const DNS = '10.80.0.53'
+export const SERVICES = '10.96.0.0/16'
+/** All pods of all hosts. */
+export const PODS = '10.81.0.0/16'
+
+export interface HostAddresses {
+  readonly name: string
+  readonly address: string
+  readonly pods: string
+  readonly kubeletPort: number
+}
+
+/** Two, so that one can be drained. */
+export const HOSTS: readonly HostAddresses[] = [
+  { name: 'host-a', address: '10.80.0.11', pods: '10.81.1.0/24', kubeletPort: 10_250 },
+  { name: 'host-b', address: '10.80.0.12', pods: '10.81.2.0/24', kubeletPort: 10_251 }
+]

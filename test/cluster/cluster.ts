@@ -1,0 +1,62 @@
+import { join } from 'node:path'
+import { API_SERVER, DNS, HOSTS } from './addresses.ts'
+import { startContainerd } from './containerd.ts'
+import { startControlPlane, type ControlPlane } from './control-plane.ts'
+import { startKubelet, type Kubelet } from './kubelet.ts'
+import { prepareMachine } from './machine.ts'
+import { startNetwork } from './network.ts'
+import type { State } from './state.ts'
+
+/** A whole Kubernetes of real parts, with no pods yet. */
+export interface Cluster {
+  readonly controlPlane: ControlPlane
+  readonly kubelets: readonly Kubelet[]
+  stop(): Promise<void>
+}
+
+/**
+ * Only inside the namespaces that `enter.ts` makes, which also end what is left when this process is killed.
+ *
+ * @param images OCI archives that every host gets
+ * @throws Error with the end of the log of what does not start
+ */
+export async function startCluster({ name, folder }: State, images: readonly string[]): Promise<Cluster> {
+  prepareMachine(folder, [API_SERVER, DNS, ...HOSTS.map(({ address }) => address)])
+  const ends: (() => Promise<void>)[] = []
+  const stop = async () => {
+    for (const end of ends.splice(0).toReversed()) await end()
+  }
+  const started = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
+    const part = await starting
+    ends.push(() => part.stop())
+    return part
+  }
+  try {
+    const [controlPlane, ...hosts] = await Promise.all([
+      started(startControlPlane(join(folder, 'control-plane'))),
+      ...HOSTS.map(async host => {
+        const options = { ...host, folder: join(folder, host.name) }
+        const { socket } = await started(startContainerd({ ...options, images }))
+        return { ...options, socket }
+      })
+    ])
+    const { kubeconfig } = controlPlane
+    const isReady = async (name: string) =>
+      saysReady((await controlPlane.call('GET', `/api/v1/nodes/${name}`)).json)
+    const [, ...kubelets] = await Promise.all([
+      started(startNetwork(join(folder, 'network'), kubeconfig)),
+      ...hosts.map(host =>
+        started(startKubelet({ ...host, kubeconfig, cgroup: `/${name}/${host.name}`, isReady }))
+      )
+    ])
+    return { controlPlane, kubelets, stop }
+  } catch (err) {
+    await stop()
+    throw err
+  }
+}
+
+function saysReady(node: unknown): boolean {
+  const { status } = node as { status?: { conditions?: readonly { type: string; status: string }[] } }
+  return status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
+}

@@ -1,0 +1,116 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { call, type Answer } from '../install/api-server.ts'
+import { API_SERVER as API_SERVER_PROGRAM, ETCD } from '../install/build.ts'
+import { API_SERVER, SERVICES } from './addresses.ts'
+import { programPath } from './build.ts'
+import { ready, startDaemon, type Daemon } from './daemon.ts'
+
+const URL = `https://${API_SERVER}:6443`
+const ETCD_URL = 'http://127.0.0.1:2379'
+
+/** A real etcd, kube-apiserver, kube-controller-manager and kube-scheduler. */
+export interface ControlPlane {
+  readonly url: string
+  readonly kubeconfig: string
+  /** PEM of the CA that the API server's certificate is from. */
+  readonly ca: string
+  readonly token: string
+  call(method: string, path: string, body?: unknown): Promise<Answer>
+  restartApiServer(): Promise<void>
+  restartControllerManager(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** @throws Error with the end of a log, when one does not become ready */
+export async function startControlPlane(folder: string): Promise<ControlPlane> {
+  const file = (name: string) => join(folder, name)
+  mkdirSync(folder)
+  const token = randomBytes(16).toString('hex')
+  writeFileSync(file('tokens.csv'), `${token},admin,1,"system:masters"\n`, { mode: 0o600 })
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  writeFileSync(file('sa.key'), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  const kubeconfig = file('kubeconfig')
+  const start = (name: string, program: string, args: readonly string[]) =>
+    startDaemon(name, file(`${name}.log`), program, args)
+  const get = async (path: string) => (await call(URL, 'GET', path, undefined, token)).status === 200
+
+  const etcd = start('etcd', ETCD, [
+    `--data-dir=${file('etcd')}`,
+    `--listen-client-urls=${ETCD_URL}`,
+    `--advertise-client-urls=${ETCD_URL}`,
+    '--listen-peer-urls=http://127.0.0.1:2380',
+    '--unsafe-no-fsync'
+  ])
+  const startApiServer = () =>
+    start('kube-apiserver', API_SERVER_PROGRAM, [
+      `--etcd-servers=${ETCD_URL}`,
+      '--secure-port=6443',
+      `--bind-address=${API_SERVER}`,
+      `--advertise-address=${API_SERVER}`,
+      `--cert-dir=${file('certs')}`,
+      `--service-account-key-file=${file('sa.key')}`,
+      `--service-account-signing-key-file=${file('sa.key')}`,
+      '--service-account-issuer=https://kubernetes.default.svc',
+      `--token-auth-file=${file('tokens.csv')}`,
+      '--authorization-mode=RBAC',
+      '--allow-privileged=true',
+      // Names of hosts are in no DNS here.
+      '--kubelet-preferred-address-types=InternalIP',
+      `--service-cluster-ip-range=${SERVICES}`
+    ])
+  const startControllerManager = () =>
+    start('kube-controller-manager', programPath('kube-controller-manager'), [
+      `--kubeconfig=${kubeconfig}`,
+      `--service-account-private-key-file=${file('sa.key')}`,
+      `--root-ca-file=${file('certs/apiserver.crt')}`,
+      '--leader-elect=false',
+      '--bind-address=127.0.0.1'
+    ])
+
+  let apiServer = startApiServer()
+  await ready(apiServer, () => get('/readyz'))
+  const ca = readFileSync(file('certs/apiserver.crt'), 'utf8')
+  writeFileSync(kubeconfig, JSON.stringify(kubeconfigOf(ca, token)), { mode: 0o600 })
+  let controllerManager = startControllerManager()
+  const scheduler = start('kube-scheduler', programPath('kube-scheduler'), [
+    `--kubeconfig=${kubeconfig}`,
+    '--leader-elect=false',
+    '--bind-address=127.0.0.1'
+  ])
+  const again = async (daemon: Daemon, startIt: () => Daemon) => {
+    await daemon.stop()
+    return startIt()
+  }
+  return {
+    url: URL,
+    kubeconfig,
+    ca,
+    token,
+    call: (method, path, body) => call(URL, method, path, body, token, ca),
+    async restartApiServer() {
+      apiServer = await again(apiServer, startApiServer)
+      await ready(apiServer, () => get('/readyz'))
+    },
+    async restartControllerManager() {
+      controllerManager = await again(controllerManager, startControllerManager)
+    },
+    async stop() {
+      for (const daemon of [scheduler, controllerManager, apiServer, etcd]) await daemon.stop()
+    }
+  }
+}
+
+function kubeconfigOf(ca: string, token: string): object {
+  const name = 'cluster'
+  const authority = Buffer.from(ca).toString('base64')
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name, cluster: { server: URL, 'certificate-authority-data': authority } }],
+    users: [{ name, user: { token } }],
+    contexts: [{ name, context: { cluster: name, user: name } }],
+    'current-context': name
+  }
+}

@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** A program that runs until it is told to end, and logs into a file. */
+export interface Daemon {
+  readonly name: string
+  readonly log: string
+  /** False once it has ended, for whatever reason. */
+  alive(): boolean
+  stop(): Promise<void>
+}
+
+const STOP_MS = 10_000
+
+export function startDaemon(
+  name: string,
+  log: string,
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {}
+): Daemon {
+  const file = openSync(log, 'a')
+  const child = spawn(program, args, { stdio: ['ignore', file, file], env: { ...process.env, ...env } })
+  closeSync(file)
+  const ended = once(child, 'exit')
+  const alive = () => child.exitCode === null && child.signalCode === null
+  return {
+    name,
+    log,
+    alive,
+    async stop() {
+      if (!alive()) return
+      child.kill('SIGTERM')
+      const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+      await ended
+      clearTimeout(late)
+    }
+  }
+}
+
+/**
+ * Waits until `isReady` says so.
+ *
+ * @throws Error with the end of the daemon's log, when it has ended or is not ready in time
+ */
+export async function ready(
+  daemon: Daemon,
+  isReady: () => Promise<boolean>,
+  withinMs = 60_000
+): Promise<void> {
+  const until = Date.now() + withinMs
+  for (;;) {
+    if (await isReady().catch(() => false)) return
+    if (!daemon.alive() || Date.now() > until) {
+      const why = daemon.alive() ? `is not ready within ${withinMs} ms` : 'has ended'
+      throw new Error(`${daemon.name} ${why}:\n${readFileSync(daemon.log, 'utf8').slice(-3000)}`)
+    }
+    await sleep(100)
+  }
+}

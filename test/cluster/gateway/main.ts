@@ -1,0 +1,72 @@
+/**
+ * A gateway as a pod: a real nginx with the plugin, behind the stand-ins for APISIX's modules that the plugin's own tests use.
+ * Upstreams and their revisions are those of the store that it follows. STORE is in the environment, and the token is in a file.
+ */
+import { spawn } from 'node:child_process'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createConfigView } from '../../../sandbox/apisix/config-view.ts'
+import { serveControlApi } from '../../../sandbox/apisix/control-api.ts'
+import { readNodes } from '../../../sandbox/apisix/nodes.ts'
+import { createStore } from '../../../sandbox/apisix/store.ts'
+import { nginxConf } from '../../plugin/nginx-conf.ts'
+import { follow } from './follow.ts'
+import { BARRIER_PORT, CONTROL_PORT, PROXY_PORT } from './ports.ts'
+
+const { STORE = '', TOKEN_FILE = '' } = process.env
+const WORKERS = 2
+const DIRECTORY = '/tmp/gateway'
+const DOOR = '127.0.0.1:9082'
+
+mkdirSync(DIRECTORY, { recursive: true })
+symlinkSync(TOKEN_FILE, `${DIRECTORY}/token`)
+const conf = nginxConf(
+  {
+    dir: DIRECTORY,
+    gateway: `0.0.0.0:${PROXY_PORT}`,
+    h2: '127.0.0.1:9081',
+    barrier: `0.0.0.0:${BARRIER_PORT}`,
+    tls: '127.0.0.1:9282',
+    door: DOOR,
+    token: ''
+  },
+  { workers: WORKERS, load: 'hook' }
+)
+writeFileSync(`${DIRECTORY}/nginx.conf`, conf)
+const nginx = spawn('nginx', ['-p', DIRECTORY, '-e', '/dev/stderr', '-c', `${DIRECTORY}/nginx.conf`], {
+  stdio: 'inherit'
+})
+nginx.once('exit', code => process.exit(code ?? 1))
+// As APISIX's image does: what is in flight is finished first.
+process.once('SIGTERM', () => nginx.kill('SIGQUIT'))
+
+const config = createConfigView(createStore())
+await serveControlApi({
+  host: '0.0.0.0',
+  port: CONTROL_PORT,
+  accept: () => ({ config, turn: () => Promise.resolve() })
+})
+
+/** Upstreams as the door of the stand-in for APISIX takes them. */
+const upstreams = () =>
+  Object.fromEntries(
+    config.list('upstreams').map(({ key, value }) => {
+      const nodes = readNodes(value['nodes']).map(({ host, port }) => ({ host, port: port ?? 80 }))
+      return [key.slice(key.lastIndexOf('/') + 1), { type: 'roundrobin', nodes }]
+    })
+  )
+
+await follow(STORE, async event => {
+  config.apply(event)
+  const until = Date.now() + 10_000
+  for (;;) {
+    const put = fetch(`http://${DOOR}/config?revision=${event.revision}`, {
+      method: 'POST',
+      body: JSON.stringify(upstreams())
+    })
+    const answer = await put.catch(() => undefined)
+    await answer?.text()
+    if (answer?.ok) return
+    if (Date.now() > until) throw new Error('nginx does not take its configuration')
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+})

@@ -1,0 +1,44 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { createReadStream, renameSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+
+/** A tar of files, stored under its own digest as an OCI layout has it. */
+export interface Layer {
+  readonly digest: string
+  readonly size: number
+}
+
+/**
+ * Packs files by their absolute paths, links as what they point to, owned by root.
+ *
+ * @param root what the paths are below
+ * @param blobs where the layer is stored
+ * @throws Error with what tar said
+ */
+export async function makeLayer(blobs: string, root: string, paths: readonly string[]): Promise<Layer> {
+  const file = join(blobs, 'layer.tar')
+  const names = paths.map(path => path.replace(/^\/+/, '')).join('\n')
+  const args = ['--create', `--file=${file}`, `--directory=${root}`, '--dereference', '--sort=name']
+  const { status, stderr } = spawnSync('tar', [...args, '--owner=0', '--group=0', '--files-from=-'], {
+    input: names,
+    encoding: 'utf8'
+  })
+  if (status !== 0) throw new Error(`tar of ${root}: ${stderr}`)
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(file), hash)
+  const digest = hash.digest('hex')
+  const { size } = statSync(file)
+  renameSync(file, join(blobs, digest))
+  return { digest: `sha256:${digest}`, size }
+}
+
+/** The programs, and the shared libraries that their loader says they need. */
+export function withLibraries(programs: readonly string[]): string[] {
+  const libraries = programs.flatMap(program => {
+    const { stdout } = spawnSync('ldd', [program], { encoding: 'utf8' })
+    return [...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, path = '']) => path)
+  })
+  return [...new Set([...programs, ...libraries])]
+}

@@ -1,0 +1,99 @@
+/** `node test/cluster/images/make.ts FILE` makes the suite's images from this machine's packages and this project. */
+import { spawnSync } from 'node:child_process'
+import { cpSync, globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { build, readDockerfile } from '../../chart/dockerfile.ts'
+import { makeLayer, withLibraries } from './layer.ts'
+import { writeLayout } from './layout.ts'
+import { AGENT, APP, APP_WITHOUT_SHELL, GATEWAY, PAUSE } from './names.ts'
+
+const ROOT = join(import.meta.dirname, '../../..')
+
+const SHELL = ['/bin/sh', '/usr/bin/curl', ...['cat', 'sleep', 'date', 'true'].map(name => `/bin/${name}`)]
+const NGINX_MODULES = ['ndk_http_module', 'ngx_http_lua_module'].map(
+  name => `/usr/lib/nginx/modules/${name}.so`
+)
+const LUA = ['/usr/share/lua/5.1/ngx', '/usr/share/lua/5.1/resty', ...globSync('/usr/lib/*/lua/5.1/cjson.so')]
+/** What the project's own part of an image is, below /app. */
+const APP_SOURCES = ['package.json', 'sandbox/app', 'sandbox/now.ts']
+const GATEWAY_SOURCES = [
+  'package.json',
+  'sandbox',
+  'plugin-config',
+  'test/plugin',
+  'test/cluster/gateway',
+  'node_modules/zod'
+]
+
+/** @throws Error with what a step said */
+export async function makeImages(archive: string): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'images-'))
+  const blobs = join(folder, 'layout/blobs/sha256')
+  mkdirSync(blobs, { recursive: true })
+  try {
+    const staged = async (name: string, fill: (root: string) => void) => {
+      const root = join(folder, name)
+      mkdirSync(root)
+      fill(root)
+      return makeLayer(blobs, root, readdirSync(root))
+    }
+    const sources = (paths: readonly string[]) => (root: string) => {
+      for (const path of paths) cpSync(join(ROOT, path), join(root, 'app', path), { recursive: true })
+    }
+    const instructions = readDockerfile(join(ROOT, 'Dockerfile'))
+    const last = (name: string) => instructions.findLast(instruction => instruction.name === name)?.text ?? ''
+
+    const libraries = await makeLayer(blobs, '/', withLibraries([process.execPath]).slice(1))
+    const node = await staged('node', root => {
+      mkdirSync(join(root, 'usr/local/bin'), { recursive: true })
+      cpSync(process.execPath, join(root, 'usr/local/bin/node'))
+      for (const made of ['etc', 'tmp']) mkdirSync(join(root, made))
+      writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0::/:/bin/sh\nnonroot:x:65532:65532::/:/bin/sh\n')
+    })
+    const shell = await makeLayer(blobs, '/', withLibraries(SHELL))
+    const nginx = await makeLayer(blobs, '/', [
+      ...withLibraries(['/usr/sbin/nginx', ...NGINX_MODULES]),
+      ...LUA
+    ])
+    const app = await staged('app', sources(APP_SOURCES))
+    const gateway = await staged('gateway', sources(GATEWAY_SOURCES))
+    const agent = await staged('agent', root => {
+      cpSync(build(instructions, ROOT, join(folder, 'dockerfile')), join(root, 'app'), { recursive: true })
+    })
+
+    const bare = [libraries, node]
+    const base = [...bare, shell]
+    const workingDir = '/app'
+    const runApp = { entrypoint: ['node', 'sandbox/app/main.ts'], workingDir, user: '65532:65532' }
+    writeLayout(join(folder, 'layout'), blobs, [
+      { name: PAUSE, layers: base, entrypoint: ['sleep', 'infinity'] },
+      { name: APP, layers: [...base, app], ...runApp },
+      { name: APP_WITHOUT_SHELL, layers: [...bare, app], ...runApp },
+      { name: GATEWAY, layers: [...base, nginx, gateway], entrypoint: ['node'], workingDir },
+      {
+        name: `${AGENT.repository}:${AGENT.tag}`,
+        layers: [...base, agent],
+        entrypoint: parse(last('ENTRYPOINT')) as string[],
+        workingDir,
+        user: last('USER'),
+        env: [last('ENV')]
+      }
+    ])
+    const { status, stderr } = spawnSync('tar', [
+      '--create',
+      `--file=${archive}`,
+      `--directory=${folder}/layout`,
+      '.'
+    ])
+    if (status !== 0) throw new Error(`tar: ${stderr.toString()}`)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+if (import.meta.main) {
+  const [, , archive = ''] = process.argv
+  await makeImages(archive)
+}

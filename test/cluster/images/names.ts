@@ -1,0 +1,11 @@
+const REGISTRY = 'apisix-drain.test'
+
+/** Of the registry that does not exist: what is not here already cannot be pulled by mistake. */
+export const PAUSE = `${REGISTRY}/pause:1`
+/** The sandbox's app, with a shell and curl. */
+export const APP = `${REGISTRY}/app:1`
+/** The same app, with no other program than Node.js. */
+export const APP_WITHOUT_SHELL = `${REGISTRY}/app-without-shell:1`
+/** nginx with the plugin, and the stand-in for APISIX's Admin API. */
+export const GATEWAY = `${REGISTRY}/gateway:1`
+export const AGENT = { repository: `${REGISTRY}/apisix-drain`, tag: '1' } as const

@@ -1,0 +1,75 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DNS, type HostAddresses } from './addresses.ts'
+import { programPath } from './build.ts'
+import { ready, startDaemon } from './daemon.ts'
+import { makeCgroup } from './state.ts'
+
+/** A real kubelet: with its containerd it is one Kubernetes node. */
+export interface Kubelet {
+  readonly name: string
+  /** It tells when each preStop hook was called, and when it had returned. */
+  readonly log: string
+  stop(): Promise<void>
+}
+
+export interface KubeletOptions extends HostAddresses {
+  readonly folder: string
+  readonly kubeconfig: string
+  /** Its containerd's. */
+  readonly socket: string
+  /** Below which it makes those of its pods, and ends what it does not know. */
+  readonly cgroup: string
+  /** Whether the API server says that the node is ready. */
+  isReady(name: string): Promise<boolean>
+}
+
+/** @throws Error with the end of its log, when its node does not become ready */
+export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
+  const { name, folder } = options
+  const file = (part: string) => join(folder, part)
+  mkdirSync(file('pods'))
+  makeCgroup(options.cgroup)
+  writeFileSync(file('resolv.conf'), '')
+  writeFileSync(file('kubelet.json'), JSON.stringify(config(options)))
+  const kubelet = startDaemon(`kubelet of ${name}`, file('kubelet.log'), programPath('kubelet'), [
+    `--config=${file('kubelet.json')}`,
+    `--kubeconfig=${options.kubeconfig}`,
+    `--hostname-override=${name}`,
+    `--node-ip=${options.address}`,
+    `--root-dir=${file('kubelet')}`,
+    `--cert-dir=${file('kubelet/pki')}`,
+    '--v=2',
+    // Calls and returns of preStop hooks.
+    '--vmodule=kuberuntime_container=3'
+  ])
+  await ready(kubelet, () => options.isReady(name))
+  return { name, log: kubelet.log, stop: () => kubelet.stop() }
+}
+
+const config = ({ cgroup, folder, address, kubeletPort, socket }: KubeletOptions): object => ({
+  apiVersion: 'kubelet.config.k8s.io/v1beta1',
+  kind: 'KubeletConfiguration',
+  address,
+  port: kubeletPort,
+  healthzPort: 0,
+  containerRuntimeEndpoint: `unix://${socket}`,
+  cgroupDriver: 'cgroupfs',
+  cgroupRoot: cgroup,
+  // From 1.35 on it refuses cgroup v1 unless it is told not to.
+  failCgroupV1: false,
+  failSwapOn: false,
+  // Nobody but this run is in the network namespace that it listens in.
+  authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
+  authorization: { mode: 'AlwaysAllow' },
+  clusterDNS: [DNS],
+  clusterDomain: 'cluster.local',
+  resolvConf: join(folder, 'resolv.conf'),
+  podLogsDir: join(folder, 'pods'),
+  localStorageCapacityIsolation: false,
+  // A disk that is nearly full for other reasons is not what is tested here.
+  evictionHard: { 'nodefs.available': '0%', 'imagefs.available': '0%', 'memory.available': '0%' },
+  imageGCHighThresholdPercent: 100,
+  oomScoreAdj: 0,
+  maxPods: 200
+})

@@ -1,0 +1,39 @@
+/**
+ * `node test/cluster/main.ts [MOCHA ARGUMENT …]` runs the suite in namespaces of its own for mounts, network and processes:
+ * what it starts ends with it, whatever happens, and its networks and mounts are nobody else's.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { makeImages } from './images/make.ts'
+import { missing } from './needs.ts'
+import { phase } from './phase.ts'
+import { imagesOf, makeState, removeState, stateOf, sweep } from './state.ts'
+
+/** The first process of a PID namespace has to take in those whose parents have ended; dash does while it waits. */
+const NAMESPACES = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc']
+const FIRST = ['dash', '-c', '"$@"; exit $?', 'dash']
+const MOCHA = ['mocha', '--config', 'test/cluster/.mocharc.json']
+
+const problems = missing()
+if (problems.length > 0) {
+  console.error(`this machine cannot run a Kubernetes host:\n${problems.map(line => `- ${line}`).join('\n')}`)
+  process.exit(2)
+}
+const swept = sweep()
+if (swept.length > 0) console.log(`removed what killed runs had left: ${swept.join(', ')}`)
+const state = stateOf(process.pid)
+makeState(state)
+try {
+  await phase('images made', () => makeImages(imagesOf(state)))
+  const child = spawn('unshare', [...NAMESPACES, ...FIRST, ...MOCHA, ...process.argv.slice(2)], {
+    stdio: 'inherit',
+    env: { ...process.env, CLUSTER_STATE: String(process.pid) }
+  })
+  // A terminal tells the whole group, and mocha ends by itself. Who tells only this process means all of it.
+  for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill('SIGKILL'))
+  process.on('SIGINT', () => {})
+  const [code] = (await once(child, 'exit')) as [number | null]
+  process.exitCode = code ?? 1
+} finally {
+  removeState(state)
+}

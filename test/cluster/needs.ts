@@ -1,0 +1,48 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+
+/** Where Debian's package containernetworking-plugins has them. */
+export const CNI_PLUGINS = '/usr/lib/cni'
+export const RUNC = '/usr/sbin/runc'
+
+/** Without these a kubelet manages no pods. */
+const CONTROLLERS = ['cpu', 'cpuacct', 'cpuset', 'memory']
+
+/** What keeps this machine from running a Kubernetes host, a line each; empty: nothing does. */
+export function missing(): readonly string[] {
+  if (process.platform !== 'linux') return ['Linux is needed']
+  if (process.getuid?.() !== 0)
+    return ['root is needed: kubelet and containerd make mounts, networks and cgroups']
+  return [
+    ...(canUnshare()
+      ? []
+      : ['`unshare --mount --net --pid` is refused: the machine is itself a container without rights']),
+    ...cgroups(),
+    ...(readFileSync('/proc/filesystems', 'utf8').includes('\toverlay\n')
+      ? []
+      : ['the kernel has no overlay file system']),
+    ...(existsSync(RUNC) ? [] : ['apt-get install runc']),
+    ...(existsSync(`${CNI_PLUGINS}/ptp`) ? [] : ['apt-get install containernetworking-plugins']),
+    ...(existsSync('/usr/sbin/iptables') ? [] : ['apt-get install iptables'])
+  ]
+}
+
+const canUnshare = (): boolean =>
+  spawnSync('unshare', [
+    '--mount',
+    '--net',
+    '--pid',
+    '--fork',
+    '--mount-proc',
+    'ip',
+    'link',
+    'set',
+    'lo',
+    'up'
+  ]).status === 0
+
+function cgroups(): readonly string[] {
+  if (existsSync('/sys/fs/cgroup/cgroup.controllers')) return []
+  const without = CONTROLLERS.filter(name => !existsSync(`/sys/fs/cgroup/${name}/cgroup.procs`))
+  return without.length === 0 ? [] : [`no cgroup hierarchy at /sys/fs/cgroup/${without.join(', ')}`]
+}

@@ -1,0 +1,7 @@
+/** Does it, and prints how long it took. */
+export async function phase<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const begun = Date.now()
+  const result = await work()
+  console.log(`${name} in ${((Date.now() - begun) / 1000).toFixed(1)} s`)
+  return result
+}

@@ -1,0 +1,64 @@
+import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const PREFIX = 'apisix-drain-cluster-'
+const CGROUPS = '/sys/fs/cgroup'
+
+/** What a run leaves on the machine beside its namespaces: a folder, and a cgroup of that name in every hierarchy. */
+export interface State {
+  readonly name: string
+  readonly folder: string
+}
+
+/** The state of the run of that process. */
+export const stateOf = (pid: number): State => ({
+  name: `${PREFIX}${pid}`,
+  folder: join(tmpdir(), `${PREFIX}${pid}`)
+})
+
+export const imagesOf = ({ folder }: State): string => join(folder, 'images.tar')
+
+export function makeState(state: State): void {
+  mkdirSync(state.folder)
+  makeCgroup(state.name)
+}
+
+/** In every hierarchy. */
+export function makeCgroup(name: string): void {
+  for (const hierarchy of hierarchies()) mkdirSync(join(hierarchy, name), { recursive: true })
+}
+
+/** Only when no process of that run is left: they go with its PID namespace. */
+export function removeState({ name, folder }: State): void {
+  for (const hierarchy of hierarchies()) removeCgroup(join(hierarchy, name))
+  rmSync(folder, { recursive: true, force: true })
+}
+
+/** Removes what runs have left that were killed. Returns their names. */
+export function sweep(): readonly string[] {
+  const names = [tmpdir(), ...hierarchies()].flatMap(folder =>
+    readdirSync(folder).filter(name => name.startsWith(PREFIX))
+  )
+  const dead = [...new Set(names)]
+    .map(name => stateOf(Number(name.slice(PREFIX.length))))
+    .filter(({ name }) => !existsSync(`/proc/${name.slice(PREFIX.length)}`))
+  for (const state of dead) removeState(state)
+  return dead.map(({ name }) => name)
+}
+
+/** Each controller's own where cgroup v1 is mounted, else the one of v2. */
+function hierarchies(): readonly string[] {
+  if (existsSync(join(CGROUPS, 'cgroup.controllers'))) return [CGROUPS]
+  return readdirSync(CGROUPS)
+    .map(name => join(CGROUPS, name))
+    .filter(folder => existsSync(join(folder, 'cgroup.procs')))
+}
+
+/** A cgroup's files cannot be removed, only the folders, the innermost first. */
+function removeCgroup(folder: string): void {
+  if (!existsSync(folder)) return
+  for (const entry of readdirSync(folder, { withFileTypes: true }))
+    if (entry.isDirectory()) removeCgroup(join(folder, entry.name))
+  rmdirSync(folder)
+}
