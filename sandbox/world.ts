@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startAgent, type Agent } from './agent.ts'
-import type { Gateways } from './gateways/start.ts'
-import { forkGateways } from './gateways/process.ts'
+import { forkGateways, type ForkedGateways } from './gateways/process.ts'
 import { createAddresses } from './kubelet/addresses.ts'
 import { startKubelet, type Kubelet } from './kubelet/kubelet.ts'
 import { podStore } from './kubelet/pod-store.ts'
@@ -19,6 +18,7 @@ import { putObject } from './owner/put.ts'
 import { storeSlices } from './owner/store-slices.ts'
 import { createRandom } from './random.ts'
 import { isRolledOut } from './rollout.ts'
+import { measureSyncLags, type SyncLags } from './sync-lag.ts'
 import { waitFor } from './wait-for.ts'
 
 export interface WorldOptions {
@@ -42,9 +42,10 @@ export type Evidence = 'barrier' | 'observed'
 /** Everything that is around an agent, up and serving: the Deployment is rolled out and every gateway routes to it. */
 export interface World {
   readonly kubernetes: Kubernetes
-  readonly gateways: Gateways
+  readonly gateways: ForkedGateways
   readonly kubelet: Kubelet
   readonly owner: Owner
+  readonly syncLags: SyncLags
   readonly kubeconfigFile: string
   /** Where `startAgent` makes the agent listen, and hooks call it. */
   readonly agentUrl: string
@@ -115,6 +116,7 @@ async function build(
   })
   ends.push(() => gateways.close())
   registerGateways(kubernetes, gateways)
+  const syncLags = measureSyncLags(kubernetes.store, gateways)
 
   const images = {
     [manifests.IMAGE]: {
@@ -160,6 +162,7 @@ async function build(
     gateways,
     kubelet,
     owner,
+    syncLags,
     kubeconfigFile,
     agentUrl,
     files,
@@ -199,7 +202,7 @@ const drawn =
 const secret = (random: () => number): string =>
   Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16)).join('')
 
-function registerGateways({ store }: Kubernetes, { gateways }: Gateways): void {
+function registerGateways({ store }: Kubernetes, { gateways }: ForkedGateways): void {
   store.create('namespaces', { metadata: { name: manifests.GATEWAY_NAMESPACE } })
   store.create('namespaces', { metadata: { name: manifests.NAMESPACE } })
   for (const { name, host } of gateways) {

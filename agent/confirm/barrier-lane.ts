@@ -4,7 +4,15 @@ import type { Clock } from '../clock.ts'
 import type { Millis, PodUid } from '../drain/facts.ts'
 import type { BarrierAnswer, BarrierApi } from '../gateway/barrier-api.ts'
 import { createBell } from './bell.ts'
-import { entriesOf, readingOf, unanswered, type DesiredEntry } from './barrier-reading.ts'
+import type { GatewayClock } from './gateway-clock.ts'
+import {
+  entriesOf,
+  readingOf,
+  saysTheSame,
+  unanswered,
+  type DesiredEntry,
+  type Told
+} from './barrier-reading.ts'
 import type { BarrierReading } from './evidence.ts'
 
 /** One gateway's share of the keeper: nothing that happens here delays another gateway. */
@@ -20,6 +28,7 @@ export interface BarrierLane {
 export interface BarrierLaneOptions {
   readonly api: BarrierApi
   readonly clock: Clock
+  readonly gatewayClock: GatewayClock
   readonly log: Logger
   readonly ttlMs: number
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
@@ -48,6 +57,7 @@ const LOOK_MS = { shortest: 20, longest: 500, share: 20 }
 export function createBarrierLane({
   api,
   clock,
+  gatewayClock,
   log,
   ttlMs,
   desired,
@@ -65,7 +75,7 @@ export function createBarrierLane({
   let failures = 0
   let restarts = 0
   let movedAt = clock.now()
-  let poll: { readonly uids: string; readonly abort: AbortController } | undefined
+  let poll: { readonly about: string; readonly abort: AbortController } | undefined
 
   const isDue = (entry: DesiredEntry, now: Millis): boolean => {
     const known = stored.get(entry.uid)
@@ -117,6 +127,7 @@ export function createBarrierLane({
       ended.signal
     )
     heardFrom(answer)
+    const told = toldBy(answer, sentAt)
     for (const entry of due) {
       const full = answer.refused.has(entry.uid)
       held.set(entry.uid, clock.now() + ttlMs)
@@ -128,17 +139,31 @@ export function createBarrierLane({
         storedAt: clock.now(),
         refused: full
       })
-      take(entry, answer, true)
+      take(entry, answer, told, true)
       if (full) readings.set(entry.uid, unanswered(readings.get(entry.uid), clock.now(), answer.why))
     }
+    // A poll that began before the seal proves nothing when it ends: it is begun anew now, and not then.
+    pollAnew()
   }
 
-  const take = (entry: DesiredEntry, { instance, fit, entries }: BarrierAnswer, afterSeal: boolean): void => {
+  const toldBy = ({ instance, fit, now }: BarrierAnswer, askedAt: Millis) => {
+    const at = clock.now()
+    if (now === undefined) return { at, countedAt: at, instance, fit }
+    gatewayClock.note(askedAt, at, now * 1000)
+    return { at, countedAt: gatewayClock.onOurs(askedAt, at, now * 1000), instance, fit }
+  }
+
+  const take = (
+    entry: DesiredEntry,
+    { entries }: BarrierAnswer,
+    told: Omit<Told, 'afterSeal'>,
+    afterSeal: boolean
+  ): void => {
     if (!desired().has(entry.uid)) return
     const before = readings.get(entry.uid)
-    const reading = readingOf(entry, entries, { at: clock.now(), instance, fit, afterSeal })
+    const reading = readingOf(entry, entries, { ...told, afterSeal }, before)
     readings.set(entry.uid, reading)
-    if (!before || summary(before) !== summary(reading)) movedAt = clock.now()
+    if (!before || !saysTheSame(before, reading)) movedAt = clock.now()
   }
 
   const lift = async (uids: readonly PodUid[]): Promise<void> => {
@@ -157,11 +182,12 @@ export function createBarrierLane({
       signal
     )
     heardFrom(answer)
+    const told = toldBy(answer, beganAt)
     for (const entry of entries) {
       const known = stored.get(entry.uid)
       // Put again while we asked: that answer is newer than this one.
       if (!known || known.storedAt > beganAt) continue
-      take(known.entry, answer, known.entry.state === 'sealed')
+      take(known.entry, answer, told, known.entry.state === 'sealed')
       if (readings.get(entry.uid)?.entry === 'absent') stored.delete(entry.uid)
     }
     tell()
@@ -196,7 +222,7 @@ export function createBarrierLane({
     const busy = watched(true).slice(0, MOST_POLLED)
     if (busy.length === 0) return pause()
     const abort = new AbortController()
-    poll = { uids: names(busy), abort }
+    poll = { about: about(busy), abort }
     try {
       await ask(busy, WAIT_SECONDS, AbortSignal.any([ended.signal, abort.signal]))
       bell.ring()
@@ -237,10 +263,21 @@ export function createBarrierLane({
   const look = (): void => {
     for (const uid of readings.keys()) if (!desired().has(uid)) readings.delete(uid)
     movedAt = clock.now()
-    // A poll that asks for other uids than it should is asked anew.
-    if (poll && poll.uids !== names(watched(true).slice(0, MOST_POLLED))) poll.abort.abort()
+    pollAnew()
     bell.ring()
   }
+
+  /** Ends a poll that asks about something else than it should. */
+  const pollAnew = (): void => {
+    if (poll && poll.about !== about(watched(true).slice(0, MOST_POLLED))) poll.abort.abort()
+  }
+
+  /** What a poll is about: of a sealed entry another answer is waited for than of a draining one. */
+  const about = (entries: readonly DesiredEntry[]): string =>
+    entries
+      .map(({ uid }) => `${uid} ${stored.get(uid)?.entry.state}`)
+      .sort()
+      .join(' ')
 
   return {
     look,
@@ -259,13 +296,4 @@ export function createBarrierLane({
   }
 }
 
-const names = (entries: readonly DesiredEntry[]): string =>
-  entries
-    .map(e => e.uid)
-    .sort()
-    .join(' ')
-
 const sameNodes = (a: DesiredEntry, b: DesiredEntry): boolean => a.nodes.join(' ') === b.nodes.join(' ')
-
-const summary = (r: BarrierReading): string =>
-  [r.entry, r.inflight.requests, r.inflight.long, r.bypasses, r.problem].join(' ')

@@ -25,17 +25,23 @@ export function entriesOf({ uid, nodes, state }: DesiredEntry, ttlMs: number): B
 /** The circumstances of an answer. */
 export interface Told {
   readonly at: Millis
+  /** When the gateway counted, on our clock: at most `at`. */
+  readonly countedAt: Millis
   readonly instance: string
   readonly fit: boolean
   /** The request began, or was carried out, after the seal: what it counts is the fourth step of the guarantee. */
   readonly afterSeal: boolean
 }
 
-/** What an answer says of one drain: its addresses together are as far as the one that is least so. */
+/**
+ * What an answer says of one drain: its addresses together are as far as the one that is least so. `before`: what was
+ * known of it until then.
+ */
 export function readingOf(
   wanted: DesiredEntry,
   answered: readonly BarrierState[],
-  told: Told
+  told: Told,
+  before: BarrierReading | undefined
 ): BarrierReading {
   const states = entriesOf(wanted, 0).map(e =>
     answered.find(s => s.uid === e.uid && s.ip === e.ip && s.port === e.port)
@@ -48,8 +54,9 @@ export function readingOf(
       : present.every(s => s.state === 'sealed')
         ? 'sealed'
         : 'draining'
-  return {
+  const reading = {
     at: told.at,
+    unchangedSince: told.countedAt,
     instance: told.instance,
     fit: told.fit,
     entry,
@@ -57,13 +64,33 @@ export function readingOf(
     bypasses: sum(s => s.bypasses),
     readAfterSeal: told.afterSeal && entry === 'sealed',
     problem: ''
-  }
+  } as const
+  return before && saysTheSame(before, reading)
+    ? { ...reading, unchangedSince: before.unchangedSince }
+    : reading
+}
+
+/** Whether two readings differ in nothing but when they were read. */
+export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {
+  const said = (r: BarrierReading) =>
+    [
+      r.instance,
+      r.fit,
+      r.entry,
+      r.inflight.requests,
+      r.inflight.long,
+      r.bypasses,
+      r.readAfterSeal,
+      r.problem
+    ].join(' ')
+  return said(a) === said(b)
 }
 
 /** What a gateway that could not be asked says: what it said last, if anything, with the reason. It proves nothing. */
 export function unanswered(last: BarrierReading | undefined, at: Millis, problem: string): BarrierReading {
   const nothing = {
     at,
+    unchangedSince: at,
     instance: '',
     fit: false,
     entry: 'absent',

@@ -12,6 +12,7 @@ import { createListeners } from '../listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
 import { entriesOf, type DesiredEntry } from './barrier-reading.ts'
 import type { BarrierReading } from './evidence.ts'
+import { createGatewayClock } from './gateway-clock.ts'
 import { readGatewayState, type GatewayState, type GatewayStateReader } from './gateway-state.ts'
 
 export type { DesiredEntry } from './barrier-reading.ts'
@@ -93,9 +94,11 @@ export function createBarrierKeeper({
         }
         const api = wrap(client.at(gateway.ip))
         const tell = () => listeners.tell()
+        const gatewayClock = createGatewayClock()
         const lane = createBarrierLane({
           api,
           clock,
+          gatewayClock,
           log: log.child({ gateway: gateway.name }),
           ttlMs,
           desired: () => desired,
@@ -105,6 +108,7 @@ export function createBarrierKeeper({
         const reader = readGatewayState({
           api,
           clock,
+          gatewayClock,
           isAwaited,
           isHolding: () => desired.size > 0,
           tell() {

@@ -20,6 +20,8 @@ export interface Observation {
 /** What one gateway's barrier (our plugin) last said of one drain. */
 export interface BarrierReading {
   readonly at: Millis
+  /** When the gateway counted what it says now for the first time: it may have been read many times since. */
+  readonly unchangedSince: Millis
   /** Changes when the gateway restarts in full and forgets its entries. */
   readonly instance: string
   /** The plugin found APISIX's internals as it expects them, in every live worker. Unfit never proves anything. */

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { BarrierApi, BarrierGateway } from '../gateway/barrier-api.ts'
 import { createBell } from './bell.ts'
+import type { GatewayClock } from './gateway-clock.ts'
 
 /** What a gateway says of itself and its workers, and how fresh that is. */
 export interface GatewayState {
@@ -22,6 +23,7 @@ export interface GatewayStateReader {
 export interface GatewayStateOptions {
   readonly api: Pick<BarrierApi, 'state'>
   readonly clock: Clock
+  readonly gatewayClock: GatewayClock
   /** Somebody waits for a worker to apply a configuration. */
   readonly isAwaited: () => boolean
   /** Entries are held there: a restart forgets them, and only the state shows one that was too quick for its readiness. */
@@ -31,11 +33,14 @@ export interface GatewayStateOptions {
 
 /** From the end of one read to the next, in ms: when a worker is waited for, while entries are held, and otherwise. */
 const PAUSE_MS = { awaited: 50, holding: 250, idle: 5000 }
+/** A gateway's clock that is not known this well, in ms, is asked for as often as while entries are held, so many times at most. */
+const CLOCK = { withinMs: 1, tries: 40 }
 
 /** Reads one gateway's state for as long as the gateway is known. Nothing else waits for it, and it fails alone. */
 export function readGatewayState({
   api,
   clock,
+  gatewayClock,
   isAwaited,
   isHolding,
   tell
@@ -53,15 +58,20 @@ export function readGatewayState({
     const lastAttemptAt = clock.now()
     try {
       const told = await api.state(ended.signal)
-      current = { told, lastSuccessAt: clock.now(), lastAttemptAt, problem: '' }
+      const now = clock.now()
+      if (told.now !== undefined) gatewayClock.note(lastAttemptAt, now, told.now * 1000)
+      current = { told, lastSuccessAt: now, lastAttemptAt, problem: '' }
     } catch (error) {
       current = { ...current, lastAttemptAt, problem: (error as Error).message }
     }
     if (!ended.signal.aborted) tell()
   }
+  let tries = 0
+  const isUnsureOfClock = () =>
+    current.told?.now !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
   const pause = async (): Promise<void> => {
     const awaited = isAwaited()
-    const unhurried = isHolding() ? PAUSE_MS.holding : PAUSE_MS.idle
+    const unhurried = isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
     const cancel = clock.alarm(clock.now() + (awaited ? PAUSE_MS.awaited : unhurried), bell.ring)
     // While somebody waits the bell says nothing new, and must not make this a busy loop.
     if (awaited) await clock.sleep(PAUSE_MS.awaited, ended.signal).catch(() => {})

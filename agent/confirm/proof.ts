@@ -121,7 +121,7 @@ function lookAt(
   const counts = gateway.ready || gateway.terminating
   const entry = entryOf(barrier, since)
   const seen = observationOf(observation, settings)
-  const barrierAt = counts && entry.state === 'idle' ? barrier?.at : undefined
+  const barrierAt = counts && entry.state === 'idle' ? barrier?.unchangedSince : undefined
   const observedAt = counts ? seen.at : undefined
   const at = barrierAt ?? ((observedAt ?? Infinity) <= now ? observedAt : undefined)
   const grade = at === undefined ? undefined : barrierAt === undefined ? 'observed' : 'barrier'

@@ -29,7 +29,13 @@ const told = z.looseObject({
   inflight: z.looseObject({ requests: z.number(), long: z.number() }),
   bypasses: z.number()
 })
-const answer = z.looseObject({ instance: z.string(), fit: z.boolean(), entries: z.array(told) })
+const answer = z.looseObject({
+  instance: z.string(),
+  fit: z.boolean(),
+  /** When it was counted, in seconds since the epoch by the gateway's clock. An older plugin does not say. */
+  now: z.number().optional(),
+  entries: z.array(told)
+})
 const polled = answer.extend({ unknown: z.array(z.string()) })
 const refused = z.looseObject({ uid: z.string(), error: z.unknown() })
 /** 507: some entries were stored, the others say why not. */
@@ -52,6 +58,7 @@ const gatewayState = z.looseObject({
   apisix: z.string().nullish(),
   fit: z.boolean(),
   unfit: z.array(z.string()),
+  now: z.number().optional(),
   workers: z.array(worker),
   counts: z.record(z.string(), z.number())
 })
@@ -116,6 +123,7 @@ function merged(answers: readonly PolledAnswer[]): PolledAnswer {
   return {
     instance: first.instance,
     fit: answers.every(({ fit }) => fit),
+    now: answers.at(-1)?.now,
     entries: answers.flatMap(({ entries }) => entries),
     unknown: answers.flatMap(({ unknown }) => unknown)
   }
@@ -145,7 +153,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)
       const refused = new Set(reply.entries.filter(e => !('state' in e)).map(e => e.uid))
       const why = refused.size === 0 ? '' : `${reply.error_msg ?? ''}: ${ERRORS.BARRIER_FULL}`
-      return { instance: reply.instance, fit: reply.fit, entries: stored, refused, why }
+      return { instance: reply.instance, fit: reply.fit, now: reply.now, entries: stored, refused, why }
     }
 
     return {
@@ -161,6 +169,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
           all = {
             instance: next.instance,
             fit: all.fit && next.fit,
+            now: next.now,
             entries: [...all.entries, ...next.entries],
             refused: all.refused.union(next.refused),
             why: next.why || all.why

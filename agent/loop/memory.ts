@@ -29,6 +29,8 @@ export interface Memory {
   ports: readonly number[]
   /** The barrier entry was sealed once: it is never opened again. */
   sealed: boolean
+  /** When the first witness was heard, which is a little before the round that began the drain. */
+  heardAt: Millis | undefined
   hookAt: Millis | undefined
   sliceAt: Millis | undefined
   ackAt: Millis | undefined
@@ -52,6 +54,7 @@ export function createMemories(): Memories {
         absentSince: undefined,
         ports: [],
         sealed: false,
+        heardAt: undefined,
         hookAt: undefined,
         sliceAt: undefined,
         ackAt: undefined

@@ -1,4 +1,4 @@
-import type { Drain } from '../drain/drain.ts'
+import type { Drain, Proven } from '../drain/drain.ts'
 import type { Millis, PodFact } from '../drain/facts.ts'
 import type { Moments } from '../serve/snapshot.ts'
 import type { Memory } from './memory.ts'
@@ -15,18 +15,28 @@ export function acceptedAt({ places }: Memory): Millis | undefined {
   return known.length > 0 && known.length === removed.length ? Math.max(...known) : undefined
 }
 
+/** The round that begins a drain comes a little after the event that it is about, more so on a busy machine. */
+const seenAt = ({ since }: Drain, { heardAt }: Memory): Millis => Math.min(since, heardAt ?? since)
+
+/** When the last gateway confirmed, by what it counted itself; the round that adds them up comes after. */
+function confirmedAt({ at, gateways }: Proven): Millis {
+  const times = gateways.map(gateway => gateway.at)
+  const known = times.filter(time => time !== undefined)
+  return known.length > 0 && known.length === times.length ? Math.min(at, Math.max(...known)) : at
+}
+
 /** Everything that is to be shown of one drain's time line. */
 export function momentsOf(drain: Drain, memory: Memory): Moments {
   const proven = drain.phase !== 'undone' && drain.verdict.kind === 'proven' ? drain.verdict : undefined
   const confirmed = proven && (proven.grade === 'barrier' || proven.grade === 'observed')
   return {
     decidedAt: decidedAt(drain.pod) ?? null,
-    seenAt: drain.since,
+    seenAt: seenAt(drain, memory),
     hookAt: memory.hookAt ?? null,
     sliceAt: memory.sliceAt ?? null,
     acceptedAt: acceptedAt(memory) ?? null,
-    confirmedAt: confirmed ? proven.at : null,
-    idleAt: proven?.grade === 'barrier' ? proven.at : null,
+    confirmedAt: confirmed ? confirmedAt(proven) : null,
+    idleAt: proven?.grade === 'barrier' ? confirmedAt(proven) : null,
     ackAt: memory.ackAt ?? null,
     goneAt: drain.phase === 'gone' ? drain.at : null
   }

@@ -70,6 +70,7 @@ function lookAt(
   const memory = drain || hookAt !== undefined ? round.memories.of(uid) : undefined
   if (memory && sliceTerminating) memory.sliceAt ??= round.now
   if (memory) memory.hookAt ??= hookAt
+  if (memory) memory.heardAt ??= cluster.pods.deletionHeardAt(uid)
 
   const evidence = drain && memory && gather(drain, memory, shared)
   const seen: Seen = {

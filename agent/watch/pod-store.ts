@@ -19,6 +19,8 @@ export interface PodStore {
   ending(): readonly PodFact[]
   /** A pod whose object is gone, for an hour at most. */
   gone(uid: PodUid): Tombstone<PodFact> | undefined
+  /** When the deletion of this pod was heard of, while its object is there. */
+  deletionHeardAt(uid: PodUid): Millis | undefined
   /** Pods whose objects went at or after this time, newest first: the only trace of one that was deleted with no grace. */
   goneSince(at: Millis): readonly Tombstone<PodFact>[]
   values(): IterableIterator<PodFact>
@@ -31,6 +33,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const names = new Map<string, Map<string, PodFact>>()
   const ips = createMultiMap<string, PodFact>()
   const ending = new Map<string, PodFact>()
+  const heard = new Map<string, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
 
   const add = (pod: PodFact) => {
@@ -50,6 +53,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   }
   const bury = (pod: PodFact, last: PodFact | undefined) => {
     remove(pod)
+    heard.delete(pod.uid)
     tombstones.add(pod.uid, last ?? pod)
   }
 
@@ -61,6 +65,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     if (namesake && namesake.uid !== pod.uid) bury(namesake, undefined)
     if (before) remove(before)
     tombstones.remove(pod.uid)
+    if (pod.deletionAt !== undefined && !heard.has(pod.uid)) heard.set(pod.uid, clock.now())
     add(pod)
     return true
   }
@@ -80,6 +85,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       byName: (namespace, name) => names.get(namespace)?.get(name),
       ending: () => [...ending.values()],
       gone: uid => tombstones.get(uid),
+      deletionHeardAt: uid => heard.get(uid),
       goneSince: at => tombstones.since(at),
       values: () => pods.values(),
       get size() {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { errorMessage, json, type Answer } from './answer.ts'
 import { serveApi, type Ask } from './api-server.ts'
 import { parseEntries, parseQuestion, parseRemoval } from './barrier-input.ts'
-import type { Barrier } from './barrier.ts'
+import { epochSeconds, type Barrier } from './barrier.ts'
 import { ENTRY_BYTES } from './deny-list.ts'
 import { createFaults, type Faults } from './faults.ts'
 import type { Listener } from './server.ts'
@@ -104,7 +104,13 @@ function putEntries(options: BarrierApiOptions, ask: Ask): Answer {
     const entry = stored[index]
     return entry ? barrier.told(entry) : { uid, ip, port, error: 'not stored: dictionary full' }
   })
-  const body = { instance: barrier.instance, fit: fitness(options).length === 0, entries }
+  barrier.answered(entries.filter(entry => 'state' in entry))
+  const body = {
+    instance: barrier.instance,
+    fit: fitness(options).length === 0,
+    now: epochSeconds(),
+    entries
+  }
   if (stored.every(Boolean)) return json(200, body)
   const needed = (barrier.entries.size + stored.filter(one => !one).length) * ENTRY_BYTES
   return json(507, {
@@ -127,11 +133,17 @@ async function inflight(options: BarrierApiOptions, ask: Ask): Promise<Answer> {
   const parsed = parseQuestion(ask.body)
   if (!parsed.ok) return errorMessage(400, parsed.problem)
   const { uids, wait, until } = parsed.value
+  const entriesNow = () => uids.flatMap(uid => barrier.entries.ofUid(uid)).map(entry => barrier.told(entry))
+  const open = new Set(entriesNow().flatMap(({ uid, state }) => (state === 'sealed' ? [] : [uid])))
   await barrier.idle(uids, until, wait, ask.signal)
+  const entries = entriesNow()
+  // A question from before the seal is no part of the guarantee, whatever its answer.
+  barrier.answered(entries.filter(({ uid }) => !open.has(uid)))
   return json(200, {
     instance: barrier.instance,
     fit: fitness(options).length === 0,
-    entries: uids.flatMap(uid => barrier.entries.ofUid(uid)).map(entry => barrier.told(entry)),
+    now: epochSeconds(),
+    entries,
     unknown: uids.filter(uid => barrier.entries.ofUid(uid).length === 0)
   })
 }
@@ -145,7 +157,7 @@ function state(options: BarrierApiOptions): Answer {
     apisix: '3.18.0',
     fit: unfit.length === 0,
     unfit,
-    now: Date.now() / 1000,
+    now: epochSeconds(),
     workers: workers().map(worker => ({
       id: worker.id,
       pid: worker.pid,

@@ -41,6 +41,13 @@ export interface Barrier {
   /** The counts are read now. */
   told(entry: StoredEntry): Told
   /**
+   * Calls `listener` when a question that came after the seal is answered for the first time with nothing in flight to a pod:
+   * the last step of the guarantee, at the moment at which it was counted. Returns what ends it.
+   */
+  onConfirmed(listener: (uid: string) => void): () => void
+  /** This is the answer to such a question. */
+  answered(entries: readonly Told[]): void
+  /**
    * Resolves when nothing is in flight any more for at least one of `uids` (one that has no entry counts as such),
    * after `waitSeconds`, or when the signal aborts.
    */
@@ -55,13 +62,16 @@ export interface Barrier {
 /** APISIX's size for a dictionary of ours: 10 MiB. */
 export const DEFAULT_CAPACITY = 10 * 1024 * 1024
 
-const epochSeconds = (): number => (performance.timeOrigin + performance.now()) / 1000
+export const epochSeconds = (): number => (performance.timeOrigin + performance.now()) / 1000
 
 export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: number } = {}): Barrier {
   const entries = createDenyList(capacity, epochSeconds)
   const inflight = createInflightCounts()
   const unfit = new Map<number, readonly string[]>()
   const counts: BarrierCounts = { moved: 0, bypasses: 0, refused: 0, errors: 0 }
+
+  const confirmed = new Set<string>()
+  const listeners = new Set<(uid: string) => void>()
 
   const told = (entry: StoredEntry): Told => ({
     uid: entry.uid,
@@ -96,6 +106,21 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
       for (const entry of entries.covering(ip, port)) entry.bypasses += 1
     },
     told,
+    onConfirmed: listener => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    answered: told => {
+      for (const uid of new Set(told.map(entry => entry.uid))) {
+        const all = told.filter(entry => entry.uid === uid)
+        const free = all.every(
+          ({ state, inflight: { requests, long } }) => state === 'sealed' && requests + long === 0
+        )
+        if (!free || confirmed.has(uid)) continue
+        confirmed.add(uid)
+        for (const listener of listeners) listener(uid)
+      }
+    },
     idle: (uids, until, waitSeconds, signal) =>
       new Promise(resolve => {
         const anyIdle = (): boolean => uids.some(uid => isIdle(uid, until))

@@ -6,7 +6,8 @@ import { startGateways } from './start.ts'
 const send = (message: GatewaysMessage) => void process.send?.(message, undefined, undefined, () => {})
 
 try {
-  const running = await startGateways(JSON.parse(process.argv[2] ?? '{}') as GatewaysOptions)
+  const options = JSON.parse(process.argv[2] ?? '{}') as GatewaysOptions
+  const running = await startGateways(options, confirmation => send({ type: 'confirmed', ...confirmation }))
   process.once('disconnect', () => void running.close().finally(() => process.exit()))
   send({ type: 'ready', admin: running.admin, gateways: running.gateways })
 } catch (error) {

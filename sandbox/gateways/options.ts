@@ -23,7 +23,7 @@ export interface GatewayAddress {
   readonly barrier: string | undefined
 }
 
-/** From the gateways' process, once. */
+/** From the gateways' process: once `ready` or `failed`, and then what its gateways confirm. */
 export type GatewaysMessage =
   | {
       readonly type: 'ready'
@@ -31,3 +31,12 @@ export type GatewaysMessage =
       readonly gateways: readonly GatewayAddress[]
     }
   | { readonly type: 'failed'; readonly problem: string }
+  | ({ readonly type: 'confirmed' } & Confirmation)
+
+/** A gateway has answered for the first time that a pod is sealed there and nothing is in flight to it. */
+export interface Confirmation {
+  readonly uid: string
+  readonly gateway: string
+  /** By `now()`. */
+  readonly at: number
+}

@@ -1,15 +1,21 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Gateways } from './start.ts'
-import type { GatewaysMessage, GatewaysOptions } from './options.ts'
+import type { Confirmation, GatewaysMessage, GatewaysOptions } from './options.ts'
 
 const READY_MS = 10_000
 const END_MS = 3000
 
+export interface ForkedGateways extends Gateways {
+  /** What they have confirmed so far, in order, as far as it has been heard here. */
+  confirmations(): readonly Confirmation[]
+}
+
 /** Starts the gateways in a process of their own, so that nothing else in the sandbox can stall them. */
-export async function forkGateways(options: GatewaysOptions): Promise<Gateways> {
+export async function forkGateways(options: GatewaysOptions): Promise<ForkedGateways> {
   const main = fileURLToPath(new URL('main.ts', import.meta.url))
   const child = fork(main, [JSON.stringify(options)], { detached: true })
+  const confirmations: Confirmation[] = []
   const exited = new Promise<void>(resolve => child.once('exit', () => resolve()))
   const close = async () => {
     const timer = setTimeout(() => child.kill('SIGKILL'), END_MS)
@@ -18,16 +24,17 @@ export async function forkGateways(options: GatewaysOptions): Promise<Gateways> 
     clearTimeout(timer)
   }
   try {
-    const told = await new Promise<GatewaysMessage>((resolve, reject) => {
+    const told = await new Promise<Exclude<GatewaysMessage, { type: 'confirmed' }>>((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`not ready within ${READY_MS} ms`)), READY_MS)
-      child.once('message', message => {
+      child.on('message', (message: GatewaysMessage) => {
+        if (message.type === 'confirmed') return void confirmations.push(message)
         clearTimeout(timer)
-        resolve(message as GatewaysMessage)
+        resolve(message)
       })
       void exited.then(() => reject(new Error('their process ended')))
     })
     if (told.type === 'failed') throw new Error(told.problem)
-    return { admin: told.admin, gateways: told.gateways, close }
+    return { admin: told.admin, gateways: told.gateways, confirmations: () => confirmations, close }
   } catch (error) {
     await close()
     throw new Error(`the gateways did not start: ${String(error)}`, { cause: error })

@@ -1,7 +1,8 @@
 import { createWriteStream } from 'node:fs'
 import { startGateway, type Gateway } from '../apisix/gateway.ts'
 import { createStore } from '../apisix/store.ts'
-import type { GatewayAddress, GatewaysOptions } from './options.ts'
+import { now } from '../now.ts'
+import type { Confirmation, GatewayAddress, GatewaysOptions } from './options.ts'
 
 export interface Gateways {
   readonly admin: { readonly url: string; readonly key: string }
@@ -10,7 +11,10 @@ export interface Gateways {
 }
 
 /** Starts all gateways in this process. Rejects, and leaves none behind, when an address cannot be had. */
-export async function startGateways(options: GatewaysOptions): Promise<Gateways> {
+export async function startGateways(
+  options: GatewaysOptions,
+  onConfirmed: (confirmation: Confirmation) => void = () => {}
+): Promise<Gateways> {
   const store = createStore()
   const started: Gateway[] = []
   const accessLog = options.accessLog === undefined ? undefined : createWriteStream(options.accessLog)
@@ -41,6 +45,9 @@ export async function startGateways(options: GatewaysOptions): Promise<Gateways>
   } catch (error) {
     await close()
     throw error
+  }
+  for (const { name, barrier } of started) {
+    barrier?.onConfirmed(uid => onConfirmed({ uid, gateway: name, at: now() }))
   }
   if (accessLog) {
     for (const gateway of started) gateway.onAccess(fact => accessLog.write(`${JSON.stringify(fact)}\n`))

@@ -65,8 +65,9 @@ export function startKubelet(options: KubeletOptions): Kubelet {
     settingUp.delete(uid)
   }
 
-  // In a turn of its own: what is written here in answer to a change is the next change.
-  const unsubscribe = store.onChange((type, pod) => queueMicrotask(() => sync(type, pod)))
+  // In a turn of its own, after the API server has sent the change to those who watch it: to start a hook's process takes
+  // milliseconds, and a kubelet does that on another machine.
+  const unsubscribe = store.onChange((type, pod) => void setImmediate(() => sync(type, pod)))
   for (const pod of store.list()) sync('ADDED', pod)
 
   return {

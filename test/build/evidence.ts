@@ -14,6 +14,7 @@ export const PROOF_SETTINGS: ProofSettings = {
 /** A barrier that has done all it can: sealed, idle, read after the seal. */
 export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading => ({
   at: 100,
+  unchangedSince: differs.at ?? 100,
   instance: 'i1',
   fit: true,
   entry: 'sealed',

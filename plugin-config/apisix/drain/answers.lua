@@ -18,7 +18,10 @@ function _M.base(barrier)
     local living = workers.list(barrier.counts)
     barrier.living, barrier.numbers = living, workers.numbers(living)
     barrier.unfit = workers.unfit(living, ngx.worker.count())
-    return { instance = runtime.instance(barrier.entries.dict), fit = #barrier.unfit == 0 }
+    return {
+        instance = runtime.instance(barrier.entries.dict), fit = #barrier.unfit == 0,
+        now = ngx_now(),
+    }
 end
 
 
@@ -57,7 +60,6 @@ end
 function _M.state(barrier)
     local body = _M.base(barrier)
     body.plugin, body.apisix = runtime.VERSION, runtime.apisix_version()
-    body.now = ngx_now()
     body.unfit = json.list(barrier.unfit)
     body.workers = told_workers(barrier.living)
 

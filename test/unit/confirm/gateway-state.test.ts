@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { createGatewayClock } from '../../../agent/confirm/gateway-clock.ts'
 import { readGatewayState } from '../../../agent/confirm/gateway-state.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
@@ -11,6 +12,7 @@ function rig(answer: () => unknown, awaited: { now: boolean } = { now: false }, 
   let told = 0
   const reader = readGatewayState({
     clock,
+    gatewayClock: createGatewayClock(),
     isAwaited: () => awaited.now,
     isHolding: () => holding.now,
     tell: () => (told += 1),

@@ -1,0 +1,63 @@
+import type { Millis } from '../drain/facts.ts'
+
+/** Where the clock of one gateway stands against ours, from the times that its answers carry. */
+export interface GatewayClock {
+  /** One answer: asked and received by our clock, made at `told` by the gateway's. All in ms. */
+  note(askedAt: Millis, receivedAt: Millis, told: number): void
+  /**
+   * A time of the gateway's on our clock. Never before it was asked nor after it was received, so the worst that a clock
+   * which jumps can do is to put it at one end of a call.
+   */
+  onOurs(askedAt: Millis, receivedAt: Millis, told: number): Millis
+  /** How far off such a time can be, in ms. */
+  within(): number
+}
+
+/** How far ahead of ours its clock can be, by all answers since `at`: each was made after it was asked and before it was received. */
+interface Bounds {
+  readonly at: Millis
+  readonly least: number
+  readonly most: number
+}
+
+/** Clocks drift by some ppm, so what is older than twice this says nothing any more, in ms. */
+const SPAN_MS = 30_000
+
+/**
+ * The quickest question bounds it from one side and the quickest answer from the other, whichever exchanges these were: what
+ * is left between the two is what no exchange can tell, and its middle is taken.
+ */
+export function createGatewayClock(): GatewayClock {
+  let spans: readonly Bounds[] = []
+  const bounds = (): Pick<Bounds, 'least' | 'most'> => ({
+    least: Math.max(...spans.map(({ least }) => least)),
+    most: Math.min(...spans.map(({ most }) => most))
+  })
+  return {
+    note(askedAt, receivedAt, told) {
+      const [current, previous] = spans
+      const seen = { at: receivedAt, least: told - receivedAt, most: told - askedAt }
+      if (current && receivedAt - current.at < SPAN_MS) {
+        const both = {
+          at: current.at,
+          least: Math.max(current.least, seen.least),
+          most: Math.min(current.most, seen.most)
+        }
+        spans = previous ? [both, previous] : [both]
+      } else spans = current ? [seen, current] : [seen]
+      const { least, most } = bounds()
+      // They contradict each other: one of the two clocks was set.
+      if (least > most) spans = [seen]
+    },
+    within() {
+      const { least, most } = bounds()
+      return spans.length === 0 ? Infinity : Math.max(0, most - least) / 2
+    },
+    onOurs(askedAt, receivedAt, told) {
+      const { least, most } = bounds()
+      return spans.length === 0
+        ? receivedAt
+        : Math.min(receivedAt, Math.max(askedAt, told - (least + most) / 2))
+    }
+  }
+}
