@@ -97,6 +97,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     metrics,
     trustedQuery: config.serve.trustedQuery,
     reserveMs: config.drain.reserveMs,
+    floorMs: config.drain.floorMs,
     readiness,
     alive: () => views.alive(STUCK_MS),
     snapshot: () => views.snapshot(loop),

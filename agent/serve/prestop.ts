@@ -12,6 +12,7 @@ import type { Holds } from './holds.ts'
 import { identify } from './identify.ts'
 import { parseQuery } from './query.ts'
 import { refusalResponse, refuse, type Refusal } from './refusal.ts'
+import { statusOf } from './status.ts'
 
 export interface PrestopParts {
   readonly holds: Holds
@@ -25,6 +26,8 @@ export interface PrestopParts {
   readonly trustedQuery: boolean
   /** `drain.reserve`. */
   readonly reserveMs: number
+  /** `drain.floor`. */
+  readonly floorMs: number
 }
 
 export interface PrestopCall {
@@ -46,7 +49,8 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
   metrics.hookWaiting.inc()
   try {
     const answer = await answerHook(parts, call, place)
-    return 'ok' in answer ? refused(parts, answer) : Response.json(answer)
+    if ('ok' in answer) return refused(parts, answer)
+    return Response.json(answer.ack, { status: answer.status })
   } catch (err) {
     if (call.signal.aborted) {
       metrics.hookAbandoned.inc()
@@ -61,7 +65,12 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
   }
 }
 
-async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place): Promise<Ack | Refusal> {
+interface Answered {
+  readonly ack: Ack
+  readonly status: 200 | 503
+}
+
+async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place): Promise<Answered | Refusal> {
   const { holds, clock, metrics, log } = parts
   const receivedAt = clock.now()
   const query = parseQuery(call.query)
@@ -90,7 +99,8 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place):
   metrics.hookAnswers.inc({ result, evidence })
   metrics.hookDuration.observe({ result }, (clock.now() - receivedAt) / 1000)
   log.info({ ...facts, result, evidence, elapsedMs }, 'hook answered')
-  return answer
+  const endsSince = Math.min(receivedAt, deletedAt(pod, holds.serverBehindMs()) ?? Infinity)
+  return { ack: answer, status: statusOf(answer, clock.now() - endsSince, parts.floorMs) }
 }
 
 /**
@@ -121,6 +131,11 @@ async function holdInTime(
     cancel()
     signal.removeEventListener('abort', abort)
   }
+}
+
+/** When the API server was asked to delete the pod, by our clock; `undefined` where that is not known. */
+function deletedAt({ deletionAt, deletionGraceMs, graceMs }: PodFact, serverBehindMs: number) {
+  return deletionAt === undefined ? undefined : deletionAt + serverBehindMs - (deletionGraceMs ?? graceMs)
 }
 
 /** What is aborted because the agent stops is not an error but the refusal that says so. */

@@ -93,6 +93,7 @@ export function serveParts(
     gate: createGate({ maxHooks: 10, maxHooksPerPod: 2 }),
     trustedQuery: true,
     reserveMs: 3000,
+    floorMs: 5000,
     readiness: createReadiness(),
     alive: () => ({ ok: true }),
     snapshot: () => undefined,

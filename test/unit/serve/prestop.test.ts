@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { Ack } from '../../../agent/drain/ack.ts'
 import { CannotVouch } from '../../../agent/serve/cannot-vouch.ts'
 import { createApp } from '../../../agent/serve/http.ts'
 import { manualClock } from '../../build/manual-clock.ts'
@@ -149,6 +150,44 @@ describe('prestop', () => {
     expect(body.error).to.equal('no-answer')
     expect(JSON.stringify(body)).not.to.include('a bug')
     expect(parts.lines.at(-1)).to.include({ level: 'error', msg: 'hook failed' })
+  })
+
+  describe('answers 503 with nothing proved, so that the sleep of the caller runs', () => {
+    const nothing = { result: 'deadline', evidence: 'none', why: 'the time was up' } as const
+    const status = async (differs: Partial<Ack>, afterMs: number, ending: typeof web = web) => {
+      const { holds, clock, call, waiting } = setUp(ending)
+      const answer = call()
+      await waiting(1)
+      clock.advance(afterMs)
+      holds.held[0]?.answer(ackFor(web, differs))
+      const response = await answer
+      expect(await json(response)).to.include(differs)
+      return response.status
+    }
+    /** Deleted `ago` ms before its hook, with 30 s of grace. */
+    const deleted = (ago: number) =>
+      pod('web-1', {
+        ips: ['10.0.0.7'],
+        deletionAt: manualClock().now() - ago + 30_000,
+        deletionGraceMs: 30_000
+      })
+
+    it('where the pod has been ending for less than the floor', async () => {
+      expect(await status(nothing, 0)).to.equal(503)
+      expect(await status(nothing, 4999)).to.equal(503)
+      expect(await status(nothing, 100, deleted(1000))).to.equal(503)
+    })
+
+    it('not where the floor is over: a sleep would only take time from the application', async () => {
+      expect(await status(nothing, 5000)).to.equal(200)
+      expect(await status(nothing, 100, deleted(4900))).to.equal(200)
+    })
+
+    it('not where something is proved, nor where there is nothing to prove', async () => {
+      expect(await status({ ...nothing, evidence: 'accepted' }, 0)).to.equal(200)
+      expect(await status({ result: 'not-terminating', evidence: 'none' }, 0)).to.equal(200)
+      expect(await status({ result: 'last-endpoint', evidence: 'none' }, 0)).to.equal(200)
+    })
   })
 
   it('lets go half the reserve before the end of the grace should the loop miss the deadline, not earlier', async () => {
