@@ -8,6 +8,7 @@ import type { GatewayClock } from './gateway-clock.ts'
 import {
   entriesOf,
   readingOf,
+  sameNodes,
   saysTheSame,
   unanswered,
   type DesiredEntry,
@@ -79,12 +80,8 @@ export function createBarrierLane({
 
   const isDue = (entry: DesiredEntry, now: Millis): boolean => {
     const known = stored.get(entry.uid)
-    return (
-      !known ||
-      known.entry.state !== entry.state ||
-      !sameNodes(known.entry, entry) ||
-      now >= known.sentAt + ttlMs / 3
-    )
+    if (!known || now >= known.sentAt + ttlMs / 3) return true
+    return known.entry !== entry && (known.entry.state !== entry.state || !sameNodes(known.entry, entry))
   }
 
   /** Resolves at the bell, or at `at`. */
@@ -128,6 +125,7 @@ export function createBarrierLane({
     )
     heardFrom(answer)
     const told = toldBy(answer, sentAt)
+    const states = byUid(answer)
     for (const entry of due) {
       const full = answer.refused.has(entry.uid)
       held.set(entry.uid, clock.now() + ttlMs)
@@ -139,7 +137,7 @@ export function createBarrierLane({
         storedAt: clock.now(),
         refused: full
       })
-      take(entry, answer, told, true)
+      take(entry, states, told, true)
       if (full) readings.set(entry.uid, unanswered(readings.get(entry.uid), clock.now(), answer.why))
     }
     // A poll that began before the seal proves nothing when it ends: it is begun anew now, and not then.
@@ -155,13 +153,13 @@ export function createBarrierLane({
 
   const take = (
     entry: DesiredEntry,
-    { entries }: BarrierAnswer,
+    states: ReturnType<typeof byUid>,
     told: Omit<Told, 'afterSeal'>,
     afterSeal: boolean
   ): void => {
     if (!desired().has(entry.uid)) return
     const before = readings.get(entry.uid)
-    const reading = readingOf(entry, entries, { ...told, afterSeal }, before)
+    const reading = readingOf(entry, states.get(entry.uid) ?? [], { ...told, afterSeal }, before)
     readings.set(entry.uid, reading)
     if (!before || !saysTheSame(before, reading)) movedAt = clock.now()
   }
@@ -183,11 +181,12 @@ export function createBarrierLane({
     )
     heardFrom(answer)
     const told = toldBy(answer, beganAt)
+    const states = byUid(answer)
     for (const entry of entries) {
       const known = stored.get(entry.uid)
       // Put again while we asked: that answer is newer than this one.
       if (!known || known.storedAt > beganAt) continue
-      take(known.entry, answer, told, known.entry.state === 'sealed')
+      take(known.entry, states, told, known.entry.state === 'sealed')
       if (readings.get(entry.uid)?.entry === 'absent') stored.delete(entry.uid)
     }
     tell()
@@ -296,4 +295,5 @@ export function createBarrierLane({
   }
 }
 
-const sameNodes = (a: DesiredEntry, b: DesiredEntry): boolean => a.nodes.join(' ') === b.nodes.join(' ')
+/** Hundreds of entries may be in one answer. */
+const byUid = ({ entries }: BarrierAnswer) => Map.groupBy(entries, ({ uid }) => uid)

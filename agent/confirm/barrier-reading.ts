@@ -13,6 +13,9 @@ export interface DesiredEntry {
   readonly watch: boolean
 }
 
+export const sameNodes = ({ nodes: a }: DesiredEntry, { nodes: b }: DesiredEntry): boolean =>
+  a.length === b.length && a.every((node, i) => node === b[i])
+
 /** One entry per address. */
 export function entriesOf({ uid, nodes, state }: DesiredEntry, ttlMs: number): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)

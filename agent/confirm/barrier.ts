@@ -10,7 +10,7 @@ import {
 } from '../gateway/barrier-api.ts'
 import { createListeners } from '../listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
-import { entriesOf, type DesiredEntry } from './barrier-reading.ts'
+import { entriesOf, sameNodes, type DesiredEntry } from './barrier-reading.ts'
 import type { BarrierReading } from './evidence.ts'
 import { createGatewayClock } from './gateway-clock.ts'
 import { readGatewayState, type GatewayState, type GatewayStateReader } from './gateway-state.ts'
@@ -75,7 +75,14 @@ export function createBarrierKeeper({
   return {
     desire(list) {
       if (list.length === desired.size && list.every(entry => isSame(entry, desired.get(entry.uid)))) return
-      desired = new Map(list.map(entry => [entry.uid, entry]))
+      // What is as it was stays the same object: each lane sees at a glance that it has put it already.
+      const before = desired
+      desired = new Map(
+        list.map(entry => {
+          const known = before.get(entry.uid)
+          return [entry.uid, known && isSame(entry, known) ? known : entry]
+        })
+      )
       for (const { lane, reader } of lanes.values()) {
         lane.look()
         if (isAwaited()) reader.hurry()
@@ -135,4 +142,4 @@ export function createBarrierKeeper({
 }
 
 const isSame = (a: DesiredEntry, b: DesiredEntry | undefined): boolean =>
-  a.state === b?.state && a.watch === b.watch && a.nodes.join(' ') === b.nodes.join(' ')
+  a === b || (a.state === b?.state && a.watch === b.watch && sameNodes(a, b))
