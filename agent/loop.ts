@@ -16,6 +16,7 @@ import { createMemories, type Memory } from './loop/memory.ts'
 import { observe, type Look } from './loop/observe.ts'
 import { createAddressKnowledge } from './loop/ownership.ts'
 import { replacements } from './loop/replacement.ts'
+import { deferredUntil, planSettings } from './loop/plan-settings.ts'
 import type { Sources } from './loop/sources.ts'
 import { createSweeper } from './loop/sweep.ts'
 import { vouch } from './loop/vouch.ts'
@@ -97,7 +98,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   let cancelAlarm = () => {}
   let sweepAt: Millis | undefined
 
-  const ends = [inventory, writer, probe, leader, ...(barrier ? [barrier] : [])].map(part =>
+  const ends = [inventory, writer, probe, sources.mode, leader, ...(barrier ? [barrier] : [])].map(part =>
     part.onChange(wake)
   )
 
@@ -150,7 +151,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     const unsure = new Set(
       [...next.values()].filter(drain => !knowledge.isSure(drain, now)).map(({ uid }) => uid)
     )
-    const wanted = plan(world, next, now, { ...settings.plan, unsure })
+    const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure))
     apply(next, wanted, looks, unsure, now)
     publish(next, looks, now)
   }
@@ -215,7 +216,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
     drains = next
     lookedAt = now
-    const times = [sweepAt, ...hooks.held().map(held => answered(held, looks, now))]
+    const ownersTurn = deferredUntil(planned, next, settings.plan.deferMs)
+    const times = [sweepAt, ownersTurn, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining') continue
       times.push(drain.deadline, sealLookAt(drain, memories.of(drain.uid), now))

@@ -2,9 +2,14 @@ import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createBarrierKeeper } from './confirm/barrier.ts'
 import { createProbe } from './confirm/probe.ts'
+import { createSurvey } from './confirm/survey.ts'
 import { createAdminApi } from './gateway/admin-api.ts'
 import { createControlReader } from './gateway/control-api.ts'
+import { createDocumentReader, listDocuments } from './gateway/documents.ts'
+import { guardWrites } from './gateway/guard-writes.ts'
 import { createInventory } from './gateway/inventory.ts'
+import { createLists } from './gateway/lists.ts'
+import { watchMode } from './gateway/mode-watch.ts'
 import { createWriter } from './gateway/writer.ts'
 import { electLeader } from './lead/elect.ts'
 import type { Log } from './log.ts'
@@ -37,8 +42,19 @@ export interface SourceOptions {
 export function startSources({ config, clock, log, meters, loop, events }: SourceOptions): Sources {
   const { apisix, kubernetes, drain } = config
   const part = (name: string) => log.child({ part: name })
-  const admin = meters.admin(createAdminApi(adminOptions(apisix.admin)))
-  const inventory = createInventory({ admin, clock, log: part('inventory'), everyMs: drain.inventoryEveryMs })
+  const api = meters.admin(createAdminApi(adminOptions(apisix.admin)))
+  const mode = watchMode({ admin: api, clock, log: part('mode'), forced: apisix.mode })
+  const admin = guardWrites(api, mode)
+  const documents = createDocumentReader(adminOptions(apisix.admin))
+  const gateways = () => cluster.gateways()
+  const inventory = createInventory({
+    admin: createLists(admin, listDocuments({ read: documents.read, gateways }), mode),
+    clock,
+    log: part('inventory'),
+    everyMs: drain.inventoryEveryMs,
+    owner: apisix.owner
+  })
+  mode.onChange(() => void inventory.refresh())
   const writer = createWriter({
     admin,
     inventory,
@@ -50,8 +66,11 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     stillEnding: createStillEnding({ cluster: () => cluster, loop, clock, log: part('writer') }),
     leader: { yields: () => leader.yields(), missed: () => leader.missed() }
   })
-  const read = meters.control(createControlReader(controlOptions(apisix.control, clock)))
-  const probe = createProbe({ read, clock, log: part('probe') })
+  const survey = createSurvey({
+    read: meters.control(createControlReader(controlOptions(apisix.control, clock))),
+    clock
+  })
+  const probe = createProbe({ read: survey.read, clock, log: part('probe') })
   const barrier =
     apisix.barrier &&
     createBarrierKeeper({
@@ -88,6 +107,8 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     inventory,
     writer,
     probe: apisix.control.enabled ? probe : withoutReads(probe),
+    survey: apisix.control.enabled ? survey : undefined,
+    mode,
     barrier,
     leader,
     upkeep,
@@ -99,8 +120,16 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
 const withoutReads = (probe: Sources['probe']): Sources['probe'] => ({ ...probe, want: () => {} })
 
 export async function stopSources(sources: Sources): Promise<void> {
-  const { cluster, inventory, writer, probe, barrier, leader } = sources
+  const { cluster, inventory, writer, probe, survey, mode, barrier, leader } = sources
+  mode.stop()
   // Over the connection that ends next.
   await leader.release()
-  await Promise.all([cluster.stop(), inventory.stop(), writer.stop(), probe.stop(), barrier?.stop()])
+  await Promise.all([
+    cluster.stop(),
+    inventory.stop(),
+    writer.stop(),
+    probe.stop(),
+    survey?.stop(),
+    barrier?.stop()
+  ])
 }

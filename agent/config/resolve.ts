@@ -46,7 +46,9 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
         timeoutMs: ms(barrier.timeout),
         ttlMs: ms(barrier.ttl)
       },
-      gateways: gatewaySource(apisix.gateways)
+      gateways: gatewaySource(apisix.gateways),
+      mode: apisix.mode === 'auto' ? undefined : apisix.mode,
+      owner: apisix.owner === 'auto' ? undefined : apisix.owner
     },
     drain: {
       reserveMs: ms(drain.reserve),

@@ -102,7 +102,7 @@ const drain = z.strictObject({
   reserve: duration(
     '7s',
     { min: '250ms', max: '29s' },
-    'Every hook is answered this long before the grace ends, so that the application can still stop in order. The documented hook counts on 7s: 30 s of grace, `curl -m 24`, 5 s of fallback.'
+    'Every hook is answered this long before the grace ends, so that the application can still stop in order. The documented hook counts on 7s: 30 s of grace, `timeout 24`, 5 s of fallback.'
   ),
   minimumEvidence: z
     .enum(['barrier', 'observed', 'accepted', 'timer'])
@@ -144,9 +144,9 @@ const drain = z.strictObject({
     .default(false)
     .describe('Start a drain at the condition DisruptionTarget. Earlier, but it may be a false alarm.'),
   deferWrites: duration(
-    '0s',
+    '2s',
     { min: '0s', max: '25s' },
-    'Leave a removal to the owner of the holder (an ingress controller) for this long before doing it ourselves.'
+    'Leave a removal to the owner of the holder (an ingress controller) for this long before doing it ourselves, while the barrier of every gateway keeps requests away. Where one does not, it is written at once.'
   )
 })
 
@@ -263,7 +263,19 @@ export const schema = z.strictObject({
         .describe(
           'Our plugin inside the gateways: evidence `barrier`. Leave the section out where it is not loaded.'
         ),
-      gateways: gateways.prefault({}).describe('Which gateways there are.')
+      gateways: gateways.prefault({}).describe('Which gateways there are.'),
+      mode: z
+        .enum(['auto', 'etcd', 'standalone'])
+        .default('auto')
+        .describe(
+          'How APISIX keeps its configuration. `standalone`: API-driven, without etcd; nothing is ever written there. `auto`: asked of the Admin API, again every 30 seconds.'
+        ),
+      owner: z
+        .enum(['auto', 'ingress-controller-1', 'ingress-controller-2', 'nobody-known'])
+        .default('auto')
+        .describe(
+          'Who else writes upstreams. `auto`: told from the labels of each. An ingress controller is left `drain.deferWrites` to take a node out itself.'
+        )
     })
     .describe('Apache APISIX.'),
   drain: drain.prefault({}).describe('What a drain waits for.'),

@@ -1,4 +1,5 @@
 import type { Grade } from '../drain/drain.ts'
+import type { Owner } from '../plan/holder.ts'
 import type { Secret } from './secret.ts'
 
 /** Where the gateways are: pods found by their labels, or a list by hand (APISIX outside of Kubernetes). */
@@ -53,6 +54,10 @@ export interface Config {
         }
       | undefined
     readonly gateways: GatewaySource
+    /** `undefined`: found out. */
+    readonly mode: 'etcd' | 'standalone' | undefined
+    /** Who else writes every holder; `undefined`: told from each. */
+    readonly owner: Owner | undefined
   }
   readonly drain: {
     readonly reserveMs: number

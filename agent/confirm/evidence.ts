@@ -1,5 +1,6 @@
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { Grade, HolderReport } from '../drain/drain.ts'
+import type { HolderKey } from '../plan/holder.ts'
 
 /** What fresh-connection reads of one gateway's Control API have shown of one drain, since its removal was accepted. */
 export interface Observation {
@@ -82,4 +83,6 @@ export interface Wanted {
   readonly nodes: readonly NodeKey[]
   /** Reads begun before this do not count. */
   readonly since: Millis
+  /** Holders that are not ours to write, so that a gateway must be seen to have let go of the nodes itself. */
+  readonly through?: readonly HolderKey[]
 }

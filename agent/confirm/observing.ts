@@ -1,4 +1,5 @@
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { Sighting } from '../gateway/control-api.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import type { Observation, Wanted } from './evidence.ts'
 
@@ -7,7 +8,7 @@ export interface Observing {
   /** The complete list. Returns whether anything began anew. */
   want(list: readonly Wanted[]): boolean
   /** A read that began and ended then. Returns whether a node appeared or disappeared with it. */
-  seen(holders: ReadonlyMap<HolderKey, readonly NodeKey[]>, beganAt: Millis, endedAt: Millis): boolean
+  seen(sighting: Sighting, endedAt: Millis): boolean
   failed(problem: string, at: Millis): void
   get(uid: PodUid): Observation | undefined
 }
@@ -42,12 +43,21 @@ export function createObserving(): Observing {
       }
       return anew
     },
-    seen(holders, beganAt, endedAt) {
+    seen({ holders, hidden, beganAt }, endedAt) {
       const listed = addresses(holders)
       let turned = false
       for (const entry of watched.values()) {
         if (beganAt < entry.from) continue
         const { observation } = entry
+        const unseen = entry.wanted.through?.find(holder => hidden?.has(holder))
+        if (unseen !== undefined) {
+          entry.observation = {
+            ...observation,
+            lastReadAt: endedAt,
+            problem: `${unseen}: ${hidden?.get(unseen)}`
+          }
+          continue
+        }
         const node = entry.wanted.nodes.find(n => listed.has(n))
         const wasClean = observation.cleanReads > 0
         turned ||= wasClean === (node !== undefined)
@@ -81,7 +91,10 @@ export function createObserving(): Observing {
 }
 
 const sameWish = (a: Wanted, b: Wanted): boolean =>
-  a.since === b.since && a.nodes.length === b.nodes.length && a.nodes.every((n, i) => n === b.nodes[i])
+  a.since === b.since && same(a.nodes, b.nodes) && same(a.through ?? [], b.through ?? [])
+
+const same = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((one, i) => one === b[i])
 
 /** Every listed node under its whole address and under its bare host, with a holder that lists it. */
 function addresses(holders: ReadonlyMap<HolderKey, readonly NodeKey[]>): Map<NodeKey, HolderKey> {

@@ -60,12 +60,12 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
   const readOnce = async (lane: Lane): Promise<void> => {
     const { gateway, observing, ended } = lane
     try {
-      const { beganAt, holders } = await read(gateway.ip, ended.signal)
+      const sighting = await read(gateway.ip, ended.signal)
       if (lane.failures > 0) log.info({ gateway: gateway.name }, 'gateway can be observed again')
       lane.failures = 0
       const now = clock.now()
       lane.freshness = { lastSuccessAt: now, lastAttemptAt: now, problem: '' }
-      if (observing.seen(holders, beganAt, now)) lane.movedAt = now
+      if (observing.seen(sighting, now)) lane.movedAt = now
     } catch (error) {
       if (ended.signal.aborted) return
       if (lane.failures++ === 0) log.warn({ err: error, gateway: gateway.name }, 'gateway cannot be observed')

@@ -4,6 +4,7 @@ import { CodedError } from '../errors.ts'
 import { nodeKey, type Millis, type NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
 import { holdersOf } from './holders.ts'
+import { readDump, type Discovered } from './discovery-dump.ts'
 import { createHttp } from './http.ts'
 
 /** What one read of one gateway's Control API showed. */
@@ -11,6 +12,8 @@ export interface Sighting {
   readonly beganAt: Millis
   /** Every holder the gateway knows, with the nodes it lists. */
   readonly holders: ReadonlyMap<HolderKey, readonly NodeKey[]>
+  /** Holders whose nodes it finds itself and did not show: what they route to is not known. With the reason. Absent: none. */
+  readonly hidden?: ReadonlyMap<HolderKey, string>
 }
 
 export interface ControlOptions {
@@ -48,14 +51,37 @@ export function createControlReader(options: ControlOptions): ReadGateway {
       holdersOf({ resource, id: key.slice(key.lastIndexOf('/') + 1), value, revision: 0 })
     )
   }
+  /** Where it cannot be read (an older APISIX, discovery not configured) only holders that depend on it are hidden. */
+  const discovered = async (host: string, signal?: AbortSignal): Promise<Discovered | undefined> => {
+    const url = `${options.scheme}://${nodeKey(host, options.port)}/v1/discovery/kubernetes/dump`
+    try {
+      return readDump(await http.json({ method: 'GET', url, timeoutMs: options.timeoutMs, signal }))
+    } catch {
+      return undefined
+    }
+  }
   return async (host, signal) => {
     const beganAt = options.now()
-    const lists = await Promise.all(OBSERVED.map(resource => read(host, resource, signal)))
-    return { beganAt, holders: new Map(lists.flat().map(h => [h.key, h.nodes.map(n => n.key)])) }
+    const holders = (await Promise.all(OBSERVED.map(resource => read(host, resource, signal)))).flat()
+    const shown = new Map<HolderKey, readonly NodeKey[]>()
+    const hidden = new Map<HolderKey, string>()
+    const found = holders.some(isFound) ? await discovered(host, signal) : undefined
+    for (const holder of holders) {
+      const nodes = isFound(holder) ? found?.nodes(holder) : holder.nodes.map(({ key }) => key)
+      if (nodes) shown.set(holder.key, nodes)
+      else hidden.set(holder.key, `its discovery dump does not show ${holder.discovery?.service ?? ''}`)
+    }
+    return { beganAt, holders: shown, hidden }
   }
 }
 
-/** The Control API shows upstreams, services and routes only, and no nodes that discovery finds. */
+/** The Control API shows upstreams, services and routes only, and of discovery what Kubernetes' finds. */
 export function observable(holder: Holder): boolean {
-  return holder.discovery === undefined && OBSERVED.some(resource => resource === holder.resource)
+  return (
+    (holder.discovery === undefined || isFound(holder)) &&
+    OBSERVED.some(resource => resource === holder.resource)
+  )
 }
+
+/** The gateway finds the nodes itself, and shows them in its dump. */
+const isFound = ({ discovery }: Holder): boolean => discovery?.type === 'kubernetes'

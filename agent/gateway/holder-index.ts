@@ -1,7 +1,8 @@
 import type { Millis, NodeKey } from '../drain/facts.ts'
-import type { Holder, HolderKey, Resource } from '../plan/holder.ts'
+import type { Holder, HolderKey, Owner, Resource } from '../plan/holder.ts'
 import type { AdminObject } from './admin-api.ts'
 import { holdersOf } from './holders.ts'
+import { ownershipOf, servicesOfSecond } from './owner.ts'
 
 /**
  * What is known of every object that lists nodes, from two sources that overtake each other: listings, which take a
@@ -34,13 +35,31 @@ interface Known {
   readonly at: Millis | undefined
 }
 
-export function createHolderIndex(): HolderIndex {
+/** @param forced who else writes every holder, by configuration */
+export function createHolderIndex(forced?: Owner): HolderIndex {
   const objects = new Map<string, Known>()
   const holders = new Map<HolderKey, Holder>()
   const hosts = new Map<string, Set<HolderKey>>()
   const discovered = new Map<HolderKey, Holder>()
   const since = new Map<HolderKey, ReadonlyMap<NodeKey, number>>()
 
+  let ofSecond: ReadonlySet<string> = new Set()
+
+  const owned = (holder: Holder): Holder => {
+    const owner = forced ?? ownershipOf(holder, ofSecond).owner
+    return owner === holder.owner ? holder : { ...holder, owner }
+  }
+  /** The services are listed by themselves, and say whose the upstreams are. */
+  const learnServices = (services: readonly AdminObject[]): void => {
+    const next = servicesOfSecond(services)
+    if (next.symmetricDifference(ofSecond).size === 0) return
+    ofSecond = next
+    for (const [name, known] of objects) {
+      if (known.resource !== 'upstreams') continue
+      const holders = known.holders.map(owned)
+      if (holders.some((holder, i) => holder !== known.holders[i])) set(name, { ...known, holders })
+    }
+  }
   const drop = (holder: Holder): void => {
     holders.delete(holder.key)
     discovered.delete(holder.key)
@@ -74,6 +93,7 @@ export function createHolderIndex(): HolderIndex {
 
   return {
     replace(resource, list, beganAt) {
+      if (resource === 'services') learnServices(list)
       const listed = new Map(list.map(object => [`${resource}/${object.id}`, object]))
       for (const [name, known] of objects) {
         const stays = known.resource !== resource || listed.has(name) || (known.at ?? -Infinity) >= beganAt
@@ -83,7 +103,7 @@ export function createHolderIndex(): HolderIndex {
         const known = objects.get(name)
         // The same revision is the same content: most objects of most listings.
         if (known && (known.revision === object.revision || (known.at ?? -Infinity) >= beganAt)) continue
-        const found = holdersOf(object)
+        const found = holdersOf(object).map(owned)
         set(
           name,
           found.length === 0
@@ -96,7 +116,7 @@ export function createHolderIndex(): HolderIndex {
       const name = `${object.resource}/${object.id}`
       const known = objects.get(name)
       const same = known !== undefined && object.revision !== 0 && object.revision === known.revision
-      const holders = same ? known.holders : holdersOf(object)
+      const holders = same ? known.holders : holdersOf(object).map(owned)
       if (!same) set(name, { resource: object.resource, holders, revision: object.revision, at: now })
       else objects.set(name, { ...known, at: now })
       return !same

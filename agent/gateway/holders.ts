@@ -1,9 +1,13 @@
-import type { Holder, Owner } from '../plan/holder.ts'
+import type { Holder } from '../plan/holder.ts'
 import type { AdminObject } from './admin-api.ts'
 import { isRecord, readNodes } from './nodes.ts'
+import { ownershipOf } from './owner.ts'
 
 type Path = Holder['path']
 type Values = Readonly<Record<string, unknown>>
+
+/** One object does not show of which services it is the upstream: `HolderIndex` knows. */
+const NONE: ReadonlySet<string> = new Set()
 
 /** The collections whose objects may carry an inline upstream. */
 const INLINE: ReadonlySet<string> = new Set(['services', 'routes', 'stream_routes'])
@@ -47,31 +51,24 @@ function found(object: AdminObject, key: string, path: Path, upstream: unknown):
       : undefined
   if (!nodes && !discovery) return []
   const labels = { ...strings(object.value.labels), ...strings(upstream.labels) }
+  const name = text(upstream.name) ?? text(object.value.name)
+  const { resource, id } = object
   return [
     {
       key,
-      resource: object.resource,
-      id: object.id,
+      resource,
+      id,
       path,
       form: nodes?.form ?? 'array',
       // What discovery finds is not in the object; nodes beside `discovery_type` are not used by APISIX.
       nodes: discovery ? [] : (nodes?.nodes ?? []),
       discovery,
-      owner: ownerOf(labels),
+      owner: ownershipOf({ labels, name, id, resource }, NONE).owner,
       labels,
-      name: text(upstream.name) ?? text(object.value.name),
+      name,
       revision: object.revision
     }
   ]
-}
-
-/** Controller 2.x writes `manager-by` (its spelling) and `k8s/…` on services and routes, ADC its own label on extra upstreams. */
-function ownerOf(labels: Readonly<Record<string, string>>): Owner {
-  const second = Object.keys(labels).some(
-    key => key === 'manager-by' || key === '__ADC_UPSTREAM_SERVICE_ID' || key.startsWith('k8s/')
-  )
-  if (second) return 'ingress-controller-2'
-  return labels['managed-by'] === 'apisix-ingress-controller' ? 'ingress-controller-1' : 'nobody-known'
 }
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import { createListeners } from '../listeners.ts'
-import type { Holder, HolderKey, Resource } from '../plan/holder.ts'
+import type { Holder, HolderKey, Owner, Resource } from '../plan/holder.ts'
 import type { AdminApi, AdminObject } from './admin-api.ts'
 import { createHolderIndex } from './holder-index.ts'
 import { listAll } from './listing.ts'
@@ -46,6 +46,8 @@ export interface InventoryOptions {
   readonly log: Logger
   /** From the end of one full listing to the next, in ms. */
   readonly everyMs: number
+  /** Who else writes every holder, by configuration. */
+  readonly owner?: Owner | undefined
 }
 
 /** After a listing with problems; doubled each time, up to the usual interval. */
@@ -62,8 +64,8 @@ const RESOURCES: readonly Resource[] = [
   'global_rules'
 ]
 
-export function createInventory({ admin, clock, log, everyMs }: InventoryOptions): Inventory {
-  const index = createHolderIndex()
+export function createInventory({ admin, clock, log, everyMs, owner }: InventoryOptions): Inventory {
+  const index = createHolderIndex(owner)
   const listeners = createListeners()
   const ended = new AbortController()
   const readAt = new Map<Resource, Millis>()

@@ -84,10 +84,12 @@ function maySeal(
 function neededRevision(
   drain: Drain,
   memory: Memory,
-  { inventory }: Sources,
+  { inventory, mode }: Sources,
   replacementSince: ReplacementSince
 ): number | undefined {
   if (memory.places.size === 0) return (inventory.readAt() ?? -Infinity) >= drain.since ? 0 : undefined
+  // Documents have no revision in common with what the workers tell.
+  if (mode.current().mode === 'standalone') return undefined
   const needed: number[] = []
   for (const { holder } of memory.places.values()) {
     const since = replacementSince(holder.key)

@@ -12,6 +12,10 @@ import type { Sources } from './sources.ts'
 const KEPT_STATE = {
   'last-node': { state: 'kept-last', why: 'the last node of this holder: kept until another one is listed' },
   discovery: { state: 'foreign', why: 'APISIX finds these nodes by discovery: nothing to edit' },
+  standalone: {
+    state: 'foreign',
+    why: 'API-driven standalone: every gateway has its own document, and none of them is written'
+  },
   'dry-run': { state: 'dry-run', why: 'dry run: nothing is written' },
   deferred: { state: 'listed', why: 'left to its owner for now' },
   paused: { state: 'listed', why: 'writing is paused' },

@@ -1,6 +1,8 @@
 import type { BarrierKeeper } from '../confirm/barrier.ts'
 import type { Probe } from '../confirm/probe.ts'
+import type { Survey } from '../confirm/survey.ts'
 import type { Inventory } from '../gateway/inventory.ts'
+import type { ModeWatch } from '../gateway/mode-watch.ts'
 import type { Writer } from '../gateway/writer.ts'
 import type { Leader } from '../lead/leader.ts'
 import type { Cluster } from '../watch/cluster.ts'
@@ -13,6 +15,10 @@ export interface Sources {
   readonly inventory: Inventory
   readonly writer: Writer
   readonly probe: Probe
+  /** What each gateway lists, read now and then; absent where the Control API is not to be read. */
+  readonly survey: Survey | undefined
+  /** How APISIX is run, which decides whether anything may be written. */
+  readonly mode: ModeWatch
   /** Absent where no barrier is configured. */
   readonly barrier: BarrierKeeper | undefined
   /** Asked by whoever does what one agent of several should do. */

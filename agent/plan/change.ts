@@ -13,7 +13,8 @@ export interface Kept {
   readonly holder: HolderKey
   readonly node: NodeKey
   readonly uid: PodUid
-  readonly why: 'last-node' | 'discovery' | 'deferred' | 'dry-run' | 'paused' | 'address-unknown'
+  readonly why:
+    'last-node' | 'discovery' | 'standalone' | 'deferred' | 'dry-run' | 'paused' | 'address-unknown'
 }
 
 /** What has to change at APISIX, as a value. */

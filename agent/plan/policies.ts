@@ -17,18 +17,25 @@ export type Policy = (plan: Plan, context: Context) => Plan
 
 type Going = Change['nodes'][number]
 
+/** A document is whole and its owner's: a second writer makes every sync of the owner fail (apisix-writers, 2). */
+export const standalone: Policy = (plan, { settings }) =>
+  settings.standalone ? keep(plan, 'standalone', change => change.nodes) : plan
+
 /** Where APISIX finds the nodes itself there is nothing to edit. */
 export const ownership: Policy = plan =>
   keep(plan, 'discovery', change => (change.holder.discovery ? change.nodes : []))
 
-/** An ingress controller is given `deferMs` to take the node out itself: two writers at once cost both a retry. */
+/**
+ * An ingress controller is given `deferMs` to take the node out itself: two writers at once cost both a retry. Only while
+ * the barrier keeps requests away: without it they go on until somebody has written.
+ */
 export const deferToOwner: Policy = (plan, { drains, now, settings }) =>
   keep(plan, 'deferred', change =>
     change.holder.owner === 'nobody-known'
       ? []
       : change.nodes.filter(({ uid }) => {
           const drain = drains.get(uid)
-          return drain !== undefined && now < drain.since + settings.deferMs
+          return drain !== undefined && !settings.unbarred?.has(uid) && now < drain.since + settings.deferMs
         })
   )
 
@@ -67,6 +74,7 @@ export const paused: Policy = (plan, { settings }) =>
  * go; whether anything is written comes last, so that a dry run shows what else would have been kept.
  */
 export const POLICIES: readonly Policy[] = [
+  standalone,
   ownership,
   sureOfAddress,
   deferToOwner,

@@ -19,6 +19,10 @@ export interface PlanSettings {
   readonly paused: boolean
   /** Drains whose address may be another pod's by now without our knowing. Absent: none. */
   readonly unsure?: ReadonlySet<PodUid>
+  /** API-driven standalone: every gateway has its own document, and nothing is ever written. Absent: no. */
+  readonly standalone?: boolean
+  /** Drains that no barrier covers on some gateway, so that only the removal itself keeps requests away. Absent: none. */
+  readonly unbarred?: ReadonlySet<PodUid>
   /** How long after a drain began a holder is left to the ingress controller that owns it, in ms; 0 = not at all. */
   readonly deferMs: number
 }

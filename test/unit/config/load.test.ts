@@ -38,7 +38,7 @@ describe('config', () => {
       dryRun: false,
       inventoryEveryMs: 30_000,
       onDisruption: false,
-      deferWritesMs: 0
+      deferWritesMs: 2000
     })
     expect(found.apisix.gateways).to.deep.equal({
       kind: 'pods',

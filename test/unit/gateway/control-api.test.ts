@@ -26,12 +26,11 @@ describe('control-api', () => {
 
   it('sees every holder of the recordings with its nodes', async () => {
     raw = await playRecording()
-    const { beganAt, holders } = await reader()('127.0.0.1')
+    const { beganAt, holders, hidden } = await reader()('127.0.0.1')
     expect(beganAt).to.equal(7)
     expect(Object.fromEntries(holders)).to.deep.equal({
       'upstreams/web': [],
       'upstreams/api': [],
-      'upstreams/disc': [],
       'upstreams/00000000000000004124': ['127.0.0.31:8080'],
       'upstreams/six': ['127.0.0.1:8080', '[::1]:8080'],
       'upstreams/noport': ['127.0.0.1'],
@@ -39,6 +38,44 @@ describe('control-api', () => {
       'routes/r-inline/upstream': ['127.0.0.11:8080'],
       'routes/r-split/plugins/traffic-split/0/0': ['127.0.0.12:8080', '127.0.0.11:8080']
     })
+    expect([...(hidden ?? [])]).to.deep.equal([
+      ['upstreams/disc', 'its discovery dump does not show shop/web:http']
+    ])
+  })
+
+  const found = (service: string, dump: unknown) =>
+    startRaw((request, response) => {
+      const upstream = {
+        key: '/apisix/upstreams/f',
+        value: { discovery_type: 'kubernetes', service_name: service }
+      }
+      const bodies: Record<string, unknown> = {
+        '/v1/upstreams': [upstream],
+        '/v1/discovery/kubernetes/dump': dump
+      }
+      response.end(JSON.stringify(bodies[request.url ?? ''] ?? {}))
+    })
+  const value = '{"http":[{"host":"10.0.0.1","port":80,"weight":50}]}'
+
+  it('shows what discovery has found, with one cluster and with several', async () => {
+    raw = await found('shop/web:http', { endpoints: [{ endpoints: [{ name: 'shop/web', value }] }] })
+    expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal(['10.0.0.1:80'])
+    await raw.close()
+    raw = await found('eu/shop/web:http', {
+      endpoints: [{ id: 'eu', endpoints: [{ name: 'shop/web', value }] }]
+    })
+    expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal(['10.0.0.1:80'])
+  })
+
+  it('a port that has no ready address any more is seen empty', async () => {
+    raw = await found('shop/web:grpc', { endpoints: [{ endpoints: [{ name: 'shop/web', value }] }] })
+    expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal([])
+  })
+
+  it('a dump without the Service shows nothing: older ones are empty with one cluster', async () => {
+    raw = await found('shop/web:http', { endpoints: {} })
+    const { holders, hidden } = await reader()('127.0.0.1')
+    expect([holders.size, hidden?.size]).to.deep.equal([0, 1])
   })
 
   it('opens a fresh connection for every request', async () => {
@@ -46,7 +83,8 @@ describe('control-api', () => {
     const read = reader()
     await read('127.0.0.1')
     await read('127.0.0.1')
-    expect(raw.connections()).to.equal(6)
+    // Upstreams, services, routes and, because one upstream depends on it, what discovery has found.
+    expect(raw.connections()).to.equal(8)
   })
 
   it('takes {} as nothing at all', async () => {

@@ -55,7 +55,9 @@ describe('holders', () => {
       object('upstreams', { discovery_type: 'kubernetes', service_name: 'shop/web:http', nodes })
     )
     expect(found).to.deep.include({ nodes: [], discovery: { type: 'kubernetes', service: 'shop/web:http' } })
-    expect(observable(found!)).to.equal(false)
+    expect(observable(found!)).to.equal(true)
+    const [eureka] = holdersOf(object('upstreams', { discovery_type: 'eureka', service_name: 'WEB' }))
+    expect(observable(eureka!)).to.equal(false)
   })
 
   it('finds nothing where nothing is listed, however odd the object', () => {

@@ -1,0 +1,43 @@
+import { crc32 } from 'node:zlib'
+
+import type { Holder, Owner } from '../plan/holder.ts'
+import type { AdminObject } from './admin-api.ts'
+import { isRecord } from './nodes.ts'
+
+/** Who else writes a holder, and how that is known: for the log, and for whoever wonders. */
+export interface Ownership {
+  readonly owner: Owner
+  readonly evidence: string
+}
+
+/**
+ * Controller 2.x writes `manager-by` (its spelling) and `k8s/…` on services and routes, and ADC its own label on further
+ * upstreams. The upstream of a service has only the label that controller 1.8 writes as well; its id is the service's,
+ * so the service tells (`ofSecond`: ids of services that controller 2.x wrote).
+ */
+export function ownershipOf(
+  { labels, name, id, resource }: Pick<Holder, 'labels' | 'name' | 'id' | 'resource'>,
+  ofSecond: ReadonlySet<string>
+): Ownership {
+  const second = Object.keys(labels).find(isSecondLabel)
+  if (second !== undefined) return { owner: 'ingress-controller-2', evidence: `its label ${second}` }
+  if (resource === 'upstreams' && ofSecond.has(id))
+    return { owner: 'ingress-controller-2', evidence: `the service of the same id ${id} is the controller's` }
+  if (labels['managed-by'] === 'apisix-ingress-controller')
+    return { owner: 'ingress-controller-1', evidence: 'its label managed-by' }
+  // Labels can be taken off; the id of controller 1.8 is made from the name (pkg/id/idgen.go:26).
+  if (resource === 'upstreams' && name !== undefined && id === crc32(name).toString(16))
+    return { owner: 'ingress-controller-1', evidence: `its id ${id}, which is made from its name` }
+  return { owner: 'nobody-known', evidence: 'it has no label of an ingress controller' }
+}
+
+/** Ids of the services among these that controller 2.x wrote. */
+export function servicesOfSecond(services: readonly AdminObject[]): ReadonlySet<string> {
+  const ids = services.flatMap(({ id, value }) =>
+    isRecord(value.labels) && Object.keys(value.labels).some(isSecondLabel) ? [id] : []
+  )
+  return new Set(ids)
+}
+
+const isSecondLabel = (label: string): boolean =>
+  label === 'manager-by' || label === '__ADC_UPSTREAM_SERVICE_ID' || label.startsWith('k8s/')

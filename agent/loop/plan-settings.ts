@@ -1,0 +1,37 @@
+import type { Drains } from '../drain/drain.ts'
+import type { Millis, PodUid } from '../drain/facts.ts'
+import type { Plan } from '../plan/change.ts'
+import type { PlanSettings } from '../plan/world.ts'
+import type { Sources } from './sources.ts'
+
+/** What a plan has to know of this moment beside the world: how APISIX is run, and which drains a barrier covers. */
+export function planSettings(
+  settings: PlanSettings,
+  { mode, barrier, cluster }: Pick<Sources, 'mode' | 'barrier' | 'cluster'>,
+  drains: Drains,
+  unsure: ReadonlySet<PodUid>
+): PlanSettings {
+  const gateways = cluster.gateways()
+  /** Not answered yet is no refusal: the answer comes in milliseconds, and calls for another plan. */
+  const isRefused = (uid: PodUid): boolean =>
+    gateways.some(({ id }) => {
+      const reading = barrier?.reading(uid, id)
+      return reading !== undefined && (reading.problem !== '' || !reading.fit)
+    })
+  const unbarred = [...drains.keys()].filter(uid => !barrier || isRefused(uid))
+  return {
+    ...settings,
+    unsure,
+    unbarred: new Set(unbarred),
+    standalone: mode.current().mode === 'standalone'
+  }
+}
+
+/** When to plan again for holders that are left to their owner until then, though nothing happens. */
+export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): Millis | undefined {
+  const times = kept.flatMap(({ why, uid }) => {
+    const since = why === 'deferred' ? drains.get(uid)?.since : undefined
+    return since === undefined ? [] : [since + deferMs]
+  })
+  return times.length > 0 ? Math.min(...times) : undefined
+}
