@@ -76,8 +76,20 @@ export function createMetrics() {
       { step: 'decided-seen, seen-accepted, seen-confirmed, seen-ack, ack-gone' }
     ),
     syncLag: latency('sync_lag_seconds', 'From Kubernetes deciding until every gateway agreed.', {
-      direction: 'removal'
+      direction: 'removal, arrival (of a pod that became Ready, until every gateway routes to it)'
     }),
+    gatewayLag: latency(
+      'gateway_lag_seconds',
+      'The same for each gateway: from the decision until this one agreed.',
+      {
+        direction: 'removal, arrival'
+      }
+    ),
+    holderLag: latency(
+      'holder_lag_seconds',
+      'The same for each holder: until it let go of the node (removal), or every gateway had it from there (arrival).',
+      { direction: 'removal, arrival', resource: 'as in inventory_holders' }
+    ),
 
     adminWrites: counter('admin_writes_total', 'Writes to holders through the Admin API.', {
       result: 'accepted, conflict, refused, failed'
@@ -108,6 +120,19 @@ export function createMetrics() {
       resource: 'upstreams, services, routes, stream_routes, and other Admin API collections'
     }),
     inventoryGhosts: gauge('inventory_ghosts', 'Nodes in APISIX that outlived a pod that was drained.'),
+    drift: gauge('drift_nodes', 'Nodes in which EndpointSlices, Admin API and gateways differ.', {
+      where: 'admin (against the EndpointSlices), gateway (against the Admin API)',
+      kind: 'ghost, missing, stale (a gateway lists what the Admin API does not any more)'
+    }),
+    driftAge: gauge('drift_oldest_seconds', 'Since when the oldest of them is seen; 0 where there is none.', {
+      where: 'as in drift_nodes',
+      kind: 'as in drift_nodes'
+    }),
+    gatewaySuccess: gauge(
+      'gateway_last_success_timestamp_seconds',
+      'When the gateway that has been silent for longest last answered, of those that are Ready.',
+      { api: 'control, barrier' }
+    ),
     inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', {
       why: 'last-node, discovery, deferred, dry-run, paused, address-unknown'
     }),

@@ -9,6 +9,8 @@ export interface GatewayClock {
    * which jumps can do is to put it at one end of a call.
    */
   onOurs(askedAt: Millis, receivedAt: Millis, told: number): Millis
+  /** How far its clock is ahead of ours, in ms; 0 while nothing is known. */
+  ahead(): number
   /** How far off such a time can be, in ms. */
   within(): number
 }
@@ -48,6 +50,10 @@ export function createGatewayClock(): GatewayClock {
       const { least, most } = bounds()
       // They contradict each other: one of the two clocks was set.
       if (least > most) spans = [seen]
+    },
+    ahead() {
+      const { least, most } = bounds()
+      return spans.length === 0 ? 0 : (least + most) / 2
     },
     within() {
       const { least, most } = bounds()

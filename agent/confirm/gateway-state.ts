@@ -11,6 +11,8 @@ export interface GatewayState {
   readonly lastAttemptAt: Millis | undefined
   /** Why the last try failed, or empty. */
   readonly problem: string
+  /** How far its clock is ahead of ours, in ms; 0 where it does not say. */
+  readonly aheadMs: number
 }
 
 export interface GatewayStateReader {
@@ -51,7 +53,8 @@ export function readGatewayState({
     told: undefined,
     lastSuccessAt: undefined,
     lastAttemptAt: undefined,
-    problem: ''
+    problem: '',
+    aheadMs: 0
   }
 
   const read = async (): Promise<void> => {
@@ -60,7 +63,7 @@ export function readGatewayState({
       const told = await api.state(ended.signal)
       const now = clock.now()
       if (told.now !== undefined) gatewayClock.note(lastAttemptAt, now, told.now * 1000)
-      current = { told, lastSuccessAt: now, lastAttemptAt, problem: '' }
+      current = { told, lastSuccessAt: now, lastAttemptAt, problem: '', aheadMs: gatewayClock.ahead() }
     } catch (error) {
       current = { ...current, lastAttemptAt, problem: (error as Error).message }
     }

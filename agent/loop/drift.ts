@@ -1,73 +1,157 @@
+import type { Survey } from '../confirm/survey.ts'
 import type { Drain } from '../drain/drain.ts'
-import type { Millis, NodeKey } from '../drain/facts.ts'
+import type { GatewayFact, Millis, NodeKey } from '../drain/facts.ts'
+import { observable } from '../gateway/control-api.ts'
 import { addressOf } from '../gateway/nodes.ts'
+import { aged, difference, type AgedDeviation, type DeviationKind } from '../plan/difference.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
 import type { HolderView } from '../serve/snapshot.ts'
 import type { Cluster } from '../watch/cluster.ts'
 import { expectedNodes } from './expected.ts'
 import type { Memory } from './memory.ts'
+import type { Sync } from './sync.ts'
 
-/** Where a holder differs from what Kubernetes says, and since when. */
-export type Difference = Pick<HolderView, 'ghosts' | 'missing'>
+/** Where a holder differs from what Kubernetes says, and the gateways from it, and since when. */
+export type HolderDifference = Pick<HolderView, 'ghosts' | 'missing' | 'atGateways'>
 
-/** How many holders are compared with the EndpointSlices at one look. The others keep what was found at theirs. */
+export interface DriftOptions {
+  readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'gateways'>
+  /** Absent where no gateway is read. */
+  readonly survey: Pick<Survey, 'sighting'> | undefined
+  readonly sync: Pick<Sync, 'members'> | undefined
+}
+
+export interface DriftLook {
+  readonly holders: readonly Holder[]
+  readonly drains: readonly Drain[]
+  readonly memory: (uid: Drain['uid']) => Memory
+  /** When the listing of the holders began. */
+  readonly readAt: Millis
+  readonly now: Millis
+}
+
+/** How many deviations there are and since when the oldest is seen, by place and kind. */
+export interface DriftCount {
+  readonly where: 'admin' | 'gateway'
+  readonly kind: DeviationKind
+  readonly nodes: number
+  readonly oldestMs: number
+}
+
+export interface Drift {
+  /** Looks at some of the holders, and says of each what is known by now. */
+  look(world: DriftLook): (key: HolderKey) => HolderDifference
+  counts(now: Millis): readonly DriftCount[]
+}
+
+/** How many holders are compared at one look. The others keep what was found at theirs. */
 const AT_ONCE = 250
 
-const NONE: Difference = { ghosts: [], missing: [] }
+const NONE: HolderDifference = { ghosts: [], missing: [], atGateways: [] }
+const PLACES = [
+  ['admin', 'ghost'],
+  ['admin', 'missing'],
+  ['gateway', 'ghost'],
+  ['gateway', 'missing'],
+  ['gateway', 'stale']
+] as const
 
 /**
- * Ghosts are nodes that outlived a pod that we drained. A node is missing where `expectedNodes` says so, and from then on
- * until it is listed or its pod is not Ready any more, however old that pod gets: this is what an owner that has
- * stopped writing looks like.
+ * The continuous three-way difference. Ghosts are nodes that outlived a pod that we drained. A node is missing where the
+ * agent's own sync or `expectedNodes` says so, and from then on until it is listed or its pod is not Ready any more, however
+ * old that pod gets: this is what an owner that has stopped writing looks like.
+ *
+ * All three are read at different times, so a deviation counts only when it is still there in readings that were begun after
+ * it was first seen: until then one of them may only be old.
  */
-export function createDrift({ pods, slices }: Pick<Cluster, 'pods' | 'slices'>) {
-  const missing = new Map<HolderKey, ReadonlyMap<NodeKey, Millis>>()
+export function createDrift({ cluster, survey, sync }: DriftOptions): Drift {
+  const { pods } = cluster
+  const found = new Map<HolderKey, readonly AgedDeviation[]>()
+  let sure: ReadonlyMap<HolderKey, readonly AgedDeviation[]> = new Map()
   let turn = 0
 
-  const compare = (holder: Holder, now: Millis): void => {
-    const known = missing.get(holder.key)
-    const listed = new Set(holder.nodes.map(node => node.key))
-    const found = new Map<NodeKey, Millis>()
-    for (const [node, since] of known ?? []) {
-      if (!listed.has(node) && isReady(node)) found.set(node, since)
-    }
-    for (const node of expectedNodes({ pods, slices }, holder, now)) {
-      if (!found.has(node)) found.set(node, now)
-    }
-    if (found.size > 0) missing.set(holder.key, found)
-    else missing.delete(holder.key)
-  }
   const isReady = (node: NodeKey) =>
     pods.byIp(addressOf(node).host).some(pod => pod.ready && pod.deletionAt === undefined)
 
-  return {
-    /**
-     * Looks at some of the holders, and says of each what is known by now. What is missing must have been so in a listing
-     * that was read (`readAt`) after it was first noticed: until then the listing may only be old.
-     */
-    look(
-      holders: readonly Holder[],
-      drains: readonly Drain[],
-      memory: (uid: Drain['uid']) => Memory,
-      readAt: Millis,
-      now: Millis
-    ): (key: HolderKey) => Difference {
-      const first = turn < holders.length ? turn : 0
-      for (const holder of holders.slice(first, first + AT_ONCE)) compare(holder, now)
-      turn = first + AT_ONCE
-      const present = new Set(holders.map(({ key }) => key))
-      for (const key of missing.keys()) if (!present.has(key)) missing.delete(key)
+  /** The nodes that it should list and does not. */
+  const lacks = (holder: Holder, now: Millis): readonly NodeKey[] => {
+    const listed = new Set(holder.nodes.map(({ key }) => key))
+    const members = sync?.members(holder.key)
+    if (members) return [...members].filter(node => !listed.has(node))
+    const before = (found.get(holder.key) ?? []).flatMap(({ kind, gateway, node }) =>
+      kind === 'missing' && gateway === null && !listed.has(node) && isReady(node) ? [node] : []
+    )
+    return [...new Set([...before, ...expectedNodes(cluster, holder, now)])]
+  }
 
+  const sightingsOf = (holder: Holder, gateways: readonly GatewayFact[]) =>
+    new Map(
+      gateways.flatMap(({ id, name, ready }) => {
+        const sighting = ready && observable(holder) ? survey?.sighting(id) : undefined
+        return sighting ? [[name, sighting.holders.get(holder.key) ?? []] as const] : []
+      })
+    )
+
+  const compare = (holder: Holder, ghosts: ReadonlySet<NodeKey>, now: Millis): void => {
+    const deviations = difference({
+      endpoints: [...holder.nodes.map(({ key }) => key), ...lacks(holder, now)],
+      isGone: node => ghosts.has(node),
+      admin: holder.nodes.map(({ key }) => key),
+      gateways: sightingsOf(holder, cluster.gateways())
+    })
+    if (deviations.length === 0) found.delete(holder.key)
+    else found.set(holder.key, aged(found.get(holder.key) ?? [], deviations, now))
+  }
+
+  /** Without what only an older reading shows. */
+  const surely = (readAt: Millis): typeof sure => {
+    const seenAt = new Map(cluster.gateways().map(({ id, name }) => [name, survey?.sighting(id)?.beganAt]))
+    const isSure = ({ gateway, kind, since }: AgedDeviation) =>
+      (gateway === null && kind === 'ghost') ||
+      (since < readAt && (gateway === null || since < (seenAt.get(gateway) ?? -Infinity)))
+    return new Map([...found].map(([key, deviations]) => [key, deviations.filter(isSure)]))
+  }
+
+  return {
+    look({ holders, drains, memory, readAt, now }) {
       const ghosts = Map.groupBy(ghostsOf(drains, memory), ({ key }) => key)
+      const first = turn < holders.length ? turn : 0
+      const looked = holders.slice(first, first + AT_ONCE)
+      turn = first + AT_ONCE
+      for (const holder of looked) {
+        compare(holder, new Set(ghosts.get(holder.key)?.map(({ node }) => node)), now)
+      }
+      const present = new Set(holders.map(({ key }) => key))
+      for (const key of found.keys()) if (!present.has(key)) found.delete(key)
+      sure = surely(readAt)
       return key => {
-        const lost = missing.get(key)
         const left = ghosts.get(key)
-        if (!lost && !left) return NONE
+        const deviations = sure.get(key) ?? []
+        if (!left && deviations.length === 0) return NONE
         return {
           ghosts: (left ?? []).map(({ node, since }) => ({ node, since })),
-          missing: [...(lost ?? [])].flatMap(([node, since]) => (since < readAt ? [{ node, since }] : []))
+          missing: deviations.flatMap(({ kind, gateway, node, since }) =>
+            kind === 'missing' && gateway === null ? [{ node, since }] : []
+          ),
+          atGateways: deviations.flatMap(({ kind, gateway, node, since }) =>
+            gateway === null ? [] : [{ gateway, kind, node, since }]
+          )
         }
       }
+    },
+    counts(now) {
+      const all = [...sure.values()].flat()
+      return PLACES.map(([where, kind]) => {
+        const mine = all.filter(
+          one => one.kind === kind && (one.gateway === null ? 'admin' : 'gateway') === where
+        )
+        return {
+          where,
+          kind,
+          nodes: mine.length,
+          oldestMs: Math.max(0, ...mine.map(({ since }) => now - since))
+        }
+      })
     }
   }
 }

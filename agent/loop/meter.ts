@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Observer } from '../loop.ts'
-import { lagOf } from '../serve/lag.ts'
+import { lagOf, latestDecision } from '../serve/lag.ts'
 import type { Memory } from './memory.ts'
 import { acceptedAt, decidedAt, momentsOf } from './moments.ts'
 
@@ -18,6 +18,8 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
       // A pod that nobody lists any more is forgotten in the round that sees it go.
       if (before && before.phase !== 'gone' && (!after || after.phase === 'gone')) {
         since('ack-gone', memory.ackAt, clock.now())
+        // Only now: a barrier proves a drain before its holders have let go of it.
+        letGo(before, memory)
       }
     },
     ack(_ack, drain, memory) {
@@ -30,6 +32,16 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     }
   }
 
+  function letGo(drain: Drain, memory: Memory): void {
+    if (drain.phase === 'undone') return
+    const decided = latestDecision(momentsOf(drain, memory))
+    for (const { holder, removedAt } of memory.places.values()) {
+      if (removedAt === undefined) continue
+      const lag = Math.max(0, removedAt - decided) / 1000
+      metrics.holderLag.observe({ direction: 'removal', resource: holder.resource }, lag)
+    }
+  }
+
   function left(drain: Drain, memory: Memory): void {
     const evidence = drain.phase === 'undone' ? 'none' : (drain.verdict.grade ?? 'none')
     if (drain.phase === 'draining' || drain.phase === 'gone') return
@@ -38,7 +50,12 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     if (accepted !== undefined) since('seen-accepted', drain.since, accepted)
     if (drain.phase !== 'proven') return
     since('seen-confirmed', drain.since, drain.at)
-    const lag = lagOf(momentsOf(drain, memory))
+    const moments = momentsOf(drain, memory)
+    const lag = lagOf(moments)
     if (lag !== null) metrics.syncLag.observe({ direction: 'removal' }, lag / 1000)
+    const seconds = (to: number) => Math.max(0, to - latestDecision(moments)) / 1000
+    for (const { at } of drain.verdict.gateways) {
+      if (at !== undefined) metrics.gatewayLag.observe({ direction: 'removal' }, seconds(at))
+    }
   }
 }

@@ -1,11 +1,11 @@
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Drain } from '../drain/drain.ts'
-import type { GatewayFact, PodUid } from '../drain/facts.ts'
+import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
 import type { Leadership } from '../lead/leader.ts'
 import type { Loop, Observer } from '../loop.ts'
 import type { Metrics } from '../metrics.ts'
-import type { Holder } from '../plan/holder.ts'
+import type { Holder, HolderKey } from '../plan/holder.ts'
 import type { Readiness } from '../readiness.ts'
 import { buildSnapshot, drainView } from '../serve/build-snapshot.ts'
 import { EMPTY, withAck, withPast, withProof, type History } from '../serve/history.ts'
@@ -19,7 +19,9 @@ import {
   type Totals
 } from '../serve/snapshot.ts'
 import { same } from '../watch/same.ts'
-import { createDrift, ghostsOf, type Difference } from './drift.ts'
+import { createArrivals } from './arrivals.ts'
+import { createDrift, ghostsOf, type HolderDifference } from './drift.ts'
+import { driftGauges, freshnessGauges } from './gauges.ts'
 import type { Memory } from './memory.ts'
 import { momentsOf } from './moments.ts'
 import type { Sources } from './sources.ts'
@@ -62,7 +64,8 @@ export function createViews(options: ViewsOptions): Views {
     rounds: 0
   }
   const shown = new WeakMap<Holder, HolderView>()
-  const drift = createDrift(cluster)
+  const drift = createDrift(sources)
+  const arrivals = createArrivals({ sources, clock, metrics })
   const reach = reachOf(config)
   let lastRoundAt = startedAt
 
@@ -78,26 +81,35 @@ export function createViews(options: ViewsOptions): Views {
       totals.hooks += 1
       history = withAck(history, ack, clock.now(), REPLACED_SLEEP_MS)
     },
-    round() {
+    round(tookMs) {
       totals.rounds += 1
       lastRoundAt = clock.now()
+      arrivals.observer.round?.(tookMs)
     }
   }
 
-  const shownOf = (drain: Drain, memory: Memory) => drainView(drain, momentsOf(drain, memory), 0)
+  const shownOf = (drain: Drain, memory: Memory) =>
+    drainView(drain, momentsOf(drain, memory), 0, removedFrom(memory))
+  const look = (loop: Loop) =>
+    drift.look({
+      holders: [...inventory.holders().values()],
+      drains: [...loop.drains().values()],
+      memory: uid => loop.memory(uid),
+      readAt: inventory.readAt() ?? 0,
+      now: clock.now()
+    })
 
   /** The same object until something about it differs: what is shown again costs nothing. */
-  const holderView = (holder: Holder, { ghosts, missing }: Difference): HolderView => {
+  const holderView = (holder: Holder, differs: HolderDifference): HolderView => {
     const known = shown.get(holder)
-    if (known && same(known.ghosts, ghosts) && same(known.missing, missing)) return known
+    if (known && same({ ...known, ...differs }, known)) return known
     const view: HolderView = {
       key: holder.key,
       name: holder.name ?? null,
       owner: holder.owner,
       form: holder.discovery ? 'discovery' : holder.form,
       nodes: holder.nodes.map(node => node.key),
-      ghosts,
-      missing
+      ...differs
     }
     shown.set(holder, view)
     return view
@@ -109,7 +121,7 @@ export function createViews(options: ViewsOptions): Views {
       const now = clock.now()
       const drains = [...loop.drains().values()]
       const holders = [...inventory.holders().values()]
-      const differs = drift.look(holders, drains, uid => loop.memory(uid), inventory.readAt() ?? 0, now)
+      const differs = look(loop)
       const hooks = new Map<PodUid, number>()
       for (const { hook } of loop.held()) hooks.set(hook.uid, (hooks.get(hook.uid) ?? 0) + 1)
       return buildSnapshot({
@@ -146,7 +158,9 @@ export function createViews(options: ViewsOptions): Views {
           drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
         ),
         hooks,
+        removed: uid => removedFrom(loop.memory(uid)),
         history,
+        arrivals: arrivals.views(),
         totals: { ...totals, savedMs: history.savedMs }
       })
     },
@@ -158,6 +172,9 @@ export function createViews(options: ViewsOptions): Views {
     },
     collect(loop) {
       const drains = [...loop.drains().values()]
+      look(loop)
+      driftGauges(metrics, drift.counts(clock.now()))
+      freshnessGauges(metrics, sources)
       metrics.leader.set(Number(sources.leader.leads()))
       for (const phase of PHASES)
         metrics.drainActive.set({ phase }, drains.filter(d => d.phase === phase).length)
@@ -223,6 +240,15 @@ const leaderView = ({ leads, holder, lease, why }: Leadership): Snapshot['agent'
   lease: lease ?? null,
   why
 })
+
+/** When the last of a holder's places that listed the pod let go of it. */
+const removedFrom =
+  ({ places }: Memory) =>
+  (key: HolderKey): Millis | undefined => {
+    const mine = [...places.values()].filter(({ holder }) => holder.key === key).map(place => place.removedAt)
+    const known = mine.filter(at => at !== undefined)
+    return known.length > 0 && known.length === mine.length ? Math.max(...known) : undefined
+  }
 
 /** Gateways that some drain is still waiting for, by name. */
 function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {

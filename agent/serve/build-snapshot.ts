@@ -1,6 +1,7 @@
 import type { Drain, Witness } from '../drain/drain.ts'
 import type { Millis, PodFact } from '../drain/facts.ts'
 import { deepFreeze } from '../freeze.ts'
+import type { HolderKey } from '../plan/holder.ts'
 import {
   SNAPSHOT_VERSION,
   type DrainView,
@@ -24,11 +25,17 @@ export function buildSnapshot(sources: SnapshotSources): Snapshot {
     inventory: { ...sources.inventory },
     holders: sources.holders,
     drains: [...sources.drains].map(drain =>
-      drainView(drain, sources.moments.get(drain.uid), sources.hooks.get(drain.uid) ?? 0)
+      drainView(
+        drain,
+        sources.moments.get(drain.uid),
+        sources.hooks.get(drain.uid) ?? 0,
+        sources.removed(drain.uid)
+      )
     ),
     past: sources.history.past,
     acks: sources.history.acks,
     lags: sources.history.lags,
+    arrivals: sources.arrivals,
     totals: { ...sources.totals }
   })
 }
@@ -38,7 +45,12 @@ function gatewayView({ gateway, ...rest }: SnapshotSources['gateways'][number]):
 }
 
 /** One drain as it is shown, while it runs and when it is over. */
-export function drainView(drain: Drain, moments: Moments | undefined, hooks: number): DrainView {
+export function drainView(
+  drain: Drain,
+  moments: Moments | undefined,
+  hooks: number,
+  removedAt: (holder: HolderKey) => Millis | undefined = () => undefined
+): DrainView {
   const { pod } = drain
   const verdict = drain.phase === 'undone' ? undefined : drain.verdict
   return {
@@ -60,7 +72,7 @@ export function drainView(drain: Drain, moments: Moments | undefined, hooks: num
       : null,
     why: drain.phase === 'undone' ? drain.why : drain.verdict.why,
     gateways: verdict?.gateways ?? [],
-    holders: verdict?.holders ?? [],
+    holders: (verdict?.holders ?? []).map(holder => ({ ...holder, at: removedAt(holder.key) ?? null })),
     hooks
   }
 }

@@ -1,4 +1,4 @@
-import type { DrainView, GatewayView, HolderView, Snapshot, WatchView } from './snapshot.ts'
+import type { ArrivalView, DrainView, GatewayView, HolderView, Snapshot, WatchView } from './snapshot.ts'
 
 /** How the items of a list that have a name of their own differ: what is new or other now, and what is gone. */
 export interface KeyedChange<T> {
@@ -24,6 +24,7 @@ export interface Change extends Partial<Whole> {
   readonly gateways?: KeyedChange<GatewayView>
   readonly holders?: KeyedChange<HolderView>
   readonly drains?: KeyedChange<DrainView>
+  readonly arrivals?: KeyedChange<ArrivalView>
   readonly acks?: HeadChange<Heads['acks'][number]>
   readonly past?: HeadChange<Heads['past'][number]>
   readonly lags?: HeadChange<Heads['lags'][number]>
@@ -38,7 +39,8 @@ const keyOf = {
   watches: (watch: WatchView) => watch.kind,
   gateways: (gateway: GatewayView) => gateway.id,
   holders: (holder: HolderView) => holder.key,
-  drains: (drain: DrainView) => drain.uid
+  drains: (drain: DrainView) => drain.uid,
+  arrivals: (arrival: ArrivalView) => `${arrival.uid} ${arrival.readyAt}`
 }
 
 /** `apply(before, diff(before, after))` equals `after`. Keys are unique within their list. */
@@ -52,6 +54,7 @@ export function diff(before: Snapshot, after: Snapshot): Change {
     ...field('gateways', keyedDiff(before.gateways, after.gateways, keyOf.gateways)),
     ...field('holders', keyedDiff(before.holders, after.holders, keyOf.holders)),
     ...field('drains', keyedDiff(before.drains, after.drains, keyOf.drains)),
+    ...field('arrivals', keyedDiff(before.arrivals, after.arrivals, keyOf.arrivals)),
     ...field('acks', headDiff(before.acks, after.acks)),
     ...field('past', headDiff(before.past, after.past)),
     ...field('lags', headDiff(before.lags, after.lags))
@@ -70,6 +73,7 @@ export function apply(before: Snapshot, change: Change): Snapshot {
     gateways: keyedApply(before.gateways, change.gateways, keyOf.gateways),
     holders: keyedApply(before.holders, change.holders, keyOf.holders),
     drains: keyedApply(before.drains, change.drains, keyOf.drains),
+    arrivals: keyedApply(before.arrivals, change.arrivals, keyOf.arrivals),
     acks: headApply(before.acks, change.acks),
     past: headApply(before.past, change.past),
     lags: headApply(before.lags, change.lags)

@@ -1,6 +1,7 @@
 import type { Ack } from '../drain/ack.ts'
 import type { Drain, GatewayReport, Grade, HolderReport, Witness } from '../drain/drain.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { DeviationKind } from '../plan/difference.ts'
 import type { HolderKey, Owner } from '../plan/holder.ts'
 import type { MissingPart } from '../readiness.ts'
 import type { Vouch } from './holds.ts'
@@ -47,7 +48,8 @@ export interface DrainView {
   readonly why: string
   /** Per gateway: the grade it has given, when it confirmed, and why not better. */
   readonly gateways: readonly GatewayReport[]
-  readonly holders: readonly HolderReport[]
+  /** With when each let go of the pod. */
+  readonly holders: readonly (HolderReport & { readonly at: Millis | null })[]
   /** Hooks of this pod that are being held. */
   readonly hooks: number
 }
@@ -99,6 +101,13 @@ export interface HolderView {
   readonly ghosts: readonly { readonly node: NodeKey; readonly since: Millis }[]
   /** Ready endpoints that the holder does not list. */
   readonly missing: readonly { readonly node: NodeKey; readonly since: Millis }[]
+  /** Where a gateway differs from the Admin API. One of its workers was asked. */
+  readonly atGateways: readonly {
+    readonly gateway: string
+    readonly kind: DeviationKind
+    readonly node: NodeKey
+    readonly since: Millis
+  }[]
 }
 
 export interface InventoryView extends Freshness {
@@ -115,6 +124,27 @@ export interface Totals {
   readonly rounds: number
   /** The sleeps that answered hooks would have been, less the time that they were held, in ms. Can be negative. */
   readonly savedMs: number
+}
+
+/** A pod that became Ready, on its way into the gateways. */
+export interface ArrivalView {
+  readonly uid: string
+  readonly namespace: string
+  readonly pod: string
+  readonly owner: string | null
+  /** When the agent heard that it is Ready. */
+  readonly readyAt: Millis
+  /** When every gateway routed to it in every holder; `null`: not yet, or not before it was given up. */
+  readonly routedAt: Millis | null
+  /** What is waited for; empty where it has arrived. */
+  readonly why: string
+  readonly holders: readonly { readonly key: HolderKey; readonly at: Millis | null }[]
+  readonly gateways: readonly {
+    readonly name: string
+    readonly at: Millis | null
+    readonly evidence: 'barrier' | 'observed' | null
+    readonly why: string
+  }[]
 }
 
 /** How long one drain took to reach every gateway, in ms. */
@@ -173,6 +203,8 @@ export interface Snapshot {
   readonly past: readonly DrainView[]
   readonly acks: readonly AckView[]
   readonly lags: readonly LagSample[]
+  /** Pods on their way in, and those that have arrived (`arrivals.ts`), newest first. */
+  readonly arrivals: readonly ArrivalView[]
   readonly totals: Totals
 }
 
@@ -188,6 +220,9 @@ export interface SnapshotSources {
   /** Where a drain has none, its moments are what its witnesses say. */
   readonly moments: ReadonlyMap<PodUid, Moments>
   readonly hooks: ReadonlyMap<PodUid, number>
+  /** When a holder let go of the pod of a drain. */
+  readonly removed: (uid: PodUid) => (holder: HolderKey) => Millis | undefined
   readonly history: Pick<Snapshot, 'past' | 'acks' | 'lags'>
+  readonly arrivals: readonly ArrivalView[]
   readonly totals: Totals
 }

@@ -19,6 +19,8 @@ export interface PodStore {
   ending(): readonly PodFact[]
   /** A pod whose object is gone, for an hour at most. */
   gone(uid: PodUid): Tombstone<PodFact> | undefined
+  /** Pods that were seen to become Ready and have not ended since, for two minutes at most, with when that was heard of. */
+  becameReady(): ReadonlyMap<PodUid, Millis>
   /** When the deletion of this pod was heard of, while its object is there. */
   deletionHeardAt(uid: PodUid): Millis | undefined
   /** Pods whose objects went at or after this time, newest first: the only trace of one that was deleted with no grace. */
@@ -27,6 +29,9 @@ export interface PodStore {
   readonly size: number
 }
 
+/** How long a pod that became Ready may be on its way into the gateways, in ms. */
+const ARRIVING_MS = 120_000
+
 /** The store, and the side of it that only its reflector may use. */
 export function createPodStore(clock: Clock): { readonly store: PodStore; readonly sink: Sink<PodFact> } {
   const pods = new Map<string, PodFact>()
@@ -34,6 +39,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const ips = createMultiMap<string, PodFact>()
   const ending = new Map<string, PodFact>()
   const heard = new Map<string, Millis>()
+  const readied = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
 
   const add = (pod: PodFact) => {
@@ -54,6 +60,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const bury = (pod: PodFact, last: PodFact | undefined) => {
     remove(pod)
     heard.delete(pod.uid)
+    readied.delete(pod.uid)
     tombstones.add(pod.uid, last ?? pod)
   }
 
@@ -66,6 +73,8 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     if (before) remove(before)
     tombstones.remove(pod.uid)
     if (pod.deletionAt !== undefined && !heard.has(pod.uid)) heard.set(pod.uid, clock.now())
+    if (!pod.ready || isEnding(pod)) readied.delete(pod.uid)
+    else if (before && !before.ready) readied.set(pod.uid, clock.now())
     add(pod)
     return true
   }
@@ -86,6 +95,11 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       ending: () => [...ending.values()],
       gone: uid => tombstones.get(uid),
       deletionHeardAt: uid => heard.get(uid),
+      becameReady: () => {
+        const now = clock.now()
+        for (const [uid, at] of readied) if (now - at > ARRIVING_MS) readied.delete(uid)
+        return readied
+      },
       goneSince: at => tombstones.since(at),
       values: () => pods.values(),
       get size() {

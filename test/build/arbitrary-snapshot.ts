@@ -31,7 +31,8 @@ const holder: fc.Arbitrary<HolderView> = fc
     form: 'map',
     nodes,
     ghosts: nodes.map(node => ({ node, since })),
-    missing: []
+    missing: [],
+    atGateways: []
   }))
 const named = <T>(item: fc.Arbitrary<T>, key: (item: T) => string) =>
   fc.uniqueArray(item, { selector: key, maxLength: 6 })

@@ -76,6 +76,8 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
     drains: [waitingDrain()],
     moments: new Map(),
     hooks: new Map(),
+    removed: () => () => undefined,
+    arrivals: [],
     history: EMPTY,
     totals,
     ...differs

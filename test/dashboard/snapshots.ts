@@ -83,7 +83,8 @@ function holderOf(name: string, i: number, now: number): HolderView {
     form: 'map',
     nodes: [1, 2, 3, 4, 5, 6].slice(0, 2 + (i % 5)).map(node),
     ghosts: i % 500 === 3 ? [{ node: node(1), since: now - 8000 }] : [],
-    missing: []
+    missing: [],
+    atGateways: []
   }
 }
 
@@ -115,7 +116,7 @@ function waiting(name: string, i: number, seenAt: number, gateways: readonly str
         ? { name: gateway, grade: undefined, at: undefined, why: '2 requests are in flight' }
         : { name: gateway, grade: 'barrier', at: seenAt + 6 + g * 4, why: '' }
     ),
-    holders: [{ key: `upstreams/${name}-1`, state: 'writing', why: '' }],
+    holders: [{ key: `upstreams/${name}-1`, state: 'writing', why: '', at: null }],
     hooks: 1
   }
 }
@@ -164,7 +165,7 @@ function over(
           }
         : { name: gateway, grade: 'barrier', at: last ? confirmedAt : seenAt + ms * (0.5 + 0.2 * g), why: '' }
     }),
-    holders: [{ key: `upstreams/${name}-1`, state: 'removed', why: '' }],
+    holders: [{ key: `upstreams/${name}-1`, state: 'removed', why: '', at: seenAt + ms * 0.4 }],
     hooks: 0
   }
 }

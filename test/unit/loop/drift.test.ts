@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../agent/drain/drain.ts'
 import type { PodFact } from '../../../agent/drain/facts.ts'
+import type { Sighting } from '../../../agent/gateway/control-api.ts'
 import { createDrift } from '../../../agent/loop/drift.ts'
 import type { Memory } from '../../../agent/loop/memory.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
@@ -18,35 +19,44 @@ describe('drift', () => {
       hosts.map(host => `${host}:8080`)
     )
 
-  function setUp(pods: PodFact[]) {
+  function setUp(pods: PodFact[], survey?: { sighting(): Sighting | undefined }) {
     const drift = createDrift({
-      pods: {
-        get: (uid: string) => pods.find(p => p.uid === uid),
-        byIp: (ip: string) => pods.filter(p => p.ips.includes(ip))
-      },
-      slices: {
-        servicesOf: () => [{ namespace: 'shop', name: 'web' }],
-        serving: () =>
-          pods.map(p => ({
-            address: p.ips[0]!,
-            podUid: p.uid,
-            ready: p.ready,
-            serving: true,
-            terminating: false
-          }))
+      survey,
+      sync: undefined,
+      cluster: {
+        gateways: () => [{ id: 'g', name: 'apisix-0', ready: true }],
+        pods: {
+          get: (uid: string) => pods.find(p => p.uid === uid),
+          byIp: (ip: string) => pods.filter(p => p.ips.includes(ip))
+        },
+        slices: {
+          servicesOf: () => [{ namespace: 'shop', name: 'web' }],
+          serving: () =>
+            pods.map(p => ({
+              address: p.ips[0]!,
+              podUid: p.uid,
+              ready: p.ready,
+              serving: true,
+              terminating: false
+            }))
+        }
       }
     } as never)
     const memories = new Map<string, Memory>()
     const look = (holders: Holder[], now: number, drains: Drain[] = [], readAt = now + 1) =>
-      drift.look(holders, drains, uid => memories.get(uid)!, readAt, now)
-    return { pods, look, memories }
+      drift.look({ holders, drains, memory: uid => memories.get(uid)!, readAt, now })
+    return { pods, look, memories, drift }
   }
   const B_MISSING = { node: '10.0.0.2:8080', since: NOW }
 
   it('says since when a ready endpoint is missing, until it is listed', () => {
     const { look } = setUp([a, b])
     const behind = listing('upstreams/web', '10.0.0.1')
-    expect(look([behind], NOW)('upstreams/web')).to.deep.equal({ ghosts: [], missing: [B_MISSING] })
+    expect(look([behind], NOW)('upstreams/web')).to.deep.equal({
+      ghosts: [],
+      missing: [B_MISSING],
+      atGateways: []
+    })
     // Too old by now for a write to expect it, and missing all the same.
     expect(look([behind], NOW + 600_000)('upstreams/web').missing).to.deep.equal([B_MISSING])
     const listed = listing('upstreams/web', '10.0.0.1', '10.0.0.2')
@@ -69,6 +79,34 @@ describe('drift', () => {
     pods[1] = b
     look([behind], NOW + 2)
     expect(look([], NOW + 3)('upstreams/web').missing).to.deep.equal([])
+  })
+
+  it('holds each gateway against the Admin API, and believes only what was read since', () => {
+    let sighting: Sighting = {
+      beganAt: NOW - 10,
+      holders: new Map([['upstreams/web', ['10.0.0.1:8080', '10.0.0.7:8080']]])
+    }
+    const { look, drift } = setUp([a], { sighting: () => sighting })
+    const web = listing('upstreams/web', '10.0.0.1')
+    expect(look([web], NOW)('upstreams/web').atGateways).to.deep.equal([])
+    sighting = { ...sighting, beganAt: NOW + 1000 }
+    expect(look([web], NOW + 1100)('upstreams/web').atGateways).to.deep.equal([
+      { gateway: 'apisix-0', kind: 'stale', node: '10.0.0.7:8080', since: NOW }
+    ])
+    expect(drift.counts(NOW + 1100)).to.deep.include({
+      where: 'gateway',
+      kind: 'stale',
+      nodes: 1,
+      oldestMs: 1100
+    })
+    sighting = { beganAt: NOW + 2000, holders: new Map([['upstreams/web', ['10.0.0.1:8080']]]) }
+    expect(look([web], NOW + 2100)('upstreams/web').atGateways).to.deep.equal([])
+    sighting = { beganAt: NOW + 3000, holders: new Map() }
+    look([web], NOW + 3100)
+    sighting = { beganAt: NOW + 4000, holders: new Map() }
+    expect(look([web], NOW + 4100)('upstreams/web').atGateways).to.deep.equal([
+      { gateway: 'apisix-0', kind: 'missing', node: '10.0.0.1:8080', since: NOW + 3100 }
+    ])
   })
 
   it('calls a ghost what outlived the pod that we drained', () => {

@@ -51,7 +51,8 @@ describe('change', () => {
       form: 'map' as const,
       nodes: [],
       ghosts: [],
-      missing: []
+      missing: [],
+      atGateways: []
     }))
     const before = { ...base, holders }
     const changed = { ...holders[1]!, nodes: ['10.0.0.1:80'] }

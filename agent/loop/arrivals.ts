@@ -1,0 +1,185 @@
+import type { Clock } from '../clock.ts'
+import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
+import type { Observer } from '../loop.ts'
+import type { Metrics } from '../metrics.ts'
+import { arrivalOf, type Arrival, type ArrivalEvidence, type GatewayKnowledge } from '../plan/arrivals.ts'
+import type { Holder, HolderKey } from '../plan/holder.ts'
+import type { ArrivalView } from '../serve/snapshot.ts'
+import { expectedNodes } from './expected.ts'
+import type { Sources } from './sources.ts'
+
+/** Follows every pod that becomes Ready until every gateway routes to it. Looks only: nothing waits for it. */
+export interface Arrivals {
+  readonly observer: Observer
+  /** Those on their way in, and those that have arrived or were given up, newest first. */
+  views(): readonly ArrivalView[]
+}
+
+export interface ArrivalsOptions {
+  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey'>
+  readonly clock: Clock
+  readonly metrics: Pick<Metrics, 'syncLag' | 'gatewayLag' | 'holderLag'>
+}
+
+/** From one look to the next, and from one listing that is asked for to the next, in ms. */
+const EVERY_MS = { look: 100, listing: 2000 }
+/** What no holder lists by then is no node of APISIX's, or an owner does not write; in ms. */
+const GIVE_UP_MS = 120_000
+/** How many are kept when they are over. */
+const KEPT = 500
+
+interface Pending {
+  readonly pod: PodFact
+  readonly readyAt: Millis
+  readonly listedAt: Map<HolderKey, Millis>
+  /** By gateway and holder: when its Control API was first seen to list it. */
+  readonly observedAt: Map<string, Millis>
+  view: ArrivalView
+}
+
+export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Arrivals {
+  const { cluster, inventory, barrier, survey } = sources
+  const pending = new Map<PodUid, Pending>()
+  const known = new Set<PodUid>()
+  let past: readonly ArrivalView[] = []
+  let lookedAt = -Infinity
+  let listedAt = -Infinity
+
+  const begin = (): void => {
+    const ready = cluster.pods.becameReady()
+    for (const uid of known) if (!ready.has(uid)) known.delete(uid)
+    for (const [uid, readyAt] of ready) {
+      const pod = known.has(uid) ? undefined : cluster.pods.get(uid)
+      known.add(uid)
+      if (!pod || pod.hostNetwork) continue
+      const nothing = { holders: [], gateways: [], at: undefined, why: '' }
+      const view = viewOf(pod, readyAt, nothing)
+      pending.set(uid, { pod, readyAt, listedAt: new Map(), observedAt: new Map(), view })
+    }
+  }
+
+  /** The holders that list it, and those that follow its Service and should. */
+  const holdersOf = (pod: PodFact, now: Millis): readonly Holder[] => {
+    const peers = cluster.slices.servicesOf(pod.uid).flatMap(({ namespace, name }) =>
+      cluster.slices
+        .serving(namespace, name)
+        .filter(({ podUid }) => podUid !== pod.uid)
+        .slice(0, 3)
+    )
+    const found = [...pod.ips, ...peers.map(({ address }) => address)].flatMap(ip => inventory.byHost(ip))
+    return [...new Set(found)].filter(holder => {
+      if (holder.discovery) return false
+      const isExpected = () => expectedNodes(cluster, holder, now).some(node => isAt(node, pod))
+      return nodeOf(holder, pod) !== undefined || isExpected()
+    })
+  }
+
+  const evidenceOf = (one: Pending, now: Millis): ArrivalEvidence => ({
+    holders: holdersOf(one.pod, now).map(holder => {
+      const node = nodeOf(holder, one.pod)
+      if (node !== undefined && !one.listedAt.has(holder.key)) one.listedAt.set(holder.key, now)
+      const revision = node === undefined ? undefined : inventory.listedSince(holder.key, node)
+      return { key: holder.key, listedAt: one.listedAt.get(holder.key), revision: revision || undefined }
+    }),
+    gateways: cluster
+      .gateways()
+      .filter(({ ready, terminating }) => ready && !terminating)
+      .map(({ id, name }) => knowledgeOf(one, id, name, now))
+  })
+
+  const knowledgeOf = (one: Pending, id: string, name: string, now: Millis): GatewayKnowledge => {
+    const state = barrier?.state(id)
+    const workers = state?.problem === '' ? (state.told?.workers ?? []) : []
+    return {
+      name,
+      toldAt: state?.lastSuccessAt,
+      workers: workers
+        .filter(({ exiting }) => exiting !== true)
+        .map(({ revision, applied }) => ({
+          revision: revision ?? 0,
+          appliedAt: applied ? applied * 1000 - (state?.aheadMs ?? 0) : undefined
+        })),
+      observedAt: key => {
+        const place = `${id} ${key}`
+        const listed = survey?.sighting(id)?.holders.get(key) ?? []
+        if (!one.observedAt.has(place) && listed.some(node => isAt(node, one.pod)))
+          one.observedAt.set(place, now)
+        return one.observedAt.get(place)
+      }
+    }
+  }
+
+  const look = (one: Pending, now: Millis): void => {
+    const { pod, readyAt } = one
+    const current = cluster.pods.get(pod.uid)
+    const arrival = arrivalOf(evidenceOf(one, now))
+    one.view = viewOf(pod, readyAt, arrival)
+    const hasArrived = arrival.at !== undefined
+    const leaves = current === undefined || current.deletionAt !== undefined
+    if (!hasArrived && !leaves && now - readyAt < GIVE_UP_MS) return
+    pending.delete(pod.uid)
+    // A pod that nobody lists is none of APISIX's.
+    if (arrival.holders.length === 0) return
+    past = [one.view, ...past.slice(0, KEPT - 1)]
+    if (hasArrived) measure(arrival, readyAt)
+  }
+
+  const measure = ({ at, holders, gateways }: Arrival, readyAt: Millis): void => {
+    const seconds = (to: Millis | undefined) => Math.max(0, (to ?? readyAt) - readyAt) / 1000
+    metrics.syncLag.observe({ direction: 'arrival' }, seconds(at))
+    for (const { at } of gateways) metrics.gatewayLag.observe({ direction: 'arrival' }, seconds(at))
+    for (const { key, at } of holders) {
+      metrics.holderLag.observe({ direction: 'arrival', resource: key.split('/', 1)[0] ?? '' }, seconds(at))
+    }
+  }
+
+  return {
+    observer: {
+      round() {
+        const now = clock.now()
+        survey?.gateways(cluster.gateways())
+        if (now < lookedAt + EVERY_MS.look) return
+        lookedAt = now
+        begin()
+        for (const one of pending.values()) look(one, now)
+        if (pending.size === 0) return
+        survey?.hurry()
+        if (now < listedAt + EVERY_MS.listing) return
+        listedAt = now
+        void inventory.refresh()
+      }
+    },
+    views: () => [
+      ...[...pending.values()]
+        .map(({ view }) => view)
+        .filter(isShown)
+        .toReversed(),
+      ...past
+    ]
+  }
+}
+
+/** One that no holder lists or should list may be no pod of APISIX's at all. */
+const isShown = ({ holders }: ArrivalView): boolean => holders.length > 0
+
+const isAt = (node: string, pod: PodFact): boolean =>
+  pod.ips.some(ip => node === ip || node.startsWith(ip.includes(':') ? `[${ip}]:` : `${ip}:`))
+
+const nodeOf = (holder: Holder, pod: PodFact) => holder.nodes.find(({ host }) => pod.ips.includes(host))?.key
+
+const viewOf = (pod: PodFact, readyAt: Millis, { at, holders, gateways, why }: Arrival): ArrivalView => ({
+  uid: pod.uid,
+  namespace: pod.namespace,
+  pod: pod.name,
+  owner: pod.owner ?? null,
+  readyAt,
+  routedAt: at === undefined ? null : Math.max(readyAt, at),
+  why,
+  holders: holders.map(({ key, at }) => ({ key, at: at ?? null })),
+  gateways: gateways.map(({ name, at, evidence, why }) => ({
+    name,
+    at: at ?? null,
+    evidence: evidence ?? null,
+    why
+  }))
+})
