@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// answer is what the agent says of the pod (the contract: agent/drain/ack.ts), or why it does not.
+type answer struct {
+	Result   string  `json:"result"`
+	Evidence string  `json:"evidence"`
+	Elapsed  float64 `json:"elapsedMs"`
+	// Error is the code of a refusal (agent/serve/refusal.ts).
+	Error string `json:"error"`
+	Why   string `json:"why"`
+}
+
+func (a answer) String() string {
+	held := time.Duration(a.Elapsed * float64(time.Millisecond))
+	return fmt.Sprintf("%s, evidence %s, held for %s: %s", a.Result, a.Evidence, round(held), a.Why)
+}
+
+// proved is false where time ran out before anything was known: the fallback then has more to offer.
+func (a answer) proved() bool {
+	return a.Evidence != "none" || a.Result != "deadline" && a.Result != "last-endpoint"
+}
+
+// ends is false for a pod that stays or wants to be left alone: others may go on connecting to it.
+func (a answer) ends() bool { return a.Result != "not-terminating" && a.Result != "skipped" }
+
+// refusal is an answer that asking again, or asking somebody else, does not change.
+type refusal struct{ message string }
+
+func (r refusal) Error() string { return r.message }
+
+// understand tells an answer from a refusal (error is a refusal) and from what another replica may do better.
+func understand(status int, body []byte) (answer, error) {
+	var said answer
+	err := json.Unmarshal(body, &said)
+	// "Nothing proved" is a 503, so that the fallback of curl runs; here the result counts.
+	if err == nil && said.Result != "" && (status == 200 || status == 503) {
+		return said, nil
+	}
+	problem := fmt.Sprintf("%d, which is no answer of apisix-drain", status)
+	if err == nil && said.Error != "" {
+		problem = fmt.Sprintf("%d %s: %s", status, said.Error, said.Why)
+	}
+	if final(status) {
+		return answer{}, refusal{"refused with " + problem}
+	}
+	return answer{}, fmt.Errorf("answered %s", problem)
+}
+
+// final is a status that says that this call is wrong, whoever it is sent to.
+func final(status int) bool {
+	switch status {
+	case 408, 425, 429:
+		return false
+	}
+	return status >= 300 && status < 500
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = time.Second
+	// An agent that was silent for this long held the hook; if it then breaks off, another one takes over where it was.
+	heldAtLeast = time.Second
+)
+
+// A held hook is silent. The kernel asks whether the other host is still there: one that is gone is noticed after six seconds.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: time.Second, Count: 3}
+
+// ask tries one address after the other until somebody answers. While nobody does, it goes on for as long as the fallback
+// would sleep; a hook that is being held may use all of the budget.
+func ask(ctx context.Context, options options, started time.Time) (answer, error) {
+	tries := 0
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		addresses, failure := resolve(ctx, options)
+		wasHeld := false
+		for _, address := range addresses {
+			tries++
+			said, held, err := exchange(ctx, options, address, started)
+			if err == nil {
+				return said, nil
+			}
+			failure = fmt.Errorf("%s %w", address, err)
+			if errors.As(err, &refusal{}) {
+				return answer{}, failure
+			}
+			if ctx.Err() != nil {
+				return answer{}, fmt.Errorf("no answer from %s within the budget of %s", address, options.budget)
+			}
+			wasHeld = wasHeld || held >= heldAtLeast
+		}
+		giveUp := !wasHeld && time.Since(started)+pause >= options.fallback
+		if giveUp || ctx.Err() != nil {
+			return answer{}, fmt.Errorf("no answer (%d tries): %w", tries, failure)
+		}
+		// Many pods end at once, and their hooks should not come back in one moment.
+		sleep(ctx, pause/2+rand.N(pause/2))
+	}
+}
+
+// resolve lists the addresses of the agents in an order of chance, so that replicas share the hooks of a rollout.
+func resolve(ctx context.Context, options options) ([]string, error) {
+	limited, cancel := context.WithTimeout(ctx, options.connectTimeout)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupHost(limited, options.target.host)
+	if err != nil {
+		return nil, err
+	}
+	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
+	addresses := make([]string, len(found))
+	for i, ip := range found {
+		addresses[i] = options.target.at(ip)
+	}
+	return addresses, nil
+}
+
+// exchange is one call. held is how long the other side kept us waiting after it had the request.
+func exchange(ctx context.Context, options options, address string, started time.Time) (said answer, held time.Duration, err error) {
+	dialer := net.Dialer{Timeout: options.connectTimeout, KeepAliveConfig: keepAlive}
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return answer{}, 0, plain(err)
+	}
+	defer connection.Close()
+	end := started.Add(options.budget)
+	if err := connection.SetDeadline(end); err != nil {
+		return answer{}, 0, plain(err)
+	}
+	sent := time.Now()
+	if _, err := connection.Write([]byte(request(options, time.Until(end)))); err != nil {
+		return answer{}, 0, plain(err)
+	}
+	status, body, err := readResponse(bufio.NewReader(connection))
+	held = time.Since(sent)
+	if err != nil {
+		return answer{}, held, plain(err)
+	}
+	said, err = understand(status, body)
+	return said, held, err
+}
+
+// plain says what went wrong without the addresses, which the line has already.
+func plain(err error) error {
+	var number syscall.Errno
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return errors.New("did not answer in time")
+	case errors.Is(err, syscall.ETIMEDOUT):
+		return errors.New("does not answer any more")
+	case errors.As(err, &number):
+		return number
+	}
+	return err
+}

@@ -1,0 +1,3 @@
+module apisix-drain-hook
+
+go 1.24

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+const defaultTokenFile = "/var/run/secrets/apisix-drain/token"
+
+// options is what a call was asked to do. Where a value was wrong it holds the default, so that the fallback knows how long.
+type options struct {
+	target         target
+	budget         time.Duration
+	fallback       time.Duration
+	connectTimeout time.Duration
+	// quiet is 0 where no quiet window is wanted.
+	quiet time.Duration
+	until string
+	pod   pod
+	// token is empty where there is none.
+	token   string
+	logFile string
+	fail    bool
+}
+
+// pod is who asks, as far as it was told. The agent knows the caller by its address; this is for where that does not tell.
+type pod struct{ name, namespace, uid string }
+
+// setting is one value: a flag, else an environment variable, else the default.
+type setting struct{ flag, env, byDefault string }
+
+var settings = struct {
+	url, budget, fallback, connectTimeout, quiet, until, pod, namespace, uid, tokenFile, log setting
+}{
+	url:            setting{"url", "APISIX_DRAIN_URL", "http://apisix-drain.apisix:8080"},
+	budget:         setting{"budget", "APISIX_DRAIN_BUDGET", "24s"},
+	fallback:       setting{"fallback", "APISIX_DRAIN_FALLBACK", "5s"},
+	connectTimeout: setting{"connect-timeout", "APISIX_DRAIN_CONNECT_TIMEOUT", "2s"},
+	quiet:          setting{"quiet", "APISIX_DRAIN_QUIET", "0s"},
+	until:          setting{"until", "APISIX_DRAIN_UNTIL", ""},
+	pod:            setting{"pod", "POD_NAME", ""},
+	namespace:      setting{"namespace", "POD_NAMESPACE", ""},
+	uid:            setting{"uid", "POD_UID", ""},
+	tokenFile:      setting{"token-file", "APISIX_DRAIN_TOKEN_FILE", ""},
+	log:            setting{"log", "APISIX_DRAIN_LOG", ""},
+}
+
+// parseOptions never gives up: every problem is a line, and what was right is kept. help is "help", "version" or empty.
+func parseOptions(args []string, env func(string) string) (result options, help string, problems []string) {
+	flags := flag.NewFlagSet("apisix-drain-hook", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	values := map[string]string{}
+	value := func(s setting) { flags.Func(s.flag, "", func(text string) error { values[s.flag] = text; return nil }) }
+	for _, s := range []setting{settings.url, settings.budget, settings.fallback, settings.connectTimeout, settings.quiet,
+		settings.until, settings.pod, settings.namespace, settings.uid, settings.tokenFile, settings.log} {
+		value(s)
+	}
+	fail := flags.Bool("fail", false, "")
+	showVersion := flags.Bool("version", false, "")
+
+	complain := func(format string, about ...any) { problems = append(problems, fmt.Sprintf(format, about...)) }
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return result, "help", nil
+	} else if err != nil {
+		complain("%v", err)
+	} else if flags.NArg() > 0 {
+		complain("%q is no option; the only command is install", flags.Arg(0))
+	}
+	if *showVersion {
+		return result, "version", nil
+	}
+
+	get := func(s setting) (text, origin string) {
+		if text, given := values[s.flag]; given {
+			return text, "--" + s.flag
+		}
+		if text := env(s.env); text != "" {
+			return text, s.env
+		}
+		return s.byDefault, ""
+	}
+	duration := func(s setting, least time.Duration) time.Duration {
+		text, origin := get(s)
+		parsed, err := time.ParseDuration(text)
+		if err == nil && parsed >= least {
+			return parsed
+		}
+		complain("%s: %q must be a duration of at least %s, such as 5s or 200ms", origin, text, least)
+		parsed, _ = time.ParseDuration(s.byDefault)
+		return parsed
+	}
+	result.budget = duration(settings.budget, time.Millisecond)
+	result.fallback = duration(settings.fallback, 0)
+	result.connectTimeout = duration(settings.connectTimeout, time.Millisecond)
+	result.quiet = duration(settings.quiet, 0)
+
+	text, origin := get(settings.url)
+	parsed, err := parseTarget(text)
+	if err != nil {
+		complain("%s: %v", origin, err)
+	}
+	result.target = parsed
+
+	result.until, origin = get(settings.until)
+	if result.until != "" && result.until != "barrier" && result.until != "drained" {
+		complain("%s: %q must be barrier or drained", origin, result.until)
+	}
+	name, byFlag := get(settings.pod)
+	namespace, byOtherFlag := get(settings.namespace)
+	result.pod.uid, _ = get(settings.uid)
+	if name != "" && namespace != "" {
+		result.pod.name, result.pod.namespace = name, namespace
+	} else if byFlag == "--pod" || byOtherFlag == "--namespace" {
+		// Only one of two variables may be there for the program's own use; only one of two flags is a mistake.
+		complain("--pod and --namespace go together; give both or none")
+	}
+	path, origin := get(settings.tokenFile)
+	if result.token, err = readToken(path); err != nil {
+		complain("%s: %v", origin, err)
+	}
+	result.logFile, _ = get(settings.log)
+	result.fail = *fail
+	return result, "", problems
+}
+
+// readToken takes the token that is mounted at the usual place where no file is named; it need not be there.
+func readToken(path string) (string, error) {
+	named := path != ""
+	if !named {
+		path = defaultTokenFile
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		if named {
+			return "", err
+		}
+		return "", nil
+	}
+	token := strings.TrimSpace(string(text))
+	if named && token == "" {
+		return "", fmt.Errorf("%s is empty", path)
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("%s holds no token", path)
+	}
+	return token, nil
+}

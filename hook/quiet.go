@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const socketsFolder = "/proc/self/net"
+
+// Looking costs some tens of microseconds, more where there are thousands of connections.
+const (
+	shortestLook = 5 * time.Millisecond
+	longestLook  = 50 * time.Millisecond
+)
+
+// quietWatch knows when something last arrived.
+type quietWatch struct {
+	window time.Duration
+	since  time.Time
+	seen   sockets
+}
+
+// look tells whether nothing has arrived for the window.
+func (w *quietWatch) look(now time.Time, seen sockets) bool {
+	if seen.accepted != w.seen.accepted || seen.pending > 0 {
+		w.since = now
+	}
+	w.seen = seen
+	return now.Sub(w.since) >= w.window
+}
+
+// waitQuiet returns when nobody has connected for the window, or the context ends, and says which. It is for requests that
+// do not come through APISIX: nobody confirms that those have stopped.
+func waitQuiet(ctx context.Context, window time.Duration, started time.Time) string {
+	first, err := readSockets(socketsFolder)
+	if err != nil {
+		return fmt.Sprintf("no quiet window: %v", err)
+	}
+	begun := time.Now()
+	watch := quietWatch{window: window, since: begun, seen: first}
+	pause := min(max(window/10, shortestLook), longestLook)
+	for seen := first; !watch.look(time.Now(), seen); {
+		sleep(ctx, pause)
+		if ctx.Err() != nil {
+			return fmt.Sprintf("not quiet within the budget (%s): %d connections since, %d waiting",
+				round(time.Since(started)), watch.seen.accepted-first.accepted, watch.seen.pending)
+		}
+		if seen, err = readSockets(socketsFolder); err != nil {
+			return fmt.Sprintf("no quiet window: %v", err)
+		}
+	}
+	return fmt.Sprintf("quiet for %s after %s: %d connections since",
+		window, round(time.Since(begun)), watch.seen.accepted-first.accepted)
+}

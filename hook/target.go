@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// target is where the agents listen.
+type target struct {
+	// host is a name or an address, without brackets.
+	host, port string
+	// authority is what the Host header says.
+	authority string
+	// prefix is the path before /v1/prestop, without a slash at its end.
+	prefix string
+}
+
+// parseTarget takes http://host[:port][/prefix].
+func parseTarget(text string) (target, error) {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Host == "" {
+		return target{}, fmt.Errorf("%q is no URL such as http://apisix-drain.apisix:8080", text)
+	}
+	if parsed.Scheme != "http" {
+		return target{}, fmt.Errorf("%q must begin with http://, the agent speaks nothing else", text)
+	}
+	if parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" {
+		return target{}, errors.New("the URL must end after host, port and path")
+	}
+	port := parsed.Port()
+	if port == "" {
+		port = "80"
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 || parsed.Hostname() == "" {
+		return target{}, fmt.Errorf("%q has no host or no port between 1 and 65535", text)
+	}
+	return target{parsed.Hostname(), port, parsed.Host, strings.TrimRight(parsed.EscapedPath(), "/")}, nil
+}
+
+// at is the address to connect to.
+func (t target) at(ip string) string { return net.JoinHostPort(ip, t.port) }
+
+// The agent is told to answer this long before the budget ends: then there is an answer that says why.
+const answerMargin = 500 * time.Millisecond
+
+// request is all of the call: it has no body, and the connection is used once.
+func request(options options, left time.Duration) string {
+	query := url.Values{}
+	if options.pod.name != "" {
+		query.Set("namespace", options.pod.namespace)
+		query.Set("pod", options.pod.name)
+	}
+	if options.pod.uid != "" {
+		query.Set("uid", options.pod.uid)
+	}
+	if options.until != "" {
+		query.Set("until", options.until)
+	}
+	if wait := left - answerMargin; wait >= time.Millisecond {
+		query.Set("timeout", strconv.FormatInt(wait.Milliseconds(), 10)+"ms")
+	}
+	path := options.target.prefix + "/v1/prestop"
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	lines := []string{
+		"POST " + path + " HTTP/1.1",
+		"Host: " + options.target.authority,
+		"User-Agent: apisix-drain-hook/" + version,
+		"Accept: application/json",
+		"Content-Length: 0",
+		"Connection: close",
+	}
+	if options.token != "" {
+		lines = append(lines, "Authorization: Bearer "+options.token)
+	}
+	return strings.Join(lines, "\r\n") + "\r\n\r\n"
+}

@@ -1,0 +1,29 @@
+package main
+
+const usage = `apisix-drain-hook: the preStop hook of a pod behind Apache APISIX
+
+  apisix-drain-hook [options]           asks the agent to take this pod out, and returns when that is proved
+  apisix-drain-hook install <folder>    copies this program into a folder (for an init container)
+
+Where nobody answers, or nothing could be proved, it sleeps until --fallback has passed since its start.
+
+  --url URL               where the agents listen            APISIX_DRAIN_URL              http://apisix-drain.apisix:8080
+  --budget DURATION       never takes longer than this       APISIX_DRAIN_BUDGET           24s
+  --fallback DURATION     the sleep that it falls back to    APISIX_DRAIN_FALLBACK         5s
+  --connect-timeout DURATION                                 APISIX_DRAIN_CONNECT_TIMEOUT  2s
+  --quiet DURATION        then wait until nobody has         APISIX_DRAIN_QUIET            0s: do not wait
+                          connected for this long
+  --until barrier|drained barrier: do not wait for requests  APISIX_DRAIN_UNTIL            as the pod's annotation says,
+                          in flight                                                        else drained
+  --pod, --namespace, --uid                                  POD_NAME, POD_NAMESPACE,      as its address says
+                          who asks                           POD_UID
+  --token-file FILE       shown to the agent                 APISIX_DRAIN_TOKEN_FILE       /var/run/secrets/apisix-drain/token,
+                                                                                           if it is there
+  --log FILE              write the lines there too          APISIX_DRAIN_LOG              none; /proc/1/fd/2 is the log of
+                                                                                           the container
+  --fail                  exit with 1 after a fallback       -                             off
+  --version, --help
+
+Durations are such as 5s or 200ms. A flag goes before its environment variable.
+Exit code: 0, also after a fallback; 1 after a fallback with --fail; 2 for wrong usage, after the fallback.
+`
