@@ -20,14 +20,20 @@ export function Page({ store }: { store: Store }) {
     [snapshot?.drains, snapshot?.past]
   )
   const lags = snapshot?.lags
+  const arrivals = snapshot?.arrivals
   const sleepMs = snapshot?.agent.sleepMs ?? 0
   // The same element is not entered again: what did not change costs nothing, however often the rest does.
   const lag = useMemo(
-    () => <Lag samples={lags ?? []} sleepMs={sleepMs} theme={theme} />,
-    [lags, sleepMs, theme]
+    () => <Lag samples={lags ?? []} arrivals={arrivals ?? []} sleepMs={sleepMs} theme={theme} />,
+    [lags, arrivals, sleepMs, theme]
   )
-  const holders = useMemo(() => <Holders holders={snapshot?.holders ?? []} />, [snapshot?.holders])
   const now = agentNow(shown)
+  // Ages are told in whole seconds.
+  const second = Math.floor(now / 1000) * 1000
+  const holders = useMemo(
+    () => <Holders holders={snapshot?.holders ?? []} lanes={lanes} now={second} />,
+    [snapshot?.holders, lanes, second]
+  )
   return (
     <>
       <Header snapshot={snapshot} link={link} theme={theme} onTheme={toggle} />

@@ -100,6 +100,31 @@ describe('dashboard page', () => {
     await page.close()
   })
 
+  it('shows which gateway differs from the Admin API, and since when', async () => {
+    const { url } = await start(scene())
+    const { page } = await browser.open(url)
+    await page.getByRole('button', { name: 'gateways differ', exact: true }).click()
+    const table = page.getByRole('table', { name: 'Holders' })
+    await table.getByText(/apisix-1: stale 10\.9\.5\.7:8080 \(4\d s\)/).waitFor()
+    expect(await table.getByRole('row').count()).to.equal(2)
+    const gateways = page.getByRole('region', { name: 'Gateways and workers' }).first()
+    await gateways.getByText('1 node', { exact: true }).waitFor()
+    await page.close()
+  })
+
+  it('shows how long pods take to get in, and who is waited for', async () => {
+    const { url } = await start(scene())
+    const { page } = await browser.open(url)
+    await page.getByRole('button', { name: 'in', exact: true }).click()
+    await page.getByText('from a pod being Ready until every gateway routes to it').waitFor()
+    const table = page.getByRole('region', { name: 'Pods that became Ready' })
+    await table.getByText('waiting', { exact: true }).waitFor()
+    await table.getByText('a worker has applied revision 4113').first().waitFor()
+    expect(await violations(page)).to.deep.equal([])
+    await page.screenshot({ path: join(SHOTS, 'arrivals.png'), fullPage: true })
+    await page.close()
+  })
+
   it('puts the pods of a rollout together', async () => {
     const { url } = await start(scene())
     const { page } = await browser.open(url)

@@ -1,5 +1,12 @@
 import { buildSnapshot } from '../../agent/serve/build-snapshot.ts'
-import type { DrainView, GatewayView, HolderView, LagSample, Snapshot } from '../../agent/serve/snapshot.ts'
+import type {
+  ArrivalView,
+  DrainView,
+  GatewayView,
+  HolderView,
+  LagSample,
+  Snapshot
+} from '../../agent/serve/snapshot.ts'
 import { createRandom } from '../../sandbox/random.ts'
 import { sources } from '../build/snapshot.ts'
 
@@ -41,6 +48,7 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
     drains: Array.from({ length: live }, (_, i) => waiting(name, i, now - 40 - 900 * random(), names)),
     past: lags.map(({ at, ms }, i) => over(name, i, at - ms, ms, names, random)),
     lags,
+    arrivals: Array.from({ length: Math.min(past, 40) }, (_, i) => arrivalOf(name, i, now, names, random)),
     totals: {
       ...QUIET.totals,
       drains: live + past,
@@ -84,7 +92,39 @@ function holderOf(name: string, i: number, now: number): HolderView {
     nodes: [1, 2, 3, 4, 5, 6].slice(0, 2 + (i % 5)).map(node),
     ghosts: i % 500 === 3 ? [{ node: node(1), since: now - 8000 }] : [],
     missing: [],
-    atGateways: []
+    atGateways:
+      i % 500 === 5
+        ? [{ gateway: 'apisix-1', kind: 'stale', node: `10.9.${i % 250}.7:8080`, since: now - 42_000 }]
+        : []
+  }
+}
+
+function arrivalOf(
+  name: string,
+  i: number,
+  now: number,
+  gateways: readonly string[],
+  random: () => number
+): ArrivalView {
+  const readyAt = now - 2000 - i * 13_000
+  const ms = 600 + 1500 * random()
+  const waits = i === 0
+  return {
+    ...podOf(name, 9000 + i),
+    uid: `new-${i}`,
+    readyAt,
+    routedAt: waits ? null : readyAt + ms,
+    why: waits ? 'apisix-2: a worker has applied revision 4113, upstreams/web-1 lists it since 4115' : '',
+    holders: [{ key: `upstreams/${name}-1`, at: waits ? null : readyAt + ms }],
+    gateways: gateways.map((gateway, g) => {
+      const behind = waits && g === gateways.length - 1
+      return {
+        name: gateway,
+        at: behind ? null : readyAt + ms - g * 3,
+        evidence: behind ? null : 'barrier',
+        why: behind ? 'a worker has applied revision 4113, upstreams/web-1 lists it since 4115' : ''
+      }
+    })
   }
 }
 

@@ -1,15 +1,42 @@
+import type { ArrivalView } from '../../serve/snapshot.ts'
 import type { Lane } from './lanes.ts'
 import { quantiles, type Quantiles } from './lag-series.ts'
 
+interface Sample {
+  readonly name: string
+  readonly ms: number
+}
+
 /** How long each gateway took to confirm, by name, over the lanes that are kept: who is it that all others wait for? */
-export function gatewayLags(lanes: readonly Lane[]): ReadonlyMap<string, Quantiles> {
-  const confirmed = lanes.flatMap(({ drain, start }) =>
-    drain.gateways.flatMap(({ name, at }) => (at ? [{ name, ms: Math.max(0, at - start) }] : []))
+export const gatewayLags = (lanes: readonly Lane[]): ReadonlyMap<string, Quantiles> =>
+  byName(
+    lanes.flatMap(({ drain, start }) =>
+      drain.gateways.flatMap(({ name, at }) => (at ? [{ name, ms: Math.max(0, at - start) }] : []))
+    )
   )
-  const byName = Map.groupBy(confirmed, ({ name }) => name)
+
+/** How long each gateway took to route to a pod that became Ready. */
+export const gatewayArrivals = (arrivals: readonly ArrivalView[]): ReadonlyMap<string, Quantiles> =>
+  byName(
+    arrivals.flatMap(({ gateways, readyAt }) =>
+      gateways.flatMap(({ name, at }) => (at === null ? [] : [{ name, ms: Math.max(0, at - readyAt) }]))
+    )
+  )
+
+/** How long each holder took to let go of a pod, by key. */
+export const holderLags = (lanes: readonly Lane[]): ReadonlyMap<string, Quantiles> =>
+  byName(
+    lanes.flatMap(({ drain, start }) =>
+      drain.holders.flatMap(({ key, at }) =>
+        at === null ? [] : [{ name: key, ms: Math.max(0, at - start) }]
+      )
+    )
+  )
+
+function byName(samples: readonly Sample[]): ReadonlyMap<string, Quantiles> {
   return new Map(
-    [...byName].flatMap(([name, samples]) => {
-      const found = quantiles(samples.map(({ ms }) => ms))
+    [...Map.groupBy(samples, ({ name }) => name)].flatMap(([name, mine]) => {
+      const found = quantiles(mine.map(({ ms }) => ms))
       return found ? [[name, found] as const] : []
     })
   )

@@ -1,13 +1,18 @@
 import type { HolderView } from '../../serve/snapshot.ts'
+import { count, formatMs } from './format.ts'
 
-export const HOLDER_FILTERS = ['all', 'ghosts', 'missing', 'in order'] as const
+export const HOLDER_FILTERS = ['all', 'ghosts', 'missing', 'gateways differ', 'in order'] as const
 export type HolderFilter = (typeof HOLDER_FILTERS)[number]
+
+const troubles = ({ ghosts, missing, atGateways }: HolderView) =>
+  ghosts.length + missing.length + atGateways.length
 
 const KEEPS: Record<HolderFilter, (holder: HolderView) => boolean> = {
   all: () => true,
-  ghosts: ({ ghosts }) => ghosts.length > 0,
+  ghosts: ({ ghosts, atGateways }) => ghosts.length > 0 || atGateways.some(({ kind }) => kind === 'ghost'),
   missing: ({ missing }) => missing.length > 0,
-  'in order': ({ ghosts, missing }) => ghosts.length + missing.length === 0
+  'gateways differ': ({ atGateways }) => atGateways.length > 0,
+  'in order': holder => troubles(holder) === 0
 }
 
 /** What somebody searches for can be a key, a name, an owner, or a node's address. What differs comes first. */
@@ -23,6 +28,19 @@ export function holderRows(
     const text = `${holder.key} ${holder.name ?? ''} ${holder.owner} ${holder.nodes.join(' ')}`.toLowerCase()
     return words.every(word => text.includes(word))
   })
-  const trouble = ({ ghosts, missing }: HolderView) => Number(ghosts.length + missing.length > 0)
-  return found.toSorted((a, b) => trouble(b) - trouble(a))
+  return found.toSorted((a, b) => Number(troubles(b) > 0) - Number(troubles(a) > 0))
+}
+
+/** Where the three differ, in words, each with its age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
+export function differenceOf({ ghosts, missing, atGateways }: HolderView, now: number): string {
+  const age = (since: number) => formatMs(Math.max(0, Math.round((now - since) / 1000) * 1000))
+  const list = (nodes: readonly { readonly node: string; readonly since: number }[]) =>
+    nodes.map(({ node, since }) => `${node} (${age(since)})`).join(' ')
+  return [
+    ...(ghosts.length > 0 ? [`${count(ghosts.length, 'ghost')}: ${list(ghosts)}`] : []),
+    ...(missing.length > 0 ? [`missing: ${list(missing)}`] : []),
+    ...[...Map.groupBy(atGateways, ({ gateway, kind }) => `${gateway}: ${kind}`)].map(
+      ([what, nodes]) => `${what} ${list(nodes)}`
+    )
+  ].join(' · ')
 }

@@ -1,6 +1,9 @@
 import type { Snapshot } from '../../serve/snapshot.ts'
 import { count, formatMs } from './format.ts'
 
+/** A difference that is younger is just being mended, in ms. */
+const LATE_MS = 30_000
+
 /** The one sentence on top: whether all is well, and if not, what to look at. */
 export interface Sentence {
   readonly level: 'well' | 'busy' | 'bad'
@@ -17,6 +20,10 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
   const hooks = drains.reduce((sum, drain) => sum + drain.hooks, 0)
   const stale = snapshot.watches.filter(({ state }) => state !== 'live')
   const ghosts = holders.reduce((sum, { ghosts }) => sum + ghosts.length, 0)
+  const late = (since: number) => snapshot.at - since > LATE_MS
+  const missing = holders.flatMap(holder => holder.missing).filter(({ since }) => late(since)).length
+  const apart = holders.flatMap(({ atGateways }) => atGateways).filter(({ since }) => late(since))
+  const behind = new Set(apart.map(({ gateway }) => gateway)).size
 
   if (!agent.vouch.ok) {
     return bad('The agent cannot vouch for an answer.', `${agent.vouch.why}. Hooks run their own fallback.`)
@@ -39,15 +46,23 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
     hooks === 0 ? 'no hook waits' : `${count(hooks, 'hook')} held`,
     ...lastDrain(snapshot),
     ...(ghosts > 0 ? [`${count(ghosts, 'ghost')} in APISIX`] : []),
+    ...(missing > 0 ? [`${count(missing, 'node')} missing in APISIX`] : []),
+    ...(behind > 0 ? [`${count(behind, 'gateway')} not as the Admin API`] : []),
     ...(agent.dryRun ? ['dry run: nothing is written'] : [])
   ].join(' · ')
   return waiting.length > 0
     ? { level: 'busy', head: `${count(waiting.length, 'pod')} on the way out.`, rest: facts }
     : {
-        level: ghosts > 0 ? 'busy' : 'well',
-        head: ghosts > 0 ? 'Ghosts are left.' : 'All is well.',
+        level: ghosts + missing + behind > 0 ? 'busy' : 'well',
+        head: headOf(ghosts, missing, behind),
         rest: facts
       }
+}
+
+function headOf(ghosts: number, missing: number, behind: number): string {
+  if (ghosts > 0) return 'Ghosts are left.'
+  if (missing > 0) return 'APISIX does not list every ready pod.'
+  return behind > 0 ? `${count(behind, 'gateway')} behind the Admin API.` : 'All is well.'
 }
 
 const bad = (head: string, rest: string): Sentence => ({ level: 'bad', head, rest })

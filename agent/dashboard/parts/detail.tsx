@@ -98,9 +98,10 @@ export function Detail({ lane, snapshot, onClose }: DetailProps) {
       ) : (
         <table class="plain">
           <tbody>
-            {drain.holders.map(({ key, state, why }) => (
+            {drain.holders.map(({ key, state, why, at }) => (
               <tr key={key}>
                 <th scope="row">{key}</th>
+                <td class="number">{at === null ? '' : `+${formatMs(Math.max(0, at - start))}`}</td>
                 <td>
                   <Mark
                     tone={state === 'removed' ? 'good' : state === 'failed' ? 'bad' : 'busy'}

@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks'
 import type { Freshness, GatewayView, Snapshot, WatchView } from '../../serve/snapshot.ts'
 import { ago, count, formatMs } from '../model/format.ts'
-import { gatewayLags } from '../model/gateway-lags.ts'
+import { gatewayArrivals, gatewayLags } from '../model/gateway-lags.ts'
 import type { Quantiles } from '../model/lag-series.ts'
 import type { Lane } from '../model/lanes.ts'
 import { Mark, type Tone } from './mark.tsx'
@@ -15,7 +15,16 @@ interface GatewaysProps {
 /** Who can prove what, and how fresh it is: gateways with their workers, and the watches behind everything. */
 export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
   const lags = useMemo(() => gatewayLags(lanes), [lanes])
-  const { gateways, watches } = snapshot
+  const { gateways, watches, arrivals, holders } = snapshot
+  const arrivalLags = useMemo(() => gatewayArrivals(arrivals), [arrivals])
+  const apart = useMemo(
+    () =>
+      Map.groupBy(
+        holders.flatMap(holder => holder.atGateways),
+        one => one.gateway
+      ),
+    [holders]
+  )
   const newest = Math.max(0, ...gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision)))
   return (
     <section aria-labelledby="gateways">
@@ -31,6 +40,8 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
               <th scope="col">State</th>
               <th scope="col">Evidence it can give</th>
               <th scope="col">Confirms after</th>
+              <th scope="col">Routes after</th>
+              <th scope="col">Differs</th>
               <th scope="col">Workers, by configuration revision</th>
               <th scope="col">Control API</th>
               <th scope="col">Barrier</th>
@@ -56,6 +67,12 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
                 </td>
                 <td>
                   <Lags of={lags.get(gateway.name)} />
+                </td>
+                <td>
+                  <Lags of={arrivalLags.get(gateway.name)} />
+                </td>
+                <td>
+                  <Apart from={apart.get(gateway.name)} now={now} />
                 </td>
                 <td>
                   <Workers gateway={gateway} newest={newest} now={now} />
@@ -101,6 +118,19 @@ function Lags({ of }: { of: Quantiles | undefined }) {
     <>
       {formatMs(of.p50)}
       <div class="quiet small">p99 {formatMs(of.p99)}</div>
+    </>
+  )
+}
+
+/** Against the Admin API, as one of its workers told. */
+function Apart({ from, now }: { from: readonly { readonly since: number }[] | undefined; now: number }) {
+  if (!from) return <span class="quiet">–</span>
+  return (
+    <>
+      <Mark tone="busy" label={count(from.length, 'node')} />
+      <div class="quiet small">
+        for {formatMs(Math.max(0, now - Math.min(...from.map(({ since }) => since))))}
+      </div>
     </>
   )
 }

@@ -1,7 +1,10 @@
 import { useMemo, useState } from 'preact/hooks'
 import type { HolderView } from '../../serve/snapshot.ts'
-import { count } from '../model/format.ts'
-import { HOLDER_FILTERS, holderRows, type HolderFilter } from '../model/holder-rows.ts'
+import { count, formatMs } from '../model/format.ts'
+import { holderLags } from '../model/gateway-lags.ts'
+import { HOLDER_FILTERS, differenceOf, holderRows, type HolderFilter } from '../model/holder-rows.ts'
+import type { Quantiles } from '../model/lag-series.ts'
+import type { Lane } from '../model/lanes.ts'
 import { Choice } from './choice.tsx'
 import { Mark } from './mark.tsx'
 import { Virtual } from './virtual.tsx'
@@ -10,11 +13,18 @@ const ROW_HEIGHT = 30
 const ROWS = 12
 const SHOWN_NODES = 4
 
-/** Every APISIX object that lists nodes, and where it differs from the EndpointSlices. */
-export function Holders({ holders }: { holders: readonly HolderView[] }) {
+interface HoldersProps {
+  holders: readonly HolderView[]
+  lanes: readonly Lane[]
+  now: number
+}
+
+/** Every APISIX object that lists nodes, and where EndpointSlices, Admin API and gateways differ. */
+export function Holders({ holders, lanes, now }: HoldersProps) {
   const [filter, setFilter] = useState<HolderFilter>('all')
   const [query, setQuery] = useState('')
   const rows = useMemo(() => holderRows(holders, filter, query), [holders, filter, query])
+  const lags = useMemo(() => holderLags(lanes), [lanes])
   return (
     <section aria-labelledby="holders">
       <div class="section-head">
@@ -47,24 +57,28 @@ export function Holders({ holders }: { holders: readonly HolderView[] }) {
               <span role="columnheader">Holder</span>
               <span role="columnheader">Owner</span>
               <span role="columnheader">Nodes</span>
+              <span role="columnheader" class="number">
+                Let go after
+              </span>
               <span role="columnheader">Difference</span>
             </div>
           }
-          row={holder => <HolderRow holder={holder} />}
+          row={holder => <HolderRow holder={holder} lag={lags.get(holder.key)} now={now} />}
         />
       )}
     </section>
   )
 }
 
-function HolderRow({ holder }: { holder: HolderView }) {
-  const { key, name, owner, form, nodes, ghosts, missing } = holder
-  const differs = [
-    ...(ghosts.length > 0
-      ? [`${count(ghosts.length, 'ghost')}: ${ghosts.map(({ node }) => node).join(' ')}`]
-      : []),
-    ...(missing.length > 0 ? [`missing: ${missing.map(({ node }) => node).join(' ')}`] : [])
-  ].join(' · ')
+interface HolderRowProps {
+  holder: HolderView
+  lag: Quantiles | undefined
+  now: number
+}
+
+function HolderRow({ holder, lag, now }: HolderRowProps) {
+  const { key, name, owner, form, nodes } = holder
+  const differs = differenceOf(holder, now)
   return (
     <div class="holder-row" role="presentation">
       <span role="cell" class="clip" title={key}>
@@ -79,6 +93,9 @@ function HolderRow({ holder }: { holder: HolderView }) {
           {form === 'discovery' ? 'found by discovery' : nodes.slice(0, SHOWN_NODES).join('  ')}
           {nodes.length > SHOWN_NODES && ' …'}
         </span>
+      </span>
+      <span role="cell" class="number" title={lag && `longest ${formatMs(lag.max)}`}>
+        {lag ? formatMs(lag.p50) : <span class="quiet">–</span>}
       </span>
       <span role="cell" class="clip" title={differs}>
         {differs ? <Mark tone="bad" label={differs} /> : <span class="quiet">none known</span>}

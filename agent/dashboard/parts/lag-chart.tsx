@@ -6,7 +6,7 @@ import type { Theme } from '../theme.ts'
 
 interface LagChartProps {
   series: Series
-  sleepMs: number
+  sleepMs: number | undefined
   theme: Theme
   label: string
 }
@@ -22,13 +22,13 @@ export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
   const data = useRef<UPlot.AlignedData>([[]])
   data.current = [
     ...series.map(column => [...column]),
-    series[0].map(() => sleepMs)
+    ...(sleepMs === undefined ? [] : [series[0].map(() => sleepMs)])
   ] as unknown as UPlot.AlignedData
 
   useEffect(() => {
     const at = box.current
     if (!at) return undefined
-    const made = new UPlot(options(at), data.current, at)
+    const made = new UPlot(options(at, sleepMs !== undefined), data.current, at)
     chart.current = made
     const resized = new ResizeObserver(() => made.setSize({ width: at.clientWidth, height: HEIGHT }))
     resized.observe(at)
@@ -36,12 +36,25 @@ export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
       resized.disconnect()
       made.destroy()
     }
-  }, [theme])
-  useEffect(() => chart.current?.setData(data.current), [series, sleepMs])
+  }, [theme, sleepMs === undefined])
+  useEffect(() => {
+    chart.current?.setData(data.current)
+    if (chart.current) tellNewest(chart.current)
+  }, [series, sleepMs, theme])
   return <div class="chart" ref={box} role="img" aria-label={label} />
 }
 
-function options(at: HTMLElement): UPlot.Options {
+/** While nobody points at the chart its legend tells the newest point. */
+const tellNewest = (chart: UPlot) => chart.setLegend({ idx: chart.data[0].length - 1 })
+
+/** Lines at 1 ms, 10 ms, 100 ms, …: a line for each of 2 to 9 as well would be a wall. */
+function decades(low: number, high: number): number[] {
+  const found: number[] = []
+  for (let at = low; at <= high * 1.01; at *= 10) found.push(at)
+  return found
+}
+
+function options(at: HTMLElement, withSleep: boolean): UPlot.Options {
   const colours = getComputedStyle(at)
   const colour = (name: string) => colours.getPropertyValue(`--${name}`).trim()
   const axis = { stroke: colour('quiet'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } }
@@ -51,6 +64,7 @@ function options(at: HTMLElement): UPlot.Options {
     width: at.clientWidth,
     height: HEIGHT,
     cursor: { y: false },
+    hooks: { setCursor: [chart => chart.cursor.idx == null && tellNewest(chart)] },
     scales: {
       x: {
         time: true,
@@ -63,14 +77,31 @@ function options(at: HTMLElement): UPlot.Options {
     },
     axes: [
       { ...axis, font, space: 70, values: (_, ticks) => ticks.map(at => clock(at * 1000)) },
-      { ...axis, font, size: 56, values: (_, ticks) => ticks.map(ms => (ms === null ? '' : formatMs(ms))) }
+      {
+        ...axis,
+        font,
+        size: 56,
+        splits: (_, __, low, high) => decades(low, high),
+        values: (_, ticks) => ticks.map(ms => (ms === null ? '' : formatMs(ms)))
+      }
     ],
     series: [
       { value: (_, at: number | null) => (at === null ? '–' : clock(at * 1000)), label: 'time' },
       { label: 'p50', stroke: colour('accent'), width: 2, points: { size: 5 }, value },
       { label: 'p99', stroke: colour('busy'), width: 1.5, points: { size: 4 }, value },
       { label: 'longest', stroke: colour('bad'), width: 1, dash: [2, 3], points: { size: 4 }, value },
-      { label: 'sleep', stroke: colour('quiet'), width: 1.5, dash: [8, 6], points: { show: false }, value }
+      ...(withSleep
+        ? [
+            {
+              label: 'sleep',
+              stroke: colour('quiet'),
+              width: 1.5,
+              dash: [8, 6],
+              points: { show: false },
+              value
+            }
+          ]
+        : [])
     ]
   }
 }

@@ -1,82 +1,92 @@
-import type { LagSample } from '../../serve/snapshot.ts'
+import { useMemo, useState } from 'preact/hooks'
+import type { ArrivalView, LagSample } from '../../serve/snapshot.ts'
+import { arrivalSamples } from '../model/arrival-rows.ts'
 import { count, formatMs } from '../model/format.ts'
-import { histogramOf, placeOf, quantiles, seriesOf } from '../model/lag-series.ts'
+import { quantiles, seriesOf } from '../model/lag-series.ts'
 import type { Theme } from '../theme.ts'
+import { Arrivals } from './arrivals.tsx'
+import { Choice } from './choice.tsx'
+import { Histogram } from './histogram.tsx'
 import { LagChart } from './lag-chart.tsx'
 
 interface LagProps {
   samples: readonly LagSample[]
+  arrivals: readonly ArrivalView[]
   sleepMs: number
   theme: Theme
 }
 
-/** How long it takes here, over time and spread out, beside the sleep that it replaces. */
-export function Lag({ samples, sleepMs, theme }: LagProps) {
-  const lag = quantiles(samples.map(({ ms }) => ms))
-  const enough = samples.filter(({ ms }) => ms <= sleepMs).length
+const DIRECTIONS = ['out', 'in'] as const
+type Direction = (typeof DIRECTIONS)[number]
+
+const TELLS: Record<Direction, { readonly spans: string; readonly what: string; readonly none: string }> = {
+  out: {
+    spans: 'from Kubernetes deciding until every gateway had confirmed',
+    what: 'drain',
+    none: 'Measured as soon as the first pod has ended with its gateways confirming.'
+  },
+  in: {
+    spans: 'from a pod being Ready until every gateway routes to it',
+    what: 'pod',
+    none: 'Measured as soon as a pod becomes Ready that a holder lists.'
+  }
+}
+
+/** How long it takes here, out and in, over time and spread out; beside the sleep that it replaces. */
+export function Lag({ samples, arrivals, sleepMs, theme }: LagProps) {
+  const [direction, setDirection] = useState<Direction>('out')
+  const arrived = useMemo(() => arrivalSamples(arrivals), [arrivals])
+  const shown = direction === 'out' ? samples : arrived
+  const { spans, what, none } = TELLS[direction]
   return (
     <section aria-labelledby="lag">
       <div class="section-head">
         <h2 id="lag">Sync lag</h2>
+        <Choice label="On the way" options={DIRECTIONS} value={direction} onChange={setDirection} />
         <span class="quiet spread">
-          from Kubernetes deciding until every gateway had confirmed · {count(samples.length, 'drain')}
+          {spans} · {count(shown.length, what)}
         </span>
       </div>
-      {lag ? (
-        <div class="charts">
-          <figure>
-            <figcaption>Over time, log scale</figcaption>
-            <LagChart
-              series={seriesOf(samples)}
-              sleepMs={sleepMs}
-              theme={theme}
-              label={`Sync lag over time: median ${formatMs(lag.p50)}, p99 ${formatMs(lag.p99)}, longest ${formatMs(lag.max)}`}
-            />
-          </figure>
-          <figure>
-            <figcaption>{sleepCaption(enough, samples.length, sleepMs, lag.p50)}</figcaption>
-            <Histogram samples={samples} sleepMs={sleepMs} />
-          </figure>
-        </div>
+      {shown.length > 0 ? (
+        <Charts samples={shown} sleepMs={direction === 'out' ? sleepMs : undefined} theme={theme} />
       ) : (
-        <p class="empty">Measured as soon as the first pod has ended with its gateways confirming.</p>
+        <p class="empty">{none}</p>
       )}
+      {direction === 'in' && arrivals.length > 0 && <Arrivals arrivals={arrivals} />}
     </section>
   )
 }
 
-function sleepCaption(enough: number, all: number, sleepMs: number, median: number): string {
-  const share = Math.floor((enough / all) * 1000) / 10
-  const wasted = formatMs(Math.max(0, sleepMs - median))
-  return `sleep ${formatMs(sleepMs)} would have been enough for ${share} %, and ${wasted} too long for half of them`
+interface ChartsProps {
+  samples: readonly LagSample[]
+  /** Drawn in, where it is what is replaced. */
+  sleepMs: number | undefined
+  theme: Theme
 }
 
-function Histogram({ samples, sleepMs }: { samples: readonly LagSample[]; sleepMs: number }) {
-  const bars = histogramOf(samples)
-  const most = Math.max(...bars.map(bar => bar.samples))
-  const words = bars.filter(bar => bar.samples > 0).map(bar => `${bar.samples} up to ${formatMs(bar.upTo)}`)
+function Charts({ samples, sleepMs, theme }: ChartsProps) {
+  const lag = quantiles(samples.map(({ ms }) => ms))
+  const series = useMemo(() => seriesOf(samples), [samples])
+  if (!lag) return null
+  const words = `median ${formatMs(lag.p50)}, p99 ${formatMs(lag.p99)}, longest ${formatMs(lag.max)}`
   return (
-    <div
-      class="histogram"
-      role="img"
-      aria-label={`Sync lag of ${samples.length} drains: ${words.join(', ')}`}
-    >
-      <div class="bars">
-        {bars.map(({ upTo, samples: n }) => (
-          <div key={upTo} class="column" title={`${n} up to ${formatMs(upTo)}`}>
-            <span class="n">{n > 0 ? n : ''}</span>
-            <span class="fill" style={{ height: `${n === 0 ? 0 : Math.max(2, (n / most) * 100)}%` }} />
-          </div>
-        ))}
-        <div class="sleep" style={{ left: `${placeOf(sleepMs) * 100}%` }}>
-          <span>sleep {formatMs(sleepMs)}</span>
-        </div>
-      </div>
-      <div class="bounds">
-        {bars.map(({ upTo }) => (
-          <span key={upTo}>{formatMs(upTo)}</span>
-        ))}
-      </div>
+    <div class="charts">
+      <figure>
+        <figcaption>Over time, log scale: {words}</figcaption>
+        <LagChart series={series} sleepMs={sleepMs} theme={theme} label={`Sync lag over time: ${words}`} />
+      </figure>
+      <figure>
+        <figcaption>{captionOf(samples, sleepMs, lag.p50)}</figcaption>
+        <Histogram samples={samples} sleepMs={sleepMs} />
+      </figure>
     </div>
   )
+}
+
+function captionOf(samples: readonly LagSample[], sleepMs: number | undefined, median: number): string {
+  if (sleepMs === undefined) return 'Spread out'
+  const enough = samples.filter(({ ms }) => ms <= sleepMs).length
+  const share = Math.floor((enough / samples.length) * 1000) / 10
+  const wasted = formatMs(Math.max(0, sleepMs - median))
+  return `sleep ${formatMs(sleepMs)} would have been enough for ${share} %, and ${wasted} too long for half of them`
 }

@@ -110,14 +110,15 @@ describe('dashboard: holders', () => {
     expect(rows).to.have.length(1000)
     expect(rows.slice(0, 3).map(({ key }) => key)).to.deep.equal([
       'upstreams/web-3',
-      'upstreams/web-503',
-      'routes/web-0/upstream'
+      'upstreams/web-5',
+      'upstreams/web-503'
     ])
   })
 
   it('finds by every word, in any place', () => {
     expect(holderRows(holders, 'ghosts', '')).to.have.length(2)
-    expect(holderRows(holders, 'in order', '')).to.have.length(998)
+    expect(holderRows(holders, 'in order', '')).to.have.length(996)
+    expect(holderRows(holders, 'gateways differ', '')).to.have.length(2)
     expect(holderRows(holders, 'missing', '')).to.have.length(0)
     expect(holderRows(holders, 'all', 'WEB-77 nobody').map(({ key }) => key)).to.deep.equal([
       'upstreams/web-77',
