@@ -31,7 +31,10 @@ const drainHook = (agentUrl: string): Hook => ({
     command: [
       'sh',
       '-c',
-      `curl -fsS --connect-timeout 2 -m 24 --interface $POD_IP -X POST ${agentUrl}/v1/prestop || sleep 5`
+      `timeout 24 sh -c 'for try in 1 2 3; do
+         curl -fsS --connect-timeout 2 --interface $POD_IP -X POST ${agentUrl}/v1/prestop && exit
+         sleep 1
+       done; false' || sleep 5`
     ]
   }
 })
@@ -57,9 +60,18 @@ export async function runArm(
   signal: AbortSignal
 ): Promise<Arm> {
   onState({ stage: 'starting', load: undefined, rollout: undefined })
-  const { replicas, gateways, workers, seed, rate, uploads, evidence, keepLogs } = options
+  const { replicas, gateways, workers, seed, rate, uploads, evidence, keepLogs, mode } = options
   const world = await startWorld(
-    { replicas, gateways, workers, seed, evidence, preStop: HOOKS[name], accessLog: keepLogs !== undefined },
+    {
+      replicas,
+      gateways,
+      workers,
+      seed,
+      evidence,
+      mode,
+      preStop: HOOKS[name],
+      accessLog: keepLogs !== undefined
+    },
     signal
   )
   try {

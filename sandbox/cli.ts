@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { nearest } from '../agent/config/nearest.ts'
+import { MODES, type SandboxMode } from './owner/start.ts'
 import type { Evidence } from './world.ts'
 
 export const ARMS = ['no-hook', 'sleep-5', 'apisix-drain'] as const
@@ -13,6 +14,8 @@ export interface RunOptions {
   /** Requests a second. */
   readonly rate: number
   readonly uploads: boolean
+  /** How APISIX is run. */
+  readonly mode: SandboxMode
   /** What the agent of the apisix-drain arm is told to use. */
   readonly evidence: Evidence
   /** Where logs and facts of every arm are kept. */
@@ -43,6 +46,11 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
   npm run sandbox -- --only kubernetes         the Kubernetes API stand-in alone
 
   --arms <a,b>      which of no-hook, sleep-5, apisix-drain to run, in this order   (all three)
+  --mode <m>        who writes APISIX's upstreams                                   (etcd-1.8)
+                    etcd-1.8    ingress controller 1.8: PUTs an upstream when its endpoints change
+                    etcd-2.x    ingress controller 2.x: PUTs everything at every sync
+                    standalone  the same controller, no etcd: a whole document to every gateway
+                    discovery   nobody: the gateways watch EndpointSlices themselves
   --replicas <n>    pods of the Deployment                                          (10)
   --rate <n>        requests a second                                               (400)
   --no-uploads      leave out slow uploads: APISIX picks their node long before it connects
@@ -66,6 +74,7 @@ command line.
 const FLAGS = {
   arms: { type: 'string' },
   replicas: { type: 'string' },
+  mode: { type: 'string' },
   rate: { type: 'string' },
   uploads: { type: 'boolean' },
   'no-uploads': { type: 'boolean' },
@@ -87,6 +96,7 @@ type Flag = keyof typeof FLAGS
 
 const RUN: readonly Flag[] = [
   'arms',
+  'mode',
   'replicas',
   'rate',
   'uploads',
@@ -164,6 +174,7 @@ export function parseCommand(argv: readonly string[]): Command {
         rate: whole('rate', 400, 1, 10_000),
         seed: whole('seed', 1, 0, 4_294_967_295),
         uploads: readUploads(values, problems),
+        mode: readMode(values.mode, problems),
         evidence: readEvidence(values.evidence, problems),
         keepLogs: typeof values['keep-logs'] === 'string' ? values['keep-logs'] : undefined,
         json: values.json === true,
@@ -198,6 +209,12 @@ function readEvidence(given: string | boolean | undefined, problems: string[]): 
   if (given === undefined || given === 'barrier' || given === 'observed') return given ?? 'barrier'
   problems.push(`--evidence takes barrier or observed, not "${given}"`)
   return 'barrier'
+}
+
+function readMode(given: string | boolean | undefined, problems: string[]): SandboxMode {
+  const mode = given === undefined ? MODES[0] : MODES.find(name => name === given)
+  if (mode === undefined) problems.push(`--mode takes one of ${MODES.join(', ')}, not "${given}"`)
+  return mode ?? MODES[0]
 }
 
 function readArms(given: unknown, problems: string[]): readonly ArmName[] {

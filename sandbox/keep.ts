@@ -8,7 +8,7 @@ import type { World } from './world.ts'
 
 /**
  * Keeps what is needed to explain a run, in `<directory>/<arm>/`: `agent.log`, `access.log` (what the gateways made of each
- * request) and `facts.json` (failed requests, pods, the owner's writes). Times in the facts are those of `now()`; `clock`
+ * request), `admin.log` (who asked the Admin API for what) and `facts.json` (failed requests, pods, the owner's writes). Times in the facts are those of `now()`; `clock`
  * says what the time of day was at one of them.
  */
 export async function keep(directory: string, arm: string, world: World, load?: LoadResult): Promise<void> {
@@ -17,6 +17,7 @@ export async function keep(directory: string, arm: string, world: World, load?: 
   const { files, kubelet, owner } = world
   await copyIfThere(files.agent, join(to, 'agent.log'))
   await copyIfThere(files.access, join(to, 'access.log'))
+  await copyIfThere(files.admin, join(to, 'admin.log'))
   const facts = {
     clock: { now: now(), epochMs: Date.now() },
     load,

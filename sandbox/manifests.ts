@@ -5,6 +5,7 @@ import type { Deployment, Draft, Hook, Pod, Service } from './kubernetes/objects
 export const NAMESPACE = 'shop'
 export const APP = 'web'
 export const SERVICE_PORT = 80
+export const PORT_NAME = 'http'
 export const HOST = 'host-1'
 export const IMAGE = 'sandbox/app'
 export const GATEWAY_NAMESPACE = 'apisix'
@@ -63,7 +64,7 @@ export function withVersion(current: Deployment, version: string): Deployment {
 
 export const service = (): Draft<Service> => ({
   metadata: { namespace: NAMESPACE, name: APP, labels },
-  spec: { selector: labels, ports: [{ name: 'http', port: SERVICE_PORT, targetPort: 'http' }] }
+  spec: { selector: labels, ports: [{ name: PORT_NAME, port: SERVICE_PORT, targetPort: 'http' }] }
 })
 
 /** The pod of a gateway, as the agent's gateway watch finds it. Nobody runs it: the gateway is a process already. */

@@ -13,8 +13,8 @@ import { startKubernetes, type Kubernetes } from './kubernetes/server.ts'
 import type { LoadOptions } from './load/options.ts'
 import { forkLoad, type LoadProcess } from './load/process.ts'
 import * as manifests from './manifests.ts'
-import { startOwner, upstreamId, type Owner } from './owner/owner.ts'
-import { putObject } from './owner/put.ts'
+import type { Owner } from './owner/owner.ts'
+import { startMode, type SandboxMode } from './owner/start.ts'
 import { storeSlices } from './owner/store-slices.ts'
 import { createRandom } from './random.ts'
 import { isRolledOut } from './rollout.ts'
@@ -28,11 +28,13 @@ export interface WorldOptions {
   readonly seed: number
   /** The pods' preStop hook, made when the address of the agent is known. */
   readonly preStop?: ((agentUrl: string) => Hook) | undefined
+  /** How APISIX is run, and so who writes its upstreams; default `etcd-1.8`. */
+  readonly mode?: SandboxMode
   /** From an endpoint change to the owner's write of it. */
   readonly ownerLag?: { readonly minMs: number; readonly maxMs: number }
   /** The best evidence the agent is told how to get. The gateways are the same either way: our plugin is in all of them. */
   readonly evidence?: Evidence
-  /** Every request that a gateway has finished is written to `files.access`. */
+  /** Every request that a gateway has finished is written to `files.access`, every one to an Admin API to `files.admin`. */
   readonly accessLog?: boolean
 }
 
@@ -50,7 +52,7 @@ export interface World {
   /** Where `startAgent` makes the agent listen, and hooks call it. */
   readonly agentUrl: string
   /** Gone with the world. Either may not exist: nothing has been written to it then. */
-  readonly files: { readonly agent: string; readonly access: string }
+  readonly files: { readonly agent: string; readonly access: string; readonly admin: string }
   startAgent(signal?: AbortSignal): Promise<Agent>
   startLoad(options: Omit<LoadOptions, 'targets' | 'path'>): LoadProcess
   /** Ends everything that was started through it. Safe to call twice. */
@@ -63,7 +65,6 @@ const OWNER_LAG = { minMs: 500, maxMs: 2000 }
 const READY_MS = 30_000
 /** Not the usual ones: whatever listens on all addresses of this machine (an APISIX, any server on 8080) would be in the way. */
 const PORTS = { proxy: 29_080, control: 29_090, admin: 29_180, barrier: 29_092, agent: 28_080 }
-const ROUTE = { name: 'web', uri: '/*' }
 const APP_MAIN = fileURLToPath(new URL('app/main.ts', import.meta.url))
 
 /**
@@ -103,7 +104,12 @@ async function build(
   ends.push(async () => controllers.stop())
 
   const barrier = { port: PORTS.barrier, token: secret(random) }
-  const files = { agent: join(directory, 'agent.log'), access: join(directory, 'access.log') }
+  const mode = options.mode ?? 'etcd-1.8'
+  const files = {
+    agent: join(directory, 'agent.log'),
+    access: join(directory, 'access.log'),
+    admin: join(directory, 'admin.log')
+  }
   const gateways = await forkGateways({
     hosts: Array.from({ length: options.gateways }, () => addresses.allocate()),
     proxyPort: PORTS.proxy,
@@ -112,7 +118,10 @@ async function build(
     adminKey: secret(random),
     barrier,
     workers: options.workers,
-    accessLog: options.accessLog ? files.access : undefined
+    accessLog: options.accessLog ? files.access : undefined,
+    adminLog: options.accessLog ? files.admin : undefined,
+    standalone: mode === 'standalone',
+    discovery: mode === 'discovery'
   })
   ends.push(() => gateways.close())
   registerGateways(kubernetes, gateways)
@@ -142,17 +151,17 @@ async function build(
   await waitFor('the Deployment is available', () => isRolledOut(store), READY_MS, signal)
 
   const service = { namespace: manifests.NAMESPACE, name: manifests.APP, port: manifests.SERVICE_PORT }
-  const owner = startOwner({
+  const owner = await startMode(mode, {
     slices: storeSlices(store),
-    admin: gateways.admin,
-    services: [service],
+    gateways,
+    service,
+    port: manifests.PORT_NAME,
     lag: options.ownerLag ?? OWNER_LAG,
     seed: options.seed
   })
   ends.push(() => owner.close())
   const listsAll = () => owner.writes.some(({ nodes }) => nodes.length === options.replicas)
   await waitFor('the owner has written the upstream', listsAll, READY_MS, signal)
-  await putObject(gateways.admin, 'routes/web', { ...ROUTE, upstream_id: upstreamId(service) })
   for (const { proxy } of gateways.gateways) {
     await waitFor(`${proxy} routes`, () => answers(proxy), READY_MS, signal)
   }

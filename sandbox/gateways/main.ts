@@ -1,4 +1,4 @@
-import type { GatewaysMessage, GatewaysOptions } from './options.ts'
+import type { DiscoveredMessage, GatewaysMessage, GatewaysOptions } from './options.ts'
 import { startGateways } from './start.ts'
 
 // The gateways' own process: its options are the only argument, as JSON. Ends when its channel closes.
@@ -8,6 +8,9 @@ const send = (message: GatewaysMessage) => void process.send?.(message, undefine
 try {
   const options = JSON.parse(process.argv[2] ?? '{}') as GatewaysOptions
   const running = await startGateways(options, confirmation => send({ type: 'confirmed', ...confirmation }))
+  process.on('message', ({ gateway, service, ports }: DiscoveredMessage) =>
+    running.discovered(gateway, service, ports)
+  )
   process.once('disconnect', () => void running.close().finally(() => process.exit()))
   send({ type: 'ready', admin: running.admin, gateways: running.gateways })
 } catch (error) {

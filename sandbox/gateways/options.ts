@@ -1,3 +1,5 @@
+import type { DiscoveredPorts } from '../apisix/discovery.ts'
+
 /** The gateways of one sandbox: they share one configuration store, as several APISIX share one etcd. */
 export interface GatewaysOptions {
   /** One address each. */
@@ -11,6 +13,12 @@ export interface GatewaysOptions {
   /** Without it the gateways have no barrier, as without our plugin. */
   readonly barrier?: { readonly port: number; readonly token: string } | undefined
   readonly workers: number
+  /** API-driven: each has an Admin API of its own, all on `adminPort`, and shares nothing with the others. */
+  readonly standalone?: boolean | undefined
+  /** `discovery.kubernetes` is configured. */
+  readonly discovery?: boolean | undefined
+  /** File to which one line of JSON is written for every request to an Admin API. */
+  readonly adminLog?: string | undefined
   /** File to which one line of JSON is written for every request that has ended. */
   readonly accessLog?: string | undefined
 }
@@ -20,6 +28,7 @@ export interface GatewayAddress {
   readonly host: string
   readonly proxy: string
   readonly control: string
+  readonly admin: string | undefined
   readonly barrier: string | undefined
 }
 
@@ -32,6 +41,23 @@ export type GatewaysMessage =
     }
   | { readonly type: 'failed'; readonly problem: string }
   | ({ readonly type: 'confirmed' } & Confirmation)
+
+/** To the gateways' process: what one of them has found by discovery. */
+export interface DiscoveredMessage {
+  readonly type: 'discovered'
+  readonly gateway: string
+  readonly service: string
+  readonly ports: DiscoveredPorts
+}
+
+/** A request to an Admin API, as `adminLog` has it. */
+export interface AdminRequest {
+  readonly gateway: string
+  readonly method: string
+  readonly path: string
+  /** The client's `User-Agent`. */
+  readonly by: string
+}
 
 /** A gateway has answered for the first time that a pod is sealed there and nothing is in flight to it. */
 export interface Confirmation {

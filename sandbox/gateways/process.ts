@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Gateways } from './start.ts'
-import type { Confirmation, GatewaysMessage, GatewaysOptions } from './options.ts'
+import type { Confirmation, DiscoveredMessage, GatewaysMessage, GatewaysOptions } from './options.ts'
 
 const READY_MS = 10_000
 const END_MS = 3000
@@ -34,7 +34,16 @@ export async function forkGateways(options: GatewaysOptions): Promise<ForkedGate
       void exited.then(() => reject(new Error('their process ended')))
     })
     if (told.type === 'failed') throw new Error(told.problem)
-    return { admin: told.admin, gateways: told.gateways, confirmations: () => confirmations, close }
+    return {
+      admin: told.admin,
+      gateways: told.gateways,
+      confirmations: () => confirmations,
+      discovered(gateway, service, ports) {
+        const message: DiscoveredMessage = { type: 'discovered', gateway, service, ports }
+        if (child.connected) child.send(message)
+      },
+      close
+    }
   } catch (error) {
     await close()
     throw new Error(`the gateways did not start: ${String(error)}`, { cause: error })

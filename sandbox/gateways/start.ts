@@ -1,4 +1,5 @@
 import { createWriteStream } from 'node:fs'
+import { createDiscovery, type DiscoveredPorts, type Discovery } from '../apisix/discovery.ts'
 import { startGateway, type Gateway } from '../apisix/gateway.ts'
 import { createStore } from '../apisix/store.ts'
 import { now } from '../now.ts'
@@ -7,6 +8,8 @@ import type { Confirmation, GatewayAddress, GatewaysOptions } from './options.ts
 export interface Gateways {
   readonly admin: { readonly url: string; readonly key: string }
   readonly gateways: readonly GatewayAddress[]
+  /** What a gateway knows from now on of a Service (`namespace/name`), where discovery is configured. */
+  readonly discovered: (gateway: string, service: string, ports: DiscoveredPorts) => void
   close(): Promise<void>
 }
 
@@ -15,24 +18,35 @@ export async function startGateways(
   options: GatewaysOptions,
   onConfirmed: (confirmation: Confirmation) => void = () => {}
 ): Promise<Gateways> {
-  const store = createStore()
+  const shared = createStore()
+  const stores = [shared]
   const started: Gateway[] = []
+  const dictionaries = new Map<string, Discovery>()
   const accessLog = options.accessLog === undefined ? undefined : createWriteStream(options.accessLog)
+  const adminLog = options.adminLog === undefined ? undefined : createWriteStream(options.adminLog)
   const close = async () => {
     await Promise.all(started.map(gateway => gateway.close()))
     accessLog?.end()
-    store.close()
+    adminLog?.end()
+    for (const store of stores) store.close()
   }
   try {
     for (const [i, host] of options.hosts.entries()) {
+      const name = `apisix-${i}`
+      const store = options.standalone && i > 0 ? createStore() : shared
+      if (store !== shared) stores.push(store)
+      const discovery = options.discovery ? createDiscovery() : undefined
+      if (discovery) dictionaries.set(name, discovery)
       started.push(
         await startGateway({
           store,
-          name: `apisix-${i}`,
+          name,
+          ...(discovery && { discovery }),
+          standalone: options.standalone ?? false,
           host,
           proxyPort: options.proxyPort,
           controlPort: options.controlPort,
-          ...(i === 0 && { adminPort: options.adminPort }),
+          ...((i === 0 || options.standalone) && { adminPort: options.adminPort }),
           ...(options.barrier && {
             barrierPort: options.barrier.port,
             barrierToken: options.barrier.token
@@ -49,6 +63,12 @@ export async function startGateways(
   for (const { name, barrier } of started) {
     barrier?.onConfirmed(uid => onConfirmed({ uid, gateway: name, at: now() }))
   }
+  for (const { name, admin } of started) {
+    admin?.listener.server.on('request', ({ method, url, headers }) => {
+      const request = { gateway: name, method, path: url, by: headers['user-agent'] ?? '' }
+      adminLog?.write(`${JSON.stringify(request)}\n`)
+    })
+  }
   if (accessLog) {
     for (const gateway of started) gateway.onAccess(fact => accessLog.write(`${JSON.stringify(fact)}\n`))
   }
@@ -58,9 +78,11 @@ export async function startGateways(
       name,
       host,
       proxy: urls.proxy,
+      admin: urls.admin,
       control: urls.control,
       barrier: urls.barrier
     })),
+    discovered: (gateway, service, ports) => dictionaries.get(gateway)?.set(service, ports),
     close
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { now } from '../now.ts'
 import { createRandom } from '../random.ts'
-import { putObject, type AdminAccess } from './put.ts'
+import { callAdmin, putObject, type AdminAccess } from './put.ts'
 import { readyNodes, serviceOf, type SliceSource, type UpstreamNode } from './slices.ts'
 
 export interface OwnedService {
@@ -18,6 +18,8 @@ export interface OwnerOptions {
   readonly services: readonly OwnedService[]
   /** From an event to its turn, ms, drawn evenly: queue, other Services' syncs, leader, etcd. */
   readonly lag: { readonly minMs: number; readonly maxMs: number }
+  /** How often what is stored is compared with what was last written; one hour in the controller, and off by default here. */
+  readonly resyncMs?: number
   readonly seed: number
 }
 
@@ -31,11 +33,16 @@ export interface OwnerWrite {
 
 export interface Owner {
   readonly writes: readonly OwnerWrite[]
+  /** Whether this replica leads: without a leader nothing is written, and what happens meanwhile is lost to it (types.go:154). */
+  lead(leads: boolean): void
   close(): Promise<void>
 }
 
 /** `NewItemFastSlowRateLimiter(1s, 60s, 5)` (endpoint.go:49). */
 const retryMs = (failures: number) => (failures <= 5 ? 1000 : 60_000)
+
+/** Every node has this weight (pkg/providers/translation/translator.go:30). */
+const WEIGHT = 100
 
 /** `<namespace>_<service>_<port>` (pkg/types/apisix/v1/types.go:598). */
 const upstreamName = ({ namespace, name, port }: OwnedService) => `${namespace}_${name}_${port}`
@@ -55,6 +62,7 @@ export function startOwner(options: OwnerOptions): Owner {
   const cache = new Map<string, string>()
   const writes: OwnerWrite[] = []
   const queue: { service: OwnedService; eventAt: number; dueAt: number; failures: number }[] = []
+  let leads = true
   let wake = () => {}
 
   const enqueue = (service: OwnedService, delayMs: number, failures = 0) => {
@@ -65,9 +73,9 @@ export function startOwner(options: OwnerOptions): Owner {
 
   const sync = async (service: OwnedService, eventAt: number) => {
     const name = `${service.namespace}/${service.name}`
-    const nodes = readyNodes(slices.list(), name)
+    const nodes = readyNodes(slices.list(), name, WEIGHT)
     const wanted = JSON.stringify(nodes)
-    if (cache.get(name) === wanted) return
+    if (!leads || cache.get(name) === wanted) return
     const write = { service: name, eventAt, nodes }
     try {
       await putObject(admin, `upstreams/${upstreamId(service)}`, upstream(service, nodes))
@@ -95,6 +103,20 @@ export function startOwner(options: OwnerOptions): Owner {
     }
   }
 
+  /** The only time at which it notices what others have written (pkg/apisix/utils.go:45). */
+  const compare = async (service: OwnedService) => {
+    const name = `${service.namespace}/${service.name}`
+    const stored = await callAdmin(admin, { method: 'GET', path: `upstreams/${upstreamId(service)}` })
+    const { value } = stored as { readonly value: { readonly nodes: unknown } }
+    if (JSON.stringify(value.nodes) !== cache.get(name)) cache.delete(name)
+    enqueue(service, 0)
+  }
+  const timer =
+    options.resyncMs === undefined
+      ? undefined
+      : setInterval(() => {
+          for (const service of options.services) compare(service).catch(() => {})
+        }, options.resyncMs)
   const unsubscribe = slices.onChange(slice => {
     const service = options.services.find(
       ({ namespace, name }) => serviceOf(slice) === `${namespace}/${name}`
@@ -107,7 +129,9 @@ export function startOwner(options: OwnerOptions): Owner {
 
   return {
     writes,
+    lead: next => void (leads = next),
     async close() {
+      clearInterval(timer)
       unsubscribe()
       stopped.abort()
       wake()

@@ -1,4 +1,4 @@
-/** The part of an EndpointSlice that an ingress controller 1.8 looks at. */
+/** The part of an EndpointSlice that ingress controllers look at. */
 export interface Slice {
   readonly metadata: {
     readonly namespace?: string
@@ -24,17 +24,14 @@ export interface UpstreamNode {
   readonly weight: number
 }
 
-/** `pkg/providers/translation/translator.go:30`: every node has this weight. */
-const WEIGHT = 100
-
 export const serviceOf = (slice: Slice): string =>
   `${slice.metadata.namespace}/${slice.metadata.labels?.['kubernetes.io/service-name'] ?? ''}`
 
 /**
- * The nodes of a Service: `if ep.Conditions.Ready != nil && !*ep.Conditions.Ready {continue}` (endpoint.go:183), and
- * nothing else. `serving` and `terminating` are never read by 1.8.
+ * The nodes of a Service: `if ep.Conditions.Ready != nil && !*ep.Conditions.Ready {continue}` (1.8: endpoint.go:183, 2.x:
+ * httproute.go:391), and nothing else. Neither of them reads `serving` or `terminating`.
  */
-export function readyNodes(slices: readonly Slice[], service: string): UpstreamNode[] {
+export function readyNodes(slices: readonly Slice[], service: string, weight: number): UpstreamNode[] {
   const nodes = slices
     .filter(slice => serviceOf(slice) === service)
     .flatMap(({ endpoints, ports }) =>
@@ -42,7 +39,7 @@ export function readyNodes(slices: readonly Slice[], service: string): UpstreamN
         .filter(endpoint => endpoint.conditions?.ready !== false)
         .flatMap(({ addresses }) =>
           addresses.flatMap(host =>
-            ports.flatMap(({ port }) => (port === undefined ? [] : [{ host, port, weight: WEIGHT }]))
+            ports.flatMap(({ port }) => (port === undefined ? [] : [{ host, port, weight }]))
           )
         )
     )

@@ -82,6 +82,7 @@ describe('sandbox: the arms', function () {
     workers: 2,
     rate: 150,
     uploads: true,
+    mode: 'etcd-1.8',
     evidence: 'barrier',
     keepLogs: undefined,
     seed: 1,

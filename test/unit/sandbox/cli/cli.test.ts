@@ -21,6 +21,7 @@ describe('sandbox: the command line', () => {
         rate: 400,
         seed: 1,
         uploads: true,
+        mode: 'etcd-1.8',
         evidence: 'barrier',
         keepLogs: undefined,
         json: false,
@@ -31,7 +32,7 @@ describe('sandbox: the command line', () => {
 
   it('takes what it is told', () => {
     const line =
-      '--arms sleep-5,no-hook --replicas 3 --rate=50 --uploads --evidence observed --keep-logs /tmp/logs --seed 7 --json --hold --gateways 1 --workers 8'
+      '--arms sleep-5,no-hook --replicas 3 --rate=50 --uploads --mode etcd-2.x --evidence observed --keep-logs /tmp/logs --seed 7 --json --hold --gateways 1 --workers 8'
     const command = parse(line)
     expect(command.kind === 'run' && command.options).to.deep.equal({
       arms: ['sleep-5', 'no-hook'],
@@ -41,6 +42,7 @@ describe('sandbox: the command line', () => {
       rate: 50,
       seed: 7,
       uploads: true,
+      mode: 'etcd-2.x',
       evidence: 'observed',
       keepLogs: '/tmp/logs',
       json: true,
@@ -85,6 +87,7 @@ describe('sandbox: the command line', () => {
     ['--replicas 201', '--replicas takes a whole number from 1 to 200'],
     ['--arms sleep', 'there is no arm "sleep", only no-hook, sleep-5, apisix-drain'],
     ['--arms no-hook,no-hook', '--arms names no-hook twice'],
+    ['--mode e', '--mode takes one of etcd-1.8, etcd-2.x, standalone, discovery, not "e"'],
     ['--evidence timer', '--evidence takes barrier or observed, not "timer"'],
     ['--keep-logs', '--keep-logs needs a value'],
     ['--uploads --no-uploads', 'choose one'],

@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto'
+import type { AdcObject, AdcObjects } from './adc.ts'
+import { callAdmin, type AdminAccess } from './put.ts'
+
+/** Where a sync goes. Rejects where some of it was refused. */
+export type AdcTarget = (objects: AdcObjects) => Promise<void>
+
+/** The lists that a dump reads (fetcher.ts:183). */
+const DUMPED = ['routes', 'services', 'upstreams', 'ssls', 'consumers', 'global_rules', 'plugin_metadata']
+/** What a reference needs comes before what refers to it. */
+const IN_ORDER = ['upstreams', 'services', 'routes'] as const
+const AT_ONCE = 4
+
+/**
+ * Provider type `apisix`: everything is read and everything is put, because APISIX's own defaults always make a
+ * difference (upgrade-guide.md:69). Services that it does not know are deleted, with their routes; upstreams without
+ * the label of a service stay (fetcher.ts:241).
+ */
+export function etcdTarget(admin: AdminAccess): AdcTarget {
+  return async objects => {
+    const lists = await Promise.all(DUMPED.map(path => callAdmin(admin, { method: 'GET', path })))
+    for (const resource of IN_ORDER) {
+      const waiting = [...objects[resource]]
+      const lane = async () => {
+        for (let one = waiting.shift(); one; one = waiting.shift())
+          await callAdmin(admin, { method: 'PUT', path: `${resource}/${one.id}`, body: one })
+      }
+      await Promise.all(Array.from({ length: AT_ONCE }, lane))
+    }
+    const known = new Set(objects.services.map(({ id }) => id))
+    const strangers = valuesOf(lists[1]).filter(({ id }) => !known.has(id))
+    for (const { id } of strangers) {
+      const routes = valuesOf(lists[0]).filter(({ service_id: service }) => service === id)
+      for (const route of routes) await callAdmin(admin, { method: 'DELETE', path: `routes/${route.id}` })
+      await callAdmin(admin, { method: 'DELETE', path: `services/${id}` })
+    }
+  }
+}
+
+function valuesOf(list: unknown): AdcObject[] {
+  const { list: items } = list as { readonly list: readonly { readonly value: AdcObject }[] | object }
+  return Array.isArray(items) ? items.map(({ value }: { readonly value: AdcObject }) => value) : []
+}
+
+/**
+ * Provider type `apisix-standalone`: one document for every gateway, put whole at each sync even where nothing changed
+ * (operator.ts:120). What it last put is its only memory (cache.ts): it never reads a gateway. What differs from that
+ * gets the time as its `modifiedIndex`, and so does the version of its type.
+ */
+export function standaloneTarget(gateways: () => readonly AdminAccess[]): AdcTarget {
+  let before: Readonly<Record<string, Versioned>> = {}
+  return async objects => {
+    const next: Record<string, Versioned> = {}
+    for (const type of IN_ORDER) next[type] = versioned(objects[type], before[type], Date.now())
+    before = next
+    const body = Object.fromEntries(
+      Object.entries(next).flatMap(([type, { version, items }]) => [
+        [type, [...items.values()].map(({ item }) => item)],
+        [`${type}_conf_version`, version]
+      ])
+    )
+    const digest = createHash('sha1').update(JSON.stringify(body)).digest('hex')
+    const answers = await Promise.allSettled(
+      gateways().map(admin =>
+        callAdmin(admin, { method: 'PUT', path: 'configs', body, headers: { 'x-digest': digest } })
+      )
+    )
+    const refused = answers.find(({ status }) => status === 'rejected')
+    if (!refused) return
+    // Since 2.2.0: somebody else has written, so the next sync begins from nothing (client.go:339).
+    before = {}
+    throw new Error('a gateway refused the document')
+  }
+}
+
+interface Versioned {
+  readonly version: number
+  readonly items: ReadonlyMap<string, { readonly text: string; readonly item: AdcObject }>
+}
+
+function versioned(objects: readonly AdcObject[], before: Versioned | undefined, at: number): Versioned {
+  const items = new Map(
+    objects.map(object => {
+      const text = JSON.stringify(object)
+      const known = before?.items.get(object.id)
+      return [object.id, known?.text === text ? known : { text, item: { ...object, modifiedIndex: at } }]
+    })
+  )
+  const same =
+    before?.items.size === items.size && [...items].every(([id, one]) => before.items.get(id) === one)
+  return { version: same ? before.version : at, items }
+}

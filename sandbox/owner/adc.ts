@@ -1,0 +1,130 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { crc32 } from 'node:zlib'
+import { now } from '../now.ts'
+import { createRandom } from '../random.ts'
+import type { AdcTarget } from './adc-target.ts'
+import type { OwnedService, Owner, OwnerWrite } from './owner.ts'
+import { readyNodes, type SliceSource, type UpstreamNode } from './slices.ts'
+
+export interface AdcOptions {
+  readonly slices: SliceSource
+  readonly services: readonly OwnedService[]
+  readonly target: AdcTarget
+  /** From what a sync has in mind to its first write, ms, drawn evenly: the dump and the comparison of everything. */
+  readonly syncMs: { readonly minMs: number; readonly maxMs: number }
+  /** A sync without a reason. The chart has one minute, the controller itself one hour. */
+  readonly periodMs: number
+  readonly seed: number
+}
+
+/** What is pushed at each sync: always everything there is. */
+export interface AdcObjects {
+  readonly upstreams: readonly AdcObject[]
+  readonly services: readonly AdcObject[]
+  readonly routes: readonly AdcObject[]
+}
+
+export interface AdcObject {
+  readonly id: string
+  readonly [field: string]: unknown
+}
+
+/** One route rule per Service: `<namespace>_<route>_<rule>` (httproute.go:703), the id of service and upstream alike. */
+const ruleName = ({ namespace, name }: OwnedService): string => `${namespace}_${name}_0`
+
+export const adcId = (service: OwnedService): string => crc32(ruleName(service)).toString(16)
+
+/** Weight of a Gateway API or Ingress backend (httproute.go:418). */
+const WEIGHT = 1
+
+/**
+ * Writes as the ingress controller 2.x does through ADC: every change of an EndpointSlice, and the period, call for one full
+ * sync; while one runs, all calls are one (a channel of capacity 1, provider.go:301). A sync writes what was known when
+ * it began, however long it takes: so it puts back what somebody else, or Kubernetes, took out meanwhile.
+ */
+export function startAdc({ slices, services, target, syncMs, periodMs, seed }: AdcOptions): Owner {
+  const random = createRandom(seed)
+  const stopped = new AbortController()
+  const writes: OwnerWrite[] = []
+  let leads = true
+  let called: number | undefined = now()
+  let wake = () => {}
+
+  const call = (): void => {
+    called ??= now()
+    wake()
+  }
+  const nodesOf = (service: OwnedService): UpstreamNode[] =>
+    readyNodes(slices.list(), `${service.namespace}/${service.name}`, WEIGHT)
+
+  const sync = async (eventAt: number): Promise<void> => {
+    const all = services.map(service => ({ service, nodes: nodesOf(service) }))
+    await wait(syncMs.minMs + random() * (syncMs.maxMs - syncMs.minMs), undefined, { signal: stopped.signal })
+    const failure = await target(objectsOf(all)).then(
+      () => undefined,
+      (error: unknown) => error
+    )
+    const acceptedAt = failure === undefined ? now() : undefined
+    for (const { service, nodes } of all)
+      writes.push({ service: `${service.namespace}/${service.name}`, eventAt, acceptedAt, nodes })
+    if (failure !== undefined) setTimeout(call, RETRY_MS).unref()
+  }
+  const work = async (): Promise<void> => {
+    while (!stopped.signal.aborted) {
+      const eventAt = called
+      if (eventAt === undefined || !leads) {
+        await new Promise<void>(resolve => (wake = resolve))
+        continue
+      }
+      called = undefined
+      await sync(eventAt)
+    }
+  }
+  const unsubscribe = slices.onChange(call)
+  const timer = setInterval(call, periodMs)
+  const working = work().catch(() => {}) // rejects only when stopped
+
+  return {
+    writes,
+    lead(next) {
+      leads = next
+      if (next) call()
+    },
+    async close() {
+      unsubscribe()
+      clearInterval(timer)
+      stopped.abort()
+      wake()
+      await working
+    }
+  }
+}
+
+/** The first of its retries (provider.go:48), which double. */
+const RETRY_MS = 1000
+
+function objectsOf(
+  all: readonly { readonly service: OwnedService; readonly nodes: readonly UpstreamNode[] }[]
+): AdcObjects {
+  const named = all.map(({ service, nodes }) => {
+    const labels = {
+      'k8s/kind': 'HTTPRoute',
+      'k8s/namespace': service.namespace,
+      'k8s/name': service.name,
+      'manager-by': 'apisix-ingress-controller'
+    }
+    return { id: adcId(service), name: ruleName(service), labels, nodes }
+  })
+  return {
+    upstreams: named.map(({ id, name, nodes }) => ({
+      id,
+      name,
+      labels: { 'managed-by': 'apisix-ingress-controller' },
+      type: 'roundrobin',
+      scheme: 'http',
+      nodes
+    })),
+    services: named.map(({ id, name, labels }) => ({ id, name, labels, upstream_id: id })),
+    routes: named.map(({ id, name, labels }) => ({ id, name, labels, uris: ['/*'], service_id: id }))
+  }
+}

@@ -1,0 +1,81 @@
+import type { DiscoveredPorts } from '../apisix/discovery.ts'
+import { now } from '../now.ts'
+import { createRandom } from '../random.ts'
+import type { OwnedService, Owner, OwnerWrite } from './owner.ts'
+import { serviceOf, type Slice, type SliceSource } from './slices.ts'
+
+export interface DiscoveryOptions {
+  readonly slices: SliceSource
+  readonly services: readonly OwnedService[]
+  /** Names of the gateways: each of them watches by itself. */
+  readonly gateways: readonly string[]
+  /** What one gateway knows from now on of `namespace/name`. */
+  readonly tell: (gateway: string, service: string, ports: DiscoveredPorts) => void
+  /** From a change to a gateway's knowing it, ms, drawn evenly for each. */
+  readonly lag: { readonly minMs: number; readonly maxMs: number }
+  readonly seed: number
+}
+
+/** `default_weight` (discovery/kubernetes/schema.lua). */
+const WEIGHT = 50
+
+/**
+ * The watches of gateways with `discovery.kubernetes`: nobody writes, and each gateway is late by itself. An endpoint counts
+ * where its `ready` is true; `terminating` and `serving` are not looked at (core.lua:360).
+ */
+export function startDiscovery(options: DiscoveryOptions): Owner {
+  const { slices, services, gateways, tell, lag } = options
+  const random = createRandom(options.seed)
+  const writes: OwnerWrite[] = []
+  const timers = new Set<NodeJS.Timeout>()
+  let follows = true
+
+  /** What it is told is what is there when its turn comes, as of a watch whose events wait. */
+  const refresh = (gateway: string, { namespace, name }: OwnedService, eventAt: number): void => {
+    const service = `${namespace}/${name}`
+    const ports = portsOf(slices.list().filter(slice => serviceOf(slice) === service))
+    tell(gateway, service, ports)
+    const nodes = Object.values(ports).flat() as unknown as OwnerWrite['nodes']
+    writes.push({ service, eventAt, acceptedAt: now(), nodes })
+  }
+  const later = (service: OwnedService): void => {
+    for (const gateway of gateways) {
+      const eventAt = now()
+      const timer = setTimeout(
+        () => {
+          timers.delete(timer)
+          if (follows) refresh(gateway, service, eventAt)
+        },
+        lag.minMs + random() * (lag.maxMs - lag.minMs)
+      )
+      timers.add(timer)
+    }
+  }
+  for (const service of services) for (const gateway of gateways) refresh(gateway, service, now())
+  const unsubscribe = slices.onChange(slice => {
+    const service = services.find(({ namespace, name }) => serviceOf(slice) === `${namespace}/${name}`)
+    if (service) later(service)
+  })
+  return {
+    writes,
+    lead: next => void (follows = next),
+    close() {
+      unsubscribe()
+      for (const timer of timers) clearTimeout(timer)
+      return Promise.resolve()
+    }
+  }
+}
+
+function portsOf(slices: readonly Slice[]): DiscoveredPorts {
+  const ports: Record<string, { host: string; port: number; weight: number }[]> = {}
+  for (const { endpoints, ports: listed } of slices) {
+    for (const { name, port } of listed) {
+      if (port === undefined) continue
+      const ready = endpoints.filter(({ conditions }) => conditions?.ready === true)
+      const nodes = ready.flatMap(({ addresses }) => addresses.map(host => ({ host, port, weight: WEIGHT })))
+      if (nodes.length > 0) ports[name || String(port)] = [...(ports[name || String(port)] ?? []), ...nodes]
+    }
+  }
+  return ports
+}

@@ -1,0 +1,76 @@
+import type { Gateways } from '../gateways/start.ts'
+import { etcdTarget, standaloneTarget, type AdcTarget } from './adc-target.ts'
+import { startAdc } from './adc.ts'
+import { startDiscovery } from './discovery.ts'
+import { startOwner, upstreamId, type OwnedService, type Owner } from './owner.ts'
+import { putObject } from './put.ts'
+import type { SliceSource } from './slices.ts'
+
+/** The ways in which APISIX is run, by who writes its upstreams. */
+export const MODES = ['etcd-1.8', 'etcd-2.x', 'standalone', 'discovery'] as const
+export type SandboxMode = (typeof MODES)[number]
+
+export interface OwnerContext {
+  readonly slices: SliceSource
+  readonly gateways: Gateways
+  readonly service: OwnedService
+  /** The name of its port. */
+  readonly port: string
+  readonly lag: { readonly minMs: number; readonly maxMs: number }
+  readonly seed: number
+}
+
+const ROUTE = { name: 'web', uri: '/*' }
+/** Not the chart's minute: a rolling update of the sandbox is shorter, and should see some syncs without a reason. */
+const PERIOD_MS = 5000
+
+const STARTS: Readonly<Record<SandboxMode, (context: OwnerContext) => Promise<Owner>>> = {
+  async 'etcd-1.8'({ slices, gateways: { admin }, service, lag, seed }) {
+    const owner = startOwner({ slices, admin, services: [service], lag, seed })
+    await written(owner)
+    await putObject(admin, 'routes/web', { ...ROUTE, upstream_id: upstreamId(service) })
+    return owner
+  },
+  async 'etcd-2.x'({ gateways, ...context }) {
+    return startSyncs(context, etcdTarget(gateways.admin))
+  },
+  async standalone({ gateways, ...context }) {
+    const { key } = gateways.admin
+    const servers = gateways.gateways.map(({ admin = '' }) => ({ url: admin, key }))
+    return startSyncs(
+      context,
+      standaloneTarget(() => servers)
+    )
+  },
+  async discovery({ slices, gateways, service, port, lag, seed }) {
+    const owner = startDiscovery({
+      slices,
+      services: [service],
+      gateways: gateways.gateways.map(({ name }) => name),
+      tell: gateways.discovered,
+      lag,
+      seed
+    })
+    await putObject(gateways.admin, 'upstreams/web', {
+      type: 'roundrobin',
+      discovery_type: 'kubernetes',
+      service_name: `${service.namespace}/${service.name}:${port}`
+    })
+    await putObject(gateways.admin, 'routes/web', { ...ROUTE, upstream_id: 'web' })
+    return owner
+  }
+}
+
+/** Starts whoever writes upstreams in this mode, and sees that there is a route to the Service. */
+export const startMode = (mode: SandboxMode, context: OwnerContext): Promise<Owner> => STARTS[mode](context)
+
+const startSyncs = (
+  { slices, service, lag, seed }: Omit<OwnerContext, 'gateways'>,
+  target: AdcTarget
+): Owner => startAdc({ slices, services: [service], target, syncMs: lag, periodMs: PERIOD_MS, seed })
+
+/** The route needs the upstream. */
+async function written(owner: Owner): Promise<void> {
+  while (!owner.writes.some(({ acceptedAt }) => acceptedAt !== undefined))
+    await new Promise(resolve => setTimeout(resolve, 10))
+}

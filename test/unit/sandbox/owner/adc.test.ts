@@ -1,0 +1,125 @@
+import { expect } from 'chai'
+import { serveAdminApi, type AdminApi } from '../../../../sandbox/apisix/admin-api.ts'
+import { serveStandaloneApi } from '../../../../sandbox/apisix/standalone-api.ts'
+import { createStore as createConfigStore, keyOf } from '../../../../sandbox/apisix/store.ts'
+import { etcdTarget, standaloneTarget } from '../../../../sandbox/owner/adc-target.ts'
+import { adcId, startAdc, type AdcOptions } from '../../../../sandbox/owner/adc.ts'
+import type { Owner } from '../../../../sandbox/owner/owner.ts'
+import type { Slice } from '../../../../sandbox/owner/slices.ts'
+import { eventually } from '../kubelet/harness.ts'
+
+const KEY = 'adc-test-key'
+const SERVICE = { namespace: 'shop', name: 'web', port: 80 }
+const id = adcId(SERVICE)
+
+describe('sandbox/owner: an ingress controller 2.x', () => {
+  const config = createConfigStore()
+  const listeners = new Set<(slice: Slice) => void>()
+  let current: Slice
+  let admin: AdminApi
+  let owner: Owner | undefined
+  let requests: string[] = []
+
+  const slice = (...ips: string[]) => {
+    current = {
+      metadata: { namespace: 'shop', labels: { 'kubernetes.io/service-name': 'web' } },
+      endpoints: ips.map(ip => ({ addresses: [ip], conditions: { ready: true } })),
+      ports: [{ name: 'http', port: 8080 }]
+    }
+    for (const listener of listeners) listener(current)
+  }
+  const start = (differs: Pick<AdcOptions, 'target'> & Partial<AdcOptions>) => {
+    owner = startAdc({
+      slices: {
+        list: () => [current],
+        onChange: listener => {
+          listeners.add(listener)
+          return () => listeners.delete(listener)
+        }
+      },
+      services: [SERVICE],
+      syncMs: { minMs: 0, maxMs: 0 },
+      periodMs: 60_000,
+      seed: 1,
+      ...differs
+    })
+    return owner
+  }
+  const hosts = () =>
+    (config.get(keyOf('upstreams', id))?.value['nodes'] as { host: string }[] | undefined)?.map(n => n.host)
+
+  beforeEach(async () => {
+    requests = []
+    slice('10.0.0.1', '10.0.0.2')
+  })
+  afterEach(async () => {
+    await owner?.close()
+    await admin.close()
+    for (const resource of config.resources()) for (const { key } of config.list(resource)) config.delete(key)
+  })
+  const etcd = async () => {
+    admin = await serveAdminApi({ store: config, host: '127.0.0.1', port: 0, adminKey: KEY })
+    admin.listener.server.on('request', ({ method, url }) => requests.push(`${method} ${url}`))
+    return etcdTarget({ url: admin.url, key: KEY })
+  }
+
+  it('splits a rule into route, service and an upstream of the same id', async () => {
+    start({ target: await etcd() })
+    await eventually('the route is there', () => config.get(keyOf('routes', id)) !== undefined)
+    expect(config.get(keyOf('services', id))?.value).to.deep.include({ upstream_id: id })
+    expect(config.get(keyOf('upstreams', id))?.value['labels']).to.deep.equal({
+      'managed-by': 'apisix-ingress-controller'
+    })
+    expect(hosts()).to.deep.equal(['10.0.0.1', '10.0.0.2'])
+  })
+
+  it('puts everything at every sync, reverts what others wrote and deletes services that it does not know', async () => {
+    const target = await etcd()
+    config.put(keyOf('services', 'by-hand'), { id: 'by-hand' })
+    config.put(keyOf('upstreams', 'by-hand'), { id: 'by-hand', nodes: {} })
+    start({ target, periodMs: 20 })
+    await eventually('the route is there', () => config.get(keyOf('routes', id)) !== undefined)
+    config.put(keyOf('upstreams', id), { id, nodes: [] })
+    await eventually('the nodes are back', () => hosts()?.length === 2)
+    await eventually('the service is gone', () => config.get(keyOf('services', 'by-hand')) === undefined)
+    expect(config.get(keyOf('upstreams', 'by-hand'))).to.not.equal(undefined)
+    const puts = () => requests.filter(request => request === `PUT /apisix/admin/upstreams/${id}`).length
+    const before = puts()
+    await eventually('it is put without a reason', () => puts() > before + 1)
+  })
+
+  it('writes what was so when the sync began, however long that takes', async () => {
+    const running = start({ target: await etcd(), syncMs: { minMs: 100, maxMs: 100 } })
+    await eventually('it is written', () => hosts()?.length === 2)
+    slice('10.0.0.1', '10.0.0.2', '10.0.0.3')
+    await new Promise(resolve => setTimeout(resolve, 20))
+    slice('10.0.0.2', '10.0.0.3')
+    await eventually('three syncs', () => running.writes.length === 3)
+    expect(running.writes.map(({ nodes }) => nodes.length)).to.deep.equal([2, 3, 2])
+    expect(hosts()).to.deep.equal(['10.0.0.2', '10.0.0.3'])
+  })
+
+  it('writes nothing while it does not lead', async () => {
+    const running = start({ target: await etcd() })
+    await eventually('it is written', () => hosts()?.length === 2)
+    running.lead(false)
+    slice('10.0.0.2')
+    await new Promise(resolve => setTimeout(resolve, 30))
+    expect(hosts()).to.have.length(2)
+    running.lead(true)
+    await eventually('it catches up', () => hosts()?.length === 1)
+  })
+
+  it('without etcd: puts one document, and only what differs gets a new version', async () => {
+    admin = await serveStandaloneApi({ store: config, host: '127.0.0.1', port: 0, adminKey: KEY })
+    start({ target: standaloneTarget(() => [{ url: admin.url, key: KEY }]) })
+    await eventually('it is taken in', () => hosts()?.length === 2)
+    const indexOf = (type: string) => config.get(keyOf(type, id))?.value['modifiedIndex']
+    const [route, upstream] = [indexOf('routes'), indexOf('upstreams')]
+    await new Promise(resolve => setTimeout(resolve, 2))
+    slice('10.0.0.2')
+    await eventually('the change is taken in', () => hosts()?.length === 1)
+    expect(indexOf('routes')).to.equal(route)
+    expect(indexOf('upstreams')).to.be.above(Number(upstream))
+  })
+})
