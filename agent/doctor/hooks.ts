@@ -4,7 +4,7 @@ import { fieldsOf, listOf, textOf, type Fields } from '../watch/read.ts'
 /** What a pod's spec shows of its hook to us. */
 export interface HookSpec {
   readonly container: string
-  /** The longest the hook can take by its own words, in ms: curl's `-m`, or `?timeout=`, and the fallback's sleep. */
+  /** The longest the hook can take by its own words, in ms: curl's `-m`, `timeout`, or `?timeout=`, and the fallback's sleep. */
   readonly longestMs: number | undefined
 }
 
@@ -26,6 +26,7 @@ function textOfHook(preStop: Fields): string {
 
 function longest(text: string): number | undefined {
   const waits = [
+    seconds(/(?:^|\s)timeout\s+(?:-[ks]\s+\S+\s+|-\S+\s+)*(\d+(?:\.\d+)?)s?\s/.exec(text)?.[1]),
     seconds(/(?:\s-[a-zA-Z]*m\s*|--max-time[ =])(\d+(?:\.\d+)?)/.exec(text)?.[1]),
     parseDuration(/[?&]timeout=([0-9.a-z]+)/.exec(text)?.[1] ?? '')
   ].filter(wait => wait !== undefined)

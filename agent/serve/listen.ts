@@ -2,10 +2,11 @@ import type { AddressInfo } from 'node:net'
 import type { Server, ServerResponse } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Hono } from 'hono'
+import { limitConnections, type ConnectionLimits } from './connections.ts'
 import type { Connection } from './http.ts'
 
 export interface ListenLimits {
-  readonly maxConnections: number
+  readonly connections: ConnectionLimits
   /** For a request's headers, and for all of a request, to arrive, in ms. Neither bounds how long a hook is held. */
   readonly headersMs: number
   readonly requestMs: number
@@ -17,9 +18,11 @@ export interface ListenLimits {
 
 /** Scrapers, probes and the dashboard beside the hooks. */
 const OTHER_CONNECTIONS = 256
+/** The pods of one host, twice over: a kubelet calls `httpGet` hooks from its own address. */
+const CONNECTIONS_PER_ADDRESS = 512
 
 export const listenLimits = (maxHooks: number): ListenLimits => ({
-  maxConnections: maxHooks + OTHER_CONNECTIONS,
+  connections: { all: maxHooks + OTHER_CONNECTIONS, perAddress: CONNECTIONS_PER_ADDRESS },
   headersMs: 5000,
   requestMs: 10_000,
   idleMs: 5000,
@@ -62,8 +65,8 @@ export async function listen(
       shouldUpgradeCallback: request => request.headers.upgrade?.toLowerCase() === 'websocket'
     }
   }) as Server
-  server.maxConnections = limits.maxConnections
   server.maxHeadersCount = limits.maxHeaders
+  limitConnections(server, limits.connections)
   endKeptConnections(server)
 
   const { promise: failed, reject: fail } = Promise.withResolvers<never>()

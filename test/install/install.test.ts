@@ -55,7 +55,7 @@ describe('helm on a real API server', () => {
     expect(said).to.include('uses the Admin API at http://apisix-admin.apisix:9180')
     expect(said).to.include('kubectl -n apisix create secret generic apisix-drain --from-literal=admin-key=')
     expect(said).to.include('kubectl -n apisix exec deploy/apisix-drain -- node agent/main.ts doctor')
-    expect(said).to.include('http://apisix-drain.apisix:8080/v1/prestop || sleep 5')
+    expect(said).to.include('http://apisix-drain.apisix:8080/v1/prestop && exit')
   })
 
   it('makes pods that a namespace of Pod Security level restricted takes', async () => {

@@ -130,11 +130,52 @@ describe('listen', () => {
     expect(await hear(client)).to.match(/^HTTP\/1.1 400/)
   })
 
-  it('takes no more connections than it should', async () => {
-    const { listening } = await setUp({ maxConnections: 1 })
-    await socket(listening)
-    const second = await socket(listening)
-    expect(await hear(second)).to.equal('')
+  for (const connections of [
+    { all: 2, perAddress: 9 },
+    { all: 9, perAddress: 2 }
+  ]) {
+    it(`ends the connection that is quiet for longest for a new one: ${JSON.stringify(connections)}`, async () => {
+      const { listening } = await setUp({ connections })
+      const first = await socket(listening)
+      const second = await socket(listening)
+      const third = await socket(listening)
+      expect(await hear(first)).to.equal('')
+      for (const kept of [second, third]) {
+        kept.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+        expect(await hear(kept)).to.match(/^HTTP\/1.1 200/)
+      }
+    })
+
+    it(`never ends one whose hook is held for a new one: ${JSON.stringify(connections)}`, async () => {
+      const { holds, listening, heldOnce } = await setUp({ connections })
+      const calls: ReturnType<typeof curl>[] = []
+      for (let i = 0; i < 2; i++) {
+        const held = heldOnce()
+        calls.push(curl(`http://127.0.0.1:${listening.port}/v1/prestop`))
+        await held
+      }
+      expect(await hear(await socket(listening))).to.equal('')
+      for (const { answer } of holds.held) answer()
+      for (const { done } of calls) expect(await done).to.match(/200$/)
+    })
+  }
+
+  it('reads no body: whoever sends one is told so, and its connection ends', async () => {
+    const { listening } = await setUp()
+    for (const framing of ['Content-Length: 1000000000', 'Transfer-Encoding: chunked']) {
+      const client = await socket(listening)
+      const heard = hear(client)
+      client.write(`POST /v1/prestop HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n`)
+      expect(await heard).to.match(/^HTTP\/1.1 413/)
+    }
+  })
+
+  it('refuses more headers than a hook can have', async () => {
+    const { listening } = await setUp()
+    const client = await socket(listening)
+    const many = Array.from({ length: 500 }, (_, i) => `a${i}: b`).join('\r\n')
+    client.write(`GET /v1/prestop HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${many}\r\n\r\n`)
+    expect(await hear(client)).to.match(/^HTTP\/1.1 431/)
   })
 
   it('lets an answer out before it closes, and takes nobody new', async () => {

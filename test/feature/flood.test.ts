@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import { callHook } from '../build/hook.ts'
+import { startRig, type Rig } from '../build/rig.ts'
+
+/** Addresses that the flood comes from: the strictest bound, per address, must not be what saves the hooks. */
+const ATTACKERS = Array.from({ length: 20 }, (_, i) => `127.66.0.${i + 1}`)
+const CONNECTIONS = 10_000
+const PODS = 20
+
+describe('feature: a flood on the hook port', function () {
+  this.timeout(120_000)
+  let rig: Rig
+  const sockets: Socket[] = []
+  before(async () => {
+    rig = await startRig({ gateways: 1, barrier: true })
+  })
+  after(async () => {
+    for (const socket of sockets) socket.destroy()
+    await rig.close()
+  })
+
+  /** One connection that says this much of a request, and no more. */
+  const open = async (text: string, from: string) => {
+    const socket = connect({ port: rig.agent.port, host: '127.0.0.1', localAddress: from })
+    socket.on('error', () => {})
+    sockets.push(socket)
+    await Promise.race([once(socket, 'connect'), once(socket, 'close')])
+    if (text !== '') socket.write(text)
+  }
+  const flood = async (count: number) => {
+    for (let i = 0; i < count; i += 100) {
+      const batch = Array.from({ length: 100 }, (_, j) => (i + j) % ATTACKERS.length)
+      // Silent, half a request, and whole ones that are held or refused.
+      const texts = [
+        '',
+        'GET /v1/prestop HT',
+        'GET /v1/prestop?namespace=shop&pod=nobody HTTP/1.1\r\nHost: x\r\n\r\n'
+      ]
+      await Promise.all(batch.map((who, j) => open(texts[j % texts.length] ?? '', ATTACKERS[who] ?? '')))
+    }
+  }
+
+  it(`of ${CONNECTIONS} connections harms no hook of ${PODS} pods that end meanwhile`, async () => {
+    const pods = Array.from({ length: PODS }, (_, i) => rig.pod(`web-${i}`))
+    rig.upstream('web', [...pods, rig.pod('stays')])
+    await rig.settled()
+    await until('it lists all', () => rig.agent.nodes('upstreams/web') === PODS + 1)
+    await flood(CONNECTIONS / 2)
+    const more = flood(CONNECTIONS / 2)
+    const answers = pods.map(async pod => {
+      rig.end(pod)
+      return callHook({ port: rig.agent.port, from: pod.ip })
+    })
+    for (const { status, body } of await Promise.all(answers)) {
+      expect([status, body.evidence]).to.deep.equal([200, 'barrier'])
+    }
+    await more
+    expect(sockets).to.have.length(CONNECTIONS)
+
+    // It is over: nobody's connection is left, and the next hook is as quick as any.
+    for (const socket of sockets) socket.destroy()
+    const last = rig.pod('last')
+    rig.upstream('last', [last, rig.pod('other')])
+    await rig.settled()
+    rig.end(last)
+    const { body } = await callHook({ port: rig.agent.port, from: last.ip })
+    expect(body).to.include({ evidence: 'barrier' })
+  })
+
+  it('by one pod that asks again and again is bounded per pod, and harms no other', async () => {
+    const pod = rig.pod('greedy')
+    const other = rig.pod('modest')
+    rig.upstream('greedy', [pod, other, rig.pod('third')])
+    await rig.settled()
+    const held = rig.admin.faults.inject({ fault: { kind: 'hang' } })
+    // Not Terminating for the watch and no answer from the API server: such hooks wait.
+    const slow = rig.kubernetes.faults.delay(1500, { method: 'GET', path: '/pods/greedy' })
+    const replies = await Promise.all(
+      Array.from({ length: 60 }, () => callHook({ port: rig.agent.port, from: pod.ip }))
+    )
+    const statuses = Map.groupBy(replies, ({ status }) => status)
+    expect(statuses.get(429)?.length).to.equal(60 - 16)
+    slow()
+    held()
+    rig.end(other)
+    const { body } = await callHook({ port: rig.agent.port, from: other.ip })
+    expect(body).to.include({ evidence: 'barrier' })
+  })
+})
