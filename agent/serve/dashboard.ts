@@ -44,7 +44,11 @@ export function addDashboard(
   snapshot: () => Snapshot | undefined
 ): void {
   const admits = (c: Context<Env>) =>
-    guard.admits({ authorization: c.req.header('authorization'), cookie: c.req.header('cookie') })
+    guard.admits({
+      authorization: c.req.header('authorization'),
+      cookie: c.req.header('cookie'),
+      address: addressOf(c)
+    })
   const page = (c: Context<Env>, name: string, status: number) => {
     const asset = assets?.get(name)
     return asset
@@ -55,7 +59,9 @@ export function addDashboard(
   app.get('/', c => (admits(c) ? page(c, 'index.html', 200) : page(c, 'login.html', 401)))
   app.post('/login', async c => {
     const given = new URLSearchParams(await c.req.text()).get('token') ?? ''
-    const session = guard.login(given.trim())
+    const wait = guard.waitSeconds(addressOf(c))
+    if (wait > 0) return tooMany(wait)
+    const session = guard.login(given.trim(), addressOf(c))
     if (session === undefined) return page(c, 'login-failed.html', 401)
     // Relative, as the page's own links are.
     return new Response(null, {
@@ -77,6 +83,14 @@ export function addDashboard(
         )
   )
 }
+
+const addressOf = (c: Context<Env>) => c.env.incoming.socket.remoteAddress
+
+const tooMany = (seconds: number): Response =>
+  new Response(`Too many wrong tokens from your address: try again in ${seconds} s.\n`, {
+    status: 429,
+    headers: { ...PROTECTION, 'content-type': 'text/plain', 'retry-after': String(seconds) }
+  })
 
 function send(c: Context<Env>, { body, gzip, type }: Asset, status: number, caching: string): Response {
   const zipped = gzip && /\bgzip\b/.test(c.req.header('accept-encoding') ?? '') ? gzip : undefined

@@ -1,19 +1,24 @@
 import { createHmac } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { DashboardConfig } from '../config/types.ts'
+import { createGuesses } from './guesses.ts'
 import { bearerOf, isSameSecret } from './same-secret.ts'
 
 /** What a request shows of who it comes from. */
 export interface Shown {
   readonly authorization: string | undefined
   readonly cookie: string | undefined
+  /** Where it comes from: wrong tokens are counted per address. */
+  readonly address: string | undefined
 }
 
 /** Who may see the dashboard. */
 export interface Guard {
   admits(shown: Shown): boolean
   /** The value of a session cookie for whoever knows the token; `undefined` for everybody else. */
-  login(token: string): string | undefined
+  login(token: string, address: string | undefined): string | undefined
+  /** Seconds until this address may show a token again, after too many wrong ones; 0: now. */
+  waitSeconds(address: string | undefined): number
 }
 
 export const SESSION_COOKIE = 'apisix_drain_session'
@@ -25,19 +30,27 @@ export const SESSION_SECONDS = 12 * 3600
  * token ends all of them.
  */
 export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'now'>): Guard {
-  if (auth.kind === 'none') return { admits: () => true, login: () => undefined }
+  if (auth.kind === 'none') return { admits: () => true, login: () => undefined, waitSeconds: () => 0 }
   const { token } = auth
+  const guesses = createGuesses(clock)
+  const isRight = (given: string, address = ''): boolean => {
+    if (guesses.waitSeconds(address) > 0) return false
+    if (isSameSecret(given, token.read())) return true
+    guesses.wrong(address)
+    return false
+  }
   const sign = (until: string) => createHmac('sha256', token.read()).update(`session ${until}`).digest('hex')
 
   return {
-    admits({ authorization, cookie }) {
+    waitSeconds: (address = '') => guesses.waitSeconds(address),
+    admits({ authorization, cookie, address }) {
       const bearer = bearerOf(authorization)
-      if (bearer !== undefined) return isSameSecret(bearer, token.read())
+      if (bearer !== undefined) return isRight(bearer, address)
       const [until = '', signature = ''] = (sessionOf(cookie) ?? '').split('.')
       return isSameSecret(signature, sign(until)) && Number(until) > clock.now()
     },
-    login(given) {
-      if (!isSameSecret(given, token.read())) return undefined
+    login(given, address) {
+      if (!isRight(given, address)) return undefined
       const until = String(Math.round(clock.now()) + SESSION_SECONDS * 1000)
       return `${until}.${sign(until)}`
     }

@@ -75,7 +75,8 @@ export function createStream(options: StreamOptions): Stream {
   const refusal = (request: IncomingMessage): string | undefined => {
     const { headers, url = '' } = request
     if (url.split('?', 1)[0] !== STREAM_PATH) return '404 Not Found'
-    if (!guard.admits({ authorization: headers.authorization, cookie: headers.cookie }))
+    const { authorization, cookie } = headers
+    if (!guard.admits({ authorization, cookie, address: request.socket.remoteAddress }))
       return '401 Unauthorized'
     if (!isOwnOrigin(headers.origin, headers.host, origins)) return '403 Forbidden'
     return closed || clients.size >= limits.maxClients || !current() ? '503 Service Unavailable' : undefined

@@ -60,4 +60,24 @@ The alerts. Every expression is over the metrics of docs/metrics.md; replicas se
   expr: max(apisix_drain_gateway_evidence{ {{- .at -}} ,evidence="timer"}) > 0
   summary: A gateway can give no evidence
   description: Its Control API, barrier or the Admin API is not reachable. Drains wait for the floor instead.
+- alert: ApisixDrainGhosts
+  severity: warning
+  expr: max(apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="admin",kind="ghost"}) > 300
+  summary: APISIX lists nodes whose pods are gone
+  description: Requests to them are retried or fail. The dashboard and `diff` name them; their owner does not take them out.
+- alert: ApisixDrainNodesMissing
+  severity: warning
+  expr: max(apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="admin",kind="missing"}) > 120
+  summary: APISIX does not list pods that are ready
+  description: Look at what writes these upstreams (an ingress controller, a pipeline). The dashboard and `diff` name them.
+- alert: ApisixDrainGatewayDiffers
+  severity: warning
+  expr: max by (kind) (apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="gateway"}) > 120
+  summary: A gateway does not follow the Admin API
+  description: "Nodes are {{ "{{ $labels.kind }}" }} there. Its watch of etcd may be dead: the dashboard says which gateway, a restart of it helps."
+- alert: ApisixDrainGatewaySilent
+  severity: warning
+  expr: time() - min by (api) (apisix_drain_gateway_last_success_timestamp_seconds{ {{- .at -}} }) > 180
+  summary: A gateway that is Ready does not answer the agent
+  description: "Its {{ "{{ $labels.api }}" }} interface was not read for minutes. Look at NetworkPolicies, ports and tokens."
 {{- end -}}

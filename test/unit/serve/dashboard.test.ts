@@ -57,6 +57,16 @@ describe('dashboard', () => {
     expect((await get('/api/state', bearer)).status).to.equal(200)
   })
 
+  it('makes who guesses wait, and says for how long', async () => {
+    const post = setUp()
+    const login = (token: string) => post('/login', { method: 'POST', body: `token=${token}` })
+    for (let i = 0; i < 10; i++) expect((await login(`guess-${i}`)).status).to.equal(401)
+    const refused = await login('t0ken')
+    expect(refused.status).to.equal(429)
+    expect(refused.headers.get('retry-after')).to.equal('60')
+    expect(refused.headers.get('set-cookie')).to.equal(null)
+  })
+
   it('takes the token once, and a cookie that no script can read after that', async () => {
     const get = setUp()
     const login = (token: string, headers = {}) =>
