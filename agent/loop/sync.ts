@@ -59,6 +59,10 @@ export function createSync(options: SyncOptions): Sync {
   let asked: readonly ServiceFact[] | undefined
   let settled: Settled = { claims: new Map(), problems: new Map() }
   let told = new Map<string, string>()
+  let draining: { readonly of: Drains | undefined; readonly hosts: ReadonlySet<string> } = {
+    of: undefined,
+    hosts: new Set()
+  }
 
   const courseOf = (key: HolderKey): Course => {
     const known = courses.get(key)
@@ -70,6 +74,13 @@ export function createSync(options: SyncOptions): Sync {
     }
     courses.set(key, fresh)
     return fresh
+  }
+
+  /** Once for all that is decided from the same drains: a round makes new ones. */
+  const drainingNow = (): ReadonlySet<string> => {
+    const drains = options.drains()
+    if (draining.of !== drains) draining = { of: drains, hosts: drainingHosts(drains) }
+    return draining.hosts
   }
 
   const slicesOf = ({ service }: Claim) => slices.of(service.namespace, service.name)
@@ -102,7 +113,7 @@ export function createSync(options: SyncOptions): Sync {
   const planned = (claim: Claim, holder: Holder) => {
     const members = membersNow(claim)
     const { since, were } = remember(claim, members, holder)
-    const draining = drainingHosts(options.drains())
+    const drainingHostsNow = drainingNow()
     const endpoints = new Set(slicesOf(claim).flatMap(slice => slice.endpoints.map(({ address }) => address)))
     const isNobodys = ({ host }: HolderNode) => pods.byIp(host).length === 0 && !endpoints.has(host)
     return planSync({
@@ -112,7 +123,7 @@ export function createSync(options: SyncOptions): Sync {
       isPods: node =>
         were.has(node.key) || isMarked(node) || !isNobodys(node) || options.isPodRange(node.host),
       isGone: isNobodys,
-      isDraining: node => draining.has(node.host),
+      isDraining: node => drainingHostsNow.has(node.host),
       since,
       current: cluster.parts().every(part => part.name === 'gateways' || part.state === 'live'),
       now: now()

@@ -20,12 +20,13 @@ import {
 } from './evidence.ts'
 import { holder } from './holder.ts'
 import { pod } from './pod.ts'
+import { syncing } from './sync.ts'
 
 /**
  * What each file of `test/cases` is about: from `given` and `now` to what is compared with `expect`. `given` states only
  * what differs from a healthy default, in the words of the types.
  */
-export const SUBJECTS = { budget, drain, answer: answering, plan: planning, proof: proving }
+export const SUBJECTS = { budget, drain, answer: answering, plan: planning, proof: proving, sync: syncing }
 
 type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {
   readonly pod?: Partial<PodFact>

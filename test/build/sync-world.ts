@@ -1,0 +1,230 @@
+import { alone } from '../../agent/lead/leader.ts'
+import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/drain/facts.ts'
+import { createInventory } from '../../agent/gateway/inventory.ts'
+import { createWriter } from '../../agent/gateway/writer.ts'
+import { createLoop, type Loop } from '../../agent/loop.ts'
+import type { Sources } from '../../agent/loop/sources.ts'
+import { startUpkeep } from '../../agent/upkeep.ts'
+import { createPodStore } from '../../agent/watch/pod-store.ts'
+import { createServiceStore } from '../../agent/watch/service-store.ts'
+import { createSliceStore } from '../../agent/watch/slice-store.ts'
+import { staticPart } from '../../agent/watch/parts.ts'
+import { silent } from './apisix.ts'
+import { config } from './config.ts'
+import { manualClock, type ManualClock } from './manual-clock.ts'
+import { memoryAdmin, type MemoryAdminOptions } from './memory-admin.ts'
+import { memoryLog } from './serve.ts'
+
+/**
+ * The agent's own stores, inventory, loop and writer over an Admin API in memory: no sockets, and a clock that the test
+ * moves. The test plays Kubernetes by putting facts where the watches would.
+ */
+export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: string } = {}) {
+  const clock = manualClock()
+  const apisix = memoryAdmin(options)
+  const pods = createPodStore(clock)
+  const slices = createSliceStore()
+  const services = createServiceStore()
+  const state = { live: true }
+  const events: string[] = []
+  let agent: SyncAgent | undefined
+
+  const cluster = {
+    pods: pods.store,
+    slices: slices.store,
+    services: services.store,
+    gateways: () => [],
+    gatewaysWithoutIp: () => 0,
+    parts: () =>
+      (['pods', 'endpointslices', 'gateways', 'services'] as const).map(name => ({
+        ...staticPart(name, 0),
+        ...(state.live ? {} : { state: 'stale' as const })
+      })),
+    fetchPod: (namespace: string, name: string) => Promise.resolve(pods.store.byName(namespace, name)),
+    fetchPodsByIp: (ip: string) => Promise.resolve(pods.store.byIp(ip)),
+    call: () => Promise.reject(new Error('no API server')),
+    isWatched: () => true,
+    serverBehindMs: () => 0,
+    doubt() {},
+    stop: () => Promise.resolve()
+  }
+
+  const world = {
+    clock,
+    apisix,
+    events,
+    pods: pods.store,
+    slices: slices.store,
+    /** What the watches say may be old. */
+    stale: (is: boolean) => void (state.live = !is),
+    pod(fact: PodFact) {
+      if (pods.sink.set(fact)) agent?.loop.wake()
+    },
+    podGone(uid: PodUid) {
+      if (pods.sink.gone(uid, undefined)) agent?.loop.wake()
+    },
+    slice(fact: EndpointFact) {
+      if (slices.sink.set(fact)) agent?.loop.wake()
+    },
+    service(fact: ServiceFact) {
+      if (services.sink.set(fact)) agent?.loop.wake()
+    },
+    get agent() {
+      if (!agent) throw new Error('no agent was started')
+      return agent
+    },
+    /** Starts an agent, in place of the one that ran: nothing but APISIX and Kubernetes outlives it. */
+    async start() {
+      await agent?.stop()
+      agent = startSyncAgent({
+        clock,
+        cluster,
+        admin: apisix.admin,
+        events,
+        podRanges: options.podRanges ?? ''
+      })
+      await world.settle()
+      return agent
+    },
+    /** Lets everything that is due by now happen. */
+    async settle() {
+      for (let i = 0; i < 12; i++) await new Promise(resolve => setImmediate(resolve))
+    },
+    /** Moves the clock in steps, letting happen what falls due. */
+    async pass(ms: number, stepMs = 100) {
+      for (let past = 0; past < ms; past += stepMs) {
+        clock.advance(Math.min(stepMs, ms - past))
+        agent?.loop.wake()
+        await world.settle()
+      }
+    }
+  }
+  return world
+}
+
+interface SyncAgent {
+  readonly loop: Loop
+  readonly lines: readonly Record<string, unknown>[]
+  stop(): Promise<void>
+}
+
+function startSyncAgent({
+  clock,
+  cluster,
+  admin,
+  events,
+  podRanges
+}: {
+  readonly clock: ManualClock
+  readonly cluster: Sources['cluster']
+  readonly admin: ReturnType<typeof memoryAdmin>['admin']
+  readonly events: string[]
+  readonly podRanges: string
+}): SyncAgent {
+  const { log, lines } = memoryLog()
+  const settings = config({ SYNC_ENABLED: 'true', ...(podRanges && { SYNC_POD_RANGES: podRanges }) })
+  const inventory = createInventory({ admin, clock, log: silent, everyMs: 30_000 })
+  const leader = alone('a test')
+  const writer = createWriter({
+    admin,
+    inventory,
+    clock,
+    log,
+    wishes: (target, found) => upkeep.wishes(target, found),
+    taken: one => upkeep.taken(one),
+    stillEnding: (uid, node) => loop.isEnding(uid, node)
+  })
+  const { upkeep, sync } = startUpkeep({
+    config: settings,
+    cluster,
+    inventory,
+    writer,
+    leader,
+    clock,
+    log,
+    loop: () => loop,
+    events: () => ({ addNotSynced: (service, why) => void events.push(`${service.name}: ${why}`) })
+  })
+  const probe: Sources['probe'] = {
+    want() {},
+    gateways() {},
+    observation: () => undefined,
+    freshness: () => undefined,
+    onChange: () => () => {},
+    stop: () => Promise.resolve()
+  }
+  const mode: Sources['mode'] = {
+    current: () => ({ mode: 'etcd', by: 'config', problem: '' }),
+    onChange: () => () => {},
+    stop() {}
+  }
+  const loop = createLoop({
+    sources: {
+      mode,
+      cluster,
+      inventory,
+      writer,
+      probe,
+      survey: undefined,
+      barrier: undefined,
+      leader,
+      upkeep,
+      sync
+    },
+    settings: {
+      drain: { reserveMs: 7000, onDisruption: true, ghostMs: 3_600_000 },
+      plan: { dryRun: false, paused: false, deferMs: 0 },
+      proof: {
+        minimumGrade: 'timer',
+        reads: 3,
+        observedSettleMs: 20,
+        acceptedSettleMs: 1000,
+        floorMs: 2000
+      },
+      someNamespacesOnly: false,
+      guardEveryMs: 2000
+    },
+    clock,
+    log,
+    observers: [upkeep.observer]
+  })
+  inventory.start()
+  loop.wake()
+  return {
+    loop,
+    lines,
+    async stop() {
+      loop.stop()
+      await Promise.all([inventory.stop(), writer.stop()])
+    }
+  }
+}
+
+export const service = (name: string, annotations: Readonly<Record<string, string>>): ServiceFact => ({
+  uid: `svc-${name}`,
+  namespace: 'shop',
+  name,
+  ports: [{ name: 'http', port: 80 }],
+  annotations: Object.fromEntries(
+    Object.entries(annotations).map(([key, value]) => [`apisix-drain.io/${key}`, value])
+  )
+})
+
+/** The one slice of a Service, as the EndpointSlice controller would write it for these pods. */
+export const sliceOf = (name: string, pods: readonly PodFact[], port = 8080): EndpointFact => ({
+  uid: `slice-${name}`,
+  namespace: 'shop',
+  name: `${name}-1`,
+  service: name,
+  family: 'IPv4',
+  ports: [{ name: 'http', port }],
+  endpoints: pods.filter(({ phase }) => phase === 'Running').map(endpointOf)
+})
+
+const endpointOf = ({ uid, ips, ready, deletionAt }: PodFact): Endpoint => ({
+  address: ips[0] ?? '',
+  podUid: uid,
+  ready: ready && deletionAt === undefined,
+  serving: ready,
+  terminating: deletionAt !== undefined
+})

@@ -1,0 +1,107 @@
+import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/drain/facts.ts'
+import { settleClaims } from '../../agent/plan/claim.ts'
+import type { Holder } from '../../agent/plan/holder.ts'
+import { membersOf } from '../../agent/plan/members.ts'
+import { newUpstream, planSync, type NewNode } from '../../agent/plan/sync.ts'
+import { holder } from './holder.ts'
+import { pod } from './pod.ts'
+
+interface Given {
+  /** Annotations without their prefix, by Service, or with ports. */
+  readonly services: Record<string, { ports?: ServiceFact['ports']; ask: Record<string, string> }>
+  /** Endpoints of a slice: `{ web-1: { ready: false } }`; the address is that of the pod. */
+  readonly slices?: readonly (Partial<Omit<EndpointFact, 'endpoints'>> & {
+    readonly endpoints: Record<string, Partial<Endpoint>>
+  })[]
+  readonly pods?: Record<string, Partial<PodFact>>
+  readonly draining?: readonly string[]
+  readonly gone?: readonly string[]
+  /** Nodes by upstream; one that is not given does not exist. */
+  readonly upstreams: Record<string, readonly string[]>
+  readonly form?: Holder['form']
+  /** When nodes became members, in ms. */
+  readonly since?: Record<string, number>
+  readonly current?: boolean
+}
+
+const shown = ({ key, weight }: NewNode) => `${key}=${weight}`
+
+/** What `sync` makes of Services and slices, as `test/cases/sync.yaml` states them. */
+export function syncing(given: Given, now: number) {
+  const { slices = [], draining = [], gone = [], upstreams, current = true } = given
+  const pods = Object.entries(given.pods ?? {}).map(([name, differs]) => pod(name, differs))
+  const services = Object.entries(given.services).map(([name, { ports, ask }]) => serviceOf(name, ask, ports))
+  const { claims, problems } = settleClaims(services)
+  const alive = pods.filter(({ name }) => !gone.includes(name))
+  const edits = [...claims.values()].map(claim => {
+    const facts = slices
+      .map((slice, i) => sliceFact(slice, i, pods))
+      .filter(s => s.service === claim.service.name)
+    const members = membersOf(claim, facts, {
+      pod: uid => alive.find(one => one.uid === uid),
+      isGone: uid => gone.includes(uid.replace('uid-', '')),
+      isDraining: uid => draining.includes(uid.replace('uid-', ''))
+    })
+    const nodes = upstreams[claim.id]
+    if (!nodes) return [claim.id, { create: newUpstream(claim, members)?.nodes.map(shown) ?? 'no' }] as const
+    const at = (host: string) => alive.filter(({ ips }) => ips.includes(host))
+    const { add, weigh, remove, nextAt } = planSync({
+      claim,
+      members,
+      holder: holder(claim.id, nodes, { form: given.form ?? 'map' }),
+      isPods: node => pods.some(({ ips }) => ips.includes(node.host)),
+      isGone: node => at(node.host).length === 0,
+      isDraining: node => at(node.host).some(({ name }) => draining.includes(name)),
+      since: new Map(Object.entries(given.since ?? {})),
+      current,
+      now
+    })
+    const told = { add: add.map(shown), weigh: weigh.map(shown), remove: [...remove] }
+    return [claim.id, nextAt === undefined ? told : { ...told, nextAt }] as const
+  })
+  return { edits: Object.fromEntries(edits), problems: Object.fromEntries(problems) }
+}
+
+const HTTP = [{ name: 'http', port: 80 }]
+
+const serviceOf = (
+  name: string,
+  ask: Record<string, string>,
+  ports = HTTP as ServiceFact['ports']
+): ServiceFact => ({
+  uid: `svc-${name}`,
+  namespace: 'shop',
+  name,
+  ports,
+  annotations: Object.fromEntries(
+    Object.entries(ask).map(([key, value]) => [`apisix-drain.io/${key}`, value])
+  )
+})
+
+function sliceFact(
+  { endpoints, ...differs }: NonNullable<Given['slices']>[number],
+  i: number,
+  pods: readonly PodFact[]
+): EndpointFact {
+  const family = differs.family ?? 'IPv4'
+  return {
+    uid: `slice-${i}`,
+    namespace: 'shop',
+    name: `web-${i}`,
+    service: 'web',
+    family,
+    ports: [{ name: 'http', port: 8080 }],
+    ...differs,
+    endpoints: Object.entries(endpoints).map(([name, more]) => {
+      const ips = pods.find(one => one.name === name)?.ips ?? []
+      return {
+        address: ips.find(ip => ip.includes(':') === (family === 'IPv6')) ?? '',
+        podUid: `uid-${name}` as PodUid,
+        ready: true,
+        serving: true,
+        terminating: false,
+        ...more
+      }
+    })
+  }
+}
