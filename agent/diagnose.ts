@@ -6,7 +6,7 @@ import { createAdminApi } from './gateway/admin-api.ts'
 import { createBarrierClient } from './gateway/barrier-api.ts'
 import { createControlReader } from './gateway/control-api.ts'
 import { createConnection } from './watch/connection.ts'
-import { loadCredentials } from './watch/credentials.ts'
+import { loadCredentials } from './watch/load-credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource } from './wire.ts'
 
 /**

@@ -21,7 +21,7 @@ import type { Metered } from './metered.ts'
 import type { Events } from './serve/events.ts'
 import { startUpkeep } from './upkeep.ts'
 import { startCluster, type Cluster } from './watch/cluster.ts'
-import { loadCredentials } from './watch/credentials.ts'
+import { loadCredentials } from './watch/load-credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, gatewaySelector } from './wire.ts'
 
 export interface SourceOptions {

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { AdminOptions } from './gateway/admin-api.ts'
@@ -37,13 +38,11 @@ export function gatewaySelector(source: Config['apisix']['gateways']): GatewaySe
     : { namespace: source.namespace, labelSelector: source.selector }
 }
 
-/** Where every pod finds the account that Kubernetes gives it. */
-const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount/token'
-const OWN_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
-
 /** A kubeconfig that was asked for, else the pod's own account, else the kubeconfig that kubectl would use. */
-export function credentialSource({ kubeconfig, context }: Config['kubernetes']): CredentialSource {
-  if (kubeconfig === undefined && context === undefined && existsSync(ACCOUNT)) return { kind: 'in-cluster' }
+export function credentialSource({ kubeconfig, context, account }: Config['kubernetes']): CredentialSource {
+  if (kubeconfig === undefined && context === undefined && existsSync(join(account, 'token'))) {
+    return { kind: 'in-cluster', account }
+  }
   return {
     kind: 'kubeconfig',
     ...(kubeconfig !== undefined && { file: kubeconfig }),
@@ -54,7 +53,9 @@ export function credentialSource({ kubeconfig, context }: Config['kubernetes']):
 /** Where agents elect their leader; `undefined` where they do not. A dry run does nothing that a leader does. */
 export function leasePlace({ leader, drain, kubernetes }: Config): LeasePlace | undefined {
   if (!leader || drain.dryRun) return undefined
-  const inCluster = credentialSource(kubernetes).kind === 'in-cluster'
-  const namespace = leader.namespace ?? (inCluster ? readFileSync(OWN_NAMESPACE, 'utf8').trim() : undefined)
+  const source = credentialSource(kubernetes)
+  const own =
+    source.kind === 'in-cluster' ? readFileSync(join(source.account, 'namespace'), 'utf8').trim() : undefined
+  const namespace = leader.namespace ?? own
   return namespace === undefined ? undefined : { namespace, name: leader.name }
 }

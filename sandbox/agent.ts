@@ -4,18 +4,22 @@ import { open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
+import type { MountedAccount } from './kubernetes/account.ts'
 import { ensureDashboard } from '../scripts/dashboard.ts'
 import { waitFor } from './wait-for.ts'
 
 export interface AgentOptions {
   /** Where its configuration, its key and its log are written. */
   readonly directory: string
-  readonly kubeconfig: string
+  /** A kubeconfig, or an account as in a pod. */
+  readonly kubernetes: { readonly kubeconfig: string } | { readonly account: MountedAccount }
   readonly admin: { readonly url: string; readonly key: string }
   readonly controlPort: number
   /** Set where the gateways have the Barrier API and the agent is to use it. */
   readonly barrier?: { readonly port: number; readonly token: string } | undefined
   readonly gatewayNamespace: string
+  /** Upstreams follow the Services that ask for it. */
+  readonly sync?: boolean
   readonly host: string
   readonly port: number
   /** In place of agent/main.ts, for tests. */
@@ -55,6 +59,7 @@ export async function startAgent(options: AgentOptions, signal?: AbortSignal): P
 
   const log = await open(logFile, 'a')
   const child = spawn(process.execPath, ['--import', TETHER, main, '--config', configFile], {
+    env: { ...process.env, ...('account' in options.kubernetes && options.kubernetes.account.env) },
     detached: true, // Ctrl-C is for the sandbox, which ends the agent in its turn
     stdio: ['ignore', log.fd, log.fd, 'ipc']
   })
@@ -111,9 +116,9 @@ async function answersOk(url: string): Promise<boolean> {
 
 /** What the agent is told. Everything that is not in here is its default. */
 function agentConfig(options: AgentOptions, keyFile: string, tokenFile: string) {
-  const { kubeconfig, admin, controlPort, barrier, gatewayNamespace, host, port } = options
+  const { kubernetes, admin, controlPort, barrier, gatewayNamespace, host, port } = options
   return {
-    kubernetes: { kubeconfig },
+    kubernetes: 'account' in kubernetes ? { account: kubernetes.account.folder } : kubernetes,
     apisix: {
       admin: { url: admin.url, keyFile },
       control: { port: controlPort },

@@ -7,6 +7,7 @@ import { forkGateways, type ForkedGateways } from './gateways/process.ts'
 import { createAddresses } from './kubelet/addresses.ts'
 import { startKubelet, type Kubelet } from './kubelet/kubelet.ts'
 import { podStore } from './kubelet/pod-store.ts'
+import { mountAccount } from './kubernetes/account.ts'
 import { startControllers } from './kubernetes/controllers/start.ts'
 import type { Hook } from './kubernetes/objects.ts'
 import { startKubernetes, type Kubernetes } from './kubernetes/server.ts'
@@ -146,7 +147,7 @@ async function build(
   const agentHost = addresses.allocate()
   const agentUrl = `http://${agentHost}:${PORTS.agent}`
   const { store } = kubernetes
-  store.create('services', manifests.service())
+  store.create('services', manifests.service(mode === 'sync' ? { [UPSTREAM]: SYNCED } : {}))
   store.create('deployments', manifests.deployment(options.replicas, options.preStop?.(agentUrl)))
   await waitFor('the Deployment is available', () => isRolledOut(store), READY_MS, signal)
 
@@ -179,11 +180,14 @@ async function build(
       const agent = await startAgent(
         {
           directory,
-          kubeconfig: kubeconfigFile,
+          kubernetes: {
+            account: await mountAccount(kubernetes, join(directory, 'account'), manifests.GATEWAY_NAMESPACE)
+          },
           admin: gateways.admin,
           controlPort: PORTS.control,
           barrier: options.evidence === 'observed' ? undefined : barrier,
           gatewayNamespace: manifests.GATEWAY_NAMESPACE,
+          sync: mode === 'sync',
           host: agentHost,
           port: PORTS.agent
         },

@@ -19,6 +19,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
   return {
     kubernetes: {
       kubeconfig: kubernetes.kubeconfig,
+      account: kubernetes.account,
       context: kubernetes.context,
       namespaces: kubernetes.namespaces,
       timeoutMs: ms(kubernetes.timeout),

@@ -7,6 +7,9 @@ const kubernetes = z.strictObject({
     .describe(
       'Path of a kubeconfig. Without it: the in-cluster account, else the usual kubeconfig of the user.'
     ),
+  account: text()
+    .default('/var/run/secrets/kubernetes.io/serviceaccount')
+    .describe('Folder with the token and the CA of the account that Kubernetes gives a pod.'),
   context: text().optional().describe('Context of the kubeconfig. Without it: its current one.'),
   namespaces: z.array(text()).default([]).describe('Namespaces whose pods are watched. Empty: all of them.'),
   timeout: duration('5s', { min: '100ms', max: '1m' }, 'Bound of an ordinary call to the API server.'),
@@ -182,14 +185,16 @@ const serve = z.strictObject({
   host: text().default('0.0.0.0').describe('Address to listen on; `::` for both families.'),
   port: z.int().min(0).max(65_535).default(8080).describe('Port to listen on; 0 lets the system pick one.'),
   auth: z
-    .enum(['source-ip'])
+    .enum(['source-ip', 'token'])
     .default('source-ip')
-    .describe('How a hook shows which pod it is for: by the address it comes from.'),
+    .describe(
+      'How a hook shows which pod it is for: by the address it comes from, or by the token of its pod (projected, audience `apisix-drain`) and nothing else.'
+    ),
   trustedQuery: z
     .boolean()
     .default(true)
     .describe(
-      'Accept `?namespace=&pod=` from an address that is no pod: the kubelet (httpGet) or a host. Only a pod that Kubernetes says is Terminating is drained.'
+      'With `auth: source-ip`: accept `?namespace=&pod=` from an address that is no pod: the kubelet (httpGet) or a host. Only a pod that Kubernetes says is Terminating is drained.'
     ),
   maxHooks: z.int().min(1).max(100_000).default(2000).describe('Hooks held at once. More get 503.'),
   maxHooksPerPod: z

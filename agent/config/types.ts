@@ -20,6 +20,7 @@ export interface DashboardConfig {
 export interface Config {
   readonly kubernetes: {
     readonly kubeconfig: string | undefined
+    readonly account: string
     readonly context: string | undefined
     /** Empty = all. */
     readonly namespaces: readonly string[]
@@ -74,7 +75,7 @@ export interface Config {
   readonly serve: {
     readonly host: string
     readonly port: number
-    readonly auth: 'source-ip'
+    readonly auth: 'source-ip' | 'token'
     readonly trustedQuery: boolean
     readonly maxHooks: number
     readonly maxHooksPerPod: number

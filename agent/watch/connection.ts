@@ -4,7 +4,8 @@ import { ApiError, parseRetryAfter } from './api-error.ts'
 import type { Credentials } from './credentials.ts'
 import { exchange } from './exchange.ts'
 import { createClockOffset } from './clock-offset.ts'
-import { createLineSplitter } from './lines.ts'
+import { createLineSplitter, LONGEST_LINE } from './lines.ts'
+import { withoutManagedFields } from './managed-fields.ts'
 import { Leaving, openSession, type Session } from './session.ts'
 
 export interface Reply {
@@ -123,7 +124,7 @@ export function createConnection(
       const either = AbortSignal.any([closed.signal, signal])
       const { http2, heard, leaving } = await orAborted(session(), either)
       const head = await orAborted(headersFor('GET', path, false), either)
-      const split = createLineSplitter(onLine)
+      const split = createLineSplitter(onLine, LONGEST_LINE, withoutManagedFields)
       let refusal: { status: number; retryAfterMs: number | undefined } | undefined
       let errorBody = Buffer.alloc(0)
       const work = exchange(http2, head, undefined, AbortSignal.any([either, leaving]), {
@@ -169,7 +170,7 @@ function parseBody(what: string, status: number, body: Buffer): unknown {
   if (body.length === 0) return undefined
   if (status >= 400) return tolerantJson(body)
   try {
-    return JSON.parse(body.toString('utf8'))
+    return JSON.parse(withoutManagedFields(body))
   } catch (error) {
     throw new Error(`${what}: ${status} with a body that is not JSON`, { cause: error })
   }

@@ -1,7 +1,7 @@
 const NEWLINE = 0x0a
 
 /** etcd refuses objects over 1.5 MB; JSON adds some. A longer line is not a watch event. */
-const LONGEST = 16 * 1024 * 1024
+export const LONGEST_LINE = 16 * 1024 * 1024
 
 /**
  * Splits a byte stream at newlines, wherever its chunks end. Works on bytes: a chunk may end in the middle of a
@@ -11,12 +11,13 @@ const LONGEST = 16 * 1024 * 1024
  */
 export function createLineSplitter(
   onLine: (line: string) => void,
-  longest = LONGEST
+  longest = LONGEST_LINE,
+  textOf: (line: Buffer) => string = line => line.toString('utf8')
 ): (chunk: Buffer) => void {
   let held: Buffer[] = []
   let heldBytes = 0
   const emit = (last: Buffer) => {
-    const line = held.length === 0 ? last.toString('utf8') : Buffer.concat([...held, last]).toString('utf8')
+    const line = textOf(held.length === 0 ? last : Buffer.concat([...held, last]))
     held = []
     heldBytes = 0
     if (line !== '' && line !== '\r') onLine(line)

@@ -74,13 +74,18 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
   let revision: Revision | undefined
   let lastEventAt: Millis | undefined
   let liveSince: Millis | undefined
+  let notLiveSince = clock.now()
   let fruitless = 0
   let cancelGap = () => {}
 
   const become = (now: WatchState, why: string) => {
     const changed = state !== now
     if (why !== problem && why !== '') log.warn({ problem: why, state: now }, 'watch is not live')
-    if (changed && now === 'live') log.info({ objects: intake.known, revision }, 'watch is live')
+    if (changed && now === 'live') {
+      const tookMs = Math.round(clock.now() - notLiveSince)
+      log.info({ objects: intake.known, revision, tookMs }, 'watch is live')
+    }
+    if (state === 'live') notLiveSince = clock.now()
     state = now
     problem = why
     if (changed) onChange()

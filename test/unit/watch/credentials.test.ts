@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createConnection } from '../../../agent/watch/connection.ts'
-import { loadCredentials } from '../../../agent/watch/credentials.ts'
+import { loadCredentials } from '../../../agent/watch/load-credentials.ts'
 import { systemClock } from '../../../agent/clock.ts'
 import { startKubernetes, type Kubernetes } from '../../../sandbox/kubernetes/server.ts'
 import { manualClock } from '../../build/manual-clock.ts'
@@ -101,7 +101,7 @@ describe('watch: credentials', () => {
       const give = (token: string) => writeFile(join(dir, ACCOUNT, 'token'), token)
       await writeFile(join(dir, ACCOUNT, 'ca.crt'), 'CA')
       await give('one\n')
-      const { credentials, clock } = load({ kind: 'in-cluster', pathPrefix: `${dir}/` })
+      const { credentials, clock } = load({ kind: 'in-cluster', account: join(dir, ACCOUNT) })
       expect(credentials.origin).to.equal('https://[fd00::1]')
       expect(await credentials.tls()).to.deep.equal({ ca: Buffer.from('CA') })
       expect(await credentials.headers()).to.deep.equal({ authorization: 'Bearer one' })
@@ -121,6 +121,10 @@ describe('watch: credentials', () => {
       delete process.env['KUBERNETES_SERVICE_HOST']
       delete process.env['KUBERNETES_SERVICE_PORT']
     }
+  })
+
+  it('says so outside of a cluster', () => {
+    expect(() => load({ kind: 'in-cluster', account: dir })).to.throw('not in a pod; set kubernetes.kubeconfig')
   })
 
   it('says what is wrong with a kubeconfig', async () => {

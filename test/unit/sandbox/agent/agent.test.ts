@@ -22,7 +22,7 @@ describe('sandbox: starting the agent', () => {
 
   const options = (host: string): AgentOptions => ({
     directory,
-    kubeconfig: '/some/kubeconfig',
+    kubernetes: { kubeconfig: '/some/kubeconfig' },
     admin: { url: 'http://127.0.0.1:9180', key: 'the-key' },
     controlPort: 9090,
     barrier: { port: 9092, token: 'the-token' },

@@ -1,0 +1,26 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Kubernetes } from './server.ts'
+
+/** Where a process finds its account, as in a pod: a folder, and two variables of its environment. */
+export interface MountedAccount {
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+/**
+ * Writes the account of the administrator as Kubernetes mounts one into a pod.
+ * @throws Error for a server without TLS, which no pod meets
+ */
+export async function mountAccount(
+  { ca, token, port }: Kubernetes,
+  folder: string,
+  namespace: string
+): Promise<MountedAccount> {
+  if (ca === undefined) throw new Error('a pod talks to the API server over TLS')
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'ca.crt'), ca)
+  await writeFile(join(folder, 'token'), token, { mode: 0o600 })
+  await writeFile(join(folder, 'namespace'), namespace)
+  return { folder, env: { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String(port) } }
+}
