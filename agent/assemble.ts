@@ -17,6 +17,7 @@ import type { BarrierEntriesParts } from './serve/barrier-entries.ts'
 import { createEvents, type Events } from './serve/events.ts'
 import { createGate, type Gate } from './serve/gate.ts'
 import { createApp } from './serve/http.ts'
+import { createSigningKeys, type SigningKeys } from './serve/signing-keys.ts'
 import { startSources, stopSources } from './sources.ts'
 
 /** How long a loop may go without a round before the agent calls itself dead, in ms; it is woken every second. */
@@ -89,6 +90,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     log: log.child({ part: 'dashboard' })
   })
   const gate = createGate(config.serve)
+  const tokenKeys = config.serve.auth === 'token' ? tokenKeysOf(sources, clock, log) : undefined
   const app = createApp({
     holds: loop.holds,
     gate,
@@ -96,6 +98,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     log: log.child({ part: 'serve' }),
     metrics,
     trustedQuery: config.serve.trustedQuery,
+    tokenKeys: tokenKeys?.find,
     reserveMs: config.drain.reserveMs,
     floorMs: config.drain.floorMs,
     readiness,
@@ -121,6 +124,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     report: reportReadiness(readiness, sources),
     async stop() {
       loop.stop()
+      tokenKeys?.stop()
       await events?.stop()
       await stopSources(sources)
       metrics.close()
@@ -136,6 +140,11 @@ function eventsOf({ cluster }: Sources, clock: Clock, log: Log, metrics: Metrics
     metrics,
     instance: hostname()
   })
+}
+
+function tokenKeysOf({ cluster }: Sources, clock: Clock, log: Log): SigningKeys {
+  const get = (path: string, signal: AbortSignal) => cluster.call('GET', path, undefined, signal)
+  return createSigningKeys({ get, clock, log: log.child({ part: 'serve' }) })
 }
 
 function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): BarrierEntriesParts | undefined {

@@ -4,12 +4,13 @@ import type { ProofSettings, Wanted } from './confirm/evidence.ts'
 import type { Ack } from './drain/ack.ts'
 import { answer } from './drain/answer.ts'
 import type { Drain, Drains } from './drain/drain.ts'
-import type { Millis, NodeKey, PodFact, PodUid } from './drain/facts.ts'
+import type { Millis, NodeKey, PodUid } from './drain/facts.ts'
 import type { DrainSettings } from './drain/seen.ts'
 import { begin, step } from './drain/step.ts'
 import type { Log } from './log.ts'
 import { desiredEntry, sealLookAt } from './loop/entries.ts'
 import { remember } from './loop/gather.ts'
+import { createFindPod } from './loop/find-pod.ts'
 import { createHooks, type HeldHook } from './loop/hooks.ts'
 import { createLingering } from './loop/lingering.ts'
 import { createMemories, type Memory } from './loop/memory.ts'
@@ -258,15 +259,6 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     cancelAlarm = clock.alarm(at, wake)
   }
 
-  /** A pod that no watch covers would never be seen to go, so its drain would never end. */
-  async function fetchWatched(
-    namespace: string,
-    name: string,
-    signal: AbortSignal
-  ): Promise<PodFact | undefined> {
-    return cluster.isWatched(namespace) ? cluster.fetchPod(namespace, name, signal) : undefined
-  }
-
   return {
     holds: {
       hold: (request, signal) => hooks.hold(request, signal),
@@ -274,8 +266,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       serverBehindMs: () => cluster.serverBehindMs(),
       findByIp: ip => cluster.pods.byIp(ip),
       askByIp: (ip, signal) => cluster.fetchPodsByIp(ip, signal),
-      find: async (namespace, name, signal) =>
-        cluster.pods.byName(namespace, name) ?? (await fetchWatched(namespace, name, signal))
+      find: createFindPod(cluster)
     },
     wake,
     drains: () => drains,

@@ -28,7 +28,8 @@ export interface Holds {
   askByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
   /**
    * The pod by name, asking the API server where the watch does not know it. `undefined` where Kubernetes says that
-   * there is none; rejects where Kubernetes could not be asked (own timeout).
+   * there is none; rejects where Kubernetes could not be asked (own timeout). With a uid the watch's word counts only for
+   * that very pod.
    */
-  find(namespace: string, name: string, signal: AbortSignal): Promise<PodFact | undefined>
+  find(namespace: string, name: string, signal: AbortSignal, uid?: string): Promise<PodFact | undefined>
 }

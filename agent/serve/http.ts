@@ -40,7 +40,11 @@ const NO_DASHBOARD = '; the dashboard is not enabled: see serve.dashboard'
 export function createApp(parts: ServeParts): Hono<Env> {
   const app = new Hono<Env>({ getPath: pathOf })
   app.use(async (c, next) => {
-    if (isTooLarge(c)) return Response.json({ error: 'too-large', why: 'send no body' }, { status: 413 })
+    if (isTooLarge(c))
+      return Response.json(
+        { error: 'too-large', why: 'send no body' },
+        { status: 413, headers: { connection: 'close' } }
+      )
     await next()
     if (!c.res.headers.has('cache-control')) c.header('cache-control', 'no-store')
     c.header('x-content-type-options', 'nosniff')
@@ -97,6 +101,7 @@ function callOf(c: Context<Env>) {
   return {
     query: new URL(c.req.url).searchParams,
     address: normaliseAddress(c.env.incoming.socket.remoteAddress ?? ''),
+    authorization: c.req.header('authorization'),
     signal: c.req.raw.signal
   }
 }

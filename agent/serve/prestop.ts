@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { JWTVerifyGetKey } from 'jose'
 import type { Clock } from '../clock.ts'
 import { readOptions } from '../drain/annotations.ts'
 import type { Ack } from '../drain/ack.ts'
@@ -9,9 +10,11 @@ import type { Metrics } from '../metrics.ts'
 import { CannotVouch } from './cannot-vouch.ts'
 import { SHUTTING_DOWN, type Gate, type Place } from './gate.ts'
 import type { Holds } from './holds.ts'
-import { identify } from './identify.ts'
-import { parseQuery } from './query.ts'
+import { identifyByToken } from './identify-token.ts'
+import { identify, type Identity } from './identify.ts'
+import { parseQuery, type PrestopQuery } from './query.ts'
 import { refusalResponse, refuse, type Refusal } from './refusal.ts'
+import { bearerOf } from './same-secret.ts'
 import { statusOf } from './status.ts'
 
 export interface PrestopParts {
@@ -24,6 +27,8 @@ export interface PrestopParts {
     'hookAnswers' | 'hookRefusals' | 'hookAbandoned' | 'hookWaiting' | 'hookDuration'
   >
   readonly trustedQuery: boolean
+  /** The keys of tokens, with `serve.auth: token`: then a token is the only way to show who asks. */
+  readonly tokenKeys?: JWTVerifyGetKey | undefined
   /** `drain.reserve`. */
   readonly reserveMs: number
   /** `drain.floor`. */
@@ -34,6 +39,8 @@ export interface PrestopCall {
   readonly query: URLSearchParams
   /** Normalised. */
   readonly address: string
+  /** The header, as it came. */
+  readonly authorization: string | undefined
   /** Aborts when the caller goes away. */
   readonly signal: AbortSignal
 }
@@ -49,7 +56,11 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
   metrics.hookWaiting.inc()
   try {
     const answer = await answerHook(parts, call, place)
-    if ('ok' in answer) return refused(parts, answer)
+    if ('ok' in answer) {
+      if (answer.error === 'unauthorized' || answer.error === 'forbidden')
+        log.warn({ address: call.address, error: answer.error, why: answer.why }, 'hook refused')
+      return refused(parts, answer)
+    }
     return Response.json(answer.ack, { status: answer.status })
   } catch (err) {
     if (call.signal.aborted) {
@@ -78,9 +89,8 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place):
   const vouch = holds.canVouch()
   if (!vouch.ok) return refuse('cannot-vouch', vouch.why)
 
-  const caller = { address: call.address, named: query.named, uid: query.uid }
   const letGo = AbortSignal.any([call.signal, place.signal])
-  const identity = await unlessStopping(place, () => identify(caller, holds, parts.trustedQuery, letGo))
+  const identity = await unlessStopping(place, () => whoAsks(parts, call, query, letGo))
   if (!identity.ok) return identity
   const { pod } = identity
   const tooMany = place.claim(pod.uid)
@@ -101,6 +111,17 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place):
   log.info({ ...facts, result, evidence, elapsedMs }, 'hook answered')
   const endsSince = Math.min(receivedAt, deletedAt(pod, holds.serverBehindMs()) ?? Infinity)
   return { ack: answer, status: statusOf(answer, clock.now() - endsSince, parts.floorMs) }
+}
+
+function whoAsks(
+  { holds, clock, tokenKeys, trustedQuery }: PrestopParts,
+  { address, authorization }: PrestopCall,
+  { named, uid }: PrestopQuery,
+  signal: AbortSignal
+): Promise<Identity> {
+  if (!tokenKeys) return identify({ address, named, uid }, holds, trustedQuery, signal)
+  const token = bearerOf(authorization)
+  return identifyByToken({ token, named, uid }, holds, tokenKeys, clock.now(), signal)
 }
 
 /**

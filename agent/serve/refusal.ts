@@ -1,6 +1,7 @@
 /** Why a hook gets no ack. The caller's fallback runs, so each says what to change, or where to try again. */
 export const REFUSALS = {
   'bad-request': 400,
+  unauthorized: 401,
   forbidden: 403,
   'unknown-pod': 404,
   'too-many-hooks-of-pod': 429,
@@ -35,6 +36,7 @@ export function refusalResponse({ error, why }: Refusal): Response {
   const retry = RETRY_AFTER[error]
   const headers: Record<string, string> = {}
   if (retry !== undefined) headers['retry-after'] = String(retry)
+  if (error === 'unauthorized') headers['www-authenticate'] = 'Bearer'
   // Keep-alive would bring the next try back to the agent that is going away.
   if (error === 'shutting-down') headers['connection'] = 'close'
   return Response.json({ error, why }, { status: REFUSALS[error], headers })
