@@ -1,12 +1,17 @@
 import { expect } from 'chai'
-import { readdirSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Backend } from './backend.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
+import { nginxConf } from './nginx-conf.ts'
+
+/** How the plugin gets in: where requests are counted depends on it. */
+const WAYS = ['hook', 'plugin'] as const
 
 describe('A gateway that', () => {
   let gateway: Gateway | undefined
@@ -26,27 +31,52 @@ describe('A gateway that', () => {
 
   const fit = async (g: Gateway) => await eventually('it is fit', async () => (await g.barrier.state()).fit)
 
-  it('reloads (HUP) keeps its instance, entries and counts, and old workers still count down', async () => {
-    gateway = await Gateway.start({ workers: 2 })
-    const { barrier, url } = gateway
-    await gateway.configured({ u: { nodes: [a.node, b.node] } })
-    await barrier.put(a.sealed, b.entry())
-    const slow = send(`${url}/u?ms=1500`)
-    await eventually('it arrived', () => b.requests.includes('/u?ms=1500'))
-    const before = await barrier.state()
-    gateway.signal('SIGHUP')
-    await eventually('new workers serve', async () => {
-      const { workers, fit: ok } = await barrier.state()
-      return ok && workers.filter(w => !w.exiting && !before.workers.some(o => o.pid === w.pid)).length === 2
+  for (const load of WAYS)
+    it(`reloads (HUP) keeps its instance, entries and counts, and old workers still count down (${load})`, async () => {
+      gateway = await Gateway.start({ workers: 2, load })
+      const { barrier, url } = gateway
+      await gateway.configured({ u: { nodes: [a.node, b.node] } })
+      await barrier.put(a.sealed, b.entry())
+      const slow = send(`${url}/u?ms=1500`)
+      await eventually('it arrived', () => b.requests.includes('/u?ms=1500'))
+      const before = await barrier.state()
+      gateway.signal('SIGHUP')
+      await eventually('new workers serve', async () => {
+        const { workers, fit: ok } = await barrier.state()
+        return (
+          ok && workers.filter(w => !w.exiting && !before.workers.some(o => o.pid === w.pid)).length === 2
+        )
+      })
+      const after = await barrier.inflight([a.uid, b.uid])
+      expect(after.instance).to.equal(before.instance)
+      expect(after.entries.find(e => e.uid === b.uid)?.inflight.requests).to.equal(1)
+      expect(backends(await many(`${url}/u`, 12))).to.deep.equal([b.name])
+      expect((await slow).status).to.equal(200)
+      const done = await barrier.inflight([b.uid], 5)
+      expect(done.entries[0]?.inflight.requests).to.equal(0)
     })
-    const after = await barrier.inflight([a.uid, b.uid])
-    expect(after.instance).to.equal(before.instance)
-    expect(after.entries.find(e => e.uid === b.uid)?.inflight.requests).to.equal(1)
-    expect(backends(await many(`${url}/u`, 12))).to.deep.equal([b.name])
-    expect((await slow).status).to.equal(200)
-    const done = await barrier.inflight([b.uid], 5)
-    expect(done.entries[0]?.inflight.requests).to.equal(0)
-  })
+
+  for (const [from, to] of [WAYS, WAYS.toReversed()] as const) {
+    it(`is reloaded from ${from} to ${to} takes nothing for idle that its old workers have in flight`, async () => {
+      gateway = await Gateway.start({ workers: 1, load: from })
+      const { barrier, url, at } = gateway
+      await gateway.configured({ u: { nodes: [a.node] } })
+      await barrier.put(a.entry())
+      const told = async () => (await barrier.inflight([a.uid])).entries[0]?.inflight.requests
+      const slow = send(`${url}/u?ms=2000`)
+      await eventually('it arrived', () => a.requests.includes('/u?ms=2000'))
+      const old = gateway.workers()
+      writeFileSync(join(at.dir, 'nginx.conf'), nginxConf(at, { workers: 1, load: to }))
+      gateway.signal('SIGHUP')
+      await eventually('a new worker serves', async () => {
+        const { workers } = await barrier.state()
+        return workers.some(w => !w.exiting && w.fit && !old.includes(w.pid))
+      })
+      expect(await told()).to.equal(1)
+      await slow
+      await eventually('nothing is in flight', async () => (await told()) === 0)
+    })
+  }
 
   it('starts and reloads several workers at once knows every one of them', async () => {
     const serving = async ({ barrier }: Gateway, pids: readonly number[] = []) =>
@@ -82,8 +112,8 @@ describe('A gateway that', () => {
     expect(after.entries).to.deep.equal([])
   })
 
-  it('is loaded by lua_module_hook does the same', async () => {
-    gateway = await Gateway.start({ workers: 2, load: 'hook' })
+  it('is loaded from the list of plugins does the same as with lua_module_hook', async () => {
+    gateway = await Gateway.start({ workers: 2, load: 'plugin' })
     await fit(gateway)
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
     await gateway.barrier.put(a.sealed)
@@ -93,7 +123,7 @@ describe('A gateway that', () => {
   })
 
   it('has its plugins reloaded goes on: nothing is hooked twice, counts stay right', async () => {
-    gateway = await Gateway.start({ workers: 1 })
+    gateway = await Gateway.start({ workers: 1, load: 'plugin' })
     await gateway.configured({ u: { nodes: [a.node] } })
     await gateway.barrier.put(a.entry())
     const slow = send(`${gateway.url}/u?ms=600`)
@@ -110,6 +140,7 @@ describe('A gateway that', () => {
   it('unloads the plugin passes everything through and says it is unfit', async () => {
     gateway = await Gateway.start({
       workers: 1,
+      load: 'plugin',
       before: 'ngx.timer.at(0.5, function() require("apisix.plugins.apisix-drain").destroy() end)'
     })
     await gateway.configured({ u: { nodes: [a.node] } })
@@ -120,21 +151,31 @@ describe('A gateway that', () => {
     expect((await send(`${gateway.url}/u`)).status).to.equal(200)
   })
 
-  it('loses a worker to SIGKILL: its counts are gone at once, and it is fit again with the new one', async () => {
-    gateway = await Gateway.start({ workers: 2 })
-    const { barrier, url } = gateway
-    await gateway.configured({ u: { nodes: [a.node] } })
-    await barrier.put(a.entry())
-    const open = Array.from({ length: 8 }, async () => await send(`${url}/u?ms=3000`).catch(() => 'broken'))
-    const told = async () => (await barrier.inflight([a.uid])).entries[0]?.inflight.requests
-    await eventually('all are in flight', async () => (await told()) === 8)
-    for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
-    await eventually('nothing is in flight', async () => (await told()) === 0, 2000)
-    await fit(gateway)
-    expect(await Promise.all(open)).to.deep.equal(Array(8).fill('broken'))
-    const { workers } = await barrier.state()
-    expect(workers.map(w => w.pid)).to.have.members(gateway.workers())
-  })
+  for (const load of WAYS)
+    it(`loses a worker to SIGKILL: its counts are gone at once, and it is fit again with the new one (${load})`, async () => {
+      gateway = await Gateway.start({ workers: 2, load })
+      const { barrier, url } = gateway
+      await gateway.configured({ u: { nodes: [a.node] } })
+      await barrier.put(a.entry())
+      const open = Array.from({ length: 8 }, async () => await send(`${url}/u?ms=3000`).catch(() => 'broken'))
+      const told = async () => (await barrier.inflight([a.uid])).entries[0]?.inflight.requests
+      await eventually('all are in flight', async () => (await told()) === 8)
+      for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
+      await eventually('nothing is in flight', async () => (await told()) === 0)
+      expect(await Promise.all(open)).to.deep.equal(Array(8).fill('broken'))
+      const pids = () => gateway?.workers().sort().join()
+      await eventually('it knows the new ones, and no other', async () => {
+        const { workers, fit: ok } = await barrier.state()
+        return (
+          ok &&
+          workers.length === 2 &&
+          workers
+            .map(w => w.pid)
+            .sort()
+            .join() === pids()
+        )
+      })
+    })
 
   it('has a frozen worker: nothing it had queued reaches the node after the barrier answered', async () => {
     gateway = await Gateway.start({ workers: 2 })
@@ -217,6 +258,7 @@ describe('A gateway that', () => {
     it('(a worker without the plugin) is unfit', async () => {
       gateway = await Gateway.start({
         workers: 2,
+        load: 'plugin',
         before: 'if ngx.worker.id() == 1 then FAKE_PLUGINS = {} end'
       })
       const { barrier } = gateway

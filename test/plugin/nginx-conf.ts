@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 export interface GatewayOptions {
   /** nginx worker processes, default 3. */
   workers?: number
-  /** How the plugin gets in: named in the plugin list, by `lua_module_hook`, or not at all. Default `plugin`. */
+  /** How the plugin gets in: named in the plugin list, by `lua_module_hook`, or not at all. Default `hook`. */
   load?: 'plugin' | 'hook' | 'none'
   /** Size of the deny-list's dictionary, default `2m`. */
   dictionary?: string
@@ -40,7 +40,7 @@ const LUA_PATH = `${path('./fake/')}?.lua;${path('./fake/')}?/init.lua;${path('.
 
 /** nginx as APISIX sets it up, as far as the plugin can tell: dictionaries, phases, and the barrier's own server. */
 export function nginxConf(at: Addresses, options: GatewayOptions): string {
-  const load = options.load ?? 'plugin'
+  const load = options.load ?? 'hook'
   const counts = options.counts ?? '2m'
   return `
 load_module /usr/lib/nginx/modules/ndk_http_module.so;

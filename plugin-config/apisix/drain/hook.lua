@@ -4,6 +4,8 @@
 local package  = package
 local loadfile = loadfile
 local error    = error
+local pcall    = pcall
+local ngx      = ngx
 local require  = require
 
 local NAME = "apisix.balancer"
@@ -39,6 +41,10 @@ end
 
 -- the stream subsystem runs the module hook too, in a Lua of its own, with no dictionary of ours
 if ngx.config.subsystem == "http" then
+    -- this is the master: what is mapped now, every worker will have
+    pcall(function()
+        require("apisix.drain.cells").prepare(ngx.shared["apisix-drain-counts"])
+    end)
     if package.loaded[NAME] then
         hang_on(package.loaded[NAME])
     else

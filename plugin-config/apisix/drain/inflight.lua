@@ -1,19 +1,22 @@
---- Requests in flight, counted per worker and address in a shared dictionary of its own.
+--- Requests in flight, counted per worker and address: in memory that all workers share (cells.lua)
+-- where there is any, else in a shared dictionary (keys.lua). The dictionary has the rest:
 --
---   r|worker|ip|port   ordinary requests        l|worker|ip|port   upgraded connections
---   p|worker|ip|1 ..   the ports that have counters, one number each (0: free again), no gaps
---   o|worker           requests that could not be counted on their own key (dictionary full)
+--   p|worker|ip|1 ..   the ports that have counters, no gaps: port + 65536 * place of the counter
+--                      in that memory, place 0: it is in the dictionary; 0 as a whole: free again
+--   o|worker           requests that could not be counted on their own counter (no room)
 --
 -- `worker` is a number that no two processes ever share, so the counts of a process that died
 -- are left out by leaving out its number. An `o` count is part of every address: what is not
 -- known where to belong must not make anything look idle.
+local cells_mod    = require("apisix.drain.cells")
+local keys_mod     = require("apisix.drain.keys")
 local setmetatable = setmetatable
 local pairs        = pairs
 local ipairs       = ipairs
 local str_sub      = string.sub
-local str_byte     = string.byte
+local floor        = math.floor
 
-local BYTE_R = str_byte("r")
+local PORTS = 65536
 
 local _M = {}
 local mt = { __index = _M }
@@ -21,25 +24,29 @@ local mt = { __index = _M }
 
 --- @tparam table dict an ngx.shared dictionary that only counts use
 -- @tparam number worker the number of this process
+-- @tparam number slot its slot
 -- @treturn table|nil counter
 -- @treturn string|nil error
-function _M.new(dict, worker)
+function _M.new(dict, worker, slot)
     local overflow = "o|" .. worker
     local ok, err = dict:safe_set(overflow, 0)
     if not ok then
         return nil, "failed to reserve a counter: " .. err
     end
 
+    local cells = cells_mod.slice(slot)
     return setmetatable({
         dict     = dict,
         worker   = worker,
         overflow = overflow,
+        store    = cells or keys_mod.new(dict, worker),
+        cells    = cells ~= nil,
         ports    = {},
         opened   = {},
-        -- the key that each living request holds, by its api_ctx. APISIX gives that table back to
-        -- a pool at the end of its log phase, and ours comes before that; where no log phase comes
-        -- (nginx forgets ngx.ctx on an internal redirect: error_page into another location) it is
-        -- garbage when the request is, and the entry here goes with it
+        -- the counter that each living request holds, by its api_ctx. APISIX gives that table back
+        -- to a pool at the end of its log phase, and ours comes before that; where no log phase
+        -- comes (nginx forgets ngx.ctx on an internal redirect: error_page into another location)
+        -- it is garbage when the request is, and the entry here goes with it
         held     = setmetatable({}, { __mode = "k" }),
     }, mt)
 end
@@ -47,24 +54,23 @@ end
 
 -- Where the port of an address is listed. A number takes the place of a number, so an index that
 -- exists can not be lost to a full dictionary.
-local function index(self, ip, port)
+local function index(self, addr, place)
+    local ip, port = addr.ip, addr.port
     local ports = self.ports[ip]
     if not ports then
         ports = { n = 0 }
         self.ports[ip] = ports
     end
-    if ports[port] then
-        return true
-    end
 
-    local at = ports.n + 1
-    for i = 1, ports.n do
+    local at = ports[port] or ports.n + 1
+    for i = 1, ports[port] and 0 or ports.n do
         if ports[-i] == 0 then
             at = i
             break
         end
     end
-    if not self.dict:safe_set("p|" .. self.worker .. "|" .. ip .. "|" .. at, port) then
+    local key = "p|" .. self.worker .. "|" .. ip .. "|" .. at
+    if not self.dict:safe_set(key, port + PORTS * place) then
         return false
     end
     ports.n = at > ports.n and at or ports.n
@@ -86,18 +92,26 @@ end
 -- Makes the counter of an address. The index is written before the first count: a reader that
 -- misses the index has read it before, and then this request sees the reader's entry.
 local function open(self, addr)
-    if not index(self, addr.ip, addr.port) then
+    local counter = self.store:make(addr)
+    if not counter then
+        return nil
+    end
+    if not index(self, addr, self.cells and counter or 0) then
+        self.store:give_back(counter)
         return nil
     end
 
-    local key = "r|" .. self.worker .. "|" .. addr.id
-    local ok, err = self.dict:safe_add(key, 0)
-    if not ok and err ~= "exists" then
-        return nil
+    addr.counter, addr.owner = counter, self
+    self.opened[counter] = addr
+    return counter
+end
+
+
+local function add(self, counter, n)
+    if counter == self.overflow then
+        return self.dict:incr(counter, n)
     end
-    addr.counter, addr.owner = key, self
-    self.opened[key] = addr
-    return key
+    return self.store:add(counter, n)
 end
 
 
@@ -105,45 +119,45 @@ end
 -- @tparam table addr from address.of
 -- @tparam table holder the request's api_ctx
 function _M:enter(addr, holder)
-    local key = addr.owner == self and addr.counter or open(self, addr)
-    if not key or not self.dict:incr(key, 1) then
-        key = key and open(self, addr)
-        if not key or not self.dict:incr(key, 1) then
-            key = self.overflow
-            self.dict:incr(key, 1)
+    local counter = addr.owner == self and addr.counter or open(self, addr)
+    if not counter or not self.store:add(counter, 1) then
+        -- a counter that is lost from the dictionary is made again
+        counter = counter and open(self, addr)
+        if not counter or not self.store:add(counter, 1) then
+            counter = self.overflow
+            self.dict:incr(counter, 1)
         end
     end
 
     addr.hot = true
-    self.held[holder] = key
+    self.held[holder] = counter
 end
 
 
 --- Counts a request down. Safe to call at any time, any number of times.
 -- @treturn table|nil the address it was counted on, where that is known
 function _M:leave(holder)
-    local key = self.held[holder]
-    if not key then
+    local counter = self.held[holder]
+    if not counter then
         return nil
     end
     self.held[holder] = nil
-    self.dict:incr(key, -1)
-    return self.opened[key]
+    add(self, counter, -1)
+    return self.opened[counter]
 end
 
 
 --- An ordinary request became a long-lived one. Up before down: it is never in neither.
 function _M:lengthen(holder)
-    local key = self.held[holder]
-    if not key or str_byte(key, 1) ~= BYTE_R then
+    local counter = self.held[holder]
+    if not self.opened[counter] then
         return
     end
 
-    local long = "l" .. str_sub(key, 2)
-    self.dict:safe_add(long, 0)
-    if self.dict:incr(long, 1) then
+    local long = self.store:long(counter)
+    if self.store:add(long, 1) then
         self.held[holder] = long
-        self.dict:incr(key, -1)
+        self.store:add(counter, -1)
     end
 end
 
@@ -153,22 +167,24 @@ end
 -- @treturn number how many were given back
 function _M:reconcile()
     local living, lost = {}, 0
-    for _, key in pairs(self.held) do
-        living[key] = (living[key] or 0) + 1
+    for _, counter in pairs(self.held) do
+        living[counter] = (living[counter] or 0) + 1
     end
 
-    local function settle(key)
-        local extra = (self.dict:get(key) or 0) - (living[key] or 0)
+    local function settle(counter, now)
+        local extra = now - (living[counter] or 0)
         if extra > 0 then
-            self.dict:incr(key, -extra)
+            add(self, counter, -extra)
             lost = lost + extra
         end
     end
 
-    settle(self.overflow)
-    for key in pairs(self.opened) do
-        settle(key)
-        settle("l" .. str_sub(key, 2))
+    local store = self.store
+    settle(self.overflow, self.dict:get(self.overflow) or 0)
+    for counter in pairs(self.opened) do
+        settle(counter, store:get(counter))
+        local long = store:long(counter)
+        settle(long, store:get(long))
     end
     return lost
 end
@@ -189,23 +205,23 @@ end
 
 --- Removes own counters that are zero and were not used since the last call: bounded memory.
 function _M:sweep()
-    local dict, stale = self.dict, {}
-    for key, addr in pairs(self.opened) do
-        local long = "l" .. str_sub(key, 2)
+    local store, stale = self.store, {}
+    for counter, addr in pairs(self.opened) do
         if addr.hot then
             addr.hot = false
-        elseif dict:get(key) == 0 and (dict:get(long) or 0) == 0 then
-            stale[#stale + 1] = key
+        elseif store:get(counter) == 0 and store:get(store:long(counter)) == 0 then
+            stale[#stale + 1] = counter
         end
     end
 
-    for _, key in ipairs(stale) do
-        local addr = self.opened[key]
-        self.opened[key] = nil
+    for _, counter in ipairs(stale) do
+        local addr = self.opened[counter]
+        self.opened[counter] = nil
         addr.owner, addr.counter = nil, nil
-        dict:delete(key)
-        dict:delete("l" .. str_sub(key, 2))
+        -- a reader that still has the index may then see another address's requests: too many for
+        -- once, never too few
         unindex(self, addr.ip, addr.port)
+        store:give_back(counter)
     end
     for ip, ports in pairs(self.ports) do
         forget_unused(self, ip, ports)
@@ -214,10 +230,16 @@ function _M:sweep()
 end
 
 
-local function add(dict, worker, ip, port, sum)
-    local rest = "|" .. worker .. "|" .. ip .. "|" .. port
-    sum.requests = sum.requests + (dict:get("r" .. rest) or 0)
-    sum.long = sum.long + (dict:get("l" .. rest) or 0)
+local function count(dict, worker, ip, port, place, sum)
+    local requests, long
+    if place == 0 then
+        requests, long = keys_mod.read(dict, worker, ip, port)
+    else
+        requests, long = cells_mod.read(place)
+    end
+    -- nil: this process does not have the memory, so it must not take it for idle
+    sum.requests = sum.requests + (requests or 1)
+    sum.long = sum.long + (long or 0)
 end
 
 
@@ -231,18 +253,15 @@ function _M.read(dict, workers, ip, port)
     local sum = { requests = 0, long = 0 }
     for _, worker in ipairs(workers) do
         sum.requests = sum.requests + (dict:get("o|" .. worker) or 0)
-        if port then
-            add(dict, worker, ip, port, sum)
-        else
-            local at = 1
-            local each = dict:get("p|" .. worker .. "|" .. ip .. "|1")
-            while each do
-                if each ~= 0 then
-                    add(dict, worker, ip, each, sum)
-                end
-                at = at + 1
-                each = dict:get("p|" .. worker .. "|" .. ip .. "|" .. at)
+        local at = 1
+        local listed = dict:get("p|" .. worker .. "|" .. ip .. "|1")
+        while listed do
+            local each = listed % PORTS
+            if listed ~= 0 and (not port or port == each) then
+                count(dict, worker, ip, each, floor(listed / PORTS), sum)
             end
+            at = at + 1
+            listed = dict:get("p|" .. worker .. "|" .. ip .. "|" .. at)
         end
     end
     return sum

@@ -175,7 +175,7 @@ local function register(core)
     counts:safe_set("u|" .. me.number, here.why)
 
     here.entries = entries_mod.new(entries_dict)
-    here.inflight, err = inflight_mod.new(counts, me.number)
+    here.inflight, err = inflight_mod.new(counts, me.number, me.slot)
     if not here.inflight then
         return err
     end

@@ -1,0 +1,119 @@
+--- Counters in memory that all processes of this nginx share: a few nanoseconds each, where one in
+-- a dictionary costs a lock, a hash and a search. Every process has a slice that only it writes.
+--
+-- The memory has to be mapped before nginx forks its workers, so it is only there where
+-- `lua_module_hook` loads us: that runs in the master. The master keeps it across a reload, at the
+-- same address; the dictionary, which lives as long as the master, tells the next configuration
+-- where. Why a plain write here is enough: docs/decisions/0009.
+local ffi = require("ffi")
+local jit = jit
+local ngx = ngx
+local C   = ffi.C
+
+ffi.cdef("void *mmap(void *addr, size_t length, int prot, int flags, int fd, long offset);")
+
+local READ_WRITE = 3
+-- MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE of Linux: pages that nobody writes cost nothing
+local SHARED     = 0x1 + 0x20 + 0x4000
+local SUPPORTED  = jit.os == "Linux" and (jit.arch == "x64" or jit.arch == "arm64")
+
+local SLOTS  = 512              -- as many as workers.register gives
+local CELLS  = 16384            -- of one slice; two are a counter: ordinary and long-lived requests
+local BYTES  = SLOTS * CELLS * 4
+local KEY    = "cells"
+
+local _M = {}
+local mt = { __index = _M }
+
+local memory
+
+
+--- Maps the memory, or finds what the master has mapped already. Only in init_by_lua: a process
+-- that is forked later has the memory because it has this module, not because it read an address.
+-- @tparam table|nil dict the counts
+function _M.prepare(dict)
+    if not SUPPORTED or not dict or ngx.get_phase() ~= "init" then
+        return
+    end
+
+    local known = dict:get(KEY)
+    if known then
+        memory = ffi.cast("int32_t *", known)
+        return
+    end
+    local mapped = C.mmap(nil, BYTES, READ_WRITE, SHARED, -1, 0)
+    -- an address of user space is below 2^53 on these: exact as a number
+    local address = tonumber(ffi.cast("intptr_t", mapped))
+    if address ~= -1 and dict:safe_set(KEY, address) then
+        memory = ffi.cast("int32_t *", mapped)
+    end
+end
+
+
+--- The counters of one process.
+-- @tparam number slot its slot, which no other living process has
+-- @treturn table|nil nil where there is no such memory
+function _M.slice(slot)
+    if not memory or slot > SLOTS then
+        return nil
+    end
+    local first = (slot - 1) * CELLS
+    -- what a process left that had the slot before
+    ffi.fill(memory + first, CELLS * 4)
+    return setmetatable({ cells = memory, next = first, last = first + CELLS - 2, free = {} }, mt)
+end
+
+
+--- What another process counts at a place.
+-- @treturn number|nil ordinary requests, nil where this process does not have the memory
+-- @treturn number|nil long-lived ones
+function _M.read(place)
+    if not memory then
+        return nil
+    end
+    return memory[place], memory[place + 1]
+end
+
+
+--- Reserves a counter.
+-- @treturn number|nil where it is; never 0, which means: not in this memory
+function _M:make()
+    local free = self.free
+    local at = free[#free]
+    if at then
+        free[#free] = nil
+        return at
+    end
+    if self.next >= self.last then
+        return nil
+    end
+    self.next = self.next + 2
+    return self.next
+end
+
+
+function _M:give_back(at)
+    self.free[#self.free + 1] = at
+end
+
+
+--- @tparam number n may be negative
+function _M:add(at, n)
+    local cells = self.cells
+    cells[at] = cells[at] + n
+    return true
+end
+
+
+function _M:get(at)
+    return self.cells[at]
+end
+
+
+--- The counter for long-lived requests that goes with an ordinary one.
+function _M.long(_, at)
+    return at + 1
+end
+
+
+return _M
