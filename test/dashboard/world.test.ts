@@ -116,7 +116,7 @@ describe('dashboard on the sandbox', function () {
     const offset = systemClock.now() - now()
     const late = past.map(({ uid, moments }) => {
       const record = records.get(uid)
-      const deletedAt = offset + (record?.deletionSeenAt ?? Number.NaN)
+      const deletedAt = offset + (world.syncLags.decidedAt(uid) ?? Number.NaN)
       const hookEndedAt = offset + Math.max(...(record?.hooks.map(hook => hook.endedAt) ?? []))
       expect(moments.ackAt).to.be.a('number')
       expect(moments.ackAt!).to.be.below(hookEndedAt + 5)

@@ -47,6 +47,12 @@ export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
 /** While nobody points at the chart its legend tells the newest point. */
 const tellNewest = (chart: UPlot) => chart.setLegend({ idx: chart.data[0].length - 1 })
 
+/** By the data itself: of a single point uPlot would make a day. */
+function spanOf(times: ArrayLike<number>): [number, number] {
+  const [from = 0, to = 0] = [times[0], times[times.length - 1]]
+  return to - from < SHORTEST ? [to - SHORTEST, to + 1] : [from, to]
+}
+
 /** Lines at 1 ms, 10 ms, 100 ms, …: a line for each of 2 to 9 as well would be a wall. */
 function decades(low: number, high: number): number[] {
   const found: number[] = []
@@ -68,7 +74,7 @@ function options(at: HTMLElement, withSleep: boolean): UPlot.Options {
     scales: {
       x: {
         time: true,
-        range: (_, from, to) => (to - from < SHORTEST ? [to - SHORTEST, to + 1] : [from, to])
+        range: chart => spanOf(chart.data[0])
       },
       y: {
         distr: 3,
