@@ -125,6 +125,7 @@ function agentConfig(options: AgentOptions, keyFile: string, tokenFile: string) 
       ...(barrier && { barrier: { port: barrier.port, tokenFile } }),
       gateways: { namespace: gatewayNamespace }
     },
+    ...(options.sync && { sync: { enabled: true } }),
     // On loopback, for the one who started it.
     serve: { host, port, dashboard: { enabled: true, auth: 'none' } }
   }

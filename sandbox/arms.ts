@@ -75,7 +75,8 @@ export async function runArm(
     signal
   )
   try {
-    if (name === 'apisix-drain') {
+    // Without an ingress controller somebody has to add the new pods: in `sync` that is the agent, whatever the hooks do.
+    if (name === 'apisix-drain' || mode === 'sync') {
       const { url } = await world.startAgent(signal)
       onState({ stage: 'starting', load: undefined, rollout: undefined, dashboard: `${url}/` })
     }

@@ -51,6 +51,7 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
                     etcd-2.x    ingress controller 2.x: PUTs everything at every sync
                     standalone  the same controller, no etcd: a whole document to every gateway
                     discovery   nobody: the gateways watch EndpointSlices themselves
+                    sync        the agent, for a Service that asks for it; it runs in every arm
   --replicas <n>    pods of the Deployment                                          (10)
   --rate <n>        requests a second                                               (400)
   --no-uploads      leave out slow uploads: APISIX picks their node long before it connects

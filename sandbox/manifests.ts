@@ -62,8 +62,8 @@ export function withVersion(current: Deployment, version: string): Deployment {
   }
 }
 
-export const service = (): Draft<Service> => ({
-  metadata: { namespace: NAMESPACE, name: APP, labels },
+export const service = (annotations: Readonly<Record<string, string>> = {}): Draft<Service> => ({
+  metadata: { namespace: NAMESPACE, name: APP, labels, annotations },
   spec: { selector: labels, ports: [{ name: PORT_NAME, port: SERVICE_PORT, targetPort: 'http' }] }
 })
 

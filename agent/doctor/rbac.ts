@@ -20,17 +20,26 @@ export const PERMISSIONS: readonly Permission[] = [
   wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went')
 ]
 
+/** What `sync` asks beside it. */
+export const SYNC_PERMISSIONS: readonly Permission[] = ['list', 'watch'].map(verb =>
+  wish(verb, '', 'services', 'to see which upstreams follow Services (sync)')
+)
+
 const review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) })
 
 /** We may do what we have to, in every namespace that is watched. */
-export function checkRbac(ask: AskKubernetes, namespaces: readonly string[]): Check {
+export function checkRbac(
+  ask: AskKubernetes,
+  namespaces: readonly string[],
+  permissions: readonly Permission[] = PERMISSIONS
+): Check {
   const scopes = namespaces.length > 0 ? namespaces : [undefined]
   return async signal => {
     const findings = await Promise.all(
-      scopes.flatMap(namespace => PERMISSIONS.map(permission => reviewOne(permission, namespace, signal)))
+      scopes.flatMap(namespace => permissions.map(permission => reviewOne(permission, namespace, signal)))
     )
     const problems = findings.filter(finding => finding !== undefined)
-    return problems.length > 0 ? problems : [ok('rbac', `all ${PERMISSIONS.length} permissions are granted`)]
+    return problems.length > 0 ? problems : [ok('rbac', `all ${permissions.length} permissions are granted`)]
   }
 
   async function reviewOne(

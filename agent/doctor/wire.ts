@@ -7,28 +7,31 @@ import type { BarrierClient } from '../gateway/barrier-api.ts'
 import type { ReadGateway } from '../gateway/control-api.ts'
 import { detectMode } from '../gateway/mode.ts'
 import type { Connection } from '../watch/connection.ts'
-import { staticGateway, toGatewayPod } from '../watch/gateway-fact.ts'
+import { gatewayPodReader, staticGateway } from '../watch/gateway-fact.ts'
 import { fieldsOf, listOf, textOf } from '../watch/read.ts'
 import { leasePlace } from '../wire.ts'
 import { checkAdmin } from './admin.ts'
 import { checkClocks } from './clocks.ts'
 import type { Check } from './finding.ts'
 import { checkGateways } from './gateways.ts'
+import { checkHolders } from './holders.ts'
 import { checkKubernetes } from './kubernetes.ts'
 import { checkLease } from './lease.ts'
 import { checkPods } from './pods.ts'
-import { checkRbac } from './rbac.ts'
+import { PERMISSIONS, SYNC_PERMISSIONS, checkRbac } from './rbac.ts'
 
 /** The agent's own clients, so that the doctor goes the ways the agent will go. */
 export interface DoctorClients {
   readonly connection: Pick<Connection, 'request'>
-  readonly admin: Pick<AdminApi, 'standalone'>
+  readonly admin: Pick<AdminApi, 'standalone' | 'list' | 'pageSize'>
   readonly readGateway: ReadGateway
   readonly barrier: Pick<BarrierClient, 'at'> | undefined
   readonly clock: Clock
 }
 
 const PAGE = 500
+/** A doctor is asked on an operator's own machine, where the cluster may be too. */
+const readGatewayPod = gatewayPodReader(true)
 
 /** All checks, in the order in which a person would go about it: the first failure often explains the later ones. */
 export function doctorChecks(config: Config, clients: DoctorClients): Readonly<Record<string, Check>> {
@@ -49,9 +52,13 @@ export function doctorChecks(config: Config, clients: DoctorClients): Readonly<R
   const needMs = drain.minimumGrade === 'timer' ? drain.floorMs : drain.acceptedSettleMs
   return {
     kubernetes: checkKubernetes(ask),
-    rbac: checkRbac(ask, kubernetes.namespaces),
+    rbac: checkRbac(ask, kubernetes.namespaces, [
+      ...PERMISSIONS,
+      ...(config.sync.enabled ? SYNC_PERMISSIONS : [])
+    ]),
     leader: checkLease(ask, leasePlace(config)),
-    'admin-api': checkAdmin(signal => detectMode(admin, signal)),
+    'admin-api': checkAdmin(signal => detectMode(admin, signal), apisix.mode),
+    holders: checkHolders(admin, apisix.mode, apisix.owner),
     gateways: checkGateways(gatewayCalls, config),
     clock: checkClocks(clocks, () => clock.now(), drain.reserveMs),
     pods: checkPods(signal => podPages(kubernetes.namespaces, connection, signal), {
@@ -71,7 +78,7 @@ async function listGateways(
   const gateways: GatewayFact[] = []
   for await (const pods of listPages(podsPath(source.namespace), connection, signal, source.selector)) {
     for (const pod of pods) {
-      const found = toGatewayPod(pod)
+      const found = readGatewayPod(pod)
       if (found && !found.ended) gateways.push(found.gateway)
     }
   }

@@ -4,10 +4,11 @@ import { startAdc } from './adc.ts'
 import { startDiscovery } from './discovery.ts'
 import { startOwner, upstreamId, type OwnedService, type Owner } from './owner.ts'
 import { putObject } from './put.ts'
-import type { SliceSource } from './slices.ts'
+import { now } from '../now.ts'
+import { readyNodes, type SliceSource } from './slices.ts'
 
 /** The ways in which APISIX is run, by who writes its upstreams. */
-export const MODES = ['etcd-1.8', 'etcd-2.x', 'standalone', 'discovery'] as const
+export const MODES = ['etcd-1.8', 'etcd-2.x', 'standalone', 'discovery', 'sync'] as const
 export type SandboxMode = (typeof MODES)[number]
 
 export interface OwnerContext {
@@ -20,6 +21,8 @@ export interface OwnerContext {
   readonly seed: number
 }
 
+/** The upstream that the agent syncs. */
+export const SYNCED = 'web'
 const ROUTE = { name: 'web', uri: '/*' }
 /** Not the chart's minute: a rolling update of the sandbox is shorter, and should see some syncs without a reason. */
 const PERIOD_MS = 5000
@@ -58,6 +61,19 @@ const STARTS: Readonly<Record<SandboxMode, (context: OwnerContext) => Promise<Ow
     })
     await putObject(gateways.admin, 'routes/web', { ...ROUTE, upstream_id: 'web' })
     return owner
+  },
+  /** By hand, once: from then on the agent keeps it what the Service's endpoints are. */
+  async sync({ slices, gateways: { admin }, service }) {
+    const name = `${service.namespace}/${service.name}`
+    const nodes = readyNodes(slices.list(), name, 1)
+    const eventAt = now()
+    await putObject(admin, `upstreams/${SYNCED}`, { name: SYNCED, type: 'roundrobin', nodes })
+    await putObject(admin, 'routes/web', { ...ROUTE, upstream_id: SYNCED })
+    return {
+      writes: [{ service: name, eventAt, acceptedAt: now(), nodes }],
+      lead: () => {},
+      close: () => Promise.resolve()
+    }
   }
 }
 

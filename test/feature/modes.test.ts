@@ -15,7 +15,8 @@ describe('sandbox: a rolling update loses nothing in any mode', function () {
   const writes: Record<Exclude<SandboxMode, 'etcd-1.8'>, 'may write' | 'never writes'> = {
     'etcd-2.x': 'may write',
     standalone: 'never writes',
-    discovery: 'never writes'
+    discovery: 'never writes',
+    sync: 'may write'
   }
   for (const [mode, may] of Object.entries(writes) as [keyof typeof writes, string][]) {
     it(`${mode}: the agent ${may}`, async () => {

@@ -13,6 +13,11 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
+{{- if dig "sync" "enabled" false .Values.config }}
+- apiGroups: ['']
+  resources: [services]
+  verbs: [list, watch]
+{{- end }}
 {{- end -}}
 
 {{/* One Lease, in one namespace. RBAC cannot tell names apart where an object is created. */}}
