@@ -82,6 +82,8 @@ export function createAdminApi(options: AdminOptions): AdminApi {
     signal: AbortSignal | undefined,
     body?: unknown
   ) => {
+    // No encoding keeps a URL parser from taking these for steps upwards.
+    if (id === '.' || id === '..') throw new CodedError('ADMIN_REFUSED', `${method} of ${resource} "${id}"`)
     const path = `${resource}/${encodeURIComponent(id)}`
     return toObject(
       resource,

@@ -5,8 +5,9 @@ import { ApiError } from './api-error.ts'
 import { pathOf, podsIn, servicesIn, slicesIn, type Collection } from './collection.ts'
 import { createConnection, type ConnectionSettings, type Reply } from './connection.ts'
 import type { Credentials } from './credentials.ts'
+import { isLocal } from './dialable.ts'
 import { toEndpointFact } from './endpoint-fact.ts'
-import { staticGateway, toGatewayPod } from './gateway-fact.ts'
+import { gatewayPodReader, staticGateway } from './gateway-fact.ts'
 import { createGatewayStore } from './gateway-store.ts'
 import { combine, staticPart, type Part, type PartName } from './parts.ts'
 import { patiently } from './patient.ts'
@@ -108,7 +109,7 @@ export function startCluster(options: ClusterOptions): Cluster {
             reflect(
               'gateways',
               podsIn(gatewaysAre.namespace, gatewaysAre.labelSelector),
-              toGatewayPod,
+              gatewayPodReader(isLocal(credentials.origin)),
               gateways.sink
             )
           ],

@@ -1,4 +1,5 @@
 import type { GatewayFact } from '../drain/facts.ts'
+import { isDialable } from './dialable.ts'
 import { ipsOf } from './pod-fact.ts'
 import { conditionIsTrue, fieldsOf, textOf } from './read.ts'
 
@@ -32,6 +33,18 @@ export function toGatewayPod(object: unknown): GatewayPod | undefined {
     }
   }
 }
+
+/**
+ * The same, less the pods whose address nobody may be sent to.
+ *
+ * @param local the cluster is on this machine
+ */
+export const gatewayPodReader =
+  (local: boolean) =>
+  (object: unknown): GatewayPod | undefined => {
+    const pod = toGatewayPod(object)
+    return pod && (pod.gateway.ip === '' || isDialable(pod.gateway.ip, local)) ? pod : undefined
+  }
 
 /** A gateway that the operator named by hand. Nobody tells us when it ends, so it is always counted on. */
 export function staticGateway(entry: { readonly name: string; readonly host: string }): GatewayFact {

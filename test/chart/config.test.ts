@@ -57,7 +57,7 @@ describe('chart configuration', () => {
     expect(apisix.admin.key.read()).to.equal('content of admin-key')
     expect(apisix.gateways).to.deep.equal({
       kind: 'pods',
-      namespace: undefined,
+      namespace: 'apisix',
       selector: 'app.kubernetes.io/name=apisix'
     })
     expect(apisix.barrier).to.equal(undefined)

@@ -16,13 +16,10 @@
 {{- if dig "leader" "enabled" true .Values.config }}true{{ end -}}
 {{- end -}}
 
-{{/* Where the gateways' pods are looked for; empty: everywhere. Roles reach no further than their namespace. */}}
+{{/* Where the gateways' pods are looked for. Not everywhere: whoever can make a pod with their label is shown our token. */}}
 {{- define "apisix-drain.gatewayNamespace" -}}
 {{- if not (dig "apisix" "gateways" "static" nil .Values.config) -}}
-{{- $named := dig "apisix" "gateways" "namespace" "" .Values.config -}}
-{{- if or $named (dig "kubernetes" "namespaces" list .Values.config) -}}
-{{- default .Release.Namespace $named -}}
-{{- end -}}
+{{- dig "apisix" "gateways" "namespace" .Release.Namespace .Values.config -}}
 {{- end -}}
 {{- end -}}
 

@@ -42,6 +42,29 @@ describe('admin-api', () => {
     expect(apisix.nodes('web')).to.deep.equal({ 'c:80': 1 })
   })
 
+  it('reaches no other path by the name of an object', async () => {
+    const hostile = [
+      'a/../../../v1/schema',
+      '../routes',
+      'a?x=1',
+      'a#b',
+      '%2e%2e',
+      'a b',
+      '..%2froutes',
+      '\r\nX: y'
+    ]
+    for (const id of hostile) {
+      apisix.requests.length = 0
+      await apisix.client.patch('upstreams', id, {}).catch(() => {})
+      expect(apisix.requests, id).to.deep.equal([`PATCH /apisix/admin/upstreams/${encodeURIComponent(id)}`])
+    }
+    apisix.requests.length = 0
+    for (const id of ['.', '..']) {
+      expect(await failure(apisix.client.put('upstreams', id, {}))).to.have.property('code', 'ADMIN_REFUSED')
+    }
+    expect(apisix.requests).to.deep.equal([])
+  })
+
   it('lists by page, and takes an empty page for what it is', async () => {
     for (let i = 0; i < 12; i++)
       apisix.put('upstreams', `u${i}`, { type: 'roundrobin', nodes: { 'a:80': 1 } })
