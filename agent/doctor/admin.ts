@@ -18,10 +18,14 @@ const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
 
 /** The Admin API answers, takes our key, and is of a kind that may be written to. */
 export function checkAdmin(
-  detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>
+  detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>,
+  forced?: Mode
 ): Check {
   return async signal => {
     const { mode, why } = await detect(signal)
-    return [FINDINGS[mode](why)]
+    if (forced === undefined || mode === forced || (mode !== 'etcd' && mode !== 'standalone'))
+      return [FINDINGS[mode](why)]
+    const what = `apisix.mode is ${forced}, and the Admin API answers as in mode ${mode}`
+    return [warn(NAME, what, 'leave apisix.mode at auto, or look which APISIX apisix.admin.url leads to')]
   }
 }

@@ -31,6 +31,21 @@ export function ownershipOf(
   return { owner: 'nobody-known', evidence: 'it has no label of an ingress controller' }
 }
 
+const NAMES: Readonly<Record<Owner, string>> = {
+  'ingress-controller-1': 'ingress controller 1.x',
+  'ingress-controller-2': 'ingress controller 2.x',
+  'nobody-known': 'an unknown writer'
+}
+
+export const nameOfOwner = (owner: Owner): string => NAMES[owner]
+
+/** Who writes this holder, in words, with what shows that: `ingress controller 1.x (its label managed-by)`. */
+export function writerOf(holder: Holder): string {
+  const own = new Set(holder.owner === 'ingress-controller-2' ? [holder.id] : [])
+  const { owner, evidence } = ownershipOf(holder, own)
+  return `${NAMES[holder.owner]} (${owner === holder.owner ? evidence : 'by configuration'})`
+}
+
 /** Ids of the services among these that controller 2.x wrote. */
 export function servicesOfSecond(services: readonly AdminObject[]): ReadonlySet<string> {
   const ids = services.flatMap(({ id, value }) =>

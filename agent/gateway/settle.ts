@@ -2,6 +2,7 @@ import type { NodeKey, PodUid } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 import type { HolderEdit } from './edit.ts'
 import { nodeOf } from './nodes.ts'
+import { writerOf } from './owner.ts'
 
 /** Removals from one object that are carried out together, and what has been tried so far. */
 export interface Removal {
@@ -61,7 +62,7 @@ export function settle(
 
     for (const node of wanted.keys()) {
       if (returned.has(node) || node === kept) say(node, 'kept-last', 'the last node of the holder')
-      else if (back.has(node)) say(node, 'failed', 'another writer put the node back at once')
+      else if (holder && back.has(node)) say(node, 'failed', `put back at once by ${writerOf(holder)}`)
       else if (!listed.has(node)) say(node, 'removed', holder ? '' : 'the holder is gone')
     }
     if (holder && (remove.size > 0 || add.length > 0)) edits.push({ path: holder.path, remove, add, holder })

@@ -8,6 +8,7 @@ import type { Change } from '../plan/change.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
 import type { AdminApi } from './admin-api.ts'
 import type { Inventory } from './inventory.ts'
+import { writerOf } from './owner.ts'
 import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
 import { carryOut, lookAt, type RemovalTools, type Target } from './removal.ts'
 import type { Outcome, Removal } from './settle.ts'
@@ -160,9 +161,16 @@ export function createWriter(options: WriterOptions): Writer {
       const queue = queueOf(targetOf(change))
       const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid, clock.now()))
       for (const { key, uid } of fresh) {
+        const { state, acceptedAt: removedAt } = statuses.get(change.holder.key, key, uid) ?? {}
         // A failure stays visible until it is known that the next try did better.
-        if (statuses.get(change.holder.key, key, uid)?.state !== 'failed')
-          statuses.set(change.holder.key, key, uid, { state: 'writing', why: '', acceptedAt: undefined })
+        if (state === 'failed') continue
+        const why = state === 'removed' ? `put back by ${writerOf(change.holder)}` : ''
+        if (why !== '') {
+          const { key: holder, revision } = change.holder
+          const afterMs = Math.round(clock.now() - (removedAt ?? 0))
+          log.warn({ holder, node: key, writer: writerOf(change.holder), revision, afterMs }, 'node put back')
+        }
+        statuses.set(change.holder.key, key, uid, { state: 'writing', why, acceptedAt: undefined })
       }
       if (fresh.length === 0) return
       begin(queue)

@@ -12,7 +12,7 @@ export interface ApisixOptions extends Omit<
   readonly controlPort: number
 }
 
-/** A store and the gateways that follow it. */
+/** A store and the gateways that follow it. In standalone mode it is the first gateway's, and the others have their own. */
 export interface Apisix {
   readonly store: Store
   readonly gateways: readonly Gateway[]
@@ -24,15 +24,18 @@ export interface Apisix {
 /** Rejects when an address cannot be had; nothing is left open then. */
 export async function startApisix({ hosts, ...options }: ApisixOptions): Promise<Apisix> {
   const store = createStore()
+  const stores = [store]
   const gateways: Gateway[] = []
   const add = async (host: string): Promise<Gateway> => {
-    const gateway = await startGateway({ ...options, store, host, name: `apisix-${gateways.length}` })
+    const own = options.standalone && gateways.length > 0 ? createStore() : store
+    if (own !== store) stores.push(own)
+    const gateway = await startGateway({ ...options, store: own, host, name: `apisix-${gateways.length}` })
     gateways.push(gateway)
     return gateway
   }
   const close = async (): Promise<void> => {
     await Promise.all(gateways.map(gateway => gateway.close()))
-    store.close()
+    for (const one of stores) one.close()
   }
   try {
     for (const host of hosts) await add(host)

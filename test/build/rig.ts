@@ -2,6 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { serveAdminApi, type AdminApi } from '../../sandbox/apisix/admin-api.ts'
+import { OWNER_AGENT } from '../../sandbox/owner/put.ts'
+import { createDiscovery, type Discovery } from '../../sandbox/apisix/discovery.ts'
 import { startApisix, type Apisix } from '../../sandbox/apisix/apisix.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import type { ApplyDelay } from '../../sandbox/apisix/worker.ts'
@@ -24,6 +26,8 @@ export interface Rig extends Pods, Holders {
   readonly kubernetes: Kubernetes
   readonly apisix: Apisix
   readonly admin: AdminApi
+  /** What the gateways have found; only with the option `discovery`. */
+  readonly discovery: Discovery | undefined
   readonly gateways: readonly Gateway[]
   /** What gateways and agent show each other. */
   readonly barrierToken: string
@@ -59,6 +63,10 @@ export interface RigOptions {
   readonly barrier?: boolean
   /** L4 proxying is on. Default false. */
   readonly stream?: boolean
+  /** API-driven: every gateway has a document of its own, and the Admin API is the first one's. Default false. */
+  readonly standalone?: boolean
+  /** `discovery.kubernetes` is configured; what is found is told by `apisix.discovery`. Default false. */
+  readonly discovery?: boolean
   readonly applyDelay?: ApplyDelay
   /** As the environment would set them, without the prefix: `{ DRAIN_FLOOR: '2s' }`. */
   readonly config?: Readonly<Record<string, string>>
@@ -68,7 +76,7 @@ export interface RigOptions {
 }
 
 // Ports that nobody has on all addresses: a listener on 0.0.0.0 is in the way of every loopback address.
-const PORTS = { proxy: 29081, control: 29091, barrier: 29093 }
+const PORTS = { proxy: 29081, control: 29091, barrier: 29093, admin: 29183 }
 const KEY = 'edd1'
 /**
  * Waits that are many seconds in production. Weaker evidence takes longer than a busy machine needs for better one; where
@@ -124,6 +132,7 @@ async function build(
   const kubeconfig = join(directory, 'kubeconfig')
   await kubernetes.writeKubeconfig(kubeconfig)
 
+  const discovery = options.discovery ? createDiscovery() : undefined
   const apisix = await startApisix({
     hosts: Array.from({ length: options.gateways ?? 1 }, () => addresses.allocate()),
     proxyPort: PORTS.proxy,
@@ -131,16 +140,21 @@ async function build(
     ...(barrier && { barrierPort: PORTS.barrier, barrierToken: KEY }),
     workers: options.workers ?? 2,
     adminKey: KEY,
+    ...(options.standalone && { standalone: true, adminPort: PORTS.admin }),
+    ...(discovery && { discovery }),
     ...(options.applyDelay && { applyDelay: options.applyDelay })
   })
   ends.push(() => apisix.close())
   const { store } = apisix
-  const admin = await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY, stream })
-  ends.push(() => admin.close())
+  const own = apisix.gateways[0]?.admin
+  const admin = own ?? (await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY, stream }))
+  if (!own) ends.push(() => admin.close())
   const writes: string[] = []
-  admin.listener.server.on('request', ({ method, url }) => {
-    if (method !== 'GET') writes.push(`${method} ${url}`)
-  })
+  for (const { listener } of [admin, ...apisix.gateways.slice(1).flatMap(gateway => gateway.admin ?? [])]) {
+    listener.server.on('request', ({ method, url, headers }) => {
+      if (method !== 'GET' && headers['user-agent'] !== OWNER_AGENT) writes.push(`${method} ${url}`)
+    })
+  }
 
   const pods = createPods(kubernetes.store, addresses)
   const holders = createHolders(store)
@@ -176,6 +190,7 @@ async function build(
     kubernetes,
     apisix,
     admin,
+    discovery,
     barrierToken: KEY,
     settings: base,
     gateways: apisix.gateways,

@@ -1,13 +1,20 @@
 import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import type { TestPod } from '../build/pods.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { SHORT } from '../build/rig.ts'
 
 const FOUND = { type: 'roundrobin', discovery_type: 'kubernetes', service_name: 'shop/web:http' }
 
+/** As the watch of the gateway has it. */
+const ports = (...pods: readonly TestPod[]) => ({
+  http: pods.map(({ ip, port }) => ({ host: ip, port, weight: 50 }))
+})
+
 describe('feature: nodes that APISIX finds by discovery', () => {
   const test = sideBySide()
 
-  test('nobody can say that a pod of such a Service is not routed: it is held for the floor', async start => {
+  test('where no dump is to be had nobody can say that a pod is not routed: it is held for the floor', async start => {
     const rig = await start({ config: SHORT })
     const old = rig.pod('web-1')
     rig.service('web', [old])
@@ -21,6 +28,27 @@ describe('feature: nodes that APISIX finds by discovery', () => {
       state: 'foreign',
       why: 'APISIX finds these nodes by discovery: nothing to edit'
     })
+    expect(rig.writes).to.deep.equal([])
+  })
+
+  test('without the plugin it is observed: the gateway’s own dump does not list it any more', async start => {
+    const rig = await start({ discovery: true, config: { DRAIN_FLOOR: '20s' } })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.service('web', [old, fresh])
+    rig.discovery?.set('shop/web', ports(old, fresh))
+    rig.put('upstreams', 'found', FOUND)
+    await rig.settled()
+    rig.end(old)
+    let answered = false
+    const reply = rig.hook(old).finally(() => (answered = true))
+    const problem = () =>
+      [...rig.agent.loop.drains().values()].flatMap(({ phase, ...drain }) =>
+        phase === 'draining' && 'verdict' in drain ? drain.verdict.gateways.map(({ why }) => why) : []
+      )
+    await until('it is seen there', () => problem().some(why => why.includes(`still lists ${old.ip}`)))
+    expect(answered).to.equal(false)
+    rig.discovery?.set('shop/web', ports(fresh))
+    expect((await reply).body).to.include({ result: 'removed', evidence: 'observed' })
     expect(rig.writes).to.deep.equal([])
   })
 

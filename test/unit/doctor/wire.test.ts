@@ -41,7 +41,7 @@ describe('doctor: wired to the agent’s clients', () => {
         return { status, headers: { date: new Date().toUTCString() }, json, retryAfterMs: undefined }
       }
     },
-    admin: { standalone: async () => false },
+    admin: { standalone: async () => false, list: async () => ({ total: 0, objects: [] }), pageSize: 500 },
     readGateway: async () => ({ beganAt: 0, holders: new Map() }),
     barrier: undefined,
     clock: systemClock,
@@ -58,6 +58,7 @@ describe('doctor: wired to the agent’s clients', () => {
       'ok rbac: all 6 permissions are granted',
       'ok leader: there is no election: every agent does all the work',
       'ok admin-api: the Admin API takes our key; APISIX runs with etcd',
+      'ok holders: none yet',
       'ok gateways: 2 known: apisix-0, apisix-1',
       'ok control-api: apisix-0 can be observed',
       'ok control-api: apisix-1 can be observed',

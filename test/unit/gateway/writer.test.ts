@@ -266,7 +266,7 @@ describe('writer', () => {
       await writer.idle()
       expect(result('upstreams/api', '10.0.0.1:80')).to.deep.equal([
         'failed',
-        'another writer put the node back at once'
+        'put back at once by an unknown writer (it has no label of an ingress controller)'
       ])
       remove(holder('upstreams/api'), '10.0.0.1:80')
       await writer.idle()

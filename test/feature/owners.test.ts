@@ -1,0 +1,146 @@
+import { expect } from 'chai'
+import { crc32 } from 'node:zlib'
+import { until } from '../build/apisix.ts'
+import { arrayOf } from '../build/held-nodes.ts'
+import type { TestPod } from '../build/pods.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+const FIRST = { labels: { 'managed-by': 'apisix-ingress-controller' } }
+const SECOND = { labels: { 'manager-by': 'apisix-ingress-controller', 'k8s/name': 'web' } }
+const DEFER_MS = 600
+
+const owned = (pods: readonly TestPod[]) => ({ type: 'roundrobin', ...FIRST, nodes: arrayOf(pods) })
+
+/** Two pods behind one upstream of an ingress controller 1.8, with a route, real servers and load. */
+async function web(rig: Rig) {
+  const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+  await Promise.all([rig.serve(old), rig.serve(fresh)])
+  rig.service('web', [old, fresh])
+  rig.put('upstreams', 'web', owned([old, fresh]))
+  rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
+  await rig.settled()
+  await until('the inventory has it', () => rig.agent.nodes('upstreams/web') === 2)
+  return {
+    old,
+    fresh,
+    since: () => [...rig.agent.loop.drains().values()].find(({ pod }) => pod.name === old.name)?.since ?? 0
+  }
+}
+
+const putBacks = (rig: Rig) => rig.agent.lines.filter(({ msg }) => msg === 'node put back')
+
+describe('feature: holders that somebody else writes', () => {
+  const test = sideBySide({ barrier: true, config: { DRAIN_DEFER_WRITES: `${DEFER_MS}ms` } })
+
+  test('with the plugin the owner removes first, and the agent writes nothing', async start => {
+    const rig = await start()
+    const { old, fresh, since } = await web(rig)
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    rig.put('upstreams', 'web', owned([fresh]))
+    await until('the agent knows', () => rig.agent.nodes('upstreams/web') === 1)
+    await until('its turn has come and gone', () => Date.now() > since() + DEFER_MS + 300)
+    expect(rig.writes).to.deep.equal([])
+  })
+
+  test('what the owner leaves is taken out when its time is over, and nothing else wakes the agent for it', async start => {
+    const rig = await start()
+    const { old, fresh } = await web(rig)
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(rig.writes, 'not before').to.deep.equal([])
+    await until('it is taken out', () => rig.nodes('upstreams/web').length === 1)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+    expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/web'])
+  })
+
+  test('without the plugin it is written at once', async start => {
+    const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '20s' } })
+    const { old } = await web(rig)
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/web'])
+  })
+
+  test('a barrier that does not answer is none: it is written at once', async start => {
+    const rig = await start({ config: { DRAIN_DEFER_WRITES: '20s', APISIX_BARRIER_TIMEOUT: '100ms' } })
+    const { old } = await web(rig)
+    await rig.gateways[0]?.partition({ barrier: 'refused' })
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
+  })
+
+  test('a writer that puts an old view back every 200 ms: no request reaches the pod, and the writer is named', async start => {
+    const rig = await start({ config: { DRAIN_DEFER_WRITES: '0s' } })
+    const { old, fresh } = await web(rig)
+    const load = rig.load(100)
+    const writer = setInterval(() => rig.put('upstreams', 'web', owned([old, fresh])), 200)
+    try {
+      rig.end(old)
+      expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+      await until('it was put back and taken out again', () => putBacks(rig).length >= 2, 15_000)
+    } finally {
+      clearInterval(writer)
+    }
+    expect(putBacks(rig)[0]).to.include({
+      holder: 'upstreams/web',
+      node: old.node,
+      writer: 'ingress controller 1.x (its label managed-by)'
+    })
+    // Arrivals after the answer are violations, which every scenario ends with.
+    await until('it is out for good', () => rig.nodes('upstreams/web').length === 1)
+    await load.stop()
+  })
+
+  test('a PUT in the middle of our edit: what it added is there again within a round', async start => {
+    const rig = await start({ barrier: false })
+    const { old, fresh } = await web(rig)
+    const added = rig.pod('web-3')
+    await rig.serve(added)
+    rig.service('web', [old, fresh, added])
+    await rig.settled()
+    let once = true
+    rig.admin.listener.server.on('request', ({ method }) => {
+      if (method !== 'PATCH' || !once) return
+      once = false
+      rig.put('upstreams', 'web', owned([old, fresh, added]))
+    })
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'removed' })
+    expect(once, 'it came in between').to.equal(false)
+    await until('nothing is lost', () => rig.nodes('upstreams/web').includes(added.node))
+    expect(rig.nodes('upstreams/web')).to.have.members([fresh.node, added.node])
+  })
+
+  test('controller 2.x: one pod in dozens of upstreams, and a stale inline copy beside one of them', async start => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.service('web', [old, fresh])
+    const ids = Array.from({ length: 40 }, (_, i) => crc32(`shop_web_${i}`).toString(16))
+    const nodes = arrayOf([old, fresh])
+    for (const id of ids) {
+      // Both have the label of 1.8 as well: only the service of the same id tells.
+      rig.put('upstreams', id, { type: 'roundrobin', ...FIRST, nodes })
+      rig.put('services', id, { upstream_id: id, ...SECOND })
+    }
+    const stale = ids[0] ?? ''
+    rig.put('services', stale, { upstream_id: stale, ...SECOND, upstream: { type: 'roundrobin', nodes } })
+    await rig.settled()
+    await until('the inventory has them', () => ids.every(id => rig.agent.nodes(`upstreams/${id}`) === 2))
+    await until('and the copy', () => rig.agent.nodes(`services/${stale}/upstream`) === 2)
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    await until(
+      'it is out of all of them',
+      () => Object.values(rig.holders()).every(listed => !listed.includes(old.node)),
+      20_000
+    )
+    rig.put('upstreams', stale, { type: 'roundrobin', ...FIRST, nodes })
+    await until('who put it back is named', () =>
+      putBacks(rig).some(({ writer }) =>
+        String(writer).startsWith('ingress controller 2.x (the service of the same id')
+      )
+    )
+  })
+})

@@ -1,0 +1,96 @@
+import { expect } from 'chai'
+import { standaloneTarget } from '../../sandbox/owner/adc-target.ts'
+import { until } from '../build/apisix.ts'
+import { arrayOf } from '../build/held-nodes.ts'
+import type { TestPod } from '../build/pods.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+/** Puts documents as their owner does, to all gateways or to some of them. */
+function ownerOf(rig: Rig) {
+  const targets = rig.gateways.map(({ urls }) => {
+    const access = { url: urls.admin ?? '', key: rig.barrierToken }
+    return standaloneTarget(() => [access])
+  })
+  return async (pods: readonly TestPod[], gateways = targets.length) => {
+    const objects = {
+      upstreams: [{ id: 'web', type: 'roundrobin', nodes: arrayOf(pods) }],
+      services: [],
+      routes: [{ id: 'all', uri: '/*', upstream_id: 'web' }]
+    }
+    await Promise.all(targets.slice(0, gateways).map(target => target(objects)))
+  }
+}
+
+const KEY = 'upstreams/web'
+
+async function known(rig: Rig, count: number): Promise<void> {
+  await until('the agent knows the documents', () => rig.agent.nodes(KEY) === count)
+  await until('every worker has taken them in', () =>
+    rig.gateways.every(({ workers }) =>
+      workers.every(({ config }) => config.get('upstreams', 'web')?.value['nodes'] !== undefined)
+    )
+  )
+}
+
+describe('feature: API-driven standalone', () => {
+  const test = sideBySide({ standalone: true, gateways: 2 })
+
+  test('the agent sees the mode, and the barrier proves a drain with no write', async start => {
+    const rig = await start({ barrier: true })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    await Promise.all([rig.serve(old), rig.serve(fresh)])
+    await ownerOf(rig)([old, fresh])
+    await known(rig, 2)
+    const load = rig.load(50)
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(body.holders).to.deep.include({
+      key: KEY,
+      state: 'foreign',
+      why: 'API-driven standalone: every gateway has its own document, and none of them is written'
+    })
+    await load.stop()
+    expect(rig.writes).to.deep.equal([])
+    expect(rig.agent.lines.some(line => line['mode'] === 'standalone')).to.equal(true)
+  })
+
+  test('without the plugin every gateway is observed, until its owner has reached the last one', async start => {
+    const rig = await start({ config: { DRAIN_FLOOR: '20s', DRAIN_ACCEPTED_SETTLE: '20s' } })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    const put = ownerOf(rig)
+    await put([old, fresh])
+    await known(rig, 2)
+    rig.end(old)
+    let answered = false
+    const reply = rig.hook(old).finally(() => (answered = true))
+    await put([fresh], 1)
+    await until('the first gateway has let go', () =>
+      (rig.gateways[0]?.workers ?? []).every(
+        ({ config }) =>
+          (config.get('upstreams', 'web')?.value['nodes'] as unknown[] | undefined)?.length === 1
+      )
+    )
+    expect(rig.agent.nodes(KEY), 'a node is listed as long as one document has it').to.equal(2)
+    expect(answered).to.equal(false)
+    await put([fresh])
+    const { body } = await reply
+    expect(body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(rig.writes).to.deep.equal([])
+  })
+
+  test('a gateway whose document cannot be read leaves nothing proved but by time', async start => {
+    const rig = await start({ config: { DRAIN_FLOOR: '2s' } })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    const put = ownerOf(rig)
+    await put([old, fresh])
+    await known(rig, 2)
+    await rig.gateways[1]?.partition({ control: 'refused', admin: 'refused' })
+    rig.end(old)
+    await put([fresh], 1)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ evidence: 'timer' })
+    expect(rig.writes).to.deep.equal([])
+  })
+})
