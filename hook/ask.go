@@ -39,7 +39,8 @@ func ask(ctx context.Context, options options, started time.Time) (answer, error
 			if errors.As(err, &refusal{}) {
 				return answer{}, failure
 			}
-			if ctx.Err() != nil {
+			// The connection has the same deadline, and may notice it first.
+			if ctx.Err() != nil || time.Since(started) >= options.budget {
 				return answer{}, fmt.Errorf("no answer from %s within the budget of %s", address, options.budget)
 			}
 			wasHeld = wasHeld || held >= heldAtLeast

@@ -93,6 +93,15 @@ const SUITES: readonly Suite[] = [
     needs: [debian('spin', 'spin'), debian('cc', 'gcc libc6-dev')]
   },
   {
+    name: 'hook',
+    what: 'apisix-drain-hook: its Go tests, and the real program against faults, the real agent, and real connections',
+    steps: [
+      ['node', 'scripts/hook.ts'],
+      ['mocha', '--config', 'test/hook/.mocharc.json']
+    ],
+    needs: [GO, debian('ip', 'iproute2'), debian('unshare', 'util-linux')]
+  },
+  {
     name: 'chart',
     what: 'the helm chart and the Dockerfile: helm, kubeconform and helm-docs, built once into a cache',
     steps: [
