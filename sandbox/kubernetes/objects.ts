@@ -24,6 +24,8 @@ export interface Meta {
   readonly annotations?: Readonly<Record<string, string>>
   readonly finalizers?: readonly string[]
   readonly ownerReferences?: readonly OwnerReference[]
+  /** Who last set which field; nobody here reads it. */
+  readonly managedFields?: readonly unknown[]
 }
 
 export interface KubeObject {

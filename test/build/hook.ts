@@ -15,6 +15,8 @@ export interface HookReply {
 
 /** Calls `/v1/prestop` from a pod's own address. Rejects when the signal aborts, or nothing comes back. */
 export function callHook(options: {
+  /** Default 127.0.0.1. */
+  readonly host?: string
   readonly port: number
   readonly from: string
   readonly query?: string
@@ -24,7 +26,7 @@ export function callHook(options: {
   const calledAt = performance.now()
   const outgoing = request(
     {
-      host: '127.0.0.1',
+      host: options.host ?? '127.0.0.1',
       port: options.port,
       localAddress: options.from,
       method: 'POST',

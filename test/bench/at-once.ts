@@ -1,0 +1,92 @@
+import { callHook, type HookReply } from '../build/hook.ts'
+import type { TestPod } from '../build/pods.ts'
+import { forAll, startPlace, type Place } from './place.ts'
+import { useOf } from './process-use.ts'
+import { spread, type Spread } from './stats.ts'
+
+/** So many pods of one upstream end in the same moment, and each one's hook is called. */
+export interface AtOnceCase {
+  readonly ending: number
+  /** Nodes of the upstream that they are in. */
+  readonly nodes: number
+  /** Other upstreams, with two nodes each. */
+  readonly holders: number
+  readonly gateways: number
+}
+
+export interface AtOnceResult extends AtOnceCase {
+  readonly hookMs: Spread
+  /** Answers by result and evidence. */
+  readonly answers: Readonly<Record<string, number>>
+  /** All until the last hook was answered. */
+  readonly adminWrites: number
+  /** For each gateway, on average. */
+  readonly barrierPuts: number
+  readonly barrierPolls: number
+  /** Of the agent, from the first deletion to the last answer. */
+  readonly agentCpuMs: number
+}
+
+const GRACE_SECONDS = 60
+
+export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
+  let web: TestPod[] = []
+  const place = await startPlace({ gateways: what.gateways }, async place => {
+    web = Array.from({ length: what.nodes }, (_, i) => place.pod(`web-${i}`, { graceSeconds: GRACE_SECONDS }))
+    await place.upstream('web', web)
+    const other = Array.from({ length: what.holders }, (_, i) => ({ id: `other-${i}`, at: i }))
+    await forAll(other, ({ id, at }) =>
+      place.upstream(
+        id,
+        [0, 1].map(step => web[what.ending + ((at + step) % (what.nodes - what.ending))]!)
+      )
+    )
+  })
+  try {
+    await place.settled(what.holders + 1)
+    return await measure(place, web.slice(0, what.ending), what)
+  } finally {
+    await place.close()
+  }
+}
+
+async function measure(place: Place, ending: readonly TestPod[], what: AtOnceCase): Promise<AtOnceResult> {
+  const { hostname, port } = new URL(place.agent.url)
+  const before = await counts(place)
+  const replies = await Promise.all(
+    ending.map(pod => {
+      place.end(pod)
+      return callHook({ host: hostname, port: Number(port), from: pod.ip })
+    })
+  )
+  const after = await counts(place)
+  return {
+    ...what,
+    hookMs: spread(replies.map(({ ms }) => ms)),
+    answers: tally(replies),
+    adminWrites: after.writes - before.writes,
+    barrierPuts: (after.puts - before.puts) / what.gateways,
+    barrierPolls: (after.polls - before.polls) / what.gateways,
+    agentCpuMs: after.cpuMs - before.cpuMs
+  }
+}
+
+const tally = (replies: readonly HookReply[]): Record<string, number> => {
+  const counts: Record<string, number> = {}
+  for (const { status, body } of replies) {
+    const what = `${body.result ?? status}/${body.evidence ?? body.error ?? '-'}`
+    counts[what] = (counts[what] ?? 0) + 1
+  }
+  return counts
+}
+
+async function counts(place: Place) {
+  const call = (operation: string) =>
+    place.metric('apisix_drain_barrier_call_duration_seconds_count', `"${operation}"`)
+  return {
+    writes: await place.metric('apisix_drain_admin_writes_total'),
+    puts: await call('put'),
+    polls: await call('inflight'),
+    cpuMs: useOf(place.agent.pid).cpuMs
+  }
+}

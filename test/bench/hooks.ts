@@ -1,0 +1,119 @@
+import type { Hook } from '../../sandbox/kubernetes/objects.ts'
+import { rollOut } from '../../sandbox/rollout.ts'
+import { waitFor } from '../../sandbox/wait-for.ts'
+import { startWorld, type World } from '../../sandbox/world.ts'
+import { startNaive, type NaiveWay } from './naive.ts'
+import { spread, type Spread } from './stats.ts'
+
+/** One way to bridge the end of a pod: a rolling update of ten pods under load. */
+export const HOOK_ARMS = [
+  'no-hook',
+  'sleep-5',
+  'sleep-15',
+  'admin-answered',
+  'admin-and-50-ms',
+  'slice-polled',
+  'drain-observed',
+  'drain-barrier'
+] as const
+export type HookArm = (typeof HOOK_ARMS)[number]
+
+export interface HookRun {
+  readonly requests: number
+  readonly failed: number
+  readonly hookMs: readonly number[]
+  readonly rolloutMs: number
+  /** From the deletion of a pod, as its host saw it, to the last request that reached it. */
+  readonly lastRequestMs: readonly number[]
+}
+
+export interface HookArmResult {
+  readonly arm: HookArm
+  readonly rounds: number
+  readonly requests: number
+  /** Of each round. */
+  readonly failed: readonly number[]
+  readonly hookMs: Spread
+  readonly rolloutMs: Spread
+  readonly lastRequestMs: Spread
+}
+
+const LOAD = { rate: 400, uploads: false, timeoutMs: 15_000 }
+const WORLD = { replicas: 10, gateways: 2, workers: 2 }
+const WARM_UP_MS = 1000
+const SETTLE_MS = 3000
+const ROLLOUT_MS = 120_000
+
+/** One rolling update in a world of its own. */
+export async function hookRun(arm: HookArm, seed: number): Promise<HookRun> {
+  const world = await startWorld({
+    ...WORLD,
+    seed,
+    evidence: arm === 'drain-observed' ? 'observed' : 'barrier',
+    preStop: HOOKS[arm]
+  })
+  const ends: (() => Promise<unknown>)[] = [() => world.close()]
+  try {
+    if (arm.startsWith('drain-')) await world.startAgent()
+    else if (isNaive(arm)) ends.push(await startNaive(arm, world))
+    return await underLoad(world, seed)
+  } finally {
+    for (const end of ends.toReversed()) await end()
+  }
+}
+
+async function underLoad(world: World, seed: number): Promise<HookRun> {
+  const load = world.startLoad({ ...LOAD, seed })
+  const pass = async (what: string, ms: number) => {
+    const end = performance.now() + ms
+    await waitFor(what, () => performance.now() >= end, ms + ROLLOUT_MS)
+  }
+  await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, ROLLOUT_MS)
+  await pass('warmed up', WARM_UP_MS)
+  const old = new Set(world.kubelet.records().map(({ uid }) => uid))
+  const { kubernetes, kubelet } = world
+  const rolloutMs = await rollOut({ store: kubernetes.store, kubelet, timeoutMs: ROLLOUT_MS })
+  await pass('settled', SETTLE_MS)
+  const { requests, failed } = await load.stop()
+  const ended = kubelet.records().filter(({ uid }) => old.has(uid))
+  return {
+    requests,
+    failed,
+    rolloutMs,
+    hookMs: ended.flatMap(({ hooks }) => hooks.map(({ startedAt, endedAt }) => endedAt - startedAt)),
+    lastRequestMs: ended.flatMap(({ deletionSeenAt, arrivals }) =>
+      deletionSeenAt === undefined ? [] : [Math.max(0, ...arrivals.map(({ at }) => at - deletionSeenAt))]
+    )
+  }
+}
+
+/** The rounds of one arm in one row. */
+export function hookResult(arm: HookArm, runs: readonly HookRun[]): HookArmResult {
+  return {
+    arm,
+    rounds: runs.length,
+    requests: runs.reduce((sum, run) => sum + run.requests, 0),
+    failed: runs.map(run => run.failed),
+    hookMs: spread(runs.flatMap(run => run.hookMs)),
+    rolloutMs: spread(runs.map(run => run.rolloutMs)),
+    lastRequestMs: spread(runs.flatMap(run => run.lastRequestMs))
+  }
+}
+
+const isNaive = (arm: HookArm): arm is NaiveWay & HookArm =>
+  arm === 'admin-answered' || arm === 'admin-and-50-ms' || arm === 'slice-polled'
+
+const shell = (script: string): Hook => ({ exec: { command: ['sh', '-c', script] } })
+const ask = (url: string, path: string) =>
+  shell(`curl -fsS --connect-timeout 2 -m 24 --interface $POD_IP -X POST ${url}${path} || sleep 5`)
+
+const HOOKS: Record<HookArm, ((agentUrl: string) => Hook) | undefined> = {
+  'no-hook': undefined,
+  'sleep-5': () => shell('sleep 5'),
+  'sleep-15': () => shell('sleep 15'),
+  'admin-answered': url => ask(url, '/'),
+  'admin-and-50-ms': url => ask(url, '/'),
+  'slice-polled': url => ask(url, '/'),
+  'drain-observed': url => ask(url, '/v1/prestop'),
+  'drain-barrier': url => ask(url, '/v1/prestop')
+}

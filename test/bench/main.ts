@@ -1,0 +1,90 @@
+import { writeFile } from 'node:fs/promises'
+import { arch, availableParallelism, cpus, loadavg, release, totalmem } from 'node:os'
+import { parseArgs } from 'node:util'
+import { SECTIONS, type Section, type SectionName, type Size } from './sections.ts'
+import { markdown, type Row } from './table.ts'
+
+const NAMES = Object.keys(SECTIONS) as SectionName[]
+
+const HELP = `What apisix-drain costs and saves, measured here and now. Stand-ins for Kubernetes and APISIX, real processes and sockets.
+
+  npm run bench                      everything; half an hour on two cores
+  npm run bench -- --quick           that everything runs, not what it comes to; three minutes
+
+  --only <a,b>    of ${NAMES.join(', ')}
+  --json <file>   the same figures as one object
+  --docs <file>   the tables, and what they were measured on, as Markdown
+
+Nothing else should run on the machine: look at the ratios within one run, and at the load that is shown with it.
+What the plugin costs a request: npm run bench:plugin
+Exit status: 0 measured, 1 something failed, 2 wrong use`
+
+interface Report {
+  readonly measuredAt: string
+  readonly size: Size
+  readonly machine: Row
+  readonly sections: Partial<Record<SectionName, readonly Row[]>>
+}
+
+const options = {
+  only: { type: 'string' },
+  json: { type: 'string' },
+  docs: { type: 'string' },
+  quick: { type: 'boolean' },
+  help: { type: 'boolean' }
+} as const
+
+function wrong(problem: string): never {
+  console.error(`${problem}\n\n${HELP}`)
+  process.exit(2)
+}
+
+function readArguments() {
+  try {
+    return parseArgs({ options }).values
+  } catch (error) {
+    return wrong((error as Error).message)
+  }
+}
+
+const values = readArguments()
+if (values.help) {
+  console.log(HELP)
+  process.exit(0)
+}
+const wanted = values.only?.split(',') ?? NAMES
+const unknown = wanted.filter(name => !NAMES.includes(name as SectionName))
+if (unknown.length > 0) wrong(`--only ${unknown.join(', ')}: there is ${NAMES.join(', ')}`)
+
+const size: Size = values.quick ? 'quick' : 'full'
+const machine: Row = {
+  cores: availableParallelism(),
+  processor: cpus()[0]?.model ?? 'unknown',
+  'memory GB': Math.round(totalmem() / 2 ** 30),
+  system: `${process.platform} ${release()} ${arch()}`,
+  Node: process.version,
+  'load before': loadavg()
+    .map(load => load.toFixed(1))
+    .join(' ')
+}
+const tell = (step: string) => console.error(`  ${new Date().toISOString().slice(11, 19)} ${step}`)
+const sections: Partial<Record<SectionName, readonly Row[]>> = {}
+for (const name of NAMES.filter(name => wanted.includes(name))) {
+  const section: Section = SECTIONS[name]
+  console.log(`\n${section.title}\n${section.how}`)
+  const rows = await section.run(size, tell)
+  console.log(`\n${markdown(rows)}`)
+  sections[name] = rows
+}
+const report: Report = { measuredAt: new Date().toISOString(), size, machine, sections }
+if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(report, null, 2)}\n`)
+if (values.docs !== undefined) await writeFile(values.docs, page(report))
+
+function page({ measuredAt, machine, sections }: Report): string {
+  const parts = NAMES.flatMap(name => {
+    const rows = sections[name]
+    return rows ? [`## ${SECTIONS[name].title}\n\n${SECTIONS[name].how}\n\n${markdown(rows)}`] : []
+  })
+  const head = `# Benchmarks\n\nMade by \`npm run bench -- --docs docs/benchmarks.md\`, in one run, on ${measuredAt.slice(0, 10)}. Absolute times are this machine’s; look at\nthe ratios. The stand-ins for Kubernetes and APISIX run on the same cores as the agent.\n\n${markdown([machine])}`
+  return `${[head, ...parts].join('\n\n')}\n`
+}

@@ -1,0 +1,127 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startAgent, type Agent } from '../../sandbox/agent.ts'
+import { forkGateways, type ForkedGateways } from '../../sandbox/gateways/process.ts'
+import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
+import { mountAccount } from '../../sandbox/kubernetes/account.ts'
+import { startKubernetes, type Kubernetes } from '../../sandbox/kubernetes/server.ts'
+import { gatewayPod, GATEWAY_NAMESPACE, runningStatus } from '../../sandbox/manifests.ts'
+import { putObject } from '../../sandbox/owner/put.ts'
+import { waitFor } from '../../sandbox/wait-for.ts'
+import { createPods, type Pods, type TestPod } from '../build/pods.ts'
+
+/** An agent as users start it, in a process of its own, with everything around it: what every benchmark measures. */
+export interface Place extends Pods {
+  readonly kubernetes: Kubernetes
+  readonly gateways: ForkedGateways
+  readonly barrierToken: string
+  readonly agent: Agent
+  /** `upstreams/<id>` with these nodes, through the Admin API. */
+  upstream(id: string, pods: readonly TestPod[]): Promise<void>
+  /** A figure of the agent's /metrics, summed over its labels; `matching` is a part of the line. */
+  metric(name: string, matching?: string): Promise<number>
+  /** Resolves when the agent knows the pods and the holders that are there. */
+  settled(holders: number): Promise<void>
+  close(): Promise<void>
+}
+
+export interface PlaceOptions {
+  readonly gateways: number
+  readonly workers?: number
+  readonly evidence?: 'barrier' | 'observed'
+}
+
+// Not the usual ones, nor those of the sandbox and of the tests: all may run beside each other.
+const PORTS = { proxy: 29_280, control: 29_290, admin: 29_380, barrier: 29_292, agent: 28_280 }
+const TOKEN = 'b'.repeat(32)
+const KEY = 'a'.repeat(32)
+const AT_ONCE = 50
+const SETTLE_MS = 60_000
+
+/** `before` fills the cluster and the Admin API before the agent starts. */
+export async function startPlace(
+  { gateways: count, workers = 2, evidence = 'barrier' }: PlaceOptions,
+  before: (place: Omit<Place, 'agent'>) => Promise<void> = async () => {}
+): Promise<Place> {
+  const ends: (() => Promise<unknown>)[] = []
+  const close = async () => {
+    for (const end of ends.splice(0).toReversed()) await end()
+  }
+  try {
+    const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-bench-'))
+    ends.push(() => rm(directory, { recursive: true, force: true }))
+    const addresses = createAddresses()
+    const kubernetes = await startKubernetes()
+    ends.push(() => kubernetes.close())
+    const account = await mountAccount(kubernetes, join(directory, 'account'), GATEWAY_NAMESPACE)
+    const gateways = await forkGateways({
+      hosts: Array.from({ length: count }, () => addresses.allocate()),
+      proxyPort: PORTS.proxy,
+      controlPort: PORTS.control,
+      adminPort: PORTS.admin,
+      adminKey: KEY,
+      barrier: { port: PORTS.barrier, token: TOKEN },
+      workers
+    })
+    ends.push(() => gateways.close())
+    for (const { name, host } of gateways.gateways) {
+      kubernetes.store.create('pods', gatewayPod(name))
+      const status = runningStatus(host, new Date().toISOString())
+      kubernetes.store.patchStatus('pods', GATEWAY_NAMESPACE, name, status)
+    }
+    const host = addresses.allocate()
+    const metrics = async () => await (await fetch(`http://${host}:${PORTS.agent}/metrics`)).text()
+    const metric: Place['metric'] = async (name, matching = '') =>
+      (await metrics())
+        .split('\n')
+        .filter(
+          line => (line.startsWith(`${name}{`) || line.startsWith(`${name} `)) && line.includes(matching)
+        )
+        .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+    const place: Omit<Place, 'agent'> = {
+      ...createPods(kubernetes.store, addresses),
+      kubernetes,
+      gateways,
+      barrierToken: TOKEN,
+      upstream: (id, pods) =>
+        putObject(gateways.admin, `upstreams/${id}`, {
+          type: 'roundrobin',
+          nodes: pods.map(({ ip, port }) => ({ host: ip, port, weight: 1 }))
+        }),
+      metric,
+      async settled(holders) {
+        const knows = async () =>
+          (await metric('apisix_drain_inventory_holders')) >= holders &&
+          (await metric('apisix_drain_watch_objects', 'pods')) >= kubernetes.store.list('pods').length - count
+        await waitFor('the agent has seen it all', knows, SETTLE_MS)
+      },
+      close
+    }
+    await before(place)
+    const agent = await startAgent({
+      directory,
+      kubernetes: { account },
+      admin: gateways.admin,
+      controlPort: PORTS.control,
+      barrier: evidence === 'barrier' ? { port: PORTS.barrier, token: TOKEN } : undefined,
+      gatewayNamespace: GATEWAY_NAMESPACE,
+      host,
+      port: PORTS.agent
+    })
+    ends.push(() => agent.close())
+    return { ...place, agent }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Does `each` for all items, some at a time. */
+export async function forAll<T>(items: readonly T[], each: (item: T) => Promise<unknown>): Promise<void> {
+  const left = items.values()
+  const lane = async () => {
+    for (const item of left) await each(item)
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, lane))
+}

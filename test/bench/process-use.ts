@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs'
+
+/** What the kernel says of a process. */
+export interface ProcessUse {
+  /** User and system time since it began, in ms; the kernel counts in steps of 10 ms. */
+  readonly cpuMs: number
+  readonly rssMb: number
+  /** The highest so far. */
+  readonly peakMb: number
+}
+
+const TICK_MS = 10
+
+/** @throws Error when there is no such process */
+export function useOf(pid: number): ProcessUse {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const megabytes = (name: string) =>
+    Math.round(Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) / 102.4) / 10
+  return {
+    cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS,
+    rssMb: megabytes('VmRSS'),
+    peakMb: megabytes('VmHWM')
+  }
+}

@@ -1,0 +1,141 @@
+import { atOnce, type AtOnceCase } from './at-once.ts'
+import { HOOK_ARMS, hookResult, hookRun, type HookRun } from './hooks.ts'
+import { overhead } from './overhead.ts'
+import type { Row } from './table.ts'
+import { watchPods } from './watch.ts'
+
+/** One question that the benchmark answers, and its answer. */
+export interface Section {
+  readonly title: string
+  /** How it was measured, in a sentence. */
+  readonly how: string
+  /** @param tell told after every step, for the one who waits */
+  readonly run: (size: Size, tell: (step: string) => void) => Promise<readonly Row[]>
+}
+
+/** `full` is what docs/benchmarks.md is made from; `quick` shows that everything runs. */
+export type Size = 'full' | 'quick'
+
+const HOOK_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }
+const DRAINS: Record<Size, number> = { full: 300, quick: 40 }
+const PODS: Record<Size, readonly number[]> = { full: [1000, 10_000, 50_000], quick: [1000] }
+const AT_ONCE_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }
+const AT_ONCE: Record<Size, readonly AtOnceCase[]> = {
+  full: [
+    { ending: 1, nodes: 20, holders: 10, gateways: 3 },
+    { ending: 10, nodes: 20, holders: 10, gateways: 3 },
+    { ending: 100, nodes: 200, holders: 10, gateways: 3 },
+    { ending: 500, nodes: 5000, holders: 10, gateways: 3 },
+    { ending: 100, nodes: 200, holders: 10, gateways: 1 },
+    { ending: 100, nodes: 200, holders: 10, gateways: 10 },
+    { ending: 100, nodes: 200, holders: 1000, gateways: 3 },
+    { ending: 100, nodes: 200, holders: 5000, gateways: 3 }
+  ],
+  quick: [{ ending: 10, nodes: 20, holders: 10, gateways: 3 }]
+}
+
+export const SECTIONS = {
+  hooks: {
+    title: 'Hooks',
+    how: 'A rolling update of 10 pods behind 2 gateways at 400 requests a second, in a world of its own for every arm and round; the arms take turns.',
+    async run(size, tell) {
+      const runs = new Map<string, HookRun[]>()
+      for (let round = 1; round <= HOOK_ROUNDS[size]; round += 1) {
+        for (const arm of HOOK_ARMS) {
+          tell(`round ${round}: ${arm}`)
+          runs.set(arm, [...(runs.get(arm) ?? []), await hookRun(arm, round)])
+        }
+      }
+      return HOOK_ARMS.map(arm => hookResult(arm, runs.get(arm) ?? [])).map(result => ({
+        arm: result.arm,
+        requests: result.requests,
+        'failed (each round)': result.failed.join(', '),
+        'hook p50 ms': result.hookMs.p50,
+        'hook max ms': result.hookMs.max,
+        'rollout p50 ms': result.rolloutMs.p50,
+        'last request p50 ms': result.lastRequestMs.p50,
+        'last request max ms': result.lastRequestMs.max
+      }))
+    }
+  },
+  overhead: {
+    title: 'Agent overhead',
+    how: 'One drain after the other, nothing in flight, 3 gateways; between two drains one put to each gateway by the benchmark itself, over kept connections: the round trips that no proof can do without.',
+    async run(size, tell) {
+      const rows: Row[] = []
+      for (const hookAfterMs of [0, 10]) {
+        tell(`hook ${hookAfterMs} ms after the deletion`)
+        const { roundTripMs, ackMs, ratio } = await overhead(DRAINS[size], hookAfterMs)
+        rows.push({
+          'hook after the deletion, ms': hookAfterMs,
+          drains: ackMs.n,
+          'round trips p50 ms': roundTripMs.p50,
+          'p99 ms': roundTripMs.p99,
+          'ack p50 ms': ackMs.p50,
+          'ack p99 ms': ackMs.p99,
+          'ratio p50': ratio.p50,
+          'ratio p99': ratio.p99
+        })
+      }
+      return rows
+    }
+  },
+  'at-once': {
+    title: 'Pods that end at once',
+    how: 'All are deleted in one moment and each one calls its hook then; every case anew, and the round with the median p99 is shown.',
+    async run(size, tell) {
+      const rows: Row[] = []
+      for (const what of AT_ONCE[size]) {
+        const rounds = []
+        for (let round = 1; round <= AT_ONCE_ROUNDS[size]; round += 1) {
+          tell(`${what.ending} of ${what.nodes} nodes, ${what.holders} holders, ${what.gateways} gateways`)
+          rounds.push(await atOnce(what))
+        }
+        rounds.sort((a, b) => a.hookMs.p99 - b.hookMs.p99)
+        const result = rounds[Math.floor(rounds.length / 2)]!
+        rows.push({
+          ending: what.ending,
+          'of nodes': what.nodes,
+          'other holders': what.holders,
+          gateways: what.gateways,
+          'hook p50 ms': result.hookMs.p50,
+          'hook p99 ms': result.hookMs.p99,
+          'p99 of the rounds': rounds.map(({ hookMs }) => Math.round(hookMs.p99)).join(', '),
+          'Admin writes': result.adminWrites,
+          'puts per gateway': result.barrierPuts,
+          'polls per gateway': result.barrierPolls,
+          'agent CPU ms': result.agentCpuMs,
+          answers: Object.entries(result.answers)
+            .map(([answer, count]) => `${count} ${answer}`)
+            .join(', ')
+        })
+      }
+      return rows
+    }
+  },
+  watch: {
+    title: 'Pods that are watched',
+    how: 'Pods of 10 kB, half of it managedFields, by WatchList over TLS from the stand-in for the API server; the agent is a process of its own, with the account of a pod.',
+    async run(size, tell) {
+      const rows: Row[] = []
+      for (const count of PODS[size]) {
+        tell(`${count} pods`)
+        const result = await watchPods(count)
+        rows.push({
+          pods: count,
+          'bytes of one': result.podBytes,
+          'sync ms': result.syncMs,
+          'RSS MB': result.rssMb,
+          'peak MB': result.peakMb,
+          'event to barrier p50 ms': result.actionMs.p50,
+          'event to barrier p99 ms': result.actionMs.p99,
+          'longest stall ms': result.stallMs,
+          'CPU ms per 1000 events': result.cpuPer1000EventsMs
+        })
+      }
+      return rows
+    }
+  }
+} as const satisfies Record<string, Section>
+
+export type SectionName = keyof typeof SECTIONS
