@@ -5,7 +5,7 @@ import { nearest } from './config/nearest.ts'
 export type Command =
   | { readonly kind: 'run'; readonly configFile: string | undefined; readonly dryRun: boolean }
   | { readonly kind: 'print-config'; readonly configFile: string | undefined; readonly dryRun: boolean }
-  | { readonly kind: 'doctor'; readonly configFile: string | undefined; readonly json: boolean }
+  | { readonly kind: 'doctor' | 'diff'; readonly configFile: string | undefined; readonly json: boolean }
   | { readonly kind: 'help' }
   | { readonly kind: 'version' }
   | { readonly kind: 'wrong'; readonly problem: string }
@@ -17,14 +17,18 @@ export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves
 
   apisix-drain [run] --config <file>     run the agent
   apisix-drain doctor --config <file>    check what the agent needs, and say what to change
+  apisix-drain diff --config <file>      print where EndpointSlices, Admin API and gateways differ
 
   --config <file>   configuration (YAML); default: the file that APISIX_DRAIN_CONFIG names, else the environment alone
   --print-config    print the configuration with every default filled in (secrets not shown), and end
   --dry-run         write nothing to APISIX
-  --json            doctor: one JSON object instead of lines
+  --json            doctor, diff: one JSON object instead of lines
   --help, --version
 
-Exit codes: 0 all is well, 1 the agent or a check failed, 2 wrong command line or configuration.
+diff reads all of them twice, and prints what differs both times: a ghost is listed and no pod has its address (told
+only in sync.podRanges), missing is not listed and should be, stale is listed by a gateway and not by the Admin API.
+
+Exit codes: 0 all is well, 1 the agent or a check failed or there is a difference, 2 wrong command line or configuration.
 Every setting: docs/config.md
 `
 
@@ -37,7 +41,7 @@ const OPTIONS = {
   version: { type: 'boolean' }
 } as const
 
-const COMMANDS = ['run', 'doctor'] as const
+const COMMANDS = ['run', 'doctor', 'diff'] as const
 
 /** Arguments (without node and script) to a command. Never throws: what is wrong is a command too. */
 export function parseCommand(argv: readonly string[]): Command {
@@ -63,12 +67,12 @@ export function parseCommand(argv: readonly string[]): Command {
   if (values.version) return { kind: 'version' }
   const configFile = typeof values.config === 'string' ? values.config : undefined
   const dryRun = values['dry-run'] === true
-  if (known === 'doctor') {
+  if (known !== 'run') {
     return values['print-config'] || dryRun
-      ? { kind: 'wrong', problem: 'doctor takes --config and --json only' }
-      : { kind: 'doctor', configFile, json: values.json === true }
+      ? { kind: 'wrong', problem: `${known} takes --config and --json only` }
+      : { kind: known, configFile, json: values.json === true }
   }
-  if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor' }
+  if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor and diff' }
   return { kind: values['print-config'] ? 'print-config' : 'run', configFile, dryRun }
 }
 

@@ -14,12 +14,13 @@ async function main(argv: readonly string[]): Promise<number> {
   if (command.kind === 'version') return say(`${version}\n`)
   if (command.kind === 'wrong') return complain(`${command.problem}\n\n${HELP}`)
 
-  const dryRun = command.kind !== 'doctor' && command.dryRun
+  const dryRun = 'dryRun' in command && command.dryRun
   const loaded = loadConfig(command.configFile, undefined, { dryRun })
   if (!loaded.ok) return complain(formatProblems(loaded.problems))
   if (command.kind === 'print-config') return say(printConfig(loaded))
   // Not imported before they are needed: the Kubernetes client alone takes half a second.
   if (command.kind === 'doctor') return (await import('./diagnose.ts')).diagnose(loaded.config, command.json)
+  if (command.kind === 'diff') return (await import('./diff/run.ts')).diff(loaded.config, command.json)
   return (await import('./run.ts')).run(loaded.config, version)
 }
 

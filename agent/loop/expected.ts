@@ -11,12 +11,14 @@ const RECENT_MS = 120_000
  *
  * Only where the holder is known to follow one Service: every node of it that is a pod's belongs to that Service, and
  * every ready endpoint that it does not list is younger than RECENT_MS. A holder that lists a part of a Service on
- * purpose (a subset, a canary) has older ones missing, and nothing is expected of it.
+ * purpose (a subset, a canary) has older ones missing, and nothing is expected of it. `recentMs`: where it is known to
+ * follow all of a Service whatever its age.
  */
 export function expectedNodes(
   { pods, slices }: Pick<Cluster, 'pods' | 'slices'>,
   holder: Holder,
-  now: Millis
+  now: Millis,
+  recentMs = RECENT_MS
 ): readonly NodeKey[] {
   const listed = holder.nodes.flatMap(node => pods.byIp(node.host).map(pod => ({ node, pod })))
   const [first] = listed
@@ -36,7 +38,7 @@ export function expectedNodes(
     .filter(({ podUid }) => podUid === undefined || pods.get(podUid)?.deletionAt === undefined)
   const isRecent = ({ podUid }: (typeof missing)[number]) => {
     const pod = podUid === undefined ? undefined : pods.get(podUid)
-    return pod?.startedAt !== undefined && pod.deletionAt === undefined && now - pod.startedAt < RECENT_MS
+    return pod?.startedAt !== undefined && pod.deletionAt === undefined && now - pod.startedAt < recentMs
   }
   return missing.every(isRecent) ? missing.map(({ address }) => nodeKey(address, first.node.port)) : []
 }

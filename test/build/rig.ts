@@ -47,6 +47,8 @@ export interface Rig extends Pods, Holders {
   gatewayIs(gateway: Gateway, state: 'ready' | 'not-ready' | 'terminating' | 'gone'): void
   /** Methods and paths of all writes that the agent sent to the Admin API. */
   readonly writes: readonly string[]
+  /** Every worker of these gateways (default: all that run) has applied everything. */
+  applied(gateways?: readonly Gateway[]): Promise<void>
   /** Every worker of every gateway that runs has applied everything, and the agent has seen every pod. */
   settled(): Promise<void>
   /** What must always hold and does not, in words. */
@@ -171,12 +173,14 @@ async function build(
     ...options.config
   }
   let agent: TestAgent | undefined
-  const settled = async () => {
-    await until('every worker has applied everything', () =>
-      apisix.gateways
+  const applied: Rig['applied'] = (gateways = apisix.gateways) =>
+    until('every worker has applied everything', () =>
+      gateways
         .filter(gateway => gateway.running)
         .every(({ workers }) => workers.every(({ config }) => config.revision === store.revision))
     )
+  const settled = async () => {
+    await applied()
     await until('the agent has seen every pod', () =>
       kubernetes.store
         .list('pods')
@@ -195,6 +199,7 @@ async function build(
     settings: base,
     gateways: apisix.gateways,
     writes,
+    applied,
     settled,
     get agent() {
       if (!agent) throw new Error('no agent was started')

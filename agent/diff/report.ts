@@ -1,0 +1,34 @@
+import type { Row } from './compare.ts'
+
+export interface DiffReport {
+  readonly differences: readonly Row[]
+  /** What was compared. */
+  readonly holders: number
+  readonly gateways: readonly string[]
+  /** Gateways that could not be read: nothing is known of them. */
+  readonly unread: readonly { readonly gateway: string; readonly why: string }[]
+}
+
+const HEAD = { kind: 'KIND', node: 'NODE', where: 'WHERE', holder: 'HOLDER', writer: 'WRITER' } as const
+const COLUMNS = ['kind', 'node', 'where', 'holder', 'writer'] as const
+
+/** A table for people, with one line at the end that says what it comes to. */
+export function formatDiff({ differences, holders, gateways, unread }: DiffReport): string {
+  const widths = COLUMNS.map(column => Math.max(...[HEAD, ...differences].map(row => row[column].length)))
+  const line = (row: Readonly<Record<(typeof COLUMNS)[number], string>>) =>
+    COLUMNS.map((column, i) => row[column].padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd()
+  const table = differences.length > 0 ? [line(HEAD), ...differences.map(line), ''] : []
+  const silent = unread.map(({ gateway, why }) => `not read: ${gateway}: ${why}`)
+  const compared = `${holders} holders at the Admin API and ${gateways.length} gateways`
+  const verdict =
+    differences.length > 0
+      ? `${differences.length} differences in ${compared}`
+      : `no difference in ${compared}`
+  return `${[...table, ...silent, verdict].join('\n')}\n`
+}
+
+/** Whether the three agree: not known where a gateway could not be read. */
+export const agrees = ({ differences, unread }: DiffReport): boolean =>
+  differences.length === 0 && unread.length === 0

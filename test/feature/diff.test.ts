@@ -1,0 +1,114 @@
+import { expect } from 'chai'
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { DiffReport } from '../../agent/diff/report.ts'
+import { GATEWAY_NAMESPACE } from '../../sandbox/manifests.ts'
+import { arrayOf } from '../build/held-nodes.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
+
+/** Runs `apisix-drain diff` as a person does: a process of its own. */
+async function diff(rig: Rig, ...flags: string[]) {
+  const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-diff-'))
+  try {
+    const kubeconfig = join(directory, 'kubeconfig')
+    await rig.kubernetes.writeKubeconfig(kubeconfig)
+    const settings = {
+      KUBERNETES_KUBECONFIG: kubeconfig,
+      APISIX_ADMIN_URL: rig.admin.url,
+      APISIX_ADMIN_KEY_ENV: 'RIG_KEY',
+      APISIX_CONTROL_PORT: new URL(rig.gateways[0]?.urls.control ?? '').port,
+      APISIX_GATEWAYS_NAMESPACE: GATEWAY_NAMESPACE,
+      SYNC_POD_RANGES: '127.0.0.0/8'
+    }
+    const env = Object.fromEntries(
+      Object.entries(settings).map(([key, value]) => [`APISIX_DRAIN_${key}`, value])
+    )
+    const child = spawn(process.execPath, [MAIN, 'diff', ...flags], {
+      env: { PATH: process.env['PATH'], RIG_KEY: rig.barrierToken, ...env },
+      stdio: ['ignore', 'pipe', 'pipe']
+    })
+    let [out, err] = ['', '']
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+    child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
+    const code = await new Promise<number | null>(resolve => child.once('close', resolve))
+    return { code, out, err }
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+}
+
+const OWNER = { name: 'shop_web_80', labels: { 'managed-by': 'apisix-ingress-controller' } }
+
+describe('feature: apisix-drain diff', () => {
+  const test = sideBySide({ gateways: 2, agent: false })
+
+  test('says nothing and exits 0 where all three agree', async start => {
+    const rig = await start()
+    const pods = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.service('web', pods)
+    rig.put('upstreams', 'web', { type: 'roundrobin', ...OWNER, nodes: arrayOf(pods) })
+    await rig.applied()
+    const { code, out, err } = await diff(rig)
+    expect({ code, out, err }).to.deep.equal({
+      code: 0,
+      out: 'no difference in 1 holders at the Admin API and 2 gateways\n',
+      err: ''
+    })
+  })
+
+  test('prints ghost, missing and stale with their places, and exits 1', async start => {
+    const rig = await start()
+    const [old, added, kept] = [rig.pod('web-1'), rig.pod('web-2'), rig.pod('web-3')]
+    rig.service('web', [added, kept])
+    rig.put('upstreams', 'web', { type: 'roundrobin', ...OWNER, nodes: arrayOf([old, kept]) })
+    await rig.applied()
+    // Kubernetes has forgotten the pod; nobody has told APISIX, nor of the new one.
+    rig.kubernetes.store.delete('pods', old.namespace, old.name, { gracePeriodSeconds: 0 })
+    // One gateway has lost its watch, and knows a node that was taken out since.
+    const [, late] = rig.gateways
+    rig.put('upstreams', 'api', { type: 'roundrobin', nodes: arrayOf([kept, added]) })
+    await rig.applied()
+    for (const worker of late?.workers ?? []) worker.loseWatch()
+    rig.put('upstreams', 'api', { type: 'roundrobin', nodes: arrayOf([kept]) })
+    await rig.applied(rig.gateways.slice(0, 1))
+
+    const json = await diff(rig, '--json')
+    const report = JSON.parse(json.out) as DiffReport
+    const rows = report.differences.map(({ kind, node, holder, where }) =>
+      [kind, node, holder, where].join(' ')
+    )
+    expect(rows).to.have.members([
+      `ghost ${old.node} upstreams/web admin-api`,
+      `missing ${added.node} upstreams/web admin-api`,
+      // Nobody is known to own it, but it has nothing but this Service's pods, and the one that it lacks is new.
+      `missing ${added.node} upstreams/api admin-api`,
+      `ghost ${old.node} upstreams/web apisix-0`,
+      `ghost ${old.node} upstreams/web apisix-1`,
+      `stale ${added.node} upstreams/api ${late?.name}`
+    ])
+    expect(
+      report.differences.find(({ kind, holder }) => kind === 'missing' && holder === 'upstreams/web')?.writer
+    ).to.equal('ingress controller 1.x')
+    expect(json.code).to.equal(1)
+    const { code, out } = await diff(rig)
+    expect(out.split('\n')[0]).to.match(/^KIND +NODE +WHERE +HOLDER +WRITER$/)
+    expect(out).to.match(/6 differences in 2 holders at the Admin API and 2 gateways\n$/)
+    expect(code).to.equal(1)
+  })
+
+  test('exits 1 where a gateway cannot be read: nothing is known of it', async start => {
+    const rig = await start()
+    rig.upstream('web', [rig.pod('web-1')])
+    await rig.applied()
+    await rig.gateways[1]?.partition({ control: 'refused' })
+    const { code, out } = await diff(rig)
+    expect(out).to.contain('not read: apisix-1:').and.to.contain('no difference in 1 holders')
+    expect(code).to.equal(1)
+  })
+})
