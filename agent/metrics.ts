@@ -63,6 +63,10 @@ export function createMetrics() {
       result: 'as in hook_answers_total'
     }),
 
+    afterAck: counter(
+      'requests_after_ack_total',
+      'Requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier. Should be 0.'
+    ),
     drainActive: gauge('drain_active', 'Drains by phase.', {
       phase: 'draining, proven, expired, gone, undone'
     }),

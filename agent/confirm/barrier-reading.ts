@@ -65,6 +65,7 @@ export function readingOf(
     entry,
     inflight: { requests: sum(s => s.inflight.requests), long: sum(s => s.inflight.long) },
     bypasses: sum(s => s.bypasses),
+    late: sum(s => s.late ?? 0),
     readAfterSeal: told.afterSeal && entry === 'sealed',
     problem: ''
   } as const
@@ -98,6 +99,7 @@ export function unanswered(last: BarrierReading | undefined, at: Millis, problem
     fit: false,
     entry: 'absent',
     bypasses: 0,
+    late: 0,
     readAfterSeal: false
   } as const
   return { ...(last ?? { ...nothing, inflight: { requests: 0, long: 0 } }), problem }

@@ -31,6 +31,8 @@ export interface BarrierReading {
   readonly inflight: { readonly requests: number; readonly long: number }
   /** Requests that were given the node all the same because nothing else could be picked. */
   readonly bypasses: number
+  /** Requests that were sent to the node although it was sealed: a failure inside the gateway. */
+  readonly late: number
   /** The `inflight` above was read after the entry was sealed: the fourth step of the guarantee. */
   readonly readAfterSeal: boolean
   readonly problem: string

@@ -27,7 +27,9 @@ const told = z.looseObject({
   state: z.enum(['draining', 'sealed']),
   ttl: z.number(),
   inflight: z.looseObject({ requests: z.number(), long: z.number() }),
-  bypasses: z.number()
+  bypasses: z.number(),
+  /** Sent there although it was sealed. An older plugin does not count them. */
+  late: z.number().optional()
 })
 const answer = z.looseObject({
   instance: z.string(),
@@ -59,6 +61,7 @@ const gatewayState = z.looseObject({
   fit: z.boolean(),
   unfit: z.array(z.string()),
   now: z.number().optional(),
+  entries: z.array(told).optional(),
   workers: z.array(worker),
   counts: z.record(z.string(), z.number())
 })

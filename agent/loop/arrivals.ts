@@ -32,6 +32,8 @@ interface Pending {
   readonly pod: PodFact
   readonly readyAt: Millis
   readonly listedAt: Map<HolderKey, Millis>
+  /** Holders that follow its Service: a pod is expected there while it is young, and waited for as long as it is. */
+  readonly expected: Set<HolderKey>
   /** By gateway and holder: when its Control API was first seen to list it. */
   readonly observedAt: Map<string, Millis>
   view: ArrivalView
@@ -54,12 +56,19 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
       if (!pod || pod.hostNetwork) continue
       const nothing = { holders: [], gateways: [], at: undefined, why: '' }
       const view = viewOf(pod, readyAt, nothing)
-      pending.set(uid, { pod, readyAt, listedAt: new Map(), observedAt: new Map(), view })
+      pending.set(uid, {
+        pod,
+        readyAt,
+        listedAt: new Map(),
+        expected: new Set(),
+        observedAt: new Map(),
+        view
+      })
     }
   }
 
   /** The holders that list it, and those that follow its Service and should. */
-  const holdersOf = (pod: PodFact, now: Millis): readonly Holder[] => {
+  const holdersOf = ({ pod, expected }: Pending, now: Millis): readonly Holder[] => {
     const peers = cluster.slices.servicesOf(pod.uid).flatMap(({ namespace, name }) =>
       cluster.slices
         .serving(namespace, name)
@@ -69,13 +78,15 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
     const found = [...pod.ips, ...peers.map(({ address }) => address)].flatMap(ip => inventory.byHost(ip))
     return [...new Set(found)].filter(holder => {
       if (holder.discovery) return false
-      const isExpected = () => expectedNodes(cluster, holder, now).some(node => isAt(node, pod))
-      return nodeOf(holder, pod) !== undefined || isExpected()
+      if (nodeOf(holder, pod) !== undefined || expected.has(holder.key)) return true
+      if (!expectedNodes(cluster, holder, now).some(node => isAt(node, pod))) return false
+      expected.add(holder.key)
+      return true
     })
   }
 
   const evidenceOf = (one: Pending, now: Millis): ArrivalEvidence => ({
-    holders: holdersOf(one.pod, now).map(holder => {
+    holders: holdersOf(one, now).map(holder => {
       const node = nodeOf(holder, one.pod)
       if (node !== undefined && !one.listedAt.has(holder.key)) one.listedAt.set(holder.key, now)
       const revision = node === undefined ? undefined : inventory.listedSince(holder.key, node)

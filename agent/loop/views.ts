@@ -19,6 +19,7 @@ import {
   type Totals
 } from '../serve/snapshot.ts'
 import { same } from '../watch/same.ts'
+import { createAfterAck } from './after-ack.ts'
 import { createArrivals } from './arrivals.ts'
 import { createDrift, ghostsOf, type HolderDifference } from './drift.ts'
 import { driftGauges, freshnessGauges } from './gauges.ts'
@@ -66,6 +67,11 @@ export function createViews(options: ViewsOptions): Views {
   const shown = new WeakMap<Holder, HolderView>()
   const drift = createDrift(sources)
   const arrivals = createArrivals({ sources, clock, metrics })
+  const afterAck = createAfterAck(sources, metrics)
+  const moreOf = (uid: PodUid, memory: Memory) => ({
+    removedAt: removedFrom(memory),
+    afterAck: afterAck.of(uid)
+  })
   const reach = reachOf(config)
   let lastRoundAt = startedAt
 
@@ -77,19 +83,21 @@ export function createViews(options: ViewsOptions): Views {
       if (after?.phase === 'proven' || after?.phase === 'expired' || after?.phase === 'undone')
         totals[after.phase] += 1
     },
-    ack(ack) {
+    ack(ack, drain, memory) {
       totals.hooks += 1
+      afterAck.observer.ack?.(ack, drain, memory)
       history = withAck(history, ack, clock.now(), REPLACED_SLEEP_MS)
     },
     round(tookMs) {
       totals.rounds += 1
       lastRoundAt = clock.now()
       arrivals.observer.round?.(tookMs)
+      afterAck.observer.round?.(tookMs)
     }
   }
 
   const shownOf = (drain: Drain, memory: Memory) =>
-    drainView(drain, momentsOf(drain, memory), 0, removedFrom(memory))
+    drainView(drain, momentsOf(drain, memory), 0, moreOf(drain.uid, memory))
   const look = (loop: Loop) =>
     drift.look({
       holders: [...inventory.holders().values()],
@@ -158,7 +166,7 @@ export function createViews(options: ViewsOptions): Views {
           drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
         ),
         hooks,
-        removed: uid => removedFrom(loop.memory(uid)),
+        more: uid => moreOf(uid, loop.memory(uid)),
         history,
         arrivals: arrivals.views(),
         totals: { ...totals, savedMs: history.savedMs }

@@ -1,9 +1,9 @@
 import type { Drain, Witness } from '../drain/drain.ts'
 import type { Millis, PodFact } from '../drain/facts.ts'
 import { deepFreeze } from '../freeze.ts'
-import type { HolderKey } from '../plan/holder.ts'
 import {
   SNAPSHOT_VERSION,
+  type DrainMore,
   type DrainView,
   type GatewayView,
   type Moments,
@@ -29,7 +29,7 @@ export function buildSnapshot(sources: SnapshotSources): Snapshot {
         drain,
         sources.moments.get(drain.uid),
         sources.hooks.get(drain.uid) ?? 0,
-        sources.removed(drain.uid)
+        sources.more(drain.uid)
       )
     ),
     past: sources.history.past,
@@ -49,7 +49,7 @@ export function drainView(
   drain: Drain,
   moments: Moments | undefined,
   hooks: number,
-  removedAt: (holder: HolderKey) => Millis | undefined = () => undefined
+  more: DrainMore = { removedAt: () => undefined, afterAck: undefined }
 ): DrainView {
   const { pod } = drain
   const verdict = drain.phase === 'undone' ? undefined : drain.verdict
@@ -72,7 +72,8 @@ export function drainView(
       : null,
     why: drain.phase === 'undone' ? drain.why : drain.verdict.why,
     gateways: verdict?.gateways ?? [],
-    holders: (verdict?.holders ?? []).map(holder => ({ ...holder, at: removedAt(holder.key) ?? null })),
+    holders: (verdict?.holders ?? []).map(holder => ({ ...holder, at: more.removedAt(holder.key) ?? null })),
+    afterAck: more.afterAck ?? null,
     hooks
   }
 }

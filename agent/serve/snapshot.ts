@@ -50,6 +50,8 @@ export interface DrainView {
   readonly gateways: readonly GatewayReport[]
   /** With when each let go of the pod. */
   readonly holders: readonly (HolderReport & { readonly at: Millis | null })[]
+  /** Requests sent to the pod after its ack; `null` where nothing counts them. */
+  readonly afterAck: number | null
   /** Hooks of this pod that are being held. */
   readonly hooks: number
 }
@@ -208,6 +210,13 @@ export interface Snapshot {
   readonly totals: Totals
 }
 
+/** What is known of a drain beside itself and its moments. */
+export interface DrainMore {
+  /** When a holder let go of the pod. */
+  removedAt(holder: HolderKey): Millis | undefined
+  readonly afterAck: number | undefined
+}
+
 /** What a round hands over to be shown. */
 export interface SnapshotSources {
   readonly now: Millis
@@ -220,8 +229,7 @@ export interface SnapshotSources {
   /** Where a drain has none, its moments are what its witnesses say. */
   readonly moments: ReadonlyMap<PodUid, Moments>
   readonly hooks: ReadonlyMap<PodUid, number>
-  /** When a holder let go of the pod of a drain. */
-  readonly removed: (uid: PodUid) => (holder: HolderKey) => Millis | undefined
+  readonly more: (uid: PodUid) => DrainMore
   readonly history: Pick<Snapshot, 'past' | 'acks' | 'lags'>
   readonly arrivals: readonly ArrivalView[]
   readonly totals: Totals

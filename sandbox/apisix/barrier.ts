@@ -23,6 +23,7 @@ export interface Told {
   readonly ttl: number
   readonly inflight: Inflight
   readonly bypasses: number
+  readonly late: number
 }
 
 /** What the plugin is inside one gateway: a deny-list and counts, in memory that all workers share. */
@@ -38,6 +39,8 @@ export interface Barrier {
   /** A worker is gone, with its counts. */
   drop(pid: number): void
   bypassed(ip: string, port: number): void
+  /** A request is sent there whatever the entries say. */
+  passed(ip: string, port: number): void
   /** The counts are read now. */
   told(entry: StoredEntry): Told
   /**
@@ -80,7 +83,8 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     state: entry.state,
     ttl: Math.max(entry.expires - epochSeconds(), 0),
     inflight: inflight.of(entry.ip, entry.port),
-    bypasses: entry.bypasses
+    bypasses: entry.bypasses,
+    late: entry.late
   })
   const isIdle = (uid: string, until: 'requests' | 'all'): boolean =>
     entries.ofUid(uid).every(({ ip, port }) => {
@@ -104,6 +108,9 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     bypassed: (ip, port) => {
       counts.bypasses += 1
       for (const entry of entries.covering(ip, port)) entry.bypasses += 1
+    },
+    passed: (ip, port) => {
+      for (const entry of entries.covering(ip, port)) if (entry.state === 'sealed') entry.late += 1
     },
     told,
     onConfirmed: listener => {

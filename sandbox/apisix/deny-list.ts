@@ -14,6 +14,8 @@ export interface StoredEntry extends Omit<Entry, 'ttl'> {
   /** Seconds since the epoch. */
   readonly expires: number
   bypasses: number
+  /** Requests that were sent there although it is sealed. */
+  late: number
 }
 
 export type Look = 'free' | 'draining' | 'sealed'
@@ -84,7 +86,8 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
         port,
         state: sealed ? 'sealed' : 'draining',
         expires: now() + ttl,
-        bypasses: alive ? old.bypasses : 0
+        bypasses: alive ? old.bypasses : 0,
+        late: alive ? old.late : 0
       }
       entries.set(key, entry)
       index(byIp, ip, entry)

@@ -66,7 +66,10 @@ export function* takeSteps(options: PickOptions, first?: Target): Generator<void
     if (choice.kind !== 'choice') return choice
     const { target, bypass } = choice
     yield
-    if (!guarded) return { kind: 'held', held: { target, bypass: false, release() {}, promote() {} } }
+    if (!guarded) {
+      options.barrier?.passed(target.host, target.port)
+      return { kind: 'held', held: { target, bypass: false, release() {}, promote() {} } }
+    }
     const held = hold(guarded, pid, target, bypass)
     yield
     const look = guarded.entries.look(target.host, target.port)

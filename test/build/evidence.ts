@@ -20,6 +20,7 @@ export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading =
   entry: 'sealed',
   inflight: { requests: 0, long: 0 },
   bypasses: 0,
+  late: 0,
   readAfterSeal: true,
   problem: '',
   ...differs

@@ -76,7 +76,7 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
     drains: [waitingDrain()],
     moments: new Map(),
     hooks: new Map(),
-    removed: () => () => undefined,
+    more: () => ({ removedAt: () => undefined, afterAck: undefined }),
     arrivals: [],
     history: EMPTY,
     totals,

@@ -157,6 +157,7 @@ function waiting(name: string, i: number, seenAt: number, gateways: readonly str
         : { name: gateway, grade: 'barrier', at: seenAt + 6 + g * 4, why: '' }
     ),
     holders: [{ key: `upstreams/${name}-1`, state: 'writing', why: '', at: null }],
+    afterAck: null,
     hooks: 1
   }
 }
@@ -206,6 +207,7 @@ function over(
         : { name: gateway, grade: 'barrier', at: last ? confirmedAt : seenAt + ms * (0.5 + 0.2 * g), why: '' }
     }),
     holders: [{ key: `upstreams/${name}-1`, state: 'removed', why: '', at: seenAt + ms * 0.4 }],
+    afterAck: failed ? null : 0,
     hooks: 0
   }
 }

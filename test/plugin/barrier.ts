@@ -16,6 +16,7 @@ export interface EntryOut {
   ttl: number
   inflight: { requests: number; long: number }
   bypasses: number
+  late: number
   error?: string
 }
 

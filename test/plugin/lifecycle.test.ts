@@ -289,6 +289,11 @@ describe('A gateway that', () => {
     expect(counts.errors).to.be.at.least(10)
     expect(ok).to.equal(false)
     expect(unfit.join()).to.match(/a hook failed/)
+    expect((await gateway.barrier.inflight([a.uid])).entries[0]?.late, 'it was not sealed').to.equal(0)
+    await gateway.barrier.put(a.sealed)
+    await gateway.barrier.inflight([a.uid])
+    await many(`${gateway.url}/u`, 10)
+    expect((await gateway.barrier.inflight([a.uid])).entries[0]?.late).to.equal(5)
     const slow = send(`${gateway.url}/u?ms=500`)
     await eventually('it is counted', async () => {
       const told = await gateway?.barrier.put(a.entry(), b.entry())

@@ -20,9 +20,9 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
   const hooks = drains.reduce((sum, drain) => sum + drain.hooks, 0)
   const stale = snapshot.watches.filter(({ state }) => state !== 'live')
   const ghosts = holders.reduce((sum, { ghosts }) => sum + ghosts.length, 0)
-  const late = (since: number) => snapshot.at - since > LATE_MS
-  const missing = holders.flatMap(holder => holder.missing).filter(({ since }) => late(since)).length
-  const apart = holders.flatMap(({ atGateways }) => atGateways).filter(({ since }) => late(since))
+  const isLate = (since: number) => snapshot.at - since > LATE_MS
+  const missing = holders.flatMap(holder => holder.missing).filter(({ since }) => isLate(since)).length
+  const apart = holders.flatMap(({ atGateways }) => atGateways).filter(({ since }) => isLate(since))
   const behind = new Set(apart.map(({ gateway }) => gateway)).size
 
   if (!agent.vouch.ok) {
@@ -32,6 +32,13 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
     return bad(
       `${count(unproved.length, 'pod')} could not be proved out in time.`,
       `${unproved[0]?.pod ?? ''}: ${unproved[0]?.why ?? ''}`
+    )
+  }
+  const late = [...drains, ...snapshot.past.slice(0, 50)].find(({ afterAck }) => (afterAck ?? 0) > 0)
+  if (late) {
+    return bad(
+      'Requests were sent to a pod after its ack.',
+      `${late.namespace}/${late.pod}: ${count(late.afterAck ?? 0, 'request')}. The plugin failed in a gateway: look at its error.log.`
     )
   }
   if (stale.length > 0) {

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { Moments, Snapshot } from '../../serve/snapshot.ts'
 import { commandsFor } from '../model/commands.ts'
-import { exactClock, formatMs } from '../model/format.ts'
+import { count, exactClock, formatMs } from '../model/format.ts'
 import type { Lane } from '../model/lanes.ts'
 import { Commands } from './commands.tsx'
 import { Mark, STANDING } from './mark.tsx'
@@ -73,6 +73,14 @@ export function Detail({ lane, snapshot, onClose }: DetailProps) {
           ))}
         </tbody>
       </table>
+      {drain.afterAck !== null && (
+        <p class="small">
+          <Mark
+            tone={drain.afterAck === 0 ? 'good' : 'bad'}
+            label={`${count(drain.afterAck, 'request')} sent to it after the ack`}
+          />
+        </p>
+      )}
       <h4>Gateways</h4>
       {drain.gateways.length === 0 ? (
         <p class="quiet">None has been asked.</p>

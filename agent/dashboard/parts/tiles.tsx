@@ -37,7 +37,11 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
       <Tile
         label="Proved"
         value={finished === 0 ? '–' : `${share(totals.proven, finished)} %`}
-        note={finished === 0 ? 'no drain has ended yet' : `${totals.proven} of ${count(finished, 'drain')}`}
+        note={
+          finished === 0
+            ? 'no drain has ended yet'
+            : [`${totals.proven} of ${count(finished, 'drain')}`, ...afterAck(snapshot)].join(' · ')
+        }
       />
       <Tile
         label={`Saved against sleep ${formatMs(agent.sleepMs)}`}
@@ -46,6 +50,18 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
       />
     </dl>
   )
+}
+
+/** Of the drains that are shown, where the plugin counts. */
+function afterAck({ drains, past }: Snapshot): string[] {
+  const counted = [...drains, ...past].flatMap(drain => drain.afterAck ?? [])
+  if (counted.length === 0) return []
+  return [
+    `${count(
+      counted.reduce((sum, n) => sum + n, 0),
+      'request'
+    )} after the ack`
+  ]
 }
 
 /** Rounded down: 999 of 1000 is not all. */

@@ -19,6 +19,11 @@ The alerts. Every expression is over the metrics of docs/metrics.md; replicas se
   expr: sum(increase(apisix_drain_hook_answers_total{ {{- .at -}} ,result="deadline"}[10m])) > 0
   summary: Hooks were answered because the grace was over, not because it was proved
   description: The `why` of these answers, in the agent's log, says what was missing.
+- alert: ApisixDrainRequestsAfterAck
+  severity: critical
+  expr: sum(increase(apisix_drain_requests_after_ack_total{ {{- .at -}} }[10m])) > 0
+  summary: A gateway sent requests to a pod after its hook was answered
+  description: The plugin failed inside a gateway. Its error.log says why; `doctor` and the dashboard say which one is unfit. Report it.
 - alert: ApisixDrainWatchNotLive
   severity: critical
   for: 1m

@@ -32,7 +32,7 @@ function _M.entry(barrier, entry)
         state = entry.sealed and "sealed" or "draining",
         ttl = max(0, barrier.entries:expires(entry) - ngx_now()),
         inflight = inflight.read(barrier.counts, barrier.numbers, entry.ip, entry.port),
-        bypasses = barrier.entries:bypasses(entry),
+        bypasses = barrier.entries:bypasses(entry), late = barrier.entries:late(entry),
     }
 end
 

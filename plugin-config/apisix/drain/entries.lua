@@ -6,6 +6,8 @@
 --   s|uid|ip|port  true while the entry is sealed. A key of its own, so that sealing and renewing
 --                  at the same time in two workers need no lock and a renewal cannot unseal
 --   b|uid|ip|port  number of bypasses
+--   l|uid|ip|port  number of requests that were sent there although it was sealed: nothing of ours
+--                  does that, so one that fails can not go unnoticed
 --
 -- Only operations that never evict are used: a full dictionary is an error to report, and must
 -- not silently cost another pod its entry.
@@ -46,6 +48,7 @@ local function forget(dict, id)
     dict:delete("e|" .. id)
     dict:delete("s|" .. id)
     dict:delete("b|" .. id)
+    dict:delete("l|" .. id)
 end
 
 
@@ -64,6 +67,9 @@ function _M:put(entry)
     if not dict:replace("e|" .. id, expires, ttl) then
         local ok, err = dict:safe_set("b|" .. id, 0, ttl)
         if ok then
+            ok, err = dict:safe_set("l|" .. id, 0, ttl)
+        end
+        if ok then
             ok, err = dict:safe_set("e|" .. id, expires, ttl)
         end
         if not ok then
@@ -73,6 +79,7 @@ function _M:put(entry)
         changed, fresh = true, true
     else
         dict:expire("b|" .. id, ttl)
+        dict:expire("l|" .. id, ttl)
     end
 
     if entry.state == _M.SEALED then
@@ -182,6 +189,22 @@ end
 --- How often this entry was bypassed.
 function _M:bypasses(entry)
     return self.dict:get("b|" .. entry.id) or 0
+end
+
+
+--- Counts a request that is sent to this address whatever the deny-list says.
+function _M:passed(set, addr)
+    for _, entry in ipairs(set.ips[addr.ip] or {}) do
+        if entry.sealed and (not entry.port or entry.port == addr.port) then
+            self.dict:incr("l|" .. entry.id, 1)
+        end
+    end
+end
+
+
+--- How many were, since it was sealed.
+function _M:late(entry)
+    return self.dict:get("l|" .. entry.id) or 0
 end
 
 

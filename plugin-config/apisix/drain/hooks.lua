@@ -30,11 +30,18 @@ function _M.make(own, deps)
 
     -- After a failure of ours: the request goes where APISIX sends it, but it is not forgotten.
     local function keep_counted(ctx, server)
-        if server and not held[ctx] then
-            local ok, err = pcall(pick.hold, pick, ctx, server)
-            if not ok then
-                caught(err)
-            end
+        if not server then
+            return
+        end
+        local ok, err = true, nil
+        if not held[ctx] then
+            ok, err = pcall(pick.hold, pick, ctx, server)
+        end
+        if ok then
+            ok, err = pcall(pick.passed, pick, server)
+        end
+        if not ok then
+            caught(err)
         end
     end
 

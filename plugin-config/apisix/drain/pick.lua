@@ -187,6 +187,16 @@ function _M:hold(ctx, server)
 end
 
 
+--- Tells of a request that goes to a server unasked, where that is sealed: by this worker's copy of
+-- the deny-list, because to load another one is what may have failed.
+function _M:passed(server)
+    local set = self.entries.set
+    if set.n > 0 then
+        self.entries:passed(set, address.of(server.host, server.port))
+    end
+end
+
+
 --- Right before a connect: count up, THEN look at the deny-list.
 -- @tparam string|nil offered what prepare said for this pick; nil when it was in the access phase
 -- @treturn boolean true when the request may connect to this server; false: it was counted down

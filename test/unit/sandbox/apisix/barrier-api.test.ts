@@ -54,7 +54,8 @@ describe('sandbox/apisix Barrier API', () => {
         port: 80,
         state: 'draining',
         inflight: { requests: 0, long: 0 },
-        bypasses: 0
+        bypasses: 0,
+        late: 0
       },
       {
         ttl: 'about 60',
@@ -62,7 +63,8 @@ describe('sandbox/apisix Barrier API', () => {
         ip: '::1',
         state: 'sealed',
         inflight: { requests: 0, long: 0 },
-        bypasses: 0
+        bypasses: 0,
+        late: 0
       }
     ])
     expect(told(answer)[0]?.ttl).to.be.within(59, 60)
