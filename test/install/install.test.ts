@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { parse } from 'yaml'
+import { checkLease } from '../../agent/doctor/lease.ts'
 import { checkRbac } from '../../agent/doctor/rbac.ts'
 import { CHART, CI, helm as anyHelm } from '../chart/helm.ts'
 import { moduleFolder, PROMETHEUS_OPERATOR } from '../chart/tools.ts'
@@ -83,6 +84,13 @@ describe('helm on a real API server', () => {
     const findings = await checkRbac(ask, [])(AbortSignal.timeout(30_000))
     expect(findings.filter(({ level }) => level === 'fail')).to.deep.equal([])
 
+    const lease = await checkLease(ask, { namespace: 'apisix', name: 'apisix-drain' })(
+      AbortSignal.timeout(30_000)
+    )
+    expect(lease.map(({ level, what }) => `${level}: ${what}`)).to.deep.equal([
+      'ok: nobody holds the Lease apisix/apisix-drain'
+    ])
+
     const denied = [
       ...['create', 'update', 'patch', 'delete', 'deletecollection'].map(verb => [verb, '', 'pods'] as const),
       ['create', '', 'pods/eviction'],
@@ -124,6 +132,11 @@ describe('helm on a real API server', () => {
       }
     })
     const ended = once(child, 'exit')
+    const holder = async () => {
+      const path = '/apis/coordination.k8s.io/v1/namespaces/apisix/leases/apisix-drain'
+      const { json } = await api.call('GET', path)
+      return (json as { spec?: { holderIdentity?: string } }).spec?.holderIdentity
+    }
     try {
       const port = await portOf(child.stdout)
       await eventually(async () => {
@@ -132,11 +145,13 @@ describe('helm on a real API server', () => {
         // There is no APISIX here: that much stays missing, and no watch does.
         expect(missing.map(({ part }) => part).toSorted()).to.deep.equal(['gateways', 'inventory'])
       })
+      await eventually(async () => expect(await holder()).to.match(/_[0-9a-f]{8}$/))
     } finally {
       child.kill('SIGTERM')
       await ended
       rmSync(folder, { recursive: true })
     }
+    expect(await holder(), 'given back').to.equal('')
   })
 
   it('is upgraded to everything at once, and rolled back to what it was', async () => {
