@@ -144,7 +144,7 @@ describe('hook', () => {
 
   for (const [status, error] of [
     [400, 'bad-request'],
-    [401, 'bad-token'],
+    [401, 'unauthorized'],
     [403, 'forbidden'],
     [404, 'unknown-pod']
   ] as const) {
