@@ -88,7 +88,8 @@ export function createConnection(
     ...(await credentials.headers()),
     ':method': method,
     ':path': path,
-    accept: 'application/json',
+    // The keys of tokens come in a form of their own, and as nothing else: 406.
+    accept: path.startsWith('/openid/') ? 'application/jwk-set+json' : 'application/json',
     'user-agent': 'apisix-drain',
     ...(hasBody ? { 'content-type': contentTypeOf(method) } : {})
   })

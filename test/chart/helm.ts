@@ -58,10 +58,10 @@ export function helm(...args: readonly string[]): Outcome {
 }
 
 /** `helm template` of release apisix-drain into namespace apisix, whatever comes of it. */
-export function tryTemplate(values: Values = {}, file?: string): Outcome {
+export function tryTemplate(values: Values = {}, file?: string, kubernetes = KUBERNETES): Outcome {
   const sets = Object.entries(values).map(([path, value]) => `--set-json=${path}=${JSON.stringify(value)}`)
   const files = file === undefined ? [] : [`--values=${join(CI, file)}`]
-  const release = ['apisix-drain', CHART, '--namespace=apisix', `--kube-version=${KUBERNETES}`]
+  const release = ['apisix-drain', CHART, '--namespace=apisix', `--kube-version=${kubernetes}`]
   return helm('template', ...release, ...files, ...sets)
 }
 

@@ -1,0 +1,57 @@
+import { expect } from 'chai'
+import { spawnSync } from 'node:child_process'
+import { kinds, render, tryTemplate } from './helm.ts'
+import { schemaFolders } from './schemas.ts'
+import { toolPath } from './tools.ts'
+
+const POLICY = { 'injection.policy.enabled': true }
+
+describe('chart injection', () => {
+  it('is off by default', () => {
+    expect(kinds(render()).filter(kind => /Mutating/.test(kind))).to.deep.equal([])
+  })
+
+  it('by policy adds a policy, its bindings, and nothing else: no rights, no container', () => {
+    const [plain, injecting] = [render(), render(POLICY)]
+    const added = injecting.filter(({ kind }) => kind.startsWith('Mutating'))
+    expect(kinds(added)).to.deep.equal([
+      'MutatingAdmissionPolicy',
+      'MutatingAdmissionPolicyBinding',
+      'MutatingAdmissionPolicyBinding'
+    ])
+    expect(injecting.filter(manifest => !added.includes(manifest))).to.deep.equal(plain)
+    const names = added.map(({ metadata }) => metadata.name)
+    expect(names).to.have.members([
+      'apisix-apisix-drain',
+      'apisix-apisix-drain-namespaces',
+      'apisix-apisix-drain-pods'
+    ])
+  })
+
+  it('by policy lets pods in when the policy fails', () => {
+    const policy = render(POLICY).find(({ kind }) => kind === 'MutatingAdmissionPolicy')
+    expect(policy).to.have.nested.property('spec.failurePolicy', 'Ignore')
+  })
+
+  it('by policy is refused on a Kubernetes that has none', () => {
+    const { ok, stderr } = tryTemplate({ ...POLICY }, undefined, '1.35.4')
+    expect(ok).to.equal(false)
+    expect(stderr).to.include('MutatingAdmissionPolicy is in Kubernetes from 1.36 on')
+  })
+
+  for (const hook of ['helper', 'curl']) {
+    for (const auth of ['source-ip', 'token']) {
+      it(`by policy is what the API knows, field by field: ${hook}, ${auth}`, () => {
+        const [, current = ''] = schemaFolders().kubernetes
+        const { stdout } = tryTemplate({ ...POLICY, 'injection.hook': hook, 'config.serve.auth': auth })
+        const location = `${current}/{{.ResourceKind}}{{.KindSuffix}}.json`
+        const conform = spawnSync(toolPath('kubeconform'), ['-strict', '-schema-location', location], {
+          input: stdout,
+          encoding: 'utf8',
+          timeout: 60_000
+        })
+        expect(conform.stdout + conform.stderr).to.equal('')
+      }).timeout(10 * 60_000)
+    }
+  }
+})

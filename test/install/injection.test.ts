@@ -1,0 +1,284 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { CHART, helm as anyHelm } from '../chart/helm.ts'
+import { startApiServer, type ApiServer } from './api-server.ts'
+
+interface Container {
+  readonly name: string
+  readonly env?: readonly object[]
+  readonly lifecycle?: { readonly preStop?: { readonly exec?: { readonly command: readonly string[] } } }
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[]
+}
+interface PodSpec {
+  readonly containers: readonly Container[]
+  readonly initContainers?: readonly Container[]
+  readonly volumes?: readonly { readonly name: string }[]
+}
+
+const RELEASE = ['apisix-drain', '--namespace=apisix']
+const ASKS = { 'apisix-drain.io/inject': 'true' }
+const PORTS = [{ containerPort: 8080 }]
+const OURS = /^apisix-drain-/
+const main = (name: string, differs: object = {}) => ({ name, image: 'shop/web', ports: PORTS, ...differs })
+const helperFor = (budget: number, fallback: number) => [
+  '/apisix-drain/apisix-drain-hook',
+  '--url',
+  'http://apisix-drain.apisix:8080',
+  '--budget',
+  `${budget}s`,
+  '--fallback',
+  `${fallback}s`
+]
+
+/** The policy of the real chart on a real API server; pods are only tried (`dryRun`), which admission does not tell apart. */
+describe('hooks that are injected', () => {
+  let api: ApiServer
+
+  before(async function () {
+    this.timeout(180_000)
+    api = await startApiServer()
+    const restricted = { 'pod-security.kubernetes.io/enforce': 'restricted' }
+    await namespace('apisix', ASKS)
+    await namespace('kube-system', ASKS)
+    await namespace('legacy', ASKS)
+    await namespace('plain', {})
+    await namespace('shop', ASKS)
+    await namespace('hard', { ...restricted, ...ASKS })
+    expect(helm('install', ...RELEASE, CHART, '--set=injection.policy.enabled=true', EXCLUDED)).to.include(
+      'deployed'
+    )
+    await eventually(async () =>
+      expect(hooked(await pod('shop', { containers: [main('web')] }))).to.deep.equal(['web'])
+    )
+  })
+  after(() => api?.stop())
+
+  const EXCLUDED = '--set=injection.excludedNamespaces={legacy}'
+  const helm = (...args: readonly string[]) => {
+    const outcome = anyHelm(...args, `--kubeconfig=${api.kubeconfig}`)
+    expect(outcome.ok, outcome.stderr).to.equal(true)
+    return outcome.stdout
+  }
+  async function namespace(name: string, labels: Record<string, string>): Promise<void> {
+    const { status } = await api.call('POST', '/api/v1/namespaces', { metadata: { name } })
+    expect(status).to.be.oneOf([201, 409])
+    // The API server makes kube-system itself; there is no controller that makes accounts.
+    const had = (await api.call('GET', `/api/v1/namespaces/${name}`)).json as { metadata: { labels: object } }
+    const put = { ...had, metadata: { ...had.metadata, labels: { ...had.metadata.labels, ...labels } } }
+    expect((await api.call('PUT', `/api/v1/namespaces/${name}`, put)).status).to.equal(200)
+    await api.call('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
+  }
+  /** What Kubernetes would make of this pod. */
+  async function pod(
+    ns: string,
+    spec: object,
+    labels: object = {},
+    annotations: object = {}
+  ): Promise<PodSpec> {
+    const metadata = { generateName: 'web-', labels, annotations }
+    const body = { metadata, spec: { automountServiceAccountToken: false, ...spec } }
+    const { status, json } = await api.call('POST', `/api/v1/namespaces/${ns}/pods?dryRun=All`, body)
+    expect(status, JSON.stringify(json)).to.equal(201)
+    return (json as { spec: PodSpec }).spec
+  }
+  const all = ({ containers, initContainers = [] }: PodSpec) => [...containers, ...initContainers]
+  const hooked = (spec: PodSpec) =>
+    all(spec)
+      .filter(({ lifecycle }) => JSON.stringify(lifecycle ?? {}).includes('apisix-drain'))
+      .map(({ name }) => name)
+  const commandOf = (spec: PodSpec, name = 'web') =>
+    all(spec).find(container => container.name === name)?.lifecycle?.preStop?.exec?.command
+  const untouched = (spec: PodSpec) => {
+    expect(hooked(spec)).to.deep.equal([])
+    expect(all(spec).filter(({ name }) => OURS.test(name))).to.deep.equal([])
+    expect(spec.volumes ?? []).to.deep.equal([])
+  }
+
+  it('brings the helper by an init container, and leaves the rest of the pod as it was', async () => {
+    const spec = await pod('shop', { containers: [main('web', { env: [{ name: 'A', value: 'b' }] })] })
+    expect(commandOf(spec)).to.deep.equal(helperFor(24, 5))
+    const [container] = spec.containers
+    expect(container?.env).to.deep.equal([{ name: 'A', value: 'b' }])
+    expect(container?.volumeMounts).to.deep.equal([
+      { name: 'apisix-drain-hook', mountPath: '/apisix-drain', readOnly: true }
+    ])
+    expect(spec.volumes).to.deep.equal([{ name: 'apisix-drain-hook', emptyDir: { sizeLimit: '32Mi' } }])
+    expect(spec.initContainers).to.have.length(1)
+    expect(spec.initContainers?.[0]).to.deep.include({
+      name: 'apisix-drain-hook',
+      image: 'apisix-drain-hook:0.1.0',
+      command: ['/apisix-drain-hook', 'install', '/apisix-drain']
+    })
+  })
+
+  it('is for those who ask: a namespace, a pod, and not a pod that says no', async () => {
+    const web = { containers: [main('web')] }
+    expect(hooked(await pod('plain', web, ASKS))).to.deep.equal(['web'])
+    untouched(await pod('plain', web))
+    untouched(await pod('shop', web, { 'apisix-drain.io/inject': 'false' }))
+    expect(hooked(await pod('shop', web, ASKS))).to.deep.equal(['web'])
+  })
+
+  for (const name of ['apisix', 'kube-system', 'legacy']) {
+    it(`never touches ${name}`, async () => {
+      untouched(await pod(name, { containers: [main('web')] }))
+      untouched(await pod(name, { containers: [main('web')] }, ASKS))
+    })
+  }
+
+  it('never touches a preStop that is there, of whatever kind', async () => {
+    for (const preStop of [
+      { sleep: { seconds: 3 } },
+      { exec: { command: ['true'] } },
+      { httpGet: { port: 80 } }
+    ]) {
+      const spec = await pod('shop', { containers: [main('own', { lifecycle: { preStop } }), main('web')] })
+      expect(hooked(spec)).to.deep.equal(['web'])
+      const [own] = spec.containers
+      expect(Object.keys(own?.lifecycle?.preStop ?? {})).to.deep.equal(Object.keys(preStop))
+      expect(own?.volumeMounts).to.equal(undefined)
+    }
+    untouched(
+      await pod('shop', { containers: [main('own', { lifecycle: { preStop: { sleep: { seconds: 3 } } } })] })
+    )
+  })
+
+  it('keeps a postStart beside it', async () => {
+    const postStart = { exec: { command: ['true'] } }
+    const spec = await pod('shop', { containers: [main('web', { lifecycle: { postStart } })] })
+    expect(spec.containers[0]?.lifecycle).to.deep.equal({
+      postStart,
+      preStop: { exec: { command: helperFor(24, 5) } }
+    })
+  })
+
+  it('goes into every container with ports, sidecars too, and into no other', async () => {
+    const spec = await pod('shop', {
+      containers: [main('web'), main('worker', { ports: [] }), main('admin')],
+      initContainers: [
+        main('migrate', { ports: [] }),
+        main('proxy', { restartPolicy: 'Always' }),
+        main('agent', { restartPolicy: 'Always', ports: [] })
+      ]
+    })
+    expect(hooked(spec)).to.deep.equal(['web', 'admin', 'proxy'])
+    const names = spec.initContainers?.map(({ name }) => name)
+    expect(names).to.deep.equal(['migrate', 'proxy', 'agent', 'apisix-drain-hook'])
+  })
+
+  it('goes into every main container where none has ports, or where it is told', async () => {
+    const quiet = (name: string, differs: object = {}) => main(name, { ports: [], ...differs })
+    const spec = {
+      containers: [quiet('a'), quiet('b')],
+      initContainers: [quiet('side', { restartPolicy: 'Always' })]
+    }
+    expect(hooked(await pod('shop', spec))).to.deep.equal(['a', 'b'])
+    const told = { 'apisix-drain.io/inject-containers': 'b, side' }
+    expect(hooked(await pod('shop', spec, {}, told))).to.deep.equal(['b', 'side'])
+  })
+
+  it('fits the grace, and leaves pods alone that have none', async () => {
+    const withGrace = (seconds: number) =>
+      pod('shop', { terminationGracePeriodSeconds: seconds, containers: [main('web')] })
+    for (const [grace, budget, fallback] of [
+      [120, 114, 5],
+      [20, 14, 5],
+      [10, 7, 2],
+      [2, 1, 0]
+    ] as const) {
+      expect(commandOf(await withGrace(grace)), String(grace)).to.deep.equal(helperFor(budget, fallback))
+    }
+    untouched(await withGrace(1))
+    untouched(await withGrace(0))
+  })
+
+  it('names the pod where the address of its host would not', async () => {
+    const own = [{ name: 'POD_NAME', value: 'mine' }]
+    const spec = await pod('shop', {
+      hostNetwork: true,
+      containers: [main('web'), main('second', { ports: [{ containerPort: 81 }], env: own })]
+    })
+    const field = (name: string, fieldPath: string) => ({
+      name,
+      valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath } }
+    })
+    expect(spec.containers.map(({ env }) => env)).to.deep.equal([
+      [field('POD_NAME', 'metadata.name'), field('POD_NAMESPACE', 'metadata.namespace')],
+      [...own, field('POD_NAMESPACE', 'metadata.namespace')]
+    ])
+  })
+
+  it('is admitted where Pod Security is restricted', async () => {
+    const securityContext = {
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+      runAsNonRoot: true,
+      seccompProfile: { type: 'RuntimeDefault' }
+    }
+    const spec = await pod('hard', { containers: [main('web', { securityContext })] })
+    expect(hooked(spec)).to.deep.equal(['web'])
+  })
+
+  it('leaves Windows alone', async () => {
+    untouched(await pod('shop', { os: { name: 'windows' }, containers: [main('web')] }))
+  })
+
+  it('is the documented hook with curl, and shows the token where one is asked for', async () => {
+    const upgrade = (...sets: readonly string[]) =>
+      helm('upgrade', ...RELEASE, CHART, '--set=injection.policy.enabled=true', EXCLUDED, ...sets)
+    const web = { containers: [main('web')] }
+    upgrade('--set=injection.hook=curl')
+    await eventually(async () => {
+      const spec = await pod('shop', web)
+      expect(commandOf(spec)).to.deep.equal([
+        'sh',
+        '-c',
+        `timeout 24 sh -c 'for try in 1 2 3; do curl -fsS --connect-timeout 2 -X POST "http://apisix-drain.apisix:8080/v1/prestop" && exit; sleep 1; done; false' || sleep 5`
+      ])
+      expect({ volumes: spec.volumes, initContainers: spec.initContainers }).to.deep.equal({
+        volumes: undefined,
+        initContainers: undefined
+      })
+    })
+    const host = await pod('shop', { ...web, hostNetwork: true })
+    expect(commandOf(host)?.[2]).to.include('/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME"')
+
+    upgrade('--set=injection.hook=curl', '--set=config.serve.auth=token')
+    await eventually(async () => {
+      const spec = await pod('shop', web)
+      expect(commandOf(spec)?.[2]).to.include('"$(cat /var/run/secrets/apisix-drain/token)" | curl -K - -fsS')
+      expect(spec.volumes?.[0]).to.deep.equal({
+        name: 'apisix-drain-token',
+        projected: {
+          defaultMode: 0o644,
+          sources: [
+            { serviceAccountToken: { audience: 'apisix-drain', expirationSeconds: 3600, path: 'token' } }
+          ]
+        }
+      })
+      expect(spec.containers[0]?.volumeMounts).to.deep.equal([
+        { name: 'apisix-drain-token', mountPath: '/var/run/secrets/apisix-drain', readOnly: true }
+      ])
+    })
+
+    upgrade('--set=config.serve.auth=token')
+    await eventually(async () => {
+      const spec = await pod('shop', web)
+      expect(commandOf(spec)).to.deep.equal(helperFor(24, 5))
+      expect(spec.volumes?.map(({ name }) => name)).to.deep.equal(['apisix-drain-hook', 'apisix-drain-token'])
+    })
+  }).timeout(180_000)
+})
+
+async function eventually(holds: () => Promise<unknown>): Promise<void> {
+  const until = Date.now() + 60_000
+  for (;;) {
+    try {
+      await holds()
+      return
+    } catch (err) {
+      if (Date.now() > until) throw err
+      await sleep(200)
+    }
+  }
+}
