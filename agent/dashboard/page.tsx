@@ -19,6 +19,8 @@ export function Page({ store }: { store: Store }) {
     () => (snapshot ? lanesOf(snapshot.drains, snapshot.past) : []),
     [snapshot?.drains, snapshot?.past]
   )
+  // Live drains change ten times a second, those that are over only now and then.
+  const over = useMemo(() => lanesOf([], snapshot?.past ?? []), [snapshot?.past])
   const lags = snapshot?.lags
   const arrivals = snapshot?.arrivals
   const sleepMs = snapshot?.agent.sleepMs ?? 0
@@ -31,8 +33,8 @@ export function Page({ store }: { store: Store }) {
   // Ages are told in whole seconds.
   const second = Math.floor(now / 1000) * 1000
   const holders = useMemo(
-    () => <Holders holders={snapshot?.holders ?? []} lanes={lanes} now={second} />,
-    [snapshot?.holders, lanes, second]
+    () => <Holders holders={snapshot?.holders ?? []} lanes={over} now={second} />,
+    [snapshot?.holders, over, second]
   )
   return (
     <>

@@ -19,10 +19,11 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
   )
   const hooks = drains.reduce((sum, drain) => sum + drain.hooks, 0)
   const stale = snapshot.watches.filter(({ state }) => state !== 'live')
-  const ghosts = holders.reduce((sum, { ghosts }) => sum + ghosts.length, 0)
+  const differing = differingOf(holders)
+  const ghosts = differing.reduce((sum, { ghosts }) => sum + ghosts.length, 0)
   const isLate = (since: number) => snapshot.at - since > LATE_MS
-  const missing = holders.flatMap(holder => holder.missing).filter(({ since }) => isLate(since)).length
-  const apart = holders.flatMap(({ atGateways }) => atGateways).filter(({ since }) => isLate(since))
+  const missing = differing.flatMap(holder => holder.missing).filter(({ since }) => isLate(since)).length
+  const apart = differing.flatMap(({ atGateways }) => atGateways).filter(({ since }) => isLate(since))
   const behind = new Set(apart.map(({ gateway }) => gateway)).size
 
   if (!agent.vouch.ok) {
@@ -64,6 +65,19 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
         head: headOf(ghosts, missing, behind),
         rest: facts
       }
+}
+
+const differing = new WeakMap<Snapshot['holders'], Snapshot['holders']>()
+
+/** The few of thousands that differ; looked for once in each list of holders. */
+function differingOf(holders: Snapshot['holders']): Snapshot['holders'] {
+  const known = differing.get(holders)
+  if (known) return known
+  const found = holders.filter(
+    ({ ghosts, missing, atGateways }) => ghosts.length + missing.length + atGateways.length > 0
+  )
+  differing.set(holders, found)
+  return found
 }
 
 function headOf(ghosts: number, missing: number, behind: number): string {
