@@ -6,7 +6,9 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', DRAIN_MINIMUM_EVIDENCE: 'accepted' }
+/** However busy the machine is, no weaker evidence is there before the gateways could be read. */
+const PATIENT = { DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_FLOOR: '15s' }
+const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', ...PATIENT }
 const PODS = 6
 
 /** As the documented hook: again, elsewhere, where nothing came back or the agent is stopping. */
@@ -32,7 +34,8 @@ describe('feature: the leader, a process of its own, ends in mid-drain', () => {
   const test = sideBySide({ gateways: 2, agent: false, config: LEASE })
 
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    for (const [when, moment] of MOMENTS) {
+    // One that may finish what it began is asked to in the middle of it.
+    for (const [when, moment] of signal === 'SIGKILL' ? MOMENTS : MOMENTS.slice(1, 3)) {
       test(`by ${signal} ${when}: every hook is answered, every pod is out`, async start => {
         const rig = await start({ barrier: signal === 'SIGTERM' })
         rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
@@ -84,12 +87,16 @@ async function play(
     expect(['removed', 'drained']).to.include(body.result)
     expect(['observed', 'barrier']).to.include(body.evidence)
   }
-  await until('every pod is out', () => pods.every((_, i) => rig.nodes(`upstreams/u${i}`).length === 1))
+  await until(
+    'every pod is out',
+    () => pods.every((_, i) => rig.nodes(`upstreams/u${i}`).length === 1),
+    20_000
+  )
   expect(await ended).to.equal(signal === 'SIGTERM' ? 0 : null)
 
   // What the one that is gone did not say is said by the next, and nothing twice.
   const told = () =>
     rig.kubernetes.store.list('events').map(event => (event['regarding'] as { name: string }).name)
-  await until('every drain has its Event', () => told().length === PODS, 25_000)
+  await until('every drain has its Event', () => told().length === PODS, 40_000)
   expect(told().toSorted()).to.deep.equal(pods.map(({ name }) => name).toSorted())
 }
