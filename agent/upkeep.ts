@@ -1,8 +1,9 @@
-import { BlockList, isIPv6 } from 'node:net'
+import { addressRanges } from './address-ranges.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Log } from './log.ts'
 import type { Loop } from './loop.ts'
+import { createGhosts, type Ghosts } from './loop/ghosts.ts'
 import { createRestore } from './loop/restore.ts'
 import type { Sources } from './loop/sources.ts'
 import { createSync, type Sync } from './loop/sync.ts'
@@ -11,8 +12,8 @@ import { isEnding } from './plan/match.ts'
 import { serviceName } from './plan/claim.ts'
 import type { Events } from './serve/events.ts'
 
-export interface UpkeepParts extends Pick<Sources, 'cluster' | 'inventory' | 'writer' | 'leader'> {
-  readonly config: Pick<Config, 'sync' | 'drain'>
+export interface UpkeepParts extends Pick<Sources, 'cluster' | 'inventory' | 'writer' | 'leader' | 'mode'> {
+  readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
   readonly clock: Clock
   readonly log: Log
   readonly loop: () => Pick<Loop, 'drains'>
@@ -36,22 +37,34 @@ export function startUpkeep(parts: UpkeepParts): {
     )
   })
   const sync = config.sync.enabled ? syncOf(parts) : undefined
-  const upkeep = createUpkeep({ restore, sync, writer: () => parts.writer, now: () => clock.now() })
+  const ghosts = ghostsOf(parts)
+  const upkeep = createUpkeep({ restore, sync, ghosts, writer: () => parts.writer, now: () => clock.now() })
   return { upkeep, sync }
 }
 
-function syncOf({ config, cluster, inventory, leader, clock, log, loop, events }: UpkeepParts): Sync {
-  const ranges = new BlockList()
-  for (const range of config.sync.podRanges) {
-    const [network = '', prefix] = range.split('/')
-    ranges.addSubnet(network, Number(prefix), isIPv6(network) ? 'ipv6' : 'ipv4')
-  }
+function ghostsOf({ config, cluster, inventory, leader, mode, log, loop }: UpkeepParts): Ghosts {
+  const { podRanges } = config.sync
+  return createGhosts({
+    cluster,
+    inventory,
+    drains: () => loop().drains(),
+    isPodRange: addressRanges(podRanges),
+    hasRanges: podRanges.length > 0,
+    everywhere: config.kubernetes.namespaces.length === 0,
+    afterMs: config.ghosts.afterMs,
+    mayRepair: () =>
+      config.ghosts.repair && leader.leads() && !config.drain.dryRun && mode.current().mode !== 'standalone',
+    log
+  })
+}
+
+function syncOf({ config, cluster, inventory, leader, mode, clock, log, loop, events }: UpkeepParts): Sync {
   return createSync({
     cluster,
     inventory,
     drains: () => loop().drains(),
-    mayWrite: () => leader.leads() && !config.drain.dryRun,
-    isPodRange: host => ranges.check(host, isIPv6(host) ? 'ipv6' : 'ipv4'),
+    mayWrite: () => leader.leads() && !config.drain.dryRun && mode.current().mode === 'etcd',
+    isPodRange: addressRanges(config.sync.podRanges),
     now: () => clock.now(),
     told(service, why) {
       const facts = { service: serviceName(service) }

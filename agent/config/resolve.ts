@@ -13,7 +13,7 @@ const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
  * What could not be read is added to `problems`, and the Config must not be used then.
  */
 export function resolve(settings: Settings, env: Env, problems: string[]): Config {
-  const { kubernetes, apisix, drain, serve, leader, sync, log } = settings
+  const { kubernetes, apisix, drain, serve, leader, sync, ghosts, inject, log } = settings
   const { admin, control, barrier } = apisix
   content('kubernetes.kubeconfig', kubernetes.kubeconfig)
   return {
@@ -75,6 +75,8 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     },
     leader: leader.enabled ? { namespace: leader.namespace, name: leader.name } : undefined,
     sync,
+    ghosts: { repair: ghosts.action === 'repair', afterMs: ms(ghosts.after) },
+    inject: inject.file === undefined ? undefined : { file: inject.file, port: inject.port },
     log
   }
 

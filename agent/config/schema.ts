@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { duration, port, scheme, text } from './fields.ts'
+import { ghosts } from './ghosts.ts'
 
 const kubernetes = z.strictObject({
   kubeconfig: text()
@@ -240,9 +241,23 @@ const sync = z.strictObject({
     .default([])
     .meta({
       description:
-        'Ranges in which only pods have addresses. A node in there that no pod has is taken out of a synced upstream, also by an agent that never saw its pod.',
+        'Ranges in which only pods have addresses. A node in there that no pod has is taken out of a synced upstream, also by an agent that never saw its pod, and is a ghost elsewhere.',
       example: ['10.244.0.0/16']
     })
+})
+
+const inject = z.strictObject({
+  file: text()
+    .optional()
+    .describe(
+      'What the webhook adds to pods, as the chart writes it with `injection.webhook.enabled`. Without it there is no webhook.'
+    ),
+  port: z
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(8443)
+    .describe('Port of the webhook, with TLS; 0 lets the system pick one.')
 })
 
 const log = z.strictObject({
@@ -287,6 +302,8 @@ export const schema = z.strictObject({
   serve: serve.prefault({}).describe('The HTTP server of the agent.'),
   leader: leader.prefault({}).describe('Which of several agents leads.'),
   sync: sync.prefault({}).describe('Upstreams that follow Services.'),
+  ghosts: ghosts.prefault({}).describe('Nodes whose pods are gone.'),
+  inject: inject.prefault({}).describe('The webhook that adds hooks to pods.'),
   log: log.prefault({}).describe('The log.')
 })
 

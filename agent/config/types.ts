@@ -90,6 +90,9 @@ export interface Config {
     /** CIDRs. */
     readonly podRanges: readonly string[]
   }
+  readonly ghosts: { readonly repair: boolean; readonly afterMs: number }
+  /** The webhook that adds hooks; absent where it is not enabled. */
+  readonly inject: { readonly file: string; readonly port: number } | undefined
   readonly log: {
     readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
     readonly pretty: boolean

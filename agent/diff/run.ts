@@ -72,7 +72,7 @@ export async function diff(config: Config, json: boolean): Promise<number> {
       sightings,
       expected: holder =>
         expectedNodes(cluster, holder, clock.now(), followsAll(holder) ? Infinity : undefined),
-      isNobodys: host => inRange(host) && cluster.pods.byIp(host).length === 0
+      isNobodys: host => inRange(host) && cluster.pods.byIp(host).length === 0 && !cluster.slices.lists(host)
     })
     return { rows, holders: inventory.holders().size, gateways: [...sightings.keys()], unread }
   }

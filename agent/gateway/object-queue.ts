@@ -41,7 +41,10 @@ export const LATE_MS = 500
 
 type Wanted = Map<HolderKey, Map<NodeKey, PodUid>>
 
-export const targetOf = ({ holder }: Change): Target => ({ resource: holder.resource, id: holder.id })
+export const targetOf = ({ holder }: Pick<Change, 'holder'>): Target => ({
+  resource: holder.resource,
+  id: holder.id
+})
 
 export function createObjectQueue(target: Target): ObjectQueue {
   let waiting: Wanted = new Map()

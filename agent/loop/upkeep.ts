@@ -4,10 +4,11 @@ import type { Wishes } from '../gateway/wish.ts'
 import type { Writer } from '../gateway/writer.ts'
 import type { Observer } from '../loop.ts'
 import type { Holder } from '../plan/holder.ts'
+import type { Ghosts } from './ghosts.ts'
 import type { Restore } from './restore.ts'
 import type { Sync } from './sync.ts'
 
-/** What is wished of holders beside removals: what `sync` says, and what drains that were undone owe. */
+/** What is wished of holders beside removals: what `sync` says, what drains that were undone owe, and that ghosts go. */
 export interface Upkeep {
   /** The writer's question. */
   wishes(target: Target, found: readonly Holder[] | undefined): Wishes
@@ -20,14 +21,15 @@ export interface UpkeepOptions {
   readonly restore: Restore
   /** Absent where it is off. */
   readonly sync: Sync | undefined
+  readonly ghosts: Pick<Ghosts, 'look' | 'targets' | 'wishes'>
   readonly writer: () => Pick<Writer, 'tend'>
   readonly now: () => Millis
 }
 
-export function createUpkeep({ restore, sync, writer, now }: UpkeepOptions): Upkeep {
+export function createUpkeep({ restore, sync, ghosts, writer, now }: UpkeepOptions): Upkeep {
   return {
     wishes(target, found) {
-      const owed = restore.wishes(target, found)
+      const owed = [...restore.wishes(target, found), ...ghosts.wishes(found, now())]
       const wished = sync?.wishes(target, found)
       if (!wished) return { edits: owed }
       // A claimed holder gets its members, so nothing of them is owed: a weight of before would undo a slow start.
@@ -43,7 +45,12 @@ export function createUpkeep({ restore, sync, writer, now }: UpkeepOptions): Upk
         else if (!after && before?.phase !== 'undone') restore.over(uid)
       },
       round() {
-        for (const target of [...restore.targets(now()), ...(sync?.targets(now()) ?? [])])
+        ghosts.look(now())
+        for (const target of [
+          ...ghosts.targets(),
+          ...restore.targets(now()),
+          ...(sync?.targets(now()) ?? [])
+        ])
           writer().tend(target)
       }
     }

@@ -24,6 +24,8 @@ export interface SliceStore {
   serving(namespace: string, service: string): readonly Endpoint[]
   /** The slices of a Service. Facts are never changed: the same object says the same. */
   of(namespace: string, service: string): readonly EndpointFact[]
+  /** Some endpoint has this address. Looks at all of them, so it is for few questions. */
+  lists(address: string): boolean
   readonly size: number
 }
 
@@ -91,6 +93,8 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
         return [...serving.values()]
       },
       of: (namespace, service) => byService.get(serviceKey(namespace, service)),
+      lists: address =>
+        slices.values().some(({ endpoints }) => endpoints.some(endpoint => endpoint.address === address)),
       get size() {
         return slices.size
       }

@@ -1,0 +1,71 @@
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import { arrayOf } from '../build/held-nodes.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+const RANGE = { SYNC_POD_RANGES: '127.0.0.0/8', GHOSTS_AFTER: '1s' }
+const REPAIR = { ...RANGE, GHOSTS_ACTION: 'repair' }
+
+describe('feature: ghosts', () => {
+  const test = sideBySide({ config: REPAIR })
+  const owner = { labels: { 'managed-by': 'apisix-ingress-controller' } }
+
+  test('a node that no pod has had for a while is told, with its writer, and left alone', async start => {
+    const rig = await start({ config: { ...RANGE, GHOSTS_ACTION: 'report' } })
+    const live = rig.pod('web-1')
+    rig.service('web', [live])
+    rig.put('upstreams', 'web', {
+      type: 'roundrobin',
+      ...owner,
+      nodes: { [live.node]: 1, '127.9.9.9:80': 1 }
+    })
+    const ghost = () => rig.agent.lines.find(({ msg }) => msg === 'ghost')
+    await until('it is told', () => ghost() !== undefined, 15_000)
+    expect(ghost()).to.include({
+      holder: 'upstreams/web',
+      node: '127.9.9.9:80',
+      writer: 'ingress controller 1.x (its label managed-by)'
+    })
+    expect(rig.writes).to.deep.equal([])
+  })
+
+  test('repaired: it is taken out in one write for the holder, and the others stay', async start => {
+    const rig = await start()
+    const live = rig.pod('web-1')
+    rig.service('web', [live])
+    rig.put('upstreams', 'web', {
+      type: 'roundrobin',
+      nodes: [
+        ...arrayOf([live]),
+        { host: '127.9.9.8', port: 80, weight: 1 },
+        { host: '127.9.9.9', port: 80, weight: 1 },
+        { host: '192.0.2.1', port: 80, weight: 1 }
+      ]
+    })
+    await until('they are out', () => rig.nodes('upstreams/web').length === 2, 15_000)
+    expect(rig.nodes('upstreams/web'), 'a machine is no ghost').to.deep.equal([live.node, '192.0.2.1:80'])
+    expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/web'])
+  })
+
+  test('the last node stays, whatever it is', async start => {
+    const rig = await start()
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { '127.9.9.8:80': 1, '127.9.9.9:80': 1 } })
+    await until('one is out', () => rig.nodes('upstreams/web').length === 1, 15_000)
+    const listing = rig.agent.readAt() ?? 0
+    await until('it was listed again', () => (rig.agent.readAt() ?? 0) > listing, 10_000)
+    await until('and again', () => (rig.agent.readAt() ?? 0) > listing + 1500, 10_000)
+    expect(rig.nodes('upstreams/web')).to.have.length(1)
+  })
+
+  test('an address that a pod has got since is nobody’s ghost', async start => {
+    const rig = await start()
+    const live = rig.pod('web-1')
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [live.node]: 1, '127.9.9.9:28080': 1 } })
+    const next = rig.pod('web-2', { ip: '127.9.9.9' })
+    await rig.settled()
+    const listing = rig.agent.readAt() ?? 0
+    await until('it was listed often', () => (rig.agent.readAt() ?? 0) > listing + 2500, 15_000)
+    expect(rig.nodes('upstreams/web')).to.include(next.node)
+    expect(rig.writes).to.deep.equal([])
+  })
+})
