@@ -134,12 +134,18 @@ function startSyncAgent({
     taken: one => upkeep.taken(one),
     stillEnding: (uid, node) => loop.isEnding(uid, node)
   })
+  const mode: Sources['mode'] = {
+    current: () => ({ mode: 'etcd', by: 'config', problem: '' }),
+    onChange: () => () => {},
+    stop() {}
+  }
   const { upkeep, sync } = startUpkeep({
     config: settings,
     cluster,
     inventory,
     writer,
     leader,
+    mode,
     clock,
     log,
     loop: () => loop,
@@ -152,11 +158,6 @@ function startSyncAgent({
     freshness: () => undefined,
     onChange: () => () => {},
     stop: () => Promise.resolve()
-  }
-  const mode: Sources['mode'] = {
-    current: () => ({ mode: 'etcd', by: 'config', problem: '' }),
-    onChange: () => () => {},
-    stop() {}
   }
   const loop = createLoop({
     sources: {

@@ -1,0 +1,137 @@
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+const WITHIN_MS = 20_000
+const SYNC = { SYNC_ENABLED: 'true' }
+
+/** What the Service asks for, as `kubectl annotate` writes it. */
+function ask(rig: Rig, name: string, annotations: Readonly<Record<string, string>>): void {
+  const ours = Object.entries(annotations).map(([key, value]) => [`apisix-drain.io/${key}`, value])
+  rig.kubernetes.store.modify('services', 'shop', name, service => ({
+    ...service,
+    metadata: { ...service.metadata, annotations: Object.fromEntries(ours) as Record<string, string> }
+  }))
+}
+
+const lists = (rig: Rig, id: string, nodes: readonly string[]) =>
+  until(
+    `upstreams/${id} lists ${nodes.join(' ') || 'nothing'}`,
+    () => rig.nodes(`upstreams/${id}`).toSorted().join() === nodes.toSorted().join(),
+    WITHIN_MS
+  )
+
+describe('feature: an upstream that follows a Service', () => {
+  const test = sideBySide({ config: SYNC })
+
+  test('is made, grows, drains and shrinks with its pods; what is drained is not put back while it ends', async start => {
+    const rig = await start({ barrier: true })
+    const [first, second] = [rig.pod('web-1'), rig.pod('web-2', { ready: false })]
+    rig.service('web', [first, second])
+    ask(rig, 'web', { upstream: 'web', create: 'true' })
+    await lists(rig, 'web', [first.node])
+    rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
+
+    rig.isReady(second, true)
+    rig.service('web', [first, second])
+    await lists(rig, 'web', [first.node, second.node])
+
+    await rig.settled()
+    // The slice is behind, and goes on saying that the pod is ready.
+    rig.end(first)
+    const { body } = await rig.hook(first)
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    await lists(rig, 'web', [second.node])
+    const writes = rig.writes.length
+    const third = rig.pod('web-3')
+    rig.service('web', [first, second, third])
+    await lists(rig, 'web', [second.node, third.node])
+    expect(rig.writes.length - writes, 'one more write, for the pod that came').to.equal(1)
+    rig.gone(first)
+    rig.service('web', [second, third])
+    await until('its drain is forgotten', () => rig.agent.loop.drains().size === 0, WITHIN_MS)
+    expect(rig.nodes('upstreams/web')).to.have.members([second.node, third.node])
+  })
+
+  test('scaled to 0: the last pod stays listed while it can answer', async start => {
+    const rig = await start()
+    const only = rig.pod('web-1', { graceSeconds: 2 })
+    rig.service('web', [only])
+    rig.upstream('web', [only])
+    ask(rig, 'web', { upstream: 'web' })
+    await until('the agent lists it', () => rig.agent.nodes('upstreams/web') === 1)
+    rig.end(only)
+    rig.service('web', [only])
+    const { body } = await rig.hook(only)
+    expect(body.result).to.equal('last-endpoint')
+    expect(rig.nodes('upstreams/web')).to.deep.equal([only.node])
+  })
+
+  test('claimed by two Services: an Event on both, and nobody touches it', async start => {
+    const rig = await start()
+    rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
+    const [mine, yours] = [rig.pod('web-1'), rig.pod('api-1')]
+    rig.upstream('web', [mine])
+    rig.service('web', [mine])
+    rig.service('api', [yours])
+    ask(rig, 'web', { upstream: 'web' })
+    ask(rig, 'api', { upstream: 'web' })
+    const told = () =>
+      rig.kubernetes.store
+        .list('events')
+        .map(event => event as unknown as { reason: string; note: string; regarding: { name: string } })
+        .filter(({ reason, note }) => reason === 'NotSynced' && note.includes('also claimed by'))
+        .map(({ regarding }) => regarding.name)
+    await until('both are told', () => new Set(told()).size === 2, WITHIN_MS)
+    expect(rig.agent.lines.filter(({ msg }) => msg === 'service is not synced').length).to.be.at.least(2)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([mine.node])
+  })
+})
+
+describe('feature: a drain that is undone', () => {
+  const test = sideBySide({ config: { DRAIN_ON_DISRUPTION: 'true' } })
+
+  for (const barrier of [true, false])
+    test(`puts back what it took, as it was${barrier ? ', and lifts the barrier' : ''}`, async start => {
+      const rig = await start({ barrier })
+      const [web1, web2] = [rig.pod('web-1'), rig.pod('web-2')]
+      const mine = { host: web1.ip, port: web1.port, weight: 7, priority: 1, metadata: { rack: 'a' } }
+      const other = { host: web2.ip, port: web2.port, weight: 3 }
+      rig.put('upstreams', 'array', { type: 'roundrobin', nodes: [mine, other] })
+      rig.put('upstreams', 'map', { type: 'roundrobin', nodes: { [web1.node]: 7, [web2.node]: 3 } })
+      await rig.settled()
+      await until('the agent lists them', () => rig.agent.nodes('upstreams/map') === 2)
+      rig.condition(web1, 'DisruptionTarget', 'True')
+      for (const id of ['array', 'map']) await lists(rig, id, [web2.node])
+      if (barrier)
+        await until(
+          'it is denied',
+          () => rig.gateways[0]?.barrier?.entries.look(web1.ip, web1.port) !== 'free'
+        )
+      rig.condition(web1, 'DisruptionTarget', 'False')
+
+      await lists(rig, 'array', [web2.node, web1.node])
+      await lists(rig, 'map', [web1.node, web2.node])
+      const stored = (id: string) =>
+        rig.apisix.store.list('upstreams').find(({ value }) => value['id'] === id)?.value
+      expect(stored('array')?.['nodes']).to.deep.include(mine)
+      expect(stored('map')?.['nodes']).to.deep.equal({ [web1.node]: 7, [web2.node]: 3 })
+      if (barrier)
+        await until(
+          'it is let in',
+          () => rig.gateways[0]?.barrier?.entries.look(web1.ip, web1.port) === 'free'
+        )
+
+      await until(
+        'the agent has read back what it put',
+        () => rig.agent.lines.filter(({ msg }) => msg === 'nodes put right').length === 2,
+        WITHIN_MS
+      )
+      // Once: what its owner does from then on is its own business.
+      rig.put('upstreams', 'map', { type: 'roundrobin', nodes: { [web2.node]: 3 } })
+      const readAt = rig.agent.readAt() ?? 0
+      await until('the agent has seen it', () => (rig.agent.readAt() ?? 0) > readAt, WITHIN_MS)
+      expect(rig.nodes('upstreams/map')).to.deep.equal([web2.node])
+    })
+})

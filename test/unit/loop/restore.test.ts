@@ -1,0 +1,89 @@
+import { expect } from 'chai'
+import type { PodUid } from '../../../agent/drain/facts.ts'
+import { createRestore } from '../../../agent/loop/restore.ts'
+import type { Holder } from '../../../agent/plan/holder.ts'
+import { holder } from '../../build/holder.ts'
+
+const UID = 'uid-web-1' as PodUid
+const TARGET = { resource: 'upstreams', id: 'web' } as const
+const BEFORE = holder('web', ['10.0.0.1:8080=7', '10.0.0.2:8080'])
+const AFTER = holder('web', ['10.0.0.2:8080'])
+
+function rig(before: Holder = BEFORE) {
+  const state = { stays: true }
+  const restore = createRestore(() => state.stays)
+  const take = () => restore.taken({ target: TARGET, holder: before, node: before.nodes[0]!, uid: UID })
+  const puts = (found: readonly Holder[] | undefined) =>
+    restore.wishes(TARGET, found).flatMap(({ put }) => put.map(({ key, weight }) => `${key}=${weight}`))
+  return { state, restore, take, puts }
+}
+
+describe('what a drain that is undone puts back', () => {
+  it('is nothing while the drain lasts, nor when it is over as drains are', () => {
+    const { restore, take, puts } = rig()
+    take()
+    expect(puts([AFTER])).to.deep.equal([])
+    restore.over(UID)
+    restore.undone(UID, 0)
+    expect(restore.targets(0)).to.deep.equal([])
+  })
+
+  it('is the node as it was, until it is read back, and then never again', () => {
+    const { restore, take, puts } = rig()
+    take()
+    restore.undone(UID, 0)
+    expect(restore.targets(0)).to.deep.equal([TARGET])
+    expect(puts([AFTER])).to.deep.equal(['10.0.0.1:8080=7'])
+    expect(puts([AFTER]), 'a write that did not come through').to.deep.equal(['10.0.0.1:8080=7'])
+    expect(puts([BEFORE])).to.deep.equal([])
+    expect(puts([AFTER]), 'its owner took it out again').to.deep.equal([])
+    expect(restore.targets(0)).to.deep.equal([])
+  })
+
+  const gone: readonly (readonly [string, readonly Holder[] | undefined])[] = [
+    ['its owner has put it back', [holder('web', ['10.0.0.1:8080=1'])]],
+    ['the holder is gone', []],
+    ['the object is gone', undefined],
+    ['APISIX finds the nodes itself by now', [{ ...AFTER, discovery: { type: 'dns', service: 'web' } }]]
+  ]
+  for (const [why, found] of gone)
+    it(`is nothing where ${why}`, () => {
+      const { restore, take, puts } = rig()
+      take()
+      restore.undone(UID, 0)
+      expect(puts(found)).to.deep.equal([])
+      expect(puts([AFTER])).to.deep.equal([])
+    })
+
+  it('is nothing where the pod ends after all, or its address is another’s', () => {
+    const { state, restore, take, puts } = rig()
+    take()
+    restore.undone(UID, 0)
+    state.stays = false
+    expect(puts([AFTER])).to.deep.equal([])
+  })
+
+  it('is also what a write took that was under way when the drain was undone', () => {
+    const { restore, take, puts } = rig()
+    restore.undone(UID, 0)
+    take()
+    expect(restore.targets(10)).to.deep.equal([TARGET])
+    expect(puts([AFTER])).to.deep.equal(['10.0.0.1:8080=7'])
+  })
+
+  it('is not put into another traffic-split rule that has the place by now', () => {
+    const path = ['plugins', 'traffic-split', 'rules', 0, 'weighted_upstreams', 0, 'upstream']
+    const { restore, take, puts } = rig({ ...BEFORE, path })
+    take()
+    restore.undone(UID, 0)
+    expect(puts([{ ...holder('web', ['10.0.9.9:80']), path }])).to.deep.equal([])
+  })
+
+  it('is written in the form that the holder has by now', () => {
+    const { restore, take } = rig()
+    take()
+    restore.undone(UID, 0)
+    const [wish] = restore.wishes(TARGET, [{ ...AFTER, form: 'array' }])
+    expect(wish?.put[0]?.raw).to.deep.equal({ host: '10.0.0.1', port: 8080, weight: 7 })
+  })
+})
