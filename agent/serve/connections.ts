@@ -11,7 +11,8 @@ export interface ConnectionLimits {
 
 /**
  * Keeps whoever opens connections and asks nothing (by mistake, or to keep others out) from being in the way of a hook. A
- * hook asks at once, and a connection that has asked is never ended here: those are bounded by the gate.
+ * hook asks at once, and a connection that has asked is never ended here: those are bounded by the gate. The dashboard's
+ * stream counts as one that asks nothing: it comes back by itself.
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   /** Every connection, and its siblings from the same address, oldest first. */
@@ -57,5 +58,4 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
       if (open.has(socket)) idle.add(socket)
     })
   })
-  server.on('upgrade', ({ socket }) => idle.delete(socket))
 }

@@ -160,6 +160,15 @@ describe('listen', () => {
     })
   }
 
+  it('hangs up on whoever asks for another protocol where nobody speaks it', async () => {
+    const { listening } = await setUp()
+    const client = await socket(listening)
+    client.write(
+      'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n'
+    )
+    expect(await hear(client)).to.equal('')
+  })
+
   it('reads no body: whoever sends one is told so, and its connection ends', async () => {
     const { listening } = await setUp()
     for (const framing of ['Content-Length: 1000000000', 'Transfer-Encoding: chunked']) {
