@@ -14,6 +14,7 @@ import { createPage, type Page } from './page.ts'
 import { createReadiness, type Readiness } from './readiness.ts'
 import { reportReadiness } from './report-readiness.ts'
 import type { BarrierEntriesParts } from './serve/barrier-entries.ts'
+import { createConditions } from './serve/conditions.ts'
 import { createEvents, type Events } from './serve/events.ts'
 import { createGate, type Gate } from './serve/gate.ts'
 import { createApp } from './serve/http.ts'
@@ -69,6 +70,15 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
   })
   const views = createViews({ sources, config, clock, readiness, metrics, version })
   const events = config.kubernetes.events ? eventsOf(sources, clock, log, metrics) : undefined
+  const conditions = config.kubernetes.podCondition
+    ? createConditions({
+        patch: (path, body, signal) => sources.cluster.call('PATCH', path, body, signal),
+        leader: sources.leader,
+        clock,
+        log: log.child({ part: 'conditions' }),
+        metrics
+      })
+    : undefined
   const loop: Loop = createLoop({
     sources,
     settings: { ...settingsOf(config), ...settings },
@@ -80,6 +90,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       views.observer,
       sources.upkeep.observer,
       ...(events ? [tell(events, sources.leader, clock)] : []),
+      ...(conditions ? [conditions.observer] : []),
       { round: () => page?.poke() }
     ]
   })
@@ -126,6 +137,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       loop.stop()
       tokenKeys?.stop()
       await events?.stop()
+      await conditions?.stop()
       await stopSources(sources)
       metrics.close()
     }

@@ -123,6 +123,11 @@ export function createMetrics() {
     inventoryHolders: gauge('inventory_holders', 'Holders in the last inventory.', {
       resource: 'upstreams, services, routes, stream_routes, and other Admin API collections'
     }),
+    syncHolders: gauge('sync_holders', 'Upstreams that follow a Service.'),
+    syncProblems: gauge(
+      'sync_problems',
+      'Services that ask for an upstream and do not get it: see their Events.'
+    ),
     inventoryGhosts: gauge('inventory_ghosts', 'Nodes in APISIX that outlived a pod that was drained.'),
     drift: gauge('drift_nodes', 'Nodes in which EndpointSlices, Admin API and gateways differ.', {
       where: 'admin (against the EndpointSlices), gateway (against the Admin API)',
@@ -171,6 +176,9 @@ export function createMetrics() {
     roundSuccess: gauge('loop_last_success_timestamp_seconds', 'When a round last came to its end.'),
 
     events: counter('event_writes_total', 'Kubernetes Events written about drains.', { result: 'ok, error' }),
+    conditions: counter('condition_writes_total', 'Conditions written on pods about drains.', {
+      result: 'ok, error'
+    }),
     errors: counter('error_total', 'Errors by their stable code.', { code: 'the codes of agent/errors.ts' }),
 
     eventLoopLag: gauge(

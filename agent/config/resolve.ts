@@ -23,7 +23,8 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       context: kubernetes.context,
       namespaces: kubernetes.namespaces,
       timeoutMs: ms(kubernetes.timeout),
-      events: kubernetes.events
+      events: kubernetes.events,
+      podCondition: kubernetes.podCondition
     },
     apisix: {
       admin: {

@@ -26,6 +26,7 @@ export interface Config {
     readonly namespaces: readonly string[]
     readonly timeoutMs: number
     readonly events: boolean
+    readonly podCondition: boolean
   }
   readonly apisix: {
     readonly admin: {

@@ -25,6 +25,11 @@ export const SYNC_PERMISSIONS: readonly Permission[] = ['list', 'watch'].map(ver
   wish(verb, '', 'services', 'to see which upstreams follow Services (sync)')
 )
 
+/** What `kubernetes.podCondition` asks beside it. */
+export const CONDITION_PERMISSIONS: readonly Permission[] = [
+  wish('patch', '', 'pods/status', 'to say in a condition of the pod how its drain went')
+]
+
 const review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) })
 
 /** We may do what we have to, in every namespace that is watched. */
@@ -52,7 +57,7 @@ export function checkRbac(
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SelfSubjectAccessReview',
-      spec: { resourceAttributes: { verb, group, resource, ...(namespace && { namespace }) } }
+      spec: { resourceAttributes: { verb, group, ...partsOf(resource), ...(namespace && { namespace }) } }
     }
     try {
       const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
@@ -67,6 +72,12 @@ export function checkRbac(
       return fail('rbac', `cannot ask whether we may ${what}: ${wordsOf(err)}`, 'see kubernetes')
     }
   }
+}
+
+/** `pods/status` is asked for in two fields. */
+function partsOf(resource: string): { resource: string; subresource?: string } {
+  const [name = '', subresource] = resource.split('/')
+  return { resource: name, ...(subresource !== undefined && { subresource }) }
 }
 
 function need(verb: string, group: string, resource: string, why: string): Permission {

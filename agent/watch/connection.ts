@@ -162,8 +162,9 @@ export function createConnection(
 const closedError = () => new Error('the connection to the API server was closed by us')
 
 /** The API server takes patches only under a patch media type; a merge patch is the one we send. */
+/** A strategic merge goes by the keys of built-in lists: a plain one would replace all conditions of a pod by one. */
 function contentTypeOf(method: string): string {
-  return method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+  return method === 'PATCH' ? 'application/strategic-merge-patch+json' : 'application/json'
 }
 
 /** @throws Error where a success carries something that is not JSON: it must not pass for an empty answer */

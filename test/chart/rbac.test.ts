@@ -43,6 +43,12 @@ describe('chart RBAC', () => {
     expect(roles()).to.deep.equal([cluster, leader])
   })
 
+  it('grants to patch the status of pods only where their condition is to be written', () => {
+    const patch = { apiGroups: [''], resources: ['pods/status'], verbs: ['patch'] }
+    const [granted] = roles({ 'config.kubernetes.podCondition': true })
+    expect(granted).to.deep.equal({ ...cluster, rules: [...READS, patch] })
+  })
+
   it('grants the one Lease, in the namespace where it is, and nothing where there is no election', () => {
     expect(roles({ 'config.leader.enabled': false })).to.deep.equal([cluster])
     const elsewhere = roles({ 'config.leader.namespace': 'ops', 'config.leader.name': 'drainers' })

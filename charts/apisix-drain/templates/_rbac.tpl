@@ -13,6 +13,11 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
+{{- if dig "kubernetes" "podCondition" false .Values.config }}
+- apiGroups: ['']
+  resources: [pods/status]
+  verbs: [patch]
+{{- end }}
 {{- if dig "sync" "enabled" false .Values.config }}
 - apiGroups: ['']
   resources: [services]

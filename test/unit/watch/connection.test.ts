@@ -79,7 +79,7 @@ describe('watch: the connection', () => {
     const common = { authorization: 'Bearer t', accept: 'application/json' }
     expect(seen).to.deep.equal([
       { ...common, path: '/a?b=c', type: 'application/json', body: '{"x":1}' },
-      { ...common, path: '/p', type: 'application/merge-patch+json', body: '{"x":2}' }
+      { ...common, path: '/p', type: 'application/strategic-merge-patch+json', body: '{"x":2}' }
     ])
     expect(sessions()).to.equal(1)
   })
