@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
-import type { Leadership } from '../lead/leader.ts'
+import { leaderView } from './leader-view.ts'
 import type { Loop, Observer } from '../loop.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
@@ -25,6 +25,7 @@ import { createDrift, ghostsOf, type HolderDifference } from './drift.ts'
 import { driftGauges, freshnessGauges } from './gauges.ts'
 import type { Memory } from './memory.ts'
 import { momentsOf } from './moments.ts'
+import { reachOf } from './reach.ts'
 import type { Sources } from './sources.ts'
 
 /** What is shown of the agent, made when somebody looks: a round does not pay for it. */
@@ -143,6 +144,7 @@ export function createViews(options: ViewsOptions): Views {
           reach,
           vouch: loop.holds.canVouch(),
           leader: leaderView(sources.leader.status(now)),
+          apisix: sources.mode.current(),
           missingParts: readiness.missing()
         },
         watches: cluster.parts().map(({ name, state, lastEventAt, objects, problem }) => ({
@@ -195,6 +197,8 @@ export function createViews(options: ViewsOptions): Views {
       if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
       metrics.inventoryHolders.reset()
       for (const { resource } of inventory.holders().values()) metrics.inventoryHolders.inc({ resource })
+      metrics.syncHolders.set(sources.sync?.counts().holders ?? 0)
+      metrics.syncProblems.set(sources.sync?.counts().problems ?? 0)
       metrics.inventoryGhosts.set(ghostsOf(drains, uid => loop.memory(uid)).length)
       metrics.inventoryKept.reset()
       for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
@@ -233,21 +237,6 @@ const over = (drain: DrainView, now: number): DrainView =>
 /** A pod can be gone in the very round that proves it out. */
 const isProven = (drain: Drain | undefined): drain is Drain =>
   drain !== undefined && drain.phase !== 'undone' && drain.verdict.kind === 'proven'
-
-function reachOf({ apisix: { admin, control, barrier } }: Config): Snapshot['agent']['reach'] {
-  return {
-    admin: admin.url,
-    control: control.enabled ? { scheme: control.scheme, port: control.port } : null,
-    barrier: barrier ? { scheme: barrier.scheme, port: barrier.port } : null
-  }
-}
-
-const leaderView = ({ leads, holder, lease, why }: Leadership): Snapshot['agent']['leader'] => ({
-  leads,
-  holder: holder ?? null,
-  lease: lease ?? null,
-  why
-})
 
 /** When the last of a holder's places that listed the pod let go of it. */
 const removedFrom =

@@ -1,3 +1,4 @@
+import type { ModeState } from '../gateway/mode-watch.ts'
 import type { Ack } from '../drain/ack.ts'
 import type { Drain, GatewayReport, Grade, HolderReport, Witness } from '../drain/drain.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
@@ -194,6 +195,8 @@ export interface Snapshot {
     readonly vouch: Vouch
     /** Which of several agents does what one of them should. */
     readonly leader: LeaderView
+    /** How APISIX is run; without `mode` as long as that could not be found out. */
+    readonly apisix: ModeState
     readonly missingParts: readonly MissingPart[]
   }
   readonly watches: readonly WatchView[]

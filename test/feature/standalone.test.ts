@@ -37,7 +37,10 @@ describe('feature: API-driven standalone', () => {
   const test = sideBySide({ standalone: true, gateways: 2 })
 
   test('the agent sees the mode, and the barrier proves a drain with no write', async start => {
-    const rig = await start({ barrier: true })
+    const rig = await start({
+      barrier: true,
+      config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
+    })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     await Promise.all([rig.serve(old), rig.serve(fresh)])
     await ownerOf(rig)([old, fresh])
@@ -54,6 +57,9 @@ describe('feature: API-driven standalone', () => {
     await load.stop()
     expect(rig.writes).to.deep.equal([])
     expect(rig.agent.lines.some(line => line['mode'] === 'standalone')).to.equal(true)
+    const state = await fetch(`http://127.0.0.1:${rig.agent.port}/api/state`)
+    const { agent } = (await state.json()) as { agent: { apisix: unknown } }
+    expect(agent.apisix).to.deep.equal({ mode: 'standalone', by: 'admin-api', problem: '' })
   })
 
   test('without the plugin every gateway is observed, until its owner has reached the last one', async start => {
