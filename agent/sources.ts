@@ -96,6 +96,7 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     inventory,
     writer,
     leader,
+    mode,
     clock,
     log: part('sync'),
     loop,

@@ -10,13 +10,6 @@ export function risingWeight(full: number, slowStartMs: Millis, age: Millis): nu
   return Math.max(1, Math.round((full * step) / STEPS))
 }
 
-/** When the weight rises next; `undefined` once it is full. */
-export function nextRiseAt(addedAt: Millis, slowStartMs: Millis, now: Millis): Millis | undefined {
-  if (slowStartMs === 0 || now >= addedAt + slowStartMs) return undefined
-  const step = Math.floor(((now - addedAt) / slowStartMs) * STEPS) + 1
-  return addedAt + Math.ceil((step * slowStartMs) / STEPS)
-}
-
 /**
  * When a node that is found listed must have been added for its weight to be what it is: an agent that has just started goes
  * on where the one before it stopped.

@@ -1,7 +1,7 @@
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import { serviceName, type Claim } from './claim.ts'
 import type { Holder, HolderNode } from './holder.ts'
-import { nextRiseAt, risingWeight } from './slow-start.ts'
+import { risingWeight } from './slow-start.ts'
 
 /** A node as it should be written. */
 export interface NewNode {
@@ -37,11 +37,6 @@ export interface SyncInput {
   readonly now: Millis
 }
 
-export interface SyncPlan extends SyncEdit {
-  /** When a weight rises next. */
-  readonly nextAt: Millis | undefined
-}
-
 /** The full weight of new nodes where neither the Service nor a node that is there gives one. */
 const DEFAULT_WEIGHT = 100
 /** In the metadata of a node (array form): which Service it is there for, so that the next agent knows it for ours. */
@@ -56,7 +51,7 @@ export const SYNCED_FOR = 'apisix-drain.io/service'
  * there, a request would wait for the connect timeout instead of getting its 503 at once, and the address will be another
  * pod's.
  */
-export function planSync(input: SyncInput): SyncPlan {
+export function planSync(input: SyncInput): SyncEdit {
   const { claim, members, holder, isPods, isDraining, isGone, current, since, now } = input
   const listed = new Set(holder.nodes.map(node => node.key))
   const full = fullWeight(claim, holder)
@@ -75,9 +70,7 @@ export function planSync(input: SyncInput): SyncPlan {
     .filter(node => current && !members.has(node.key) && isPods(node) && !isDraining(node))
     .filter(node => members.size > 0 || isGone(node))
     .map(node => node.key)
-  const rises = [...members].map(key => nextRiseAt(startedAt(key), claim.slowStartMs, now))
-  const upcoming = rises.filter(at => at !== undefined)
-  return { add, weigh, remove, nextAt: upcoming.length > 0 ? Math.min(...upcoming) : undefined }
+  return { add, weigh, remove }
 }
 
 /** A whole new upstream for a claim that asks for one; `undefined` while there is no node to put into it. */

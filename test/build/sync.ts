@@ -45,7 +45,7 @@ export function syncing(given: Given, now: number) {
     const nodes = upstreams[claim.id]
     if (!nodes) return [claim.id, { create: newUpstream(claim, members)?.nodes.map(shown) ?? 'no' }] as const
     const at = (host: string) => alive.filter(({ ips }) => ips.includes(host))
-    const { add, weigh, remove, nextAt } = planSync({
+    const { add, weigh, remove } = planSync({
       claim,
       members,
       holder: holder(claim.id, nodes, { form: given.form ?? 'map' }),
@@ -56,8 +56,7 @@ export function syncing(given: Given, now: number) {
       current,
       now
     })
-    const told = { add: add.map(shown), weigh: weigh.map(shown), remove: [...remove] }
-    return [claim.id, nextAt === undefined ? told : { ...told, nextAt }] as const
+    return [claim.id, { add: add.map(shown), weigh: weigh.map(shown), remove: [...remove] }] as const
   })
   return { edits: Object.fromEntries(edits), problems: Object.fromEntries(problems) }
 }
