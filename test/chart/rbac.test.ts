@@ -49,6 +49,13 @@ describe('chart RBAC', () => {
     expect(granted).to.deep.equal({ ...cluster, rules: [...READS, patch] })
   })
 
+  it('grants the watch of Services where upstreams follow them, and only there', () => {
+    const services: Rule = { apiGroups: [''], resources: ['services'], verbs: ['list', 'watch'] }
+    const granted = roles({ 'config.sync.enabled': true }).flatMap(({ rules }) => rules)
+    expect(granted).to.deep.include(services)
+    expect(roles().flatMap(({ rules }) => rules)).to.not.deep.include(services)
+  })
+
   it('grants the one Lease, in the namespace where it is, and nothing where there is no election', () => {
     expect(roles({ 'config.leader.enabled': false })).to.deep.equal([cluster])
     const elsewhere = roles({ 'config.leader.namespace': 'ops', 'config.leader.name': 'drainers' })
