@@ -9,8 +9,8 @@ import { service, sliceOf, syncWorld } from '../build/sync-world.ts'
 const SERVICES = 200
 const MOST = 50
 const MINUTES = 10
-const STEP_MS = 1000
-const GRACE_S = 10
+const STEP_MS = 2000
+const GRACE_S = 8
 
 /**
  * Ten minutes of a cluster that never stands still: Services are scaled (to 0 and from 0, too), pods turn unready and ready
