@@ -22,6 +22,14 @@ export async function run(config: Config, version: string): Promise<number> {
     clock,
     log
   })
+  const addingHooks = async (): Promise<() => Promise<void>> => {
+    const { inject, serve } = config
+    if (!inject) return async () => {}
+    // What makes certificates is not loaded before it is needed.
+    const { startInjection } = await import('./inject/start.ts')
+    const { cluster } = sources
+    return startInjection({ inject, host: serve.host, cluster, clock, log: log.child({ part: 'inject' }) })
+  }
   const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks)).catch(
     async (err: unknown) => {
       await stop()
@@ -29,6 +37,11 @@ export async function run(config: Config, version: string): Promise<number> {
     }
   )
   page?.open(server)
+  const stopInjection = await addingHooks().catch(async (err: unknown) => {
+    await server.close()
+    await stop()
+    throw err
+  })
   log.info({ version, host: config.serve.host, port: server.port, dryRun: config.drain.dryRun }, 'listening')
 
   return supervise({
@@ -58,6 +71,7 @@ export async function run(config: Config, version: string): Promise<number> {
     finishHolds: signal => gate.emptied(signal),
     async close() {
       gate.letGo()
+      await stopInjection()
       await page?.close()
       await server.close()
       await stop()

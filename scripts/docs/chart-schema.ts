@@ -14,7 +14,8 @@ const OF_THE_CHART = new Set([
   'tokenEnv',
   'caFile',
   'kubeconfig',
-  'context'
+  'context',
+  'inject'
 ])
 
 /** values.schema.json of the chart: written by hand but for `properties.config`, which is the agent's own schema. */

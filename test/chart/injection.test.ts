@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { spawnSync } from 'node:child_process'
-import { kinds, render, tryTemplate } from './helm.ts'
+import { kinds, only, render, tryTemplate } from './helm.ts'
 import { schemaFolders } from './schemas.ts'
 import { toolPath } from './tools.ts'
 
@@ -38,6 +38,50 @@ describe('chart injection', () => {
     expect(ok).to.equal(false)
     expect(stderr).to.include('MutatingAdmissionPolicy is in Kubernetes from 1.36 on')
   })
+
+  const WEBHOOK = { 'injection.webhook.enabled': true }
+
+  it('by webhook lets pods in when it fails, waits for 3 s, and is for those who ask alone', () => {
+    const { webhooks } = only(render(WEBHOOK), 'MutatingWebhookConfiguration') as unknown as {
+      webhooks: object[]
+    }
+    expect(webhooks).to.have.length(2)
+    for (const webhook of webhooks) {
+      expect(webhook).to.include({
+        failurePolicy: 'Ignore',
+        timeoutSeconds: 3,
+        sideEffects: 'None',
+        reinvocationPolicy: 'IfNeeded'
+      })
+      const text = JSON.stringify(webhook)
+      expect(text).to.include('"values":["kube-system","apisix"]')
+      expect(text).to.include('"matchLabels":{"apisix-drain.io/inject":"true"}')
+    }
+  })
+
+  it('by webhook is not there beside the policy', () => {
+    const { ok, stderr } = tryTemplate({ ...POLICY, ...WEBHOOK })
+    expect(ok).to.equal(false)
+    expect(stderr).to.include('enable one of the two')
+  })
+
+  it('by webhook has an empty Secret: no key is in a release', () => {
+    const secret = only(render(WEBHOOK), 'Secret')
+    expect(secret).not.to.have.any.keys('data', 'stringData')
+  })
+
+  it('by webhook is what the API knows, field by field, old and new', () => {
+    for (const kubernetes of schemaFolders().kubernetes) {
+      const values = { ...WEBHOOK, 'networkPolicy.enabled': true, 'config.serve.auth': 'token' }
+      const location = `${kubernetes}/{{.ResourceKind}}{{.KindSuffix}}.json`
+      const conform = spawnSync(toolPath('kubeconform'), ['-strict', '-schema-location', location], {
+        input: tryTemplate(values).stdout,
+        encoding: 'utf8',
+        timeout: 60_000
+      })
+      expect(conform.stdout + conform.stderr).to.equal('')
+    }
+  }).timeout(10 * 60_000)
 
   for (const hook of ['helper', 'curl']) {
     for (const auth of ['source-ip', 'token']) {

@@ -15,6 +15,8 @@ describe('chart options', () => {
       'Deployment',
       'Pod',
       'PodDisruptionBudget',
+      'Role',
+      'RoleBinding',
       'Service',
       'ServiceAccount'
     ]
@@ -43,6 +45,13 @@ describe('chart options', () => {
       )?.['spec']
     const enabled = { 'networkPolicy.enabled': true }
     const tcp = (port: number) => ({ port, protocol: 'TCP' })
+
+    it('let the API server in where there is a webhook', () => {
+      const [, webhook] = (
+        policy('hooks', render({ ...enabled, 'injection.webhook.enabled': true })) as { ingress: [] }
+      ).ingress
+      expect(webhook).to.deep.equal({ ports: [{ port: 'webhook', protocol: 'TCP' }] })
+    })
 
     it('let hooks in from everywhere, or from where it is said', () => {
       expect(policy('hooks', render(enabled))).to.deep.include({

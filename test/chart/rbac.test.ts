@@ -76,6 +76,33 @@ describe('chart RBAC', () => {
     ])
   })
 
+  it('grants one Secret and one MutatingWebhookConfiguration to a webhook that keeps its own certificate', () => {
+    const verbs = ['get', 'update']
+    const secret: Rule = {
+      apiGroups: [''],
+      resources: ['secrets'],
+      resourceNames: ['apisix-drain-webhook'],
+      verbs
+    }
+    const configuration: Rule = {
+      apiGroups: ['admissionregistration.k8s.io'],
+      resources: ['mutatingwebhookconfigurations'],
+      resourceNames: ['apisix-apisix-drain'],
+      verbs
+    }
+    expect(roles({ 'injection.webhook.enabled': true })).to.have.deep.members([
+      ...roles(),
+      {
+        kind: 'ClusterRole',
+        namespace: undefined,
+        name: 'apisix-apisix-drain-webhook',
+        rules: [configuration]
+      },
+      { kind: 'Role', namespace: 'apisix', name: 'apisix-drain-webhook', rules: [secret] }
+    ])
+    expect(roles({ 'injection.policy.enabled': true, 'config.serve.auth': 'token' })).to.deep.equal(roles())
+  })
+
   it('asks for nothing that the agent does not, and for all that it does', () => {
     const flat = (rules: readonly Rule[]) =>
       rules.flatMap(({ apiGroups, resources, verbs }) =>

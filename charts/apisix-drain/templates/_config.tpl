@@ -53,6 +53,9 @@
 {{- with include "apisix-drain.gatewayNamespace" . -}}
 {{- $_ := set $apisix "gateways" (merge (dict "namespace" .) (default dict (get $apisix "gateways"))) -}}
 {{- end -}}
+{{- if .Values.injection.webhook.enabled -}}
+{{- $_ := set $config "inject" (dict "file" "/etc/apisix-drain/injection.yaml" "port" .Values.injection.webhook.port) -}}
+{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

@@ -93,3 +93,39 @@ dyn([ {{- range $i, $item := . }}{{ if $i }}, {{ end }}{{ include "apisix-drain.
 dyn({{ if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ toJson . }}{{ end }})
 {{- end -}}
 {{- end -}}
+
+{{- define "apisix-drain.webhookSecret" -}}
+{{- printf "%s-webhook" (include "apisix-drain.fullname" .) -}}
+{{- end -}}
+
+{{/* What the webhook adds: agent/inject/settings.ts. */}}
+{{- define "apisix-drain.injectSettings" -}}
+host: {{ include "apisix-drain.fullname" . }}.{{ .Release.Namespace }}.svc
+namespace: {{ .Release.Namespace }}
+secret: {{ include "apisix-drain.webhookSecret" . }}
+configuration: {{ include "apisix-drain.clusterName" . }}
+hook: {{ .Values.injection.hook }}
+url: {{ include "apisix-drain.hookUrl" . }}
+tokens: {{ ternary "false" "true" (empty (include "apisix-drain.hasTokens" .)) }}
+{{- if eq .Values.injection.hook "helper" }}
+initContainer:
+  {{- include "apisix-drain.helperContainer" . | nindent 2 }}
+{{- end }}
+volumes:
+  {{- include "apisix-drain.hookVolumes" . | fromYamlArray | toYaml | nindent 2 }}
+{{- end -}}
+
+{{/* The certificate of the webhook, and where the API server learns of it. */}}
+{{- define "apisix-drain.webhookSecretRules" -}}
+- apiGroups: ['']
+  resources: [secrets]
+  resourceNames: [{{ include "apisix-drain.webhookSecret" . }}]
+  verbs: [get, update]
+{{- end -}}
+
+{{- define "apisix-drain.webhookRules" -}}
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations]
+  resourceNames: [{{ include "apisix-drain.clusterName" . }}]
+  verbs: [get, update]
+{{- end -}}

@@ -1,0 +1,44 @@
+import { X509Certificate } from 'node:crypto'
+import { generate } from 'selfsigned'
+
+/** A certificate that is its own CA, and its key. PEM. */
+export interface Pair {
+  readonly certificate: string
+  readonly key: string
+}
+
+const DAY_MS = 86_400_000
+const LIFETIME_MS = 90 * DAY_MS
+/** A new one is made this long before the end. */
+const RENEW_MS = 30 * DAY_MS
+/** For clocks that are behind ours. */
+const BACKDATED_MS = 3_600_000
+
+/** @param now ms */
+export async function makePair(host: string, now: number): Promise<Pair> {
+  const { cert, private: key } = await generate([{ name: 'commonName', value: host.slice(0, 64) }], {
+    keyType: 'ec',
+    curve: 'P-256',
+    algorithm: 'sha256',
+    notBeforeDate: new Date(now - BACKDATED_MS),
+    notAfterDate: new Date(now + LIFETIME_MS),
+    extensions: [
+      { name: 'basicConstraints', cA: true, critical: true },
+      { name: 'keyUsage', digitalSignature: true, keyCertSign: true, critical: true },
+      { name: 'extKeyUsage', serverAuth: true },
+      { name: 'subjectAltName', altNames: [{ type: 2, value: host }] }
+    ]
+  })
+  return { certificate: cert, key }
+}
+
+/** Whether it is for this host and still good for a while. Also false for what cannot be read. `now` in ms. */
+export function isFresh(pair: Pair, host: string, now: number): boolean {
+  try {
+    const certificate = new X509Certificate(pair.certificate)
+    const lasts = certificate.validToDate.getTime() - now > RENEW_MS
+    return lasts && certificate.validFromDate.getTime() <= now && certificate.checkHost(host) !== undefined
+  } catch {
+    return false
+  }
+}

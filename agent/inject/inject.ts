@@ -1,0 +1,109 @@
+import { PREFIX } from '../drain/annotations.ts'
+import { fieldsOf, listOf, numberOf, textOf, type Fields } from '../watch/read.ts'
+import { commandFor } from './command.ts'
+import type { InjectSettings } from './settings.ts'
+
+/** Names the containers that get a hook, `web, proxy`, where ports would not tell. */
+export const CONTAINERS = `${PREFIX}inject-containers`
+
+/** RFC 6902, as far as it is needed here. */
+export interface Operation {
+  readonly op: 'add'
+  readonly path: string
+  readonly value: unknown
+}
+
+interface Target {
+  readonly path: string
+  readonly container: Fields
+  /** One of `containers`: no sidecar. */
+  readonly main: boolean
+}
+
+/** Kubernetes fills it in before admission; this is its own default. */
+const DEFAULT_GRACE_S = 30
+
+/**
+ * What adds the hook to a raw pod that is being made: to every serving container without a preStop. Empty where there is
+ * nothing to do, so doing it again does nothing. Word for word the rules of the chart's injection-policy.yaml.
+ */
+export function inject(pod: unknown, settings: InjectSettings): readonly Operation[] {
+  const spec = fieldsOf(fieldsOf(pod)['spec'])
+  const grace = numberOf(spec['terminationGracePeriodSeconds']) ?? DEFAULT_GRACE_S
+  if (grace < 2 || fieldsOf(spec['os'])['name'] === 'windows') return []
+  const targets = serving(pod, spec).filter(
+    ({ container }) => !has(fieldsOf(container['lifecycle']), 'preStop')
+  )
+  if (targets.length === 0) return []
+
+  // The address of a host says nothing about which of its pods asks.
+  const byName = !settings.tokens && spec['hostNetwork'] === true
+  const preStop = { exec: { command: commandFor(settings, grace, byName) } }
+  return [
+    ...targets.flatMap(({ path, container }) => [
+      ...missing(container, path, 'lifecycle', {}),
+      add(`${path}/lifecycle/preStop`, preStop),
+      ...appended(
+        container,
+        path,
+        'volumeMounts',
+        settings.volumes.map(({ mount }) => mount),
+        'mountPath'
+      ),
+      ...(byName ? appended(container, path, 'env', NAMES, 'name') : [])
+    ]),
+    ...appended(
+      spec,
+      '/spec',
+      'volumes',
+      settings.volumes.map(({ volume }) => volume),
+      'name'
+    ),
+    ...(settings.initContainer
+      ? appended(spec, '/spec', 'initContainers', [settings.initContainer], 'name')
+      : [])
+  ]
+}
+
+const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
+const NAMES = [field('POD_NAME', 'metadata.name'), field('POD_NAMESPACE', 'metadata.namespace')]
+
+/** Those that are named; else those with ports; else, where none has ports, all but the sidecars. */
+function serving(pod: unknown, spec: Fields): readonly Target[] {
+  const annotations = fieldsOf(fieldsOf(fieldsOf(pod)['metadata'])['annotations'])
+  const written = annotations[CONTAINERS]
+  const named = typeof written === 'string' ? written.split(',').map(name => name.trim()) : undefined
+  const all = [
+    ...targetsOf(spec, 'containers'),
+    ...targetsOf(spec, 'initContainers').filter(({ container }) => container['restartPolicy'] === 'Always')
+  ]
+  const hasPorts = ({ container }: Target) => listOf(container['ports']).length > 0
+  if (named) return all.filter(({ container }) => named.includes(textOf(container['name']) ?? ''))
+  return all.some(hasPorts) ? all.filter(hasPorts) : all.filter(({ main }) => main)
+}
+
+const targetsOf = (spec: Fields, list: 'containers' | 'initContainers'): Target[] =>
+  listOf(spec[list]).map((container, index) => ({
+    path: `/spec/${list}/${index}`,
+    container: fieldsOf(container),
+    main: list === 'containers'
+  }))
+
+const has = (fields: Fields, name: string) => fields[name] !== undefined && fields[name] !== null
+const add = (path: string, value: unknown): Operation => ({ op: 'add', path, value })
+const missing = (of: Fields, path: string, name: string, value: unknown): Operation[] =>
+  has(of, name) ? [] : [add(`${path}/${name}`, value)]
+
+/** Adds to a list, which is made where there is none, what is not in it by that key. */
+function appended(
+  of: Fields,
+  path: string,
+  name: string,
+  items: readonly Fields[],
+  key: string
+): Operation[] {
+  const had = new Set(listOf(of[name]).map(item => fieldsOf(item)[key]))
+  const fresh = items.filter(item => !had.has(item[key]))
+  if (fresh.length === 0) return []
+  return [...missing(of, path, name, []), ...fresh.map(item => add(`${path}/${name}/-`, item))]
+}

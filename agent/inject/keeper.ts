@@ -1,0 +1,106 @@
+import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
+import { ApiError } from '../watch/api-error.ts'
+import type { Cluster } from '../watch/cluster.ts'
+import { fieldsOf, listOf, textOf, type Fields } from '../watch/read.ts'
+import { isFresh, makePair, type Pair } from './certificate.ts'
+import type { InjectSettings } from './settings.ts'
+
+export interface KeeperParts {
+  readonly call: Cluster['call']
+  readonly settings: Pick<InjectSettings, 'host' | 'namespace' | 'secret' | 'configuration'>
+  readonly clock: Clock
+  readonly log: Log
+  /** Called with the pair to serve, whenever there is another. */
+  readonly onPair: (pair: Pair) => void
+}
+
+/** How often the Secret is looked at, in ms: how long a replica goes on with the certificate before. */
+const EVERY_MS = 60_000
+/** After a failure, in ms. */
+const RETRY_MS = 2000
+const CONFLICT = 409
+
+/**
+ * Keeps the certificate of the webhook: makes one in time, in a Secret that all agents share, and tells the API server of it.
+ * The order is what keeps a rotation unseen: into the Secret, then into the webhook's configuration beside the one before, and
+ * only then is it served. Whichever agent is first does it; the others lose the race for the resourceVersion and read.
+ *
+ * Returns what ends it.
+ */
+export function keepCertificate({ call, settings, clock, log, onPair }: KeeperParts): () => void {
+  const ended = new AbortController()
+  const secretPath = `/api/v1/namespaces/${settings.namespace}/secrets/${settings.secret}`
+  const configurationPath = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${settings.configuration}`
+  let served: string | undefined
+  void keep()
+  return () => ended.abort(new Error('the agent is stopping'))
+
+  async function keep(): Promise<void> {
+    while (!ended.signal.aborted) {
+      const pause = await turn().catch((err: unknown) => {
+        const raced = err instanceof ApiError && err.status === CONFLICT
+        if (!raced && !ended.signal.aborted)
+          log.warn({ err }, 'the certificate of the webhook could not be kept')
+        return RETRY_MS
+      })
+      await clock.sleep(pause, ended.signal).catch(() => {})
+    }
+  }
+
+  async function turn(): Promise<number> {
+    const { pair, before } = await pairOf(await get(secretPath))
+    await trust([pair.certificate, ...(before === undefined ? [] : [before])])
+    if (served !== pair.certificate) onPair(pair)
+    served = pair.certificate
+    return EVERY_MS
+  }
+
+  /** The pair in the Secret; a new one is written there first where that one will not do any more. */
+  async function pairOf(secret: Fields): Promise<{ pair: Pair; before: string | undefined }> {
+    const data = fieldsOf(secret['data'])
+    const read = (name: string) => {
+      const text = textOf(data[name])
+      return text === undefined ? undefined : Buffer.from(text, 'base64').toString()
+    }
+    const old: Pair = { certificate: read('tls.crt') ?? '', key: read('tls.key') ?? '' }
+    if (isFresh(old, settings.host, clock.now())) return { pair: old, before: read('previous.crt') }
+    const pair = await makePair(settings.host, clock.now())
+    const before = old.certificate || undefined
+    const written = {
+      'tls.crt': base64(pair.certificate),
+      'tls.key': base64(pair.key),
+      ...(before !== undefined && { 'previous.crt': base64(before) })
+    }
+    await put(secretPath, { ...secret, data: written })
+    log.info({ secret: settings.secret }, 'made a certificate for the webhook')
+    return { pair, before }
+  }
+
+  /** The API server trusts these certificates, and no other, for our webhooks. */
+  async function trust(certificates: readonly string[]): Promise<void> {
+    const configuration = await get(configurationPath)
+    const caBundle = base64(certificates.join('\n'))
+    const webhooks = listOf(configuration['webhooks']).map(fieldsOf)
+    if (webhooks.every(({ clientConfig }) => fieldsOf(clientConfig)['caBundle'] === caBundle)) return
+    const told = webhooks.map(webhook => ({
+      ...webhook,
+      clientConfig: { ...fieldsOf(webhook['clientConfig']), caBundle }
+    }))
+    await put(configurationPath, { ...configuration, webhooks: told })
+  }
+
+  async function get(path: string): Promise<Fields> {
+    const { status, json } = await call('GET', path, undefined, ended.signal)
+    if (status !== 200) throw new ApiError(`GET ${path}`, status, json)
+    return fieldsOf(json)
+  }
+
+  /** Over the resourceVersion that was read: refused with 409 where somebody else was quicker. */
+  async function put(path: string, body: Fields): Promise<void> {
+    const { status, json } = await call('PUT', path, body, ended.signal)
+    if (status !== 200) throw new ApiError(`PUT ${path}`, status, json)
+  }
+}
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')

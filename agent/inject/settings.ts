@@ -1,0 +1,30 @@
+import { z } from 'zod'
+
+const object = z.record(z.string(), z.unknown())
+
+/** What the chart writes down for `inject.file`: the same pieces that its MutatingAdmissionPolicy adds. */
+export const injectSettings = z.strictObject({
+  /** The name that the API server calls us by, and our certificate is for. */
+  host: z.string().min(1),
+  /** Of the Secret. */
+  namespace: z.string().min(1),
+  /** Holds the certificate. Made by the chart, empty. */
+  secret: z.string().min(1),
+  /** The MutatingWebhookConfiguration that is told of the certificate. */
+  configuration: z.string().min(1),
+  hook: z.enum(['helper', 'curl']),
+  /** Where hooks ask: `http://apisix-drain.apisix:8080/v1/prestop`. */
+  url: z.url(),
+  /** Hooks show a token. */
+  tokens: z.boolean(),
+  /** What brings the helper, where that is the hook. */
+  initContainer: object.optional(),
+  volumes: z.array(
+    z.strictObject({
+      volume: z.looseObject({ name: z.string() }),
+      mount: z.looseObject({ mountPath: z.string() })
+    })
+  )
+})
+
+export type InjectSettings = z.infer<typeof injectSettings>

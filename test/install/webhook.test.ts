@@ -1,0 +1,246 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { systemClock, type Clock } from '../../agent/clock.ts'
+import { startInjection } from '../../agent/inject/start.ts'
+import { createConnection, type Connection } from '../../agent/watch/connection.ts'
+import { loadCredentials } from '../../agent/watch/load-credentials.ts'
+import { memoryLog } from '../build/serve.ts'
+import { CHART, helm as anyHelm } from '../chart/helm.ts'
+import { startApiServer, type ApiServer } from './api-server.ts'
+
+const RELEASE = ['apisix-drain', '--namespace=apisix']
+const CONFIGURATION =
+  '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/apisix-apisix-drain'
+const SECRET = '/api/v1/namespaces/apisix/secrets/apisix-drain-webhook'
+const DAY_MS = 86_400_000
+
+interface Configuration {
+  readonly metadata: object
+  readonly webhooks: readonly {
+    readonly clientConfig: { readonly caBundle?: string; readonly service: object }
+  }[]
+}
+
+const main = (name: string, differs: object = {}) => ({
+  name,
+  image: 'shop/web',
+  ports: [{ containerPort: 8080 }],
+  ...differs
+})
+const preStop = { sleep: { seconds: 3 } }
+
+/** Every rule of the injection at least once. */
+const PODS: Readonly<Record<string, { readonly spec: object; readonly annotations?: object }>> = {
+  plain: { spec: { containers: [main('web')] } },
+  'an own preStop': { spec: { containers: [main('own', { lifecycle: { preStop } }), main('web')] } },
+  'only an own preStop': { spec: { containers: [main('own', { lifecycle: { preStop } })] } },
+  'a postStart': { spec: { containers: [main('web', { lifecycle: { postStart: preStop } })] } },
+  sidecars: {
+    spec: {
+      containers: [main('web'), main('worker', { ports: [] })],
+      initContainers: [main('migrate', { ports: [] }), main('proxy', { restartPolicy: 'Always' })]
+    }
+  },
+  'no ports': {
+    spec: {
+      containers: [main('a', { ports: [] }), main('b', { ports: [] })],
+      initContainers: [main('side', { ports: [], restartPolicy: 'Always' })]
+    }
+  },
+  'named containers': {
+    spec: { containers: [main('web'), main('worker', { ports: [] })] },
+    annotations: { 'apisix-drain.io/inject-containers': 'worker , nobody' }
+  },
+  'nobody named': {
+    spec: { containers: [main('web')] },
+    annotations: { 'apisix-drain.io/inject-containers': '' }
+  },
+  'volumes and mounts': {
+    spec: {
+      volumes: [{ name: 'data', emptyDir: {} }],
+      containers: [main('web', { volumeMounts: [{ name: 'data', mountPath: '/data' }] })]
+    }
+  },
+  'the network of the host': {
+    spec: { hostNetwork: true, containers: [main('web', { env: [{ name: 'POD_NAME', value: 'mine' }] })] }
+  },
+  'a long grace': { spec: { terminationGracePeriodSeconds: 600, containers: [main('web')] } },
+  'a short grace': { spec: { terminationGracePeriodSeconds: 7, containers: [main('web')] } },
+  'no grace': { spec: { terminationGracePeriodSeconds: 1, containers: [main('web')] } },
+  windows: { spec: { os: { name: 'windows' }, containers: [main('web')] } }
+}
+
+/** The real chart on a real API server, which calls the agent's webhook over TLS. */
+describe('the webhook that adds hooks', () => {
+  let api: ApiServer
+  let connection: Connection
+  let folder: string
+  let stop: (() => Promise<void>) | undefined
+  /** What the agent takes for the time beside what it is, in ms. */
+  let later = -61 * DAY_MS
+  const clock: Clock = { ...systemClock, now: () => systemClock.now() + later }
+
+  before(async function () {
+    this.timeout(180_000)
+    folder = mkdtempSync(join(tmpdir(), 'webhook-'))
+    api = await startApiServer()
+    for (const name of ['apisix', 'shop']) {
+      const labels = { 'apisix-drain.io/inject': 'true' }
+      await created('/api/v1/namespaces', { metadata: { name, labels } })
+      await created(`/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
+    }
+    helm('install', ...RELEASE, CHART, '--set=injection.webhook.enabled=true')
+    const { status } = (await created('/api/v1/namespaces/apisix/serviceaccounts/apisix-drain/token', {
+      spec: {}
+    })) as { status: { token: string } }
+    const file = api.kubeconfigFor(status.token)
+    connection = createConnection(loadCredentials({ kind: 'kubeconfig', file }, systemClock), systemClock)
+    await leadHere()
+  })
+  after(async () => {
+    await stop?.()
+    await connection?.close()
+    await api?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const helm = (...args: readonly string[]) => {
+    const outcome = anyHelm(...args, `--kubeconfig=${api.kubeconfig}`)
+    expect(outcome.ok, outcome.stderr).to.equal(true)
+  }
+  const created = async (path: string, body: unknown) => {
+    const { status, json } = await api.call('POST', path, body)
+    expect(status, JSON.stringify(json)).to.equal(201)
+    return json
+  }
+  const configuration = async () => (await api.call('GET', CONFIGURATION)).json as Configuration
+  const bundle = async () => (await configuration()).webhooks[0]?.clientConfig.caBundle ?? ''
+  const certificate = async () =>
+    ((await api.call('GET', SECRET)).json as { data?: Record<string, string> }).data?.['tls.crt']
+
+  async function made(
+    ns: string,
+    { spec, annotations = {} }: { spec: object; annotations?: object },
+    labels = {}
+  ) {
+    const body = {
+      metadata: { generateName: 'web-', labels, annotations },
+      spec: { automountServiceAccountToken: false, ...spec }
+    }
+    const { status, json } = await api.call('POST', `/api/v1/namespaces/${ns}/pods?dryRun=All`, body)
+    expect(status, JSON.stringify(json)).to.equal(201)
+    return (json as { spec: object }).spec
+  }
+  /** There is no kube-proxy: the Service leads to this machine by its name instead. The chart's own comes back with an upgrade. */
+  async function leadHere(): Promise<void> {
+    const service = '/api/v1/namespaces/apisix/services'
+    await api.call('DELETE', `${service}/apisix-drain`)
+    const spec = { type: 'ExternalName', externalName: 'localhost' }
+    await created(service, { metadata: { name: 'apisix-drain' }, spec })
+  }
+  const everyPod = async () => {
+    const specs: Record<string, object> = {}
+    for (const [name, pod] of Object.entries(PODS)) specs[name] = await made('shop', pod)
+    return specs
+  }
+  const plain = { spec: { containers: [main('web')] } }
+  const isHooked = (spec: object) => JSON.stringify(spec).includes('apisix-drain-hook')
+
+  async function start(): Promise<void> {
+    const path = '/api/v1/namespaces/apisix/configmaps/apisix-drain'
+    const { data } = (await api.call('GET', path)).json as { data: Record<string, string> }
+    const file = join(folder, 'injection.yaml')
+    writeFileSync(file, data['injection.yaml'] ?? '')
+    const { log, lines } = memoryLog()
+    const call = (method: string, path: string, body?: unknown, signal?: AbortSignal) =>
+      connection.request(method, path, body, signal)
+    const inject = { file, port: 0 }
+    stop = await startInjection({ inject, host: '127.0.0.1', cluster: { call }, clock, log })
+    const port = lines.find(({ msg }) => msg === 'adding hooks to pods that ask for them')?.['port']
+    await eventually(async () => {
+      const now = await configuration()
+      const webhooks = now.webhooks.map(webhook => ({
+        ...webhook,
+        clientConfig: { ...webhook.clientConfig, service: { ...webhook.clientConfig.service, port } }
+      }))
+      expect((await api.call('PUT', CONFIGURATION, { ...now, webhooks })).status).to.equal(200)
+    })
+  }
+
+  it('lets pods in while no agent runs, and has no certificate yet', async () => {
+    expect(await certificate()).to.equal(undefined)
+    expect(isHooked(await made('shop', plain))).to.equal(false)
+  })
+
+  it('is called over TLS, once an agent runs with the rights of the chart', async () => {
+    await start()
+    await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
+    expect(isHooked(await made('shop', plain, { 'apisix-drain.io/inject': 'false' }))).to.equal(false)
+    expect(isHooked(await made('apisix', plain, { 'apisix-drain.io/inject': 'true' }))).to.equal(false)
+    expect(Buffer.from(await bundle(), 'base64').toString()).to.include('BEGIN CERTIFICATE')
+  })
+
+  it('keeps its certificate over a restart, and through an upgrade of the chart', async () => {
+    const before = await certificate()
+    await stop?.()
+    await start()
+    helm(
+      'upgrade',
+      ...RELEASE,
+      CHART,
+      '--set=injection.webhook.enabled=true',
+      '--set=podDisruptionBudget.enabled=false'
+    )
+    expect(await certificate()).to.equal(before)
+    expect(await bundle()).not.to.equal('')
+    await leadHere()
+    await stop?.()
+    await start()
+    await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
+    expect(await certificate()).to.equal(before)
+  })
+
+  it('makes another in time: the one before stays trusted, and no pod goes without its hook', async () => {
+    const before = (await certificate()) ?? ''
+    await stop?.()
+    later = 0
+    await start()
+    await eventually(async () => expect(await certificate()).not.to.equal(before))
+    const decoded = (text: string) => Buffer.from(text, 'base64').toString().trim()
+    await eventually(async () => {
+      const trusted = decoded(await bundle())
+      expect(trusted).to.include(decoded(before))
+      expect(trusted).to.include(decoded((await certificate()) ?? ''))
+    })
+    await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
+  })
+
+  it('lets pods in when the agent is gone; the policy makes the same of every pod', async () => {
+    await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
+    const specs = await everyPod()
+    await stop?.()
+    stop = undefined
+    expect(isHooked(await made('shop', plain))).to.equal(false)
+
+    helm('uninstall', ...RELEASE)
+    helm('install', ...RELEASE, CHART, '--set=injection.policy.enabled=true')
+    await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
+    expect(await everyPod()).to.deep.equal(specs)
+  }).timeout(180_000)
+})
+
+async function eventually(holds: () => Promise<unknown>): Promise<void> {
+  const until = Date.now() + 60_000
+  for (;;) {
+    try {
+      await holds()
+      return
+    } catch (err) {
+      if (Date.now() > until) throw err
+      await sleep(200)
+    }
+  }
+}

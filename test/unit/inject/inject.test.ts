@@ -1,0 +1,103 @@
+import { expect } from 'chai'
+import { inject } from '../../../agent/inject/inject.ts'
+import { review } from '../../../agent/inject/review.ts'
+import type { InjectSettings } from '../../../agent/inject/settings.ts'
+
+const curl: InjectSettings = {
+  host: 'apisix-drain.apisix.svc',
+  namespace: 'apisix',
+  secret: 'apisix-drain-webhook',
+  configuration: 'apisix-drain',
+  hook: 'curl',
+  url: 'http://apisix-drain.apisix:8080/v1/prestop',
+  tokens: false,
+  volumes: []
+}
+const helper: InjectSettings = {
+  ...curl,
+  hook: 'helper',
+  initContainer: { name: 'apisix-drain-hook', image: 'hook' },
+  volumes: [
+    {
+      volume: { name: 'apisix-drain-hook', emptyDir: {} },
+      mount: { name: 'apisix-drain-hook', mountPath: '/apisix-drain' }
+    }
+  ]
+}
+const web = { name: 'web', ports: [{ containerPort: 80 }] }
+
+/** test/install/webhook.test.ts holds every rule against the API server and the policy; this is what can do without. */
+describe('inject', () => {
+  it('adds what is missing, lists before what goes into them', () => {
+    const operations = inject({ spec: { containers: [web] } }, helper)
+    expect(operations.map(({ path }) => path)).to.deep.equal([
+      '/spec/containers/0/lifecycle',
+      '/spec/containers/0/lifecycle/preStop',
+      '/spec/containers/0/volumeMounts',
+      '/spec/containers/0/volumeMounts/-',
+      '/spec/volumes',
+      '/spec/volumes/-',
+      '/spec/initContainers',
+      '/spec/initContainers/-'
+    ])
+  })
+
+  it('does nothing the second time', () => {
+    const lifecycle = { preStop: { exec: { command: ['/apisix-drain/apisix-drain-hook'] } } }
+    expect(inject({ spec: { containers: [{ ...web, lifecycle }] } }, helper)).to.deep.equal([])
+  })
+
+  it('adds no volume and no init container twice where a second container comes later', () => {
+    const mounted = { ...web, volumeMounts: helper.volumes.map(({ mount }) => mount) }
+    const spec = {
+      containers: [mounted],
+      volumes: helper.volumes.map(({ volume }) => volume),
+      initContainers: [helper.initContainer]
+    }
+    expect(inject({ spec }, helper).map(({ path }) => path)).to.deep.equal([
+      '/spec/containers/0/lifecycle',
+      '/spec/containers/0/lifecycle/preStop'
+    ])
+  })
+
+  it('needs nothing but the command with curl', () => {
+    const operations = inject({ spec: { containers: [web] } }, curl)
+    expect(operations).to.have.length(2)
+    expect(JSON.stringify(operations)).to.include("timeout 24 sh -c 'for try in 1 2 3; do curl -fsS")
+  })
+
+  it('shows the token with curl, on no command line', () => {
+    const text = JSON.stringify(
+      inject({ spec: { hostNetwork: true, containers: [web] } }, { ...curl, tokens: true })
+    )
+    expect(text).to.include('| curl -K - ').and.not.to.include('POD_NAME')
+  })
+
+  for (const odd of [undefined, null, 'pod', {}, { spec: [] }, { spec: { containers: [null, 7], os: 4 } }]) {
+    it(`makes nothing harmful of ${JSON.stringify(odd)}`, () => {
+      for (const { path } of inject(odd, helper)) expect(path).to.match(/^\/spec\//)
+    })
+  }
+})
+
+describe('review', () => {
+  const asked = (object: unknown, kind = 'Pod') => ({ request: { uid: 'u-1', kind: { kind }, object } })
+
+  it('always allows, with a patch or without one', () => {
+    const given = review(asked({ spec: { containers: [web] } }), curl)?.response
+    expect(given).to.include({ uid: 'u-1', allowed: true, patchType: 'JSONPatch' })
+    expect(JSON.parse(Buffer.from(given?.patch ?? '', 'base64').toString())).to.have.length(2)
+    expect(
+      review(asked({ spec: { terminationGracePeriodSeconds: 0, containers: [web] } }), curl)?.response
+    ).to.deep.equal({
+      uid: 'u-1',
+      allowed: true
+    })
+  })
+
+  it('has no answer to what is no review of a pod', () => {
+    for (const odd of [undefined, 'x', {}, { request: {} }, asked({}, 'Service')]) {
+      expect(review(odd, curl)).to.equal(undefined)
+    }
+  })
+})

@@ -1,0 +1,104 @@
+import { request } from 'node:https'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { expect } from 'chai'
+import { isFresh, makePair, type Pair } from '../../../agent/inject/certificate.ts'
+import { keepCertificate } from '../../../agent/inject/keeper.ts'
+import type { InjectSettings } from '../../../agent/inject/settings.ts'
+import { serveWebhook } from '../../../agent/inject/server.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+import { memoryLog } from '../../build/serve.ts'
+
+const HOST = 'apisix-drain.apisix.svc'
+const NAMES = { host: HOST, namespace: 'apisix', secret: 's', configuration: 'c' }
+const SETTINGS: InjectSettings = {
+  ...NAMES,
+  hook: 'curl',
+  url: 'http://a:1/v1/prestop',
+  tokens: false,
+  volumes: []
+}
+const DAY_MS = 86_400_000
+
+describe('certificate of the webhook', () => {
+  const now = Date.now()
+
+  it('is good for its host and 60 days, and renewed before its end', async () => {
+    const pair = await makePair(HOST, now)
+    expect(isFresh(pair, HOST, now)).to.equal(true)
+    expect(isFresh(pair, HOST, now + 59 * DAY_MS)).to.equal(true)
+    expect(isFresh(pair, HOST, now + 61 * DAY_MS)).to.equal(false)
+    expect(isFresh(pair, HOST, now - DAY_MS)).to.equal(false)
+    expect(isFresh(pair, 'other.apisix.svc', now)).to.equal(false)
+    expect(isFresh({ certificate: 'none', key: '' }, HOST, now)).to.equal(false)
+  })
+
+  it('is shared: who loses the race for the Secret serves what the winner made', async () => {
+    const winner = await makePair(HOST, now)
+    const base64 = (text: string) => Buffer.from(text).toString('base64')
+    const written = { data: { 'tls.crt': base64(winner.certificate), 'tls.key': base64(winner.key) } }
+    const clock = manualClock(now)
+    const order: string[] = []
+    let secret: object = {}
+    const served = Promise.withResolvers<Pair>()
+    const lost = Promise.withResolvers<void>()
+    const stop = keepCertificate({
+      settings: NAMES,
+      clock,
+      log: memoryLog().log,
+      onPair: pair => (order.push('served'), served.resolve(pair)),
+      async call(method, path) {
+        order.push(`${method} ${path.split('/').at(-1)}`)
+        const isSecret = path.includes('/secrets/')
+        if (method === 'PUT' && isSecret) {
+          secret = written
+          lost.resolve()
+          return { status: 409, headers: {}, json: { reason: 'Conflict' }, retryAfterMs: undefined }
+        }
+        const json = isSecret ? secret : { webhooks: [{ clientConfig: {} }] }
+        return { status: 200, headers: {}, json, retryAfterMs: undefined }
+      }
+    })
+    await lost.promise
+    while (clock.pending === 0) await new Promise(resolve => setImmediate(resolve))
+    clock.advance(2000)
+    expect(await served.promise).to.deep.equal(winner)
+    stop()
+    // The API server is told of it before it is served.
+    expect(order).to.deep.equal(['GET s', 'PUT s', 'GET s', 'GET c', 'PUT c', 'served'])
+  })
+})
+
+describe('server of the webhook', () => {
+  it('answers reviews, and refuses what is none, or too large', async () => {
+    const pair = await makePair(HOST, Date.now())
+    const webhook = await serveWebhook({ host: '127.0.0.1', port: 0 }, SETTINGS, memoryLog().log)
+    webhook.use(pair)
+    const ask = async (path: string, body: string, method = 'POST') => {
+      const options = {
+        method,
+        port: webhook.port,
+        host: '127.0.0.1',
+        ca: pair.certificate,
+        servername: HOST,
+        path
+      }
+      const asked = request(options)
+      asked.on('error', () => {})
+      asked.end(body)
+      const [response] = (await once(asked, 'response')) as [IncomingMessage]
+      response.resume()
+      return response.statusCode
+    }
+    try {
+      const pod = { request: { uid: 'u', kind: { kind: 'Pod' }, object: {} } }
+      expect(await ask('/v1/inject?timeout=3s', JSON.stringify(pod))).to.equal(200)
+      expect(await ask('/v1/inject', '{}')).to.equal(400)
+      expect(await ask('/v1/inject', 'no JSON')).to.equal(400)
+      expect(await ask('/v1/inject', 'x'.repeat(5 * 2 ** 20))).to.equal(400)
+      expect(await ask('/', '', 'GET')).to.equal(404)
+    } finally {
+      await webhook.close()
+    }
+  })
+})
