@@ -87,7 +87,7 @@ describe('sandbox: the command line', () => {
     ['--replicas 201', '--replicas takes a whole number from 1 to 200'],
     ['--arms sleep', 'there is no arm "sleep", only no-hook, sleep-5, apisix-drain'],
     ['--arms no-hook,no-hook', '--arms names no-hook twice'],
-    ['--mode e', '--mode takes one of etcd-1.8, etcd-2.x, standalone, discovery, not "e"'],
+    ['--mode e', '--mode takes one of etcd-1.8, etcd-2.x, standalone, discovery, sync, not "e"'],
     ['--evidence timer', '--evidence takes barrier or observed, not "timer"'],
     ['--keep-logs', '--keep-logs needs a value'],
     ['--uploads --no-uploads', 'choose one'],
