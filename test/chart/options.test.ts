@@ -48,7 +48,7 @@ describe('chart options', () => {
 
     it('let the API server in where there is a webhook', () => {
       const [, webhook] = (
-        policy('hooks', render({ ...enabled, 'injection.webhook.enabled': true })) as { ingress: [] }
+        policy('hooks', render({ ...enabled, 'injection.webhook.enabled': true })) as { ingress: unknown[] }
       ).ingress
       expect(webhook).to.deep.equal({ ports: [{ port: 'webhook', protocol: 'TCP' }] })
     })
