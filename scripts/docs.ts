@@ -4,14 +4,20 @@ import { format, resolveConfig } from 'prettier'
 import { chartSchema } from './docs/chart-schema.ts'
 import { configDoc } from './docs/config-doc.ts'
 import { configExample } from './docs/config-example.ts'
+import { brokenLinks } from './docs/links.ts'
 import { metricsDoc } from './docs/metrics-doc.ts'
+import { troubleshooting } from './docs/troubleshooting.ts'
 
-/** Writes what is generated from the code; `--check` writes nothing, shows what is stale, and exits 1 for it. */
+/**
+ * Writes what is generated from the code, and looks where the links of all pages lead; `--check` writes nothing, shows what is
+ * stale. Exits 1 for a stale page and for a dead link.
+ */
 const root = join(import.meta.dirname, '..')
 const check = process.argv.includes('--check')
 const generated: Record<string, () => string> = {
   'docs/config.md': configDoc,
   'docs/metrics.md': metricsDoc,
+  'docs/troubleshooting.md': troubleshooting,
   'config.example.yaml': configExample,
   'charts/apisix-drain/values.schema.json': chartSchema
 }
@@ -31,7 +37,9 @@ for (const [name, generate] of Object.entries(generated)) {
     console.log(`wrote ${name}`)
   }
 }
-process.exitCode = stale > 0 ? 1 : 0
+const dead = brokenLinks(root)
+for (const link of dead) console.log(link)
+process.exitCode = stale + dead.length > 0 ? 1 : 0
 
 function read(path: string): string {
   try {

@@ -1,0 +1,95 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** What a source says to an operator. `parts` are what stands between the values that are filled in. */
+export interface Message {
+  readonly file: string
+  readonly parts: readonly string[]
+}
+
+const ROOT = join(import.meta.dirname, '../../..')
+
+/** The text of every file that a pattern of the project's root finds, tests left out. */
+export function sources(...patterns: readonly string[]): { readonly file: string; readonly text: string }[] {
+  const files = patterns.flatMap(pattern => globSync(pattern, { cwd: ROOT })).filter(isNoTest)
+  return files.toSorted().map(file => ({ file, text: readFileSync(join(ROOT, file), 'utf8') }))
+}
+
+const isNoTest = (file: string) => !/[._]test\.(ts|go)$/.test(file)
+
+/** Whether a page tells a message: its parts, in order, in one piece of code (where `…` may stand for a value). */
+export function tells(page: string, { parts }: Message): boolean {
+  const escaped = parts
+    .filter(part => /\w/.test(part))
+    .map(part => part.trim().replaceAll(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`))
+  return new RegExp(escaped.join('[^`\\n]*?')).test(page)
+}
+
+/** Every sentence (a literal of three words or more) of TypeScript files. */
+export const sentences = (...patterns: readonly string[]): Message[] =>
+  sources(...patterns).flatMap(({ file, text }) =>
+    literals(text).flatMap(({ parts }) => (isSentence(parts) ? [{ file, parts }] : []))
+  )
+
+/**
+ * Of every call whose beginning matches: one of its literals, counted from 0, or from the end (-1).
+ *
+ * @param begins must end with the opening parenthesis, and be global
+ */
+export function inCalls(begins: RegExp, which: number, ...patterns: readonly string[]): Message[] {
+  return sources(...patterns).flatMap(({ file, text }) => {
+    const all = literals(text)
+    return [...text.matchAll(begins)].flatMap(({ index, 0: { length } }) => {
+      const from = index + length
+      const to = endOfCall(text, from, all)
+      const inside = all.filter(({ start }) => start >= from && start < to)
+      const found = inside.filter(({ parts }) => which < 0 || isSentence(parts)).at(which)
+      return found ? [{ file, parts: found.parts }] : []
+    })
+  })
+}
+
+/** Literals in double quotes, of Go and Lua; what Go's formatting fills in is left out. */
+export function quoted(begins: RegExp, ...patterns: readonly string[]): Message[] {
+  return sources(...patterns).flatMap(({ file, text }) =>
+    [...text.matchAll(begins)].flatMap(({ 1: literal = '' }) => {
+      const parts = literal.replaceAll(/\\(.)/g, '$1').split(/%\.?\d*[a-z]/)
+      return isSentence(parts) ? [{ file, parts }] : []
+    })
+  )
+}
+
+interface Literal {
+  readonly start: number
+  readonly end: number
+  readonly parts: readonly string[]
+}
+
+const isSentence = (parts: readonly string[]) => /\w.* .*\w.* .*\w/s.test(parts.join('x'))
+
+/** Comments, or a string, or the static parts of a template. Nested templates are one value. */
+const TOKEN =
+  /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^{}]|\{[^{}]*\})*\})*`/g
+
+function literals(text: string): Literal[] {
+  return [...text.matchAll(TOKEN)].flatMap(({ index, 0: token }) => {
+    if (token.startsWith('/')) return []
+    const parts = token.slice(1, -1).split(/\$\{(?:[^{}]|\{[^{}]*\})*\}/)
+    return [
+      { start: index, end: index + token.length, parts: parts.map(part => part.replaceAll(/\\(.)/g, '$1')) }
+    ]
+  })
+}
+
+/** The closing parenthesis of a call whose arguments begin at `from`. */
+function endOfCall(text: string, from: number, all: readonly Literal[]): number {
+  let depth = 1
+  for (let at = from; at < text.length; at += 1) {
+    const literal = all.find(({ start }) => start === at)
+    if (literal) at = literal.end - 1
+    else if (text[at] === '(') depth += 1
+    else if (text[at] === ')') depth -= 1
+    if (depth === 0) return at
+  }
+  return text.length
+}

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { expect } from 'chai'
+import { GRADES } from '../../../agent/drain/grade.ts'
+import { ERRORS } from '../../../agent/errors.ts'
+import { REFUSALS } from '../../../agent/serve/refusal.ts'
+import { inCalls, quoted, sentences, sources, tells, type Message } from './messages.ts'
+
+const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
+const page = read('docs/troubleshooting.md').replaceAll('\\|', '|')
+
+const SERVE = 'agent/serve/{identify,identify-token,token,query,gate}.ts'
+const GO = /\b(?:say|complain|Errorf|New|Sprintf|fallBack)\((?:ctx, )?"((?:[^"\\]|\\.)*)"/g
+const CHART = /\bfail (?:\(printf )?"((?:[^"\\]|\\.)*)"/g
+/** The first literal of a line that has no comment before it. */
+const LUA = /^(?:(?!--).)*?"((?:[^"\\\n]|\\.)*)"/gm
+const PLUGIN = 'plugin-config/apisix/drain/{workers,install,token,settings,fetch,runtime,api}.lua'
+
+const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
+  'refusals of hooks': [
+    ...sentences(SERVE, 'agent/loop/vouch.ts'),
+    ...inCalls(/\brefuse\(/g, 0, 'agent/**/*.ts'),
+    ...inCalls(/\bnew (?:CannotVouch|NoKeys)\(/g, 0, 'agent/**/*.ts')
+  ],
+  'reasons in an answer': sentences('agent/confirm/proof.ts', 'agent/drain/{answer,eligible,budget}.ts'),
+  'warnings and errors of the log': inCalls(/\blog\.(?:warn|error|fatal)\(/g, -1, 'agent/**/*.ts'),
+  'findings of doctor': inCalls(
+    /\b(?:warn|fail|problem|fail : warn\)|warn\))\(/g,
+    0,
+    'agent/doctor/{clocks,doctor,gateways,holders,kubernetes,lease,pods,rbac}.ts'
+  ),
+  'reasons not to start': inCalls(
+    /\bnew Error\(/g,
+    0,
+    'agent/watch/{kubeconfig,account,list,session}.ts',
+    'agent/config/secret.ts'
+  ),
+  'reasons not to sync': sentences('agent/plan/claim.ts', 'agent/loop/sync.ts'),
+  'messages of the plugin': quoted(LUA, PLUGIN).filter(({ parts }) => !parts[0]?.startsWith('GET ')),
+  'lines of the helper': quoted(GO, 'hook/*.go'),
+  'refusals of the chart': quoted(CHART, 'charts/apisix-drain/templates/*.{yaml,tpl}')
+}
+
+describe('docs/troubleshooting.md', () => {
+  for (const [what, messages] of Object.entries(MESSAGES)) {
+    it(`has all ${what}`, () => {
+      expect(messages, 'nothing was found in the source').not.empty
+      const missing = messages.filter(message => !tells(page, message))
+      expect(missing.map(({ file, parts }) => `${file}: ${parts.join('…')}`)).eql([])
+    })
+  }
+
+  it('has each refusal under its status', () => {
+    for (const [code, status] of Object.entries(REFUSALS)) expect(page).include(`### ${status} \`${code}\``)
+  })
+
+  it('has each error code', () => {
+    for (const code of Object.keys(ERRORS)) expect(page).include(`| \`${code}\``)
+  })
+
+  it('has a part for each finding of doctor', () => {
+    const named = /\b(?:ok|warn|fail|problem)\(\s*'([a-z-]+)'|\b(?:NAME|name) = '([a-z-]+)'/g
+    const names = sources('agent/doctor/*.ts').flatMap(({ text }) =>
+      [...text.matchAll(named)].map(([, inCall, asConstant]) => inCall ?? asConstant ?? '')
+    )
+    expect(new Set(names).size).greaterThan(8)
+    for (const name of names) expect(page).include(`### doctor: \`${name}\``)
+  })
+
+  it('has each result, each evidence, and each reason of an Event', () => {
+    const results = [...read('agent/drain/ack.ts').matchAll(/^ \* - `([a-z-]+)`/gm)].map(([, name]) => name)
+    expect(results).length(7)
+    for (const name of results) expect(page).match(new RegExp(`\\| 200 \`${name}\``))
+    for (const grade of GRADES) expect(page).include(`, \`${grade}\``)
+    const reasons = /readonly reason: (.*)$/m.exec(read('agent/serve/event.ts'))?.[1] ?? ''
+    expect(reasons.match(/'\w+'/g)).not.empty
+    for (const [, reason] of reasons.matchAll(/'(\w+)'/g)) expect(page).include(`| \`${reason}\``)
+  })
+})
