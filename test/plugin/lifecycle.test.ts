@@ -304,6 +304,30 @@ describe('A gateway that', () => {
     expect(told.entries.map(e => e.inflight.requests)).to.deep.equal([0, 0])
   })
 
+  for (const load of WAYS)
+    it(`has seen more addresses than it remembers still knows what is in flight to them (${load})`, async () => {
+      gateway = await Gateway.start({
+        workers: 1,
+        load,
+        before: `
+          ngx.timer.every(0.05, function()
+            if ngx.shared["stand-in"]:get("broken") ~= "forget" then return end
+            for port = 1, 9000 do require("apisix.drain.address").of("10.0.0.1", port) end
+            ngx.shared["stand-in"]:set("broken", "forgotten")
+          end)`
+      })
+      await gateway.configured({ u: { nodes: [a.node] } })
+      const { barrier, url, door } = gateway
+      const slow = send(`${url}/u?ms=2000`)
+      await eventually('it arrived', () => a.requests.includes('/u?ms=2000'))
+      await door.call(gateway, '/break?what=forget')
+      await wait(300)
+      expect((await send(`${url}/u`)).status).to.equal(200)
+      expect((await barrier.put(a.sealed)).entries[0]?.inflight.requests).to.equal(1)
+      await slow
+      expect((await barrier.inflight([a.uid])).entries[0]?.inflight.requests).to.equal(0)
+    })
+
   it('has no room for counts counts on every address, so nothing looks idle', async () => {
     gateway = await Gateway.start({ workers: 1, counts: '12k' })
     await gateway.configured({ u: { nodes: [a.node] } })

@@ -5,10 +5,12 @@
 -- `lua_module_hook` loads us: that runs in the master. The master keeps it across a reload, at the
 -- same address; the dictionary, which lives as long as the master, tells the next configuration
 -- where. Why a plain write here is enough: docs/decisions/0009.
-local ffi = require("ffi")
-local jit = jit
-local ngx = ngx
-local C   = ffi.C
+local ffi      = require("ffi")
+local bit      = require("bit")
+local jit      = jit
+local ngx      = ngx
+local tonumber = tonumber
+local C        = ffi.C
 
 ffi.cdef("void *mmap(void *addr, size_t length, int prot, int flags, int fd, long offset);")
 
@@ -22,10 +24,20 @@ local CELLS  = 16384            -- of one slice; two are a counter: ordinary and
 local BYTES  = SLOTS * CELLS * 4
 local KEY    = "cells"
 
+-- A counter is also one number of 64 bits, long-lived requests above (both processors are little
+-- endian): read and moved in one go, so that no reader finds a request in neither half.
+local LOW    = 0xffffffffLL
+local MOVE   = 0x100000000LL - 1
+
 local _M = {}
 local mt = { __index = _M }
 
-local memory
+local memory, pairs_of
+
+
+local function use(pointer)
+    memory, pairs_of = ffi.cast("int32_t *", pointer), ffi.cast("int64_t *", pointer)
+end
 
 
 --- Maps the memory, or finds what the master has mapped already. Only in init_by_lua: a process
@@ -38,14 +50,14 @@ function _M.prepare(dict)
 
     local known = dict:get(KEY)
     if known then
-        memory = ffi.cast("int32_t *", known)
+        use(ffi.cast("void *", known))
         return
     end
     local mapped = C.mmap(nil, BYTES, READ_WRITE, SHARED, -1, 0)
     -- an address of user space is below 2^53 on these: exact as a number
     local address = tonumber(ffi.cast("intptr_t", mapped))
     if address ~= -1 and dict:safe_set(KEY, address) then
-        memory = ffi.cast("int32_t *", mapped)
+        use(mapped)
     end
 end
 
@@ -71,7 +83,8 @@ function _M.read(place)
     if not memory then
         return nil
     end
-    return memory[place], memory[place + 1]
+    local both = pairs_of[place / 2]
+    return tonumber(bit.band(both, LOW)), tonumber(bit.rshift(both, 32))
 end
 
 
@@ -112,6 +125,14 @@ end
 
 --- The counter for long-lived requests that goes with an ordinary one.
 function _M.long(_, at)
+    return at + 1
+end
+
+
+--- Moves one request from an ordinary counter to the one for long-lived requests.
+-- @treturn number that one
+function _M.lengthen(_, at)
+    pairs_of[at / 2] = pairs_of[at / 2] + MOVE
     return at + 1
 end
 

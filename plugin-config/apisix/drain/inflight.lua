@@ -42,6 +42,8 @@ function _M.new(dict, worker, slot)
         store    = cells or keys_mod.new(dict, worker),
         cells    = cells ~= nil,
         ports    = {},
+        -- { addr, counter, hot } by the id of its address, and by its counter
+        tallies  = {},
         opened   = {},
         -- the counter that each living request holds, by its api_ctx. APISIX gives that table back
         -- to a pool at the end of its log phase, and ours comes before that; where no log phase
@@ -91,7 +93,7 @@ end
 
 -- Makes the counter of an address. The index is written before the first count: a reader that
 -- misses the index has read it before, and then this request sees the reader's entry.
-local function open(self, addr)
+local function make(self, addr)
     local counter = self.store:make(addr)
     if not counter then
         return nil
@@ -100,10 +102,24 @@ local function open(self, addr)
         self.store:give_back(counter)
         return nil
     end
-
-    addr.counter, addr.owner = counter, self
-    self.opened[counter] = addr
     return counter
+end
+
+
+-- Several tables can mean one address (another spelling, or address.lua has forgotten the first):
+-- all have the one tally, because of two counters the index could name only one.
+local function open(self, addr)
+    local tally = self.tallies[addr.id]
+    if not tally then
+        local counter = make(self, addr)
+        if not counter then
+            return nil
+        end
+        tally = { addr = addr, counter = counter }
+        self.tallies[addr.id], self.opened[counter] = tally, tally
+    end
+    addr.tally = tally
+    return tally
 end
 
 
@@ -119,17 +135,23 @@ end
 -- @tparam table addr from address.of
 -- @tparam table holder the request's api_ctx
 function _M:enter(addr, holder)
-    local counter = addr.owner == self and addr.counter or open(self, addr)
+    local tally = addr.tally
+    if not tally or not tally.counter then
+        tally = open(self, addr)
+    end
+    local counter = tally and tally.counter
     if not counter or not self.store:add(counter, 1) then
         -- a counter that is lost from the dictionary is made again
-        counter = counter and open(self, addr)
+        counter = counter and make(self, addr)
         if not counter or not self.store:add(counter, 1) then
             counter = self.overflow
             self.dict:incr(counter, 1)
         end
     end
 
-    addr.hot = true
+    if tally then
+        tally.hot = true
+    end
     self.held[holder] = counter
 end
 
@@ -143,21 +165,16 @@ function _M:leave(holder)
     end
     self.held[holder] = nil
     add(self, counter, -1)
-    return self.opened[counter]
+    local tally = self.opened[counter]
+    return tally and tally.addr
 end
 
 
---- An ordinary request became a long-lived one. Up before down: it is never in neither.
+--- An ordinary request became a long-lived one.
 function _M:lengthen(holder)
     local counter = self.held[holder]
-    if not self.opened[counter] then
-        return
-    end
-
-    local long = self.store:long(counter)
-    if self.store:add(long, 1) then
-        self.held[holder] = long
-        self.store:add(counter, -1)
+    if self.opened[counter] then
+        self.held[holder] = self.store:lengthen(counter) or counter
     end
 end
 
@@ -206,18 +223,20 @@ end
 --- Removes own counters that are zero and were not used since the last call: bounded memory.
 function _M:sweep()
     local store, stale = self.store, {}
-    for counter, addr in pairs(self.opened) do
-        if addr.hot then
-            addr.hot = false
+    for counter, tally in pairs(self.opened) do
+        if tally.hot then
+            tally.hot = false
         elseif store:get(counter) == 0 and store:get(store:long(counter)) == 0 then
             stale[#stale + 1] = counter
         end
     end
 
     for _, counter in ipairs(stale) do
-        local addr = self.opened[counter]
-        self.opened[counter] = nil
-        addr.owner, addr.counter = nil, nil
+        local tally = self.opened[counter]
+        local addr = tally.addr
+        self.opened[counter], self.tallies[addr.id] = nil, nil
+        -- every table that means this address sees it here
+        tally.counter = nil
         -- a reader that still has the index may then see another address's requests: too many for
         -- once, never too few
         unindex(self, addr.ip, addr.port)

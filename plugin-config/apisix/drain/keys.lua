@@ -52,4 +52,16 @@ function _M:long(key)
 end
 
 
+--- Moves one request to the counter for long-lived ones. Up before down: it is never in neither.
+-- @treturn string|nil that one, nil when there is no room for it
+function _M:lengthen(key)
+    local long = self:long(key)
+    if not self:add(long, 1) then
+        return nil
+    end
+    self:add(key, -1)
+    return long
+end
+
+
 return _M
