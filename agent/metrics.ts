@@ -50,7 +50,7 @@ export function createMetrics() {
     /** Stops what measures in the background. */
     close: () => void lag.disable(),
 
-    hookAnswers: counter('hook_answers_total', 'preStop hooks answered with 200.', {
+    hookAnswers: counter('hook_answers_total', 'preStop hooks answered, refusals left out.', {
       result: 'drained, removed, not-routed, last-endpoint, not-terminating, deadline',
       evidence: 'barrier, observed, accepted, timer, none'
     }),

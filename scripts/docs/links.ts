@@ -1,14 +1,12 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
+
+/** Folders of the root that hold other people's pages, or what is built. */
+const NOT_OURS = new Set(['node_modules', 'dist', 'coverage'])
 
 /** Links in Markdown (`[text](target)`) that lead nowhere in this project, one line each. Other sites are not asked. */
 export function brokenLinks(root: string): string[] {
-  const pages = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '*.md'], { cwd: root })
-    .toString()
-    .trim()
-    .split('\n')
-    .filter(page => existsSync(join(root, page)))
+  const pages = globSync('**/*.md', { cwd: root, exclude: path => NOT_OURS.has(path) }).toSorted()
   const texts = new Map(pages.map(page => [page, readFileSync(join(root, page), 'utf8')]))
   return pages.flatMap(page =>
     linksOf(texts.get(page) ?? '').flatMap(link => {

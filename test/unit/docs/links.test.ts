@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +20,6 @@ describe('links of the pages', () => {
   it('are told where they lead nowhere', () => {
     const root = mkdtempSync(join(tmpdir(), 'apisix-drain-links-'))
     try {
-      execFileSync('git', ['init', '-q', root])
       mkdirSync(join(root, 'docs'))
       writeFileSync(
         join(root, 'docs/a.md'),

@@ -1,0 +1,23 @@
+import { expect } from 'chai'
+import { sources } from './messages.ts'
+
+const decisions = sources('docs/decisions/[0-9]*.md').filter(({ file }) => !file.includes('0000-'))
+const [index] = sources('docs/decisions/README.md')
+
+describe('docs/decisions', () => {
+  it('each says its number, status, context, what was decided and what was rejected', () => {
+    expect(decisions).not.empty
+    for (const { file, text } of decisions) {
+      const number = /(\d{4})-/.exec(file)?.[1] ?? ''
+      expect(text, file).match(new RegExp(`^# ${number} \\S.*\n\nStatus: (proposed|accepted|replaced)`))
+      const parts = [...text.matchAll(/^## (.*)$/gm)].map(([, title]) => title)
+      expect(parts, file).eql(['Context', 'Decision', 'Rejected'])
+    }
+  })
+
+  it('each has a line in the index, and a number of its own', () => {
+    for (const { file } of decisions)
+      expect(index?.text).include(`](${file.slice('docs/decisions/'.length)})`)
+    expect(new Set(decisions.map(({ file }) => /\d{4}/.exec(file)?.[0])).size).equal(decisions.length)
+  })
+})
