@@ -11,7 +11,7 @@ import { createStore, keyOf } from '../../sandbox/apisix/store.ts'
 export const silent = pino({ level: 'silent' })
 
 /** Waits for a condition, with a bound; fails with what was waited for. */
-export async function until(what: string, holds: () => boolean, withinMs = 5000): Promise<void> {
+export async function until(what: string, holds: () => boolean, withinMs = 20_000): Promise<void> {
   const end = systemClock.now() + withinMs
   while (!holds()) {
     if (systemClock.now() > end) throw new Error(`not in ${withinMs} ms: ${what}`)

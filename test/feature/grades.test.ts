@@ -146,7 +146,7 @@ describe('feature: the barrier', () => {
     await rig.serve(only)
     rig.upstream('web', [only])
     await rig.settled()
-    rig.admin.faults.inject({ fault: { kind: 'slow', ms: 400 }, method: 'GET' })
+    rig.admin.faults.inject({ fault: { kind: 'slow', ms: 1500 }, method: 'GET' })
     rig.end(only)
     const states = new Set<unknown>()
     await until('the holders are listed again', () => {

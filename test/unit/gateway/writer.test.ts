@@ -348,13 +348,16 @@ describe('writer', () => {
       apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array(...hosts, '10.0.0.1') })
       begin()
       const planned = holder('upstreams/api')
+      const beganAt = performance.now()
       for (const host of hosts) {
         remove(planned, `${host}:80`)
         if (spread > 0) await new Promise(resolve => setTimeout(resolve, spread / hosts.length))
       }
+      // A busy machine spreads them further, and each further half second is a write of its own.
+      const late = Math.max(0, performance.now() - beganAt - 1.2 * spread)
       await writer.idle()
       expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.1'))
-      expect(apisix.writes().length).to.be.within(1, spread === 0 ? 1 : 3)
+      expect(apisix.writes().length).to.be.within(1, spread === 0 ? 1 : 3 + Math.ceil(late / 500))
       expect(hosts.every(host => state('upstreams/api', `${host}:80`) === 'removed')).to.equal(true)
     })
 
