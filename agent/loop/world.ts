@@ -7,6 +7,7 @@ export function worldFrom({ cluster, inventory }: Pick<Sources, 'cluster' | 'inv
     holders: () => inventory.holders().values(),
     holdersOf: host => inventory.byHost(host),
     ownersOf: ip => cluster.pods.byIp(ip),
+    wasPods: host => cluster.pods.endedAt(host) !== undefined,
     portsOf: uid => {
       const resolved = cluster.slices.portsOf(uid)
       return resolved.length > 0 ? resolved : (cluster.pods.get(uid)?.containerPorts ?? [])

@@ -49,9 +49,14 @@ export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodF
   return podsAt(world, node).filter(pod => pod.deletionAt === undefined && isRunning(pod, drains))
 }
 
-/** A live pod that is Ready, or an address that is no pod's: a machine or a domain name, which is not ours to judge. */
+/**
+ * A live pod that is Ready, or an address that is no pod's: a machine or a domain name, which is not ours to judge. What a
+ * pod left behind is neither.
+ */
 export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
-  podsAt(world, node).length === 0 || livePodsAt(world, drains, node).some(pod => pod.ready)
+  podsAt(world, node).length === 0
+    ? !world.wasPods(node.host)
+    : livePodsAt(world, drains, node).some(pod => pod.ready)
 
 /** A pod of another uid that we do not drain has the address now; it may even be ending, and asks to be left alone. */
 const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>

@@ -8,6 +8,8 @@ export interface World {
   holdersOf(host: string): readonly Holder[]
   /** Every pod object with this IP: several share it with `hostNetwork`, or when an ended pod's IP was given out again. */
   ownersOf(ip: string): readonly PodFact[]
+  /** A pod that is gone had this address, and no pod is known to have it now: it is nobody's machine. */
+  wasPods(host: string): boolean
   /** The target ports at which EndpointSlices list this pod. */
   portsOf(uid: PodUid): readonly number[]
 }
@@ -31,7 +33,8 @@ export interface PlanSettings {
 export function worldOf(
   holders: Iterable<Holder>,
   pods: Iterable<PodFact>,
-  portsOf: (uid: PodUid) => readonly number[] = () => []
+  portsOf: (uid: PodUid) => readonly number[] = () => [],
+  wasPods: (host: string) => boolean = () => false
 ): World {
   const all = [...holders]
   const byHost = Map.groupBy(
@@ -48,6 +51,7 @@ export function worldOf(
     holders: () => all,
     holdersOf: host => holdersByHost.get(host) ?? [],
     ownersOf: ip => podsByIp.get(ip) ?? [],
+    wasPods,
     portsOf
   }
 }

@@ -21,6 +21,8 @@ export interface PodStore {
   gone(uid: PodUid): Tombstone<PodFact> | undefined
   /** Pods that were seen to become Ready and have not ended since, for two minutes at most, with when that was heard of. */
   becameReady(): ReadonlyMap<PodUid, Millis>
+  /** When the last pod with this address went; `undefined` where a pod has it, none is remembered, or hosts have it. */
+  endedAt(ip: string): Millis | undefined
   /** When the deletion of this pod was heard of, while its object is there. */
   deletionHeardAt(uid: PodUid): Millis | undefined
   /** Pods whose objects went at or after this time, newest first: the only trace of one that was deleted with no grace. */
@@ -31,6 +33,8 @@ export interface PodStore {
 
 /** How long a pod that became Ready may be on its way into the gateways, in ms. */
 const ARRIVING_MS = 120_000
+/** How many addresses of pods that are gone are remembered, the latest. */
+const ENDED = 50_000
 
 /** The store, and the side of it that only its reflector may use. */
 export function createPodStore(clock: Clock): { readonly store: PodStore; readonly sink: Sink<PodFact> } {
@@ -41,12 +45,16 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const heard = new Map<string, Millis>()
   const readied = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
+  const ended = new Map<string, Millis>()
 
   const add = (pod: PodFact) => {
     pods.set(pod.uid, pod)
     const inNamespace = names.get(pod.namespace) ?? new Map<string, PodFact>()
     names.set(pod.namespace, inNamespace.set(pod.name, pod))
-    for (const ip of ownedIps(pod)) ips.add(ip, pod)
+    for (const ip of ownedIps(pod)) {
+      ips.add(ip, pod)
+      ended.delete(ip)
+    }
     if (isEnding(pod)) ending.set(pod.uid, pod)
   }
   const remove = (pod: PodFact) => {
@@ -57,11 +65,23 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     if (inNamespace?.get(pod.name) === pod) inNamespace.delete(pod.name)
     if (inNamespace?.size === 0) names.delete(pod.namespace)
   }
+  const entomb = (pod: PodFact) => {
+    tombstones.add(pod.uid, pod)
+    for (const ip of pod.hostNetwork ? [] : pod.ips) {
+      if (ips.get(ip).length > 0) continue
+      ended.delete(ip)
+      ended.set(ip, clock.now())
+    }
+    for (const ip of ended.keys()) {
+      if (ended.size <= ENDED) break
+      ended.delete(ip)
+    }
+  }
   const bury = (pod: PodFact, last: PodFact | undefined) => {
     remove(pod)
     heard.delete(pod.uid)
     readied.delete(pod.uid)
-    tombstones.add(pod.uid, last ?? pod)
+    entomb(last ?? pod)
   }
 
   const set = (pod: PodFact) => {
@@ -82,7 +102,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     const pod = pods.get(uid)
     if (pod) bury(pod, last)
     // Born and gone between two looks: its hook may still call.
-    else if (last && !tombstones.get(uid)) tombstones.add(uid, last)
+    else if (last && !tombstones.get(uid)) entomb(last)
     return pod !== undefined
   }
 
@@ -94,6 +114,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       byName: (namespace, name) => names.get(namespace)?.get(name),
       ending: () => [...ending.values()],
       gone: uid => tombstones.get(uid),
+      endedAt: ip => ended.get(ip),
       deletionHeardAt: uid => heard.get(uid),
       becameReady: () => {
         const now = clock.now()

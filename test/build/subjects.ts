@@ -84,6 +84,8 @@ function planning(
   given: {
     holders: Record<string, Partial<Omit<Holder, 'nodes'>> & { nodes: readonly string[] }>
     pods?: Record<string, Facts & { began?: number; ports?: readonly number[] }>
+    /** Addresses of pods that are gone. */
+    ended?: readonly string[]
     settings?: Partial<PlanSettings>
   },
   now: number
@@ -95,7 +97,12 @@ function planning(
   const holders = Object.entries(given.holders).map(([id, { nodes, ...more }]) => holder(id, nodes, more))
   const ports = new Map(pods.map(({ fact, ports }) => [fact.pod.uid, ports]))
   const exist = pods.filter(({ fact }) => !fact.gone).map(({ fact }) => fact.pod)
-  const world = worldOf(holders, exist, uid => ports.get(uid) ?? [])
+  const world = worldOf(
+    holders,
+    exist,
+    uid => ports.get(uid) ?? [],
+    host => given.ended?.includes(host) ?? false
+  )
   const drains = drainsOf(pods.flatMap(({ drain }) => (drain ? [drain] : [])))
   const settings = { dryRun: false, paused: false, deferMs: 0, ...given.settings }
   const { changes, kept } = plan(world, drains, now, settings)

@@ -14,6 +14,7 @@ describe('lingering entries', () => {
     ownersOf: ip => pods.filter(({ ips }) => ips.includes(ip)),
     holdersOf: () => [],
     holders: () => [],
+    wasPods: () => false,
     portsOf: () => []
   })
   const added = (fact = ended) => {

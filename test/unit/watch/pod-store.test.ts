@@ -31,6 +31,23 @@ describe('watch: the pod store', () => {
     expect(store.byIp('10.1.0.1').map(p => p.name)).to.deep.equal(['c'])
   })
 
+  it('remembers the addresses that pods left behind, until another pod has one; never that of a host', () => {
+    const { store, sink } = createPodStore(manualClock(1000))
+    sink.set(pod('a', { ips: ['10.0.0.7'] }))
+    sink.set(pod('b', { ips: ['10.1.0.1'], hostNetwork: true }))
+    expect(store.endedAt('10.0.0.7')).to.equal(undefined)
+    sink.gone('uid-a', undefined)
+    sink.gone('uid-b', undefined)
+    sink.gone('uid-unseen', pod('unseen', { ips: ['10.0.0.9'] }))
+    expect(['10.0.0.7', '10.0.0.9', '10.1.0.1'].map(ip => store.endedAt(ip))).to.deep.equal([
+      1000,
+      1000,
+      undefined
+    ])
+    sink.set(pod('c', { ips: ['10.0.0.7'] }))
+    expect(store.endedAt('10.0.0.7')).to.equal(undefined)
+  })
+
   it('gives an address to the new pod when the containers of the old one have ended', () => {
     const { store, sink } = createPodStore(manualClock())
     sink.set(pod('old', { ips: ['10.0.0.7'] }))
