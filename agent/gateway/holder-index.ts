@@ -83,7 +83,9 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     for (const holder of known?.holders ?? []) {
       add(holder)
       const earlier = since.get(holder.key)
-      const times = holder.nodes.map(({ key }) => [key, earlier?.get(key) ?? holder.revision] as const)
+      // Never above what lists it now: revisions begin anew when etcd comes back from a backup.
+      const first = (key: NodeKey) => Math.min(earlier?.get(key) ?? Infinity, holder.revision)
+      const times = holder.nodes.map(({ key }) => [key, first(key)] as const)
       since.set(holder.key, new Map(times))
     }
     for (const { key } of before) if (!holders.has(key)) since.delete(key)

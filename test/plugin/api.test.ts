@@ -29,6 +29,17 @@ describe('Barrier API', () => {
     await gateway.barrier.remove(...entries.map(e => e.uid))
   })
 
+  it('tells the revision that a worker has applied also when it is lower than before: etcd came back from a backup', async () => {
+    for (const revision of [5000, 40]) {
+      const body = JSON.stringify({ a: { nodes: [pod.node] } })
+      await fetch(`http://${gateway.at.door}/config?revision=${revision}`, { method: 'POST', body })
+      await eventually('every worker has it', async () => {
+        const { workers } = await gateway.barrier.state()
+        return workers.every(w => w.revision === revision)
+      })
+    }
+  })
+
   it('tells its state: fit, every worker with the revision it applied, and the dictionary', async () => {
     const revision = await gateway.configure({ a: { nodes: [pod.node] } })
     let state = await gateway.barrier.state()

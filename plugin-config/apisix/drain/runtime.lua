@@ -117,7 +117,8 @@ local function beat(core)
     -- a worker without requests looks too, so that its next pick does not begin with an old list
     local set = here.entries:current()
     local applied = revision.read(core)
-    if applied > here.revision then
+    -- it goes down, too, when etcd comes back from a backup and APISIX reads everything anew
+    if applied ~= here.revision and applied > 0 then
         here.revision = applied
         counts:set("v|" .. number, applied)
         counts:set("a|" .. number, now)
