@@ -1,17 +1,31 @@
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
 import { programPath } from './build.ts'
 
-const run = promisify(execFile)
-
 /** The kubectl of the cluster's own version. Rejects with what it said, when it fails. */
-export const kubectl =
-  (kubeconfig: string) =>
-  async (...args: readonly string[]): Promise<string> => {
-    const { stdout } = await run(programPath('kubectl'), [`--kubeconfig=${kubeconfig}`, ...args], {
-      maxBuffer: 2 ** 26
-    })
-    return stdout
-  }
+export interface Kubectl {
+  (...args: readonly string[]): Promise<string>
+  /** `kubectl apply` of these objects. */
+  apply(...objects: readonly object[]): Promise<void>
+}
 
-export type Kubectl = ReturnType<typeof kubectl>
+export function createKubectl(kubeconfig: string): Kubectl {
+  const run = async (args: readonly string[], input: string) => {
+    const child = spawn(programPath('kubectl'), [`--kubeconfig=${kubeconfig}`, ...args])
+    child.stdin.end(input)
+    const ended = new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', resolve)
+    })
+    const [code, out, err] = await Promise.all([ended, text(child.stdout), text(child.stderr)])
+    if (code !== 0) throw new Error(`kubectl ${args.join(' ')}: ${err}${out}`)
+    return out
+  }
+  const kubectl = (...args: readonly string[]) => run(args, '')
+  return Object.assign(kubectl, {
+    async apply(...items: readonly object[]) {
+      const list = { apiVersion: 'v1', kind: 'List', items }
+      await run(['apply', '--server-side', '--force-conflicts', '-f', '-'], JSON.stringify(list))
+    }
+  })
+}

@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import { eventually } from '../plugin/eventually.ts'
 import { APP } from './images/names.ts'
-import { kubectl, type Kubectl } from './kubectl.ts'
-import { cluster } from './setup.ts'
+import { world } from './setup.ts'
 
 const POD = {
   metadata: { name: 'one', labels: { app: 'one' } },
@@ -25,13 +24,9 @@ const SERVICE = {
 
 /** What the other tests stand on. */
 describe('the cluster itself', () => {
-  let kube: Kubectl
-  before(() => {
-    kube = kubectl(cluster().controlPlane.kubeconfig)
-  })
-
   it('runs a pod, which reaches a Service by its name, and ends it', async () => {
-    const { controlPlane } = cluster()
+    const { cluster, kube } = world()
+    const { controlPlane } = cluster
     const created = async (path: string, body: unknown) =>
       expect((await controlPlane.call('POST', `/api/v1/namespaces/default/${path}`, body)).status).to.equal(
         201

@@ -1,26 +1,35 @@
-import { startCluster, type Cluster } from './cluster.ts'
+import { startCluster } from './cluster.ts'
 import { phase } from './phase.ts'
 import { imagesOf, stateOf } from './state.ts'
+import { startWorld, type World } from './world.ts'
 
-let running: Cluster | undefined
+let running: World | undefined
 
-/** The one cluster of this run. */
-export function cluster(): Cluster {
-  if (!running) throw new Error('there is a cluster only while tests run')
+/** The one world of this run. The first test of `install.test.ts` puts the agent into it. */
+export function world(): World {
+  if (!running) throw new Error('there is a world only while tests run')
   return running
 }
 
+const ends: (() => Promise<void>)[] = []
+
 export const mochaHooks = {
   async beforeAll(this: Mocha.Context) {
-    this.timeout(180_000)
+    this.timeout(240_000)
     const id = process.env['CLUSTER_STATE']
     if (id === undefined)
       throw new Error('run it with `npm run test:cluster`: it needs namespaces of its own')
     const state = stateOf(Number(id))
-    running = await phase('cluster up', () => startCluster(state, [imagesOf(state)]))
+    const cluster = await phase('cluster up', () => startCluster(state, [imagesOf(state)]))
+    ends.push(() => cluster.stop())
+    const made = await phase('gateways up', () => startWorld(cluster))
+    ends.push(() => made.stop())
+    running = made
   },
   async afterAll(this: Mocha.Context) {
     this.timeout(120_000)
-    await phase('cluster down', async () => running?.stop())
+    await phase('cluster down', async () => {
+      for (const end of ends.toReversed()) await end()
+    })
   }
 }

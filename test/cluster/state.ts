@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -22,6 +22,15 @@ export const imagesOf = ({ folder }: State): string => join(folder, 'images.tar'
 export function makeState(state: State): void {
   mkdirSync(state.folder)
   makeCgroup(state.name)
+  // By default all pods together weigh as much as one process beside them, and starve on a busy machine.
+  for (const [file, weight] of [
+    ['cpu.shares', 65_536],
+    ['cpu.weight', 6400]
+  ] as const)
+    for (const hierarchy of hierarchies()) {
+      const path = join(hierarchy, state.name, file)
+      if (existsSync(path)) writeFileSync(path, String(weight))
+    }
 }
 
 /** In every hierarchy. */

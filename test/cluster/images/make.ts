@@ -1,13 +1,22 @@
 /** `node test/cluster/images/make.ts FILE` makes the suite's images from this machine's packages and this project. */
 import { spawnSync } from 'node:child_process'
-import { cpSync, globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { build, readDockerfile } from '../../chart/dockerfile.ts'
 import { makeLayer, withLibraries } from './layer.ts'
 import { writeLayout } from './layout.ts'
-import { AGENT, APP, APP_WITHOUT_SHELL, GATEWAY, PAUSE } from './names.ts'
+import { agentImage, APP, APP_WITHOUT_SHELL, GATEWAY, PAUSE } from './names.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 
@@ -50,6 +59,7 @@ export async function makeImages(archive: string): Promise<void> {
       mkdirSync(join(root, 'usr/local/bin'), { recursive: true })
       cpSync(process.execPath, join(root, 'usr/local/bin/node'))
       for (const made of ['etc', 'tmp']) mkdirSync(join(root, made))
+      writeFileSync(join(root, 'etc/group'), 'root:x:0:\n')
       writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0::/:/bin/sh\nnonroot:x:65532:65532::/:/bin/sh\n')
     })
     const shell = await makeLayer(blobs, '/', withLibraries(SHELL))
@@ -63,6 +73,8 @@ export async function makeImages(archive: string): Promise<void> {
       cpSync(build(instructions, ROOT, join(folder, 'dockerfile')), join(root, 'app'), { recursive: true })
     })
 
+    const chart = readFileSync(join(ROOT, 'charts/apisix-drain/Chart.yaml'), 'utf8')
+    const { appVersion } = parse(chart) as { appVersion: string }
     const bare = [libraries, node]
     const base = [...bare, shell]
     const workingDir = '/app'
@@ -73,7 +85,7 @@ export async function makeImages(archive: string): Promise<void> {
       { name: APP_WITHOUT_SHELL, layers: [...bare, app], ...runApp },
       { name: GATEWAY, layers: [...base, nginx, gateway], entrypoint: ['node'], workingDir },
       {
-        name: `${AGENT.repository}:${AGENT.tag}`,
+        name: agentImage(appVersion),
         layers: [...base, agent],
         entrypoint: parse(last('ENTRYPOINT')) as string[],
         workingDir,

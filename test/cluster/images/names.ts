@@ -8,4 +8,5 @@ export const APP = `${REGISTRY}/app:1`
 export const APP_WITHOUT_SHELL = `${REGISTRY}/app-without-shell:1`
 /** nginx with the plugin, and the stand-in for APISIX's Admin API. */
 export const GATEWAY = `${REGISTRY}/gateway:1`
-export const AGENT = { repository: `${REGISTRY}/apisix-drain`, tag: '1' } as const
+/** As the chart's own default names it, and as containerd then looks for it. */
+export const agentImage = (appVersion: string): string => `docker.io/library/apisix-drain:${appVersion}`

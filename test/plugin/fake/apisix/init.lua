@@ -206,11 +206,11 @@ function _M.test_door()
     if path == "/config" then
         ngx.req.read_body()
         dict:set("config", ngx.req.get_body_data())
-        local revision = tonumber(ngx.var.arg_revision)
-        if revision then
-            dict:set("revision", revision)
+        local given = tonumber(ngx.var.arg_revision)
+        if given then
+            dict:set("revision", given)
         end
-        ngx.say(revision or (dict:incr("revision", 1, 0)))
+        ngx.say(given or (dict:incr("revision", 1, 0)))
     elseif path == "/plugins/reload" then
         _M.load("apisix-drain")
         ngx.say(ngx.worker.pid())

@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto'
+import { putObject, type AdminAccess } from '../../sandbox/owner/put.ts'
+import { eventually } from '../plugin/eventually.ts'
+import type { ControlPlane } from './control-plane.ts'
+import { ADMIN_PORT, PROXY_PORT } from './gateway/ports.ts'
+import type { Kubectl } from './kubectl.ts'
+import { GATEWAY_NAMESPACE, gatewayObjects } from './objects/gateways.ts'
+
+/** Two nginx with the plugin, laid out as the official chart does. */
+export interface Gateways {
+  readonly admin: AdminAccess
+  /** Base URL of each. */
+  readonly proxies: readonly string[]
+}
+
+const REPLICAS = 2
+
+export async function startGateways(kube: Kubectl, controlPlane: ControlPlane): Promise<Gateways> {
+  const keys = { adminKey: randomBytes(16).toString('hex'), barrierToken: randomBytes(32).toString('hex') }
+  await kube.apply(...gatewayObjects(REPLICAS, keys))
+  for (const name of ['apisix-store', 'apisix'])
+    await kube('rollout', 'status', `deployment/${name}`, `--namespace=${GATEWAY_NAMESPACE}`, '--timeout=60s')
+  const addresses = async (selector: string) => {
+    const path = `/api/v1/namespaces/${GATEWAY_NAMESPACE}/pods?labelSelector=${selector}`
+    const { items } = (await controlPlane.call('GET', path)).json as {
+      items: { status: { podIP: string } }[]
+    }
+    return items.map(({ status }) => status.podIP)
+  }
+  const [store = ''] = await addresses('app=apisix-store')
+  const admin = { url: `http://${store}:${ADMIN_PORT}`, key: keys.adminKey }
+  // APISIX says 503 until there is a configuration; the store has one from its first write on.
+  await eventually('the Admin API takes a write', async () => {
+    await putObject(admin, 'routes/all', {
+      name: 'all',
+      uri: '/*',
+      upstream: { type: 'roundrobin', nodes: { '127.0.0.1:1': 1 } }
+    })
+    return true
+  })
+  const gateways = await addresses('app.kubernetes.io/name=apisix')
+  return { admin, proxies: gateways.map(address => `http://${address}:${PROXY_PORT}`) }
+}

@@ -1,0 +1,44 @@
+import { expect } from 'chai'
+import { answers, doctor, installAgent } from './agent.ts'
+import { NAMESPACE } from './objects/workload.ts'
+import { underLoad } from './rollout.ts'
+import { world } from './setup.ts'
+import type { Workload } from './world.ts'
+
+/** Told in order: what an operator does, beside gateways that are laid out as the official chart does. */
+describe('the chart on the cluster', () => {
+  let web: Workload
+  after(() => web?.remove())
+
+  const endOne = () =>
+    underLoad(world(), web, async () => {
+      const pod = web.pods().find(({ goneAt, isReady }) => !goneAt && isReady)
+      await world().kube('delete', 'pod', pod?.name ?? '', `--namespace=${NAMESPACE}`)
+    })
+
+  it('is ready with no value set', () => installAgent(world()))
+
+  it('answers its first hook', async () => {
+    web = await world().run({ name: 'first', arm: 'apisix-drain', replicas: 2 })
+    const { load, ended } = await endOne()
+    expect(ended.length).to.equal(1)
+    expect(load.failed, JSON.stringify(load.failures)).to.equal(0)
+    const given = await answers(world())
+    expect(Object.values(given), JSON.stringify(given)).to.deep.equal([1])
+  })
+
+  it('has nothing for doctor to find', async () => {
+    expect(await doctor(world())).to.match(/\n\d+ ok, 0 warnings, 0 failed: the agent can work here\n$/)
+  })
+
+  it('proves by the barrier once it is told that the plugin is there', async () => {
+    await installAgent(world(), { 'config.apisix.barrier': {} })
+    const { load, ended } = await endOne()
+    expect(ended.length).to.equal(1)
+    expect(load.failed, JSON.stringify(load.failures)).to.equal(0)
+    expect(await answers(world())).to.deep.equal({ 'drained/barrier': 1 })
+    const said = await doctor(world())
+    expect(said.match(/^ok {4}barrier: /gm), said).to.have.length(world().gateways.proxies.length)
+    expect(said).to.include(', 0 warnings, 0 failed')
+  })
+})

@@ -1,0 +1,74 @@
+import type { ControlPlane } from './control-plane.ts'
+import { watch, type Watched } from './watch.ts'
+
+interface Pod extends Watched {
+  readonly metadata: Watched['metadata'] & {
+    readonly name: string
+    readonly namespace: string
+    readonly labels?: Readonly<Record<string, string>>
+    readonly deletionTimestamp?: string
+    readonly deletionGracePeriodSeconds?: number
+  }
+  readonly status: {
+    readonly podIP?: string
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[]
+    readonly containerStatuses?: readonly { readonly restartCount: number }[]
+  }
+}
+
+/** What was seen of one pod. Times in ms since the epoch, `undefined` for what has not been seen. */
+export interface PodRecord {
+  readonly uid: string
+  readonly name: string
+  readonly namespace: string
+  readonly app: string | undefined
+  address?: string
+  readyAt?: number
+  isReady: boolean
+  restarts: number
+  /** When it was first seen to end, and the grace it then had, in seconds. */
+  endingAt?: number
+  graceSeconds?: number
+  goneAt?: number
+}
+
+export interface PodRecords {
+  /** Every pod that was ever seen, of the app of that label (`app` or `app.kubernetes.io/name`), in the order they were seen. */
+  of(app: string): readonly PodRecord[]
+  stop(): Promise<void>
+}
+
+/** Writes down when pods begin and end, as a client of the API server sees it. */
+export function recordPods(controlPlane: ControlPlane): PodRecords {
+  const records = new Map<string, PodRecord>()
+  const watching = watch<Pod>(controlPlane, '/api/v1/pods', ({ type, object }) => {
+    const { uid, name, namespace, labels, deletionTimestamp, deletionGracePeriodSeconds } = object.metadata
+    const record: PodRecord = records.get(uid) ?? {
+      uid,
+      name,
+      namespace,
+      app: labels?.['app'] ?? labels?.['app.kubernetes.io/name'],
+      isReady: false,
+      restarts: 0
+    }
+    records.set(uid, record)
+    const now = Date.now()
+    const { podIP, conditions, containerStatuses } = object.status
+    if (podIP !== undefined) record.address = podIP
+    record.isReady = conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
+    record.restarts = Math.max(
+      record.restarts,
+      ...(containerStatuses ?? []).map(status => status.restartCount)
+    )
+    if (record.isReady) record.readyAt ??= now
+    if (deletionTimestamp !== undefined) {
+      record.endingAt ??= now
+      record.graceSeconds ??= deletionGracePeriodSeconds ?? 0
+    }
+    if (type === 'DELETED') record.goneAt = now
+  })
+  return {
+    of: app => [...records.values()].filter(record => record.app === app),
+    stop: () => watching.stop()
+  }
+}

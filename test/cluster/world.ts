@@ -1,0 +1,119 @@
+import { forkLoad, type LoadProcess } from '../../sandbox/load/process.ts'
+import { startOwner, upstreamId } from '../../sandbox/owner/owner.ts'
+import type { SliceSource } from '../../sandbox/owner/slices.ts'
+import { eventually } from '../plugin/eventually.ts'
+import type { Cluster } from './cluster.ts'
+import { startGateways, type Gateways } from './gateways.ts'
+import { createKubectl, type Kubectl } from './kubectl.ts'
+import { namespace } from './objects/fields.ts'
+import { NAMESPACE, SERVICE_PORT, serviceOf, workload, type WorkloadOptions } from './objects/workload.ts'
+import { recordPods, type PodRecord, type PodRecords } from './pods.ts'
+import { watchSlices } from './slices.ts'
+
+/** A cluster with gateways in it, and what is needed to put workloads behind them. */
+export interface World {
+  readonly cluster: Cluster
+  readonly kube: Kubectl
+  readonly gateways: Gateways
+  readonly records: PodRecords
+  /** Runs it, puts it behind the gateways, and waits until every gateway routes to it. */
+  run(options: WorkloadOptions): Promise<Workload>
+  stop(): Promise<void>
+}
+
+/** Pods behind a Service behind the gateways. */
+export interface Workload {
+  readonly options: WorkloadOptions
+  /** `deployment/name` or `statefulset/name`. */
+  readonly target: string
+  pods(): readonly PodRecord[]
+  startLoad(options?: WorkloadLoad): LoadProcess
+  /** Changes what is run, as an update does. */
+  update(change: Partial<WorkloadOptions>): Promise<void>
+  remove(): Promise<void>
+}
+
+export interface WorkloadLoad {
+  /** How long the app takes for each answer, in ms; at once where it is left out. */
+  readonly answerMs?: number
+  readonly uploads?: boolean
+}
+
+/** From an endpoint's change to the owner's write of it: as in the sandbox. */
+const OWNER_LAG = { minMs: 500, maxMs: 2000 }
+const READY_MS = 60_000
+/** The machine has two cores for all of it. A slow answer is an answer: what fails is what is counted. */
+const LOAD = { rate: 100, seed: 1, timeoutMs: 30_000 }
+
+export async function startWorld(cluster: Cluster): Promise<World> {
+  const { controlPlane } = cluster
+  const kube = createKubectl(controlPlane.kubeconfig)
+  const records = recordPods(controlPlane)
+  const slices = watchSlices(controlPlane)
+  await kube.apply(namespace(NAMESPACE))
+  const gateways = await startGateways(kube, controlPlane)
+  return {
+    cluster,
+    kube,
+    gateways,
+    records,
+    run: options => runWorkload(options, { kube, gateways, records, slices }),
+    async stop() {
+      await records.stop()
+      await slices.stop()
+    }
+  }
+}
+
+interface Around {
+  readonly kube: Kubectl
+  readonly gateways: Gateways
+  readonly records: PodRecords
+  readonly slices: SliceSource
+}
+
+async function runWorkload(options: WorkloadOptions, around: Around): Promise<Workload> {
+  const { kube, gateways, records, slices } = around
+  const { name, replicas, kind = 'Deployment' } = options
+  const target = `${kind.toLowerCase()}/${name}`
+  await kube.apply(serviceOf(options), workload(options))
+  const service = { namespace: NAMESPACE, name, port: SERVICE_PORT }
+  const owner = startOwner({ slices, admin: gateways.admin, services: [service], lag: OWNER_LAG, seed: 1 })
+  // The gateways' stand-in for a router takes the first part of the path for an upstream's id.
+  const path = `/${upstreamId(service)}`
+  const remove = async () => {
+    await owner.close()
+    await kube('delete', '--ignore-not-found', `--namespace=${NAMESPACE}`, target, `service/${name}`)
+    await eventually(`${name} is gone`, () => records.of(name).every(({ goneAt }) => goneAt), READY_MS)
+  }
+  try {
+    await eventually(
+      `${name} is ready`,
+      () => records.of(name).filter(pod => pod.isReady).length === replicas,
+      READY_MS
+    )
+    await eventually(
+      `the owner has written ${name}`,
+      () => owner.writes.some(({ nodes, acceptedAt }) => acceptedAt && nodes.length === replicas),
+      READY_MS
+    )
+    for (const proxy of gateways.proxies)
+      await eventually(
+        `${proxy} routes to ${name}`,
+        async () => (await fetch(`${proxy}${path}`)).ok,
+        READY_MS
+      )
+  } catch (err) {
+    await remove()
+    throw err
+  }
+  return {
+    options,
+    target,
+    pods: () => records.of(name),
+    startLoad: ({ answerMs = 0, uploads = false } = {}) =>
+      forkLoad({ ...LOAD, targets: gateways.proxies, path: `${path}?ms=${answerMs}`, uploads }),
+    update: change => kube.apply(workload({ ...options, ...change })),
+    remove
+  }
+}
