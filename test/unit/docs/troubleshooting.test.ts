@@ -53,6 +53,12 @@ describe('docs/troubleshooting.md', () => {
     for (const [code, status] of Object.entries(REFUSALS)) expect(page).include(`### ${status} \`${code}\``)
   })
 
+  it('has each alert of the chart', () => {
+    const names = [...read('charts/apisix-drain/templates/_alerts.tpl').matchAll(/^- alert: (\w+)$/gm)]
+    expect(names).not.empty
+    for (const [, name] of names) expect(page).include(`\`${name}\``)
+  })
+
   it('has each error code', () => {
     for (const code of Object.keys(ERRORS)) expect(page).include(`| \`${code}\``)
   })
