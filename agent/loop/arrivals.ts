@@ -21,8 +21,11 @@ export interface ArrivalsOptions {
   readonly metrics: Pick<Metrics, 'syncLag' | 'gatewayLag' | 'holderLag'>
 }
 
-/** From one look to the next, and from one listing that is asked for to the next, in ms. */
-const EVERY_MS = { look: 100, listing: 2000 }
+/**
+ * From one look to the next, from one listing that is asked for to the next, and from one look to the next at a pod that no
+ * holder lists or should list, in ms. Most pods of a cluster are none of APISIX's, and cost neither listings nor time.
+ */
+const EVERY_MS = { look: 100, listing: 2000, stranger: 5000 }
 /** What no holder lists by then is no node of APISIX's, or an owner does not write; in ms. */
 const GIVE_UP_MS = 120_000
 /** How many are kept when they are over. */
@@ -36,6 +39,8 @@ interface Pending {
   readonly expected: Set<HolderKey>
   /** By gateway and holder: when its Control API was first seen to list it. */
   readonly observedAt: Map<string, Millis>
+  /** Not looked at before. */
+  lookAt: Millis
   view: ArrivalView
 }
 
@@ -62,6 +67,7 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
         listedAt: new Map(),
         expected: new Set(),
         observedAt: new Map(),
+        lookAt: readyAt,
         view
       })
     }
@@ -125,6 +131,7 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
     const current = cluster.pods.get(pod.uid)
     const arrival = arrivalOf(evidenceOf(one, now))
     one.view = viewOf(pod, readyAt, arrival)
+    one.lookAt = isShown(one.view) ? now : now + EVERY_MS.stranger
     const hasArrived = arrival.at !== undefined
     const leaves = current === undefined || current.deletionAt !== undefined
     if (!hasArrived && !leaves && now - readyAt < GIVE_UP_MS) return
@@ -152,8 +159,8 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
         if (now < lookedAt + EVERY_MS.look) return
         lookedAt = now
         begin()
-        for (const one of pending.values()) look(one, now)
-        if (pending.size === 0) return
+        for (const one of pending.values()) if (now >= one.lookAt) look(one, now)
+        if (![...pending.values()].some(({ view }) => isShown(view))) return
         survey?.hurry()
         if (now < listedAt + EVERY_MS.listing) return
         listedAt = now

@@ -138,7 +138,8 @@ describe('feature: the barrier', () => {
   })
 
   test('the only node, added after the last listing: it is not sealed because an old listing does not show it', async start => {
-    const rig = await start({ gateways: 1, config: { DRAIN_INVENTORY_EVERY: '5m' } })
+    // Where the mode has to be found out, the holders are listed once more when it is.
+    const rig = await start({ gateways: 1, config: { DRAIN_INVENTORY_EVERY: '5m', APISIX_MODE: 'etcd' } })
     const [gateway] = rig.gateways
     await until('the holders are listed', () => rig.agent.readAt() !== undefined)
     const listedAt = rig.agent.readAt()
@@ -146,7 +147,7 @@ describe('feature: the barrier', () => {
     await rig.serve(only)
     rig.upstream('web', [only])
     await rig.settled()
-    rig.admin.faults.inject({ fault: { kind: 'slow', ms: 1500 }, method: 'GET' })
+    rig.admin.faults.inject({ fault: { kind: 'slow', ms: 600 }, method: 'GET' })
     rig.end(only)
     const states = new Set<unknown>()
     await until('the holders are listed again', () => {

@@ -14,13 +14,14 @@ describe('arrivals', () => {
   const BEHIND = holder('web', ['10.0.0.1:8080'], { revision: 40 })
   const LISTED = holder('web', ['10.0.0.1:8080', '10.0.0.2:8080'], { revision: 41 })
 
-  function rig() {
+  function rig(services = [{ namespace: 'shop', name: 'web' }]) {
     const clock = manualClock()
     const ready = new Map([[fresh.uid, clock.now()]])
     const pods = [old, { ...fresh, startedAt: clock.now() - 1000 }]
     let web: Holder = BEHIND
     let workers: { revision: number; applied: number }[] = [{ revision: 40, applied: 0 }]
     let listings = 0
+    let looks = 0
     const arrivals = createArrivals({
       clock,
       metrics,
@@ -33,7 +34,7 @@ describe('arrivals', () => {
             byIp: (ip: string) => pods.filter(p => p.ips.includes(ip))
           },
           slices: {
-            servicesOf: () => [{ namespace: 'shop', name: 'web' }],
+            servicesOf: () => ((looks += 1), services),
             serving: () => pods.map(p => ({ address: p.ips[0], podUid: p.uid, ready: true, serving: true }))
           }
         },
@@ -59,7 +60,8 @@ describe('arrivals', () => {
       ready,
       list: () => (web = LISTED),
       apply: (at: number) => (workers = [{ revision: 41, applied: (at + 500) / 1000 }]),
-      listings: () => listings
+      listings: () => listings,
+      looks: () => looks
     }
   }
 
@@ -85,6 +87,15 @@ describe('arrivals', () => {
       ({ metricName, labels }) => /_sum$/.test(metricName ?? '') && labels.direction === 'arrival'
     )
     expect(sum?.value).to.be.closeTo((appliedAt - readyAt) / 1000, 0.001)
+  })
+
+  it('costs no listing, and hardly a look, for a pod that is none of APISIX’s', () => {
+    const { round, listings, looks } = rig([])
+    for (let i = 0; i < 20; i += 1) round(200)
+    expect(looks()).to.equal(1)
+    for (let i = 0; i < 20; i += 1) round(200)
+    expect(looks()).to.equal(2)
+    expect(listings()).to.equal(0)
   })
 
   it('keeps what did not arrive within two minutes, and counts it as no lag', () => {
