@@ -1,5 +1,5 @@
 import type { Drains } from '../drain/drain.ts'
-import type { EndpointFact, Millis, NodeKey, ServiceFact } from '../drain/facts.ts'
+import type { EndpointFact, Millis, NodeKey, PodFact, ServiceFact } from '../drain/facts.ts'
 import type { Inventory } from '../gateway/inventory.ts'
 import { isRecord } from '../gateway/nodes.ts'
 import type { Target } from '../gateway/removal.ts'
@@ -114,14 +114,25 @@ export function createSync(options: SyncOptions): Sync {
     const members = membersNow(claim)
     const { since, were } = remember(claim, members, holder)
     const drainingHostsNow = drainingNow()
-    const endpoints = new Set(slicesOf(claim).flatMap(slice => slice.endpoints.map(({ address }) => address)))
-    const isNobodys = ({ host }: HolderNode) => pods.byIp(host).length === 0 && !endpoints.has(host)
+    const endpoints = slicesOf(claim).flatMap(slice => slice.endpoints)
+    const isNobodys = ({ host }: HolderNode) =>
+      pods.byIp(host).length === 0 && !endpoints.some(({ address }) => address === host)
+    // Pods on their host's address are told apart by port: what else listens there (a NodePort, say) is a stranger's.
+    const isAt = (pod: PodFact, { port }: HolderNode) =>
+      !pod.hostNetwork ||
+      port === undefined ||
+      [...pod.containerPorts, ...slices.portsOf(pod.uid)].includes(port)
+    const isPods = (node: HolderNode) =>
+      pods.byIp(node.host).some(pod => isAt(pod, node)) ||
+      endpoints.some(
+        ({ address, podUid }) => address === node.host && !(podUid && pods.get(podUid)?.hostNetwork)
+      )
     return planSync({
       claim,
       members,
       holder,
       isPods: node =>
-        were.has(node.key) || isMarked(node) || !isNobodys(node) || options.isPodRange(node.host),
+        were.has(node.key) || isMarked(node) || isPods(node) || options.isPodRange(node.host),
       isGone: isNobodys,
       isDraining: node => drainingHostsNow.has(node.host),
       since,

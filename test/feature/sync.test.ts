@@ -68,6 +68,23 @@ describe('feature: an upstream that follows a Service', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([only.node])
   })
 
+  test('keeps what listens on the address of a host, where pods of the host network have other ports', async start => {
+    const rig = await start()
+    const [first, second] = [rig.pod('web-1'), rig.pod('web-2')]
+    const { store } = rig.kubernetes
+    const { metadata } = store.create('pods', {
+      metadata: { namespace: 'kube-system', name: 'kube-proxy' },
+      spec: { hostNetwork: true, containers: [{ name: 'kube-proxy', ports: [{ containerPort: 10256 }] }] }
+    })
+    const status = { phase: 'Running', podIP: '192.0.2.7', podIPs: [{ ip: '192.0.2.7' }] }
+    store.patchStatus('pods', 'kube-system', metadata.name, status)
+    const nodePort = '192.0.2.7:30080'
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [nodePort]: 1, [first.node]: 1 } })
+    rig.service('web', [first, second])
+    ask(rig, 'web', { upstream: 'web' })
+    await lists(rig, 'web', [nodePort, first.node, second.node])
+  })
+
   test('claimed by two Services: an Event on both, and nobody touches it', async start => {
     const rig = await start()
     rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
