@@ -46,7 +46,10 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
     const siblings = byAddress.get(address) ?? new Set<Socket>()
     const hasRoom =
       siblings.size >= limits.perAddress ? endOne(siblings) : open.size < limits.all || endOne(idle)
-    if (!hasRoom) return void socket.destroy()
+    if (!hasRoom) {
+      socket.destroy()
+      return
+    }
     byAddress.set(address, siblings.add(socket))
     open.set(socket, { address, siblings })
     idle.add(socket)

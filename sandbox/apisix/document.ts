@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from './json.ts'
+import { isObject, type Json, type JsonObject, asText } from './json.ts'
 import { checkUpstream } from './schema.ts'
 import { keyOf, type Store } from './store.ts'
 
@@ -60,10 +60,10 @@ export function createDocument(store: Store): Document {
   /** A worker replaces an item only where its `modifiedIndex` differs (config_yaml.lua:339). */
   const apply = (type: string): void => {
     const wanted = items.get(type) ?? []
-    const ids = new Set(wanted.map(({ id }) => String(id)))
-    for (const { key, value } of store.list(type)) if (!ids.has(String(value['id']))) store.delete(key)
+    const ids = new Set(wanted.map(({ id }) => asText(id)))
+    for (const { key, value } of store.list(type)) if (!ids.has(asText(value['id']))) store.delete(key)
     for (const item of wanted) {
-      const key = keyOf(type, String(item['id']))
+      const key = keyOf(type, asText(item['id']))
       const known = store.get(key)
       if (known && known.value['modifiedIndex'] === item['modifiedIndex']) continue
       store.put(key, item)

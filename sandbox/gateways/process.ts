@@ -27,9 +27,11 @@ export async function forkGateways(options: GatewaysOptions): Promise<ForkedGate
     const told = await new Promise<Exclude<GatewaysMessage, { type: 'confirmed' }>>((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`not ready within ${READY_MS} ms`)), READY_MS)
       child.on('message', (message: GatewaysMessage) => {
-        if (message.type === 'confirmed') return void confirmations.push(message)
-        clearTimeout(timer)
-        resolve(message)
+        if (message.type === 'confirmed') confirmations.push(message)
+        else {
+          clearTimeout(timer)
+          resolve(message)
+        }
       })
       void exited.then(() => reject(new Error('their process ended')))
     })

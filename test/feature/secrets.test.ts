@@ -22,7 +22,7 @@ const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 const secret = fc.string({
   minLength: 12,
   maxLength: 40,
-  unit: fc.constantFrom(...'abcdefghijkmnpqrstuvwxyz23456789-_.=+/')
+  unit: fc.constantFrom(...'abcdefghijkmnpqrstuvwxyz23456789-_.=+/'.split(''))
 })
 
 /** The secret, and forms in which it is a secret still. */

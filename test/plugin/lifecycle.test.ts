@@ -163,7 +163,11 @@ describe('A gateway that', () => {
       for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
       await eventually('nothing is in flight', async () => (await told()) === 0)
       expect(await Promise.all(open)).to.deep.equal(Array(8).fill('broken'))
-      const pids = () => gateway?.workers().sort().join()
+      const pids = () =>
+        gateway
+          ?.workers()
+          .toSorted((x, y) => x - y)
+          .join()
       await eventually('it knows the new ones, and no other', async () => {
         const { workers, fit: ok } = await barrier.state()
         return (
@@ -171,7 +175,7 @@ describe('A gateway that', () => {
           workers.length === 2 &&
           workers
             .map(w => w.pid)
-            .sort()
+            .toSorted((x, y) => x - y)
             .join() === pids()
         )
       })
@@ -317,10 +321,10 @@ describe('A gateway that', () => {
           end)`
       })
       await gateway.configured({ u: { nodes: [a.node] } })
-      const { barrier, url, door } = gateway
+      const { barrier, url } = gateway
       const slow = send(`${url}/u?ms=2000`)
       await eventually('it arrived', () => a.requests.includes('/u?ms=2000'))
-      await door.call(gateway, '/break?what=forget')
+      await gateway.door('/break?what=forget')
       await wait(300)
       expect((await send(`${url}/u`)).status).to.equal(200)
       expect((await barrier.put(a.sealed)).entries[0]?.inflight.requests).to.equal(1)

@@ -95,9 +95,8 @@ describe('TLS to APISIX', () => {
       it(`${what} with a certificate ${whose} is refused before it is shown the secret`, async () => {
         const { certificate, ca } = await make()
         const { port, shown } = await serve(certificate)
-        const error: unknown = await clients(port, ca)
-          [what]()
-          .catch((err: unknown) => err)
+        const { [what]: call } = clients(port, ca)
+        const error: unknown = await call().catch((err: unknown) => err)
         expect(error).to.be.instanceOf(CodedError)
         expect((error as CodedError).code).to.match(/^(ADMIN|BARRIER)_UNREACHABLE$/)
         expect((error as CodedError).message)

@@ -84,7 +84,7 @@ describe('arrivals', () => {
     expect(listings()).to.equal(1)
     const { values } = await metrics.syncLag.get()
     const sum = values.find(
-      ({ metricName, labels }) => /_sum$/.test(metricName ?? '') && labels.direction === 'arrival'
+      ({ metricName, labels }) => metricName?.endsWith('_sum') === true && labels.direction === 'arrival'
     )
     expect(sum?.value).to.be.closeTo((appliedAt - readyAt) / 1000, 0.001)
   })

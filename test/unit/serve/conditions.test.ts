@@ -30,7 +30,7 @@ describe('condition of a pod', () => {
     const { metadata } = store.create('pods', {
       metadata: { name: 'web-1', namespace: 'default' },
       spec: { containers: [{ name: 'app' }] }
-    } as never)
+    })
     store.patchStatus('pods', 'default', 'web-1', { conditions: [{ type: 'Ready', status: 'True' }] })
     const drain = { ...undone, uid: metadata.uid as Drain['uid'] }
     const response = await fetch(`${kubernetes.url}/api/v1/namespaces/default/pods/web-1/status`, {

@@ -124,7 +124,9 @@ describe('watch: credentials', () => {
   })
 
   it('says so outside of a cluster', () => {
-    expect(() => load({ kind: 'in-cluster', account: dir })).to.throw('not in a pod; set kubernetes.kubeconfig')
+    expect(() => load({ kind: 'in-cluster', account: dir })).to.throw(
+      'not in a pod; set kubernetes.kubeconfig'
+    )
   })
 
   it('says what is wrong with a kubeconfig', async () => {

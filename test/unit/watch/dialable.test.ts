@@ -15,11 +15,31 @@ describe('where a gateway may be', () => {
     it(`${address} is asked`, () => expect(isDialable(address, false)).to.equal(true))
 
   const hostile = [
-    ...['169.254.169.254', '169.254.170.2', 'fe80::1', 'fd00:ec2::254'],
-    ...['0.0.0.0', '255.255.255.255', '224.0.0.1', 'ff02::1', '::'],
-    ...['::ffff:169.254.169.254', '::ffff:a9fe:a9fe', '0:0:0:0:0:ffff:a9fe:a9fe'],
-    ...['', 'metadata.google.internal', 'localhost', '10.0.0.1:9180', '10.0.0.1/x', '10.0.0.1@evil.example'],
-    ...['0x7f000001', '2130706433', '010.0.0.1', '10.1', ' 10.0.0.1', '10.0.0.1\r\nHost: x', 'fd00::1%eth0']
+    '169.254.169.254',
+    '169.254.170.2',
+    'fe80::1',
+    'fd00:ec2::254',
+    '0.0.0.0',
+    '255.255.255.255',
+    '224.0.0.1',
+    'ff02::1',
+    '::',
+    '::ffff:169.254.169.254',
+    '::ffff:a9fe:a9fe',
+    '0:0:0:0:0:ffff:a9fe:a9fe',
+    '',
+    'metadata.google.internal',
+    'localhost',
+    '10.0.0.1:9180',
+    '10.0.0.1/x',
+    '10.0.0.1@evil.example',
+    '0x7f000001',
+    '2130706433',
+    '010.0.0.1',
+    '10.1',
+    ' 10.0.0.1',
+    '10.0.0.1\r\nHost: x',
+    'fd00::1%eth0'
   ]
   for (const address of hostile) {
     it(`${JSON.stringify(address)} is never asked`, () =>

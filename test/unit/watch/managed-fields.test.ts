@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import fc from 'fast-check'
+import { assert, jsonValue, property } from 'fast-check'
 import { withoutManagedFields } from '../../../agent/watch/managed-fields.ts'
 
 const read = (value: unknown): unknown =>
@@ -37,8 +37,8 @@ describe('without managedFields', () => {
   })
 
   it('any JSON stays any JSON', () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), fc.jsonValue(), (before, managed) => {
+    assert(
+      property(jsonValue(), jsonValue(), (before, managed) => {
         const list = Array.isArray(managed) ? managed : [managed]
         expect(read({ before, managedFields: list, after: before })).to.deep.equal(
           JSON.parse(JSON.stringify({ before, after: before }))
