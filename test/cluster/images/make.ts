@@ -1,6 +1,7 @@
 /** `node test/cluster/images/make.ts FILE` makes the suite's images from this machine's packages and this project. */
 import { spawnSync } from 'node:child_process'
 import {
+  chmodSync,
   cpSync,
   globSync,
   mkdirSync,
@@ -13,14 +14,19 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
+import { buildHook, hookPath } from '../../../scripts/hook.ts'
 import { build, readDockerfile } from '../../chart/dockerfile.ts'
 import { makeLayer, withLibraries } from './layer.ts'
 import { writeLayout } from './layout.ts'
-import { agentImage, APP, APP_WITHOUT_SHELL, GATEWAY, PAUSE } from './names.ts'
+import { agentImage, APP, APP_WITHOUT_SHELL, GATEWAY, HELPER, PAUSE } from './names.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 
-const SHELL = ['/bin/sh', '/usr/bin/curl', ...['cat', 'sleep', 'date', 'true'].map(name => `/bin/${name}`)]
+const SHELL = [
+  '/bin/sh',
+  '/usr/bin/curl',
+  ...['cat', 'sleep', 'timeout', 'test', 'touch'].map(name => `/usr/bin/${name}`)
+]
 const NGINX_MODULES = ['ndk_http_module', 'ngx_http_lua_module'].map(
   name => `/usr/lib/nginx/modules/${name}.so`
 )
@@ -59,6 +65,7 @@ export async function makeImages(archive: string): Promise<void> {
       mkdirSync(join(root, 'usr/local/bin'), { recursive: true })
       cpSync(process.execPath, join(root, 'usr/local/bin/node'))
       for (const made of ['etc', 'tmp']) mkdirSync(join(root, made))
+      chmodSync(join(root, 'tmp'), 0o1777)
       writeFileSync(join(root, 'etc/group'), 'root:x:0:\n')
       writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0::/:/bin/sh\nnonroot:x:65532:65532::/:/bin/sh\n')
     })
@@ -75,6 +82,12 @@ export async function makeImages(archive: string): Promise<void> {
 
     const chart = readFileSync(join(ROOT, 'charts/apisix-drain/Chart.yaml'), 'utf8')
     const { appVersion } = parse(chart) as { appVersion: string }
+    const architecture = process.arch === 'x64' ? 'amd64' : 'arm64'
+    const helper = await staged('helper', root => {
+      buildHook(architecture)
+      cpSync(hookPath(architecture), join(root, 'apisix-drain-hook'))
+    })
+
     const bare = [libraries, node]
     const base = [...bare, shell]
     const workingDir = '/app'
@@ -83,6 +96,7 @@ export async function makeImages(archive: string): Promise<void> {
       { name: PAUSE, layers: base, entrypoint: ['sleep', 'infinity'] },
       { name: APP, layers: [...base, app], ...runApp },
       { name: APP_WITHOUT_SHELL, layers: [...bare, app], ...runApp },
+      { name: HELPER, layers: [helper], entrypoint: ['/apisix-drain-hook'], user: '65532:65532' },
       { name: GATEWAY, layers: [...base, nginx, gateway], entrypoint: ['node'], workingDir },
       {
         name: agentImage(appVersion),

@@ -6,6 +6,8 @@ export const PAUSE = `${REGISTRY}/pause:1`
 export const APP = `${REGISTRY}/app:1`
 /** The same app, with no other program than Node.js. */
 export const APP_WITHOUT_SHELL = `${REGISTRY}/app-without-shell:1`
+/** The static helper, alone. */
+export const HELPER = `${REGISTRY}/apisix-drain-hook:1`
 /** nginx with the plugin, and the stand-in for APISIX's Admin API. */
 export const GATEWAY = `${REGISTRY}/gateway:1`
 /** As the chart's own default names it, and as containerd then looks for it. */
