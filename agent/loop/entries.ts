@@ -48,7 +48,8 @@ export function sealLookAt(drain: Drain, memory: Memory, now: Millis): Millis | 
 
 /**
  * All gateways or none: a gateway that still needs the pod keeps it alive for that gateway's users. One whose barrier cannot
- * be used is not waited for: it could not be sealed, and weaker evidence has to do there.
+ * be used is not waited for: it could not be sealed, and weaker evidence has to do there. But it may be back in a moment, and
+ * what it is told then is a seal: so not where it would lose the last node, and for a while not where that is not known.
  */
 function maySeal(
   drain: Drain,
@@ -58,11 +59,13 @@ function maySeal(
   const lastEndpoint =
     drain.phase === 'draining' && drain.verdict.kind === 'waiting' && drain.verdict.lastEndpoint
   const needed = neededRevision(drain, memory, sources, replacementSince)
+  const isLate = now >= drain.deadline - SEAL_BEFORE_MS
   return sources.cluster.gateways().every(({ id }) => {
     const look = memory.looks.get(id)
     const state = barrier.state(id)
     if (!look?.current) return sealableAtOnce(state, needed)
-    if (look.current.problem !== '' || !look.current.fit) return true
+    if (look.current.problem !== '' || !look.current.fit)
+      return isLate || (!lastEndpoint && (needed !== undefined || now >= look.quietSince + QUIET_MS))
     // By an agent before this one, or by another replica: there is nothing left to spare here.
     if (look.current.entry === 'sealed') return true
     return sealable(look, drain, lastEndpoint, now, {

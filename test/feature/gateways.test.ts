@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { until } from '../build/apisix.ts'
+import { get } from '../build/load.ts'
 import type { HookBody } from '../build/hook.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
@@ -120,6 +121,23 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     const { body } = await rig.hook(old)
     expect(body.result).to.equal('deadline')
     expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['barrier', 'none'])
+  })
+
+  test('one that could not be reached for a moment goes on with the last pod when it is back', async start => {
+    const rig = await start({ gateways: 1 })
+    const [gateway] = rig.gateways as [Gateway]
+    const only = rig.pod('web-1')
+    await rig.serve(only)
+    rig.upstream('web', [only])
+    await rig.settled()
+    await gateway.partition({ barrier: 'refused' })
+    rig.end(only)
+    await until('it was tried', () => rig.agent.lines.some(({ msg }) => msg === 'barrier cannot be reached'))
+    await gateway.partition({ barrier: 'open' })
+    const state = () => gateway.barrier?.entries.look(only.ip, only.port)
+    await until('it has the entry', () => state() !== 'free')
+    expect(state()).to.equal('draining')
+    expect(await get(`${gateway.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
   })
 
   test('one that is restarted after the ack is told everything again', async start => {
