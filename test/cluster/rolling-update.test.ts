@@ -88,6 +88,8 @@ describe('a rolling update of ten pods under load', () => {
   })
 
   it('has hooks that return within 100 ms where no request has to be waited for', async () => {
+    await web.update({ arm: 'apisix-drain-hook', startupMs: 0 })
+    await world().kube('rollout', 'status', web.target, `--namespace=${NAMESPACE}`, '--timeout=100s')
     const { load, hooksMs } = await underLoad(world(), web, () => restart(world(), web))
     expect(load.failed).to.equal(0)
     const hook = median(hooksMs)

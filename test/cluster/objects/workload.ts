@@ -1,21 +1,45 @@
-import { APP } from '../images/names.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { APP, APP_WITHOUT_SHELL, HELPER } from '../images/names.ts'
 import { field, service } from './fields.ts'
 
 export const NAMESPACE = 'shop'
 export const APP_PORT = 8080
 export const SERVICE_PORT = 80
 
-/** What is done at the end of a pod. */
-export type Arm = 'none' | 'sleep' | 'apisix-drain'
+const MOUNT = { name: 'apisix-drain', mountPath: '/apisix-drain' }
 
-/** As README.md has it. */
-const HOOK =
-  'curl -fsS --connect-timeout 2 -m 24 -X POST http://apisix-drain.apisix:8080/v1/prestop || sleep 5'
+/** What is done at the end of a pod; the last is for images without a shell. */
+export type Arm = 'none' | 'sleep' | 'apisix-drain' | 'apisix-drain-hook'
 
-const LIFECYCLES: Readonly<Record<Arm, object>> = {
+/** The hook that docs/install.md has people copy. */
+const HOOK = hookOf(readFileSync(join(import.meta.dirname, '../../../docs/install.md'), 'utf8'))
+
+/** What each adds to the app's container. */
+const CONTAINERS: Readonly<Record<Arm, object>> = {
   none: {},
   sleep: { lifecycle: { preStop: { exec: { command: ['sleep', '5'] } } } },
-  'apisix-drain': { lifecycle: { preStop: { exec: { command: ['sh', '-c', HOOK] } } } }
+  'apisix-drain': { lifecycle: HOOK },
+  'apisix-drain-hook': {
+    image: APP_WITHOUT_SHELL,
+    lifecycle: { preStop: { exec: { command: ['/apisix-drain/apisix-drain-hook'] } } },
+    volumeMounts: [MOUNT]
+  }
+}
+
+/** What the helper adds to the pod, as docs/hooks.md has it. */
+const HELPER_POD = {
+  initContainers: [
+    {
+      name: 'apisix-drain-hook',
+      image: HELPER,
+      imagePullPolicy: 'Never',
+      command: ['/apisix-drain-hook', 'install', '/apisix-drain'],
+      volumeMounts: [MOUNT]
+    }
+  ],
+  volumes: [{ name: 'apisix-drain', emptyDir: { sizeLimit: '8Mi' } }]
 }
 
 export interface WorkloadOptions {
@@ -61,6 +85,7 @@ export function workload(options: WorkloadOptions): object {
         spec: {
           terminationGracePeriodSeconds: options.graceSeconds ?? 30,
           containers: [appContainer(arm, options), ...(options.beside ?? [])],
+          ...(arm === 'apisix-drain-hook' && HELPER_POD),
           ...options.pod
         }
       }
@@ -81,6 +106,13 @@ const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: Workl
   ],
   readinessProbe: { httpGet: { path: '/', port: APP_PORT }, periodSeconds: 1 },
   resources: { requests: { cpu: '20m' } },
-  ...LIFECYCLES[arm],
+  ...CONTAINERS[arm],
   ...container
 })
+
+/** The first example of a `lifecycle` on the page. */
+function hookOf(page: string): object {
+  const [, example = ''] = /```yaml\n(lifecycle:.*?)```/s.exec(page) ?? []
+  const { lifecycle } = parse(example) as { lifecycle: object }
+  return lifecycle
+}
