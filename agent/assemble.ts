@@ -7,6 +7,7 @@ import { meter } from './loop/meter.ts'
 import { narrate } from './loop/narrate.ts'
 import type { Sources } from './loop/sources.ts'
 import { tell } from './loop/tell.ts'
+import { createReadinessGate } from './loop/readiness-gate.ts'
 import { createViews } from './loop/views.ts'
 import { metered } from './metered.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
@@ -79,6 +80,17 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
         metrics
       })
     : undefined
+  const readinessGate = config.arrivals.gate
+    ? createReadinessGate({
+        sources,
+        patch: (path, body, signal) => sources.cluster.call('PATCH', path, body, signal),
+        events,
+        failOpenMs: config.arrivals.failOpenMs,
+        clock,
+        log: log.child({ part: 'arrivals' }),
+        metrics
+      })
+    : undefined
   const loop: Loop = createLoop({
     sources,
     settings: { ...settingsOf(config), ...settings },
@@ -91,6 +103,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       sources.upkeep.observer,
       ...(events ? [tell(events, sources.leader, clock)] : []),
       ...(conditions ? [conditions.observer] : []),
+      ...(readinessGate ? [readinessGate.observer] : []),
       { round: () => page?.poke() }
     ]
   })
@@ -138,6 +151,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       tokenKeys?.stop()
       await events?.stop()
       await conditions?.stop()
+      await readinessGate?.stop()
       await stopSources(sources)
       metrics.close()
     }

@@ -179,6 +179,9 @@ export function createMetrics() {
     conditions: counter('condition_writes_total', 'Conditions written on pods about drains.', {
       result: 'ok, error'
     }),
+    gates: counter('gate_writes_total', 'Readiness gates opened, by why, and writes of them that failed.', {
+      result: 'routed, nobody-lists, waited-too-long, error'
+    }),
     errors: counter('error_total', 'Errors by their stable code.', { code: 'the codes of agent/errors.ts' }),
 
     eventLoopLag: gauge(

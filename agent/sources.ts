@@ -34,12 +34,17 @@ export interface SourceOptions {
   readonly events: () => Events | undefined
 }
 
+export interface StartedSources extends Sources {
+  /** Closes the connections that are kept for the next call. */
+  readonly hangUp: () => void
+}
+
 /**
  * Everything that does I/O for the loop, made from the configuration and started.
  *
  * @throws Error where there are no usable Kubernetes credentials
  */
-export function startSources({ config, clock, log, meters, loop, events }: SourceOptions): Sources {
+export function startSources({ config, clock, log, meters, loop, events }: SourceOptions): StartedSources {
   const { apisix, kubernetes, drain } = config
   const part = (name: string) => log.child({ part: name })
   const api = meters.admin(createAdminApi(adminOptions(apisix.admin)))
@@ -85,6 +90,7 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     namespaces: kubernetes.namespaces,
     gatewaySelector: gatewaySelector(apisix.gateways),
     services: config.sync.enabled,
+    gate: config.arrivals.gate,
     clock,
     log: part('watch'),
     onChange: () => loop().wake()
@@ -113,14 +119,18 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     barrier,
     leader,
     upkeep,
-    sync
+    sync,
+    hangUp() {
+      api.close()
+      documents.close()
+    }
   }
 }
 
 /** The Control API is not to be read: nobody is ever asked, so no drain can reach `observed`. */
 const withoutReads = (probe: Sources['probe']): Sources['probe'] => ({ ...probe, want: () => {} })
 
-export async function stopSources(sources: Sources): Promise<void> {
+export async function stopSources(sources: StartedSources): Promise<void> {
   const { cluster, inventory, writer, probe, survey, mode, barrier, leader } = sources
   mode.stop()
   // Over the connection that ends next.
@@ -133,4 +143,5 @@ export async function stopSources(sources: Sources): Promise<void> {
     survey?.stop(),
     barrier?.stop()
   ])
+  sources.hangUp()
 }

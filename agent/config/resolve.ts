@@ -13,7 +13,7 @@ const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
  * What could not be read is added to `problems`, and the Config must not be used then.
  */
 export function resolve(settings: Settings, env: Env, problems: string[]): Config {
-  const { kubernetes, apisix, drain, serve, leader, sync, ghosts, inject, log } = settings
+  const { kubernetes, apisix, drain, serve, leader, sync, arrivals, ghosts, inject, log } = settings
   const { admin, control, barrier } = apisix
   content('kubernetes.kubeconfig', kubernetes.kubeconfig)
   return {
@@ -76,6 +76,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     },
     leader: leader.enabled ? { namespace: leader.namespace, name: leader.name } : undefined,
     sync,
+    arrivals: { gate: arrivals.gate, failOpenMs: ms(arrivals.failOpen) },
     ghosts: { repair: ghosts.action === 'repair', afterMs: ms(ghosts.after) },
     inject: inject.file === undefined ? undefined : { file: inject.file, port: inject.port },
     log

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { duration, port, scheme, text } from './fields.ts'
+import { arrivals } from './arrivals.ts'
 import { ghosts } from './ghosts.ts'
 
 const kubernetes = z.strictObject({
@@ -308,6 +309,7 @@ export const schema = z.strictObject({
   serve: serve.prefault({}).describe('The HTTP server of the agent.'),
   leader: leader.prefault({}).describe('Which of several agents leads.'),
   sync: sync.prefault({}).describe('Upstreams that follow Services.'),
+  arrivals: arrivals.prefault({}).describe('Pods on their way in.'),
   ghosts: ghosts.prefault({}).describe('Nodes whose pods are gone.'),
   inject: inject.prefault({}).describe('The webhook that adds hooks to pods.'),
   log: log.prefault({}).describe('The log.')

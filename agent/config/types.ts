@@ -91,6 +91,7 @@ export interface Config {
     /** CIDRs. */
     readonly podRanges: readonly string[]
   }
+  readonly arrivals: { readonly gate: boolean; readonly failOpenMs: number }
   readonly ghosts: { readonly repair: boolean; readonly afterMs: number }
   /** The webhook that adds hooks; absent where it is not enabled. */
   readonly inject: { readonly file: string; readonly port: number } | undefined

@@ -25,6 +25,11 @@ export const SYNC_PERMISSIONS: readonly Permission[] = ['list', 'watch'].map(ver
   wish(verb, '', 'services', 'to see which upstreams follow Services (sync)')
 )
 
+/** What `arrivals.gate` asks beside it. */
+export const GATE_PERMISSIONS: readonly Permission[] = [
+  need('patch', '', 'pods/status', 'to open readiness gates (arrivals.gate)')
+]
+
 /** What `kubernetes.podCondition` asks beside it. */
 export const CONDITION_PERMISSIONS: readonly Permission[] = [
   wish('patch', '', 'pods/status', 'to say in a condition of the pod how its drain went')

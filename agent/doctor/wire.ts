@@ -18,7 +18,7 @@ import { checkHolders } from './holders.ts'
 import { checkKubernetes } from './kubernetes.ts'
 import { checkLease } from './lease.ts'
 import { checkPods } from './pods.ts'
-import { CONDITION_PERMISSIONS, PERMISSIONS, SYNC_PERMISSIONS, checkRbac } from './rbac.ts'
+import { CONDITION_PERMISSIONS, GATE_PERMISSIONS, PERMISSIONS, SYNC_PERMISSIONS, checkRbac } from './rbac.ts'
 
 /** The agent's own clients, so that the doctor goes the ways the agent will go. */
 export interface DoctorClients {
@@ -55,6 +55,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): Readonly<R
     rbac: checkRbac(ask, kubernetes.namespaces, [
       ...PERMISSIONS,
       ...(config.sync.enabled ? SYNC_PERMISSIONS : []),
+      ...(config.arrivals.gate ? GATE_PERMISSIONS : []),
       ...(config.kubernetes.podCondition ? CONDITION_PERMISSIONS : [])
     ]),
     leader: checkLease(ask, leasePlace(config)),

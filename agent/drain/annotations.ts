@@ -13,6 +13,8 @@ export const RESERVE = `${PREFIX}reserve`
 export const UNTIL = `${PREFIX}until`
 /** Overrides the configured minimum grade for this pod. */
 export const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
+/** The condition that a readiness gate of a pod can wait for: every gateway routes to it. */
+export const IN_UPSTREAM = `${PREFIX}in-upstream`
 
 /** What a pod asks for. A value that cannot be read counts as absent and is told in `problems`. */
 export interface PodOptions {

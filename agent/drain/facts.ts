@@ -37,6 +37,11 @@ export interface PodFact {
   readonly startedAt: Millis | undefined
   /** The controller that owns it ("ReplicaSet/web-5d7f"), for display only. */
   readonly owner: string | undefined
+  /**
+   * How our readiness gate stands where the pod has it (`arrivals.gate`) and everything else about it is ready: its
+   * containers and its other gates. `waiting`: nothing but us keeps it from being Ready.
+   */
+  readonly gate?: 'waiting' | 'open'
   /** Only keys under `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
   /** Kept only where `sync` may select pods by them. */

@@ -2,10 +2,9 @@ import type { Clock } from '../clock.ts'
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import type { Observer } from '../loop.ts'
 import type { Metrics } from '../metrics.ts'
-import { arrivalOf, type Arrival, type ArrivalEvidence, type GatewayKnowledge } from '../plan/arrivals.ts'
-import type { Holder, HolderKey } from '../plan/holder.ts'
+import { arrivalOf, type Arrival } from '../plan/arrivals.ts'
 import type { ArrivalView } from '../serve/snapshot.ts'
-import { expectedNodes } from './expected.ts'
+import { createArrivalEvidence, nothingSeen, type SeenComing } from './arrival-evidence.ts'
 import type { Sources } from './sources.ts'
 
 /** Follows every pod that becomes Ready until every gateway routes to it. Looks only: nothing waits for it. */
@@ -34,18 +33,15 @@ const KEPT = 500
 interface Pending {
   readonly pod: PodFact
   readonly readyAt: Millis
-  readonly listedAt: Map<HolderKey, Millis>
-  /** Holders that follow its Service: a pod is expected there while it is young, and waited for as long as it is. */
-  readonly expected: Set<HolderKey>
-  /** By gateway and holder: when its Control API was first seen to list it. */
-  readonly observedAt: Map<string, Millis>
+  readonly seen: SeenComing
   /** Not looked at before. */
   lookAt: Millis
   view: ArrivalView
 }
 
 export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Arrivals {
-  const { cluster, inventory, barrier, survey } = sources
+  const { cluster, inventory, survey } = sources
+  const evidence = createArrivalEvidence(sources)
   const pending = new Map<PodUid, Pending>()
   const known = new Set<PodUid>()
   let past: readonly ArrivalView[] = []
@@ -64,72 +60,17 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
       pending.set(uid, {
         pod,
         readyAt,
-        listedAt: new Map(),
-        expected: new Set(),
-        observedAt: new Map(),
+        seen: nothingSeen(),
         lookAt: readyAt,
         view
       })
     }
   }
 
-  /** The holders that list it, and those that follow its Service and should. */
-  const holdersOf = ({ pod, expected }: Pending, now: Millis): readonly Holder[] => {
-    const peers = cluster.slices.servicesOf(pod.uid).flatMap(({ namespace, name }) =>
-      cluster.slices
-        .serving(namespace, name)
-        .filter(({ podUid }) => podUid !== pod.uid)
-        .slice(0, 3)
-    )
-    const found = [...pod.ips, ...peers.map(({ address }) => address)].flatMap(ip => inventory.byHost(ip))
-    return [...new Set(found)].filter(holder => {
-      if (holder.discovery) return false
-      if (nodeOf(holder, pod) !== undefined || expected.has(holder.key)) return true
-      if (!expectedNodes(cluster, holder, now).some(node => isAt(node, pod))) return false
-      expected.add(holder.key)
-      return true
-    })
-  }
-
-  const evidenceOf = (one: Pending, now: Millis): ArrivalEvidence => ({
-    holders: holdersOf(one, now).map(holder => {
-      const node = nodeOf(holder, one.pod)
-      if (node !== undefined && !one.listedAt.has(holder.key)) one.listedAt.set(holder.key, now)
-      const revision = node === undefined ? undefined : inventory.listedSince(holder.key, node)
-      return { key: holder.key, listedAt: one.listedAt.get(holder.key), revision: revision || undefined }
-    }),
-    gateways: cluster
-      .gateways()
-      .filter(({ ready, terminating }) => ready && !terminating)
-      .map(({ id, name }) => knowledgeOf(one, id, name, now))
-  })
-
-  const knowledgeOf = (one: Pending, id: string, name: string, now: Millis): GatewayKnowledge => {
-    const state = barrier?.state(id)
-    const workers = state?.problem === '' ? (state.told?.workers ?? []) : []
-    return {
-      name,
-      toldAt: state?.lastSuccessAt,
-      workers: workers
-        .filter(({ exiting }) => exiting !== true)
-        .map(({ revision, applied }) => ({
-          revision: revision ?? 0,
-          appliedAt: applied ? applied * 1000 - (state?.aheadMs ?? 0) : undefined
-        })),
-      observedAt: key => {
-        const place = `${id} ${key}`
-        const listed = survey?.sighting(id)?.holders.get(key) ?? []
-        if (!one.observedAt.has(place) && listed.some(node => isAt(node, one.pod)))
-          one.observedAt.set(place, now)
-        return one.observedAt.get(place)
-      }
-    }
-  }
-
   const look = (one: Pending, now: Millis): void => {
     const { pod, readyAt } = one
     const current = cluster.pods.get(pod.uid)
-    const arrival = arrivalOf(evidenceOf(one, now))
+    const arrival = arrivalOf(evidence(pod, one.seen, now))
     one.view = viewOf(pod, readyAt, arrival)
     one.lookAt = isShown(one.view) ? now : now + EVERY_MS.stranger
     const hasArrived = arrival.at !== undefined
@@ -179,11 +120,6 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
 
 /** One that no holder lists or should list may be no pod of APISIX's at all. */
 const isShown = ({ holders }: ArrivalView): boolean => holders.length > 0
-
-const isAt = (node: string, pod: PodFact): boolean =>
-  pod.ips.some(ip => node === ip || node.startsWith(ip.includes(':') ? `[${ip}]:` : `${ip}:`))
-
-const nodeOf = (holder: Holder, pod: PodFact) => holder.nodes.find(({ host }) => pod.ips.includes(host))?.key
 
 const viewOf = (pod: PodFact, readyAt: Millis, { at, holders, gateways, why }: Arrival): ArrivalView => ({
   uid: pod.uid,

@@ -7,7 +7,7 @@ import { nodeFor, type Wishes } from '../gateway/wish.ts'
 import { serviceName, settleClaims, type Claim, type Settled } from '../plan/claim.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 import { isEnding } from '../plan/match.ts'
-import { membersOf } from '../plan/members.ts'
+import { membersOf, type PodsKnown } from '../plan/members.ts'
 import { addedAtFor } from '../plan/slow-start.ts'
 import { fullWeight, newUpstream, planSync, SYNCED_FOR } from '../plan/sync.ts'
 import type { Cluster } from '../watch/cluster.ts'
@@ -32,6 +32,8 @@ export interface Sync {
   wishes(target: Target, found: readonly Holder[] | undefined): Wishes
   /** The nodes that a claimed holder should list; `undefined` where nobody claims it. */
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
+  /** The holders in which this pod is, or is about to be, by our hand; and why it is not in others that Services ask for. */
+  following(pod: PodFact): { readonly holders: readonly HolderKey[]; readonly problems: readonly string[] }
   /** For the metrics: holders that are synced, and Services whose wish is not met. */
   counts(): { readonly holders: number; readonly problems: number }
 }
@@ -44,6 +46,7 @@ interface Course {
   looked: {
     readonly holder: Holder | undefined
     readonly slices: readonly EndpointFact[]
+    readonly gates: number
     readonly at: Millis
   }
 }
@@ -70,7 +73,7 @@ export function createSync(options: SyncOptions): Sync {
     const fresh: Course = {
       since: new Map(),
       were: new Set(),
-      looked: { holder: undefined, slices: [], at: -Infinity }
+      looked: { holder: undefined, slices: [], gates: 0, at: -Infinity }
     }
     courses.set(key, fresh)
     return fresh
@@ -85,12 +88,19 @@ export function createSync(options: SyncOptions): Sync {
 
   const slicesOf = ({ service }: Claim) => slices.of(service.namespace, service.name)
 
-  const membersNow = (claim: Claim): ReadonlySet<NodeKey> =>
-    membersOf(claim, slicesOf(claim), {
-      pod: uid => pods.get(uid),
-      isGone: uid => pods.get(uid) === undefined && pods.gone(uid) !== undefined,
-      isDraining: uid => isEnding(options.drains().get(uid))
-    })
+  const known: PodsKnown = {
+    pod: uid => pods.get(uid),
+    isGone: uid => pods.get(uid) === undefined && pods.gone(uid) !== undefined,
+    isDraining: uid => isEnding(options.drains().get(uid))
+  }
+  const membersNow = (claim: Claim): ReadonlySet<NodeKey> => membersOf(claim, slicesOf(claim), known)
+  const isMember = (claim: Claim, { uid }: PodFact): boolean => {
+    const own = slicesOf(claim).map(slice => ({
+      ...slice,
+      endpoints: slice.endpoints.filter(({ podUid }) => podUid === uid)
+    }))
+    return membersOf(claim, own, known).size > 0
+  }
 
   /** Brings the course of a claim up to date. */
   const remember = (claim: Claim, members: ReadonlySet<NodeKey>, holder: Holder | undefined): Course => {
@@ -131,8 +141,7 @@ export function createSync(options: SyncOptions): Sync {
       claim,
       members,
       holder,
-      isPods: node =>
-        were.has(node.key) || isMarked(node) || isPods(node) || options.isPodRange(node.host),
+      isPods: node => were.has(node.key) || isMarked(node) || isPods(node) || options.isPodRange(node.host),
       isGone: isNobodys,
       isDraining: node => drainingHostsNow.has(node.host),
       since,
@@ -160,6 +169,7 @@ export function createSync(options: SyncOptions): Sync {
     const { looked } = courseOf(claim.holder)
     const same =
       looked.holder === holder &&
+      looked.gates === pods.gateChanges &&
       looked.slices.length === current.length &&
       looked.slices.every((slice, i) => slice === current[i])
     return !same || at >= looked.at + EVERY_MS
@@ -180,16 +190,19 @@ export function createSync(options: SyncOptions): Sync {
     told = new Map(found)
   }
 
+  const settle = (): void => {
+    if (asked === services.asking()) return
+    asked = services.asking()
+    settled = settleClaims(asked)
+    for (const key of courses.keys()) if (!settled.claims.has(key)) courses.delete(key)
+  }
+
   const isKnown = () => cluster.parts().every(part => part.name === 'gateways' || part.synced)
 
   return {
     targets(at) {
       if (!isKnown()) return []
-      if (asked !== services.asking()) {
-        asked = services.asking()
-        settled = settleClaims(asked)
-        for (const key of courses.keys()) if (!settled.claims.has(key)) courses.delete(key)
-      }
+      settle()
       const problems = new Map(settled.problems)
       const targets: Target[] = []
       for (const claim of settled.claims.values()) {
@@ -197,7 +210,7 @@ export function createSync(options: SyncOptions): Sync {
         const why = refusal(claim, holder)
         if (why !== undefined) problems.set(serviceName(claim.service), why)
         if (why !== undefined || !isDue(claim, at)) continue
-        courseOf(claim.holder).looked = { holder, slices: slicesOf(claim), at }
+        courseOf(claim.holder).looked = { holder, slices: slicesOf(claim), gates: pods.gateChanges, at }
         if (differs(claim, holder)) targets.push({ resource: 'upstreams', id: claim.id })
       }
       report(problems)
@@ -217,6 +230,18 @@ export function createSync(options: SyncOptions): Sync {
     members: key => {
       const claim = settled.claims.get(key)
       return claim && membersNow(claim)
+    },
+    following(pod) {
+      settle()
+      const services = new Set(slices.servicesOf(pod.uid).map(serviceName))
+      const claims = [...settled.claims.values()].filter(({ service }) => services.has(serviceName(service)))
+      if (claims.length > 0 && !options.mayWrite())
+        return { holders: [], problems: ['sync may not write here'] }
+      const problems = [...told].filter(([service]) => services.has(service)).map(([, why]) => why)
+      const kept = claims.filter(
+        claim => refusal(claim, inventory.holders().get(claim.holder)) === undefined && isMember(claim, pod)
+      )
+      return { holders: kept.map(({ holder }) => holder), problems }
     },
     counts: () => ({ holders: settled.claims.size, problems: told.size })
   }

@@ -50,13 +50,13 @@ export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodF
 }
 
 /**
- * A live pod that is Ready, or an address that is no pod's: a machine or a domain name, which is not ours to judge. What a
+ * A live pod that is Ready (or only waits to be listed: our readiness gate), or an address that is no pod's: a machine or a domain name, which is not ours to judge. What a
  * pod left behind is neither.
  */
 export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
   podsAt(world, node).length === 0
     ? !world.wasPods(node.host)
-    : livePodsAt(world, drains, node).some(pod => pod.ready)
+    : livePodsAt(world, drains, node).some(pod => pod.ready || pod.gate !== undefined)
 
 /** A pod of another uid that we do not drain has the address now; it may even be ending, and asks to be left alone. */
 const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>

@@ -15,7 +15,8 @@ export interface PodsKnown {
 /**
  * The nodes that a claimed holder should list: every endpoint that is ready on the claimed port, over all slices of the
  * Service and both families, each once. `ready` already heeds publishNotReadyAddresses; `terminating` does not, and such a
- * pod is on its way out all the same. Endpoints with a host name (FQDN) are no pods and are left out.
+ * pod is on its way out all the same. A pod that waits for our readiness gate is ready but for being listed; it stays a
+ * member while the slice is behind its gate. Endpoints with a host name (FQDN) are no pods and are left out.
  */
 export function membersOf(
   claim: Claim,
@@ -34,9 +35,12 @@ export function membersOf(
   return members
 }
 
+const isGated = ({ podUid }: Endpoint, pods: PodsKnown): boolean =>
+  podUid !== undefined && pods.pod(podUid)?.gate !== undefined
+
 function isMember(claim: Claim, endpoint: Endpoint, pods: PodsKnown): boolean {
   const { podUid: uid, zone } = endpoint
-  if (!endpoint.ready || endpoint.terminating) return false
+  if (endpoint.terminating || !(endpoint.ready || isGated(endpoint, pods))) return false
   if (claim.zones && (zone === undefined || !claim.zones.has(zone))) return false
   // An endpoint that somebody wrote by hand: it has no labels.
   if (uid === undefined) return claim.subset === undefined

@@ -11,7 +11,7 @@ const LONGEST_NAME = 253
 
 export interface EventText {
   readonly type: 'Normal' | 'Warning'
-  readonly reason: 'Drained' | 'NotProved' | 'DrainUndone' | 'NotSynced'
+  readonly reason: 'Drained' | 'NotProved' | 'DrainUndone' | 'NotSynced' | 'GateOpened'
   readonly note: string
 }
 
@@ -62,6 +62,20 @@ export function eventObject(
   return eventAbout({ kind: 'Pod', namespace, name, uid }, 'Drain', text, said, at, instance)
 }
 
+/** About a pod whose readiness gate was opened without proof. */
+export function gateEvent(pod: Omit<Regarding, 'kind'>, note: string, at: Millis, instance: string) {
+  const { namespace, name, uid } = pod
+  const text = { type: 'Warning', reason: 'GateOpened', note: shortened(note) } as const
+  return eventAbout(
+    { kind: 'Pod', namespace, name, uid },
+    'Gate',
+    text,
+    `${uid} ${text.reason}`,
+    at,
+    instance
+  )
+}
+
 /** About a Service: said again when it reads differently, or after an hour. */
 export function serviceEvent(
   service: Omit<Regarding, 'kind'>,
@@ -83,7 +97,7 @@ const HOUR_MS = 3_600_000
  */
 function eventAbout(
   regarding: Regarding,
-  action: 'Drain' | 'Sync',
+  action: 'Drain' | 'Sync' | 'Gate',
   { type, reason, note }: EventText,
   said: string,
   at: Millis,

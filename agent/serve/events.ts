@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
-import { eventObject, eventText, serviceEvent, type Regarding } from './event.ts'
+import { eventObject, eventText, gateEvent, serviceEvent, type Regarding } from './event.ts'
 import type { Moments } from './snapshot.ts'
 
 export interface EventsOptions {
@@ -20,6 +20,8 @@ export interface Events {
   add(drain: Drain, moments: Moments): void
   /** A Service asks for something that is not done. */
   addNotSynced(service: Omit<Regarding, 'kind'>, why: string): void
+  /** The readiness gate of a pod was opened without proof. */
+  addGateOpened(pod: Omit<Regarding, 'kind'>, why: string): void
   /** Drops what is left. */
   stop(): Promise<void>
 }
@@ -79,6 +81,7 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
       const text = { type: 'Warning', reason: 'NotSynced', note: why } as const
       push(serviceEvent(service, text, clock.now(), instance))
     },
+    addGateOpened: (pod, why) => push(gateEvent(pod, why, clock.now(), instance)),
     async stop() {
       stopped.abort(new Error('the agent is stopping'))
       await running

@@ -8,6 +8,7 @@ import type { Credentials } from './credentials.ts'
 import { isLocal } from './dialable.ts'
 import { toEndpointFact } from './endpoint-fact.ts'
 import { gatewayPodReader, staticGateway } from './gateway-fact.ts'
+import { withGate } from './gated-pod.ts'
 import { createGatewayStore } from './gateway-store.ts'
 import { combine, staticPart, type Part, type PartName } from './parts.ts'
 import { patiently } from './patient.ts'
@@ -33,6 +34,8 @@ export interface ClusterOptions {
   readonly gatewaySelector: GatewaySelector
   /** Services are watched too, and pods keep their labels. */
   readonly services?: boolean
+  /** Pods keep how our readiness gate stands. */
+  readonly gate?: boolean
   readonly clock: Clock
   readonly log: Log
   /** Something that matters has changed: look again. Called from within the watch, so it must return at once. */
@@ -78,7 +81,8 @@ export function startCluster(options: ClusterOptions): Cluster {
   const pods = createPodStore(clock)
   const slices = createSliceStore()
   const services = createServiceStore()
-  const readPod = options.services ? toLabelledPod : toPodFact
+  const readAny = options.services ? toLabelledPod : toPodFact
+  const readPod = options.gate ? withGate(readAny) : readAny
   const fixed = 'static' in gatewaysAre ? gatewaysAre.static.map(staticGateway) : []
   const gateways = createGatewayStore(fixed)
 

@@ -19,7 +19,11 @@ export interface PodStore {
   ending(): readonly PodFact[]
   /** A pod whose object is gone, for an hour at most. */
   gone(uid: PodUid): Tombstone<PodFact> | undefined
-  /** Pods that were seen to become Ready and have not ended since, for two minutes at most, with when that was heard of. */
+  /** Pods that only our readiness gate keeps from being Ready. */
+  waiting(): readonly PodFact[]
+  /** Grows whenever a gate of a pod stands differently: no slice changes by that. */
+  readonly gateChanges: number
+  /** Pods that were seen to become Ready, but for our readiness gate, and have not ended since, for two minutes at most, with when that was heard of. */
   becameReady(): ReadonlyMap<PodUid, Millis>
   /** When the last pod with this address went; `undefined` where a pod has it, none is remembered, or hosts have it. */
   endedAt(ip: string): Millis | undefined
@@ -42,6 +46,8 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const names = new Map<string, Map<string, PodFact>>()
   const ips = createMultiMap<string, PodFact>()
   const ending = new Map<string, PodFact>()
+  const waiting = new Map<string, PodFact>()
+  let gateChanges = 0
   const heard = new Map<string, Millis>()
   const readied = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
@@ -56,10 +62,12 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       ended.delete(ip)
     }
     if (isEnding(pod)) ending.set(pod.uid, pod)
+    else if (pod.gate === 'waiting') waiting.set(pod.uid, pod)
   }
   const remove = (pod: PodFact) => {
     pods.delete(pod.uid)
     ending.delete(pod.uid)
+    waiting.delete(pod.uid)
     for (const ip of ownedIps(pod)) ips.remove(ip, pod)
     const inNamespace = names.get(pod.namespace)
     if (inNamespace?.get(pod.name) === pod) inNamespace.delete(pod.name)
@@ -93,8 +101,9 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     if (before) remove(before)
     tombstones.remove(pod.uid)
     if (pod.deletionAt !== undefined && !heard.has(pod.uid)) heard.set(pod.uid, clock.now())
-    if (!pod.ready || isEnding(pod)) readied.delete(pod.uid)
-    else if (before && !before.ready) readied.set(pod.uid, clock.now())
+    if (pod.gate !== before?.gate) gateChanges += 1
+    if (!isUp(pod) || isEnding(pod)) readied.delete(pod.uid)
+    else if (before && !isUp(before)) readied.set(pod.uid, clock.now())
     add(pod)
     return true
   }
@@ -121,6 +130,10 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
         for (const [uid, at] of readied) if (now - at > ARRIVING_MS) readied.delete(uid)
         return readied
       },
+      waiting: () => [...waiting.values()],
+      get gateChanges() {
+        return gateChanges
+      },
       goneSince: at => tombstones.since(at),
       values: () => pods.values(),
       get size() {
@@ -129,6 +142,9 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     }
   }
 }
+
+/** Nothing but us keeps it from serving. */
+const isUp = (pod: PodFact): boolean => pod.ready || pod.gate !== undefined
 
 function ownedIps(pod: PodFact): readonly string[] {
   return pod.hostNetwork || !hasEnded(pod) ? pod.ips : []

@@ -24,6 +24,8 @@ export interface PodOptions {
   readonly graceSeconds?: number
   readonly annotations?: Readonly<Record<string, string>>
   readonly port?: number
+  /** Conditions of its `readinessGates`. It is Ready only when they are, and a kubelet says so. */
+  readonly gates?: readonly string[]
 }
 
 export interface Pods {
@@ -65,7 +67,8 @@ export function createPods(store: Store, addresses: Addresses): Pods {
         spec: {
           nodeName: 'host-1',
           terminationGracePeriodSeconds: options.graceSeconds ?? 30,
-          containers: [{ name: 'app', ports: [{ containerPort: port }] }]
+          containers: [{ name: 'app', ports: [{ containerPort: port }] }],
+          ...(options.gates && { readinessGates: options.gates.map(conditionType => ({ conditionType })) })
         }
       })
       const pod = { namespace, name, uid: metadata.uid, ip, port, node: `${ip}:${port}` }

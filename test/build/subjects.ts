@@ -8,6 +8,7 @@ import type { DrainSettings, Seen } from '../../agent/drain/seen.ts'
 import { begin, step } from '../../agent/drain/step.ts'
 import type { Holder } from '../../agent/plan/holder.ts'
 import { plan } from '../../agent/plan/plan.ts'
+import { decideGate, type WaitingPod } from '../../agent/plan/readiness-gate.ts'
 import { type PlanSettings, worldOf } from '../../agent/plan/world.ts'
 import { DRAIN_SETTINGS, drainsOf, hook, proven, seen, waiting } from './drain.ts'
 import {
@@ -26,7 +27,15 @@ import { syncing } from './sync.ts'
  * What each file of `test/cases` is about: from `given` and `now` to what is compared with `expect`. `given` states only
  * what differs from a healthy default, in the words of the types.
  */
-export const SUBJECTS = { budget, drain, answer: answering, plan: planning, proof: proving, sync: syncing }
+export const SUBJECTS = {
+  budget,
+  gate,
+  drain,
+  answer: answering,
+  plan: planning,
+  proof: proving,
+  sync: syncing
+}
 
 type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {
   readonly pod?: Partial<PodFact>
@@ -50,6 +59,34 @@ function budget(given: {
   const settings = { ...DRAIN_SETTINGS, ...given.settings }
   const fact = pod('web-1', given.pod)
   return { deadline: deadlineOf(fact, given.since ?? 0, settings), problems: budgetProblems(fact, settings) }
+}
+
+/** A pod that waits for our readiness gate in a synced Service since 0; `at`, `why` and `holders` are of its arrival. */
+function gate(
+  {
+    arrival,
+    ...differs
+  }: Partial<Omit<WaitingPod, 'arrival'>> & {
+    readonly arrival?: { at?: number; why?: string; holders?: readonly string[] }
+  },
+  now: number
+) {
+  const {
+    at,
+    why = 'apisix-0: upstreams/web does not list it yet',
+    holders = ['upstreams/web']
+  } = arrival ?? {}
+  const pod: WaitingPod = {
+    since: 0,
+    known: true,
+    sharesAddress: false,
+    endpoint: 'not-ready',
+    synced: true,
+    problems: [],
+    ...differs,
+    arrival: { at, why, holders: holders.map(key => ({ key, at })) }
+  }
+  return decideGate(pod, 60_000, now)
 }
 
 /** Rounds one after the other, each at its own time: one line for each. */

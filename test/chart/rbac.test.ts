@@ -43,10 +43,12 @@ describe('chart RBAC', () => {
     expect(roles()).to.deep.equal([cluster, leader])
   })
 
-  it('grants to patch the status of pods only where their condition is to be written', () => {
+  it('grants to patch the status of pods only where a condition of them is to be written', () => {
     const patch = { apiGroups: [''], resources: ['pods/status'], verbs: ['patch'] }
-    const [granted] = roles({ 'config.kubernetes.podCondition': true })
-    expect(granted).to.deep.equal({ ...cluster, rules: [...READS, patch] })
+    for (const setting of ['config.kubernetes.podCondition', 'config.arrivals.gate'])
+      expect(roles({ [setting]: true })).to.deep.equal([{ ...cluster, rules: [...READS, patch] }, leader])
+    const both = { 'config.kubernetes.podCondition': true, 'config.arrivals.gate': true }
+    expect(roles(both)).to.deep.equal([{ ...cluster, rules: [...READS, patch] }, leader])
   })
 
   it('grants the watch of Services where upstreams follow them, and only there', () => {

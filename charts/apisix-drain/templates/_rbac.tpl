@@ -13,7 +13,7 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
-{{- if dig "kubernetes" "podCondition" false .Values.config }}
+{{- if or (dig "kubernetes" "podCondition" false .Values.config) (dig "arrivals" "gate" false .Values.config) }}
 - apiGroups: ['']
   resources: [pods/status]
   verbs: [patch]
