@@ -8,7 +8,7 @@ import { Backend } from './backend.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
-import { nginxConf } from './nginx-conf.ts'
+import { type GatewayOptions, nginxConf } from './nginx-conf.ts'
 
 /** How the plugin gets in: where requests are counted depends on it. */
 const WAYS = ['hook', 'plugin'] as const
@@ -75,6 +75,31 @@ describe('A gateway that', () => {
       expect(await told()).to.equal(1)
       await slow
       await eventually('nothing is in flight', async () => (await told()) === 0)
+    })
+  }
+
+  const before: [string, GatewayOptions][] = [
+    ['has another size of the dictionary of counts', {}],
+    ['has the plugin at all', { load: 'none' }]
+  ]
+  for (const [what, options] of before) {
+    it(`is reloaded and now ${what} is unfit until the workers from before have gone`, async () => {
+      gateway = await Gateway.start({ workers: 1, ...options })
+      const { barrier, url, at } = gateway
+      await gateway.configure({ u: { nodes: [a.node] } })
+      await eventually('it serves', async () => (await send(`${url}/u`)).status === 200)
+      const slow = send(`${url}/u?ms=3000`)
+      await eventually('it arrived', () => a.requests.includes('/u?ms=3000'))
+      const old = gateway.workers()
+      writeFileSync(join(at.dir, 'nginx.conf'), nginxConf(at, { workers: 1, counts: '4m' }))
+      gateway.signal('SIGHUP')
+      await eventually('the new worker tells of the old one', async () => {
+        const { workers, fit: ok, unfit } = await barrier.state()
+        const isNew = workers.some(w => !w.exiting && w.fit && !old.includes(w.pid))
+        return isNew && !ok && unfit.join() === '1 worker(s) from before a reload cannot be seen from here'
+      })
+      expect((await slow).status).to.equal(200)
+      await fit(gateway)
     })
   }
 

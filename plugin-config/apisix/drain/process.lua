@@ -4,6 +4,8 @@ local ffi       = require("ffi")
 local C         = ffi.C
 local io_open   = io.open
 local str_match = string.match
+local str_gmatch = string.gmatch
+local tonumber  = tonumber
 
 ffi.cdef("int kill(int pid, int sig);")
 
@@ -28,6 +30,32 @@ local function stat(pid)
         return nil
     end
     return str_match(rest, "^(%S)"), str_match(rest, "^" .. ("%S+ "):rep(19) .. "(%d+)")
+end
+
+
+local function read(path)
+    local file = io_open(path, "r")
+    if not file then
+        return ""
+    end
+    local text = file:read("*a")
+    file:close()
+    return text or ""
+end
+
+
+--- The workers of this process's nginx, those of an earlier configuration too, by what the master
+-- has started (Linux: /proc/<pid>/task/<tid>/children) and by the titles nginx gives.
+-- @treturn table pids, none where /proc does not say
+function _M.workers()
+    local parent = str_match(read("/proc/self/stat"), "^.*%) %S (%d+)") or ""
+    local pids = {}
+    for pid in str_gmatch(read("/proc/" .. parent .. "/task/" .. parent .. "/children"), "%d+") do
+        if str_match(read("/proc/" .. pid .. "/cmdline"), "^nginx: worker process") then
+            pids[#pids + 1] = tonumber(pid)
+        end
+    end
+    return pids
 end
 
 

@@ -19,6 +19,8 @@ local ngx_now      = ngx.now
 local ipairs       = ipairs
 local tonumber     = tonumber
 local str_match    = string.match
+local huge         = math.huge
+local min          = math.min
 
 local MAX_SLOTS = 512
 -- an error in a hook means that a request may have passed uncounted: not fit for so long, seconds
@@ -72,7 +74,8 @@ end
 
 
 --- Every registered process that is still there.
--- @treturn table list of { number, slot, id, pid, fit, unfit, seen, revision, applied, exiting }
+-- @treturn table list of { number, slot, id, pid, started, fit, unfit, seen, revision, applied,
+-- exiting }
 -- @treturn table the same for those that are gone
 function _M.list(dict)
     local living, dead = {}, {}
@@ -84,6 +87,7 @@ function _M.list(dict)
         if number then
             local worker = {
                 number = tonumber(number), slot = slot, id = tonumber(id), pid = tonumber(pid),
+                started = tonumber(start) or 0,
                 seen = dict:get("h|" .. number) or 0,
                 revision = dict:get("v|" .. number) or 0,
                 applied = dict:get("a|" .. number) or 0,
@@ -114,8 +118,28 @@ function _M.numbers(list)
 end
 
 
+-- Workers that are not registered here, and are older than all that are: those of a reload that is
+-- under way will register before they serve.
+local function strangers(living)
+    local known, oldest = {}, huge
+    for _, worker in ipairs(living) do
+        known[worker.pid] = true
+        oldest = min(oldest, worker.started)
+    end
+    local found = 0
+    for _, pid in ipairs(process.workers()) do
+        if not known[pid] and (tonumber(process.started(pid)) or huge) < oldest then
+            found = found + 1
+        end
+    end
+    return found
+end
+
+
 --- May the agent rely on what it reads here? Every worker that nginx is configured to run must be
--- there and fit: a worker that never loaded the plugin is seen by its absence.
+-- there and fit: a worker that never loaded the plugin is seen by its absence. And no other worker
+-- may be there: one from before a reload that brought the plugin, or another size of the dictionary
+-- of counts, still has requests that nobody here knows of.
 -- @tparam table living from list
 -- @tparam number count ngx.worker.count()
 -- @treturn table reasons, empty when fit
@@ -133,6 +157,10 @@ function _M.unfit(living, count)
         if not serving[id] then
             reasons[#reasons + 1] = "worker " .. id .. " has not registered"
         end
+    end
+    local others = strangers(living)
+    if others > 0 then
+        reasons[#reasons + 1] = others .. " worker(s) from before a reload cannot be seen from here"
     end
     return reasons
 end
