@@ -7,6 +7,7 @@ import type { Observer } from '../loop.ts'
 import type { Metrics } from '../metrics.ts'
 import { arrivalOf } from '../plan/arrivals.ts'
 import { decideGate, type GateReason } from '../plan/readiness-gate.ts'
+import { ANOTHERS } from '../serve/conditions.ts'
 import type { Events } from '../serve/events.ts'
 import { createArrivalEvidence, nothingSeen, type SeenComing } from './arrival-evidence.ts'
 import type { Sources } from './sources.ts'
@@ -99,8 +100,7 @@ export function createReadinessGate(options: ReadinessGateOptions): ReadinessGat
     try {
       const { status } = await patch(path, openGate(pod, reason, message, clock.now()), stopped.signal)
       one.writeAt = clock.now() + AGAIN_MS.written
-      // The pod is gone, or another one has its name by now.
-      if (status === 404 || status === 409) return
+      if (ANOTHERS.has(status)) return
       if (status !== 200) throw new Error(`status ${status}`)
       failing = false
       metrics.gates.inc({ result: RESULT[reason] })

@@ -23,6 +23,12 @@ export interface Conditions {
   stop(): Promise<void>
 }
 
+/**
+ * Answers to a patch with a uid where the pod is gone, or another one has its name by now: kube-apiserver 1.36 calls a uid that
+ * would change invalid (422).
+ */
+export const ANOTHERS: ReadonlySet<number> = new Set([404, 409, 422])
+
 /** More are not written: they wait in line, so that 500 pods at once do not crowd out the agent's other calls. */
 const LONGEST_QUEUE = 1000
 /** From one to the next, in ms. */
@@ -42,8 +48,7 @@ export function createConditions({ patch, leader, clock, log, metrics }: Conditi
     const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/status`
     try {
       const { status } = await patch(path, conditionOf(drain, clock.now()), stopped.signal)
-      // 404 and 409: the pod is gone, or another one has its name by now.
-      if (![200, 404, 409].includes(status)) throw new Error(`status ${status}`)
+      if (status !== 200 && !ANOTHERS.has(status)) throw new Error(`status ${status}`)
       failing = false
       metrics.conditions.inc({ result: 'ok' })
     } catch (err) {
