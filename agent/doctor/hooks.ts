@@ -4,18 +4,22 @@ import { fieldsOf, listOf, textOf, type Fields } from '../watch/read.ts'
 /** What a pod's spec shows of its hook to us. */
 export interface HookSpec {
   readonly container: string
-  /** The longest the hook can take by its own words, in ms: curl's `-m`, `timeout`, or `?timeout=`, and the fallback's sleep. */
+  /** The longest the hook can take by its own words, in ms: `timeout`, curl's `-m`, `?timeout=` and the fallback's sleep; our helper's budget. */
   readonly longestMs: number | undefined
 }
 
-/** The containers of a raw pod whose preStop calls `/v1/prestop`. Total: what cannot be read is no hook of ours. */
+/** Our helper keeps its budget by itself, the fallback included (docs/hooks.md), in ms. */
+const HELPER = { name: 'apisix-drain-hook', budgetMs: 24_000 }
+
+/** The containers of a raw pod whose preStop calls `/v1/prestop`, or runs our helper. Total: what cannot be read is no hook of ours. */
 export function hooksOf(pod: unknown): readonly HookSpec[] {
   const spec = fieldsOf(fieldsOf(pod)['spec'])
   return [...listOf(spec['containers']), ...listOf(spec['initContainers'])].flatMap(raw => {
     const container = fieldsOf(raw)
     const text = textOfHook(fieldsOf(fieldsOf(container['lifecycle'])['preStop']))
-    if (!text.includes('/v1/prestop')) return []
-    return [{ container: textOf(container['name']) ?? '', longestMs: longest(text) }]
+    const name = textOf(container['name']) ?? ''
+    if (runsHelper(text)) return [{ container: name, longestMs: budget(text) }]
+    return text.includes('/v1/prestop') ? [{ container: name, longestMs: longest(text) }] : []
   })
 }
 
@@ -23,6 +27,12 @@ function textOfHook(preStop: Fields): string {
   const command = listOf(fieldsOf(preStop['exec'])['command']).filter(word => typeof word === 'string')
   return [...command, textOf(fieldsOf(preStop['httpGet'])['path']) ?? ''].join(' ')
 }
+
+/** The program itself, not a file of that name that something else reads. */
+const runsHelper = (text: string): boolean => new RegExp(`^(?:\\S*/)?${HELPER.name}(?:\\s|$)`).test(text)
+
+const budget = (text: string): number =>
+  parseDuration(/\s--?budget[ =]([0-9.a-z]+)/.exec(text)?.[1] ?? '') ?? HELPER.budgetMs
 
 function longest(text: string): number | undefined {
   const waits = [

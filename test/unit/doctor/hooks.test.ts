@@ -21,6 +21,16 @@ describe('doctor: hooks of a pod', () => {
     ['?timeout=', exec(`curl "${URL}?until=barrier&timeout=10s"`), 10_000],
     ['the smaller of both', exec(`curl -m 25 "${URL}?timeout=10s"`), 10_000],
     ['no bound of its own', exec(`curl ${URL}`), undefined],
+    ['our helper', { exec: { command: ['/apisix-drain/apisix-drain-hook'] } }, 24_000],
+    [
+      'our helper, with a budget of its own',
+      {
+        exec: {
+          command: ['/apisix-drain/apisix-drain-hook', '--url', 'http://agent:8080', '--budget', '40s']
+        }
+      },
+      40_000
+    ],
     ['httpGet', { httpGet: { path: '/v1/prestop?timeout=20s', port: 8080 } }, 20_000]
   ]
   for (const [what, preStop, longestMs] of cases) {
@@ -36,6 +46,7 @@ describe('doctor: hooks of a pod', () => {
       {},
       { spec: { containers: 'x' } },
       pod(exec('sleep 5')),
+      pod({ exec: { command: ['cat', '/apisix-drain-hook'] } }),
       pod({ exec: { command: [7] } })
     ]) {
       expect(hooksOf(other)).to.deep.equal([])
