@@ -37,6 +37,8 @@ export interface LoopSettings {
   readonly someNamespacesOnly: boolean
   /** While anything is being drained the holders are listed again this often, in ms: the guard against writers. */
   readonly guardEveryMs: number
+  /** How long an entry outlives its drain, in ms; default `LINGER_MS`. */
+  readonly lingerMs?: number
 }
 
 /** Told of what a round decided. Observers look; none of them calls back into a round. */
@@ -83,7 +85,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   const { cluster, inventory, writer, probe, barrier, leader } = sources
   const world = worldFrom(sources)
   const memories = createMemories()
-  const lingering = createLingering()
+  const lingering = createLingering(settings.lingerMs)
   const knowledge = createAddressKnowledge(settings.someNamespacesOnly)
   const sweeper = createSweeper(inventory, settings.guardEveryMs)
   const hooks = createHooks({ cluster, clock, log: log.child({ part: 'hooks' }), wake })

@@ -50,6 +50,8 @@ export interface World {
   readonly kubelet: Kubelet
   readonly owner: Owner
   readonly syncLags: SyncLags
+  /** What the Barrier APIs of the gateways ask for. */
+  readonly barrierToken: string
   readonly kubeconfigFile: string
   /** Where `startAgent` makes the agent listen, and hooks call it. */
   readonly agentUrl: string
@@ -174,6 +176,7 @@ async function build(
     kubelet,
     owner,
     syncLags,
+    barrierToken: barrier.token,
     kubeconfigFile,
     agentUrl,
     files,

@@ -102,6 +102,15 @@ const SUITES: readonly Suite[] = [
     needs: [GO, debian('ip', 'iproute2'), debian('unshare', 'util-linux')]
   },
   {
+    name: 'faults',
+    what: 'a thousand random faults against all that must hold, and broken agents that must be found out',
+    steps: [
+      ['node', 'test/faults/main.ts', '--runs', '1000', '--seed', '1'],
+      ['node', 'test/faults/mutants.ts']
+    ],
+    needs: []
+  },
+  {
     name: 'chart',
     what: 'the helm chart and the Dockerfile: helm, kubeconform and helm-docs, built once into a cache',
     steps: [

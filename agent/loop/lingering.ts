@@ -19,13 +19,13 @@ export interface Lingering {
   clear(): void
 }
 
-export function createLingering(): Lingering {
+export function createLingering(lingerMs = LINGER_MS): Lingering {
   const over = new Map<PodUid, { readonly drain: Drain; readonly memory: Memory; readonly until: Millis }>()
   return {
     add(drain, memory, now) {
       // Undone: the pod serves on. On its host's address: the next pod there may have the same ports at once.
       if (drain.phase === 'undone' || drain.pod.hostNetwork) return
-      over.set(drain.uid, { drain, memory, until: now + LINGER_MS })
+      over.set(drain.uid, { drain, memory, until: now + lingerMs })
     },
     clear: () => over.clear(),
     entries(world, now) {

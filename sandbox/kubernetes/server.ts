@@ -48,6 +48,8 @@ export interface Kubernetes {
   writeKubeconfig(path: string): Promise<void>
   /** How many watches are open. */
   watchCount(): number
+  /** How many connections are. */
+  connectionCount(): number
   close(): Promise<void>
 }
 
@@ -102,6 +104,7 @@ export async function startKubernetes(options: KubernetesOptions = {}): Promise<
     mintToken: request => tokens.mint(request),
     writeKubeconfig: path => writeKubeconfig(path, kubeconfig),
     watchCount: () => watches.size,
+    connectionCount: () => listener.wires.size,
     async close() {
       for (const watch of watches) watch.end()
       await listener.down()

@@ -1,5 +1,5 @@
 import { assemble } from '../../agent/assemble.ts'
-import { systemClock } from '../../agent/clock.ts'
+import { systemClock, type Clock } from '../../agent/clock.ts'
 import type { Config } from '../../agent/config.ts'
 import type { PodFact } from '../../agent/drain/facts.ts'
 import type { Loop, LoopSettings } from '../../agent/loop.ts'
@@ -31,13 +31,17 @@ export interface TestAgent {
 /** While something is being drained the holders are listed again this often, in ms. */
 const GUARD_EVERY_MS = 300
 
-export async function startAgent(config: Config, differs: Partial<LoopSettings> = {}): Promise<TestAgent> {
+export async function startAgent(
+  config: Config,
+  differs: Partial<LoopSettings> = {},
+  clock: Clock = systemClock
+): Promise<TestAgent> {
   const { log, lines } = memoryLog()
   const settings = { guardEveryMs: GUARD_EVERY_MS, ...differs }
   const parts = assemble({
     config,
     version: 'test',
-    clock: systemClock,
+    clock,
     log,
     settings
   })

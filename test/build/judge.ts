@@ -4,23 +4,36 @@ import type { Backend } from './backend.ts'
 import { nodesIn } from './held-nodes.ts'
 import type { HookReply } from './hook.ts'
 import type { TestPod } from './pods.ts'
+import { measureStalls, stalledMs } from './stall.ts'
 
-/** Watches from outside, at the stand-ins and at the pods, whether what must always hold does (DESIGN, 1 to 3). */
+/** Watches from outside, at the stand-ins and at the pods, whether what must always hold does (DESIGN, 1 to 3 and 7). */
 export interface Judge {
+  /** The pod was deleted just now. */
+  ended(pod: TestPod): void
   answered(pod: TestPod, reply: HookReply): void
   arrivals(pod: TestPod, backend: Backend): void
   violations(): readonly string[]
 }
 
+/** An answer that needs no waiting, in ms. */
+const AT_ONCE_MS = 250
+/** A round of ours and the read-back after it, in ms: with pauses between tries, and with nothing broken. */
+const ROUND_MS = 3000
+
 export function createJudge(options: {
   readonly kubernetes: Kubernetes
   readonly apisix: Apisix
   readonly byHand: () => boolean
+  /** How much of the time between two moments does not count for the repair of a write, in ms; default: stalls. */
+  readonly excusedMs?: (from: number, to: number) => number
 }): Judge {
-  const { kubernetes, apisix, byHand } = options
+  const { kubernetes, apisix, byHand, excusedMs = stalledMs } = options
+  measureStalls()
   const violations: string[] = []
   /** Removals of a pod that stays. What a write of ours overwrote may be put back by the next one (DESIGN, 7). */
-  const wrong = new Map<string, string>()
+  const wrong = new Map<string, { readonly at: number; readonly what: string }>()
+  /** When each pod was deleted, by the monotonic clock: whatever is done to the API server's. */
+  const endedAt = new Map<string, number>()
   const before = new Map<string, Record<string, readonly string[]>>()
   const promised = new Map<string, { readonly pod: TestPod; readonly at: number }>()
   const backends: { readonly pod: TestPod; readonly backend: Backend }[] = []
@@ -38,6 +51,14 @@ export function createJudge(options: {
           )
       )
 
+  const putBack = (key: string) => {
+    const lost = wrong.get(key)
+    if (!lost || !wrong.delete(key)) return
+    const now = performance.now()
+    const ms = now - lost.at - excusedMs(lost.at, now)
+    if (ms > ROUND_MS) violations.push(`${lost.what}, and was put back after ${Math.round(ms)} ms only`)
+  }
+
   apisix.watch(event => {
     const key = event.kind === 'put' ? event.item.key : event.key
     const old = before.get(key) ?? {}
@@ -45,8 +66,7 @@ export function createJudge(options: {
     if (event.kind === 'put') before.set(key, now)
     else before.delete(key)
     if (byHand()) return
-    for (const [holder, nodes] of Object.entries(now))
-      for (const node of nodes) wrong.delete(`${holder} ${node}`)
+    for (const [holder, nodes] of Object.entries(now)) for (const node of nodes) putBack(`${holder} ${node}`)
     for (const [holder, nodes] of Object.entries(old)) {
       const left = now[holder] ?? []
       if (nodes.length > 0 && left.length === 0)
@@ -54,18 +74,27 @@ export function createJudge(options: {
       for (const node of nodes.filter(one => !left.includes(one))) {
         const pod = staysAt(node)
         if (pod)
-          wrong.set(`${holder} ${node}`, `${node} was taken out of ${holder}, but ${pod.metadata.name} stays`)
+          wrong.set(`${holder} ${node}`, {
+            at: performance.now(),
+            what: `${node} was taken out of ${holder}, but ${pod.metadata.name} stays`
+          })
       }
     }
   })
 
   return {
+    ended: ({ uid }) => void (endedAt.has(uid) || endedAt.set(uid, performance.now())),
     answered(pod, { at, body, calledAt }) {
       const object = kubernetes.get('pods', pod.namespace, pod.name)
-      const ends = object?.metadata.uid === pod.uid ? object.metadata.deletionTimestamp : undefined
-      const endsAt = ends === undefined ? Infinity : Date.parse(ends) - performance.timeOrigin
+      const metadata = object?.metadata.uid === pod.uid ? object.metadata : undefined
+      const ended = endedAt.get(pod.uid)
+      const endsAt =
+        ended === undefined || metadata?.deletionGracePeriodSeconds === undefined
+          ? Infinity
+          : ended + metadata.deletionGracePeriodSeconds * 1000
       // A hook that comes when the time is over can only be answered at once.
-      if (at > Math.max(endsAt, calledAt + 250))
+      const due = Math.max(endsAt, calledAt + AT_ONCE_MS)
+      if (at - due > stalledMs(due - AT_ONCE_MS, at))
         violations.push(
           `the hook of ${pod.name} was answered ${Math.round(at - endsAt)} ms after its deadline`
         )
@@ -80,7 +109,7 @@ export function createJudge(options: {
           ? [`${after.length} requests reached ${pod.name} after an ack of grade barrier`]
           : []
       })
-      return [...violations, ...wrong.values(), ...late]
+      return [...violations, ...[...wrong.values()].map(({ what }) => what), ...late]
     }
   }
 }

@@ -7,9 +7,10 @@ import { createDiscovery, type Discovery } from '../../sandbox/apisix/discovery.
 import { startApisix, type Apisix } from '../../sandbox/apisix/apisix.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import type { ApplyDelay } from '../../sandbox/apisix/worker.ts'
+import type { Clock } from '../../agent/clock.ts'
 import type { LoopSettings } from '../../agent/loop.ts'
-import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
-import { startKubernetes, type Kubernetes } from '../../sandbox/kubernetes/server.ts'
+import { createAddresses, type Addresses } from '../../sandbox/kubelet/addresses.ts'
+import { startKubernetes, type Kubernetes, type KubernetesOptions } from '../../sandbox/kubernetes/server.ts'
 import { gatewayPod, GATEWAY_NAMESPACE, runningStatus } from '../../sandbox/manifests.ts'
 import { startAgent, type TestAgent } from './agent.ts'
 import { until } from './apisix.ts'
@@ -36,8 +37,8 @@ export interface Rig extends Pods, Holders {
   /** The agent that hooks call: the one that was started last. */
   readonly agent: TestAgent
   startAgent(differs?: Readonly<Record<string, string>>): Promise<TestAgent>
-  /** Calls the hook from the pod's own address. */
-  hook(pod: TestPod, query?: string, signal?: AbortSignal): Promise<HookReply>
+  /** Calls the hook from the pod's own address; of `agent` unless another one is given. */
+  hook(pod: TestPod, query?: string, signal?: AbortSignal, of?: TestAgent): Promise<HookReply>
   /** A real HTTP server at the pod's address. */
   serve(pod: TestPod): Promise<Backend>
   load(perSecond: number): Load
@@ -73,6 +74,13 @@ export interface RigOptions {
   /** As the environment would set them, without the prefix: `{ DRAIN_FLOOR: '2s' }`. */
   readonly config?: Readonly<Record<string, string>>
   readonly loop?: Partial<LoopSettings>
+  /** The clock of each agent that is started. */
+  readonly clock?: () => Clock
+  readonly kubernetes?: KubernetesOptions
+  /** Default: drawn at random. */
+  readonly addresses?: Addresses
+  /** See `createJudge`. */
+  readonly excusedMs?: (from: number, to: number) => number
   /** Default true: resolves when the agent is ready. */
   readonly agent?: boolean
 }
@@ -126,10 +134,10 @@ async function build(
   close: () => Promise<void>
 ): Promise<Rig> {
   const { barrier = false, stream = false } = options
-  const addresses = createAddresses()
+  const addresses = options.addresses ?? createAddresses()
   const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-feature-'))
   ends.push(() => rm(directory, { recursive: true, force: true }))
-  const kubernetes = await startKubernetes({ tls: false })
+  const kubernetes = await startKubernetes({ tls: false, ...options.kubernetes })
   ends.push(() => kubernetes.close())
   const kubeconfig = join(directory, 'kubeconfig')
   await kubernetes.writeKubeconfig(kubeconfig)
@@ -160,7 +168,13 @@ async function build(
 
   const pods = createPods(kubernetes.store, addresses)
   const holders = createHolders(store)
-  const judge = createJudge({ kubernetes: kubernetes.store, apisix: store, byHand: holders.byHand })
+  const judge = createJudge({
+    kubernetes: kubernetes.store,
+    apisix: store,
+    // In standalone mode only the owner writes; that the agent does not is seen in `writes`.
+    byHand: () => options.standalone === true || holders.byHand(),
+    ...(options.excusedMs && { excusedMs: options.excusedMs })
+  })
   for (const gateway of apisix.gateways) showGateway(kubernetes, gateway)
 
   const base = {
@@ -194,6 +208,10 @@ async function build(
     kubernetes,
     apisix,
     admin,
+    end(pod, graceSeconds) {
+      pods.end(pod, graceSeconds)
+      judge.ended(pod)
+    },
     discovery,
     barrierToken: KEY,
     settings: base,
@@ -206,13 +224,13 @@ async function build(
       return agent
     },
     async startAgent(differs = {}) {
-      const started = await startAgent(config({ ...base, ...differs }), options.loop)
+      const started = await startAgent(config({ ...base, ...differs }), options.loop, options.clock?.())
       ends.push(() => started.close())
       agent = started
       return started
     },
-    async hook(pod, query = '', signal) {
-      const reply = await callHook({ port: rig.agent.port, from: pod.ip, query, signal })
+    async hook(pod, query = '', signal, of = rig.agent) {
+      const reply = await callHook({ port: of.port, from: pod.ip, query, signal })
       judge.answered(pod, reply)
       return reply
     },

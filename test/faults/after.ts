@@ -1,0 +1,89 @@
+import type { Server } from 'node:http'
+import { until } from '../build/apisix.ts'
+import { get } from '../build/load.ts'
+import type { TestPod } from '../build/pods.ts'
+import type { CountingClock } from './counting-clock.ts'
+import { HOLDER, isWritten } from './owner.ts'
+import type { Scenario } from './scenario.ts'
+import type { Stage } from './stage.ts'
+
+/** Once nothing is broken any more everything is as it should be within this, in ms; on a busy machine too. */
+const CONVERGED_MS = 20_000
+/** An entry that nobody lifts runs out: the ttl, and as much again for a busy machine. */
+const LIFTED_MS = 30_000
+const CLOSED_MS = 10_000
+
+/** What is wrong once nothing is broken any more. */
+export async function checkOutcome(
+  stage: Stage,
+  scenario: Scenario,
+  staying: readonly TestPod[]
+): Promise<readonly string[]> {
+  const { rig } = stage
+  const violations: string[] = []
+  const check = async (what: () => string, holds: () => boolean, withinMs: number) => {
+    await until(what(), holds, withinMs).catch(() => violations.push(what()))
+  }
+  const wanted = staying.map(({ node }) => node).toSorted()
+  const nodes = () => rig.nodes(HOLDER).toSorted()
+  if (isWritten(scenario.mode))
+    await check(
+      () => `it does not end well: ${nodes().join(' ')} are listed, not ${wanted.join(' ')}`,
+      () => nodes().join() === wanted.join(),
+      CONVERGED_MS
+    )
+  else if (rig.writes.length > 0) violations.push(`the agent wrote ${rig.writes.join(', ')}`)
+  for (const proxy of stage.proxies) {
+    const missing = await unserved(proxy, staying)
+    if (missing.length > 0) violations.push(`${proxy} sends nothing to ${missing.join(' ')}`)
+  }
+  return violations
+}
+
+/** Which of the pods get no request through a gateway. */
+async function unserved(proxy: string, pods: readonly TestPod[]): Promise<readonly string[]> {
+  const missing = new Set(pods.map(({ name }) => name))
+  const end = performance.now() + CONVERGED_MS
+  while (missing.size > 0 && performance.now() < end) {
+    const answer = await get(`${proxy}/`).catch(() => undefined)
+    if (answer?.status === 200) missing.delete(answer.body)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  return [...missing]
+}
+
+/** What is left over: entries of pods that are gone, and of agents that are closed timers and connections. */
+export async function checkLeaks(
+  { rig, agents }: Stage,
+  clocks: readonly CountingClock[]
+): Promise<readonly string[]> {
+  const violations: string[] = []
+  const gateways = rig.gateways.filter(({ running }) => running)
+  const entries = () => gateways.flatMap(({ barrier }) => barrier?.entries.all() ?? [])
+  await until('no entry is left', () => entries().length === 0, LIFTED_MS).catch(() =>
+    violations.push(`${entries().length} barrier entries are left of pods that are gone`)
+  )
+  for (const agent of agents.splice(0)) await agent.close()
+  const servers = [
+    rig.admin.listener.server,
+    ...gateways.flatMap(({ control, barrierApi }) =>
+      [control.listener.server, barrierApi?.listener.server ?? []].flat()
+    )
+  ]
+  let open = Infinity
+  const look = async () => {
+    const counts = await Promise.all(servers.map(connections))
+    open = counts.reduce((sum, count) => sum + count, rig.kubernetes.connectionCount())
+  }
+  await until('no connection is left', () => (void look(), open === 0), CLOSED_MS).catch(() =>
+    violations.push(`${open} connections of agents that are closed are left`)
+  )
+  const timers = () => clocks.reduce((sum, clock) => sum + clock.pending, 0)
+  await until('no timer is left', () => timers() === 0, CLOSED_MS).catch(() =>
+    violations.push(`${timers()} timers of agents that are closed are left`)
+  )
+  return violations
+}
+
+const connections = (server: Server): Promise<number> =>
+  new Promise(resolve => server.getConnections((error, count) => resolve(error ? 0 : count)))

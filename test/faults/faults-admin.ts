@@ -1,0 +1,45 @@
+import type { AdminApi } from '../../sandbox/apisix/admin-api.ts'
+import { WRONG_KEY, type FaultRule } from '../../sandbox/apisix/faults.ts'
+import type { Break, Stage } from './stage.ts'
+
+/** Every Admin API there is: one, or in standalone mode one for each gateway. */
+const admins = ({ rig }: Stage): ReadonlySet<AdminApi> => {
+  const own = rig.gateways.flatMap(gateway => (gateway.running && gateway.admin ? [gateway.admin] : []))
+  return new Set(own.length > 0 ? own : [rig.admin])
+}
+
+const inject =
+  (rule: FaultRule): Break =>
+  stage => {
+    const undo = [...admins(stage)].map(({ faults }) => faults.inject(rule))
+    return () => undo.forEach(one => one())
+  }
+
+export const ADMIN_FAULTS = {
+  'Admin API: 500': inject({ fault: { kind: 'status', status: 500 } }),
+  'Admin API: 503 to writes': inject({ fault: { kind: 'status', status: 503 }, method: 'PATCH' }),
+  'Admin API: 401': inject({ fault: { kind: 'status', status: 401 } }),
+  'Admin API: other key': inject({ fault: WRONG_KEY }),
+  'Admin API: hangs': inject({ fault: { kind: 'hang' } }),
+  'Admin API: slow': inject({ fault: { kind: 'slow', ms: 300 } }),
+  'Admin API: applies and is silent': inject({ fault: { kind: 'applied-but-timed-out' }, method: 'PATCH' }),
+  'Admin API: closes mid-body': inject({ fault: { kind: 'close-mid-body' } }),
+  'Admin API: connections break': inject({ fault: { kind: 'reset' } }),
+  'Admin API: refuses connections': async stage => {
+    const listeners = [...admins(stage)].map(({ listener }) => listener)
+    for (const listener of listeners) await listener.reach('refused')
+    return async () => {
+      // One that was restarted meanwhile has another listener on its port.
+      const running = new Set([...admins(stage)].map(({ listener }) => listener))
+      for (const listener of listeners) if (running.has(listener)) await listener.reach('open')
+    }
+  },
+  'etcd: down': ({ rig }) => {
+    rig.apisix.store.health = 'down'
+    return () => (rig.apisix.store.health = 'up')
+  },
+  'etcd: black-holed': ({ rig }) => {
+    rig.apisix.store.health = 'black-holed'
+    return () => (rig.apisix.store.health = 'up')
+  }
+} satisfies Readonly<Record<string, Break>>

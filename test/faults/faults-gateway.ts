@@ -1,0 +1,72 @@
+import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import type { Worker } from '../../sandbox/apisix/worker.ts'
+import { pick, runningGateway, type Break, type Stage } from './stage.ts'
+
+type Cut = Parameters<Gateway['partition']>[0]
+
+const freeze = (workers: readonly Worker[]) => {
+  for (const worker of workers) worker.freeze()
+  return () => workers.forEach(worker => worker.thaw())
+}
+
+const worker = (stage: Stage, which: number): Worker | undefined =>
+  pick(runningGateway(stage, which)?.workers ?? [], which >> 1)
+
+const partition =
+  (cut: Cut): Break =>
+  async (stage, which) => {
+    const gateway = runningGateway(stage, which)
+    await gateway?.partition(cut)
+    return async () => {
+      if (gateway?.running) await gateway.partition({})
+    }
+  }
+
+export const GATEWAY_FAULTS = {
+  'gateway: frozen': (stage, which) => freeze(runningGateway(stage, which)?.workers ?? []),
+  'gateway: one worker frozen': (stage, which) => {
+    const one = worker(stage, which)
+    return freeze(one ? [one] : [])
+  },
+  'gateway: one worker deaf': (stage, which) => {
+    const one = worker(stage, which)
+    one?.loseWatch()
+    return () => one?.restoreWatch()
+  },
+  'gateway: one worker killed': (stage, which) => {
+    runningGateway(stage, which)?.killWorker(0)
+    return () => {}
+  },
+  // No request while it is not Ready; when it is back its deny-list is empty.
+  'gateway: restarts': async (stage, which) => {
+    const gateway = runningGateway(stage, which)
+    if (!gateway) return () => {}
+    stage.ready(gateway, false)
+    await gateway.stop()
+    return async () => {
+      await gateway.start()
+      stage.ready(gateway, true)
+    }
+  },
+  'gateway: joins': async stage => {
+    const gateway = await stage.rig.addGateway()
+    stage.ownerWrites()
+    stage.ready(gateway, true)
+    return () => {}
+  },
+  'gateway: leaves': async stage => {
+    const gateway = stage.rig.gateways.findLast(({ running }) => running)
+    if (!gateway || stage.proxies.length < 2) return () => {}
+    // It goes on serving what it has; nothing new comes.
+    stage.rig.gatewayIs(gateway, 'terminating')
+    stage.ready(gateway, false)
+    return async () => {
+      await gateway.stop()
+      stage.rig.gatewayIs(gateway, 'gone')
+    }
+  },
+  'gateway: cut off, serves on': partition({ control: 'refused', barrier: 'refused' }),
+  'gateway: silent, serves on': partition({ control: 'silent', barrier: 'silent' }),
+  'gateway: Control API silent': partition({ control: 'silent' }),
+  'gateway: Barrier API refuses': partition({ barrier: 'refused' })
+} satisfies Readonly<Record<string, Break>>

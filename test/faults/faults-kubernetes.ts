@@ -1,0 +1,48 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Break } from './stage.ts'
+
+const AWAY_MS = 1500
+
+export const KUBERNETES_FAULTS = {
+  'API server: away': ({ rig }) => {
+    const back = rig.kubernetes.faults.restart({ downMs: AWAY_MS })
+    return () => back
+  },
+  'API server: restarts': async ({ rig }) => {
+    await rig.kubernetes.faults.restart({ goAway: true })
+    return () => {}
+  },
+  'API server: 410': ({ rig }) => {
+    rig.kubernetes.faults.expireHistory()
+    rig.kubernetes.faults.endWatches()
+    return () => {}
+  },
+  'API server: silent watches': ({ rig }) => rig.kubernetes.faults.muteWatches({ newOnes: true }),
+  'API server: slow': ({ rig }) => rig.kubernetes.faults.delay(300),
+  'API server: stale lists': ({ rig }) => {
+    const undo = rig.kubernetes.faults.staleLists()
+    rig.kubernetes.faults.endWatches()
+    return undo
+  },
+  'API server: 500': ({ rig }) => rig.kubernetes.faults.answer(500, { watch: false }),
+  'API server: 429': ({ rig }) => rig.kubernetes.faults.answer(429, { retryAfterSeconds: 1 }),
+  'API server: connections break': ({ rig }) => {
+    rig.kubernetes.faults.dropConnections()
+    return () => {}
+  },
+  'API server: half-open': ({ rig }) => rig.kubernetes.faults.freezeConnections({ newOnes: true }),
+  'API server: broken events': async ({ rig }) => {
+    rig.kubernetes.faults.corruptEvents(3)
+    const undo = rig.kubernetes.faults.splitEvents()
+    await wait(0)
+    return undo
+  },
+  'API server: clock jumps ahead': ({ moveServerClock }) => {
+    moveServerClock(60_000)
+    return () => moveServerClock(-60_000)
+  },
+  'API server: clock jumps back': ({ moveServerClock }) => {
+    moveServerClock(-60_000)
+    return () => moveServerClock(60_000)
+  }
+} satisfies Readonly<Record<string, Break>>

@@ -1,0 +1,33 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { TestPod } from '../build/pods.ts'
+import { pick, type Stage } from './stage.ts'
+
+const TRIES = 3
+const BETWEEN_MS = 150
+/** What stands for the sleep that a hook falls back to. */
+const FALLBACK_MS = 300
+/** No hook waits for as long as this, whatever the machine is busy with. */
+const NEVER_MS = 20_000
+
+/**
+ * As the documented hook: again, and elsewhere, where nothing came back or the agent cannot vouch; then it falls back.
+ * Resolves with what is wrong about the answers.
+ */
+export async function askHook(
+  { rig, agents }: Stage,
+  pod: TestPod,
+  first: number
+): Promise<readonly string[]> {
+  for (let i = 0; i < TRIES; i++) {
+    const agent = pick(agents, first + i)
+    const signal = AbortSignal.timeout(NEVER_MS)
+    const reply = await (agent && rig.hook(pod, '', signal, agent).catch(() => undefined))
+    if (signal.aborted) return [`the hook of ${pod.name} was never answered`]
+    if (reply?.status === 200)
+      return reply.body.result === 'not-terminating' ? [`${pod.name} ends, and was told that it stays`] : []
+    if (reply && reply.status !== 503) return [`the hook of ${pod.name} was answered ${reply.status}`]
+    await wait(BETWEEN_MS)
+  }
+  await wait(FALLBACK_MS)
+  return []
+}

@@ -1,0 +1,59 @@
+import * as fc from 'fast-check'
+import type { Addresses } from '../../sandbox/kubelet/addresses.ts'
+import type { Options } from './options.ts'
+import { play } from './play.ts'
+import { describeScenario, scenarios, type Scenario } from './scenario.ts'
+
+/** What became of one run. */
+export interface Outcome {
+  readonly index: number
+  readonly ms: number
+  /** What was broken, as `mode / moment / fault`. */
+  readonly cells: readonly string[]
+  readonly failure?: {
+    readonly why: string
+    readonly scenario: string
+    /** After shrinking: replays exactly that scenario. */
+    readonly path: string
+  }
+}
+
+/** Shrinking plays the scenario again and again; after this it is as small as it is, in ms. */
+const SHRINK_MS = 240_000
+
+/** Plays run `path` (`17`, or `17:0:3` for what it was shrunk to) of a seed, and shrinks it where it fails. */
+export async function playRun(
+  { seed, path, only, shrinks }: Pick<Options, 'seed' | 'only' | 'shrinks'> & { readonly path: string },
+  addresses: () => Addresses
+): Promise<Outcome> {
+  const began = performance.now()
+  let drawn: Scenario | undefined
+  const property = fc.asyncProperty(scenarios(only), async scenario => {
+    drawn ??= scenario
+    await play(scenario, addresses())
+  })
+  const { failed, counterexample, counterexamplePath, errorInstance } = await fc.check(property, {
+    seed,
+    path,
+    numRuns: 1,
+    endOnFailure: !shrinks,
+    ...(shrinks && { interruptAfterTimeLimit: SHRINK_MS, markInterruptAsFailure: true })
+  })
+  const outcome = {
+    index: Number(path.split(':')[0]),
+    ms: performance.now() - began,
+    cells: (drawn?.breaks ?? []).map(({ fault, moment }) => `${drawn?.mode} / ${moment} / ${fault}`)
+  }
+  if (!failed) return outcome
+  const [scenario] = counterexample ?? []
+  const why = errorInstance instanceof Error ? errorInstance : new Error(String(errorInstance))
+  return {
+    ...outcome,
+    failure: {
+      // A violation speaks for itself; anything else went wrong in the suite, and then the stack helps.
+      why: why.name === 'Error' ? why.message : String(why.stack),
+      scenario: scenario ? describeScenario(scenario) : 'interrupted',
+      path: counterexamplePath ?? path
+    }
+  }
+}

@@ -1,0 +1,157 @@
+/** An agent that is broken in one place, and what must come of it. */
+export interface Mutant {
+  readonly name: string
+  readonly edits: readonly {
+    /** From `agent/`. */
+    readonly file: string
+    readonly find: string
+    readonly replace: string
+  }[]
+  /** What the suite must say. */
+  readonly expected: RegExp
+  /** What is drawn, so that a few runs are enough. */
+  readonly only: readonly string[]
+}
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: '1: answers grade barrier with no entry anywhere',
+    edits: [
+      { file: 'loop.ts', find: 'barrier?.desire(settings.plan.dryRun ?', replace: 'barrier?.desire(true ?' },
+      {
+        file: 'confirm/proof.ts',
+        find: "const barrierAt = counts && entry.state === 'idle' ? barrier?.unchangedSince : undefined",
+        replace: 'const barrierAt = since'
+      },
+      { file: 'confirm/proof.ts', find: "contrary: entry.state === 'busy'", replace: 'contrary: false' },
+      {
+        file: 'confirm/proof.ts',
+        find: "entry.state !== 'idle' && seen.undecided ? seen.why : ''",
+        replace: "''"
+      }
+    ],
+    expected: /requests reached .* after an ack of grade barrier/,
+    only: ['barrier', 'Admin API: hangs', 'before the deletion']
+  },
+  {
+    name: '2: answers when the grace is over',
+    edits: [
+      {
+        file: 'loop.ts',
+        find: "if (said.kind === 'wait') return said.until",
+        replace:
+          "const lateAt = (drain?.deadline ?? now) + 2000; if (said.kind === 'wait' || now < lateAt) return lateAt"
+      }
+    ],
+    expected: /was answered \d+ ms after its deadline/,
+    only: ['barrier', 'Admin API: hangs']
+  },
+  {
+    name: '3: takes out the last node',
+    edits: [
+      {
+        file: 'plan/policies.ts',
+        find: 'return dead && staying.some(node => carries(holder, node)) ? [] : [last]',
+        replace: 'return []'
+      },
+      { file: 'gateway/settle.ts', find: 'holder && lastOf(holder, present)', replace: 'undefined' }
+    ],
+    expected: /was emptied of/,
+    only: ['observed', 'API server: slow']
+  },
+  {
+    name: '3: takes out a pod that stays',
+    edits: [
+      {
+        file: 'plan/plan.ts',
+        find: 'nodes: [...byKey.values()].sort(by(node => node.key))',
+        replace: 'nodes: holder.nodes.slice(1).map(node => ({ key: node.key, uid: matches[0].drain.uid }))'
+      },
+      {
+        file: 'loop/still-ending.ts',
+        find: 'if (!loop().isEnding(uid, node)) return false',
+        replace: 'return true'
+      }
+    ],
+    expected: /was taken out of .*, but .* stays/,
+    only: ['observed', 'API server: slow']
+  },
+  {
+    name: '4: an entry keeps its address when that is another pod’s',
+    edits: [
+      {
+        file: 'loop/entries.ts',
+        find: 'world.ownersOf(ip).some(owner => owner.uid !== uid)',
+        replace: 'false'
+      },
+      { file: 'loop/lingering.ts', find: 'until: now + lingerMs', replace: 'until: now + 60_000' }
+    ],
+    expected: /sends nothing to same-address/,
+    only: ['barrier', 'API server: slow']
+  },
+  {
+    name: '5: what was planned is not written',
+    edits: [
+      {
+        file: 'loop.ts',
+        find: 'for (const change of wanted.changes) writer.submit(change)',
+        replace: ''
+      }
+    ],
+    expected: /it does not end well/,
+    only: ['barrier', 'API server: slow']
+  },
+  {
+    name: '6: believes its own watch, and not the API server',
+    edits: [
+      {
+        file: 'loop/hooks.ts',
+        find: 'const ends = same === undefined || saysThatItEnds(same)',
+        replace: 'const ends = false'
+      },
+      {
+        file: 'loop/hooks.ts',
+        find: 'learn(id, { pod: same ?? pod, ends })',
+        replace: 'learn(id, { pod, ends })'
+      }
+    ],
+    expected: /ends, and was told that it stays/,
+    only: ['API server: silent watches', 'before the deletion']
+  },
+  {
+    name: '7: does not put back what its write of an array overwrote',
+    edits: [
+      {
+        file: 'gateway/settle.ts',
+        find: '.filter(key => !known.has(key) && !wanted.has(key))',
+        replace: '.filter(() => false)'
+      }
+    ],
+    expected: /was taken out of .*, but .* stays/,
+    only: ['observed', 'Admin API: slow', 'before the deletion']
+  },
+  {
+    name: 'leak: entries of pods that are gone are kept for ever',
+    edits: [{ file: 'loop/lingering.ts', find: 'now < until ?', replace: 'true ?' }],
+    expected: /barrier entries are left/,
+    only: ['barrier', 'API server: slow']
+  },
+  {
+    name: 'leak: connections outlive the agent',
+    edits: [{ file: 'sources.ts', find: '  sources.hangUp()\n', replace: '' }],
+    expected: /connections of agents that are closed are left/,
+    only: ['observed', 'API server: slow']
+  },
+  {
+    name: 'leak: timers outlive the agent',
+    edits: [
+      {
+        file: 'loop.ts',
+        find: 'stopped = true\n      cancelAlarm()',
+        replace: 'stopped = true\n      clock.alarm(clock.now() + 60_000, () => {})'
+      }
+    ],
+    expected: /timers of agents that are closed are left/,
+    only: ['observed', 'API server: slow']
+  }
+]

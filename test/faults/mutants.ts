@@ -1,0 +1,45 @@
+import { readFile } from 'node:fs/promises'
+import { MUTANTS, type Mutant } from './mutant-list.ts'
+import { playAll } from './run.ts'
+
+/**
+ * Shows of every check that it can fail: agents that are broken in one place each, and a few runs in which that must be found.
+ * Closed by `N passed, N failed`. An argument picks mutants by a part of their name.
+ */
+const RUNS = 12
+const AT_ONCE = 2
+const MUTATE = new URL('mutate.ts', import.meta.url).href
+
+/** Why this mutant was not found out; `undefined` where it was. */
+async function missed(mutant: Mutant): Promise<string | undefined> {
+  for (const { file, find } of mutant.edits) {
+    const source = await readFile(new URL(`../../agent/${file}`, import.meta.url), 'utf8')
+    if (source.split(find).length !== 2)
+      return `agent/${file} no longer has this exactly once, so bring the mutant up to date: ${find}`
+  }
+  const outcomes = await playAll(
+    { seed: 1, runs: RUNS, path: undefined, only: mutant.only, processes: 1, lanes: RUNS, shrinks: false },
+    () => {},
+    { execArgv: ['--import', MUTATE], env: { FAULTS_MUTANT: mutant.name } }
+  )
+  const said = outcomes.flatMap(({ failure }) => failure?.why.split('\n') ?? [])
+  if (said.some(line => mutant.expected.test(line))) return undefined
+  return `of ${RUNS} runs none said ${mutant.expected}, only: ${[...new Set(said)].join('; ') || 'nothing'}`
+}
+
+const part = process.argv[2] ?? ''
+const waiting = MUTANTS.filter(({ name }) => name.includes(part))
+let [passed, failed] = [0, 0]
+const lane = async () => {
+  for (let mutant = waiting.shift(); mutant; mutant = waiting.shift()) {
+    const why = await missed(mutant).catch((error: unknown) => String(error))
+    if (why === undefined) passed += 1
+    else failed += 1
+    console.log(
+      `${why === undefined ? 'found ' : 'MISSED'} ${mutant.name}${why === undefined ? '' : `\n       ${why}`}`
+    )
+  }
+}
+await Promise.all(Array.from({ length: AT_ONCE }, lane))
+console.log(`${passed} passed, ${failed} failed`)
+process.exitCode = failed > 0 ? 1 : 0

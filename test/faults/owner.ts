@@ -1,0 +1,75 @@
+import { standaloneTarget, type AdcTarget } from '../../sandbox/owner/adc-target.ts'
+import { arrayOf } from '../build/held-nodes.ts'
+import type { TestPod } from '../build/pods.ts'
+import type { Rig } from '../build/rig.ts'
+import type { Mode, Scenario } from './scenario.ts'
+
+/** Who owns the one upstream `web`, in each way of running APISIX. */
+export interface Owner {
+  /** Makes these the nodes. */
+  write(pods: readonly TestPod[]): Promise<void>
+  /** Adds one to what is there. */
+  add(pod: TestPod): Promise<void>
+}
+
+export const HOLDER = 'upstreams/web'
+const SERVICE = 'shop/web'
+
+export const isWritten = (mode: Mode): boolean => mode === 'observed' || mode === 'barrier'
+
+export function ownerOf(rig: Rig, { mode, form }: Pick<Scenario, 'mode' | 'form'>): Owner {
+  if (isWritten(mode)) return byHand(rig, form)
+  return mode.startsWith('standalone') ? documents(rig) : discovery(rig)
+}
+
+function byHand(rig: Rig, form: 'map' | 'array'): Owner {
+  return {
+    write: async pods => rig.upstream('web', pods, form),
+    async add(pod) {
+      const known = rig.pods().filter(({ node }) => rig.nodes(HOLDER).includes(node))
+      rig.upstream('web', [...known.filter(({ node }) => node !== pod.node), pod], form)
+    }
+  }
+}
+
+function documents(rig: Rig): Owner {
+  let listed: readonly TestPod[] = []
+  const targets = new Map<string, AdcTarget>()
+  const target = (url: string): AdcTarget => {
+    const known = targets.get(url) ?? standaloneTarget(() => [{ url, key: rig.barrierToken }])
+    targets.set(url, known)
+    return known
+  }
+  const write: Owner['write'] = async pods => {
+    listed = pods
+    const objects = {
+      upstreams: [{ id: 'web', type: 'roundrobin', nodes: arrayOf(pods) }],
+      services: [],
+      routes: [{ id: 'all', uri: '/*', upstream_id: 'web' }]
+    }
+    // A gateway that cannot be reached is behind until the next write, as it is with the real one.
+    await Promise.allSettled(
+      rig.gateways.map(({ running, urls }) =>
+        running && urls.admin ? target(urls.admin)(objects) : undefined
+      )
+    )
+  }
+  return { write, add: pod => write([...listed, pod]) }
+}
+
+function discovery(rig: Rig): Owner {
+  let listed: readonly TestPod[] = []
+  const write: Owner['write'] = async pods => {
+    listed = pods
+    if (rig.nodes(HOLDER).length === 0) {
+      rig.put('upstreams', 'web', {
+        type: 'roundrobin',
+        discovery_type: 'kubernetes',
+        service_name: `${SERVICE}:http`
+      })
+      rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
+    }
+    rig.discovery?.set(SERVICE, { http: pods.map(({ ip, port }) => ({ host: ip, port, weight: 50 })) })
+  }
+  return { write, add: pod => write([...listed, pod]) }
+}

@@ -1,0 +1,212 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { until } from '../build/apisix.ts'
+import type { TestAgent } from '../build/agent.ts'
+import type { Backend } from '../build/backend.ts'
+import { get, startLoad } from '../build/load.ts'
+import type { TestPod } from '../build/pods.ts'
+import { SHORT, startRig, type Rig } from '../build/rig.ts'
+import { stalledMs } from '../build/stall.ts'
+import type { Addresses } from '../../sandbox/kubelet/addresses.ts'
+import { checkLeaks, checkOutcome } from './after.ts'
+import { countingClock, type CountingClock } from './counting-clock.ts'
+import { FAULTS } from './faults.ts'
+import { askHook } from './hook.ts'
+import { isWritten, ownerOf } from './owner.ts'
+import type { Moment, Scenario } from './scenario.ts'
+import type { Stage } from './stage.ts'
+
+const GRACE_SECONDS = 4
+const LINGER_MS = 400
+const PER_SECOND = 25
+const SETTINGS = {
+  ...SHORT,
+  DRAIN_RESERVE: '1s'
+}
+/** Until everything is up, on a machine that has other things to do. */
+const START_MS = 120_000
+/** From a change of endpoints to its owner's write, where not the agent writes. */
+const OWNER_LAG_MS = 300
+
+/** Plays a scenario. Rejects with every violation of what must always hold (docs/faults.md), in words. */
+export async function play(scenario: Scenario, addresses: Addresses): Promise<void> {
+  const windows: { readonly from: number; to: number }[] = []
+  const excusedMs = (from: number, to: number) =>
+    windows.reduce((sum, one) => sum + Math.max(0, Math.min(to, one.to) - Math.max(from, one.from)), 0) +
+    stalledMs(from, to)
+  const barrier = scenario.mode.endsWith('barrier')
+  const clocks: CountingClock[] = []
+  const skew = { ms: 0 }
+  const rig = await startRig({
+    gateways: 2,
+    workers: 2,
+    barrier,
+    standalone: scenario.mode.startsWith('standalone'),
+    discovery: scenario.mode.startsWith('discovery'),
+    agent: false,
+    addresses,
+    excusedMs,
+    loop: { lingerMs: LINGER_MS },
+    clock() {
+      const clock = countingClock()
+      clocks.push(clock)
+      return clock
+    },
+    kubernetes: { store: { now: () => Date.now() + skew.ms } },
+    config: {
+      ...SETTINGS,
+      ...(barrier && { APISIX_BARRIER_TTL: '15s' }),
+      ...(scenario.agents === 'two, one leads' && { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain' })
+    }
+  })
+  try {
+    await perform(rig, scenario, { windows, clocks, skew })
+  } finally {
+    await rig.close()
+  }
+}
+
+async function perform(
+  rig: Rig,
+  scenario: Scenario,
+  {
+    windows,
+    clocks,
+    skew
+  }: { windows: { from: number; to: number }[]; clocks: CountingClock[]; skew: { ms: number } }
+): Promise<void> {
+  const owner = ownerOf(rig, scenario)
+  const agents: TestAgent[] = []
+  const proxies = rig.gateways.map(({ urls }) => urls.proxy)
+  const backends = new Map<string, Backend>()
+  const violations: string[] = []
+  const isEnding = (pod: TestPod) => rig.object(pod)?.metadata.deletionTimestamp !== undefined
+
+  const stage: Stage = {
+    rig,
+    agents,
+    proxies,
+    async startAgent() {
+      agents.push(await rig.startAgent())
+    },
+    ready(gateway, is) {
+      const at = proxies.indexOf(gateway.urls.proxy)
+      if (is && at < 0) proxies.push(gateway.urls.proxy)
+      if (!is && at >= 0) proxies.splice(at, 1)
+      if (is || gateway.running) rig.gatewayIs(gateway, is ? 'ready' : 'not-ready')
+    },
+    moveServerClock: ms => void (skew.ms += ms),
+    // With an old view where it writes what we write too; elsewhere it is the one who takes out who ends.
+    ownerWrites: () => void owner.write(rig.pods().filter(pod => isWritten(scenario.mode) || !isEnding(pod)))
+  }
+
+  const mends: Promise<unknown>[] = []
+  const at = async (moment: Moment) => {
+    for (const { fault, forMs, which } of scenario.breaks.filter(one => one.moment === moment)) {
+      const window = { from: performance.now(), to: Infinity }
+      windows.push(window)
+      const mend = await FAULTS[fault](stage, which)
+      const mended = wait(forMs)
+        .then(mend)
+        .finally(() => (window.to = performance.now()))
+      // It is awaited below, maybe after it has failed.
+      mended.catch(() => {})
+      mends.push(mended)
+    }
+  }
+  const arrive = async (name: string, ip?: string): Promise<TestPod> => {
+    const pod = rig.pod(name, { graceSeconds: GRACE_SECONDS, ...(ip !== undefined && { ip }) })
+    backends.set(pod.uid, await rig.serve(pod))
+    return pod
+  }
+  const showEndpoints = () => rig.service('web', rig.pods())
+
+  const ending: TestPod[] = []
+  const staying: TestPod[] = []
+  for (let i = 0; i < scenario.ending; i++) ending.push(await arrive(`old-${i}`))
+  for (let i = 0; i < scenario.staying; i++) staying.push(await arrive(`stays-${i}`))
+  showEndpoints()
+  await owner.write([...ending, ...staying])
+  await stage.startAgent()
+  if (scenario.agents !== 'one') await stage.startAgent()
+  await until('the agents are ready', () => agents.every(one => one.missing().length === 0), START_MS)
+  await until(
+    'they know every pod',
+    () => rig.pods().every(({ ip }) => agents.every(one => one.knows(ip))),
+    START_MS
+  )
+  const listed = ending.length + staying.length
+  if (isWritten(scenario.mode))
+    await until('they list all', () => agents.every(one => one.nodes('upstreams/web') === listed), START_MS)
+  await until(
+    'every worker routes',
+    () =>
+      rig.gateways.every(({ workers }) =>
+        workers.every(({ config }) => config.get('upstreams', 'web') !== undefined)
+      ),
+    START_MS
+  )
+
+  const load = startLoad(proxies, PER_SECOND)
+  const release = () => {
+    for (const backend of backends.values()) backend.release()
+  }
+  const held = scenario.inFlight
+    ? Array.from({ length: 2 * listed }, (_, i) =>
+        get(`${proxies[i % proxies.length]}/?hold`).catch(() => {})
+      )
+    : []
+
+  await at('before the deletion')
+  for (const pod of ending) rig.end(pod)
+  showEndpoints()
+  const ownersTurn = isWritten(scenario.mode)
+    ? Promise.resolve()
+    : wait(OWNER_LAG_MS).then(() => owner.write(rig.pods().filter(pod => !isEnding(pod))))
+  await at('between deletion and hook')
+  const hooks = Promise.all(ending.map((pod, i) => askHook(stage, pod, i)))
+  hooks.catch(() => {})
+  await wait(30)
+  await at('while the hook is held')
+  const late = async (name: string, ip?: string) => {
+    const pod = await arrive(name, ip)
+    showEndpoints()
+    await owner.add(pod)
+    return pod
+  }
+  if (scenario.ownerAdds) staying.push(await late('added'))
+  const replacesAtOnce = !scenario.sameAddress || scenario.staying === 0
+  if (replacesAtOnce) {
+    staying.push(await late('new'))
+    await at('when the replacement arrives')
+  }
+  await ownersTurn
+  await wait(100)
+  release()
+  violations.push(...(await hooks).flat())
+  await at('after the ack')
+  await wait(200)
+  release()
+
+  for (const pod of ending) {
+    void backends.get(pod.uid)?.terminate()
+    await wait(20)
+    await backends.get(pod.uid)?.close()
+    rig.gone(pod)
+  }
+  showEndpoints()
+  if (scenario.sameAddress) {
+    staying.push(await late('same-address', ending[0]?.ip))
+    if (!replacesAtOnce) await at('when the replacement arrives')
+  }
+  await Promise.all(mends)
+  // Whoever could not be reached is told now.
+  if (!isWritten(scenario.mode)) await owner.write(staying)
+  violations.push(...(await checkOutcome(stage, scenario, staying)))
+  release()
+  await Promise.all(held)
+  const { failures } = await load.stop()
+  if (scenario.breaks.length === 0 && failures.length > 0)
+    violations.push(`nothing was broken, and requests failed: ${[...new Set(failures)].join(', ')}`)
+  violations.push(...(await checkLeaks(stage, clocks)), ...rig.violations())
+  if (violations.length > 0) throw new Error(violations.join('\n'))
+}

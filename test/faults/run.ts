@@ -1,0 +1,39 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Outcome } from './lane.ts'
+import type { Options } from './options.ts'
+
+const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url))
+
+/** Plays all runs of the options in processes of their own. Rejects where one of those ends early. */
+export async function playAll(
+  { seed, runs, path, only, processes, lanes, shrinks }: Options,
+  tell: (outcome: Outcome) => void,
+  {
+    execArgv = [],
+    env = {}
+  }: { readonly execArgv?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {}
+): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = []
+  const paths = path === undefined ? Array.from({ length: runs }, (_, i) => String(i)) : [path]
+  await Promise.all(
+    Array.from({ length: processes }, async (_, i) => {
+      const mine = paths.filter((_, at) => at % processes === i)
+      const child = fork(WORKER, [JSON.stringify({ seed, only, lanes, shrinks, paths: mine })], {
+        execArgv: [...process.execArgv, ...execArgv],
+        env: { ...process.env, ...env }
+      })
+      let told = 0
+      child.on('message', (outcome: Outcome) => {
+        told += 1
+        outcomes.push(outcome)
+        tell(outcome)
+      })
+      const [code] = (await once(child, 'close')) as [number | null]
+      if (code !== 0 || told < mine.length)
+        throw new Error(`process ${i + 1} ended (${code}) after ${told} of ${mine.length} runs`)
+    })
+  )
+  return outcomes
+}

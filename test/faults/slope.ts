@@ -1,0 +1,9 @@
+/** The slope of the line with the least squares through these points; 0 for fewer than two. */
+export function slope(points: readonly (readonly [x: number, y: number])[]): number {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
+  const [mx, my] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))]
+  const square = points.reduce((sum, [x]) => sum + (x - mx) ** 2, 0)
+  return points.length < 2 || square === 0
+    ? 0
+    : points.reduce((sum, [x, y]) => sum + (x - mx) * (y - my), 0) / square
+}

@@ -1,0 +1,96 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as wait } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { rollOut } from '../../sandbox/rollout.ts'
+import { startWorld, type World } from '../../sandbox/world.ts'
+import { slope } from './slope.ts'
+
+/**
+ * `npm run test:soak -- --minutes M`: rolling updates of the sandbox one after the other, under load. No request fails, and
+ * nothing is left of what is over: hooks that wait, open files, barrier entries. The memory is reported.
+ */
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string', default: '1' } }
+})
+const minutes = Number(values.minutes)
+if (!(minutes > 0)) {
+  console.error('--minutes takes a number above 0')
+  process.exit(2)
+}
+const ROLLOUT_MS = 120_000
+/** Entries outlive their pods by two minutes. */
+const LINGER_MS = 125_000
+const hook = (url: string) => `timeout 24 curl -fsS --interface $POD_IP -X POST ${url}/v1/prestop || sleep 5`
+
+const statusOf = async (pid: number) => ({
+  rssMb: Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
+  files: (await readdir(`/proc/${pid}/fd`)).length
+})
+
+async function metric(world: World, name: string): Promise<number> {
+  const text = await (await fetch(`${world.agentUrl}/metrics`)).text()
+  return Number(new RegExp(`^${name}(?:{[^}]*})? (\\S+)`, 'm').exec(text)?.[1])
+}
+
+async function entries(world: World): Promise<number> {
+  const headers = { authorization: `Bearer ${world.barrierToken}` }
+  const counts = world.gateways.gateways.map(async ({ barrier }) => {
+    const answer = await fetch(`${barrier}/v1/barrier/state`, { headers })
+    return ((await answer.json()) as { readonly entries: readonly unknown[] }).entries.length
+  })
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
+}
+
+async function soak(world: World): Promise<readonly string[]> {
+  const agent = await world.startAgent()
+  const load = world.startLoad({ rate: 100, seed: Number(values.seed), uploads: true, timeoutMs: 15_000 })
+  const first = await statusOf(agent.pid)
+  const rss: { readonly at: number; readonly mb: number }[] = []
+  const end = performance.now() + minutes * 60_000
+  let rollouts = 0
+  while (performance.now() < end) {
+    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: ROLLOUT_MS })
+    rollouts += 1
+    const { rssMb } = await statusOf(agent.pid)
+    rss.push({ at: performance.now() / 60_000, mb: rssMb })
+  }
+  const { requests, failed } = await load.stop()
+  await wait(LINGER_MS)
+  const last = await statusOf(agent.pid)
+  const left = { hooks: await metric(world, 'apisix_drain_hook_waiting'), entries: await entries(world) }
+  // The first third is a heap that grows to its size.
+  const settled = rss.slice(Math.floor(rss.length / 3))
+  const growth = slope(settled.map(({ at, mb }) => [at, mb]))
+  console.log(`${rollouts} rolling updates, ${requests} requests, ${failed} failed`)
+  console.log(
+    `RSS ${first.rssMb.toFixed(0)} MB at first, ${last.rssMb.toFixed(0)} MB at the end, slope ${growth.toFixed(2)} MB/min`
+  )
+  console.log(
+    `left: ${left.hooks} hooks, ${left.entries} entries; open files ${first.files} at first, ${last.files} at the end`
+  )
+  return [
+    ...(failed > 0 ? [`${failed} requests failed`] : []),
+    ...(left.hooks === 0 ? [] : [`${left.hooks} hooks wait`]),
+    ...(left.entries === 0 ? [] : [`${left.entries} entries are left`]),
+    ...(last.files > first.files + SPARE_FILES ? [`${last.files - first.files} more files are open`] : [])
+  ]
+}
+
+/** Connections that are kept for the next call. */
+const SPARE_FILES = 20
+
+const world = await startWorld({
+  replicas: 6,
+  gateways: 2,
+  workers: 2,
+  seed: Number(values.seed),
+  evidence: 'barrier',
+  preStop: agentUrl => ({ exec: { command: ['sh', '-c', hook(agentUrl)] } })
+})
+try {
+  const problems = await soak(world)
+  console.log(problems.length === 0 ? '1 passed, 0 failed' : `${problems.join('; ')}\n0 passed, 1 failed`)
+  process.exitCode = problems.length === 0 ? 0 : 1
+} finally {
+  await world.close()
+}

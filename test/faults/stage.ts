@@ -1,0 +1,31 @@
+import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import type { TestAgent } from '../build/agent.ts'
+import type { Rig } from '../build/rig.ts'
+
+/** What a fault can break, beside the rig itself. */
+export interface Stage {
+  readonly rig: Rig
+  /** The agents that run. */
+  readonly agents: TestAgent[]
+  startAgent(): Promise<void>
+  /** Proxies that get requests: those of gateways that are Ready. */
+  readonly proxies: string[]
+  /** The gateway's pod becomes Ready, or stops being so, and requests follow. */
+  ready(gateway: Gateway, is: boolean): void
+  /** Moves the API server's clock, in ms. */
+  moveServerClock(ms: number): void
+  /** Whoever owns the holders writes all of them again, as far as they can. */
+  ownerWrites(): void
+}
+
+/** Breaks something now; what it returns mends it. `which` picks one of several. */
+export type Break = (stage: Stage, which: number) => Promise<() => unknown> | (() => unknown)
+
+export const pick = <T>(list: readonly T[], which: number): T | undefined => list[which % list.length]
+
+/** A gateway that runs. */
+export const runningGateway = ({ rig }: Stage, which: number): Gateway | undefined =>
+  pick(
+    rig.gateways.filter(({ running }) => running),
+    which
+  )

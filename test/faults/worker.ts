@@ -1,0 +1,44 @@
+import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
+import { setTimeout as wait } from 'node:timers/promises'
+import { measureStalls, stalledMs } from '../build/stall.ts'
+import { playRun } from './lane.ts'
+import type { Options } from './options.ts'
+
+/** One process of several, which plays the runs that it is given and tells each outcome. */
+const { seed, only, lanes, shrinks, paths } = JSON.parse(process.argv[2] ?? '') as Pick<
+  Options,
+  'seed' | 'only' | 'lanes' | 'shrinks'
+> & { readonly paths: string[] }
+
+// No two rigs at once have the same addresses: processes differ in the second number, rigs of one in the third.
+let rigs = 0
+const addresses = () => {
+  const parts = [((process.pid % 254) + 0.5) / 254, ((rigs++ % 256) + 0.5) / 256]
+  return createAddresses(() => parts.shift() ?? 0)
+}
+
+/** A machine that cannot keep up is given no more to do: of the last two seconds a fifth may be missing. */
+const isBusy = () => stalledMs(performance.now() - 2000, performance.now()) > 400
+/** Between two starts, so that what a start costs is seen before the next one, in ms. */
+const APART_MS = 250
+const now = { running: 0, nextAt: 0 }
+
+const turn = async () => {
+  while (performance.now() < now.nextAt || (now.running > 0 && isBusy())) await wait(20)
+  now.nextAt = performance.now() + APART_MS
+}
+
+const lane = async () => {
+  await turn()
+  for (let path = paths.shift(); path !== undefined; path = paths.shift()) {
+    now.running += 1
+    process.send?.(await playRun({ seed, path, only, shrinks }, addresses))
+    now.running -= 1
+    await turn()
+  }
+}
+measureStalls()
+await Promise.all(Array.from({ length: lanes }, lane))
+process.disconnect()
+// What a mutant of the agent leaves behind must not keep this process.
+process.exit(0)
