@@ -39,7 +39,7 @@ export function checkPods(
       return [
         warn(
           'pods',
-          'no pod has a preStop hook that calls /v1/prestop',
+          'no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook',
           'add the hook of the README to the pods behind APISIX'
         )
       ]

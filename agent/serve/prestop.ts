@@ -121,7 +121,9 @@ function whoAsks(
 ): Promise<Identity> {
   if (!tokenKeys) return identify({ address, named, uid }, holds, trustedQuery, signal)
   const token = bearerOf(authorization)
-  return identifyByToken({ token, named, uid }, holds, tokenKeys, clock.now(), signal)
+  // Its times are the API server's, and ours may be far off: an agent that began before the host's clock was set.
+  const now = clock.now() - holds.serverBehindMs()
+  return identifyByToken({ token, named, uid }, holds, tokenKeys, now, signal)
 }
 
 /**

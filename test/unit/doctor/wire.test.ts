@@ -64,7 +64,7 @@ describe('doctor: wired to the agent’s clients', () => {
       'ok control-api: apisix-1 can be observed',
       'ok clock: kubernetes agrees with ours (within 2s)',
       'ok clock: admin-api agrees with ours (within 2s)',
-      'warn pods: no pod has a preStop hook that calls /v1/prestop'
+      'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook'
     ])
     expect(asked).to.include(
       '/api/v1/namespaces/gw/pods?limit=500&labelSelector=app.kubernetes.io%2Fname%3Dapisix'

@@ -59,6 +59,18 @@ describe('a hook that shows a token', () => {
     keys.stop()
   })
 
+  it('is as old as the API server says, however far off our clock is', async () => {
+    const { call, clock, holds, keys } = setUp()
+    const HOUR = 3_600_000
+    const fresh = bearer(await signer.sign(web, clock.now() - HOUR))
+    const future = bearer(await signer.sign(web, clock.now()))
+    expect((await call(fresh)).status).to.equal(401)
+    holds.serverBehindMs = () => HOUR
+    expect((await call(fresh)).status).to.equal(200)
+    expect((await call(future)).status).to.equal(401)
+    keys.stop()
+  })
+
   it('may be signed with an elliptic curve', async () => {
     const { api, call, clock, keys } = setUp()
     const curve = await createSigner('curve', 'ES256')
