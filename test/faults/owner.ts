@@ -49,8 +49,8 @@ function documents(rig: Rig): Owner {
     }
     // A gateway that cannot be reached is behind until the next write, as it is with the real one.
     await Promise.allSettled(
-      rig.gateways.map(({ running, urls }) =>
-        running && urls.admin ? target(urls.admin)(objects) : undefined
+      rig.gateways.flatMap(({ running, urls }) =>
+        running && urls.admin ? [target(urls.admin)(objects)] : []
       )
     )
   }

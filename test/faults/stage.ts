@@ -13,7 +13,7 @@ export interface Stage {
   /** The gateway's pod becomes Ready, or stops being so, and requests follow. */
   ready(gateway: Gateway, is: boolean): void
   /** Moves the API server's clock, in ms. */
-  moveServerClock(ms: number): void
+  readonly moveServerClock: (ms: number) => void
   /** Whoever owns the holders writes all of them again, as far as they can. */
   ownerWrites(): void
 }
