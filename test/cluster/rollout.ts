@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { LoadResult } from '../../sandbox/load/options.ts'
 import { eventually } from '../plugin/eventually.ts'
 import { answers } from './agent.ts'
-import { hooksIn } from './hooks.ts'
+import { hooksIn, type HookCall } from './hooks.ts'
 import { NAMESPACE } from './objects/workload.ts'
 import type { PodRecord } from './pods.ts'
 import type { Workload, WorkloadLoad, World } from './world.ts'
@@ -10,8 +10,8 @@ import type { Workload, WorkloadLoad, World } from './world.ts'
 /** What clients and pods saw while something was done to a workload. */
 export interface Observed {
   readonly load: LoadResult
-  /** Of the preStop hooks that returned meanwhile, in ms, from the kubelet's call. */
-  readonly hooksMs: readonly number[]
+  /** The preStop hooks that returned meanwhile. */
+  readonly hooks: readonly HookCall[]
   /** Until what was done was done: for a rollout until all new pods are available, in s. */
   readonly seconds: number
   /** Until all that end were gone, in s. */
@@ -51,9 +51,7 @@ export async function underLoad(
     await wait(SETTLE_MS)
     return {
       load: await running.stop(),
-      hooksMs: hooksOf(world, workload)
-        .slice(hooksBefore)
-        .map(({ ms }) => ms),
+      hooks: hooksOf(world, workload).slice(hooksBefore),
       seconds: (done - begun) / 1000,
       goneSeconds: (last - begun) / 1000,
       ended,
@@ -84,12 +82,12 @@ export async function restart({ kube }: World, { target }: Workload): Promise<vo
 }
 
 /** One line for the log: what a reader wants to know of it. */
-export const inWords = ({ load, hooksMs, seconds, goneSeconds, ended, answers }: Observed): string => {
-  const hooks = hooksMs.toSorted((a, b) => a - b)
-  const p50 = hooks[Math.floor(hooks.length / 2)]
+export const inWords = ({ load, hooks, seconds, goneSeconds, ended, answers }: Observed): string => {
+  const times = hooks.map(({ ms }) => ms).toSorted((a, b) => a - b)
+  const p50 = times[Math.floor(times.length / 2)]
   const said =
     p50 === undefined
       ? ''
-      : `, hook p50 ${p50.toFixed(0)} ms, max ${hooks.at(-1)?.toFixed(0)} ms, ${JSON.stringify(answers)}`
+      : `, hook p50 ${p50.toFixed(0)} ms, max ${times.at(-1)?.toFixed(0)} ms, ${JSON.stringify(answers)}`
   return `${load.failed} of ${load.requests} requests failed, done in ${seconds.toFixed(1)} s, ${ended.length} pods gone after ${goneSeconds.toFixed(1)} s${said}`
 }
