@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { PodUid } from '../../agent/drain/facts.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
@@ -58,7 +59,8 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
     rig.end(old)
     const hook = rig.hook(old)
     await until('the other one has confirmed', () => {
-      const [drain] = rig.agent.loop.drains().values()
+      // The gateway's own pod ends too.
+      const drain = rig.agent.loop.drains().get(old.uid as PodUid)
       return drain?.phase === 'draining' && drain.verdict.gateways.some(({ grade }) => grade === 'observed')
     })
     for (const worker of leaving.workers) worker.restoreWatch()

@@ -47,13 +47,13 @@ describe('feature: hooks', () => {
   })
 
   test('a timeout shorter than the grace ends the wait of that hook, and the drain goes on', async start => {
-    const rig = await start({ applyDelay: () => 600, config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
+    const rig = await start({ applyDelay: () => 1500, config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
     const { old } = await two(rig)
     rig.end(old)
     const patient = rig.hook(old)
     const { body, ms } = await rig.hook(old, 'timeout=200ms')
     expect(body).to.include({ result: 'deadline' })
-    expect(ms).to.be.within(190, 550)
+    expect(ms).to.be.within(190, 1400)
     expect((await patient).body).to.include({ result: 'removed', evidence: 'observed' })
   })
 
@@ -108,7 +108,7 @@ describe('feature: hooks', () => {
   })
 
   test('a hook that comes before the watch event is believed once the API server agrees', async start => {
-    const rig = await start()
+    const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
     const { old, fresh } = await two(rig)
     const unmute = rig.kubernetes.faults.muteWatches({ newOnes: true })
     rig.end(old)
