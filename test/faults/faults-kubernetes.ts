@@ -1,15 +1,25 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Kubernetes } from '../../sandbox/kubernetes/server.ts'
 import type { Break } from './stage.ts'
 
 const AWAY_MS = 1500
 
+/** One server is not restarted twice at the same time. */
+const restarts = new WeakMap<Kubernetes, Promise<void>>()
+
+function inTurn(kubernetes: Kubernetes, how: Parameters<Kubernetes['faults']['restart']>[0]): Promise<void> {
+  const restart = (restarts.get(kubernetes) ?? Promise.resolve()).then(() => kubernetes.faults.restart(how))
+  restarts.set(kubernetes, restart)
+  return restart
+}
+
 export const KUBERNETES_FAULTS = {
   'API server: away': ({ rig }) => {
-    const back = rig.kubernetes.faults.restart({ downMs: AWAY_MS })
+    const back = inTurn(rig.kubernetes, { downMs: AWAY_MS })
     return () => back
   },
   'API server: restarts': async ({ rig }) => {
-    await rig.kubernetes.faults.restart({ goAway: true })
+    await inTurn(rig.kubernetes, { goAway: true })
     return () => {}
   },
   'API server: 410': ({ rig }) => {

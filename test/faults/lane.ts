@@ -19,16 +19,22 @@ export interface Outcome {
 }
 
 /** Shrinking plays the scenario again and again; after this it is as small as it is, in ms. */
-const SHRINK_MS = 240_000
+const SHRINK_MS = 120_000
 
 /** Plays run `path` (`17`, or `17:0:3` for what it was shrunk to) of a seed, and shrinks it where it fails. */
 export async function playRun(
-  { seed, path, only, shrinks }: Pick<Options, 'seed' | 'only' | 'shrinks'> & { readonly path: string },
+  {
+    seed,
+    path,
+    only,
+    shrinks,
+    knownGaps
+  }: Pick<Options, 'seed' | 'only' | 'shrinks' | 'knownGaps'> & { readonly path: string },
   addresses: () => Addresses
 ): Promise<Outcome> {
   const began = performance.now()
   let drawn: Scenario | undefined
-  const property = fc.asyncProperty(scenarios(only), async scenario => {
+  const property = fc.asyncProperty(scenarios(only, knownGaps), async scenario => {
     drawn ??= scenario
     await play(scenario, addresses())
   })

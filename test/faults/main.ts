@@ -14,8 +14,9 @@ function tell({ index, failure }: Outcome): void {
   if (process.stderr.isTTY) process.stderr.write(`\r${done} of ${options.runs}`)
   if (!failure) return
   const only = options.only.length > 0 ? ` --only '${options.only.join(',')}'` : ''
+  const known = options.knownGaps ? ' --known-gaps' : ''
   console.log(`\nrun ${index} FAILED: ${failure.why}\n  ${failure.scenario}`)
-  console.log(`  again: npm run test:faults -- --seed ${options.seed} --path ${failure.path}${only}`)
+  console.log(`  again: npm run test:faults -- --seed ${options.seed} --path ${failure.path}${only}${known}`)
 }
 
 const outcomes = await playAll(options, tell)

@@ -34,14 +34,15 @@ export const MUTANTS: readonly Mutant[] = [
     only: ['barrier', 'Admin API: hangs', 'before the deletion']
   },
   {
-    name: '2: answers when the grace is over',
+    name: '2: answers when the grace is over, and the second net is late too',
     edits: [
       {
         file: 'loop.ts',
         find: "if (said.kind === 'wait') return said.until",
         replace:
           "const lateAt = (drain?.deadline ?? now) + 2000; if (said.kind === 'wait' || now < lateAt) return lateAt"
-      }
+      },
+      { file: 'serve/prestop.ts', find: 'graceEnds - reserve / 2', replace: 'graceEnds + 5000' }
     ],
     expected: /was answered \d+ ms after its deadline/,
     only: ['barrier', 'Admin API: hangs']
@@ -100,23 +101,6 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     expected: /it does not end well/,
     only: ['barrier', 'API server: slow']
-  },
-  {
-    name: '6: believes its own watch, and not the API server',
-    edits: [
-      {
-        file: 'loop/hooks.ts',
-        find: 'const ends = same === undefined || saysThatItEnds(same)',
-        replace: 'const ends = false'
-      },
-      {
-        file: 'loop/hooks.ts',
-        find: 'learn(id, { pod: same ?? pod, ends })',
-        replace: 'learn(id, { pod, ends })'
-      }
-    ],
-    expected: /ends, and was told that it stays/,
-    only: ['API server: silent watches', 'before the deletion']
   },
   {
     name: '7: does not put back what its write of an array overwrote',

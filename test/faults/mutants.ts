@@ -18,7 +18,16 @@ async function missed(mutant: Mutant): Promise<string | undefined> {
       return `agent/${file} no longer has this exactly once, so bring the mutant up to date: ${find}`
   }
   const outcomes = await playAll(
-    { seed: 1, runs: RUNS, path: undefined, only: mutant.only, processes: 1, lanes: RUNS, shrinks: false },
+    {
+      seed: 1,
+      runs: RUNS,
+      path: undefined,
+      only: mutant.only,
+      processes: 1,
+      lanes: RUNS,
+      shrinks: false,
+      knownGaps: false
+    },
     () => {},
     { execArgv: ['--import', MUTATE], env: { FAULTS_MUTANT: mutant.name } }
   )

@@ -11,6 +11,8 @@ export interface Options {
   readonly processes: number
   /** Runs at once in each process. */
   readonly lanes: number
+  /** Also what is known to fail. */
+  readonly knownGaps: boolean
   /** Looks for the smallest scenario that fails. */
   readonly shrinks: boolean
 }
@@ -23,6 +25,7 @@ Random scenarios: what breaks, when, in which mode. After each, what must always
   --seed <n>       what they are drawn from (1)
   --path <p>       one run alone, as a failure prints it: 17, or 17:0:3 for what it was shrunk to
   --only <a,b>     names of faults (or what is before their colon), modes, moments: nothing else is drawn
+  --known-gaps     also what is known to fail (docs/faults.md)
   --processes <n>  (2)
   --lanes <n>      runs at once in each process (10)
 
@@ -42,6 +45,7 @@ export function readOptions(argv: readonly string[]): Options {
       only: { type: 'string' },
       processes: { type: 'string', default: '2' },
       lanes: { type: 'string', default: '10' },
+      'known-gaps': { type: 'boolean', default: false },
       help: { type: 'boolean' }
     }
   })
@@ -69,6 +73,7 @@ export function readOptions(argv: readonly string[]): Options {
     only,
     processes: Math.max(1, Math.min(whole('processes'), count)),
     lanes: Math.max(1, whole('lanes')),
+    knownGaps: values['known-gaps'],
     shrinks: values.path === undefined
   }
 }

@@ -11,7 +11,7 @@ import { checkLeaks, checkOutcome } from './after.ts'
 import { countingClock, type CountingClock } from './counting-clock.ts'
 import { FAULTS } from './faults.ts'
 import { askHook } from './hook.ts'
-import { isWritten, ownerOf } from './owner.ts'
+import { HOLDER, isWritten, ownerOf } from './owner.ts'
 import type { Moment, Scenario } from './scenario.ts'
 import type { Stage } from './stage.ts'
 
@@ -24,6 +24,10 @@ const SETTINGS = {
 }
 /** Until everything is up, on a machine that has other things to do. */
 const START_MS = 120_000
+/** From the moment at which an address is out to the next pod that has it. */
+const REUSE_MS = 1000
+/** Until a node is out once nothing is broken any more, on a busy machine. */
+const OUT_MS = 20_000
 /** From a change of endpoints to its owner's write, where not the agent writes. */
 const OWNER_LAG_MS = 300
 
@@ -195,10 +199,20 @@ async function perform(
   }
   showEndpoints()
   if (scenario.sameAddress) {
+    if (isWritten(scenario.mode) && !scenario.addressAtOnce) {
+      await Promise.all(mends)
+      const listed = () => rig.nodes(HOLDER).includes(ending[0]?.node ?? '')
+      // Where it stays listed, `checkOutcome` says so.
+      await until('the address is out', () => !listed(), OUT_MS).catch(() => {})
+      // What the other agent has under way by now was asked before the address was out.
+      await wait(REUSE_MS)
+    }
     staying.push(await late('same-address', ending[0]?.ip))
     if (!replacesAtOnce) await at('when the replacement arrives')
   }
   await Promise.all(mends)
+  // As the server does after some minutes: what a silent watch has missed is read now.
+  rig.kubernetes.faults.endWatches()
   // Whoever could not be reached is told now.
   if (!isWritten(scenario.mode)) await owner.write(staying)
   violations.push(...(await checkOutcome(stage, scenario, staying)))

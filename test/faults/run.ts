@@ -8,7 +8,7 @@ const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url))
 
 /** Plays all runs of the options in processes of their own. Rejects where one of those ends early. */
 export async function playAll(
-  { seed, runs, path, only, processes, lanes, shrinks }: Options,
+  { seed, runs, path, only, processes, lanes, shrinks, knownGaps }: Options,
   tell: (outcome: Outcome) => void,
   {
     execArgv = [],
@@ -20,7 +20,7 @@ export async function playAll(
   await Promise.all(
     Array.from({ length: processes }, async (_, i) => {
       const mine = paths.filter((_, at) => at % processes === i)
-      const child = fork(WORKER, [JSON.stringify({ seed, only, lanes, shrinks, paths: mine })], {
+      const child = fork(WORKER, [JSON.stringify({ seed, only, lanes, shrinks, knownGaps, paths: mine })], {
         execArgv: [...process.execArgv, ...execArgv],
         env: { ...process.env, ...env }
       })

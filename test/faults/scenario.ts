@@ -45,19 +45,21 @@ export interface Scenario {
   readonly inFlight: boolean
   /** The replacement has the address of a pod that is gone. It comes when that one is gone, else while hooks are held. */
   readonly sameAddress: boolean
+  /** That address is listed again although a write for the old pod may still be under way: a known gap (docs/faults.md). */
+  readonly addressAtOnce: boolean
   /** Somebody adds a pod by hand while the others end. */
   readonly ownerAdds: boolean
   readonly breaks: readonly Breakage[]
 }
 
 /** What is wanted of the scenarios: parts of names of faults, modes or moments. Empty: anything. */
-export function scenarios(only: readonly string[] = []): fc.Arbitrary<Scenario> {
+export function scenarios(only: readonly string[] = [], knownGaps = false): fc.Arbitrary<Scenario> {
   const chosen = <T extends string>(names: readonly T[]): readonly T[] => {
     const found = names.filter(name => only.some(part => name === part || name.startsWith(`${part}:`)))
     return found.length > 0 ? found : names
   }
   const names = chosen(Object.keys(FAULTS) as FaultName[])
-  const any = fc.record({
+  return fc.record({
     mode: fc.constantFrom(...chosen(MODES)),
     agents: fc.constantFrom(...AGENTS),
     form: fc.constantFrom('map', 'array'),
@@ -65,6 +67,7 @@ export function scenarios(only: readonly string[] = []): fc.Arbitrary<Scenario> 
     staying: fc.constantFrom(1, 2, 0),
     inFlight: fc.boolean(),
     sameAddress: fc.boolean(),
+    addressAtOnce: fc.constant(knownGaps),
     ownerAdds: fc.boolean(),
     breaks: fc.array(
       fc.record({
@@ -77,9 +80,6 @@ export function scenarios(only: readonly string[] = []): fc.Arbitrary<Scenario> 
       { minLength: only.length > 0 ? 1 : 0, maxLength: 3, size: 'max' }
     )
   })
-  // An array that is read, changed and written back can lose an address that was given out again in between: a known gap
-  // (docs/faults.md), so the two are not drawn together.
-  return any.map(one => (one.sameAddress ? { ...one, form: 'map' } : one))
 }
 
 export const describeScenario = ({ breaks, ...others }: Scenario): string =>
