@@ -6,7 +6,8 @@ import { playAll } from './run.ts'
  * Shows of every check that it can fail: agents that are broken in one place each, and a few runs in which that must be found.
  * Closed by `N passed, N failed`. An argument picks mutants by a part of their name.
  */
-const RUNS = 12
+const RUNS = 32
+const LANES = 12
 const AT_ONCE = 2
 const MUTATE = new URL('mutate.ts', import.meta.url).href
 
@@ -24,7 +25,7 @@ async function missed(mutant: Mutant): Promise<string | undefined> {
       path: undefined,
       only: mutant.only,
       processes: 1,
-      lanes: RUNS,
+      lanes: LANES,
       shrinks: false,
       knownGaps: false
     },

@@ -40,8 +40,8 @@ function documents(rig: Rig): Owner {
     targets.set(url, known)
     return known
   }
-  const write: Owner['write'] = async pods => {
-    listed = pods
+  const put = async () => {
+    const pods = listed
     const objects = {
       upstreams: [{ id: 'web', type: 'roundrobin', nodes: arrayOf(pods) }],
       services: [],
@@ -53,6 +53,13 @@ function documents(rig: Rig): Owner {
         running && urls.admin ? [target(urls.admin)(objects)] : []
       )
     )
+  }
+  // One after the other: a document that overtakes a newer one would be refused for its version.
+  let last = Promise.resolve()
+  const write: Owner['write'] = pods => {
+    listed = pods
+    last = last.then(put)
+    return last
   }
   return { write, add: pod => write([...listed, pod]) }
 }

@@ -59,7 +59,7 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
     return found.length > 0 ? found : names
   }
   const names = chosen(Object.keys(FAULTS) as FaultName[])
-  return fc.record({
+  const any = fc.record({
     mode: fc.constantFrom(...chosen(MODES)),
     agents: fc.constantFrom(...AGENTS),
     form: fc.constantFrom('map', 'array'),
@@ -80,6 +80,9 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
       { minLength: only.length > 0 ? 1 : 0, maxLength: 3, size: 'max' }
     )
   })
+  // Without the API server nobody can say what our write of an array overwrote: a known gap (docs/faults.md).
+  const blind = ({ breaks }: Scenario) => breaks.some(({ fault }) => fault.startsWith('API server:'))
+  return any.map(one => (blind(one) && !knownGaps ? { ...one, form: 'map' } : one))
 }
 
 export const describeScenario = ({ breaks, ...others }: Scenario): string =>
