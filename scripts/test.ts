@@ -103,9 +103,10 @@ const SUITES: readonly Suite[] = [
   },
   {
     name: 'faults',
-    what: 'a thousand random faults against all that must hold, and broken agents that must be found out',
+    what: 'random faults against all that must hold, and broken agents that must be found out',
     steps: [
-      ['node', 'test/faults/main.ts', '--runs', '1000', '--seed', '1'],
+      // The first of the thousand that npm run test:faults plays: docs/faults.md says which of those fail.
+      ['node', 'test/faults/main.ts', '--runs', '100', '--seed', '1'],
       ['node', 'test/faults/mutants.ts']
     ],
     needs: []

@@ -15,6 +15,11 @@ const arrival = (differs: Partial<ArrivalEvidence> = {}) =>
   arrivalOf({ holders: [holder()], gateways: [gateway('apisix-0')], ...differs })
 
 describe('plan: arrivals', () => {
+  it('counts from when the gateway told where a worker does not say when it applied the holder', () => {
+    const silent = gateway('apisix-0', { workers: [{ revision: 50, appliedAt: undefined }] })
+    expect(arrival({ gateways: [silent] }).at).to.equal(1100)
+  })
+
   it('has arrived when the last worker of the last gateway has applied the holder', () => {
     const second = gateway('apisix-1', {
       workers: [

@@ -26,6 +26,11 @@ describe('ghosts', () => {
     expect(names(known({ freeSince: () => 0 }))).to.deep.equal([])
   })
 
+  it('are none where APISIX finds the nodes by itself', () => {
+    const discovered = { ...web, discovery: { type: 'kubernetes', service: 'shop/web:http' } }
+    expect(ghostsIn(discovered, known({ endedAt: () => 0 }), NOW, AFTER_MS)).to.deep.equal([])
+  })
+
   it('are nodes whose pod was seen to end, unless somebody has the address by now', () => {
     expect(names(known({ endedAt: () => NOW - 1 }))).to.deep.equal(['10.0.0.2:80', '10.0.0.3:80'])
   })
