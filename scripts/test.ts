@@ -103,11 +103,10 @@ const SUITES: readonly Suite[] = [
   },
   {
     name: 'faults',
-    what: 'random faults against all that must hold, and broken agents that must be found out',
+    what: 'random faults at random moments, against all that must hold',
     steps: [
       // The first of the thousand that npm run test:faults plays: docs/faults.md says which of those fail.
-      ['node', 'test/faults/main.ts', '--runs', '100', '--seed', '1'],
-      ['node', 'test/faults/mutants.ts']
+      ['node', 'test/faults/main.ts', '--runs', '100', '--seed', '1']
     ],
     needs: []
   },
