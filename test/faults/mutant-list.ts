@@ -55,7 +55,8 @@ export const MUTANTS: readonly Mutant[] = [
         find: 'return dead && staying.some(node => carries(holder, node)) ? [] : [last]',
         replace: 'return []'
       },
-      { file: 'gateway/settle.ts', find: 'holder && lastOf(holder, present)', replace: 'undefined' }
+      { file: 'gateway/settle.ts', find: 'holder && lastOf(holder, present)', replace: 'undefined' },
+      { file: 'gateway/nodes.ts', find: 'if (all.length === 0 && !edit.mayEmpty)', replace: 'if (false)' }
     ],
     expected: /was emptied of/,
     // Late, so that the agent is quicker than the replacement.

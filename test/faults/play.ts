@@ -26,6 +26,8 @@ const SETTINGS = {
 const START_MS = 120_000
 /** From the moment at which an address is out to the next pod that has it. */
 const REUSE_MS = 1000
+/** How long the pods that end have no other beside them, in ms. */
+const ALONE_MS = 400
 /** Until a node is out once nothing is broken any more, on a busy machine. */
 const OUT_MS = 20_000
 /** From a change of endpoints to its owner's write, where not the agent writes. */
@@ -177,9 +179,12 @@ async function perform(
     await owner.add(pod)
     return pod
   }
+  if (scenario.ownerAdds) await wait(scenario.addsAfterMs)
   if (scenario.ownerAdds) staying.push(await late('added'))
   const replacesAtOnce = !scenario.sameAddress || scenario.staying === 0
   if (replacesAtOnce) {
+    // Until then the pods that end are all there is.
+    if (scenario.staying === 0) await wait(ALONE_MS)
     staying.push(await late('new'))
     await at('when the replacement arrives')
   }

@@ -49,6 +49,8 @@ export interface Scenario {
   readonly addressAtOnce: boolean
   /** Somebody adds a pod by hand while the others end. */
   readonly ownerAdds: boolean
+  /** So long after the hooks were called: before, between and after our read and our write. */
+  readonly addsAfterMs: number
   readonly breaks: readonly Breakage[]
 }
 
@@ -78,7 +80,8 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
       }),
       // Now and then nothing breaks: then nothing may fail either.
       { minLength: only.length > 0 ? 1 : 0, maxLength: 3, size: 'max' }
-    )
+    ),
+    addsAfterMs: fc.constantFrom(0, 150, 400)
   })
   // Without the API server nobody can say what our write of an array overwrote: a known gap (docs/faults.md).
   const blind = ({ breaks }: Scenario) => breaks.some(({ fault }) => fault.startsWith('API server:'))

@@ -38,7 +38,10 @@ const lane = async () => {
   }
 }
 measureStalls()
+const orphaned = () => process.exit(1)
+process.once('disconnect', orphaned)
 await Promise.all(Array.from({ length: lanes }, lane))
+process.off('disconnect', orphaned)
 process.disconnect()
 // What a mutant of the agent leaves behind must not keep this process.
 process.exit(0)
