@@ -102,15 +102,6 @@ const SUITES: readonly Suite[] = [
     needs: [GO, debian('ip', 'iproute2'), debian('unshare', 'util-linux')]
   },
   {
-    name: 'faults',
-    what: 'random faults at random moments, against all that must hold',
-    steps: [
-      // The first of the thousand that npm run test:faults plays: docs/faults.md says which of those fail.
-      ['node', 'test/faults/main.ts', '--runs', '100', '--seed', '1']
-    ],
-    needs: []
-  },
-  {
     name: 'chart',
     what: 'the helm chart and the Dockerfile: helm, kubeconform and helm-docs, built once into a cache',
     steps: [
