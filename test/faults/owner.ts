@@ -57,7 +57,7 @@ function documents(rig: Rig): Owner {
   // One after the other: a document that overtakes a newer one would be refused for its version.
   let last = Promise.resolve()
   const write: Owner['write'] = pods => {
-    listed = pods
+    if (pods.length > 0) listed = pods
     last = last.then(put)
     return last
   }
@@ -67,6 +67,7 @@ function documents(rig: Rig): Owner {
 function discovery(rig: Rig): Owner {
   let listed: readonly TestPod[] = []
   const write: Owner['write'] = async pods => {
+    if (pods.length === 0) return
     listed = pods
     if (rig.nodes(HOLDER).length === 0) {
       rig.put('upstreams', 'web', {

@@ -165,9 +165,11 @@ async function perform(
   await at('before the deletion')
   for (const pod of ending) rig.end(pod)
   showEndpoints()
+  const whoStays = () => rig.pods().filter(pod => !isEnding(pod))
+  // An owner that would have none to list waits for the replacement.
   const ownersTurn = isWritten(scenario.mode)
     ? Promise.resolve()
-    : wait(OWNER_LAG_MS).then(() => owner.write(rig.pods().filter(pod => !isEnding(pod))))
+    : wait(OWNER_LAG_MS).then(() => owner.write(whoStays()))
   await at('between deletion and hook')
   const hooks = Promise.all(ending.map((pod, i) => askHook(stage, pod, i)))
   hooks.catch(() => {})
@@ -176,7 +178,7 @@ async function perform(
   const late = async (name: string, ip?: string) => {
     const pod = await arrive(name, ip)
     showEndpoints()
-    await owner.add(pod)
+    await (isWritten(scenario.mode) ? owner.add(pod) : owner.write(whoStays()))
     return pod
   }
   if (scenario.ownerAdds) await wait(scenario.addsAfterMs)
