@@ -1,6 +1,6 @@
 import type { LeasePlace } from '../lead/lease.ts'
 import { leaseFact, leasePath } from '../lead/lease.ts'
-import { fieldsOf } from '../watch/read.ts'
+import { isAllowed } from './allowed.ts'
 import { ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import type { AskKubernetes } from './kubernetes.ts'
 
@@ -37,15 +37,8 @@ async function mayWe(
 ): Promise<Finding | undefined> {
   // RBAC cannot tell names apart where an object is created.
   const named = verb === 'create' ? {} : { name }
-  const resourceAttributes = { verb, group, resource, namespace, ...named }
-  const body = {
-    apiVersion: 'authorization.k8s.io/v1',
-    kind: 'SelfSubjectAccessReview',
-    spec: { resourceAttributes }
-  }
-  const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
-  const { json } = await ask('POST', path, body, signal)
-  if (fieldsOf(fieldsOf(json)['status'])['allowed'] === true) return undefined
+  const wanted = { verb, group, resource, namespace, ...named }
+  if (await isAllowed(ask, wanted, signal)) return undefined
   return warn(
     'leader',
     `we may not ${verb} the Lease ${namespace}/${name}, so every agent does all the work`,

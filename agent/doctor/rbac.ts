@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { isAllowed } from './allowed.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import type { AskKubernetes } from './kubernetes.ts'
 
@@ -35,8 +35,6 @@ export const CONDITION_PERMISSIONS: readonly Permission[] = [
   wish('patch', '', 'pods/status', 'to say in a condition of the pod how its drain went')
 ]
 
-const review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) })
-
 /** We may do what we have to, in every namespace that is watched. */
 export function checkRbac(
   ask: AskKubernetes,
@@ -59,18 +57,9 @@ export function checkRbac(
   ): Promise<Finding | undefined> {
     const { verb, group, resource, why } = permission
     const what = `${verb} ${resource}${group && `.${group}`} ${namespace ? `in ${namespace}` : 'in all namespaces'}`
-    const body = {
-      apiVersion: 'authorization.k8s.io/v1',
-      kind: 'SelfSubjectAccessReview',
-      spec: { resourceAttributes: { verb, group, ...partsOf(resource), ...(namespace && { namespace }) } }
-    }
+    const wanted = { verb, group, ...partsOf(resource), ...(namespace && { namespace }) }
     try {
-      const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
-      const { status, json } = await ask('POST', path, body, signal)
-      const parsed = review.safeParse(json)
-      if (!parsed.success)
-        return fail('rbac', `cannot ask whether we may ${what}: status ${status}`, 'see kubernetes')
-      if (parsed.data.status.allowed) return undefined
+      if (await isAllowed(ask, wanted, signal)) return undefined
       const change = `add to the ClusterRole: apiGroups ["${group}"], resources ["${resource}"], verbs ["${verb}"]`
       return (permission.needed ? fail : warn)('rbac', `we may not ${what}, needed ${why}`, change)
     } catch (err) {

@@ -6,6 +6,7 @@ import type { AdminApi } from '../gateway/admin-api.ts'
 import type { BarrierClient } from '../gateway/barrier-api.ts'
 import type { ReadGateway } from '../gateway/control-api.ts'
 import { detectMode } from '../gateway/mode.ts'
+import { readInjectSettings } from '../inject/settings.ts'
 import type { Connection } from '../watch/connection.ts'
 import { gatewayPodReader, staticGateway } from '../watch/gateway-fact.ts'
 import { fieldsOf, listOf, textOf } from '../watch/read.ts'
@@ -15,6 +16,7 @@ import { checkClocks } from './clocks.ts'
 import type { Check } from './finding.ts'
 import { checkGateways } from './gateways.ts'
 import { checkHolders } from './holders.ts'
+import { checkInjection } from './injection.ts'
 import { checkKubernetes } from './kubernetes.ts'
 import { checkLease } from './lease.ts'
 import { checkPods } from './pods.ts'
@@ -36,7 +38,7 @@ const readGatewayPod = gatewayPodReader(true)
 /** All checks, in the order in which a person would go about it: the first failure often explains the later ones. */
 export function doctorChecks(config: Config, clients: DoctorClients): Readonly<Record<string, Check>> {
   const { connection, admin, readGateway, barrier, clock } = clients
-  const { kubernetes, apisix, drain } = config
+  const { kubernetes, apisix, drain, inject } = config
   const ask = (method: string, path: string, body: unknown, signal: AbortSignal) =>
     connection.request(method, path, body, signal)
   const gatewayCalls = {
@@ -59,6 +61,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): Readonly<R
       ...(config.kubernetes.podCondition ? CONDITION_PERMISSIONS : [])
     ]),
     leader: checkLease(ask, leasePlace(config)),
+    ...(inject && { injection: checkInjection(ask, () => readInjectSettings(inject.file)) }),
     'admin-api': checkAdmin(signal => detectMode(admin, signal), apisix.mode),
     holders: checkHolders(admin, apisix.mode, apisix.owner),
     gateways: checkGateways(gatewayCalls, config),

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
 import { z } from 'zod'
 
 const object = z.record(z.string(), z.unknown())
@@ -28,3 +30,7 @@ export const injectSettings = z.strictObject({
 })
 
 export type InjectSettings = z.infer<typeof injectSettings>
+
+/** @throws Error when the file cannot be read, or is not what the chart writes */
+export const readInjectSettings = (file: string): InjectSettings =>
+  injectSettings.parse(parse(readFileSync(file, 'utf8')))

@@ -1,12 +1,10 @@
-import { readFileSync } from 'node:fs'
-import { parse } from 'yaml'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Cluster } from '../watch/cluster.ts'
 import { keepCertificate } from './keeper.ts'
 import { serveWebhook } from './server.ts'
-import { injectSettings } from './settings.ts'
+import { readInjectSettings } from './settings.ts'
 
 export interface InjectParts {
   readonly inject: NonNullable<Config['inject']>
@@ -28,7 +26,7 @@ export async function startInjection({
   clock,
   log
 }: InjectParts): Promise<() => Promise<void>> {
-  const settings = injectSettings.parse(parse(readFileSync(inject.file, 'utf8')))
+  const settings = readInjectSettings(inject.file)
   const webhook = await serveWebhook({ host, port: inject.port }, settings, log)
   const call: Cluster['call'] = (method, path, body, signal) => cluster.call(method, path, body, signal)
   const stop = keepCertificate({ call, settings, clock, log, onPair: pair => webhook.use(pair) })

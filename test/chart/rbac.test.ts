@@ -1,6 +1,7 @@
 import { expect } from 'chai'
-import { PERMISSIONS } from '../../agent/doctor/rbac.ts'
+import { INJECTION_PERMISSIONS } from '../../agent/doctor/injection.ts'
 import { LEASE_PERMISSIONS } from '../../agent/doctor/lease.ts'
+import { PERMISSIONS } from '../../agent/doctor/rbac.ts'
 import { kinds, only, render, type Manifest, type Values } from './helm.ts'
 
 interface Rule {
@@ -112,12 +113,13 @@ describe('chart RBAC', () => {
           resources.flatMap(resource => verbs.map(verb => `${verb} ${resource}.${group}`))
         )
       )
-    const granted = flat(roles().flatMap(({ rules }) => rules))
-    expect(granted.toSorted()).to.deep.equal(
-      [...PERMISSIONS, ...LEASE_PERMISSIONS]
-        .map(({ verb, resource, group }) => `${verb} ${resource}.${group}`)
-        .toSorted()
-    )
+    const asks = (permissions: readonly { verb: string; resource: string; group: string }[]) =>
+      permissions.map(({ verb, resource, group }) => `${verb} ${resource}.${group}`)
+    const granted = (values?: Values) => flat(roles(values).flatMap(({ rules }) => rules))
+    const always = [...PERMISSIONS, ...LEASE_PERMISSIONS]
+    expect(granted()).to.have.members(asks(always))
+    const withWebhook = granted({ 'injection.webhook.enabled': true })
+    expect(withWebhook).to.have.members(asks([...always, ...INJECTION_PERMISSIONS]))
   })
 
   it('binds every role to the one ServiceAccount', () => {
