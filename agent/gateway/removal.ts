@@ -149,18 +149,22 @@ function begun(removal: Removal, target: Target, edits: readonly Edit[]): readon
   })
 }
 
-/** Only nodes that are listed are asked about: one that is not any more is the removal itself, to be reported as such. */
+/**
+ * Only nodes that are listed are asked about: one that is not any more is the removal itself, to be reported as such. All at
+ * once, so that no answer is old when the write is made.
+ */
 async function dropWhatStays(
   { wanted }: Removal,
   found: readonly Holder[],
   stillEnding: RemovalTools['stillEnding']
 ): Promise<void> {
-  for (const { key, nodes } of found) {
-    for (const node of nodes) {
+  const asked = found.flatMap(({ key, nodes }) =>
+    nodes.map(async node => {
       const uid = wanted.get(key)?.get(node.key)
       if (uid !== undefined && !(await stillEnding(uid, node.key))) wanted.get(key)?.delete(node.key)
-    }
-  }
+    })
+  )
+  await Promise.all(asked)
 }
 
 function accept(removal: Removal, key: HolderKey): void {
