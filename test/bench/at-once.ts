@@ -1,5 +1,6 @@
-import { callHook, type HookReply } from '../build/hook.ts'
+import type { HookReply } from '../build/hook.ts'
 import type { TestPod } from '../build/pods.ts'
+import { startCallers, type Callers } from './callers.ts'
 import { forAll, startPlace, type Place } from './place.ts'
 import { useOf } from './process-use.ts'
 import { spread, type Spread } from './stats.ts'
@@ -31,6 +32,7 @@ const GRACE_SECONDS = 60
 
 export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
   let web: TestPod[] = []
+  const callers = await startCallers()
   const place = await startPlace({ gateways: what.gateways }, async place => {
     web = Array.from({ length: what.nodes }, (_, i) => place.pod(`web-${i}`, { graceSeconds: GRACE_SECONDS }))
     await place.upstream('web', web)
@@ -44,20 +46,25 @@ export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
   })
   try {
     await place.settled(what.holders + 1)
-    return await measure(place, web.slice(0, what.ending), what)
+    return await measure(place, callers, web.slice(0, what.ending), what)
   } finally {
+    callers.close()
     await place.close()
   }
 }
 
-async function measure(place: Place, ending: readonly TestPod[], what: AtOnceCase): Promise<AtOnceResult> {
+async function measure(
+  place: Place,
+  callers: Callers,
+  ending: readonly TestPod[],
+  what: AtOnceCase
+): Promise<AtOnceResult> {
   const { hostname, port } = new URL(place.agent.url)
   const before = await counts(place)
-  const replies = await Promise.all(
-    ending.map(pod => {
-      place.end(pod)
-      return callHook({ host: hostname, port: Number(port), from: pod.ip })
-    })
+  // No event of these leaves the stand-in before all are deleted, and the hooks are called then.
+  for (const pod of ending) place.end(pod)
+  const replies = await callers.call(
+    ending.map(({ ip }) => ({ host: hostname, port: Number(port), from: ip }))
   )
   const after = await counts(place)
   return {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { startAgent, type Agent } from '../../sandbox/agent.ts'
 import { forkGateways, type ForkedGateways } from '../../sandbox/gateways/process.ts'
 import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
-import { mountAccount } from '../../sandbox/kubernetes/account.ts'
+import { mountAccount, type MountedAccount } from '../../sandbox/kubernetes/account.ts'
 import { startKubernetes, type Kubernetes } from '../../sandbox/kubernetes/server.ts'
 import { gatewayPod, GATEWAY_NAMESPACE, runningStatus } from '../../sandbox/manifests.ts'
 import { putObject } from '../../sandbox/owner/put.ts'
@@ -14,6 +14,7 @@ import { createPods, type Pods, type TestPod } from '../build/pods.ts'
 /** An agent as users start it, in a process of its own, with everything around it: what every benchmark measures. */
 export interface Place extends Pods {
   readonly kubernetes: Kubernetes
+  readonly account: MountedAccount
   readonly gateways: ForkedGateways
   readonly barrierToken: string
   readonly agent: Agent
@@ -82,6 +83,7 @@ export async function startPlace(
     const place: Omit<Place, 'agent'> = {
       ...createPods(kubernetes.store, addresses),
       kubernetes,
+      account,
       gateways,
       barrierToken: TOKEN,
       upstream: (id, pods) =>

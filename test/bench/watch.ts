@@ -1,38 +1,47 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { now } from '../../sandbox/now.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
-import { useOf } from './process-use.ts'
-import { startPlace, type Place } from './place.ts'
-import { bigPod } from './big-pod.ts'
-import { spread, type Spread } from './stats.ts'
+import type { MountedAccount } from '../../sandbox/kubernetes/account.ts'
 import type { TestPod } from '../build/pods.ts'
+import { bigPod } from './big-pod.ts'
+import { startPlace, type Place } from './place.ts'
+import { useOf } from './process-use.ts'
+import { spread, type Spread } from './stats.ts'
 
 /** What it costs to know the pods of a cluster, and to act while they change. */
 export interface WatchResult {
   readonly pods: number
   readonly podBytes: number
+  /** To read the same bytes over a connection of the same kind, and to look at none of them. */
+  readonly floorMs: number
   /** Until all are known, connecting included, as the agent logs it. */
   readonly syncMs: number
   /** Right after the sync, and the highest at the end. */
   readonly rssMb: number
   readonly peakMb: number
-  /** From the deletion of a pod to the seal at the last gateway, while other pods change. */
-  readonly actionMs: Spread
-  /** How late a timer of the agent was at most while pods changed. */
-  readonly stallMs: number
+  /** While `EVENTS.perSecond` pods change and none ends: CPU of the agent for 1000 changes. */
   readonly cpuPer1000EventsMs: number
+  /** From the deletion of a pod to the seal at the last gateway, while `ENDING.changes` other pods change a second. */
+  readonly actionMs: Spread
+  /** How late a timer of the agent was at most, the sync included. */
+  readonly stallMs: number
+  /** From the moment on which the connection to the API server is dead, with nobody told, until the agent says so. */
+  readonly halfOpenMs: number
 }
 
 const GATEWAYS = 3
-const READY_MS = 300_000
-/** Changes of other pods a second, and how often a pod ends meanwhile. */
-const CHANGES = 200
-const TICK_MS = 50
-const ENDING = 60
-const END_EVERY_MS = 200
+const READY_MS = 600_000
+const TICK_MS = 5
+const EVENTS = { perSecond: 1000, forMs: 5000 }
+const ENDING = { pods: 60, everyMs: 200, changes: 200 }
 
 export async function watchPods(count: number): Promise<WatchResult> {
   let bytes = 0
+  let floorMs = 0
   const names: string[] = []
   let web: TestPod[] = []
   const place = await startPlace({ gateways: GATEWAYS }, async place => {
@@ -42,63 +51,109 @@ export async function watchPods(count: number): Promise<WatchResult> {
       bytes += JSON.stringify(pod).length
       names.push(pod.metadata.name)
     }
-    web = Array.from({ length: ENDING + 1 }, (_, i) => place.pod(`web-${i}`))
+    web = Array.from({ length: ENDING.pods + 1 }, (_, i) => place.pod(`web-${i}`))
     await place.upstream('web', web)
+    floorMs = await readAlone(place.account)
   })
   try {
-    const known = async () => (await place.metric('apisix_drain_watch_objects', '"pods"')) >= count + ENDING
+    let stallMs = 0
+    const stall = async () => {
+      stallMs = Math.max(stallMs, (await place.metric(LAG, '"1"')) * 1000)
+    }
+    const known = async () => {
+      await stall()
+      return (await place.metric('apisix_drain_watch_objects', '"pods"')) >= count + ENDING.pods
+    }
     await waitFor(`${count} pods are known`, known, READY_MS)
     await place.settled(1)
     const { rssMb } = useOf(place.agent.pid)
-    const busy = await whilePodsChange(place, names, web.slice(1))
+    const cpuPer1000EventsMs = await whilePodsChange(place, names)
+    const actionMs = await whilePodsEnd(place, names, web.slice(1))
+    await stall()
+    const { peakMb } = useOf(place.agent.pid)
     return {
       pods: count,
       podBytes: Math.round(bytes / count),
+      floorMs: Math.round(floorMs),
       syncMs: await loggedSync(place.agent.logFile),
       rssMb,
-      peakMb: useOf(place.agent.pid).peakMb,
-      ...busy
+      peakMb,
+      cpuPer1000EventsMs,
+      actionMs,
+      stallMs: Math.round(stallMs),
+      halfOpenMs: await untilNoticed(place)
     }
   } finally {
     await place.close()
   }
 }
 
-async function whilePodsChange(place: Place, names: readonly string[], ending: readonly TestPod[]) {
-  const { store } = place.kubernetes
+const LAG = 'apisix_drain_process_event_loop_lag_seconds'
+
+async function readAlone(account: MountedAccount): Promise<number> {
+  const child = fork(fileURLToPath(new URL('read-pods-main.ts', import.meta.url)), [JSON.stringify(account)])
+  const [ms] = (await once(child, 'message')) as [number]
+  return ms
+}
+
+/** Changes that mean nothing to the agent, one after the other. Returns what ends them, and says how many there were. */
+function changing({ kubernetes: { store } }: Place, names: readonly string[], perSecond: number) {
+  const startedAt = performance.now()
   let changes = 0
   const change = () => {
-    for (let i = 0; i < (CHANGES * TICK_MS) / 1000; i += 1, changes += 1) {
+    for (const due = ((performance.now() - startedAt) * perSecond) / 1000; changes < due; changes += 1) {
       const name = names[(changes * 7919) % names.length]!
       store.patchStatus('pods', 'shop', name, { message: `changed ${changes}` })
     }
   }
-  const lag = () => place.metric('apisix_drain_process_event_loop_lag_seconds')
-  await lag()
-  const before = useOf(place.agent.pid).cpuMs
   const ticking = setInterval(change, TICK_MS)
+  return () => {
+    clearInterval(ticking)
+    return changes
+  }
+}
+
+async function whilePodsChange(place: Place, names: readonly string[]): Promise<number> {
+  const before = useOf(place.agent.pid).cpuMs
+  const stop = changing(place, names, EVENTS.perSecond)
+  await wait(EVENTS.forMs)
+  const changes = stop()
+  return Math.round(((useOf(place.agent.pid).cpuMs - before) / changes) * 1000)
+}
+
+async function whilePodsEnd(
+  place: Place,
+  names: readonly string[],
+  ending: readonly TestPod[]
+): Promise<Spread> {
   const endedAt = new Map<string, number>()
-  let stallMs = 0
+  const stop = changing(place, names, ENDING.changes)
   try {
     for (const pod of ending) {
-      endedAt.set(pod.uid, now())
       place.end(pod)
-      const next = performance.now() + END_EVERY_MS
-      await waitFor('the next pod', () => performance.now() >= next, READY_MS)
-      stallMs = Math.max(stallMs, (await lag()) * 1000)
+      // The event is on its way: what the stand-in needed to make it is not the agent's.
+      endedAt.set(pod.uid, now())
+      await wait(ENDING.everyMs)
     }
   } finally {
-    clearInterval(ticking)
+    stop()
   }
-  const cpuMs = useOf(place.agent.pid).cpuMs - before
   const sealed = (uid: string) => place.gateways.confirmations().filter(seen => seen.uid === uid)
   await waitFor('all are sealed', () => ending.every(({ uid }) => sealed(uid).length === GATEWAYS), READY_MS)
-  return {
-    actionMs: spread(
-      ending.map(({ uid }) => Math.max(...sealed(uid).map(({ at }) => at)) - (endedAt.get(uid) ?? 0))
-    ),
-    stallMs: Math.round(stallMs),
-    cpuPer1000EventsMs: Math.round((cpuMs / changes) * 1000)
+  return spread(
+    ending.map(({ uid }) => Math.max(...sealed(uid).map(({ at }) => at)) - (endedAt.get(uid) ?? 0))
+  )
+}
+
+async function untilNoticed(place: Place): Promise<number> {
+  const thaw = place.kubernetes.faults.freezeConnections({ newOnes: true })
+  const frozenAt = performance.now()
+  try {
+    const isLive = () => place.metric('apisix_drain_watch_state', 'kind="pods",state="live"')
+    await waitFor('the agent notices', async () => (await isLive()) === 0, READY_MS)
+    return Math.round(performance.now() - frozenAt)
+  } finally {
+    thaw()
   }
 }
 

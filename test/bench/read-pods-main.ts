@@ -1,0 +1,9 @@
+import type { MountedAccount } from '../../sandbox/kubernetes/account.ts'
+import { readPods } from './read-pods.ts'
+
+// A process of its own, so that reading does not share a core with the stand-in. Its account is the only argument, as JSON.
+
+const account = JSON.parse(process.argv[2] ?? '') as MountedAccount
+await readPods(account)
+process.send?.(await readPods(account))
+process.disconnect?.()
