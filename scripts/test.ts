@@ -93,6 +93,15 @@ const SUITES: readonly Suite[] = [
     needs: [debian('spin', 'spin'), debian('cc', 'gcc libc6-dev')]
   },
   {
+    name: 'faults',
+    what: 'a thousand random scenarios of faults, judged from outside; and broken agents that must be found out',
+    steps: [
+      ['node', 'test/faults/main.ts'],
+      ['node', 'test/faults/mutants.ts']
+    ],
+    needs: []
+  },
+  {
     name: 'hook',
     what: 'apisix-drain-hook: its Go tests, and the real program against faults, the real agent, and real connections',
     steps: [

@@ -105,6 +105,18 @@ export const MUTANTS: readonly Mutant[] = [
     only: ['barrier', 'API server: slow']
   },
   {
+    name: '6: takes the word of a watch that is behind',
+    edits: [
+      {
+        file: 'loop/hooks.ts',
+        find: 'if (!entries.has(id)) return',
+        replace: 'if (!knownToEnd(pod)) return learn(id, { pod, ends: false })'
+      }
+    ],
+    expected: /ends, and was told that it stays/,
+    only: ['barrier', 'API server: silent watches', 'before the deletion']
+  },
+  {
     name: '7: does not put back what its write of an array overwrote',
     edits: [
       {
