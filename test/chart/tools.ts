@@ -73,8 +73,10 @@ export function ensureModuleProgram({ path, module, main, what, linkerFlags = ''
   writeFileSync(join(folder, 'go.mod'), ['module build', 'go 1.26.0', ...module(), ''].join('\n'))
   if (main !== undefined) writeFileSync(join(folder, 'main.go'), main)
   console.log(`building ${name} into ${CACHE}`)
-  go(['build', '-mod=mod', '-trimpath', `-ldflags=-s -w ${linkerFlags}`, '-o', 'program', what], {}, folder)
-  renameSync(join(folder, 'program'), path)
+  // Two may build it at once: CI begins early with what takes long.
+  const built = `program-${process.pid}`
+  go(['build', '-mod=mod', '-trimpath', `-ldflags=-s -w ${linkerFlags}`, '-o', built, what], {}, folder)
+  renameSync(join(folder, built), path)
   console.log(`built ${name} in ${Math.round((Date.now() - begun) / 1000)} s`)
 }
 
