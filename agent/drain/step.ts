@@ -112,13 +112,18 @@ function record(
   now: Millis
 ): Partial<Record<Witness, Millis>> {
   const hookAt = Math.min(seen.hookAt ?? now, now)
+  if (says.every(witness => known[witness] !== undefined)) return known
   const added = says.map(witness => [witness, known[witness] ?? (witness === 'hook' ? hookAt : now)] as const)
   return { ...known, ...Object.fromEntries(added) }
 }
 
-/** The newer copy of a pod, less what an end may take from it (addresses) and what can never be taken back (deletion). */
+/**
+ * The newer copy of a pod, less what an end may take from it (addresses) and what can never be taken back (deletion). As a
+ * rule that is the newer copy itself, the same object in every round.
+ */
 function merge(known: PodFact, latest: PodFact): PodFact {
   const earlier = known.deletionAt !== undefined && known.deletionAt < (latest.deletionAt ?? Infinity)
+  if (!earlier && latest.ips.length > 0 && latest.restarts >= known.restarts) return latest
   return {
     ...latest,
     ips: latest.ips.length > 0 ? latest.ips : known.ips,

@@ -6,7 +6,7 @@ import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import type { Seen } from '../drain/seen.ts'
 import type { Plan } from '../plan/change.ts'
 import type { World } from '../plan/world.ts'
-import { gather, gathering, type Gathering } from './gather.ts'
+import { gather, gathering, remember, type Gathering } from './gather.ts'
 import type { HeldHook, Hooks } from './hooks.ts'
 import type { Memories, Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
@@ -14,6 +14,7 @@ import type { Sources } from './sources.ts'
 /** One round's look at one pod: what `step` is given, and the evidence behind its verdict. */
 export interface Look {
   readonly seen: Seen
+  /** None once the drain is proven. */
   readonly evidence: Evidence | undefined
 }
 
@@ -72,7 +73,10 @@ function lookAt(
   if (memory) memory.hookAt ??= hookAt
   if (memory) memory.heardAt ??= cluster.pods.deletionHeardAt(uid)
 
-  const evidence = drain && memory && gather(drain, memory, shared)
+  // What is proven stays proven: it is only guarded any more, and where it is listed is all that is asked of it.
+  const isProven = drain?.phase === 'proven'
+  if (isProven && memory) remember(drain, memory, shared)
+  const evidence = drain && memory && !isProven ? gather(drain, memory, shared) : undefined
   const seen: Seen = {
     pod,
     gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
@@ -82,8 +86,7 @@ function lookAt(
     listed:
       isListed(pod, drain, memory, round.world) ||
       (isOld(inventory.readAt(), drain?.since ?? tombstone?.at, pod) ? undefined : false),
-    // What is proven stays proven: it is only guarded any more.
-    verdict: evidence && drain.phase !== 'proven' ? prove(evidence, drain, round.now, round.proof) : undefined
+    verdict: evidence && drain && prove(evidence, drain, round.now, round.proof)
   }
   return { seen, evidence }
 }

@@ -50,12 +50,12 @@ export const keepLastNode: Policy = (plan, context) => {
     const ending = new Set(
       [...nodes, ...(keptBefore.get(holder.key) ?? [])].map(n => ('key' in n ? n.key : n.node))
     )
-    const staying = holder.nodes.filter(node => !ending.has(node.key))
-    if (staying.some(node => carries(holder, node) && serves(context.world, context.drains, node))) return []
+    const takesOver = (node: HolderNode) => !ending.has(node.key) && carries(holder, node)
+    if (holder.nodes.some(node => takesOver(node) && serves(context.world, context.drains, node))) return []
     const last = lastOf(holder, nodes, context.drains)
     // A pod that is gone serves nobody: its node stays only where nothing else would be picked.
     const dead = context.drains.get(last.uid)?.phase === 'gone'
-    return dead && staying.some(node => carries(holder, node)) ? [] : [last]
+    return dead && holder.nodes.some(takesOver) ? [] : [last]
   })
 }
 
@@ -88,9 +88,9 @@ function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly
   const kept: Kept[] = [...plan.kept]
   const changes: Change[] = []
   for (const change of plan.changes) {
-    const stay = choose(change)
-    kept.push(...stay.map(node => ({ holder: change.holder.key, node: node.key, uid: node.uid, why })))
-    const nodes = change.nodes.filter(node => !stay.includes(node))
+    const stay = new Set(choose(change))
+    for (const { key, uid } of stay) kept.push({ holder: change.holder.key, node: key, uid, why })
+    const nodes = change.nodes.filter(node => !stay.has(node))
     if (nodes.length > 0) changes.push({ ...change, nodes })
   }
   return { changes, kept }
