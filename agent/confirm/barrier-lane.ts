@@ -33,6 +33,8 @@ export interface BarrierLaneOptions {
   readonly log: Logger
   readonly ttlMs: number
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
+  /** Those of them that are to be watched. */
+  readonly awaited: () => readonly DesiredEntry[]
   readonly tell: () => void
 }
 
@@ -62,6 +64,7 @@ export function createBarrierLane({
   log,
   ttlMs,
   desired,
+  awaited,
   tell
 }: BarrierLaneOptions): BarrierLane {
   const stored = new Map<PodUid, Stored>()
@@ -195,11 +198,9 @@ export function createBarrierLane({
   const watched = (busy: boolean): DesiredEntry[] =>
     failures > 0
       ? []
-      : [...desired().values()].filter(
-          ({ uid, watch }) =>
-            watch &&
-            stored.get(uid)?.refused === false &&
-            (readings.get(uid)?.inflight.requests ?? 0) > 0 === busy
+      : awaited().filter(
+          ({ uid }) =>
+            stored.get(uid)?.refused === false && (readings.get(uid)?.inflight.requests ?? 0) > 0 === busy
         )
 
   const pusher = async (): Promise<void> => {
@@ -207,8 +208,11 @@ export function createBarrierLane({
     await Promise.resolve()
     const now = clock.now()
     const due = [...desired().values()].filter(entry => isDue(entry, now))
-    for (const [uid, until] of held) if (until <= now) held.delete(uid)
-    const over = [...held.keys()].filter(uid => !desired().has(uid))
+    const over: PodUid[] = []
+    for (const [uid, until] of held) {
+      if (until <= now) held.delete(uid)
+      else if (!desired().has(uid)) over.push(uid)
+    }
     if (due.length > 0) await push(due)
     if (over.length > 0) await lift(over)
     if (due.length + over.length === 0)

@@ -62,6 +62,8 @@ export function createBarrierKeeper({
   const closing = new Set<Promise<unknown>>()
   const listeners = createListeners()
   let desired: ReadonlyMap<PodUid, DesiredEntry> = new Map()
+  /** Those of them that somebody waits for: few, where hundreds linger. */
+  let awaited: readonly DesiredEntry[] = []
 
   const close = (id: string, { lane, reader }: Known): void => {
     lanes.delete(id)
@@ -70,7 +72,7 @@ export function createBarrierKeeper({
     )
     closing.add(work)
   }
-  const isAwaited = () => [...desired.values()].some(({ state, watch }) => watch && state === 'draining')
+  const isAwaited = () => awaited.some(({ state }) => state === 'draining')
 
   return {
     desire(list) {
@@ -83,6 +85,7 @@ export function createBarrierKeeper({
           return [entry.uid, known && isSame(entry, known) ? known : entry]
         })
       )
+      awaited = [...desired.values()].filter(({ watch }) => watch)
       for (const { lane, reader } of lanes.values()) {
         lane.look()
         if (isAwaited()) reader.hurry()
@@ -109,6 +112,7 @@ export function createBarrierKeeper({
           log: log.child({ gateway: gateway.name }),
           ttlMs,
           desired: () => desired,
+          awaited: () => awaited,
           tell
         })
         let instance: string | undefined

@@ -30,6 +30,7 @@ export interface GatewayStateOptions {
   readonly isAwaited: () => boolean
   /** Entries are held there: a restart forgets them, and only the state shows one that was too quick for its readiness. */
   readonly isHolding: () => boolean
+  /** It says something else than before, but for times and counters. */
   readonly tell: () => void
 }
 
@@ -58,6 +59,7 @@ export function readGatewayState({
   }
 
   const read = async (): Promise<void> => {
+    const before = said(current)
     const lastAttemptAt = clock.now()
     try {
       const told = await api.state(ended.signal)
@@ -67,7 +69,7 @@ export function readGatewayState({
     } catch (error) {
       current = { ...current, lastAttemptAt, problem: (error as Error).message }
     }
-    if (!ended.signal.aborted) tell()
+    if (!ended.signal.aborted && said(current) !== before) tell()
   }
   let tries = 0
   const isUnsureOfClock = () =>
@@ -98,6 +100,17 @@ export function readGatewayState({
     }
   }
 }
+
+/** What anything is decided by: most reads of most gateways say the same, and nobody needs to look again. */
+const said = ({ told, problem }: GatewayState): string =>
+  JSON.stringify([
+    problem,
+    told?.instance,
+    told?.fit,
+    told?.unfit,
+    told?.workers.map(({ pid, fit, revision, exiting }) => [pid, fit, revision, exiting]),
+    told?.entries?.flatMap(({ uid, late = 0 }) => (late > 0 ? [uid, late] : []))
+  ])
 
 /**
  * The configuration that every worker of the gateway has applied: the lowest of their revisions, those on their way out

@@ -28,7 +28,7 @@ export interface Writer {
   status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
   /** The drain is over or undone: what has not been written yet is not written, what is known of it is dropped. */
   forget(uid: PodUid): void
-  /** After every change of a status. Returns what ends it. */
+  /** What was submitted has come to something. Returns what ends it. */
   onChange(listener: () => void): () => void
   /** Resolves when nothing is waiting or under way. */
   idle(): Promise<void>
@@ -172,9 +172,7 @@ export function createWriter(options: WriterOptions): Writer {
         }
         statuses.set(change.holder.key, key, uid, { state: 'writing', why, acceptedAt: undefined })
       }
-      if (fresh.length === 0) return
-      begin(queue)
-      listeners.tell()
+      if (fresh.length > 0) begin(queue)
     },
     status: (holder, node, uid) => statuses.get(holder, node, uid),
     forget(uid) {

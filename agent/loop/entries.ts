@@ -32,13 +32,6 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   return { uid: drain.uid, nodes, state: memory.sealed ? 'sealed' : 'draining', watch: waiting }
 }
 
-/** What it should hold for a drain whose pod is gone; `undefined` where any of its addresses is another pod's by now. */
-export function lastEntry({ uid, pod }: Drain, memory: Memory, world: World): DesiredEntry | undefined {
-  const taken = pod.ips.some(ip => world.ownersOf(ip).some(owner => owner.uid !== uid))
-  const nodes = taken ? [] : nodesOf(pod, memory.ports)
-  return nodes.length > 0 ? { uid, nodes, state: 'sealed', watch: false } : undefined
-}
-
 /** When to look again although nothing happens; `undefined` where only an event can change anything. */
 export function sealLookAt(drain: Drain, memory: Memory, now: Millis): Millis | undefined {
   if (drain.phase !== 'draining' || memory.sealed) return undefined

@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import { createLingering, LINGER_MS } from '../../../agent/loop/lingering.ts'
-import { createMemories } from '../../../agent/loop/memory.ts'
 import type { PodFact } from '../../../agent/drain/facts.ts'
 import type { World } from '../../../agent/plan/world.ts'
 import { drainOf, seen } from '../../build/drain.ts'
@@ -19,7 +18,7 @@ describe('lingering entries', () => {
   })
   const added = (fact = ended) => {
     const lingering = createLingering()
-    lingering.add(drainOf(seen(fact, { gone: true })), createMemories().of(fact.uid), 1000)
+    lingering.add(drainOf(seen(fact, { gone: true })), 1000)
     return lingering
   }
 
