@@ -1,8 +1,9 @@
 import http from 'node:http'
 import https from 'node:https'
-import { create, isAxiosError, type AxiosInstance, type AxiosResponse } from 'axios'
+import { create, isAxiosError } from 'axios'
 
 import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../errors.ts'
+import { createLean, TooLong, type Answer } from './lean.ts'
 import { isRecord } from './nodes.ts'
 
 export interface HttpOptions {
@@ -36,7 +37,21 @@ export interface HttpClient {
   readonly close: () => void
 }
 
+interface Transport {
+  exchange(call: Call, signal: AbortSignal): Promise<Answer>
+  close(): void
+}
+
 export function createHttp(options: HttpOptions): HttpClient {
+  const { api } = options
+  const transport = api === 'BARRIER' ? createLean(options) : withAxios(options)
+  return {
+    json: async call => parse(api, call, await exchange(transport, api, call)),
+    close: () => transport.close()
+  }
+}
+
+function withAxios(options: HttpOptions): Transport {
   const pool = { keepAlive: options.keepAlive, maxSockets: options.keepAlive ? 32 : Infinity }
   const httpAgent = new http.Agent(pool)
   const httpsAgent = new https.Agent(options.ca === undefined ? pool : { ...pool, ca: options.ca })
@@ -51,45 +66,46 @@ export function createHttp(options: HttpOptions): HttpClient {
     validateStatus: () => true
   })
   return {
-    json: async call => parse(options.api, call, await exchange(client, options.api, call)),
-    close: () => {
+    exchange: ({ method, url, headers, body }, signal) =>
+      client.request<string>({
+        method,
+        url,
+        headers: { Accept: 'application/json', 'Content-Type': 'application/json', ...headers },
+        data: body === undefined ? undefined : JSON.stringify(body),
+        signal
+      }),
+    close() {
       httpAgent.destroy()
       httpsAgent.destroy()
     }
   }
 }
 
-async function exchange(client: AxiosInstance, api: Api, call: Call): Promise<AxiosResponse<string>> {
+async function exchange(transport: Transport, api: Api, call: Call): Promise<Answer> {
   const tooSlow = AbortSignal.timeout(call.timeoutMs)
   try {
-    return await client.request<string>({
-      method: call.method,
-      url: call.url,
-      headers: { Accept: 'application/json', 'Content-Type': 'application/json', ...call.headers },
-      data: call.body === undefined ? undefined : JSON.stringify(call.body),
-      signal: call.signal ? AbortSignal.any([call.signal, tooSlow]) : tooSlow
-    })
+    return await transport.exchange(call, call.signal ? AbortSignal.any([call.signal, tooSlow]) : tooSlow)
   } catch (error) {
     throw failure(api, call, error, tooSlow.aborted)
   }
 }
 
 function failure(api: Api, call: Call, error: unknown, late: boolean): CodedError {
-  const why = isAxiosError(error) ? (error.code ?? error.message) : String(error)
+  const { code: told, message } = error as NodeJS.ErrnoException
+  const tooLong = error instanceof TooLong || (isAxiosError(error) && message.includes('maxContentLength'))
   const code: ErrorCode = call.signal?.aborted
     ? 'ABORTED'
     : late
       ? `${api}_TIMEOUT`
-      : isAxiosError(error) && error.message.includes('maxContentLength')
+      : tooLong
         ? `${api}_TOO_LARGE`
         : `${api}_UNREACHABLE`
   // The AxiosError is not handed on as `cause`: it holds the request with its headers, and so the key.
-  const more = code === `${api}_UNREACHABLE` ? ` (${why})` : ''
+  const more = code === `${api}_UNREACHABLE` ? ` (${told ?? message})` : ''
   return new CodedError(code, `${describe(call)}${more}`)
 }
 
-function parse(api: Api, call: Call, response: AxiosResponse<string>): unknown {
-  const { status, data } = response
+function parse(api: Api, call: Call, { status, data }: Answer): unknown {
   const [json, isJson] = tryJson(data)
   if (isJson && (isSuccess(status) || status === call.alsoFine)) return json
   const code = isSuccess(status) ? (`${api}_GARBLED` as const) : codeForStatus(api, status, data)
