@@ -14,7 +14,7 @@ import { createWriter } from './gateway/writer.ts'
 import { electLeader } from './lead/elect.ts'
 import type { Log } from './log.ts'
 import type { Loop } from './loop.ts'
-import { expectedNodes } from './loop/expected.ts'
+import { createAsking } from './loop/asking.ts'
 import type { Sources } from './loop/sources.ts'
 import { createStillEnding } from './loop/still-ending.ts'
 import type { Metered } from './metered.ts'
@@ -60,15 +60,17 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     owner: apisix.owner
   })
   mode.onChange(() => void inventory.refresh())
+  const asking = createAsking({ cluster: () => cluster, clock, log: part('writer') })
   const writer = createWriter({
     admin,
     inventory,
     clock,
     log: part('writer'),
-    expected: holder => [...(sync?.members(holder.key) ?? expectedNodes(cluster, holder, clock.now()))],
+    expected: holder => expected(holder),
     wishes: (target, found) => upkeep.wishes(target, found),
     taken: one => upkeep.taken(one),
-    stillEnding: createStillEnding({ cluster: () => cluster, loop, clock, log: part('writer') }),
+    wrote: one => upkeep.wrote(one),
+    stillEnding: createStillEnding({ cluster: () => cluster, asking, loop }),
     leader: { yields: () => leader.yields(), missed: () => leader.missed() }
   })
   const survey = createSurvey({
@@ -96,13 +98,14 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     onChange: () => loop().wake()
   })
   const leader = electLeader(config, cluster, clock, part('leader'))
-  const { upkeep, sync } = startUpkeep({
+  const { upkeep, sync, expected } = startUpkeep({
     config,
     cluster,
     inventory,
     writer,
     leader,
     mode,
+    asking,
     clock,
     log: part('sync'),
     loop,

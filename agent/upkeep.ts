@@ -3,27 +3,39 @@ import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Log } from './log.ts'
 import type { Loop } from './loop.ts'
+import type { Asking } from './loop/asking.ts'
+import { createAmends } from './loop/amends.ts'
+import { expectedNodes } from './loop/expected.ts'
 import { createGhosts, type Ghosts } from './loop/ghosts.ts'
 import { createRestore } from './loop/restore.ts'
 import type { Sources } from './loop/sources.ts'
 import { createSync, type Sync } from './loop/sync.ts'
 import { createUpkeep, type Upkeep } from './loop/upkeep.ts'
+import { addressOf } from './gateway/nodes.ts'
+import type { NodeKey } from './drain/facts.ts'
+import type { Holder } from './plan/holder.ts'
 import { isEnding } from './plan/match.ts'
 import { serviceName } from './plan/claim.ts'
 import type { Events } from './serve/events.ts'
 
 export interface UpkeepParts extends Pick<Sources, 'cluster' | 'inventory' | 'writer' | 'leader' | 'mode'> {
   readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
+  readonly asking: Asking
   readonly clock: Clock
   readonly log: Log
   readonly loop: () => Pick<Loop, 'drains'>
   readonly events: () => Pick<Events, 'addNotSynced'> | undefined
 }
 
+/** The watches that say which nodes a holder should list. */
+const WITNESSES: ReadonlySet<string> = new Set(['pods', 'endpointslices'])
+
 /** What keeps holders as they should be beside removals, joined from the configuration and the other parts. */
 export function startUpkeep(parts: UpkeepParts): {
   readonly upkeep: Upkeep
   readonly sync: Sync | undefined
+  /** The nodes that a holder should list, as far as Kubernetes can tell. */
+  readonly expected: (holder: Holder) => readonly NodeKey[]
 } {
   const { config, cluster, clock, loop } = parts
   const drains = () => loop().drains()
@@ -38,11 +50,38 @@ export function startUpkeep(parts: UpkeepParts): {
   })
   const sync = config.sync.enabled ? syncOf(parts) : undefined
   const ghosts = ghostsOf(parts)
-  const upkeep = createUpkeep({ restore, sync, ghosts, writer: () => parts.writer, now: () => clock.now() })
-  return { upkeep, sync }
+  const expected = (holder: Holder) => [
+    ...(sync?.members(holder.key) ?? expectedNodes(cluster, holder, clock.now()))
+  ]
+  const amends = createAmends({
+    expected,
+    staysAt: node =>
+      cluster.pods
+        .byIp(addressOf(node).host)
+        .some(({ uid, deletionAt }) => deletionAt === undefined && !isEnding(drains().get(uid))),
+    isSurelyEnding: node =>
+      drains()
+        .values()
+        .some(
+          ({ phase, pod }) =>
+            phase === 'draining' && pod.deletionAt !== undefined && pod.ips.includes(addressOf(node).host)
+        ),
+    isCurrent: () =>
+      cluster.parts().every(({ name, state }) => !WITNESSES.has(name) || state === 'live'),
+    now: () => clock.now()
+  })
+  const upkeep = createUpkeep({
+    restore,
+    amends,
+    sync,
+    ghosts,
+    writer: () => parts.writer,
+    now: () => clock.now()
+  })
+  return { upkeep, sync, expected }
 }
 
-function ghostsOf({ config, cluster, inventory, leader, mode, log, loop }: UpkeepParts): Ghosts {
+function ghostsOf({ config, cluster, inventory, leader, mode, asking, log, loop }: UpkeepParts): Ghosts {
   const { podRanges } = config.sync
   return createGhosts({
     cluster,
@@ -54,15 +93,28 @@ function ghostsOf({ config, cluster, inventory, leader, mode, log, loop }: Upkee
     afterMs: config.ghosts.afterMs,
     mayRepair: () =>
       config.ghosts.repair && leader.leads() && !config.drain.dryRun && mode.current().mode !== 'standalone',
+    asking,
     log
   })
 }
 
-function syncOf({ config, cluster, inventory, leader, mode, clock, log, loop, events }: UpkeepParts): Sync {
+function syncOf({
+  config,
+  cluster,
+  inventory,
+  leader,
+  mode,
+  asking,
+  clock,
+  log,
+  loop,
+  events
+}: UpkeepParts): Sync {
   return createSync({
     cluster,
     inventory,
     drains: () => loop().drains(),
+    asking,
     mayWrite: () => leader.leads() && !config.drain.dryRun && mode.current().mode === 'etcd',
     isPodRange: addressRanges(config.sync.podRanges),
     now: () => clock.now(),

@@ -16,15 +16,25 @@ export interface RemovalTools {
   readonly inventory: Pick<Inventory, 'learn' | 'forget'>
   readonly clock: Clock
   readonly expected: (holder: Holder) => readonly NodeKey[]
-  /** Asked again right before every write. */
-  readonly stillEnding: (uid: PodUid, node: NodeKey) => boolean | Promise<boolean>
+  /** Asked again right before every write. `undefined`: that cannot be told now, and the node is left alone for now. */
+  readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
   /** What is wished of this object, as just read (`undefined`: it does not exist), beside what is drained. */
-  readonly wishes: (target: Target, found: readonly Holder[] | undefined) => Wishes
+  readonly wishes: (target: Target, found: readonly Holder[] | undefined) => MayBe<Wishes>
   /** A drained node has left, or (no answer came) may have left, by our hand: as it was. */
   readonly taken: (taken: Taken) => void
+  readonly wrote: (written: Written) => void
   readonly giveUpMs: number
   readonly signal: AbortSignal
 }
+
+/** A write that was answered; or was not, and may be applied yet. */
+export interface Written {
+  readonly target: Target
+  readonly edits: readonly Edit[]
+  readonly answered: boolean
+}
+
+type MayBe<T> = T | Promise<T>
 
 export interface Target {
   readonly resource: Resource
@@ -106,12 +116,14 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
   for (let writes = 0; ; writes++) {
     const object = await read(tools, target)
     const found = object ? holdersOf(object) : []
-    await dropWhatStays(removal, found, tools.stillEnding)
+    const unsure = await dropWhatStays(removal, found, tools.stillEnding)
     const { edits: drained, outcomes } = settle(removal, found, tools.expected)
-    const { edits: wishes, create } = tools.wishes(target, object && found)
+    const { edits: wishes, create } = await tools.wishes(target, object && found)
     const edits = withWishes(drained, wishes, found)
     const nothing = edits.length === 0 && (object !== undefined || create === undefined)
-    if (nothing || writes === WRITES) return { outcomes, ...done, content: nothing }
+    if (nothing || writes === WRITES) {
+      return { outcomes: [...outcomes, ...unsure], ...done, content: nothing }
+    }
     if (!object) {
       await tools.admin.put(target.resource, target.id, create, tools.signal)
       done.wished++
@@ -122,10 +134,14 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
       await write(tools, object, edits)
     } catch (error) {
       // No answer is no refusal: it may have been applied.
-      if (isTransient(error)) taken.forEach(tools.taken)
+      if (isTransient(error)) {
+        taken.forEach(tools.taken)
+        tools.wrote({ target, edits, answered: false })
+      }
       throw error
     }
     taken.forEach(tools.taken)
+    tools.wrote({ target, edits, answered: true })
     for (const { holder, remove } of drained) {
       accept(removal, holder.key)
       done.removed += remove.size
@@ -152,19 +168,25 @@ function begun(removal: Removal, target: Target, edits: readonly Edit[]): readon
 /**
  * Only nodes that are listed are asked about: one that is not any more is the removal itself, to be reported as such. All at
  * once, so that no answer is old when the write is made.
+ *
+ * @returns those that nobody could say anything of; after a pause they are tried again
  */
 async function dropWhatStays(
   { wanted }: Removal,
   found: readonly Holder[],
   stillEnding: RemovalTools['stillEnding']
-): Promise<void> {
-  const asked = found.flatMap(({ key, nodes }) =>
-    nodes.map(async node => {
-      const uid = wanted.get(key)?.get(node.key)
-      if (uid !== undefined && !(await stillEnding(uid, node.key))) wanted.get(key)?.delete(node.key)
+): Promise<readonly Outcome[]> {
+  const asked = found.flatMap(({ key: holder, nodes }) =>
+    nodes.flatMap(({ key: node }) => {
+      const uid = wanted.get(holder)?.get(node)
+      return uid === undefined ? [] : [{ holder, node, uid }]
     })
   )
-  await Promise.all(asked)
+  const answers = await Promise.all(asked.map(async ({ uid, node }) => stillEnding(uid, node)))
+  const staying = asked.filter((_, i) => answers[i] !== true)
+  for (const { holder, node } of staying) wanted.get(holder)?.delete(node)
+  const why = 'left alone: Kubernetes did not confirm that the address is still that of a pod that ends'
+  return asked.filter((_, i) => answers[i] === undefined).map(one => ({ ...one, state: 'failed', why }))
 }
 
 function accept(removal: Removal, key: HolderKey): void {

@@ -52,13 +52,15 @@ export interface WriterOptions {
   readonly expected?: (holder: Holder) => readonly NodeKey[]
   /**
    * Asked right before every write, because a change may have waited: is the address still that of a pod that ends?
-   * `false` leaves the node alone (the drain was undone, or a new pod has the address).
+   * `false` leaves the node alone (the drain was undone, or a new pod has the address), `undefined` for now.
    */
-  readonly stillEnding?: (uid: PodUid, node: NodeKey) => boolean | Promise<boolean>
+  readonly stillEnding?: RemovalTools['stillEnding']
   /** Asked of every object that is read, before a write and after it, so that an answer is never older than the object. */
   readonly wishes?: RemovalTools['wishes']
   /** See `RemovalTools.taken`. */
   readonly taken?: RemovalTools['taken']
+  /** After every write of nodes, and after one that was not answered. */
+  readonly wrote?: RemovalTools['wrote']
   /**
    * Several agents: while another one leads (`yields`), an object is only read, often, until the leader has taken the nodes
    * out. Where it is late we write all the same, and say so (`missed`). Absent: nobody else writes for us.
@@ -85,6 +87,7 @@ export function createWriter(options: WriterOptions): Writer {
     stillEnding,
     wishes: options.wishes ?? (() => ({ edits: [] })),
     taken: options.taken ?? (() => {}),
+    wrote: options.wrote ?? (() => {}),
     giveUpMs,
     signal: ended.signal
   }

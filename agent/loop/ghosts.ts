@@ -10,6 +10,7 @@ import { ghostsIn, removable, type AddressesKnown, type Ghost } from '../plan/gh
 import type { Holder, HolderKey } from '../plan/holder.ts'
 import { isEnding } from '../plan/match.ts'
 import type { Cluster } from '../watch/cluster.ts'
+import { isNobodys, type Asking } from './asking.ts'
 
 export interface GhostsOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'parts'>
@@ -23,6 +24,7 @@ export interface GhostsOptions {
   readonly afterMs: number
   /** Repairs, and it is for us to do so. */
   readonly mayRepair: () => boolean
+  readonly asking: Pick<Asking, 'ownersOf'>
   readonly log: Log
 }
 
@@ -34,14 +36,18 @@ export interface Ghosts {
   found(): ReadonlyMap<HolderKey, readonly Ghost[]>
   /** Objects to repair: each once for each listing, so an owner that puts a ghost back meets one write in a listing. */
   targets(): readonly Target[]
-  wishes(found: readonly Holder[] | undefined, now: Millis): readonly Wish[]
+  /** Asks whose the addresses are: a watch that is silent does not show a new pod. */
+  wishes(found: readonly Holder[] | undefined, now: Millis): Promise<readonly Wish[]>
 }
 
 /** How many addresses of pods that ended are remembered, the latest. */
 const REMEMBERED = 50_000
+/** Addresses that are asked about for one write; the others wait for the next listing. */
+const ASKED = 16
 
 export function createGhosts(options: GhostsOptions): Ghosts {
-  const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, mayRepair, log } = options
+  const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, mayRepair, asking, log } =
+    options
   const ended = new Map<string, Millis>()
   const free = new Map<string, Millis>()
   const told = new Set<string>()
@@ -129,10 +135,23 @@ export function createGhosts(options: GhostsOptions): Ghosts {
       due = []
       return now
     },
-    wishes(found, now) {
-      if (!mayRepair() || !isCurrent()) return []
-      return (found ?? []).flatMap(holder => {
-        const remove = removable(holder, ghostsIn(holder, known, now, afterMs))
+    async wishes(found = [], now) {
+      const named = () => {
+        const live = mayRepair() && isCurrent()
+        return live ? found.map(holder => ({ holder, list: ghostsIn(holder, known, now, afterMs) })) : []
+      }
+      const hosts = named().flatMap(({ list }) => list.map(({ node }) => node.host))
+      const asked = await Promise.all(
+        [...new Set(hosts)].slice(0, ASKED).map(async host => ({ host, owners: await asking.ownersOf(host) }))
+      )
+      const nobodys = new Set(
+        asked.flatMap(({ host, owners }) => (owners && isNobodys(owners) ? [host] : []))
+      )
+      return named().flatMap(({ holder, list }) => {
+        const remove = removable(
+          holder,
+          list.filter(({ node }) => nobodys.has(node.host))
+        )
         return remove.length > 0 ? [{ holder: holder.key, put: [], remove }] : []
       })
     }

@@ -1,50 +1,45 @@
-import type { Clock } from '../clock.ts'
-import type { NodeKey, PodUid } from '../drain/facts.ts'
+import { isOver } from '../drain/eligible.ts'
+import type { NodeKey, PodFact, PodUid } from '../drain/facts.ts'
 import { addressOf } from '../gateway/nodes.ts'
-import type { Log } from '../log.ts'
 import type { Loop } from '../loop.ts'
 import type { Cluster } from '../watch/cluster.ts'
-import { hasEnded } from '../watch/pod-fact.ts'
-
-/** How long the API server may take to say who has an address, in ms. */
-const ASK_MS = 1000
+import { isEnding } from '../watch/pod-fact.ts'
+import type { Asking } from './asking.ts'
 
 export interface StillEndingOptions {
-  readonly cluster: () => Pick<Cluster, 'fetchPod' | 'fetchPodsByIp' | 'doubt'>
+  readonly cluster: () => Pick<Cluster, 'doubt'>
+  readonly asking: Pick<Asking, 'pod' | 'ownersOf'>
   readonly loop: () => Pick<Loop, 'isEnding' | 'drains'>
-  readonly clock: Clock
-  readonly log: Log
 }
 
 /**
  * Asked right before every write: is the address still that of a pod that ends? A change may have waited, and once a hook has
- * been answered the pod goes and its address is given out again. A watch that is silent does not show that, so a write
- * for a pod whose hook has been answered asks the API server: for the pod itself, one object, and only where that is gone for
- * whoever has the address, which costs the server a look at every pod. Where it cannot be asked the node is left alone: better a
- * ghost than a pod that serves.
+ * been answered the pod goes and its address is given out again. A watch that is silent does not show that, so the API
+ * server is asked, but for a pod whose own deletion has been seen and whose hook has not been answered: for the pod
+ * itself, one object, and only where that is gone for whoever has the address. `undefined`: that cannot be told. Then the node is
+ * left alone for now: better a ghost than a pod that serves.
  */
-export function createStillEnding({ cluster, loop, clock, log }: StillEndingOptions) {
-  return async (uid: PodUid, node: NodeKey): Promise<boolean> => {
+export function createStillEnding({ cluster, asking, loop }: StillEndingOptions) {
+  return async (uid: PodUid, node: NodeKey): Promise<boolean | undefined> => {
     if (!loop().isEnding(uid, node)) return false
     const drain = loop().drains().get(uid)
-    if (!drain || drain.phase === 'draining' || drain.pod.hostNetwork) return drain !== undefined
-    const { namespace, name } = drain.pod
-    const late = new AbortController()
-    const cancel = clock.alarm(clock.now() + ASK_MS, () =>
-      late.abort(new Error(`no answer within ${ASK_MS} ms`))
-    )
-    try {
-      const itself = await cluster().fetchPod(namespace, name, late.signal)
-      if (itself?.uid === uid && !hasEnded(itself)) return true
-      const owners = await cluster().fetchPodsByIp(addressOf(node).host, late.signal)
-      const next = owners.find(pod => pod.uid !== uid && pod.deletionAt === undefined)
-      if (next) cluster().doubt('pods')
-      return next === undefined
-    } catch (err) {
-      log.warn({ err, node }, 'could not ask the API server whose address this is, so the node is left alone')
+    if (!drain) return false
+    if (drain.phase === 'draining' && drain.pod.deletionAt !== undefined) return true
+    const itself = await asking.pod(drain.pod)
+    if (!itself) return undefined
+    // A slice or a condition said that it ends, and may have been taken back: then the drain is undone in a moment.
+    if (itself.pod?.uid === uid && !isOver(itself.pod)) return isEnding(itself.pod) || undefined
+    const { host, port } = addressOf(node)
+    const owners = await asking.ownersOf(host)
+    if (owners === undefined) return undefined
+    const stays = (pod: PodFact) =>
+      pod.deletionAt === undefined &&
+      !isOver(pod) &&
+      (!pod.hostNetwork || port === undefined || pod.containerPorts.includes(port))
+    if (owners.some(pod => pod.uid !== uid && stays(pod))) {
+      cluster().doubt('pods')
       return false
-    } finally {
-      cancel()
     }
+    return loop().isEnding(uid, node)
   }
 }

@@ -11,11 +11,14 @@ import { membersOf, type PodsKnown } from '../plan/members.ts'
 import { addedAtFor } from '../plan/slow-start.ts'
 import { fullWeight, newUpstream, planSync, SYNCED_FOR } from '../plan/sync.ts'
 import type { Cluster } from '../watch/cluster.ts'
+import type { Asking } from './asking.ts'
 
 export interface SyncOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'services' | 'parts'>
   readonly inventory: Pick<Inventory, 'holders' | 'readAt'>
   readonly drains: () => Drains
+  /** Asked before anything is taken out. */
+  readonly asking: Pick<Asking, 'refresh'>
   /** Asked right before every write: one agent of several syncs, and none in a dry run. */
   readonly mayWrite: () => boolean
   /** Only pods have addresses like this. */
@@ -29,7 +32,8 @@ export interface SyncOptions {
 export interface Sync {
   /** The objects that are not as they should be. */
   targets(now: Millis): readonly Target[]
-  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
+  /** Where something is to be taken out, asks for the Service and its slices: a watch that is silent may be old. */
+  wishes(target: Target, found: readonly Holder[] | undefined): Promise<Wishes>
   /** The nodes that a claimed holder should list; `undefined` where nobody claims it. */
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
   /** The holders in which this pod is, or is about to be, by our hand; and why it is not in others that Services ask for. */
@@ -197,6 +201,21 @@ export function createSync(options: SyncOptions): Sync {
     for (const key of courses.keys()) if (!settled.claims.has(key)) courses.delete(key)
   }
 
+  const claimOn = ({ resource, id }: Target): Claim | undefined =>
+    resource === 'upstreams' ? settled.claims.get(`upstreams/${id}`) : undefined
+
+  const wishesNow = (target: Target, found: readonly Holder[] | undefined): Wishes => {
+    const claim = claimOn(target)
+    if (!claim || !isKnown() || !options.mayWrite()) return NOTHING
+    if (!found) return { edits: [], create: bodyOf(newUpstream(claim, membersNow(claim))) }
+    const holder = found.find(({ key }) => key === claim.holder)
+    if (!holder || refusal(claim, holder) !== undefined) return NOTHING
+    const { add, weigh, remove } = planned(claim, holder)
+    return {
+      edits: [{ holder: holder.key, put: [...add, ...weigh].map(node => nodeFor(node, holder)), remove }]
+    }
+  }
+
   const isKnown = () => cluster.parts().every(part => part.name === 'gateways' || part.synced)
 
   return {
@@ -216,16 +235,15 @@ export function createSync(options: SyncOptions): Sync {
       report(problems)
       return options.mayWrite() ? targets : []
     },
-    wishes({ resource, id }, found) {
-      const claim = resource === 'upstreams' ? settled.claims.get(`upstreams/${id}`) : undefined
-      if (!claim || !isKnown() || !options.mayWrite()) return NOTHING
-      if (!found) return { edits: [], create: bodyOf(newUpstream(claim, membersNow(claim))) }
-      const holder = found.find(({ key }) => key === claim.holder)
-      if (!holder || refusal(claim, holder) !== undefined) return NOTHING
-      const { add, weigh, remove } = planned(claim, holder)
-      return {
-        edits: [{ holder: holder.key, put: [...add, ...weigh].map(node => nodeFor(node, holder)), remove }]
+    async wishes(target, found) {
+      const wished = wishesNow(target, found)
+      if (!wished.edits.some(({ remove }) => remove.length > 0)) return wished
+      const service = claimOn(target)?.service
+      if (service && (await options.asking.refresh(service))) {
+        settle()
+        return wishesNow(target, found)
       }
+      return { ...wished, edits: wished.edits.map(edit => ({ ...edit, remove: [] })) }
     },
     members: key => {
       const claim = settled.claims.get(key)

@@ -1,24 +1,27 @@
 import type { Millis } from '../drain/facts.ts'
-import type { Taken, Target } from '../gateway/removal.ts'
+import type { Taken, Target, Written } from '../gateway/removal.ts'
 import type { Wishes } from '../gateway/wish.ts'
 import type { Writer } from '../gateway/writer.ts'
 import type { Observer } from '../loop.ts'
 import type { Holder } from '../plan/holder.ts'
+import type { Amends } from './amends.ts'
 import type { Ghosts } from './ghosts.ts'
 import type { Restore } from './restore.ts'
 import type { Sync } from './sync.ts'
 
-/** What is wished of holders beside removals: what `sync` says, what drains that were undone owe, and that ghosts go. */
+/** What is wished of holders beside removals: what `sync` says, what undone drains and doubtful writes owe, that ghosts go. */
 export interface Upkeep {
   /** The writer's question. */
-  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
+  wishes(target: Target, found: readonly Holder[] | undefined): Promise<Wishes>
   taken(taken: Taken): void
+  wrote(written: Written): void
   /** Has the writer look at every object that is not as it is wished, after each round. */
   readonly observer: Observer
 }
 
 export interface UpkeepOptions {
   readonly restore: Restore
+  readonly amends: Amends
   /** Absent where it is off. */
   readonly sync: Sync | undefined
   readonly ghosts: Pick<Ghosts, 'look' | 'targets' | 'wishes'>
@@ -26,17 +29,22 @@ export interface UpkeepOptions {
   readonly now: () => Millis
 }
 
-export function createUpkeep({ restore, sync, ghosts, writer, now }: UpkeepOptions): Upkeep {
+export function createUpkeep({ restore, amends, sync, ghosts, writer, now }: UpkeepOptions): Upkeep {
   return {
-    wishes(target, found) {
-      const owed = [...restore.wishes(target, found), ...ghosts.wishes(found, now())]
-      const wished = sync?.wishes(target, found)
+    async wishes(target, found) {
+      const [haunted, wished] = await Promise.all([ghosts.wishes(found, now()), sync?.wishes(target, found)])
+      const owed = [...restore.wishes(target, found), ...amends.wishes(target, found), ...haunted]
       if (!wished) return { edits: owed }
       // A claimed holder gets its members, so nothing of them is owed: a weight of before would undo a slow start.
       const claimed = new Set(wished.edits.map(({ holder }) => holder))
       return { ...wished, edits: [...wished.edits, ...owed.filter(({ holder }) => !claimed.has(holder))] }
     },
     taken: one => restore.taken(one),
+    wrote(one) {
+      // A claimed holder is held against its members for ever.
+      const claimed = one.edits.every(({ holder }) => sync?.members(holder.key) !== undefined)
+      if (!one.answered || !claimed) amends.wrote(one)
+    },
     observer: {
       drain(before, after) {
         const uid = (after ?? before)?.uid
@@ -49,6 +57,7 @@ export function createUpkeep({ restore, sync, ghosts, writer, now }: UpkeepOptio
         for (const target of [
           ...ghosts.targets(),
           ...restore.targets(now()),
+          ...amends.targets(now()),
           ...(sync?.targets(now()) ?? [])
         ])
           writer().tend(target)

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { GatewayFact, PodFact } from '../drain/facts.ts'
 import type { Log } from '../log.ts'
 import { ApiError } from './api-error.ts'
-import { pathOf, podsIn, servicesIn, slicesIn, type Collection } from './collection.ts'
+import { pathOf, podsIn, servicesIn, slicesIn, slicesOf, type Collection } from './collection.ts'
 import { createConnection, type ConnectionSettings, type Reply } from './connection.ts'
 import type { Credentials } from './credentials.ts'
 import { isLocal } from './dialable.ts'
@@ -20,7 +20,7 @@ import { startReflector, type Reflector } from './reflector.ts'
 import { toServiceFact } from './service-fact.ts'
 import { createServiceStore, type ServiceStore } from './service-store.ts'
 import type { Sink } from './sink.ts'
-import { createSliceStore, type SliceStore } from './slice-store.ts'
+import { createSliceStore, type ServiceName, type SliceStore } from './slice-store.ts'
 
 /** Which pods are gateways, or where they are when they are listed by hand. */
 export type GatewaySelector =
@@ -62,6 +62,8 @@ export interface Cluster {
   fetchPod(namespace: string, name: string, signal?: AbortSignal): Promise<PodFact | undefined>
   /** Pods that own this address, asked of the API server as `fetchPod` does. */
   fetchPodsByIp(ip: string, signal?: AbortSignal): Promise<readonly PodFact[]>
+  /** Has the stores learn a Service and its EndpointSlices as they are right now. `false`: there is no such Service. */
+  fetchService(service: ServiceName, signal?: AbortSignal): Promise<boolean>
   /** Any other API call. 429 is waited out; a GET is repeated when the connection breaks. */
   call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
   /** Pods of this namespace are watched. */
@@ -77,7 +79,9 @@ export interface Cluster {
 export function startCluster(options: ClusterOptions): Cluster {
   const { credentials, gatewaySelector: gatewaysAre, clock, log, onChange } = options
   const connection = createConnection(credentials, clock, options.connection)
-  const scopes = options.namespaces?.length ? options.namespaces : [undefined]
+  const scopes: readonly (string | undefined)[] = options.namespaces?.length
+    ? options.namespaces
+    : [undefined]
   const pods = createPodStore(clock)
   const slices = createSliceStore()
   const services = createServiceStore()
@@ -102,9 +106,8 @@ export function startCluster(options: ClusterOptions): Cluster {
       onChange,
       ...(options.reflector && { settings: options.reflector })
     })
-  const podWatches = new Map(scopes.map(ns => [ns, reflect('pods', podsIn(ns), readPod, pods.sink)]))
   const watches: Readonly<Record<PartName, readonly Reflector[]>> = {
-    pods: [...podWatches.values()],
+    pods: scopes.map(ns => reflect('pods', podsIn(ns), readPod, pods.sink)),
     endpointslices: scopes.map(ns => reflect('endpointslices', slicesIn(ns), toEndpointFact, slices.sink)),
     gateways:
       'static' in gatewaysAre
@@ -134,11 +137,15 @@ export function startCluster(options: ClusterOptions): Cluster {
     return reply.json
   }
   /** Only what some watch covers: nobody would ever take anything else out of the store again. */
+  const watchOf = (name: PartName, namespace: string): Reflector | undefined =>
+    watches[name][Math.max(scopes.indexOf(namespace), scopes.indexOf(undefined))]
   const learn = (object: unknown): PodFact | undefined => {
     const fact = readPod(object)
-    if (fact) (podWatches.get(fact.namespace) ?? podWatches.get(undefined))?.learn(object)
+    if (fact) watchOf('pods', fact.namespace)?.learn(object)
     return fact
   }
+  const itemsOf = async (collection: Collection, fieldSelector: string | undefined, signal?: AbortSignal) =>
+    listOf(fieldsOf(await get(pathOf(collection, { fieldSelector }), signal))['items'])
   const part = (name: PartName): Part => {
     const all = watches[name].map(watch => watch.status())
     return all.length === 0 ? staticPart(name, fixed.length) : combine(name, all)
@@ -163,16 +170,25 @@ export function startCluster(options: ClusterOptions): Cluster {
     async fetchPodsByIp(ip, signal) {
       const found: PodFact[] = []
       for (const namespace of scopes) {
-        const path = pathOf(podsIn(namespace), { fieldSelector: `status.podIP=${ip}` })
-        for (const item of listOf(fieldsOf(await get(path, signal))['items'])) {
+        for (const item of await itemsOf(podsIn(namespace), `status.podIP=${ip}`, signal)) {
           const pod = learn(item)
           if (pod?.ips.includes(ip)) found.push(pod)
         }
       }
       return found
     },
+    async fetchService({ namespace, name }, signal) {
+      // As lists, which is what the agent has a right to.
+      const [found, slices] = await Promise.all([
+        itemsOf(servicesIn(namespace), `metadata.name=${name}`, signal),
+        itemsOf(slicesOf(namespace, name), undefined, signal)
+      ])
+      for (const service of found) watchOf('services', namespace)?.learn(service)
+      for (const slice of slices) watchOf('endpointslices', namespace)?.learn(slice)
+      return found.length > 0
+    },
     call,
-    isWatched: namespace => podWatches.has(undefined) || podWatches.has(namespace),
+    isWatched: namespace => watchOf('pods', namespace) !== undefined,
     serverBehindMs: () => connection.serverBehindMs(),
     doubt: name => watches[name].forEach(watch => watch.doubt()),
     async stop() {

@@ -1,3 +1,6 @@
+/** On every slice of a Service: its name. */
+export const SERVICE_LABEL = 'kubernetes.io/service-name'
+
 /** A set of objects of one kind that can be listed and watched. */
 export interface Collection {
   /** Such as `/api/v1/namespaces/shop/pods`. */
@@ -24,6 +27,11 @@ export const podsIn = (namespace: string | undefined, labelSelector?: string): C
 
 export const slicesIn = (namespace: string | undefined): Collection => ({
   path: `/apis/discovery.k8s.io/v1${scopeOf(namespace)}/endpointslices`
+})
+
+export const slicesOf = (namespace: string, service: string): Collection => ({
+  ...slicesIn(namespace),
+  labelSelector: `${SERVICE_LABEL}=${service}`
 })
 
 export const servicesIn = (namespace: string | undefined): Collection => ({

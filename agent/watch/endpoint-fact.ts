@@ -1,8 +1,7 @@
 import type { Endpoint, EndpointFact, PodUid } from '../drain/facts.ts'
+import { SERVICE_LABEL } from './collection.ts'
 import { intern } from './intern.ts'
 import { fieldsOf, listOf, portOf, textOf } from './read.ts'
-
-const SERVICE_LABEL = 'kubernetes.io/service-name'
 
 /**
  * An EndpointSlice, shrunk. Total: `undefined` only where it has no identity. `service` is empty for a slice that

@@ -3,6 +3,7 @@ import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../..
 import { createInventory } from '../../agent/gateway/inventory.ts'
 import { createWriter } from '../../agent/gateway/writer.ts'
 import { createLoop, type Loop } from '../../agent/loop.ts'
+import { createAsking } from '../../agent/loop/asking.ts'
 import type { Sources } from '../../agent/loop/sources.ts'
 import { startUpkeep } from '../../agent/upkeep.ts'
 import { createPodStore } from '../../agent/watch/pod-store.ts'
@@ -41,7 +42,9 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
         ...(state.live ? {} : { state: 'stale' as const })
       })),
     fetchPod: (namespace: string, name: string) => Promise.resolve(pods.store.byName(namespace, name)),
+    // The API server knows no more than the watches have told.
     fetchPodsByIp: (ip: string) => Promise.resolve(pods.store.byIp(ip)),
+    fetchService: () => Promise.resolve(true),
     call: () => Promise.reject(new Error('no API server')),
     isWatched: () => true,
     serverBehindMs: () => 0,
@@ -146,6 +149,7 @@ function startSyncAgent({
     writer,
     leader,
     mode,
+    asking: createAsking({ cluster: () => cluster, clock, log }),
     clock,
     log,
     loop: () => loop,

@@ -1,7 +1,9 @@
 import { expect } from 'chai'
 import { systemClock } from '../../agent/clock.ts'
+import { CodedError } from '../../agent/errors.ts'
 import { holdersOf } from '../../agent/gateway/holders.ts'
 import { createWriter } from '../../agent/gateway/writer.ts'
+import { createAmends } from '../../agent/loop/amends.ts'
 import { expectedNodes } from '../../agent/loop/expected.ts'
 import { silent, startAdmin } from '../build/apisix.ts'
 import { pod, terminating } from '../build/pod.ts'
@@ -76,5 +78,51 @@ describe('a replacement that its owner adds in the middle of our write', () => {
       await writer.stop()
       const left = secondOpinion ? array('10.0.0.2', '10.0.0.3') : array('10.0.0.2')
       expect(apisix.nodes('web')).to.deep.equal(left)
+    })
+
+  for (const looksAgain of [true, false])
+    it(`${looksAgain ? 'is put back' : 'would be lost'} where our write was cut off and is applied after a later one`, async () => {
+      const value = (...hosts: string[]) => ({ type: 'roundrobin', nodes: array(...hosts) })
+      apisix.put('upstreams', 'web', value('10.0.0.1', '10.0.0.2'))
+      const amends = createAmends({
+        expected: holder => expectedNodes(cluster, holder, NOW),
+        staysAt: node => !node.startsWith('10.0.0.1'),
+        isSurelyEnding: () => true,
+        isCurrent: () => true,
+        now: () => systemClock.now()
+      })
+      let late: (() => Promise<unknown>) | undefined
+      const writer = createWriter({
+        admin: {
+          ...apisix.client,
+          patch: (...all) => {
+            if (late) return apisix.client.patch(...all)
+            late = () => apisix.client.patch(...all)
+            return Promise.reject(new CodedError('ADMIN_TIMEOUT', 'PATCH upstreams/web'))
+          }
+        },
+        inventory: { learn() {}, forget() {} },
+        clock: systemClock,
+        log: silent,
+        wrote: one => amends.wrote(one),
+        wishes: (target, found) => ({ edits: amends.wishes(target, found) })
+      })
+      const [holder] = holdersOf({
+        resource: 'upstreams',
+        id: 'web',
+        value: apisix.value('upstreams', 'web') ?? {},
+        revision: 0
+      })
+      writer.submit({ kind: 'remove', holder: holder!, nodes: [{ key: '10.0.0.1:80', uid: ending.uid }] })
+      await writer.idle()
+      apisix.put('upstreams', 'web', value('10.0.0.2', '10.0.0.3'))
+      await late?.()
+      expect(apisix.nodes('web')).to.deep.equal(array('10.0.0.2'))
+      if (looksAgain) for (const target of amends.targets(systemClock.now() + 1000)) writer.tend(target)
+      await writer.idle()
+      await writer.stop()
+      expect(apisix.nodes('web')).to.deep.equal(
+        looksAgain ? array('10.0.0.2', '10.0.0.3') : array('10.0.0.2')
+      )
     })
 })

@@ -2,6 +2,8 @@ import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
+const RANGE = { SYNC_POD_RANGES: '127.0.0.0/8' }
+
 describe('feature: the watch falls silent after the ack', () => {
   const test = sideBySide({ barrier: true })
 
@@ -25,5 +27,64 @@ describe('feature: the watch falls silent after the ack', () => {
     )
     expect(rig.nodes('upstreams/web').toSorted()).to.deep.equal([next.node, other.node].toSorted())
     expect(rig.violations()).to.deep.equal([])
+  })
+})
+
+describe('feature: the watch is silent about a pod that its owner has listed', () => {
+  const test = sideBySide()
+
+  test('repair of ghosts asks whose an address is, and takes out the real ghost alone', async start => {
+    const rig = await start({ config: { ...RANGE, GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '1s' } })
+    const first = rig.pod('web-0')
+    rig.upstream('web', [first])
+    await rig.settled()
+    rig.kubernetes.faults.muteWatches()
+    const next = rig.pod('web-1')
+    rig.put('upstreams', 'web', {
+      type: 'roundrobin',
+      nodes: { [first.node]: 1, [next.node]: 1, '127.9.9.9:80': 1 }
+    })
+    await until('the ghost is out', () => !rig.nodes('upstreams/web').includes('127.9.9.9:80'), 20_000)
+    expect(rig.nodes('upstreams/web').toSorted()).to.deep.equal([first.node, next.node].toSorted())
+  })
+
+  test('repair of ghosts leaves all of them alone where nobody answers', async start => {
+    const rig = await start({ config: { ...RANGE, GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '1s' } })
+    const first = rig.pod('web-0')
+    rig.kubernetes.faults.answer(500, { path: '/api/v1/pods', watch: false })
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [first.node]: 1, '127.9.9.9:80': 1 } })
+    const refused = () => rig.agent.lines.some(({ msg }) => String(msg).startsWith('could not ask'))
+    await until('it was asked', refused, 20_000)
+    const listing = rig.agent.readAt() ?? 0
+    await until('it was listed again', () => (rig.agent.readAt() ?? 0) > listing, 10_000)
+    expect(rig.writes).to.deep.equal([])
+  })
+
+  test('sync asks for the slices of the Service before it takes anything out', async start => {
+    const rig = await start({ config: { ...RANGE, SYNC_ENABLED: 'true' } })
+    const first = rig.pod('web-0')
+    rig.service('web', [first])
+    rig.kubernetes.store.modify('services', 'shop', 'web', service => ({
+      ...service,
+      metadata: {
+        ...service.metadata,
+        annotations: { 'apisix-drain.io/upstream': 'web', 'apisix-drain.io/create': 'true' }
+      }
+    }))
+    await until('it is synced', () => rig.nodes('upstreams/web').join() === first.node)
+    rig.kubernetes.faults.muteWatches()
+    const next = rig.pod('web-1')
+    rig.service('web', [first, next])
+    // As an agent writes that led until now, with a node that is left over.
+    rig.put('upstreams', 'web', {
+      type: 'roundrobin',
+      nodes: { [first.node]: 1, [next.node]: 1, '127.9.9.9:28080': 1 }
+    })
+    await until(
+      'what is left over is out',
+      () => !rig.nodes('upstreams/web').includes('127.9.9.9:28080'),
+      20_000
+    )
+    expect(rig.nodes('upstreams/web').toSorted()).to.deep.equal([first.node, next.node].toSorted())
   })
 })

@@ -4,9 +4,7 @@ import type { PodFact } from '../../../agent/drain/facts.ts'
 import { begin } from '../../../agent/drain/step.ts'
 import { createStillEnding } from '../../../agent/loop/still-ending.ts'
 import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
-import { manualClock } from '../../build/manual-clock.ts'
 import { pod, terminating } from '../../build/pod.ts'
-import { memoryLog } from '../../build/serve.ts'
 
 const old = pod('old', terminating(0))
 const draining = begin(seen(old), 0, DRAIN_SETTINGS) as Drain
@@ -15,35 +13,32 @@ const acked = { ...draining, phase: 'proven', at: 10, verdict: proven() } as Dra
 interface Server {
   /** What has the name of the pod that ends; default nobody. */
   readonly itself?: PodFact
-  readonly owners: readonly PodFact[] | Error
+  readonly owners: readonly PodFact[]
 }
 
-/** Asked about the address of `drain`, which the API server says these pods have. */
-function ask(drain: Drain | undefined, { itself, owners }: Server, isEnding = true) {
+/** Asked about the address of `drain`, where this is what the API server says; `undefined`: it says nothing. */
+function ask(drain: Drain | undefined, server: Server | undefined, isEnding = true) {
   const asked: string[] = []
   const doubts: string[] = []
   const stillEnding = createStillEnding({
-    clock: manualClock(),
-    log: memoryLog().log,
     loop: () => ({ isEnding: () => isEnding, drains: () => new Map(drain ? [[drain.uid, drain]] : []) }),
-    cluster: () => ({
-      doubt: part => doubts.push(part),
-      async fetchPod(_namespace, name) {
+    cluster: () => ({ doubt: part => doubts.push(part) }),
+    asking: {
+      async pod({ name }) {
         asked.push(name)
-        if (owners instanceof Error) throw owners
-        return itself
+        return server && { pod: server.itself }
       },
-      async fetchPodsByIp(ip) {
+      async ownersOf(ip) {
         asked.push(ip)
-        return owners as readonly PodFact[]
+        return server?.owners
       }
-    })
+    }
   })
   return { answer: stillEnding(old.uid, '10.0.0.1:8080'), asked, doubts }
 }
 
 describe('still ending', () => {
-  it('asks nobody before the hook is answered: the pod is there', async () => {
+  it('asks nobody about a pod that was seen to be deleted, before its hook is answered: it is there', async () => {
     const { answer, asked } = ask(draining, { owners: [] })
     expect(await answer).to.equal(true)
     expect(asked).to.deep.equal([])
@@ -62,8 +57,9 @@ describe('still ending', () => {
 
   it('guards the address of a pod that has ended, or is gone, while it is its own, or nobody’s', async () => {
     const ended = { ...old, phase: 'Failed' } as const
+    const job = pod('job', { phase: 'Succeeded' })
     for (const itself of [undefined, ended, { ...old, uid: pod('next').uid }]) {
-      for (const owners of [[], [old], [old, pod('next', terminating(5))]]) {
+      for (const owners of [[], [old], [job], [old, pod('next', terminating(5))]]) {
         const { answer, asked } = ask(acked, { ...(itself && { itself }), owners })
         expect(await answer).to.equal(true)
         expect(asked).to.deep.equal(['old', '10.0.0.1'])
@@ -77,7 +73,25 @@ describe('still ending', () => {
     expect(doubts).to.deep.equal(['pods'])
   })
 
-  it('leaves the node alone where the API server cannot be asked', async () => {
-    expect(await ask(acked, { owners: new Error('refused') }).answer).to.equal(false)
+  it('leaves the node alone for now where the API server cannot be asked', async () => {
+    expect(await ask(acked, undefined).answer).to.equal(undefined)
+  })
+
+  it('takes a pod’s own word where only others say that it ends (a slice, a condition), before the answer too', async () => {
+    const hinted = begin(seen(pod('old'), { sliceTerminating: true }), 0, DRAIN_SETTINGS) as Drain
+    const said = (itself: PodFact) => ask(hinted, { itself, owners: [] }).answer
+    expect(await said(pod('old', terminating(0)))).to.equal(true)
+    expect(await said(pod('old', { disruptionTarget: true }))).to.equal(true)
+    expect(await said(pod('old'))).to.equal(undefined)
+    expect(await ask(hinted, { owners: [] }).answer).to.equal(true)
+    expect(await ask(hinted, undefined).answer).to.equal(undefined)
+  })
+
+  it('an address that is its host’s is another pod’s where that has the port', async () => {
+    const host = { hostNetwork: true, containerPorts: [8080] }
+    const gone = { ...acked, pod: pod('old', host) }
+    expect(await ask(gone, { owners: [pod('next', host)] }).answer).to.equal(false)
+    const beside = pod('proxy', { ...host, containerPorts: [10_256] })
+    expect(await ask(gone, { owners: [beside] }).answer).to.equal(true)
   })
 })
