@@ -52,7 +52,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'plan/policies.ts',
-        find: 'return dead && staying.some(node => carries(holder, node)) ? [] : [last]',
+        find: 'return dead && holder.nodes.some(takesOver) ? [] : [last]',
         replace: 'return []'
       },
       { file: 'gateway/settle.ts', find: 'holder && lastOf(holder, present)', replace: 'undefined' },
@@ -83,8 +83,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: '4: an entry keeps its address when that is another pod’s',
     edits: [
       {
-        file: 'loop/entries.ts',
-        find: 'world.ownersOf(ip).some(owner => owner.uid !== uid)',
+        file: 'loop/lingering.ts',
+        find: 'ips.some(ip => world.ownersOf(ip).some(owner => owner.uid !== uid))',
         replace: 'false'
       },
       { file: 'loop/lingering.ts', find: 'until: now + lingerMs', replace: 'until: now + 60_000' }
@@ -130,7 +130,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'leak: entries of pods that are gone are kept for ever',
-    edits: [{ file: 'loop/lingering.ts', find: 'now < until ?', replace: 'true ?' }],
+    edits: [{ file: 'loop/lingering.ts', find: 'now < until &&', replace: 'true &&' }],
     expected: /barrier entries are left/,
     only: ['barrier', 'API server: slow']
   },
