@@ -115,7 +115,7 @@ export const SECTIONS = {
   },
   watch: {
     title: 'Pods that are watched',
-    how: 'Pods of 10 kB, half of it managedFields, by WatchList over TLS from the stand-in for the API server; the agent is a process of its own, with the account of a pod. `bytes alone`: a client that reads the same and looks at nothing. CPU at 1000 changes a second that mean nothing to the agent; from event to barrier at 200 of them, while a pod ends every 200 ms, until the last of 3 gateways has sealed it. At the end the connection to the API server dies and nobody is told.',
+    how: 'Pods of 10 kB, half of it managedFields, by WatchList over TLS from the stand-in for the API server; the agent is a process of its own, with the account of a pod. `bytes alone`: a client that reads the same and looks at nothing. CPU at 1000 changes a second that mean nothing to the agent; from event to barrier at 200 of them, while a pod ends every 100 ms, until the last of 3 gateways has sealed it. At the end the connection to the API server dies and nobody is told.',
     async run(size, tell) {
       const rows: Row[] = []
       let before: WatchResult | undefined

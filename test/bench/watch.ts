@@ -37,7 +37,7 @@ const GATEWAYS = 3
 const READY_MS = 600_000
 const TICK_MS = 5
 const EVENTS = { perSecond: 1000, forMs: 5000 }
-const ENDING = { pods: 60, everyMs: 200, changes: 200 }
+const ENDING = { pods: 200, everyMs: 100, changes: 200 }
 
 export async function watchPods(count: number): Promise<WatchResult> {
   let bytes = 0
