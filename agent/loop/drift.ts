@@ -4,12 +4,14 @@ import type { GatewayFact, Millis, NodeKey } from '../drain/facts.ts'
 import { observable } from '../gateway/control-api.ts'
 import { addressOf } from '../gateway/nodes.ts'
 import { aged, difference, type AgedDeviation, type DeviationKind } from '../plan/difference.ts'
+import type { Ghost } from '../plan/ghosts.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
 import type { HolderView } from '../serve/snapshot.ts'
 import type { Cluster } from '../watch/cluster.ts'
 import { expectedNodes } from './expected.ts'
 import type { Memory } from './memory.ts'
 import type { Sync } from './sync.ts'
+import type { Upkeep } from './upkeep.ts'
 
 /** Where a holder differs from what Kubernetes says, and the gateways from it, and since when. */
 export type HolderDifference = Pick<HolderView, 'ghosts' | 'missing' | 'atGateways'>
@@ -19,6 +21,8 @@ export interface DriftOptions {
   /** Absent where no gateway is read. */
   readonly survey: Pick<Survey, 'sighting'> | undefined
   readonly sync: Pick<Sync, 'members'> | undefined
+  /** Whose pods are gone, whether we drained them or not. */
+  readonly upkeep: Pick<Upkeep, 'ghosts'>
 }
 
 export interface DriftLook {
@@ -57,14 +61,15 @@ const PLACES = [
 ] as const
 
 /**
- * The continuous three-way difference. Ghosts are nodes that outlived a pod that we drained. A node is missing where the
+ * The continuous three-way difference. Ghosts are nodes that outlived a pod that we drained, or that we
+ * saw end, and those whose address in a range of pods has been nobody's for a while. A node is missing where the
  * agent's own sync or `expectedNodes` says so, and from then on until it is listed or its pod is not Ready any more, however
  * old that pod gets: this is what an owner that has stopped writing looks like.
  *
  * All three are read at different times, so a deviation counts only when it is still there in readings that were begun after
  * it was first seen: until then one of them may only be old.
  */
-export function createDrift({ cluster, survey, sync }: DriftOptions): Drift {
+export function createDrift({ cluster, survey, sync, upkeep }: DriftOptions): Drift {
   const { pods } = cluster
   const found = new Map<HolderKey, readonly AgedDeviation[]>()
   let sure: ReadonlyMap<HolderKey, readonly AgedDeviation[]> = new Map()
@@ -114,12 +119,12 @@ export function createDrift({ cluster, survey, sync }: DriftOptions): Drift {
 
   return {
     look({ holders, drains, memory, readAt, now }) {
-      const ghosts = Map.groupBy(ghostsOf(drains, memory), ({ key }) => key)
+      const ghosts = joined(ghostsOf(drains, memory), stillListed(upkeep.ghosts(), holders))
       const first = turn < holders.length ? turn : 0
       const looked = holders.slice(first, first + AT_ONCE)
       turn = first + AT_ONCE
       for (const holder of looked) {
-        compare(holder, new Set(ghosts.get(holder.key)?.map(({ node }) => node)), now)
+        compare(holder, new Set(ghosts.get(holder.key)?.keys()), now)
       }
       const present = new Set(holders.map(({ key }) => key))
       for (const key of found.keys()) if (!present.has(key)) found.delete(key)
@@ -129,7 +134,7 @@ export function createDrift({ cluster, survey, sync }: DriftOptions): Drift {
         const deviations = sure.get(key) ?? []
         if (!left && deviations.length === 0) return NONE
         return {
-          ghosts: (left ?? []).map(({ node, since }) => ({ node, since })),
+          ghosts: [...(left ?? [])].map(([node, since]) => ({ node, since })),
           missing: deviations.flatMap(({ kind, gateway, node, since }) =>
             kind === 'missing' && gateway === null ? [{ node, since }] : []
           ),
@@ -163,3 +168,27 @@ export const ghostsOf = (drains: readonly Drain[], memory: (uid: Drain['uid']) =
     const listed = [...memory(drain.uid).places.values()].filter(({ removedAt }) => removedAt === undefined)
     return listed.map(({ holder, node }) => ({ key: holder.key, node, since: drain.at }))
   })
+
+/** They were found at the last listing, and a holder that was read since may not list one of them any more. */
+const stillListed = (found: ReadonlyMap<HolderKey, readonly Ghost[]>, holders: readonly Holder[]) =>
+  new Map(
+    holders.flatMap(({ key, nodes }) => {
+      const ghosts = found.get(key)?.filter(({ node }) => nodes.some(other => other.key === node.key))
+      return ghosts ? [[key, ghosts]] : []
+    })
+  )
+
+/** By holder, each node once, with the earliest time. */
+function joined(
+  drained: ReturnType<typeof ghostsOf>,
+  found: ReadonlyMap<HolderKey, readonly Ghost[]>
+): ReadonlyMap<HolderKey, ReadonlyMap<NodeKey, Millis>> {
+  const all = new Map<HolderKey, Map<NodeKey, Millis>>()
+  const add = (key: HolderKey, node: NodeKey, since: Millis) => {
+    const nodes = all.get(key) ?? new Map<NodeKey, Millis>()
+    all.set(key, nodes.set(node, Math.min(since, nodes.get(node) ?? Infinity)))
+  }
+  for (const { key, node, since } of drained) add(key, node, since)
+  for (const [key, ghosts] of found) for (const { node, since } of ghosts) add(key, node.key, since)
+  return all
+}

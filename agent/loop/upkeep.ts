@@ -15,6 +15,8 @@ export interface Upkeep {
   wishes(target: Target, found: readonly Holder[] | undefined): Promise<Wishes>
   taken(taken: Taken): void
   wrote(written: Written): void
+  /** See `Ghosts.found`. */
+  ghosts: Ghosts['found']
   /** Has the writer look at every object that is not as it is wished, after each round. */
   readonly observer: Observer
 }
@@ -24,7 +26,7 @@ export interface UpkeepOptions {
   readonly amends: Amends
   /** Absent where it is off. */
   readonly sync: Sync | undefined
-  readonly ghosts: Pick<Ghosts, 'look' | 'targets' | 'wishes'>
+  readonly ghosts: Ghosts
   readonly writer: () => Pick<Writer, 'tend'>
   readonly now: () => Millis
 }
@@ -40,6 +42,7 @@ export function createUpkeep({ restore, amends, sync, ghosts, writer, now }: Upk
       return { ...wished, edits: [...wished.edits, ...owed.filter(({ holder }) => !claimed.has(holder))] }
     },
     taken: one => restore.taken(one),
+    ghosts: () => ghosts.found(),
     wrote(one) {
       // A claimed holder is held against its members for ever.
       const claimed = one.edits.every(({ holder }) => sync?.members(holder.key) !== undefined)

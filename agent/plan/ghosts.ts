@@ -17,6 +17,8 @@ export interface AddressesKnown {
 export interface Ghost {
   readonly node: HolderNode
   readonly evidence: string
+  /** When its pod was seen to go, or nobody was first seen to have the address. */
+  readonly since: Millis
 }
 
 /**
@@ -33,10 +35,11 @@ export function ghostsIn(
   if (holder.discovery) return []
   return holder.nodes.flatMap(node => {
     if (known.isTaken(node.host)) return []
-    if (known.endedAt(node.host) !== undefined) return [{ node, evidence: 'its pod was seen to end' }]
+    const endedAt = known.endedAt(node.host)
+    if (endedAt !== undefined) return [{ node, evidence: 'its pod was seen to end', since: endedAt }]
     const since = known.isPodRange(node.host) ? known.freeSince(node.host) : undefined
     if (since === undefined || now < since + afterMs) return []
-    return [{ node, evidence: `no pod has had its address for ${Math.round((now - since) / 1000)} s` }]
+    return [{ node, evidence: `no pod has had its address for ${Math.round((now - since) / 1000)} s`, since }]
   })
 }
 

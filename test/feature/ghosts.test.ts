@@ -1,9 +1,11 @@
 import { expect } from 'chai'
+import type { Snapshot } from '../../agent/serve/snapshot.ts'
 import { until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const RANGE = { SYNC_POD_RANGES: '127.0.0.0/8', GHOSTS_AFTER: '1s' }
+const PAGE = { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
 const REPAIR = { ...RANGE, GHOSTS_ACTION: 'repair' }
 
 describe('feature: ghosts', () => {
@@ -11,7 +13,9 @@ describe('feature: ghosts', () => {
   const owner = { labels: { 'managed-by': 'apisix-ingress-controller' } }
 
   test('a node that no pod has had for a while is told, with its writer, and left alone', async start => {
-    const rig = await start({ config: { ...RANGE, GHOSTS_ACTION: 'report' } })
+    const rig = await start({
+      config: { ...RANGE, ...PAGE, GHOSTS_ACTION: 'report' }
+    })
     const live = rig.pod('web-1')
     rig.service('web', [live])
     rig.put('upstreams', 'web', {
@@ -27,6 +31,12 @@ describe('feature: ghosts', () => {
       writer: 'ingress controller 1.x (its label managed-by)'
     })
     expect(rig.writes).to.deep.equal([])
+    const shown = async () => {
+      const response = await fetch(`http://127.0.0.1:${rig.agent.port}/api/state`)
+      const { holders } = (await response.json()) as Snapshot
+      return holders.find(({ key }) => key === 'upstreams/web')?.ghosts.map(({ node }) => node)
+    }
+    expect(await shown(), 'on the dashboard').to.deep.equal(['127.9.9.9:80'])
   })
 
   test('repaired: it is taken out in one write for the holder, and the others stay', async start => {

@@ -4,6 +4,7 @@ import type { PodFact } from '../../../agent/drain/facts.ts'
 import type { Sighting } from '../../../agent/gateway/control-api.ts'
 import { createDrift } from '../../../agent/loop/drift.ts'
 import type { Memory } from '../../../agent/loop/memory.ts'
+import type { Ghost } from '../../../agent/plan/ghosts.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
 import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
@@ -19,10 +20,15 @@ describe('drift', () => {
       hosts.map(host => `${host}:8080`)
     )
 
-  function setUp(pods: PodFact[], survey?: { sighting(): Sighting | undefined }) {
+  function setUp(
+    pods: PodFact[],
+    survey?: { sighting(): Sighting | undefined },
+    ghosts: Record<string, readonly Ghost[]> = {}
+  ) {
     const drift = createDrift({
       survey,
       sync: undefined,
+      upkeep: { ghosts: () => new Map(Object.entries(ghosts)) },
       cluster: {
         gateways: () => [{ id: 'g', name: 'apisix-0', ready: true }],
         pods: {
@@ -124,6 +130,27 @@ describe('drift', () => {
     expect(differs('upstreams/other').ghosts).to.deep.equal([])
     const proven = { ...gone, phase: 'proven' } as Drain
     expect(look([web], NOW, [proven])('upstreams/web').ghosts).to.deep.equal([])
+  })
+
+  it('calls a ghost also what nobody drained, as long as it is listed, here and at the gateways', () => {
+    const web = listing('upstreams/web', '10.0.0.1', '10.0.0.9')
+    const [, nobodys] = web.nodes
+    const [gone] = listing('upstreams/web', '10.0.0.8').nodes
+    const found = [
+      { node: nobodys!, evidence: 'no pod has had its address for 600 s', since: NOW - 600_000 },
+      { node: gone!, evidence: 'its pod was seen to end', since: NOW - 1000 }
+    ]
+    const sighting = () => ({
+      beganAt: NOW + 10,
+      holders: new Map([['upstreams/web', ['10.0.0.1:8080', '10.0.0.9:8080']]])
+    })
+    const { look, drift } = setUp([a], { sighting }, { 'upstreams/web': found })
+    const differs = look([web], NOW)('upstreams/web')
+    expect(differs.ghosts).to.deep.equal([{ node: '10.0.0.9:8080', since: NOW - 600_000 }])
+    expect(differs.atGateways).to.deep.equal([
+      { gateway: 'apisix-0', kind: 'ghost', node: '10.0.0.9:8080', since: NOW }
+    ])
+    expect(drift.counts(NOW)).to.deep.include({ where: 'admin', kind: 'ghost', nodes: 1, oldestMs: 0 })
   })
 
   it('takes its time over many holders: some at each look, all in turn', () => {
