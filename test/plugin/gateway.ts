@@ -158,6 +158,12 @@ export class Gateway {
     return children.trim().split(/\s+/).filter(Boolean).map(Number)
   }
 
+  /** Reloads nginx, with another configuration where one is given. */
+  reload(options: GatewayOptions = this.#options): void {
+    writeFileSync(join(this.at.dir, 'nginx.conf'), nginxConf(this.at, options))
+    this.signal('SIGHUP')
+  }
+
   signal(name: NodeJS.Signals): void {
     this.#process?.kill(name)
   }
@@ -192,12 +198,6 @@ function resume(pid: number): void {
     // it ended by itself
   }
 }
-
-/**
- * 503 in the access phase. A worker that learns of the seal only as it connects says 503 as well where nginx has
- * OpenResty's patch for a status from the balancer phase (APISIX has it), and 500 where it has not, as here.
- */
-export const REFUSED = [500, 503]
 
 /** nginx's version, for reports. */
 export const nginxVersion = (): string =>

@@ -1,14 +1,12 @@
 import { expect } from 'chai'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Backend } from './backend.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
-import { type GatewayOptions, nginxConf } from './nginx-conf.ts'
 
 /** How the plugin gets in: where requests are counted depends on it. */
 const WAYS = ['hook', 'plugin'] as const
@@ -30,102 +28,6 @@ describe('A gateway that', () => {
   })
 
   const fit = async (g: Gateway) => await eventually('it is fit', async () => (await g.barrier.state()).fit)
-
-  for (const load of WAYS)
-    it(`reloads (HUP) keeps its instance, entries and counts, and old workers still count down (${load})`, async () => {
-      gateway = await Gateway.start({ workers: 2, load })
-      const { barrier, url } = gateway
-      await gateway.configured({ u: { nodes: [a.node, b.node] } })
-      await barrier.put(a.sealed, b.entry())
-      const slow = send(`${url}/u?ms=1500`)
-      await eventually('it arrived', () => b.requests.includes('/u?ms=1500'))
-      const before = await barrier.state()
-      gateway.signal('SIGHUP')
-      await eventually('new workers serve', async () => {
-        const { workers, fit: ok } = await barrier.state()
-        return (
-          ok && workers.filter(w => !w.exiting && !before.workers.some(o => o.pid === w.pid)).length === 2
-        )
-      })
-      const after = await barrier.inflight([a.uid, b.uid])
-      expect(after.instance).to.equal(before.instance)
-      expect(after.entries.find(e => e.uid === b.uid)?.inflight.requests).to.equal(1)
-      expect(backends(await many(`${url}/u`, 12))).to.deep.equal([b.name])
-      expect((await slow).status).to.equal(200)
-      const done = await barrier.inflight([b.uid], 5)
-      expect(done.entries[0]?.inflight.requests).to.equal(0)
-    })
-
-  for (const [from, to] of [WAYS, WAYS.toReversed()] as const) {
-    it(`is reloaded from ${from} to ${to} takes nothing for idle that its old workers have in flight`, async () => {
-      gateway = await Gateway.start({ workers: 1, load: from })
-      const { barrier, url, at } = gateway
-      await gateway.configured({ u: { nodes: [a.node] } })
-      await barrier.put(a.entry())
-      const told = async () => (await barrier.inflight([a.uid])).entries[0]?.inflight.requests
-      const slow = send(`${url}/u?ms=2000`)
-      await eventually('it arrived', () => a.requests.includes('/u?ms=2000'))
-      const old = gateway.workers()
-      writeFileSync(join(at.dir, 'nginx.conf'), nginxConf(at, { workers: 1, load: to }))
-      gateway.signal('SIGHUP')
-      await eventually('a new worker serves', async () => {
-        const { workers } = await barrier.state()
-        return workers.some(w => !w.exiting && w.fit && !old.includes(w.pid))
-      })
-      expect(await told()).to.equal(1)
-      await slow
-      await eventually('nothing is in flight', async () => (await told()) === 0)
-    })
-  }
-
-  const before: [string, GatewayOptions][] = [
-    ['has another size of the dictionary of counts', {}],
-    ['has the plugin at all', { load: 'none' }]
-  ]
-  for (const [what, options] of before) {
-    it(`is reloaded and now ${what} is unfit until the workers from before have gone`, async () => {
-      gateway = await Gateway.start({ workers: 1, ...options })
-      const { barrier, url, at } = gateway
-      await gateway.configure({ u: { nodes: [a.node] } })
-      await eventually('it serves', async () => (await send(`${url}/u`)).status === 200)
-      const slow = send(`${url}/u?ms=3000`)
-      await eventually('it arrived', () => a.requests.includes('/u?ms=3000'))
-      const old = gateway.workers()
-      writeFileSync(join(at.dir, 'nginx.conf'), nginxConf(at, { workers: 1, counts: '4m' }))
-      gateway.signal('SIGHUP')
-      await eventually('the new worker tells of the old one', async () => {
-        const { workers, fit: ok, unfit } = await barrier.state()
-        const isNew = workers.some(w => !w.exiting && w.fit && !old.includes(w.pid))
-        return isNew && !ok && unfit.join() === '1 worker(s) from before a reload cannot be seen from here'
-      })
-      expect((await slow).status).to.equal(200)
-      await fit(gateway)
-    })
-  }
-
-  it('starts and reloads several workers at once knows every one of them', async () => {
-    const serving = async ({ barrier }: Gateway, pids: readonly number[] = []) =>
-      eventually('all serve', async () => {
-        const { workers, fit: ok } = await barrier.state()
-        return ok && workers.filter(w => !w.exiting && !pids.includes(w.pid)).length === 2
-      })
-    // Slots are new in the first reload only, and only new ones were ever lost: so many gateways, each reloaded once.
-    for (let round = 0; round < 12; round += 1) {
-      gateway = await Gateway.start({ workers: 2 })
-      await gateway.configured({ u: { nodes: [a.node] } })
-      await serving(gateway)
-      const slow = send(`${gateway.url}/u?ms=300`)
-      await eventually('it arrived', () => a.requests.length > round)
-      const { workers } = await gateway.barrier.state()
-      gateway.signal('SIGHUP')
-      await serving(
-        gateway,
-        workers.map(({ pid }) => pid)
-      )
-      await slow
-      await gateway.stop()
-    }
-  })
 
   it('restarts has another instance and no entry', async () => {
     gateway = await Gateway.start({ workers: 1 })

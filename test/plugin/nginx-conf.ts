@@ -19,6 +19,8 @@ export interface GatewayOptions {
   trust?: string
   /** Certificate and key files: the Barrier API is offered on TLS too. */
   tls?: { cert: string; key: string }
+  /** Another folder in place of `plugin-config/`. */
+  plugin?: string
   /** A program, with its arguments, that nginx is run by. */
   under?: readonly string[]
 }
@@ -35,8 +37,11 @@ export interface Addresses {
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
+/** The plugin's own folder. */
+export const PLUGIN = path('../../plugin-config/')
+
 /** Lua of the system's packages (lua-resty-core, lua-cjson) comes by nginx's default path. */
-const LUA_PATH = `${path('./fake/')}?.lua;${path('./fake/')}?/init.lua;${path('../../plugin-config/')}?.lua;;`
+const luaPath = (plugin: string) => `${path('./fake/')}?.lua;${path('./fake/')}?/init.lua;${plugin}?.lua;;`
 
 /** nginx as APISIX sets it up, as far as the plugin can tell: dictionaries, phases, and the barrier's own server. */
 export function nginxConf(at: Addresses, options: GatewayOptions): string {
@@ -56,7 +61,7 @@ http {
   access_log off;
   client_body_temp_path ${at.dir}/body; proxy_temp_path ${at.dir}/proxy;
   fastcgi_temp_path ${at.dir}/f; uwsgi_temp_path ${at.dir}/u; scgi_temp_path ${at.dir}/s;
-  lua_package_path "${LUA_PATH}";
+  lua_package_path "${luaPath(options.plugin ?? PLUGIN)}";
   lua_shared_dict stand-in 1m;
   ${options.trust ? `lua_ssl_trusted_certificate ${options.trust};` : ''}
   lua_shared_dict apisix-drain ${options.dictionary ?? '2m'};

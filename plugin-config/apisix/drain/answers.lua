@@ -1,5 +1,6 @@
 --- What the Barrier API tells, built from the two dictionaries: any worker can answer for all.
 local runtime  = require("apisix.drain.runtime")
+local instance = require("apisix.drain.instance")
 local workers  = require("apisix.drain.workers")
 local inflight = require("apisix.drain.inflight")
 local json     = require("apisix.drain.json")
@@ -17,9 +18,10 @@ function _M.base(barrier)
     ngx.update_time()
     local living = workers.list(barrier.counts)
     barrier.living, barrier.numbers = living, workers.numbers(living)
-    barrier.unfit = workers.unfit(living, ngx.worker.count())
+    local dict = barrier.entries.dict
+    barrier.unfit = workers.unfit(living, ngx.worker.count(), instance.shared(dict))
     return {
-        instance = runtime.instance(barrier.entries.dict), fit = #barrier.unfit == 0,
+        instance = instance.of(dict), fit = #barrier.unfit == 0,
         now = ngx_now(),
     }
 end

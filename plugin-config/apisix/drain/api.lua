@@ -2,6 +2,7 @@
 --   content_by_lua_block { require("apisix.drain.api").serve() }
 local runtime  = require("apisix.drain.runtime")
 local request  = require("apisix.drain.request")
+local instance = require("apisix.drain.instance")
 local answers  = require("apisix.drain.answers")
 local json     = require("apisix.drain.json")
 local fetch    = require("apisix.drain.fetch")
@@ -109,7 +110,7 @@ end
 
 local function remove(barrier, uids)
     local removed = barrier.entries:remove(uids)
-    return answer(200, { instance = runtime.instance(barrier.entries.dict), removed = removed })
+    return answer(200, { instance = instance.of(barrier.entries.dict), removed = removed })
 end
 
 

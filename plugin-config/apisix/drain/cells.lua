@@ -22,14 +22,18 @@ local SUPPORTED  = jit.os == "Linux" and (jit.arch == "x64" or jit.arch == "arm6
 local SLOTS  = 512              -- as many as workers.register gives
 local CELLS  = 16384            -- of one slice; two are a counter: ordinary and long-lived requests
 local BYTES  = SLOTS * CELLS * 4
-local KEY    = "cells"
+
+-- Goes up whenever anything changes that the workers of one nginx share: these counters, or the
+-- keys of inflight.lua and keys.lua. A reload can bring a new version beside old workers.
+local LAYOUT = 1
+local KEY    = "cells|" .. LAYOUT
 
 -- A counter is also one number of 64 bits, long-lived requests above (both processors are little
 -- endian): read and moved in one go, so that no reader finds a request in neither half.
 local LOW    = 0xffffffffLL
 local MOVE   = 0x100000000LL - 1
 
-local _M = {}
+local _M = { LAYOUT = LAYOUT }
 local mt = { __index = _M }
 
 local memory, pairs_of

@@ -44,18 +44,35 @@ local function read(path)
 end
 
 
---- The workers of this process's nginx, those of an earlier configuration too, by what the master
--- has started (Linux: /proc/<pid>/task/<tid>/children) and by the titles nginx gives.
--- @treturn table pids, none where /proc does not say
-function _M.workers()
-    local parent = str_match(read("/proc/self/stat"), "^.*%) %S (%d+)") or ""
-    local pids = {}
-    for pid in str_gmatch(read("/proc/" .. parent .. "/task/" .. parent .. "/children"), "%d+") do
-        if str_match(read("/proc/" .. pid .. "/cmdline"), "^nginx: worker process") then
+local function parent_of(pid)
+    return str_match(read("/proc/" .. pid .. "/stat"), "^.*%) %S (%d+)") or ""
+end
+
+
+-- The title that nginx gives a process.
+local function role_of(pid)
+    return str_match(read("/proc/" .. pid .. "/cmdline"), "^nginx: (%a+) process")
+end
+
+
+--- What belongs to this process's nginx, by what the master has started (Linux:
+-- /proc/<pid>/task/<tid>/children) and by the titles nginx gives. Nothing where /proc says nothing.
+-- @treturn table pids of its workers, those of an earlier configuration too
+-- @treturn boolean is there a second master with the same sockets (binary upgrade, USR2)? The new
+--   one is a child of the old one
+function _M.family()
+    local master, pids = parent_of("self"), {}
+    local second = role_of(parent_of(master)) == "master"
+    local children = read("/proc/" .. master .. "/task/" .. master .. "/children")
+    for pid in str_gmatch(children, "%d+") do
+        local role = role_of(pid)
+        if role == "worker" then
             pids[#pids + 1] = tonumber(pid)
+        elseif role == "master" then
+            second = true
         end
     end
-    return pids
+    return pids, second
 end
 
 

@@ -1,6 +1,7 @@
 --- What one nginx process holds of the barrier, made once however often the plugin is loaded.
 local entries_mod  = require("apisix.drain.entries")
 local inflight_mod = require("apisix.drain.inflight")
+local instance     = require("apisix.drain.instance")
 local workers_mod  = require("apisix.drain.workers")
 local plan_mod     = require("apisix.drain.plan")
 local pick_mod     = require("apisix.drain.pick")
@@ -18,7 +19,6 @@ local ipairs       = ipairs
 local pcall        = pcall
 local require      = require
 local package      = package
-local format       = string.format
 
 local BEAT        = 0.25    -- how often a worker looks at its configuration revision, seconds
 local RECONCILE   = 5
@@ -36,19 +36,6 @@ local _M = {
 local here = { active = false, why = "not started" }
 
 
-local function random_id()
-    local file = io.open("/dev/urandom", "rb")
-    local bytes = file and file:read(16)
-    if file then
-        file:close()
-    end
-    if not bytes then
-        return format("%x%x", ngx.worker.pid(), ngx_now() * 1000)
-    end
-    return (bytes:gsub(".", function(c) return format("%02x", c:byte()) end))
-end
-
-
 --- The two dictionaries.
 -- @treturn table|nil entries
 -- @treturn table|string counts, or what is missing
@@ -59,17 +46,6 @@ function _M.dicts()
                     .. " is missing: add it to nginx_config.http.custom_lua_shared_dict"
     end
     return entries, counts
-end
-
-
---- The id of this nginx: made when its dictionary is, so it survives a reload and no restart.
-function _M.instance(entries_dict)
-    local id = entries_dict:get("instance")
-    if not id then
-        entries_dict:safe_add("instance", random_id())
-        id = entries_dict:get("instance")
-    end
-    return id
 end
 
 
@@ -164,8 +140,7 @@ local function register(core)
     for _, name in ipairs(COUNTS) do
         counts:safe_add(name, 0)
     end
-    _M.instance(entries_dict)
-    local me, err = workers_mod.register(counts)
+    local me, err = workers_mod.register(counts, instance.shared(entries_dict))
     if not me then
         return err
     end

@@ -8,6 +8,7 @@
 --   v|number a|number  highest configuration revision it applied, and when it first saw that
 --   x|number           when a hook of ours last failed in it, 0 for never
 --   u|number           why it is unfit, absent when it is fit
+--   d|number           which deny-list it reads, and how it counts: see instance.shared
 --   q|number           true when it only finishes its requests (reload)
 --
 -- Numbers are stored over numbers, so none of these writes can fail on a full dictionary once
@@ -25,6 +26,8 @@ local min          = math.min
 local MAX_SLOTS = 512
 -- an error in a hook means that a request may have passed uncounted: not fit for so long, seconds
 local ERROR_HOLD = 60
+-- what a worker that is registered always has, each with "|number"
+local KEYS = { "h|", "v|", "a|", "x|", "d|" }
 
 local _M = {}
 
@@ -46,17 +49,18 @@ end
 
 
 --- Registers this process.
+-- @tparam string shared what it shares with the others, see instance.shared
 -- @treturn table|nil { number, slot }
 -- @treturn string|nil error
-function _M.register(dict)
+function _M.register(dict, shared)
     dict:safe_add("worker-seq", 0)
     local number = dict:incr("worker-seq", 1)
     if not number then
         return nil, "no memory in the dictionary of counts"
     end
 
-    for _, key in ipairs({ "h|", "v|", "a|", "x|" }) do
-        local ok, err = dict:safe_set(key .. number, 0)
+    for _, key in ipairs(KEYS) do
+        local ok, err = dict:safe_set(key .. number, key == "d|" and shared or 0)
         if not ok then
             return nil, "failed to register the worker: " .. err
         end
@@ -75,7 +79,7 @@ end
 
 --- Every registered process that is still there.
 -- @treturn table list of { number, slot, id, pid, started, fit, unfit, seen, revision, applied,
--- exiting }
+-- exiting, shared }
 -- @treturn table the same for those that are gone
 function _M.list(dict)
     local living, dead = {}, {}
@@ -93,6 +97,7 @@ function _M.list(dict)
                 applied = dict:get("a|" .. number) or 0,
                 exiting = dict:get("q|" .. number) == true,
                 unfit = dict:get("u|" .. number),
+                shared = dict:get("d|" .. number),
             }
             local failed = dict:get("x|" .. number) or 0
             if failed > 0 and ngx_now() - failed < ERROR_HOLD then
@@ -118,16 +123,16 @@ function _M.numbers(list)
 end
 
 
--- Workers that are not registered here, and are older than all that are: those of a reload that is
--- under way will register before they serve.
-local function strangers(living)
+-- How many of these workers are not registered here, and are older than all that are: those of a
+-- reload that is under way will register before they serve.
+local function strangers(living, pids)
     local known, oldest = {}, huge
     for _, worker in ipairs(living) do
         known[worker.pid] = true
         oldest = min(oldest, worker.started)
     end
     local found = 0
-    for _, pid in ipairs(process.workers()) do
+    for _, pid in ipairs(pids) do
         if not known[pid] and (tonumber(process.started(pid)) or huge) < oldest then
             found = found + 1
         end
@@ -139,11 +144,14 @@ end
 --- May the agent rely on what it reads here? Every worker that nginx is configured to run must be
 -- there and fit: a worker that never loaded the plugin is seen by its absence. And no other worker
 -- may be there: one from before a reload that brought the plugin, or another size of the dictionary
--- of counts, still has requests that nobody here knows of.
+-- of counts, still has requests that nobody here knows of; and one that reads another deny-list or
+-- counts in another way (a reload changed the size of that dictionary, or the plugin's version) can
+-- not be told anything by this process.
 -- @tparam table living from list
 -- @tparam number count ngx.worker.count()
+-- @tparam string shared what this process shares, see instance.shared
 -- @treturn table reasons, empty when fit
-function _M.unfit(living, count)
+function _M.unfit(living, count, shared)
     local reasons, serving = {}, {}
     for _, worker in ipairs(living) do
         if not worker.exiting then
@@ -152,15 +160,24 @@ function _M.unfit(living, count)
         if not worker.fit then
             reasons[#reasons + 1] = "worker " .. worker.id .. ": " .. worker.unfit
         end
+        if worker.shared ~= shared then
+            reasons[#reasons + 1] = "worker " .. worker.id .. " (process " .. worker.pid
+                .. ") has another deny-list or counts in another way: a reload is not over"
+        end
     end
     for id = 0, count - 1 do
         if not serving[id] then
             reasons[#reasons + 1] = "worker " .. id .. " has not registered"
         end
     end
-    local others = strangers(living)
+    local pids, second = process.family()
+    local others = strangers(living, pids)
     if others > 0 then
         reasons[#reasons + 1] = others .. " worker(s) from before a reload cannot be seen from here"
+    end
+    if second then
+        reasons[#reasons + 1] = "a second nginx serves on the same ports (USR2): "
+                                .. "it has a deny-list of its own"
     end
     return reasons
 end
@@ -173,9 +190,11 @@ function _M.purge(dict)
     for _, worker in ipairs(dead) do
         if dict:safe_add("purge|" .. worker.number, true, 60) then
             inflight.purge(dict, worker.number)
-            for _, key in ipairs({ "h|", "v|", "a|", "x|", "u|", "q|" }) do
+            for _, key in ipairs(KEYS) do
                 dict:delete(key .. worker.number)
             end
+            dict:delete("u|" .. worker.number)
+            dict:delete("q|" .. worker.number)
             dict:delete("w|" .. worker.slot)
         end
     end

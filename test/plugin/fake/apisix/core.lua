@@ -2,7 +2,12 @@
 local ngx = ngx
 
 
+-- nginx makes a 500 of any status from the balancer phase, unless it has OpenResty's patch
+-- (balancer_status_code), as APISIX's has. The header filter of init.lua puts the status back.
 local function exit(code, body)
+    if ngx.get_phase() == "balancer" then
+        ngx.ctx.api_ctx.balancer_status = code
+    end
     if body then
         ngx.status = code
         ngx.print(body)

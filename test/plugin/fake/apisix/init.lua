@@ -185,6 +185,10 @@ end
 
 
 function _M.http_header_filter_phase()
+    local ctx = ngx.ctx.api_ctx
+    if ctx and ctx.balancer_status and ngx.status == 500 then
+        ngx.status = ctx.balancer_status
+    end
 end
 
 

@@ -1,0 +1,41 @@
+--- Which deny-list this is. Made when its dictionary is: it survives a reload and no restart; a
+-- reload that gives the dictionary another size makes a new one, beside that of the old workers.
+local cells  = require("apisix.drain.cells")
+local ngx    = ngx
+local io     = io
+local format = string.format
+
+local _M = {}
+
+
+local function random_id()
+    local file = io.open("/dev/urandom", "rb")
+    local bytes = file and file:read(16)
+    if file then
+        file:close()
+    end
+    if not bytes then
+        return format("%x%x", ngx.worker.pid(), ngx.now() * 1000)
+    end
+    return (bytes:gsub(".", function(c) return format("%02x", c:byte()) end))
+end
+
+
+--- @tparam table dict the deny-list's
+function _M.of(dict)
+    local id = dict:get("instance")
+    if not id then
+        dict:safe_add("instance", random_id())
+        id = dict:get("instance")
+    end
+    return id
+end
+
+
+--- What a worker has in common with all that it can speak for: the deny-list, and how they count.
+function _M.shared(dict)
+    return _M.of(dict) .. " " .. cells.LAYOUT
+end
+
+
+return _M

@@ -1,0 +1,247 @@
+import { expect } from 'chai'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Backend } from './backend.ts'
+import { backends, many, send } from './client.ts'
+import { eventually } from './eventually.ts'
+import { Gateway } from './gateway.ts'
+import { type GatewayOptions, PLUGIN } from './nginx-conf.ts'
+
+/** How the plugin gets in: where requests are counted depends on it. */
+const WAYS = ['hook', 'plugin'] as const
+
+describe('A gateway that is reloaded, or has its binary replaced', () => {
+  let gateway: Gateway | undefined
+  let a: Backend
+  let b: Backend
+
+  beforeEach(async () => {
+    a = await Backend.start()
+    b = await Backend.start()
+  })
+  afterEach(async () => {
+    await gateway?.stop()
+    gateway = undefined
+    await a.kill()
+    await b.kill()
+  })
+
+  const fit = async (g: Gateway) => await eventually('it is fit', async () => (await g.barrier.state()).fit)
+
+  for (const load of WAYS)
+    it(`reloads (HUP) keeps its instance, entries and counts, and old workers still count down (${load})`, async () => {
+      gateway = await Gateway.start({ workers: 2, load })
+      const { barrier, url } = gateway
+      await gateway.configured({ u: { nodes: [a.node, b.node] } })
+      await barrier.put(a.sealed, b.entry())
+      const slow = send(`${url}/u?ms=1500`)
+      await eventually('it arrived', () => b.requests.includes('/u?ms=1500'))
+      const before = await barrier.state()
+      gateway.reload()
+      await eventually('new workers serve', async () => {
+        const { workers, fit: ok } = await barrier.state()
+        return (
+          ok && workers.filter(w => !w.exiting && !before.workers.some(o => o.pid === w.pid)).length === 2
+        )
+      })
+      const after = await barrier.inflight([a.uid, b.uid])
+      expect(after.instance).to.equal(before.instance)
+      expect(after.entries.find(e => e.uid === b.uid)?.inflight.requests).to.equal(1)
+      expect(backends(await many(`${url}/u`, 12))).to.deep.equal([b.name])
+      expect((await slow).status).to.equal(200)
+      const done = await barrier.inflight([b.uid], 5)
+      expect(done.entries[0]?.inflight.requests).to.equal(0)
+    })
+
+  for (const [from, to] of [WAYS, WAYS.toReversed()] as const) {
+    it(`is reloaded from ${from} to ${to} takes nothing for idle that its old workers have in flight`, async () => {
+      gateway = await Gateway.start({ workers: 1, load: from })
+      const { barrier, url } = gateway
+      await gateway.configured({ u: { nodes: [a.node] } })
+      await barrier.put(a.entry())
+      const told = async () => (await barrier.inflight([a.uid])).entries[0]?.inflight.requests
+      const slow = send(`${url}/u?ms=2000`)
+      await eventually('it arrived', () => a.requests.includes('/u?ms=2000'))
+      const old = gateway.workers()
+      gateway.reload({ workers: 1, load: to })
+      await eventually('a new worker serves', async () => {
+        const { workers } = await barrier.state()
+        return workers.some(w => !w.exiting && w.fit && !old.includes(w.pid))
+      })
+      expect(await told()).to.equal(1)
+      await slow
+      await eventually('nothing is in flight', async () => (await told()) === 0)
+    })
+  }
+
+  const before: [string, GatewayOptions][] = [
+    ['has another size of the dictionary of counts', {}],
+    ['has the plugin at all', { load: 'none' }]
+  ]
+  for (const [what, options] of before) {
+    it(`is reloaded and now ${what} is unfit until the workers from before have gone`, async () => {
+      gateway = await Gateway.start({ workers: 1, ...options })
+      const { barrier, url } = gateway
+      await gateway.configure({ u: { nodes: [a.node] } })
+      await eventually('it serves', async () => (await send(`${url}/u`)).status === 200)
+      const slow = send(`${url}/u?ms=3000`)
+      await eventually('it arrived', () => a.requests.includes('/u?ms=3000'))
+      const old = gateway.workers()
+      gateway.reload({ workers: 1, counts: '4m' })
+      await eventually('the new worker tells of the old one', async () => {
+        const { workers, fit: ok, unfit } = await barrier.state()
+        const isNew = workers.some(w => !w.exiting && w.fit && !old.includes(w.pid))
+        return isNew && !ok && unfit.join() === '1 worker(s) from before a reload cannot be seen from here'
+      })
+      expect((await slow).status).to.equal(200)
+      await fit(gateway)
+    })
+  }
+
+  it('starts and reloads several workers at once knows every one of them', async () => {
+    const serving = async ({ barrier }: Gateway, pids: readonly number[] = []) =>
+      eventually('all serve', async () => {
+        const { workers, fit: ok } = await barrier.state()
+        return ok && workers.filter(w => !w.exiting && !pids.includes(w.pid)).length === 2
+      })
+    // Slots are new in the first reload only, and only new ones were ever lost: so many gateways, each reloaded once.
+    for (let round = 0; round < 12; round += 1) {
+      gateway = await Gateway.start({ workers: 2 })
+      await gateway.configured({ u: { nodes: [a.node] } })
+      await serving(gateway)
+      const slow = send(`${gateway.url}/u?ms=300`)
+      await eventually('it arrived', () => a.requests.length > round)
+      const { workers } = await gateway.barrier.state()
+      gateway.reload()
+      await serving(
+        gateway,
+        workers.map(({ pid }) => pid)
+      )
+      await slow
+      await gateway.stop()
+    }
+  })
+
+  /** A plugin of which a release changed how requests are counted. */
+  function nextRelease(): string {
+    const folder = `${mkdtempSync(join(tmpdir(), 'apisix-drain-next-'))}/`
+    cpSync(PLUGIN, folder, { recursive: true })
+    const file = join(folder, 'apisix/drain/cells.lua')
+    const text = readFileSync(file, 'utf8')
+    const next = text.replace(/local LAYOUT = (\d+)/, (_, n: string) => `local LAYOUT = ${Number(n) + 1}`)
+    expect(next).to.not.equal(text)
+    // counters of the next release are somewhere else: what it reads at the old places means nothing
+    writeFileSync(file, next.replace('local CELLS  = 16384', 'local CELLS  = 8192'))
+    return folder
+  }
+
+  const OTHER =
+    /^worker 0 \(process (\d+)\) has another deny-list or counts in another way: a reload is not over$/
+
+  for (const load of WAYS) {
+    it(`has another size of the deny-list: nothing is claimed while workers read the old one (${load})`, async () => {
+      gateway = await Gateway.start({ workers: 1, load })
+      const { barrier, url } = gateway
+      await gateway.configured({ u: { nodes: [a.node, b.node] } })
+      await barrier.put(a.entry())
+      const before = await barrier.state()
+      const [old] = gateway.workers()
+      const slow = send(`${url}/u?ms=3000`)
+      await eventually('it arrived', () => b.requests.includes('/u?ms=3000'))
+      gateway.reload({ workers: 1, load, dictionary: '3m' })
+      // nginx lets the old worker accept connections for a moment, beside the new one
+      await eventually('the new worker has the seal, and tells of the old one', async () => {
+        await barrier.put(a.sealed)
+        const { fit: ok, unfit, instance, entries } = await barrier.state()
+        const says = unfit.length === 1 && OTHER.exec(unfit[0] ?? '')?.[1] === String(old)
+        return says && !ok && instance !== before.instance && entries[0]?.state === 'sealed'
+      })
+      expect((await slow).status).to.equal(200)
+      await fit(gateway)
+    })
+
+    it(`has a release that counts in another way: nothing is claimed until the old workers have gone (${load})`, async () => {
+      const plugin = nextRelease()
+      try {
+        gateway = await Gateway.start({ workers: 1, load })
+        const { barrier, url } = gateway
+        await gateway.configured({ u: { nodes: [a.node] } })
+        await barrier.put(a.entry())
+        const slow = send(`${url}/u?ms=3000`)
+        await eventually('it arrived', () => a.requests.includes('/u?ms=3000'))
+        gateway.reload({ workers: 1, load, plugin })
+        await eventually('the new worker tells of the old one', async () => {
+          const { fit: ok, unfit, workers } = await barrier.state()
+          return !ok && workers.length === 2 && unfit.length === 1 && OTHER.test(unfit[0] ?? '')
+        })
+        const [oldest = 0, ...newer] = gateway.workers().toSorted((x, y) => x - y)
+        // counted in memory that the master mapped: the old places must mean nothing to the new ones
+        const more = load === 'hook' ? 1 : 0
+        for (const pid of newer) expect(mappings(pid)).to.equal(mappings(oldest) + more)
+        expect((await slow).status).to.equal(200)
+        await fit(gateway)
+        const after = send(`${url}/u?ms=500`)
+        await eventually('the new worker counts', async () => {
+          const [entry] = (await barrier.inflight([a.uid])).entries
+          return entry?.inflight.requests === 1
+        })
+        expect((await after).status).to.equal(200)
+        expect((await barrier.inflight([a.uid], 5)).entries[0]?.inflight.requests).to.equal(0)
+      } finally {
+        rmSync(plugin, { recursive: true })
+      }
+    })
+  }
+
+  it('(USR2) is unfit for as long as two nginx, each with a deny-list of its own, serve on the same ports', async () => {
+    // nginx takes USR2 only when what started it has ended
+    const under = ['sh', '-c', '("$@" & sleep 1); exec sleep 600', 'sh']
+    const daemon = await Gateway.start({ workers: 1, under })
+    gateway = daemon
+    const { barrier, at } = daemon
+    const master = (file = 'nginx.pid') => Number(readFileSync(join(at.dir, file), 'utf8'))
+    const first = master()
+    const both = new Set([first])
+    const orphan = (pid: number) =>
+      / 1 /.test(/^.*\) \S( \d+ )/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1] ?? '')
+    try {
+      await daemon.configured({ u: { nodes: [a.node] } })
+      await fit(daemon)
+      const { instance } = await barrier.state()
+      await eventually('what started it has ended', () => orphan(first))
+      process.kill(first, 'SIGUSR2')
+      await eventually('there are two', () => master() !== first)
+      both.add(master())
+      const told = new Set<string>()
+      await eventually('both have answered, and both say so', async () => {
+        const state = await barrier.state()
+        const says =
+          state.unfit.join() ===
+          'a second nginx serves on the same ports (USR2): it has a deny-list of its own'
+        if (says && !state.fit) told.add(state.instance)
+        return told.size === 2
+      })
+      expect([...told]).to.include(instance)
+      process.kill(first, 'SIGQUIT')
+      await eventually('the new one is alone', async () => {
+        const state = await barrier.state()
+        return state.fit && state.instance !== instance
+      })
+    } finally {
+      for (const pid of both) kill(pid)
+    }
+  })
+})
+
+/** How much memory it shares with other processes, by number of pieces. */
+const mappings = (pid: number): number =>
+  readFileSync(`/proc/${pid}/maps`, 'utf8').split('/dev/zero (deleted)').length - 1
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGTERM')
+  } catch {
+    // it has ended
+  }
+}
