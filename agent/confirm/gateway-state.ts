@@ -1,6 +1,8 @@
 import type { Clock } from '../clock.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { BarrierApi, BarrierGateway } from '../gateway/barrier-api.ts'
+import { appliedOf } from '../plan/applied.ts'
+import type { Resource } from '../plan/holder.ts'
 import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 
@@ -113,13 +115,12 @@ const said = ({ told, problem }: GatewayState): string =>
   ])
 
 /**
- * The configuration that every worker of the gateway has applied: the lowest of their revisions, those on their way out
- * after a reload left aside. `undefined` where one of them has not told it.
+ * Up to where every worker of the gateway has applied one kind of object: the lowest of their revisions, those on their way
+ * out after a reload left aside. `undefined` where one of them has not told it.
  */
-export function appliedRevision({ told }: GatewayState): number | undefined {
+export function appliedRevision({ told }: GatewayState, kind: Resource): number | undefined {
   const staying = told?.workers.filter(worker => worker.exiting !== true) ?? []
-  // 0: it has not looked yet.
-  const revisions = staying.map(worker => worker.revision || undefined)
+  const revisions = staying.map(worker => appliedOf(worker, kind))
   const known = revisions.filter(revision => revision !== undefined)
   return known.length > 0 && known.length === revisions.length ? Math.min(...known) : undefined
 }

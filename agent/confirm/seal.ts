@@ -1,7 +1,11 @@
 import type { Drain } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
+import type { Resource } from '../plan/holder.ts'
 import type { BarrierReading } from './evidence.ts'
 import { appliedRevision, type GatewayState } from './gateway-state.ts'
+
+/** By kind of object, the revision from which on a worker knows another node in every holder of that kind. Never empty. */
+export type Needed = ReadonlyMap<Resource, number>
 
 /** Whether to seal now, with the reason either way. */
 export interface Sealable {
@@ -13,10 +17,10 @@ export interface SealSettings {
   /** How long before the deadline it is sealed whatever else is known, in ms. */
   readonly sealBeforeMs: number
   readonly waitForInflight: boolean
-  /** The configuration revision in which every holder lists another node; `undefined` where no revision tells. */
-  readonly neededRevision: number | undefined
-  /** What every worker of this gateway has applied; `undefined` where it does not say. */
-  readonly appliedRevision: number | undefined
+  /** What every worker must have applied to know another node; `undefined` where no revision tells. */
+  readonly needed: Needed | undefined
+  /** Up to where every worker of this gateway has applied a kind of object; `undefined` where it does not say. */
+  readonly applied: (kind: Resource) => number | undefined
   /** Since when this gateway's entry has been looked at without a bypass, and how long that must be where no revision tells, in ms. */
   readonly quietSince: Millis
   readonly quietMs: number
@@ -46,11 +50,18 @@ export function sealable(
   if (current.bypasses > known) return no('it was picked since the last look because there was no other node')
   const inflight = current.inflight.requests + current.inflight.long
   if (settings.waitForInflight && inflight > 0) return no(`${inflight} in flight`)
-  const { neededRevision: needed, appliedRevision: applied } = settings
-  if (needed !== undefined && applied !== undefined) {
-    return applied >= needed
-      ? { seal: true, why: 'every worker knows another node' }
-      : no(`a worker has applied revision ${applied} only, another node is listed since ${needed}`)
+  const kinds = [...(settings.needed ?? [])].map(([kind, since]) => ({
+    kind,
+    since,
+    applied: settings.applied(kind)
+  }))
+  if (settings.needed !== undefined && kinds.every(({ applied }) => applied !== undefined)) {
+    const behind = kinds.find(({ since, applied = 0 }) => applied < since)
+    if (behind === undefined) return { seal: true, why: 'every worker knows another node' }
+    const { kind, since, applied } = behind
+    return no(
+      `a worker has applied revision ${applied} of the ${kind} only, another node is listed since ${since}`
+    )
   }
   return now >= settings.quietSince + settings.quietMs
     ? { seal: true, why: 'nobody needed it for a while' }
@@ -61,7 +72,7 @@ export function sealable(
  * Whether the first that a gateway hears of a drain may be the seal: half of the way to the ack. Before the entry is there no
  * bypass can be looked for, so every worker must be known to have what takes over (a revision that was applied stays so).
  */
-export function sealableAtOnce(state: GatewayState | undefined, neededRevision: number | undefined): boolean {
-  if (!state?.told?.fit || state.problem !== '' || neededRevision === undefined) return false
-  return (appliedRevision(state) ?? -Infinity) >= neededRevision
+export function sealableAtOnce(state: GatewayState | undefined, needed: Needed | undefined): boolean {
+  if (!state?.told?.fit || state.problem !== '' || needed === undefined) return false
+  return [...needed].every(([kind, since]) => (appliedRevision(state, kind) ?? -Infinity) >= since)
 }

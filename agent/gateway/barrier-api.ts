@@ -47,8 +47,10 @@ const worker = z.looseObject({
   id: z.number().nullish(),
   pid: z.number(),
   fit: z.boolean(),
-  /** The highest configuration revision it has applied, and when it first saw that (seconds since the epoch). */
+  /** The highest configuration revision it has applied, over all kinds of object, and by kind. An older plugin tells no kinds. */
   revision: z.number().nullish(),
+  revisions: z.record(z.string(), z.number()).optional(),
+  /** When one of them last changed (seconds since the epoch). */
   applied: z.number().nullish(),
   /** On its way out after a reload: it only finishes what it has, and takes in no configuration any more. */
   exiting: z.boolean().nullish()

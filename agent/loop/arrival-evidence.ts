@@ -65,8 +65,9 @@ export function createArrivalEvidence({
       toldAt: state?.lastSuccessAt,
       workers: workers
         .filter(({ exiting }) => exiting !== true)
-        .map(({ revision, applied }) => ({
-          revision: revision ?? 0,
+        .map(({ revision, revisions, applied }) => ({
+          revision,
+          revisions,
           appliedAt: applied ? applied * 1000 - (state?.aheadMs ?? 0) : undefined
         })),
       observedAt: key => {

@@ -1,8 +1,9 @@
 import type { BarrierKeeper, DesiredEntry } from '../confirm/barrier.ts'
 import { appliedRevision } from '../confirm/gateway-state.ts'
-import { sealable, sealableAtOnce } from '../confirm/seal.ts'
+import { type Needed, sealable, sealableAtOnce } from '../confirm/seal.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Millis, NodeKey } from '../drain/facts.ts'
+import type { Resource } from '../plan/holder.ts'
 import { nodesOf } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
 import type { Memory } from './memory.ts'
@@ -13,6 +14,9 @@ import type { Sources } from './sources.ts'
 export const SEAL_BEFORE_MS = 250
 /** How long a gateway whose workers do not tell their revision must have managed without the node, in ms. */
 export const QUIET_MS = 1000
+
+/** A worker that has applied anything at all. */
+const NOTHING_NEEDED: Needed = new Map([['upstreams', 0]])
 
 export interface EntryContext {
   readonly sources: Sources
@@ -51,7 +55,7 @@ function maySeal(
 ): boolean {
   const lastEndpoint =
     drain.phase === 'draining' && drain.verdict.kind === 'waiting' && drain.verdict.lastEndpoint
-  const needed = neededRevision(drain, memory, sources, replacementSince)
+  const needed = neededRevisions(drain, memory, sources, replacementSince)
   const isLate = now >= drain.deadline - SEAL_BEFORE_MS
   return sources.cluster.gateways().every(({ id }) => {
     const look = memory.looks.get(id)
@@ -64,8 +68,8 @@ function maySeal(
     return sealable(look, drain, lastEndpoint, now, {
       sealBeforeMs: SEAL_BEFORE_MS,
       waitForInflight: false,
-      neededRevision: needed,
-      appliedRevision: state && appliedRevision(state),
+      needed,
+      applied: kind => state && appliedRevision(state, kind),
       quietSince: look.quietSince,
       quietMs: QUIET_MS
     }).seal
@@ -73,26 +77,27 @@ function maySeal(
 }
 
 /**
- * The revision from which on a worker knows, for every holder that lists (or listed) the pod, a node that is not ending.
+ * The revisions from which on a worker knows, for every holder that lists (or listed) the pod, a node that is not ending.
  * `undefined` where the inventory cannot tell. A pod that no holder lists needs no other node: revision 0. But only a
  * listing that began after the drain shows that none does: an older one is from before the pod was added.
  */
-function neededRevision(
+function neededRevisions(
   drain: Drain,
   memory: Memory,
   { inventory, mode }: Sources,
   replacementSince: ReplacementSince
-): number | undefined {
-  if (memory.places.size === 0) return (inventory.readAt() ?? -Infinity) >= drain.since ? 0 : undefined
+): Needed | undefined {
+  if (memory.places.size === 0)
+    return (inventory.readAt() ?? -Infinity) >= drain.since ? NOTHING_NEEDED : undefined
   // Documents have no revision in common with what the workers tell.
   if (mode.current().mode === 'standalone') return undefined
-  const needed: number[] = []
+  const needed = new Map<Resource, number>()
   for (const { holder } of memory.places.values()) {
     const since = replacementSince(holder.key)
     if (since === undefined) return undefined
-    needed.push(since)
+    needed.set(holder.resource, Math.max(needed.get(holder.resource) ?? 0, since))
   }
-  return inventory.readAt() === undefined ? undefined : Math.max(...needed)
+  return inventory.readAt() === undefined ? undefined : needed
 }
 
 /**

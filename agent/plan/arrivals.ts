@@ -1,5 +1,6 @@
 import type { Grade } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
+import { type Applied, appliedOf, kindOf } from './applied.ts'
 import type { HolderKey } from './holder.ts'
 
 /** What is known of one ready endpoint on its way in, gathered from the parts that do I/O. Times by the agent's clock. */
@@ -21,8 +22,8 @@ export interface GatewayKnowledge {
   readonly name: string
   /** When the list of workers was read; `undefined` where our plugin does not tell. */
   readonly toldAt: Millis | undefined
-  /** The workers that serve, with the highest configuration revision that each has applied, and when it did. */
-  readonly workers: readonly { readonly revision: number; readonly appliedAt: Millis | undefined }[]
+  /** The workers that serve, with what each has applied, and when that last changed. */
+  readonly workers: readonly (Applied & { readonly appliedAt: Millis | undefined })[]
   /** When its Control API was first seen to list the endpoint in this holder. One worker answers: a sample. */
   readonly observedAt: (holder: HolderKey) => Millis | undefined
 }
@@ -49,8 +50,8 @@ export interface Arrival {
 
 /**
  * How far an endpoint has come. A worker that has applied the revision in which the holder first listed the endpoint
- * knows it, and so does every later one: the revisions are etcd's, one count over all objects. `appliedAt` belongs to the
- * highest revision, so a time is never too early, and may be late by what was applied in between two looks.
+ * knows it, and so does every later one of that kind of object. `appliedAt` belongs to the last change of any kind, so a
+ * time is never too early, and may be late by what was applied in between two looks.
  */
 export function arrivalOf({ holders, gateways }: ArrivalEvidence): Arrival {
   const seen = gateways.map(gateway => ({
@@ -94,7 +95,7 @@ function knows(
   { key, listedAt, revision }: ArrivalEvidence['holders'][number]
 ): Known {
   if (toldAt !== undefined && workers.length > 0 && revision !== undefined) {
-    const slowest = Math.min(...workers.map(worker => worker.revision))
+    const slowest = Math.min(...workers.map(worker => appliedOf(worker, kindOf(key)) ?? 0))
     if (slowest >= revision) {
       const at = Math.max(...workers.map(({ appliedAt }) => Math.min(appliedAt ?? toldAt, toldAt)))
       return { at, evidence: 'barrier', why: '' }

@@ -9,6 +9,16 @@ import { createFaults, type Faults } from './faults.ts'
 import type { Listener } from './server.ts'
 import type { Worker } from './worker.ts'
 
+const KINDS = [
+  'upstreams',
+  'services',
+  'routes',
+  'plugin_configs',
+  'global_rules',
+  'consumers',
+  'consumer_groups'
+]
+
 export interface BarrierApiOptions {
   readonly host: string
   /** 0 picks a free one. */
@@ -165,6 +175,8 @@ function state(options: BarrierApiOptions): Answer {
       unfit: barrier.unfit(worker.pid),
       seen: worker.seen,
       revision: worker.config.revision,
+      // one watch, and every kind of object taken in as it comes
+      revisions: Object.fromEntries(KINDS.map(kind => [kind, worker.config.revision])),
       applied: worker.config.appliedAt
     })),
     entries: barrier.entries.all().map(entry => barrier.told(entry)),

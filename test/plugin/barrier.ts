@@ -35,6 +35,7 @@ export interface WorkerOut {
   unfit: string[]
   seen: number
   revision: number
+  revisions: Record<string, number>
   applied: number
   exiting: boolean
 }

@@ -29,6 +29,35 @@ describe('A gateway that', () => {
 
   const fit = async (g: Gateway) => await eventually('it is fit', async () => (await g.barrier.state()).fit)
 
+  it('has taken in one kind of object and not another says so', async () => {
+    gateway = await Gateway.start({
+      workers: 1,
+      before: `
+        ngx.timer.every(0.01, function()
+          local applied = require("apisix.core").config.applied
+          applied["/global_rules"] = { prev_index = 9000 }
+        end)`
+    })
+    const { barrier } = gateway
+    const revision = await gateway.configure({ u: { nodes: [a.node] } })
+    await eventually('it tells both', async () => {
+      const [worker] = (await barrier.state()).workers
+      return worker?.revision === 9000 && worker.revisions.upstreams === revision
+    })
+    const first = await barrier.state()
+    expect(first.workers[0]?.revisions).to.deep.equal({
+      upstreams: revision,
+      services: revision,
+      routes: revision,
+      global_rules: 9000
+    })
+    await gateway.configure({ u: { nodes: [b.node] } })
+    await eventually('a change below the highest is told, with its time', async () => {
+      const [worker] = (await barrier.state()).workers
+      return worker?.revisions.upstreams === revision + 1 && worker.applied > (first.workers[0]?.applied ?? 0)
+    })
+  })
+
   it('restarts has another instance and no entry', async () => {
     gateway = await Gateway.start({ workers: 1 })
     await gateway.barrier.put(a.sealed)

@@ -39,13 +39,13 @@ function _M.entry(barrier, entry)
 end
 
 
-local function told_workers(living)
+local function told_workers(counts, living)
     local list = json.list()
     for i, worker in ipairs(living) do
         list[i] = {
             id = worker.id, pid = worker.pid, fit = worker.fit, unfit = json.list({ worker.unfit }),
             seen = worker.seen, revision = worker.revision, applied = worker.applied,
-            exiting = worker.exiting,
+            revisions = workers.revisions(counts, worker.number), exiting = worker.exiting,
         }
     end
     return list
@@ -63,7 +63,7 @@ function _M.state(barrier)
     local body = _M.base(barrier)
     body.plugin, body.apisix = runtime.VERSION, runtime.apisix_version()
     body.unfit = json.list(barrier.unfit)
-    body.workers = told_workers(barrier.living)
+    body.workers = told_workers(barrier.counts, barrier.living)
 
     body.entries = json.list()
     for i, entry in ipairs(barrier.entries:current().list or {}) do

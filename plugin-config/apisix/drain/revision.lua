@@ -1,34 +1,50 @@
---- The highest configuration revision that this worker has applied: etcd's revision in the etcd
--- modes, the highest version of any resource in the standalone ones.
+--- Which configuration this worker has applied: etcd's revision in the etcd modes, the version of a
+-- kind of object in the standalone ones. APISIX takes in each kind by itself: after etcd was
+-- compacted or restored, one is read anew while the next try of another is seconds away.
 local pcall    = pcall
 local ipairs   = ipairs
 local tonumber = tonumber
 
-local KEYS = {
-    "/routes", "/upstreams", "/services", "/plugin_configs", "/global_rules", "/consumers",
-    "/consumer_groups", "/ssls", "/protos", "/secrets", "/stream_routes", "/plugin_metadata",
+local _M = {
+    -- the kinds of object that can list nodes
+    KINDS = {
+        "routes", "upstreams", "services", "plugin_configs", "global_rules", "consumers",
+        "consumer_groups",
+    },
 }
 
-local _M = {}
+local OTHERS = { "ssls", "protos", "secrets", "stream_routes", "plugin_metadata" }
+
+
+local function of(fetch, kind)
+    local ok, object = pcall(fetch, "/" .. kind)
+    if not ok or not object then
+        return nil
+    end
+    return tonumber(object.prev_index) or tonumber(object.conf_version) or 0
+end
 
 
 --- @tparam table core apisix.core
--- @treturn number 0 when APISIX does not tell
+-- @treturn number the highest over all kinds, 0 when APISIX does not tell
+-- @treturn table by kind, those of KINDS that this APISIX has
 function _M.read(core)
+    local highest, kinds = 0, {}
     local fetch = core.config and core.config.fetch_created_obj
     if not fetch then
-        return 0
+        return highest, kinds
     end
 
-    local highest = 0
-    for _, key in ipairs(KEYS) do
-        local ok, object = pcall(fetch, key)
-        if ok and object then
-            local revision = tonumber(object.prev_index) or tonumber(object.conf_version) or 0
-            highest = revision > highest and revision or highest
-        end
+    for _, kind in ipairs(_M.KINDS) do
+        local revision = of(fetch, kind)
+        kinds[kind] = revision
+        highest = revision and revision > highest and revision or highest
     end
-    return highest
+    for _, kind in ipairs(OTHERS) do
+        local revision = of(fetch, kind)
+        highest = revision and revision > highest and revision or highest
+    end
+    return highest, kinds
 end
 
 

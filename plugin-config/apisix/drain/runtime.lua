@@ -92,11 +92,9 @@ local function beat(core)
 
     -- a worker without requests looks too, so that its next pick does not begin with an old list
     local set = here.entries:current()
-    local applied = revision.read(core)
     -- it goes down, too, when etcd comes back from a backup and APISIX reads everything anew
-    if applied ~= here.revision and applied > 0 then
-        here.revision = applied
-        counts:set("v|" .. number, applied)
+    local applied, kinds = revision.read(core)
+    if applied > 0 and workers_mod.applied(counts, number, here.applied, applied, kinds) then
         counts:set("a|" .. number, now)
     end
 
@@ -146,7 +144,7 @@ local function register(core)
     end
 
     here.counts, here.number = counts, me.number
-    here.beaten, here.reconciled, here.swept, here.revision = 0, ngx_now(), ngx_now(), 0
+    here.beaten, here.reconciled, here.swept, here.applied = 0, ngx_now(), ngx_now(), {}
     -- unfit until the hooks are in place; and told, because registering alone looks fit
     counts:safe_set("u|" .. me.number, here.why)
 

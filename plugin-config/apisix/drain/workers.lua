@@ -5,7 +5,9 @@
 --   s|slot             true once the slot was ever taken: no gaps, a list ends where it is absent
 --   w|slot             "number id pid start" of the process that holds the slot
 --   h|number           last sign of life (seconds since the epoch)
---   v|number a|number  highest configuration revision it applied, and when it first saw that
+--   v|number           highest configuration revision it applied
+--   v|number|kind      of one kind of object; -1: this APISIX has none
+--   a|number           when it last saw one of these change
 --   x|number           when a hook of ours last failed in it, 0 for never
 --   u|number           why it is unfit, absent when it is fit
 --   d|number           which deny-list it reads, and how it counts: see instance.shared
@@ -15,9 +17,11 @@
 -- the worker is registered.
 local process      = require("apisix.drain.process")
 local inflight     = require("apisix.drain.inflight")
+local revision     = require("apisix.drain.revision")
 local ngx          = ngx
 local ngx_now      = ngx.now
 local ipairs       = ipairs
+local pairs        = pairs
 local tonumber     = tonumber
 local str_match    = string.match
 local huge         = math.huge
@@ -66,6 +70,13 @@ function _M.register(dict, shared)
         end
     end
 
+    for _, kind in ipairs(revision.KINDS) do
+        local ok, err = dict:safe_set("v|" .. number .. "|" .. kind, -1)
+        if not ok then
+            return nil, "failed to register the worker: " .. err
+        end
+    end
+
     local pid = ngx.worker.pid()
     local slot = slot_of(dict, number .. " " .. ngx.worker.id() .. " " .. pid .. " "
                                .. process.started(pid))
@@ -74,6 +85,38 @@ function _M.register(dict, shared)
     end
     dict:set("h|" .. number, ngx_now())
     return { number = number, slot = slot }
+end
+
+
+--- Tells which configuration this worker has applied.
+-- @tparam table told what it told before; brought up to date
+-- @tparam number highest over all kinds
+-- @tparam table kinds see revision.read
+-- @treturn boolean whether that is news
+function _M.applied(dict, number, told, highest, kinds)
+    local news = told.highest ~= highest
+    if news then
+        dict:set("v|" .. number, highest)
+    end
+    for kind, value in pairs(kinds) do
+        if told[kind] ~= value then
+            dict:set("v|" .. number .. "|" .. kind, value)
+            told[kind], news = value, true
+        end
+    end
+    told.highest = highest
+    return news
+end
+
+
+--- The same by kind, for those that this APISIX has.
+function _M.revisions(dict, number)
+    local kinds = {}
+    for _, kind in ipairs(revision.KINDS) do
+        local value = dict:get("v|" .. number .. "|" .. kind)
+        kinds[kind] = value and value >= 0 and value or nil
+    end
+    return kinds
 end
 
 

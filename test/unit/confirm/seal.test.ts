@@ -2,7 +2,7 @@ import { expect } from 'chai'
 
 import type { BarrierReading } from '../../../agent/confirm/evidence.ts'
 import type { GatewayState } from '../../../agent/confirm/gateway-state.ts'
-import { sealable, sealableAtOnce } from '../../../agent/confirm/seal.ts'
+import { type Needed, sealable, sealableAtOnce } from '../../../agent/confirm/seal.ts'
 import { barrier } from '../../build/evidence.ts'
 import { pod } from '../../build/pod.ts'
 
@@ -25,8 +25,8 @@ describe('sealable', () => {
     sealable({ before: more.before, current }, drain, more.last ?? false, more.now ?? 0, {
       sealBeforeMs: 500,
       waitForInflight: more.waitForInflight ?? true,
-      neededRevision: more.needed,
-      appliedRevision: more.applied,
+      needed: more.needed === undefined ? undefined : new Map([['upstreams', more.needed]]),
+      applied: () => more.applied,
       quietSince: -1000,
       quietMs: more.quietMs ?? 1000
     })
@@ -40,7 +40,46 @@ describe('sealable', () => {
   it('as soon as every worker has applied a configuration that lists another node, and not before', () => {
     const soon = { quietMs: 60_000 }
     expect(ask(idle, { ...soon, needed: 7, applied: 7 }).seal).to.equal(true)
-    expect(ask(idle, { ...soon, needed: 7, applied: 6 }).why).to.match(/revision 6 only.*since 7/)
+    expect(ask(idle, { ...soon, needed: 7, applied: 6 }).why).to.match(
+      /revision 6 of the upstreams only.*since 7/
+    )
+  })
+
+  it('not while a worker is behind in one of the kinds of object that list the pod', () => {
+    const applied = { upstreams: 9, routes: 4 } as Record<string, number>
+    const told = (needed: Needed) =>
+      sealable({ before: undefined, current: idle }, drain, false, 0, {
+        sealBeforeMs: 500,
+        waitForInflight: true,
+        needed,
+        applied: kind => applied[kind],
+        quietSince: 0,
+        quietMs: 60_000
+      })
+    expect(
+      told(
+        new Map([
+          ['upstreams', 7],
+          ['routes', 4]
+        ])
+      ).seal
+    ).to.equal(true)
+    expect(
+      told(
+        new Map([
+          ['upstreams', 7],
+          ['routes', 5]
+        ])
+      ).why
+    ).to.match(/revision 4 of the routes only.*since 5/)
+    expect(
+      told(
+        new Map([
+          ['upstreams', 7],
+          ['services', 5]
+        ])
+      ).why
+    ).to.match(/is not known/)
   })
 
   it('where no revision tells, only after a while without a bypass', () => {
@@ -97,17 +136,38 @@ describe('sealable at once', () => {
       problem: differs.problem ?? ''
     }) as unknown as GatewayState
 
+  const seven: Needed = new Map([['upstreams', 7]])
+
+  it('only where every kind of object has been applied that matters: the highest revision of all says nothing of one', () => {
+    const told = (revisions: Record<string, number>) => {
+      const known = state([9])
+      return {
+        ...known,
+        told: { fit: true, workers: [{ revision: 9, revisions }] }
+      } as unknown as GatewayState
+    }
+    expect(sealableAtOnce(told({ upstreams: 7, routes: 9 }), seven)).to.equal(true)
+    expect(sealableAtOnce(told({ upstreams: 6, routes: 9 }), seven)).to.equal(false)
+    expect(sealableAtOnce(told({ upstreams: 0, routes: 9 }), seven), 'it has not said').to.equal(false)
+    expect(sealableAtOnce(told({ routes: 9 }), seven), 'this APISIX has no such kind').to.equal(true)
+    const both: Needed = new Map([...seven, ['routes', 8]])
+    expect(sealableAtOnce(told({ upstreams: 9, routes: 7 }), both)).to.equal(false)
+    expect(sealableAtOnce(told({ upstreams: 7, routes: 8 }), both)).to.equal(true)
+  })
+
   it('when every worker is known to have applied what takes over', () => {
-    expect(sealableAtOnce(state([7, 9]), 7)).to.equal(true)
-    expect(sealableAtOnce(state([6, 9]), 7)).to.equal(false)
-    expect(sealableAtOnce(state([0, 9]), 7), 'one that has not looked yet').to.equal(false)
+    expect(sealableAtOnce(state([7, 9]), seven)).to.equal(true)
+    expect(sealableAtOnce(state([6, 9]), seven)).to.equal(false)
+    expect(sealableAtOnce(state([0, 9]), seven), 'one that has not looked yet').to.equal(false)
   })
 
   it('never on a guess', () => {
-    expect(sealableAtOnce(undefined, 7)).to.equal(false)
+    expect(sealableAtOnce(undefined, seven)).to.equal(false)
     expect(sealableAtOnce(state([9]), undefined)).to.equal(false)
-    expect(sealableAtOnce(state([9], { fit: false }), 7)).to.equal(false)
-    expect(sealableAtOnce(state([9], { problem: 'timed out' }), 7), 'it may have restarted').to.equal(false)
-    expect(sealableAtOnce(state([]), 7)).to.equal(false)
+    expect(sealableAtOnce(state([9], { fit: false }), seven)).to.equal(false)
+    expect(sealableAtOnce(state([9], { problem: 'timed out' }), seven), 'it may have restarted').to.equal(
+      false
+    )
+    expect(sealableAtOnce(state([]), seven)).to.equal(false)
   })
 })

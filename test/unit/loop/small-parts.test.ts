@@ -19,15 +19,15 @@ describe('applied revision', () => {
   })
 
   it('is that of the worker which is furthest behind', () => {
-    expect(appliedRevision(state(worker(9), worker(7)))).to.equal(7)
+    expect(appliedRevision(state(worker(9), worker(7)), 'upstreams')).to.equal(7)
   })
   it('is not known while a worker has not told it, or there is none', () => {
-    expect(appliedRevision(state(worker(9), worker(null)))).to.equal(undefined)
-    expect(appliedRevision(state(worker(9), worker(0)))).to.equal(undefined)
-    expect(appliedRevision(state())).to.equal(undefined)
+    expect(appliedRevision(state(worker(9), worker(null)), 'upstreams')).to.equal(undefined)
+    expect(appliedRevision(state(worker(9), worker(0)), 'upstreams')).to.equal(undefined)
+    expect(appliedRevision(state(), 'upstreams')).to.equal(undefined)
   })
   it('leaves out workers on their way out, which take in nothing any more', () => {
-    expect(appliedRevision(state(worker(9), worker(3, { exiting: true })))).to.equal(9)
+    expect(appliedRevision(state(worker(9), worker(3, { exiting: true })), 'upstreams')).to.equal(9)
   })
 })
 

@@ -44,6 +44,16 @@ describe('plan: arrivals', () => {
     expect(why).to.equal('apisix-1: a worker has applied revision 49, upstreams/web lists it since 50')
   })
 
+  it('has not while a worker is behind in that kind of object, however far it is in another', () => {
+    const at = (revisions: Record<string, number>) =>
+      arrival({
+        gateways: [gateway('apisix-0', { workers: [{ revision: 60, revisions, appliedAt: 1010 }] })]
+      })
+    expect(at({ routes: 60, upstreams: 49 }).why).to.match(/has applied revision 49/)
+    expect(at({ routes: 60, upstreams: 0 }).why, 'it has not said yet').to.match(/has applied revision 0/)
+    expect(at({ routes: 60, upstreams: 50 }).at).to.equal(1010)
+  })
+
   it('believes no time of a gateway that is after the answer in which it was told', () => {
     const workers = [{ revision: 50, appliedAt: 99_000 }]
     expect(arrival({ gateways: [gateway('apisix-0', { workers })] }).at).to.equal(1100)
