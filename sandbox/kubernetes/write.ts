@@ -89,6 +89,15 @@ const put = (store: Store, target: Target, object: Body, dryRun: boolean): KubeO
     : store.update(target.resource, object, { dryRun })
 }
 
+/** A uid is a precondition of an update (409), but a patch with another one would change it (422; seen at 1.36). */
+function keepsUid({ resource, name }: Target, patched: Body, { metadata }: KubeObject): Body {
+  const { uid = metadata.uid } = patched.metadata
+  if (uid === metadata.uid) return patched
+  throw invalid(
+    `${infoOf(resource).kind} "${name}" is invalid: metadata.uid: Invalid value: "${uid}": field is immutable`
+  )
+}
+
 function create(store: Store, target: Target, body: Body, dryRun: boolean): KubeObject {
   const info = infoOf(target.resource)
   const { namespace } = target
@@ -163,8 +172,8 @@ export async function write(
       const patch = patcher(request)
       const current = store.get(resource, namespace, name)
       if (!current) throw notFound(resource, name)
-      const patched = patch(current, parse(text))
-      return respond(response, 200, put(store, target, objectFor(target, patched), dryRun))
+      const patched = objectFor(target, patch(current, parse(text)))
+      return respond(response, 200, put(store, target, keepsUid(target, patched, current), dryRun))
     }
     case 'delete': {
       const last = store.delete(resource, namespace, name, { ...deleteOptions(text, query), dryRun })

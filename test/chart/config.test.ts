@@ -51,6 +51,27 @@ describe('chart configuration', () => {
     })
   }
 
+  it('reads documents in standalone mode where the network policy lets it: at the Admin port of every gateway pod', () => {
+    const manifests = render({ 'config.apisix.mode': 'standalone', 'networkPolicy.enabled': true })
+    const { apisix } = load(manifests)
+    const { port } = new URL(apisix.admin.url)
+    const { gateways } = apisix
+    if (gateways.kind !== 'pods') throw new Error('gateways are found by their labels')
+    const reach = manifests.find(({ metadata }) => metadata.name === 'apisix-drain-reach')?.['spec'] as {
+      readonly egress: readonly {
+        readonly ports: readonly { readonly port: number }[]
+        readonly to?: readonly { readonly podSelector?: { readonly matchLabels: object } }[]
+      }[]
+    }
+    const rule = reach.egress.find(({ ports }) => ports.some(one => one.port === Number(port)))
+    expect(rule?.to).to.have.length(1)
+    const labels = Object.entries(rule?.to?.[0]?.podSelector?.matchLabels ?? {})
+    // Every label that the policy asks for is one by which the agent finds gateways: none of them is left out.
+    const selected = gateways.selector.split(',')
+    expect(labels).not.to.be.empty
+    for (const [name, value] of labels) expect(selected).to.include(`${name}=${String(value)}`)
+  })
+
   it('finds the official chart beside it, and the key in the mounted Secret', () => {
     const { apisix, serve } = load(render())
     expect(apisix.admin.url).to.equal('http://apisix-admin.apisix:9180')
