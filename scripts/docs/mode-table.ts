@@ -1,0 +1,64 @@
+import type { ArmDetail } from '../../sandbox/report.ts'
+
+/** What of a rolling update goes into a cell. */
+export type Measured = Pick<ArmDetail, 'requests' | 'failed' | 'hookMs' | 'answers'>
+
+/** The three ways each mode is measured, in the order of the columns. */
+export const COLUMNS = {
+  none: 'no hook',
+  observed: 'without the plugin (`observed`)',
+  barrier: 'with the plugin (`barrier`)'
+} as const
+export type Column = keyof typeof COLUMNS
+export const COLUMN_NAMES: readonly Column[] = ['none', 'observed', 'barrier']
+
+/** All runs of each cell, by mode. */
+export type Cells = ReadonlyMap<string, Readonly<Record<Column, readonly Measured[]>>>
+
+const BEGIN = '<!-- modes: written by npm run modes -->'
+const END = '<!-- /modes -->'
+
+/** The table as Markdown, `caption` above it and what the hooks were answered below. */
+export function modeTable(cells: Cells, caption: string): string {
+  const row = (texts: readonly string[]) => `| ${texts.join(' | ')} |`
+  const rows = [...cells].map(([mode, by]) =>
+    row([`\`${mode}\``, ...COLUMN_NAMES.map(column => cell(by[column]))])
+  )
+  const head = ['mode', ...COLUMN_NAMES.map(column => COLUMNS[column])]
+  return [caption, '', row(head), row(head.map(() => '---')), ...rows, '', answersOf(cells)].join('\n')
+}
+
+/**
+ * The page with the table in its place.
+ * @throws Error where the page has no such place
+ */
+export function withModeTable(page: string, table: string): string {
+  const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)]
+  if (from < 0 || to < from) throw new Error(`the page has no ${BEGIN} … ${END}`)
+  return `${page.slice(0, from + BEGIN.length)}\n\n${table}\n\n${page.slice(to)}`
+}
+
+/** Failed of all, over all runs; of the hooks the median run's median and the longest of all. */
+function cell(runs: readonly Measured[]): string {
+  const sum = (of: (run: Measured) => number) => runs.reduce((all, run) => all + of(run), 0)
+  const failed = `${sum(run => run.failed)} of ${sum(run => run.requests)}`
+  const medians = runs.map(({ hookMs }) => hookMs.p50).toSorted((a, b) => a - b)
+  const median = medians[Math.floor(medians.length / 2)] ?? 0
+  if (median === 0) return failed
+  return `${failed}; ${text(median)}, ${text(Math.max(...runs.map(({ hookMs }) => hookMs.max)))}`
+}
+
+const text = (ms: number): string => (ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms)} ms`)
+
+/** What all hooks of a column were answered, counted. */
+function answersOf(cells: Cells): string {
+  const of = (column: Column): string => {
+    const counts = new Map<string, number>()
+    for (const by of cells.values())
+      for (const { answers } of by[column])
+        for (const [answer, count] of Object.entries(answers))
+          counts.set(answer, (counts.get(answer) ?? 0) + count)
+    return [...counts].map(([answer, count]) => `${count} × ${answer}`).join(', ') || 'nothing'
+  }
+  return `Hooks were answered, without the plugin: ${of('observed')}; with it: ${of('barrier')}.`
+}
