@@ -109,9 +109,9 @@ describe('feature: the readiness gate in-upstream', () => {
   test('opens when the pod has waited long enough, whatever is broken', async start => {
     const rig = await start({ barrier: true, config: { ARRIVALS_FAIL_OPEN: '3s' } })
     const [old, fresh] = [rig.pod('web-1'), gated(rig, 'web-2')]
-    rig.upstream('web', [old])
     rig.service('web', [old])
-    follow(rig, 'web', { 'apisix-drain.io/upstream': 'web' })
+    follow(rig, 'web', { 'apisix-drain.io/upstream': 'web', 'apisix-drain.io/create': 'true' })
+    await until('the Service is followed', () => rig.nodes('upstreams/web').includes(old.node), WITHIN_MS)
     await rig.settled()
     for (const { workers } of rig.gateways) for (const worker of workers) worker.loseWatch()
     rig.service('web', [old, fresh])
