@@ -7,6 +7,9 @@ export interface WatchStream extends Sink {
   mute(silent: boolean): void
 }
 
+/** In bytes: beyond that a client is waited for while it is sent what there is. */
+const MOST_WAITING = 8 * 1024 * 1024
+
 const waiting = (response: Response): number =>
   'stream' in response ? response.stream.writableLength : response.writableLength
 
@@ -58,6 +61,15 @@ export function openWatchStream(response: Response, faults: FaultState, onEnd: (
       else if (queue) writeLater(Buffer.from(text))
       else write(text)
       if (waiting(response) > faults.slowLimit()) stream.end()
+    },
+    async sent() {
+      await new Promise(resolve => setImmediate(resolve))
+      await queue
+      if (ended || waiting(response) < MOST_WAITING) return
+      await new Promise<void>(resolve => {
+        response.once('drain', () => resolve())
+        response.once('close', () => resolve())
+      })
     },
     end() {
       finish()

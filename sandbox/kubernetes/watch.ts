@@ -23,10 +23,14 @@ export interface WatchRequest {
 /** Where the events go. `send` is given one line; `end` closes the stream cleanly. */
 export interface Sink {
   send(line: string): void
+  /** Resolves in a later turn, when most of what was sent is on its way, or nobody reads it any more. */
+  sent(): Promise<void>
   end(): void
 }
 
 const HALF_HOUR = 1_800_000
+/** Initial events that are sent in one turn. */
+const AT_ONCE = 500
 
 /** Reads the query of a watch. Throws 400 and 422; waits for a version it has not reached (504). */
 export async function parseWatch(
@@ -109,9 +113,9 @@ export function runWatch(
 ): { stop(): void } {
   const { resource, match, form, from } = request
   const info = infoOf(resource)
-  const bookmark = (annotations?: Record<string, string>) => {
+  const bookmark = (version = store.version(), annotations?: Record<string, string>) => {
     const metadata = {
-      resourceVersion: `${store.version()}`,
+      resourceVersion: `${version}`,
       creationTimestamp: null,
       ...(annotations ? { annotations } : {})
     }
@@ -122,49 +126,66 @@ export function runWatch(
     sink.send(line('BOOKMARK', JSON.stringify({ ...type, metadata })))
   }
 
-  if (from.kind === 'current') {
-    for (const object of store.snapshot(resource))
-      if (match(object)) sink.send(line('ADDED', text(object, form)))
-    if (from.endMarker) bookmark({ 'k8s.io/initial-events-end': 'true' })
+  let stop = () => {}
+  let stopped = false
+  /** Others get their turn between: an API server that sends half a gigabyte answers pings meanwhile. */
+  const sendAll = async (objects: readonly KubeObject[], version: number) => {
+    for (const [i, object] of objects.entries()) {
+      if (i > 0 && i % AT_ONCE === 0) await sink.sent()
+      if (stopped) return
+      sink.send(line('ADDED', text(object, form)))
+    }
+    if (from.kind === 'current' && from.endMarker) bookmark(version, { 'k8s.io/initial-events-end': 'true' })
+    stop = follow(version)
   }
-  const start = from.kind === 'after' ? from.version : store.version()
-  const missed = store.history.since(start)
-  if (missed === undefined) {
-    sink.send(line('ERROR', JSON.stringify(tooOld(start, store.history.floor()).toStatus())))
-    sink.end()
-    return { stop: () => {} }
-  }
-  const deliver = (change: Change) => {
-    // A start in the future stays silent until the store gets there, as in Kubernetes.
-    if (change.resource !== resource || change.version <= start) return
-    const event = seenBy(match, change)
-    if (event) sink.send(line(event.type, text(event.object, form)))
-  }
-  for (const change of missed) deliver(change)
-  const unsubscribe = store.onAnyChange(deliver)
-  const isBehind = () => store.version() >= start
+  const follow = (start: number): (() => void) => {
+    const missed = store.history.since(start)
+    if (missed === undefined) {
+      sink.send(line('ERROR', JSON.stringify(tooOld(start, store.history.floor()).toStatus())))
+      sink.end()
+      return () => {}
+    }
+    const deliver = (change: Change) => {
+      // A start in the future stays silent until the store gets there, as in Kubernetes.
+      if (change.resource !== resource || change.version <= start) return
+      const event = seenBy(match, change)
+      if (event) sink.send(line(event.type, text(event.object, form)))
+    }
+    for (const change of missed) deliver(change)
+    const unsubscribe = store.onAnyChange(deliver)
+    const isBehind = () => store.version() >= start
 
-  const ticker = request.bookmarks
-    ? setInterval(() => {
-        if (isBehind()) bookmark()
-      }, bookmarkEveryMs)
-    : undefined
-  const stop = () => {
-    unsubscribe()
-    clearInterval(ticker)
-    clearTimeout(timer)
-    clearTimeout(lastWord)
-  }
-  const timer = setTimeout(() => {
-    stop()
-    sink.end()
-  }, request.timeoutMs)
-  // A last bookmark 2 s before the deadline, so that the next watch starts fresh.
-  const lastWord =
-    request.bookmarks && request.timeoutMs > 2000
-      ? setTimeout(() => {
+    const ticker = request.bookmarks
+      ? setInterval(() => {
           if (isBehind()) bookmark()
-        }, request.timeoutMs - 2000)
+        }, bookmarkEveryMs)
       : undefined
-  return { stop }
+    const unfollow = () => {
+      unsubscribe()
+      clearInterval(ticker)
+      clearTimeout(timer)
+      clearTimeout(lastWord)
+    }
+    const timer = setTimeout(() => {
+      unfollow()
+      sink.end()
+    }, request.timeoutMs)
+    // A last bookmark 2 s before the deadline, so that the next watch starts fresh.
+    const lastWord =
+      request.bookmarks && request.timeoutMs > 2000
+        ? setTimeout(() => {
+            if (isBehind()) bookmark()
+          }, request.timeoutMs - 2000)
+        : undefined
+    return unfollow
+  }
+
+  if (from.kind === 'after') stop = follow(from.version)
+  else void sendAll(store.snapshot(resource).filter(match), store.version())
+  return {
+    stop() {
+      stopped = true
+      stop()
+    }
+  }
 }
