@@ -22,6 +22,8 @@ export interface AgentOptions {
   readonly sync?: boolean
   readonly host: string
   readonly port: number
+  /** How long it may take to be ready, in ms; default 20 s. */
+  readonly readyMs?: number
   /** In place of agent/main.ts, for tests. */
   readonly main?: string
 }
@@ -93,7 +95,7 @@ export async function startAgent(options: AgentOptions, signal?: AbortSignal): P
       if (ended !== undefined) throw new Error(`it ended: ${ended}`)
       return await answersOk(`${url}/readyz`)
     }
-    await waitFor('the agent is ready', ready, READY_MS, signal)
+    await waitFor('the agent is ready', ready, options.readyMs ?? READY_MS, signal)
   } catch (error) {
     await agent.close()
     const lines = (await readFile(logFile, 'utf8')).trim().split('\n').slice(-LOG_LINES)

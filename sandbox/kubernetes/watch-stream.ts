@@ -66,10 +66,12 @@ export function openWatchStream(response: Response, faults: FaultState, onEnd: (
       await new Promise(resolve => setImmediate(resolve))
       await queue
       if (ended || waiting(response) < MOST_WAITING) return
-      await new Promise<void>(resolve => {
-        response.once('drain', () => resolve())
-        response.once('close', () => resolve())
-      })
+      const { promise, resolve } = Promise.withResolvers<void>()
+      response.once('drain', resolve)
+      response.once('close', resolve)
+      await promise
+      response.off('drain', resolve)
+      response.off('close', resolve)
     },
     end() {
       finish()

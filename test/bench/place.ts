@@ -39,6 +39,8 @@ const TOKEN = 'b'.repeat(32)
 const KEY = 'a'.repeat(32)
 const AT_ONCE = 50
 const SETTLE_MS = 60_000
+/** With 50,000 pods on a machine that is busy. */
+const READY_MS = 300_000
 
 /** `before` fills the cluster and the Admin API before the agent starts. */
 export async function startPlace(
@@ -109,7 +111,8 @@ export async function startPlace(
       barrier: evidence === 'barrier' ? { port: PORTS.barrier, token: TOKEN } : undefined,
       gatewayNamespace: GATEWAY_NAMESPACE,
       host,
-      port: PORTS.agent
+      port: PORTS.agent,
+      readyMs: READY_MS
     })
     ends.push(() => agent.close())
     return { ...place, agent }
