@@ -7,6 +7,7 @@ import { barrierEntries, type BarrierEntriesParts } from './barrier-entries.ts'
 import { health, ready } from './health.ts'
 import type { Vouch } from './holds.ts'
 import { prestop, type PrestopParts } from './prestop.ts'
+import { reply } from './reply.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /** What the handlers are given of the connection; `@hono/node-server` fills it in, tests write it down. */
@@ -39,19 +40,16 @@ const NO_DASHBOARD = '; the dashboard is not enabled: see serve.dashboard'
 /** The agent's HTTP interface. Needs no port: `app.request(path, init, connection)` is enough to test it. */
 export function createApp(parts: ServeParts): Hono<Env> {
   const app = new Hono<Env>({ getPath: pathOf })
+  // Before what adds headers to every other answer: hooks have theirs (reply.ts).
+  app.on(['GET', 'POST'], '/v1/prestop', c => (isTooLarge(c) ? tooLarge() : prestop(parts, callOf(c))))
   app.use(async (c, next) => {
-    if (isTooLarge(c))
-      return Response.json(
-        { error: 'too-large', why: 'send no body' },
-        { status: 413, headers: { connection: 'close' } }
-      )
+    if (isTooLarge(c)) return tooLarge()
     await next()
     if (!c.res.headers.has('cache-control')) c.header('cache-control', 'no-store')
     c.header('x-content-type-options', 'nosniff')
     return undefined
   })
 
-  app.on(['GET', 'POST'], '/v1/prestop', c => prestop(parts, callOf(c)))
   const { barrier } = parts
   if (barrier) {
     app.get('/v1/barrier-entries', c => barrierEntries(barrier, c.req.header('authorization')))
@@ -96,6 +94,9 @@ function isTooLarge(c: Context<Env>): boolean {
     c.req.header('transfer-encoding') !== undefined
   )
 }
+
+const tooLarge = (): Response =>
+  reply({ error: 'too-large', why: 'send no body' }, 413, { connection: 'close' })
 
 function callOf(c: Context<Env>) {
   return {

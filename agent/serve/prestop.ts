@@ -14,6 +14,7 @@ import { identifyByToken } from './identify-token.ts'
 import { identify, type Identity } from './identify.ts'
 import { parseQuery, type PrestopQuery } from './query.ts'
 import { refusalResponse, refuse, type Refusal } from './refusal.ts'
+import { reply } from './reply.ts'
 import { bearerOf } from './same-secret.ts'
 import { statusOf } from './status.ts'
 
@@ -61,7 +62,7 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
         log.warn({ address: call.address, error: answer.error, why: answer.why }, 'hook refused')
       return refused(parts, answer)
     }
-    return Response.json(answer.ack, { status: answer.status })
+    return reply(answer.ack, answer.status)
   } catch (err) {
     if (call.signal.aborted) {
       metrics.hookAbandoned.inc()

@@ -1,3 +1,5 @@
+import { reply } from './reply.ts'
+
 /** Why a hook gets no ack. The caller's fallback runs, so each says what to change, or where to try again. */
 export const REFUSALS = {
   'bad-request': 400,
@@ -39,5 +41,5 @@ export function refusalResponse({ error, why }: Refusal): Response {
   if (error === 'unauthorized') headers['www-authenticate'] = 'Bearer'
   // Keep-alive would bring the next try back to the agent that is going away.
   if (error === 'shutting-down') headers['connection'] = 'close'
-  return Response.json({ error, why }, { status: REFUSALS[error], headers })
+  return reply({ error, why }, REFUSALS[error], headers)
 }
