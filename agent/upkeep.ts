@@ -66,8 +66,7 @@ export function startUpkeep(parts: UpkeepParts): {
           ({ phase, pod }) =>
             phase === 'draining' && pod.deletionAt !== undefined && pod.ips.includes(addressOf(node).host)
         ),
-    isCurrent: () =>
-      cluster.parts().every(({ name, state }) => !WITNESSES.has(name) || state === 'live'),
+    isCurrent: () => cluster.parts().every(({ name, state }) => !WITNESSES.has(name) || state === 'live'),
     now: () => clock.now()
   })
   const upkeep = createUpkeep({
