@@ -3,7 +3,7 @@ import type { TestPod } from '../build/pods.ts'
 import { startCallers, type Callers } from './callers.ts'
 import { forAll, startPlace, type Place } from './place.ts'
 import { useOf } from './process-use.ts'
-import { spread, type Spread } from './stats.ts'
+import { ratio, spread, type Spread } from './stats.ts'
 
 /** So many pods of one upstream end in the same moment, and each one's hook is called. */
 export interface AtOnceCase {
@@ -72,8 +72,8 @@ async function measure(
     hookMs: spread(replies.map(({ ms }) => ms)),
     answers: tally(replies),
     adminWrites: after.writes - before.writes,
-    barrierPuts: (after.puts - before.puts) / what.gateways,
-    barrierPolls: (after.polls - before.polls) / what.gateways,
+    barrierPuts: ratio(after.puts - before.puts, what.gateways),
+    barrierPolls: ratio(after.polls - before.polls, what.gateways),
     agentCpuMs: after.cpuMs - before.cpuMs
   }
 }

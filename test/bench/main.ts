@@ -8,7 +8,7 @@ const NAMES = Object.keys(SECTIONS) as SectionName[]
 
 const HELP = `What apisix-drain costs and saves, measured here and now. Stand-ins for Kubernetes and APISIX, real processes and sockets.
 
-  npm run bench                      everything; half an hour on two cores
+  npm run bench                      everything; about twelve minutes on two cores with nothing else to do
   npm run bench -- --quick           that everything runs, not what it comes to; three minutes
 
   --only <a,b>    of ${NAMES.join(', ')}
@@ -18,6 +18,11 @@ const HELP = `What apisix-drain costs and saves, measured here and now. Stand-in
 Nothing else should run on the machine: look at the ratios within one run, and at the load that is shown with it.
 What the plugin costs a request: npm run bench:plugin
 Exit status: 0 measured, 1 something failed, 2 wrong use`
+
+const ELSEWHERE = `## Inside the gateway, and beyond
+
+What the plugin costs a request: \`npm run bench:plugin\`, and on a real APISIX [compatibility](compatibility.md#the-plugin). What the
+hook itself costs: [hooks](hooks.md#measured). What all this comes to with ten times as many pods and gateways: [scaling](scaling.md).`
 
 interface Report {
   readonly measuredAt: string
@@ -78,13 +83,20 @@ for (const name of NAMES.filter(name => wanted.includes(name))) {
 }
 const report: Report = { measuredAt: new Date().toISOString(), size, machine, sections }
 if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(report, null, 2)}\n`)
-if (values.docs !== undefined) await writeFile(values.docs, page(report))
+if (values.docs !== undefined) await writeFile(values.docs, await formatted(page(report)))
 
-function page({ measuredAt, machine, sections }: Report): string {
+async function formatted(text: string): Promise<string> {
+  const { format, resolveConfig } = await import('prettier')
+  return format(text, { ...(await resolveConfig('docs/benchmarks.md')), parser: 'markdown' })
+}
+
+function page({ measuredAt, size, machine, sections }: Report): string {
   const parts = NAMES.flatMap(name => {
     const rows = sections[name]
     return rows ? [`## ${SECTIONS[name].title}\n\n${SECTIONS[name].how}\n\n${markdown(rows)}`] : []
   })
   const head = `# Benchmarks\n\nMade by \`npm run bench -- --docs docs/benchmarks.md\`, in one run, on ${measuredAt.slice(0, 10)}. Absolute times are this machine’s; look at\nthe ratios. The stand-ins for Kubernetes and APISIX run on the same cores as the agent.\n\n${markdown([machine])}`
-  return `${[head, ...parts].join('\n\n')}\n`
+  const quick =
+    size === 'quick' ? ['**A quick run: it shows that everything runs, not what it comes to.**'] : []
+  return `${[head, ...quick, ...parts, ELSEWHERE].join('\n\n')}\n`
 }
