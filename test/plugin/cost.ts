@@ -1,38 +1,44 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { Agent } from 'node:http'
-import { tmpdir } from 'node:os'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { send } from './client.ts'
 import { Gateway, type Node, nginxVersion } from './gateway.ts'
 
 /**
- * What the plugin costs a request, with and without it, in two measures:
+ * What the plugin costs a request, between gateways with and without it, in two measures:
  *
- * - worker CPU in microseconds, by wrk over loopback, interleaved so that a slow moment of the machine hits all alike;
- * - instructions in user space, by valgrind, which a busy machine does not change (only what LuaJIT chooses to compile
- *   differs from run to run).
+ * - worker CPU in microseconds, by wrk over loopback. All gateways are loaded at once, their workers on one processor:
+ *   whatever else the machine does hits them alike. What LuaJIT chooses to compile stays with a process for its life and
+ *   is worth several per cent, so a process is one sample, and all are started anew for the next. Two gateways without
+ *   the plugin are the control: what they differ by is noise. On a busy machine that leaves each only some hundred requests
+ *   a second, the plugin's timers weigh in: about 2 ms of CPU a second in an idle worker, whatever it serves.
+ * - instructions in user space, by valgrind, which a busy machine does not change (only LuaJIT's choice does).
  *
- * Usage: node test/plugin/cost.ts [rounds of wrk, 0 for none] [runs of valgrind, 0 for none]. The gateway answers
+ * Usage: node test/plugin/cost.ts [starts of all gateways, 0 for none] [runs of valgrind, 0 for none]. The gateway answers
  * through an nginx that does nothing else, and the stand-in for APISIX does far less than APISIX: look at the
- * difference (median of the pairs, and their middle half), and hold it against the 24 us that a request costs a real
+ * difference (median of the samples, and their middle half), and hold it against the 24 us that a request costs a real
  * APISIX on the same machine when it is quiet. `dictionary` is the plugin loaded the way that counts there.
  */
-const [ROUNDS = 10, RUNS = 3] = process.argv.slice(2).map(Number)
-const SECONDS = 2
+const [STARTS = 20, RUNS = 3] = process.argv.slice(2).map(Number)
+const WARM_REQUESTS = 20_000
+const SECONDS = 4
 const APISIX_US = 24
 const REQUESTS = 4000
-const CASES = ['without', '0 entries', '10 entries', '1000 entries', 'dictionary'] as const
+const CASES = ['without', 'without too', '0 entries', '10 entries', '1000 entries', 'dictionary'] as const
 type Case = (typeof CASES)[number]
 
 const ENTRIES: Partial<Record<Case, number>> = { '10 entries': 10, '1000 entries': 1000 }
-const LOAD = { without: 'none', dictionary: 'plugin' } as const
-
-/** CPU seconds a process has used (utime + stime of /proc/<pid>/stat, in ticks of 10 ms). */
-function cpuOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) / 100
+const LOAD: Partial<Record<Case, 'none' | 'plugin'>> = {
+  without: 'none',
+  'without too': 'none',
+  dictionary: 'plugin'
 }
+
+/** CPU time that a process has used, in ns. */
+const cpuOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0])
 
 /** The value that `share` of them lie below. */
 const quantile = (values: readonly number[], share: number): number =>
@@ -42,6 +48,7 @@ const median = (values: readonly number[]): number => quantile(values, 0.5)
 
 const figures = (): Record<Case, number[]> => ({
   without: [],
+  'without too': [],
   '0 entries': [],
   '10 entries': [],
   '1000 entries': [],
@@ -49,8 +56,7 @@ const figures = (): Record<Case, number[]> => ({
 })
 
 async function start(name: Case, node: Node, under: readonly string[] = []): Promise<Gateway> {
-  const load = name === 'without' || name === 'dictionary' ? LOAD[name] : 'hook'
-  const gateway = await Gateway.start({ workers: 1, load, under })
+  const gateway = await Gateway.start({ workers: 1, load: LOAD[name] ?? 'hook', under })
   await gateway.configure({ u: { nodes: [node, node, node] } })
   const entries = Array.from({ length: ENTRIES[name] ?? 0 }, (_, i) => ({
     uid: `u-${i}`,
@@ -61,28 +67,43 @@ async function start(name: Case, node: Node, under: readonly string[] = []): Pro
   return gateway
 }
 
-/** Microseconds of worker CPU per request. */
-function microseconds(gateway: Gateway): number {
-  const [pid = 0] = gateway.workers()
-  const before = cpuOf(pid)
-  const said = execFileSync('wrk', ['-t1', '-c16', `-d${SECONDS}s`, `${gateway.url}/u`], { encoding: 'utf8' })
-  const requests = Number(/(\d+) requests in/.exec(said)?.[1])
-  if (/Non-2xx/.test(said) || !(requests > 0)) throw new Error(said)
-  return ((cpuOf(pid) - before) / requests) * 1e6
+/** Loads all of them at once. Requests, and microseconds of worker CPU for each of them, of every gateway. */
+async function load(
+  gateways: readonly Gateway[],
+  seconds: number
+): Promise<{ requests: number; us: number }[]> {
+  const used = () => gateways.map(gateway => cpuOf(gateway.workers()[0] ?? 0))
+  const before = used()
+  const said = await Promise.all(
+    gateways.map(({ url }) => promisify(execFile)('wrk', ['-t1', '-c16', `-d${seconds}s`, `${url}/u`]))
+  )
+  return used().map((after, i) => {
+    const text = said[i]?.stdout ?? ''
+    const requests = Number(/(\d+) requests in/.exec(text)?.[1])
+    if (/Non-2xx/.test(text) || !(requests > 0)) throw new Error(text)
+    return { requests, us: (after - (before[i] ?? 0)) / requests / 1000 }
+  })
 }
 
 async function byClock(node: Node): Promise<Record<Case, number[]>> {
-  const gateways = new Map<Case, Gateway>()
   const measured = figures()
-  try {
-    for (const name of CASES) gateways.set(name, await start(name, node))
-    for (let round = 0; round < ROUNDS; round += 1) {
-      // every other round backwards: a machine that gets slower from run to run must not be counted as a cost
-      const order = round % 2 === 0 ? [...gateways] : [...gateways].toReversed()
-      for (const [name, gateway] of order) measured[name].push(microseconds(gateway))
+  for (let round = 0; round < STARTS; round += 1) {
+    const gateways: Gateway[] = []
+    try {
+      // every other time backwards: which was started first must not be counted as a cost
+      const order = round % 2 === 0 ? CASES : CASES.toReversed()
+      for (const name of order) gateways.push(await start(name, node))
+      if (availableParallelism() > 1)
+        for (const gateway of gateways)
+          execFileSync('taskset', ['-cp', '0', String(gateway.workers()[0])], { stdio: 'ignore' })
+      // until LuaJIT has compiled what there is to compile in the slowest of them
+      for (let fewest = 0; fewest < WARM_REQUESTS;)
+        fewest += Math.min(...(await load(gateways, 1)).map(({ requests }) => requests))
+      const loaded = await load(gateways, SECONDS)
+      for (const [i, name] of order.entries()) measured[name].push(loaded[i]?.us ?? Number.NaN)
+    } finally {
+      for (const gateway of gateways) await gateway.stop()
     }
-  } finally {
-    for (const gateway of gateways.values()) await gateway.stop()
   }
   return measured
 }
@@ -119,10 +140,14 @@ async function byInstructions(node: Node): Promise<Record<Case, number[]>> {
   return measured
 }
 
-/** Each against the run without of the same round: the machine may be faster in one round than in the next. */
+/** Each against those without of the same round: the machine may be faster in one round than in the next. */
 function told(unit: string, measured: Record<Case, number[]>): object[] {
   return CASES.map(name => {
-    const over = measured[name].map((value, round) => value - (measured.without[round] ?? Number.NaN))
+    const over = measured[name].map((value, round) => {
+      const [one = Number.NaN, other = Number.NaN] = [measured.without[round], measured['without too'][round]]
+      // the control against the other one alone, all else against both
+      return value - (name === 'without too' ? one : (one + other) / 2)
+    })
     return {
       case: name,
       [unit]: Number(median(measured[name]).toFixed(2)),
@@ -139,11 +164,12 @@ async function main(): Promise<void> {
     const [host = '', port = ''] = origin.at.gateway.split(':')
     const node = { host, port: Number(port) }
     console.log(`${nginxVersion()}; 3 % of ${APISIX_US} us are ${(APISIX_US * 0.03).toFixed(1)} us`)
-    const clock = ROUNDS > 0 ? await byClock(node) : undefined
+    const clock = STARTS > 0 ? await byClock(node) : undefined
     if (clock) console.table(told('cpuUs', clock))
+    console.log(`load of the machine: ${loadavg()[0]?.toFixed(1)}`)
     const instructions = RUNS > 0 ? await byInstructions(node) : undefined
     if (instructions) console.table(told('instructions', instructions))
-    console.log(JSON.stringify({ rounds: ROUNDS, seconds: SECONDS, clock, runs: RUNS, instructions }))
+    console.log(JSON.stringify({ starts: STARTS, seconds: SECONDS, clock, runs: RUNS, instructions }))
   } finally {
     await origin.stop()
   }
