@@ -66,7 +66,7 @@ describe('Kill test: GETs, 0-80 ms GETs and POSTs, and 60 ms uploads while backe
     })
     expect(sent).to.be.above(2000)
     expect(failed).to.deep.equal([])
-  }).timeout(90_000)
+  }).timeout(300_000)
 
   it('with the node removed from the configuration, and 50 ms of patience: requests fail', async () => {
     const { failed, rounds } = await roll(async (_pod, left) => {
@@ -75,5 +75,5 @@ describe('Kill test: GETs, 0-80 ms GETs and POSTs, and 60 ms uploads while backe
     })
     expect(failed.length).to.be.above(0)
     expect(rounds).to.be.above(0)
-  }).timeout(90_000)
+  }).timeout(300_000)
 })
