@@ -74,7 +74,7 @@ func hook(ctx context.Context, options options, started time.Time, say func(stri
 		fallBack(ctx, answer.String(), options, started, say)
 		code = fellBack(options)
 	default:
-		say("%s", answer)
+		say("%s (%s in all)", answer, round(time.Since(started)))
 	}
 	if options.quiet > 0 && (failure != nil || answer.ends()) {
 		say("%s", waitQuiet(ctx, options.quiet, started))

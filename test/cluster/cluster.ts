@@ -15,7 +15,7 @@ export interface Cluster {
 }
 
 /**
- * Only inside the namespaces that `enter.ts` makes, which also end what is left when this process is killed.
+ * Only inside the namespaces that `main.ts` makes, which also end what is left when this process is killed.
  *
  * @param images OCI archives that every host gets
  * @throws Error with the end of the log of what does not start

@@ -7,11 +7,11 @@ export interface HookCall {
   readonly container: string
   /** From the kubelet's call to the return, in ms. */
   readonly ms: number
-  /** When it returned: ms since midnight. */
+  /** When it returned: ms since the epoch. */
   readonly at: number
 }
 
-const LINE = /^I\d{4} (\d\d):(\d\d):(\d\d\.\d{6}) .*"(Running preStop hook|PreStop hook completed)"/
+const LINE = /^I(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6}) .*"(Running preStop hook|PreStop hook completed)"/
 
 /** The hooks that have returned within their grace, with or without an error, in the order of their return. */
 export function hooksIn(logs: readonly string[]): readonly HookCall[] {
@@ -22,8 +22,8 @@ export function hooksIn(logs: readonly string[]): readonly HookCall[] {
       .flatMap((line): HookCall[] => {
         const found = LINE.exec(line)
         if (!found) return []
-        const [, hours, minutes, seconds, what = ''] = found
-        const at = (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * 1000
+        const at = timeOf(found.slice(1, 7).map(Number))
+        const what = found[7]
         const id = /containerID="([^"]+)"/.exec(line)?.[1] ?? ''
         if (what === 'Running preStop hook') begun.set(id, at)
         const since = begun.get(id)
@@ -35,3 +35,7 @@ export function hooksIn(logs: readonly string[]): readonly HookCall[] {
   })
   return calls.toSorted((a, b) => a.at - b.at)
 }
+
+/** The log leaves the year out. */
+const timeOf = ([month = 0, day = 0, hours = 0, minutes = 0, seconds = 0, micros = 0]: readonly number[]) =>
+  new Date(new Date().getFullYear(), month - 1, day, hours, minutes, seconds).getTime() + micros / 1000

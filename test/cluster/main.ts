@@ -4,14 +4,14 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { makeImages } from './images/make.ts'
-import { missing } from './needs.ts'
 import { phase } from './phase.ts'
+import { missing } from './needs.ts'
 import { imagesOf, makeState, removeState, stateOf, sweep } from './state.ts'
 
 /** The first process of a PID namespace has to take in those whose parents have ended; dash does while it waits. */
 const NAMESPACES = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc']
 const FIRST = ['dash', '-c', '"$@"; exit $?', 'dash']
+const MAKE_IMAGES = 'test/cluster/images/make.ts'
 const MOCHA = ['mocha', '--config', 'test/cluster/.mocharc.json']
 
 const problems = missing()
@@ -24,7 +24,12 @@ if (swept.length > 0) console.log(`removed what killed runs had left: ${swept.jo
 const state = stateOf(process.pid)
 makeState(state)
 try {
-  await phase('images made', () => makeImages(imagesOf(state)))
+  // A process of its own: it has a share of the CPU as the suite has, but needs the registry of npm, which the suite cannot reach.
+  await phase('images made', async () => {
+    const making = spawn(process.execPath, [MAKE_IMAGES, imagesOf(state), state.name], { stdio: 'inherit' })
+    const [code] = (await once(making, 'exit')) as [number | null]
+    if (code !== 0) throw new Error('the images could not be made')
+  })
   const child = spawn('unshare', [...NAMESPACES, ...FIRST, ...MOCHA, ...process.argv.slice(2)], {
     stdio: 'inherit',
     env: { ...process.env, CLUSTER_STATE: String(process.pid) }

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { LoadResult } from '../../sandbox/load/options.ts'
+import { now } from '../../sandbox/now.ts'
 import { eventually } from '../plugin/eventually.ts'
 import { answers } from './agent.ts'
 import { hooksIn, type HookCall } from './hooks.ts'
@@ -10,6 +11,8 @@ import type { Workload, WorkloadLoad, World } from './world.ts'
 /** What clients and pods saw while something was done to a workload. */
 export interface Observed {
   readonly load: LoadResult
+  /** When the first requests failed: ms since the epoch. */
+  readonly failedAt: readonly number[]
   /** The preStop hooks that returned meanwhile. */
   readonly hooks: readonly HookCall[]
   /** Until what was done was done: for a rollout until all new pods are available, in s. */
@@ -35,11 +38,12 @@ export async function underLoad(
   act: () => Promise<void>,
   load: WorkloadLoad = {}
 ): Promise<Observed> {
+  const { name } = workload.options
   const running = workload.startLoad(load)
   try {
     await eventually('the load is on', () => (running.counts()?.requests ?? 0) >= WARM)
     const before = new Set(workload.pods().filter(({ goneAt }) => goneAt))
-    const hooksBefore = hooksOf(world, workload).length
+    const hooksBefore = hooksOf(world, name).length
     const answersBefore = await answers(world)
     const begun = Date.now()
     await act()
@@ -49,9 +53,11 @@ export async function underLoad(
     const ended = ending()
     const last = Math.max(begun, ...ended.map(({ goneAt = 0 }) => goneAt))
     await wait(SETTLE_MS)
+    const result = await running.stop()
     return {
-      load: await running.stop(),
-      hooks: hooksOf(world, workload).slice(hooksBefore),
+      load: result,
+      failedAt: result.failures.map(({ at }) => Date.now() - (now() - at)),
+      hooks: hooksOf(world, name).slice(hooksBefore),
       seconds: (done - begun) / 1000,
       goneSeconds: (last - begun) / 1000,
       ended,
@@ -63,17 +69,16 @@ export async function underLoad(
 }
 
 /** What has come to the counts; what an agent counted that is gone is lost. */
-const more = (before: Readonly<Record<string, number>>, after: Readonly<Record<string, number>>) =>
+export const more = (before: Readonly<Record<string, number>>, after: Readonly<Record<string, number>>) =>
   Object.fromEntries(
     Object.entries(after)
       .map(([key, count]) => [key, count - (before[key] ?? 0)] as const)
       .filter(([, count]) => count > 0)
   )
 
-const hooksOf = ({ cluster }: World, { options }: Workload) =>
-  hooksIn(cluster.kubelets.map(({ log }) => log)).filter(({ pod }) =>
-    pod.startsWith(`${NAMESPACE}/${options.name}-`)
-  )
+/** The hooks of a workload that have returned. */
+export const hooksOf = ({ cluster }: World, name: string): readonly HookCall[] =>
+  hooksIn(cluster.kubelets.map(({ log }) => log)).filter(({ pod }) => pod.startsWith(`${NAMESPACE}/${name}-`))
 
 /** `kubectl rollout restart`, and until the new pods are available. */
 export async function restart({ kube }: World, { target }: Workload): Promise<void> {

@@ -1,6 +1,6 @@
 import { startCluster } from './cluster.ts'
 import { phase } from './phase.ts'
-import { imagesOf, stateOf } from './state.ts'
+import { enterSuite, imagesOf, stateOf } from './state.ts'
 import { startWorld, type World } from './world.ts'
 
 let running: World | undefined
@@ -20,6 +20,7 @@ export const mochaHooks = {
     if (id === undefined)
       throw new Error('run it with `npm run test:cluster`: it needs namespaces of its own')
     const state = stateOf(Number(id))
+    enterSuite(state.name)
     const cluster = await phase('cluster up', () => startCluster(state, [imagesOf(state)]))
     ends.push(() => cluster.stop())
     const made = await phase('gateways up', () => startWorld(cluster))

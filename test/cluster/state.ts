@@ -22,14 +22,36 @@ export const imagesOf = ({ folder }: State): string => join(folder, 'images.tar'
 export function makeState(state: State): void {
   mkdirSync(state.folder)
   makeCgroup(state.name)
+  makeCgroup(suiteOf(state.name))
   // By default all pods together weigh as much as one process beside them, and starve on a busy machine.
-  for (const [file, weight] of [
-    ['cpu.shares', 65_536],
-    ['cpu.weight', 6400]
-  ] as const)
+  weigh(state.name, 64)
+  // On a host of its own a kubelet and a runtime do not wait for their pods, nor the control plane and the clients on theirs.
+  weigh(suiteOf(state.name), 4)
+}
+
+/** Puts this process, and what it starts from now on, beside the cgroups of the hosts of that run, and not above them. */
+export function enterSuite(name: string): void {
+  for (const hierarchy of hierarchies()) {
+    const folder = join(hierarchy, suiteOf(name))
+    if (WEIGHTS.some(([file]) => existsSync(join(folder, file))))
+      writeFileSync(join(folder, 'cgroup.procs'), '0')
+  }
+}
+
+const suiteOf = (name: string) => `${name}/suite`
+
+/** File and default of each version of cgroups. */
+const WEIGHTS = [
+  ['cpu.shares', 1024],
+  ['cpu.weight', 100]
+] as const
+
+/** So many times the default. */
+function weigh(name: string, times: number): void {
+  for (const [file, weight] of WEIGHTS)
     for (const hierarchy of hierarchies()) {
-      const path = join(hierarchy, state.name, file)
-      if (existsSync(path)) writeFileSync(path, String(weight))
+      const path = join(hierarchy, name, file)
+      if (existsSync(path)) writeFileSync(path, String(weight * times))
     }
 }
 

@@ -1,4 +1,5 @@
 import { forkLoad, type LoadProcess } from '../../sandbox/load/process.ts'
+import { now } from '../../sandbox/now.ts'
 import { startOwner, upstreamId } from '../../sandbox/owner/owner.ts'
 import type { SliceSource } from '../../sandbox/owner/slices.ts'
 import { eventually } from '../plugin/eventually.ts'
@@ -27,6 +28,10 @@ export interface Workload {
   /** `deployment/name` or `statefulset/name`. */
   readonly target: string
   pods(): readonly PodRecord[]
+  /** When the owner first wrote that there are no pods, in ms since the epoch; Infinity: never. */
+  emptiedAt(): number
+  /** The name of the pod that answers a request now. */
+  ask(): Promise<string>
   startLoad(options?: WorkloadLoad): LoadProcess
   /** Changes what is run, as an update does. */
   update(change: Partial<WorkloadOptions>): Promise<void>
@@ -83,7 +88,11 @@ async function runWorkload(options: WorkloadOptions, around: Around): Promise<Wo
   const path = `/${upstreamId(service)}`
   const remove = async () => {
     await owner.close()
-    await kube('delete', '--ignore-not-found', `--namespace=${NAMESPACE}`, target, `service/${name}`)
+    const mine = [`--namespace=${NAMESPACE}`, `--selector=app=${name}`] as const
+    // At once: the hook of the last pod would be held for a replacement until its time is up.
+    await kube('delete', 'deployments,statefulsets,replicasets', ...mine, '--cascade=orphan')
+    await kube('delete', 'pods', ...mine, '--grace-period=0', '--force')
+    await kube('delete', 'services', ...mine)
     await eventually(`${name} is gone`, () => records.of(name).every(({ goneAt }) => goneAt), READY_MS)
   }
   try {
@@ -111,6 +120,15 @@ async function runWorkload(options: WorkloadOptions, around: Around): Promise<Wo
     options,
     target,
     pods: () => records.of(name),
+    emptiedAt() {
+      const empty = owner.writes.find(({ nodes, acceptedAt }) => acceptedAt && nodes.length === 0)
+      return empty?.acceptedAt === undefined ? Infinity : Date.now() - (now() - empty.acceptedAt)
+    },
+    async ask() {
+      const [proxy = ''] = gateways.proxies
+      const { pod } = (await (await fetch(`${proxy}${path}`)).json()) as { pod: string }
+      return pod
+    },
     startLoad: ({ answerMs = 0, uploads = false } = {}) =>
       forkLoad({ ...LOAD, targets: gateways.proxies, path: `${path}?ms=${answerMs}`, uploads }),
     update: change => kube.apply(workload({ ...options, ...change })),

@@ -21,6 +21,8 @@ import {
 
 /** A hook that ends before this was not held by anything that a test does, in ms; and generous to a busy machine. */
 const SOON = 5000
+const SAID =
+  /^apisix-drain-hook: drained, evidence barrier, held for 4ms: every gateway avoids it \(\d\S*s in all\)\s*$/
 
 describe('hook', () => {
   let folder: string
@@ -57,11 +59,8 @@ describe('hook', () => {
 
   it('asks once, says the answer, and ends', async () => {
     const { code, stderr, stdout, ms } = await against([answers], ['--fallback', '20s'])
-    expect({ code, stdout, stderr }).to.deep.equal({
-      code: 0,
-      stdout: '',
-      stderr: 'apisix-drain-hook: drained, evidence barrier, held for 4ms: every gateway avoids it\n'
-    })
+    expect({ code, stdout }).to.deep.equal({ code: 0, stdout: '' })
+    expect(stderr).to.match(SAID)
     expect(ms).to.be.below(SOON)
     expect(stub?.requests).to.have.length(1)
     expect(stub?.requests[0]?.text).to.match(/^POST \/v1\/prestop\?timeout=23[45]\d\dms HTTP\/1\.1\r\n/)
@@ -111,10 +110,8 @@ describe('hook', () => {
 
   it('tries every replica even where no time is left for the fallback', async () => {
     const { stderr, code } = await twoReplicas([cut, answers], ['--fallback', '0s'])
-    expect({ code, last: stderr.trim().split('\n').at(-1) }).to.deep.equal({
-      code: 0,
-      last: 'apisix-drain-hook: drained, evidence barrier, held for 4ms: every gateway avoids it'
-    })
+    expect(code).to.equal(0)
+    expect(stderr.trim().split('\n').at(-1)).to.match(SAID)
   })
 
   it('takes a hook to another agent that the first one held and dropped, however late', async () => {

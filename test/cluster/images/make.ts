@@ -1,4 +1,4 @@
-/** `node test/cluster/images/make.ts FILE` makes the suite's images from this machine's packages and this project. */
+/** `node test/cluster/images/make.ts FILE RUN` makes the suite's images from this machine's packages and this project, for that run. */
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -16,6 +16,7 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import { buildHook, hookPath } from '../../../scripts/hook.ts'
 import { build, readDockerfile } from '../../chart/dockerfile.ts'
+import { enterSuite } from '../state.ts'
 import { makeLayer, withLibraries } from './layer.ts'
 import { writeLayout } from './layout.ts'
 import { agentImage, APP, APP_WITHOUT_SHELL, GATEWAY, HELPER, PAUSE } from './names.ts'
@@ -120,6 +121,7 @@ export async function makeImages(archive: string): Promise<void> {
 }
 
 if (import.meta.main) {
-  const [, , archive = ''] = process.argv
+  const [, , archive = '', run = ''] = process.argv
+  enterSuite(run)
   await makeImages(archive)
 }

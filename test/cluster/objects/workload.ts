@@ -8,10 +8,10 @@ export const NAMESPACE = 'shop'
 export const APP_PORT = 8080
 export const SERVICE_PORT = 80
 
-const MOUNT = { name: 'apisix-drain', mountPath: '/apisix-drain' }
+export const MOUNT = { name: 'apisix-drain', mountPath: '/apisix-drain' }
 
-/** What is done at the end of a pod; the last is for images without a shell. */
-export type Arm = 'none' | 'sleep' | 'apisix-drain' | 'apisix-drain-hook'
+/** What is done at the end of a pod: `bare` is a hook that does nothing, the last is for images without a shell. */
+export type Arm = 'none' | 'bare' | 'sleep' | 'apisix-drain' | 'apisix-drain-hook'
 
 /** The hook that docs/install.md has people copy. */
 const HOOK = hookOf(readFileSync(join(import.meta.dirname, '../../../docs/install.md'), 'utf8'))
@@ -19,6 +19,7 @@ const HOOK = hookOf(readFileSync(join(import.meta.dirname, '../../../docs/instal
 /** What each adds to the app's container. */
 const CONTAINERS: Readonly<Record<Arm, object>> = {
   none: {},
+  bare: { lifecycle: { preStop: { exec: { command: ['test', 'nothing'] } } } },
   sleep: { lifecycle: { preStop: { exec: { command: ['sleep', '5'] } } } },
   'apisix-drain': { lifecycle: HOOK },
   'apisix-drain-hook': {
@@ -28,18 +29,21 @@ const CONTAINERS: Readonly<Record<Arm, object>> = {
   }
 }
 
-/** What the helper adds to the pod, as docs/hooks.md has it. */
-const HELPER_POD = {
-  initContainers: [
-    {
-      name: 'apisix-drain-hook',
-      image: HELPER,
-      imagePullPolicy: 'Never',
-      command: ['/apisix-drain-hook', 'install', '/apisix-drain'],
-      volumeMounts: [MOUNT]
-    }
-  ],
-  volumes: [{ name: 'apisix-drain', emptyDir: { sizeLimit: '8Mi' } }]
+/** How the helper comes into the pod, as docs/hooks.md has it. */
+const HELPER_FROM = {
+  'init container': {
+    initContainers: [
+      {
+        name: 'apisix-drain-hook',
+        image: HELPER,
+        imagePullPolicy: 'Never',
+        command: ['/apisix-drain-hook', 'install', '/apisix-drain'],
+        volumeMounts: [MOUNT]
+      }
+    ],
+    volumes: [{ name: 'apisix-drain', emptyDir: { sizeLimit: '8Mi' } }]
+  },
+  'image volume': { volumes: [{ name: 'apisix-drain', image: { reference: HELPER, pullPolicy: 'Never' } }] }
 }
 
 export interface WorkloadOptions {
@@ -54,8 +58,14 @@ export interface WorkloadOptions {
   readonly exitsAtTerm?: boolean
   /** From the start of the app until it listens. */
   readonly startupMs?: number
+  /** For the arm with the helper; an init container where it is left out. */
+  readonly helperFrom?: keyof typeof HELPER_FROM
+  /** The app is a restartable init container, and the pod's own container one that nobody sends requests to. */
+  readonly asSidecar?: boolean
   /** More of its only container. */
   readonly container?: object
+  /** More volumes. */
+  readonly volumes?: readonly object[]
   /** More of the pod. */
   readonly pod?: object
   /** More containers. */
@@ -70,7 +80,10 @@ export const serviceOf = ({ name }: WorkloadOptions): object =>
 /** The sandbox's app: it stops listening at SIGTERM, and so shows every request that comes too late. */
 export function workload(options: WorkloadOptions): object {
   const { name, arm, replicas, kind = 'Deployment', strategy } = options
+  const { asSidecar = false, helperFrom = 'init container' } = options
   const labels = labelsOf(name)
+  const app = appContainer(arm, options)
+  const helper = arm === 'apisix-drain-hook' ? HELPER_FROM[helperFrom] : undefined
   return {
     apiVersion: 'apps/v1',
     kind,
@@ -84,13 +97,28 @@ export function workload(options: WorkloadOptions): object {
         metadata: { labels },
         spec: {
           terminationGracePeriodSeconds: options.graceSeconds ?? 30,
-          containers: [appContainer(arm, options), ...(options.beside ?? [])],
-          ...(arm === 'apisix-drain-hook' && HELPER_POD),
+          ...(asSidecar
+            ? { initContainers: [{ ...app, restartPolicy: 'Always' }], containers: [other] }
+            : { containers: [app, ...(options.beside ?? [])] }),
+          ...helper,
+          volumes: [...(helper?.volumes ?? []), ...(options.volumes ?? [])],
           ...options.pod
         }
       }
     }
   }
+}
+
+/** Which ends at once when it is told to. */
+const other = {
+  name: 'other',
+  image: APP,
+  imagePullPolicy: 'Never',
+  env: [
+    { name: 'PORT', value: '8081' },
+    { name: 'AT_TERM', value: 'exit' }
+  ],
+  resources: { requests: { cpu: '20m' } }
 }
 
 const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: WorkloadOptions): object => ({
@@ -100,6 +128,7 @@ const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: Workl
   ports: [{ containerPort: APP_PORT }],
   env: [
     field('POD_NAME', 'metadata.name'),
+    field('POD_NAMESPACE', 'metadata.namespace'),
     field('POD_IP', 'status.podIP'),
     { name: 'AT_TERM', value: exitsAtTerm ? 'exit' : 'finish' },
     { name: 'STARTUP_MS', value: String(startupMs) }

@@ -1,0 +1,154 @@
+import { expect } from 'chai'
+import { APP } from './images/names.ts'
+import { NAMESPACE, type WorkloadOptions } from './objects/workload.ts'
+import { restart } from './rollout.ts'
+import { begin, finish, kube, oneOf, scale } from './scenario.ts'
+import { world } from './setup.ts'
+import type { Workload } from './world.ts'
+
+/** A way in which pods end while others serve, or are there in time: nobody has to lose a request. */
+export interface End {
+  readonly title: string
+  readonly options?: Partial<WorkloadOptions>
+  /** How many pods it ends. */
+  readonly ends: number
+  readonly act: (web: Workload) => Promise<void>
+  /** Tried without a hook and with `sleep 5` as well. */
+  readonly compared?: boolean
+  /** Agents end with what they have counted. */
+  readonly uncounted?: boolean
+}
+
+export const ENDS: readonly End[] = [
+  {
+    title: 'a rolling update that only surges',
+    options: { strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } } },
+    ends: 3,
+    compared: true,
+    act: web => restart(world(), web)
+  },
+  {
+    title: 'a rolling update of the only pod',
+    options: { replicas: 1 },
+    ends: 1,
+    compared: true,
+    act: web => restart(world(), web)
+  },
+  {
+    title: 'scaling from ten to one',
+    options: { replicas: 10 },
+    ends: 9,
+    compared: true,
+    act: web => scale(web, 1)
+  },
+  {
+    title: 'kubectl drain of a host, with a PodDisruptionBudget',
+    options: { replicas: 4 },
+    ends: 2,
+    compared: true,
+    async act(web) {
+      const { name } = web.options
+      await kube('create', 'pdb', name, `--selector=app=${name}`, '--max-unavailable=1')
+      try {
+        await kube('drain', 'host-b', `--pod-selector=app=${name}`, '--ignore-daemonsets', '--timeout=90s')
+      } finally {
+        await kube('uncordon', 'host-b')
+        await kube('delete', 'pdb', name)
+      }
+      await finish(web)
+    }
+  },
+  {
+    title: 'a StatefulSet: the same names, new addresses',
+    options: { kind: 'StatefulSet' },
+    ends: 3,
+    act: web => restart(world(), web)
+  },
+  {
+    title: 'scaling from one to ten and back',
+    options: { replicas: 1 },
+    ends: 9,
+    async act(web) {
+      await scale(web, 10)
+      await scale(web, 1)
+    }
+  },
+  {
+    title: 'an eviction',
+    ends: 1,
+    async act(web) {
+      const pod = oneOf(web)
+      const path = `/api/v1/namespaces/${NAMESPACE}/pods/${pod}/eviction`
+      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: pod } }
+      const { status, json } = await world().cluster.controlPlane.call('POST', path, eviction)
+      expect(status, JSON.stringify(json)).to.equal(201)
+      await finish(web)
+    }
+  },
+  {
+    title: 'two containers with hooks',
+    options: {
+      beside: [
+        {
+          name: 'beside',
+          image: APP,
+          imagePullPolicy: 'Never',
+          env: [{ name: 'PORT', value: '8081' }],
+          lifecycle: { preStop: { exec: { command: ['sleep', '1'] } } }
+        }
+      ]
+    },
+    ends: 3,
+    act: web => restart(world(), web)
+  },
+  {
+    title: 'an image without a shell, by the helper',
+    options: { arm: 'apisix-drain-hook' },
+    ends: 3,
+    act: web => restart(world(), web)
+  },
+  {
+    title: 'the helper from an image volume, with no init container',
+    options: { arm: 'apisix-drain-hook', helperFrom: 'image volume' },
+    ends: 3,
+    act: web => restart(world(), web)
+  },
+  {
+    title: 'the app is a native sidecar, with the hook on it, beside a container that ends at once',
+    options: { asSidecar: true },
+    ends: 3,
+    act: web => restart(world(), web)
+  },
+  {
+    title: 'the API server restarted in the middle of a rolling update',
+    options: { replicas: 6 },
+    ends: 6,
+    async act(web) {
+      await begin(web)
+      await world().cluster.controlPlane.restartApiServer()
+      await finish(web)
+    }
+  },
+  {
+    title: 'the controller manager restarted in the middle of a rolling update',
+    options: { replicas: 6 },
+    ends: 6,
+    async act(web) {
+      await begin(web)
+      await world().cluster.controlPlane.restartControllerManager()
+      await finish(web)
+    }
+  },
+  {
+    title: 'the agent updated in the middle of a rolling update',
+    options: { replicas: 6 },
+    ends: 6,
+    uncounted: true,
+    async act(web) {
+      const agent = ['deployment/apisix-drain', '--namespace=apisix'] as const
+      await world().kube('rollout', 'restart', ...agent)
+      await restart(world(), web)
+      await world().kube('rollout', 'status', ...agent, '--timeout=120s')
+    }
+  }
+]

@@ -1,0 +1,46 @@
+import { readFileSync, writeFileSync, chmodSync } from 'node:fs'
+import { join } from 'node:path'
+import { APP } from './images/names.ts'
+import { MOUNT, type WorkloadOptions } from './objects/workload.ts'
+import { stateOf } from './state.ts'
+
+/** What one helper said of itself, in ms. */
+export interface HelperTime {
+  /** The agent kept it waiting. */
+  readonly held: number
+  /** From its start to its end. */
+  readonly all: number
+}
+
+const LINE = /held for (\S+): .* \((\S+) in all\)$/gm
+const PATH = '/said/log'
+
+/** Pods with the helper that write what it says into one file of this machine: their own logs go with them. */
+export function helperLog(): {
+  readonly options: Partial<WorkloadOptions>
+  read(): readonly HelperTime[]
+} {
+  const file = join(stateOf(Number(process.env['CLUSTER_STATE'])).folder, 'helpers.log')
+  writeFileSync(file, '')
+  // The app's user is nobody here.
+  chmodSync(file, 0o666)
+  const command = [`${MOUNT.mountPath}/apisix-drain-hook`, '--log', PATH]
+  return {
+    options: {
+      volumes: [{ name: 'said', hostPath: { path: file, type: 'File' } }],
+      container: {
+        image: APP,
+        lifecycle: { preStop: { exec: { command } } },
+        volumeMounts: [MOUNT, { name: 'said', mountPath: PATH }]
+      }
+    },
+    read: () =>
+      [...readFileSync(file, 'utf8').matchAll(LINE)].map(([, held = '', all = '']) => ({
+        held: millis(held),
+        all: millis(all)
+      }))
+  }
+}
+
+/** Such as Go writes them, below a minute: `0s`, `13ms`, `1.2s`. */
+const millis = (text: string) => parseFloat(text) * (text.endsWith('ms') ? 1 : 1000)

@@ -1,0 +1,65 @@
+import { expect } from 'chai'
+import { eventually } from '../plugin/eventually.ts'
+import { NAMESPACE, type WorkloadOptions } from './objects/workload.ts'
+import { inWords, underLoad, type Observed } from './rollout.ts'
+import { world } from './setup.ts'
+import type { Workload, WorkloadLoad } from './world.ts'
+
+const READY_MS = 60_000
+
+/** kubectl in the workloads' namespace. */
+export const kube = (...args: readonly string[]) => world().kube(`--namespace=${NAMESPACE}`, ...args)
+
+export const serving = (web: Workload) => web.pods().filter(({ isReady, endingAt }) => isReady && !endingAt)
+
+/** The name of a pod that serves. */
+export const oneOf = (web: Workload): string => serving(web)[0]?.name ?? ''
+
+/** `kubectl scale`, and until as many serve. */
+export async function scale(web: Workload, replicas: number): Promise<void> {
+  await kube('scale', web.target, `--replicas=${replicas}`)
+  await eventually(`${replicas} serve`, () => serving(web).length === replicas, READY_MS)
+}
+
+export const begin = (web: Workload) => kube('rollout', 'restart', web.target)
+export const finish = (web: Workload) => kube('rollout', 'status', web.target, '--timeout=120s')
+
+/**
+ * Runs a workload, does something to it under load, and prints what was seen. With an app that drops what it has accepted at
+ * SIGTERM, and answers that take a while, where nothing else is said.
+ */
+export async function observe(
+  name: string,
+  options: Partial<WorkloadOptions>,
+  act: (web: Workload) => Promise<void>,
+  load: WorkloadLoad = { answerMs: 100 }
+): Promise<Observed> {
+  const web = await world().run({ name, arm: 'apisix-drain', replicas: 3, exitsAtTerm: true, ...options })
+  try {
+    const observed = await underLoad(world(), web, () => act(web), load)
+    console.log(`      ${inWords(observed)}`)
+    return observed
+  } finally {
+    await web.remove()
+  }
+}
+
+export const lostNothing = ({ load }: Pick<Observed, 'load'>) =>
+  expect(load.failed, JSON.stringify(load.failures.slice(0, 3))).to.equal(0)
+
+/** As many have ended, and each was gone before it would have been killed. */
+export function endedInTime({ ended }: Pick<Observed, 'ended'>, count: number): void {
+  expect(ended.map(({ name }) => name)).to.have.length(count)
+  for (const { name, endingAt = 0, goneAt = Infinity, graceSeconds = 0 } of ended)
+    expect(goneAt - endingAt, name).to.be.below(graceSeconds * 1000)
+}
+
+/** The second is a pod that the owner was quicker with, or has not listed yet. */
+export const PROVED = ['drained/barrier', 'not-routed/barrier'] as const
+
+/** The agents have given none but these answers, and one at least where any is named. */
+export function answered({ answers }: Pick<Observed, 'answers'>, ...outcomes: readonly string[]): void {
+  const given = Object.keys(answers)
+  expect(outcomes, JSON.stringify(answers)).to.include.members(given)
+  expect(given.length > 0, 'anything was answered').to.equal(outcomes.length > 0)
+}
