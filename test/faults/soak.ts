@@ -46,15 +46,18 @@ async function soak(world: World): Promise<readonly string[]> {
   const load = world.startLoad({ rate: 100, seed: Number(values.seed), uploads: true, timeoutMs: 15_000 })
   const first = await statusOf(agent.pid)
   const rss: { readonly at: number; readonly mb: number }[] = []
-  const end = performance.now() + minutes * 60_000
+  const heap: number[] = []
+  const began = performance.now()
+  const end = began + minutes * 60_000
   let rollouts = 0
   while (performance.now() < end) {
     await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: ROLLOUT_MS })
     rollouts += 1
     const { rssMb } = await statusOf(agent.pid)
     rss.push({ at: performance.now() / 60_000, mb: rssMb })
+    heap.push((await metric(world, 'nodejs_heap_size_used_bytes')) / 2 ** 20)
   }
-  const { requests, failed } = await load.stop()
+  const { requests, failed, failures } = await load.stop()
   await wait(LINGER_MS)
   const last = await statusOf(agent.pid)
   const left = { hooks: await metric(world, 'apisix_drain_hook_waiting'), entries: await entries(world) }
@@ -62,6 +65,14 @@ async function soak(world: World): Promise<readonly string[]> {
   const settled = rss.slice(Math.floor(rss.length / 3))
   const growth = slope(settled.map(({ at, mb }) => [at, mb]))
   console.log(`${rollouts} rolling updates, ${requests} requests, ${failed} failed`)
+  for (const [what, same] of Map.groupBy(failures, f => `${f.request}: ${f.kind} ${f.status ?? f.detail}`))
+    console.log(
+      `  ${same.length} x ${what}, in minute ${[...new Set(same.map(({ at }) => minuteOf(at - began)))].join(', ')}`
+    )
+  const third = Math.ceil(heap.length / 3)
+  console.log(
+    `heap, least of each third: ${[0, 1, 2].map(i => Math.min(...heap.slice(i * third, (i + 1) * third)).toFixed(0)).join(', ')} MB`
+  )
   console.log(
     `RSS ${first.rssMb.toFixed(0)} MB at first, ${last.rssMb.toFixed(0)} MB at the end, slope ${growth.toFixed(2)} MB/min`
   )
@@ -75,6 +86,8 @@ async function soak(world: World): Promise<readonly string[]> {
     ...(last.files > first.files + SPARE_FILES ? [`${last.files - first.files} more files are open`] : [])
   ]
 }
+
+const minuteOf = (ms: number): number => Math.floor(ms / 60_000)
 
 /** Connections that are kept for the next call. */
 const SPARE_FILES = 20

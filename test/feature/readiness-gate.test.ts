@@ -78,7 +78,13 @@ describe('feature: the readiness gate in-upstream', () => {
     unplay()
     expect(failures).to.deep.equal([])
     expect(early, 'gates that were opened before a worker knew the pod').to.deep.equal([])
-    expect(rig.nodes('upstreams/web')).to.have.members(live.map(({ node }) => node))
+    // The ack rests on the barrier; the write asks Kubernetes first.
+    const wanted = live.map(({ node }) => node).toSorted()
+    await until(
+      'just the new pods are listed',
+      () => rig.nodes('upstreams/web').toSorted().join() === wanted.join(),
+      WITHIN_MS
+    )
   })
 
   test('opens at once, with a warning, where nobody would list the pod before it is Ready', async start => {
