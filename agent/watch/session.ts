@@ -60,6 +60,8 @@ export async function openSession(
       leaving.abort(why)
     })
     http2.once('connect', () => {
+      // It is told a tick after the socket's own: ended in between, `close` comes next.
+      if (http2.destroyed) return
       cancel()
       http2.setLocalWindowSize(SESSION_WINDOW)
       keepAlive(http2, clock, ping, () => lastHeard)
