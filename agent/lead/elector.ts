@@ -161,11 +161,11 @@ export function createElector(options: ElectorOptions): Leader {
     onChange: listener => listeners.add(listener),
     async release() {
       if (ended.signal.aborted) return
-      const ours = holder(clock.now()) === identity
       ended.abort(new Error('the agent is stopping'))
       listeners.tell()
+      // A write that is under way may make it ours yet.
       await running
-      if (!ours || sight?.holder !== identity) return
+      if (sight?.holder !== identity) return
       await write('', 1000).catch((err: unknown) =>
         log.warn({ err, lease }, 'the Lease could not be given back')
       )

@@ -22,8 +22,12 @@ describe('elector', function () {
     for (const end of ends.splice(0).toReversed()) await end()
   })
 
-  /** An agent's part in the election, over a connection of its own. */
-  const elect = (identity: string, differs: Partial<ElectorOptions> = {}) => {
+  /** An agent's part in the election, over a connection of its own. With `making` it hears of the Lease it made when told to. */
+  const elect = (
+    identity: string,
+    differs: Partial<ElectorOptions> = {},
+    making?: PromiseWithResolvers<void>
+  ) => {
     const connection = createConnection(
       {
         origin: kubernetes.url,
@@ -38,9 +42,12 @@ describe('elector', function () {
     const leader = createElector({
       place: PLACE,
       identity,
-      call: (method, path, body, signal) => {
+      async call(method, path, body, signal) {
         calls.push(method)
-        return cut ? Promise.reject(new Error('cut')) : connection.request(method, path, body, signal)
+        if (cut) throw new Error('cut')
+        const reply = await connection.request(method, path, body, signal)
+        if (method === 'POST') await making?.promise
+        return reply
       },
       clock: systemClock,
       log: silent,
@@ -52,7 +59,7 @@ describe('elector', function () {
       await connection.close()
     })
     const kill = () => (cut = true)
-    return { leader, calls, kill, mend: () => (cut = false) }
+    return { leader, calls, kill, mend: () => (cut = false), answer: () => making?.resolve() }
   }
   const lease = () => kubernetes.store.get('leases', PLACE.namespace, PLACE.name)?.spec
   const only = (...leaders: Leader[]) => leaders.filter(leader => leader.leads()).length === 1
@@ -89,6 +96,16 @@ describe('elector', function () {
     expect(first.leads()).to.equal(false)
     await until('the other leads', () => second.leads() && second.status(systemClock.now()).holder === 'b')
     expect(lease()).to.include({ holderIdentity: 'b', leaseTransitions: 2 })
+  })
+
+  it('gives back a Lease that it does not know yet to be its own', async () => {
+    const { leader, answer } = elect('a', {}, Promise.withResolvers<void>())
+    await until('the API server has it', () => lease()?.holderIdentity === 'a')
+    expect(leader.status(systemClock.now()).holder).to.equal(undefined)
+    const released = leader.release()
+    answer()
+    await released
+    expect(lease()?.holderIdentity).to.equal('')
   })
 
   it('takes over from one that died, once its Lease has run out, and not before', async () => {
