@@ -85,12 +85,13 @@ describe('a rolling update of ten pods under load', () => {
     const said = helperLog()
     const quick = async (act: () => Promise<void>) => {
       const { load, hooks } = await underLoad(world(), web, act)
-      expect(load.failed).to.equal(0)
       expect(hooks).to.have.length(REPLICAS)
-      return median(hooks.map(({ ms }) => ms))
+      return { failed: load.failed, ms: median(hooks.map(({ ms }) => ms)) }
     }
-    const floor = await quick(() => update({ arm: 'apisix-drain-hook', ...said.options }))
-    const hook = await quick(() => restart(world(), web))
+    // A hook that does nothing holds nobody back: here requests may fail.
+    const { ms: floor } = await quick(() => update({ arm: 'apisix-drain-hook', ...said.options }))
+    const { ms: hook, failed } = await quick(() => restart(world(), web))
+    expect(failed).to.equal(0)
     const times = said.read()
     const ms = (value: number) => `${value.toFixed(0)} ms`
     console.log(
