@@ -123,7 +123,8 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'gateway/settle.ts',
         find: '.filter(key => !known.has(key) && !wanted.has(key))',
         replace: '.filter(() => false)'
-      }
+      },
+      { file: 'loop/amends.ts', find: 'if (!doubt?.isOpen || !isCurrent()) return []', replace: 'return []' }
     ],
     expected: /was taken out of .*, but .* stays/,
     only: ['observed', 'Admin API: slow', 'before the deletion']

@@ -6,14 +6,19 @@ import type { Options } from './options.ts'
 
 const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url))
 
-/** Plays all runs of the options in processes of their own. Rejects where one of those ends early. */
+/** Plays all runs of the options in processes of their own, until `enough`. Rejects where one of those ends early. */
 export async function playAll(
   { seed, runs, path, only, processes, lanes, shrinks, knownGaps }: Options,
   tell: (outcome: Outcome) => void,
   {
     execArgv = [],
-    env = {}
-  }: { readonly execArgv?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {}
+    env = {},
+    enough
+  }: {
+    readonly execArgv?: readonly string[]
+    readonly env?: NodeJS.ProcessEnv
+    readonly enough?: AbortSignal
+  } = {}
 ): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = []
   const paths = path === undefined ? Array.from({ length: runs }, (_, i) => String(i)) : [path]
@@ -25,13 +30,14 @@ export async function playAll(
         env: { ...process.env, ...env }
       })
       let told = 0
+      enough?.addEventListener('abort', () => child.kill(), { once: true })
       child.on('message', (outcome: Outcome) => {
         told += 1
         outcomes.push(outcome)
         tell(outcome)
       })
       const [code] = (await once(child, 'close')) as [number | null]
-      if (code !== 0 || told < mine.length)
+      if (!enough?.aborted && (code !== 0 || told < mine.length))
         throw new Error(`process ${i + 1} ended (${code}) after ${told} of ${mine.length} runs`)
     })
   )
