@@ -57,6 +57,10 @@ const MOST_POLLED = 1000
 /** Between looks at entries with no request in flight (for bypasses and long-lived connections), growing with time. */
 const LOOK_MS = { shortest: 20, longest: 500, share: 20 }
 
+/**
+ * Three loops in one function, and a file of a little over 300 lines: what is stored, held and read belongs to all three, and none of
+ * them may see half of what another changes.
+ */
 export function createBarrierLane({
   api,
   clock,

@@ -110,7 +110,13 @@ const said = ({ told, problem }: GatewayState): string =>
     told?.instance,
     told?.fit,
     told?.unfit,
-    told?.workers.map(({ pid, fit, revision, exiting }) => [pid, fit, revision, exiting]),
+    told?.workers.map(({ pid, fit, revision, revisions, exiting }) => [
+      pid,
+      fit,
+      revision,
+      revisions,
+      exiting
+    ]),
     told?.entries?.flatMap(({ uid, late = 0 }) => (late > 0 ? [uid, late] : []))
   ])
 

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { APP } from './images/names.ts'
 import { NAMESPACE, type WorkloadOptions } from './objects/workload.ts'
 import { restart } from './rollout.ts'
-import { begin, finish, kube, oneOf, scale } from './scenario.ts'
+import { finish, kube, midway, oneOf, scale } from './scenario.ts'
 import { world } from './setup.ts'
 import type { Workload } from './world.ts'
 
@@ -123,21 +123,13 @@ export const ENDS: readonly End[] = [
     title: 'the API server restarted in the middle of a rolling update',
     options: { replicas: 6 },
     ends: 6,
-    async act(web) {
-      await begin(web)
-      await world().cluster.controlPlane.restartApiServer()
-      await finish(web)
-    }
+    act: web => midway(web, () => world().cluster.controlPlane.restartApiServer())
   },
   {
     title: 'the controller manager restarted in the middle of a rolling update',
     options: { replicas: 6 },
     ends: 6,
-    async act(web) {
-      await begin(web)
-      await world().cluster.controlPlane.restartControllerManager()
-      await finish(web)
-    }
+    act: web => midway(web, () => world().cluster.controlPlane.restartControllerManager())
   },
   {
     title: 'the agent updated in the middle of a rolling update',

@@ -24,6 +24,13 @@ export async function scale(web: Workload, replicas: number): Promise<void> {
 export const begin = (web: Workload) => kube('rollout', 'restart', web.target)
 export const finish = (web: Workload) => kube('rollout', 'status', web.target, '--timeout=120s')
 
+/** Something that happens in the middle of a rolling update. */
+export async function midway(web: Workload, what: () => Promise<unknown>): Promise<void> {
+  await begin(web)
+  await what()
+  await finish(web)
+}
+
 /**
  * Runs a workload, does something to it under load, and prints what was seen. With an app that drops what it has accepted at
  * SIGTERM, and answers that take a while, where nothing else is said.

@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
-import { sideBySide } from '../build/side-by-side.ts'
+import { sideBySide, type Start } from '../build/side-by-side.ts'
 
 const RANGE = { SYNC_POD_RANGES: '127.0.0.0/8' }
+const LEFT_OVER = '127.9.9.9:28080'
 
 describe('feature: the watch falls silent after the ack', () => {
   const test = sideBySide({ barrier: true })
@@ -60,7 +61,8 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
     expect(rig.writes).to.deep.equal([])
   })
 
-  test('sync asks for the slices of the Service before it takes anything out', async start => {
+  /** One pod behind a Service that `sync` follows. */
+  const synced = async (start: Start) => {
     const rig = await start({ config: { ...RANGE, SYNC_ENABLED: 'true' } })
     const first = rig.pod('web-0')
     rig.service('web', [first])
@@ -72,19 +74,32 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
       }
     }))
     await until('it is synced', () => rig.nodes('upstreams/web').join() === first.node)
+    return { rig, first }
+  }
+
+  test('sync asks for the slices of the Service before it takes anything out', async start => {
+    const { rig, first } = await synced(start)
     rig.kubernetes.faults.muteWatches()
     const next = rig.pod('web-1')
     rig.service('web', [first, next])
     // As an agent writes that led until now, with a node that is left over.
     rig.put('upstreams', 'web', {
       type: 'roundrobin',
-      nodes: { [first.node]: 1, [next.node]: 1, '127.9.9.9:28080': 1 }
+      nodes: { [first.node]: 1, [next.node]: 1, [LEFT_OVER]: 1 }
     })
-    await until(
-      'what is left over is out',
-      () => !rig.nodes('upstreams/web').includes('127.9.9.9:28080'),
-      20_000
-    )
+    await until('what is left over is out', () => !rig.nodes('upstreams/web').includes(LEFT_OVER), 20_000)
     expect(rig.nodes('upstreams/web').toSorted()).to.deep.equal([first.node, next.node].toSorted())
+  })
+
+  test('sync takes nothing out where nobody answers, and adds all the same', async start => {
+    const { rig, first } = await synced(start)
+    rig.kubernetes.faults.answer(500, { watch: false })
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [first.node]: 1, [LEFT_OVER]: 1 } })
+    const next = rig.pod('web-1')
+    rig.service('web', [first, next])
+    await until('the new pod is in', () => rig.nodes('upstreams/web').includes(next.node), 20_000)
+    const listing = rig.agent.readAt() ?? 0
+    await until('it was listed again', () => (rig.agent.readAt() ?? 0) > listing, 10_000)
+    expect(rig.nodes('upstreams/web')).to.include(LEFT_OVER)
   })
 })

@@ -30,10 +30,8 @@ describe('hook, in Go', () => {
 
   for (const { Test, Action } of events) {
     if (Test === undefined || !['pass', 'fail', 'skip'].includes(Action)) continue
-    it(Test, function () {
-      if (Action === 'skip') this.skip()
-      expect(Action, outputOf(Test)).to.equal('pass')
-    })
+    // One that skips itself has not shown anything: it fails here.
+    it(Test, () => expect(Action, outputOf(Test)).to.equal('pass'))
   }
 
   it('has run to its end', () => {

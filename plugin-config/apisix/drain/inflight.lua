@@ -8,6 +8,9 @@
 -- `worker` is a number that no two processes ever share, so the counts of a process that died
 -- are left out by leaving out its number. An `o` count is part of every address: what is not
 -- known where to belong must not make anything look idle.
+--
+-- A little over 300 lines: who makes a counter, who counts on it and who gives it back have to be
+-- read together to see that no count is lost.
 local cells_mod    = require("apisix.drain.cells")
 local keys_mod     = require("apisix.drain.keys")
 local setmetatable = setmetatable

@@ -93,6 +93,37 @@ describe('gateway state', () => {
     await reader.stop()
   })
 
+  it('tells what it is decided by, whichever of it changes, and nothing twice', async () => {
+    const worker = { pid: 1, fit: true, revision: 9, revisions: { upstreams: 5, routes: 9 }, applied: 1 }
+    const state = { instance: 'a', fit: true, workers: [worker], entries: [{ uid: 'u', late: 0 }] }
+    let now: unknown = state
+    const { reader, advance, told } = rig(() => now)
+    await turn()
+    const changes: readonly [string, unknown][] = [
+      ['a later time', { ...state, workers: [{ ...worker, applied: 2 }] }],
+      ['one kind of object', { ...state, workers: [{ ...worker, revisions: { upstreams: 9, routes: 9 } }] }],
+      ['the highest revision', { ...state, workers: [{ ...worker, revision: 10 }] }],
+      ['a worker on its way out', { ...state, workers: [{ ...worker, exiting: true }] }],
+      ['a worker that is unfit', { ...state, workers: [{ ...worker, fit: false }] }],
+      ['another worker', { ...state, workers: [{ ...worker, pid: 2 }] }],
+      ['a request after the ack', { ...state, entries: [{ uid: 'u', late: 1 }] }],
+      ['another instance', { ...state, instance: 'b' }],
+      ['no answer', new Error('refused')]
+    ]
+    const heard: string[] = []
+    for (const [what, changed] of changes) {
+      now = state
+      await advance(5000)
+      const before = told()
+      now = changed
+      await advance(5000)
+      await advance(5000)
+      if (told() > before) heard.push(`${what}: ${told() - before}`)
+    }
+    await reader.stop()
+    expect(heard).to.deep.equal(changes.slice(1).map(([what]) => `${what}: 1`))
+  })
+
   it('reads nothing more once it is stopped, and leaves no alarm', async () => {
     const { reader, clock, advance, reads } = rig(() => ({ instance: 'a', workers: [] }))
     await turn()

@@ -13,7 +13,10 @@ const acked = { ...draining, phase: 'proven', at: 10, verdict: proven() } as Dra
 interface Server {
   /** What has the name of the pod that ends; default nobody. */
   readonly itself?: PodFact
-  readonly owners: readonly PodFact[]
+  /** `undefined`: to that question there is no answer. */
+  readonly owners: readonly PodFact[] | undefined
+  /** The watch shows while it is asked that the address is another pod's. */
+  readonly overtaken?: boolean
 }
 
 /** Asked about the address of `drain`, where this is what the API server says; `undefined`: it says nothing. */
@@ -30,6 +33,7 @@ function ask(drain: Drain | undefined, server: Server | undefined, isEnding = tr
       },
       async ownersOf(ip) {
         asked.push(ip)
+        if (server?.overtaken) isEnding = false
         return server?.owners
       }
     }
@@ -75,6 +79,11 @@ describe('still ending', () => {
 
   it('leaves the node alone for now where the API server cannot be asked', async () => {
     expect(await ask(acked, undefined).answer).to.equal(undefined)
+    expect(await ask(acked, { owners: undefined }).answer).to.equal(undefined)
+  })
+
+  it('goes by what the watch has shown while the API server was asked', async () => {
+    expect(await ask(acked, { owners: [], overtaken: true }).answer).to.equal(false)
   })
 
   it('takes a pod’s own word where only others say that it ends (a slice, a condition), before the answer too', async () => {
