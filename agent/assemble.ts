@@ -176,7 +176,7 @@ function tokenKeysOf({ cluster }: Sources, clock: Clock, log: Log): SigningKeys 
 function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): BarrierEntriesParts | undefined {
   if (!apisix.barrier || !barrier) return undefined
   const { token } = apisix.barrier
-  return { token: () => token.read(), entries: () => barrier.entries(), vouch: () => loop.holds.canVouch() }
+  return { token: () => token.read(), entries: () => barrier.entries(), vouch: () => loop.vouchForEntries() }
 }
 
 function settingsOf({ drain, kubernetes }: Config): LoopSettings {

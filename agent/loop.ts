@@ -20,14 +20,14 @@ import { replacements } from './loop/replacement.ts'
 import { deferredUntil, planSettings } from './loop/plan-settings.ts'
 import type { Sources } from './loop/sources.ts'
 import { createSweeper } from './loop/sweep.ts'
-import { vouch } from './loop/vouch.ts'
+import { vouch, vouchForEntries } from './loop/vouch.ts'
 import { wantedEvidence } from './loop/wanted.ts'
 import { worldFrom } from './loop/world.ts'
 import type { Plan } from './plan/change.ts'
 import { endingNodes } from './plan/match.ts'
 import { plan } from './plan/plan.ts'
 import type { PlanSettings } from './plan/world.ts'
-import type { Holds } from './serve/holds.ts'
+import type { Holds, Vouch } from './serve/holds.ts'
 
 export interface LoopSettings {
   readonly drain: DrainSettings
@@ -52,6 +52,8 @@ export interface Observer {
 export interface Loop {
   /** What the HTTP side knows of the loop. */
   readonly holds: Holds
+  /** Whether the entries that are desired now are all that a gateway should hold. */
+  vouchForEntries(): Vouch
   /** Something changed somewhere: a round follows. */
   wake(): void
   drains(): Drains
@@ -74,9 +76,8 @@ export interface LoopOptions {
 /** After a round that failed: long enough not to spin on a defect, short enough for every deadline. */
 const AFTER_FAILURE_MS = 1000
 /**
- * The longer the round took, the longer it rests, by the square: with hundreds of drains every hook that comes in asks for a
- * round over all of them, and is answered sooner where most of the time goes to the hooks. A round of 8 ms rests as long, one of
- * 20 ms rests 50; what is quick needs no rest, and nobody is kept waiting for more than 100 ms.
+ * A round rests by the square of its time: with hundreds of drains every hook that comes in asks for a round over all of them,
+ * and is answered sooner where most of the time goes to the hooks. 8 ms rest as long, 20 ms rest 50, and none over 100.
  */
 const restAfter = (tookMs: number): number => (tookMs < 2 ? 0 : Math.min(tookMs ** 2 / 8, 100))
 const NOTHING: Plan = { changes: [], kept: [] }
@@ -274,6 +275,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       askByIp: (ip, signal) => cluster.fetchPodsByIp(ip, signal),
       find: createFindPod(cluster)
     },
+    vouchForEntries: () => vouchForEntries(sources, failing, knowledge.isLive()),
     wake,
     drains: () => drains,
     isEnding(uid, node) {
@@ -292,7 +294,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
 }
 
 /** What was kept is part of the evidence, so a plan that keeps other nodes calls for another look. */
-function samePlan(a: Plan, b: Plan): boolean {
+const samePlan = (a: Plan, b: Plan): boolean => {
   const kept = (p: Plan) => p.kept.map(k => `${k.holder} ${k.node} ${k.why}`).join('\n')
   return kept(a) === kept(b)
 }

@@ -77,6 +77,9 @@ function lookAt(
   const isProven = drain?.phase === 'proven'
   if (isProven && memory) remember(drain, memory, shared)
   const evidence = drain && memory && !isProven ? gather(drain, memory, shared) : undefined
+  // Its owner may have put it back since the last listing, and once it is forgotten nobody takes it out again.
+  const wasListed = memory !== undefined && memory.places.size > 0
+  const endedAt = wasListed ? (tombstone?.at ?? drain?.since) : (drain?.since ?? tombstone?.at)
   const seen: Seen = {
     pod,
     gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
@@ -85,7 +88,7 @@ function lookAt(
     hookConfirmed: confirmed(held),
     listed:
       isListed(pod, drain, memory, round.world) ||
-      (isOld(inventory.readAt(), drain?.since ?? tombstone?.at, pod) ? undefined : false),
+      (isOld(inventory.readAt(), endedAt, isOver(pod) && !wasListed) ? undefined : false),
     verdict: evidence && drain && prove(evidence, drain, round.now, round.proof)
   }
   return { seen, evidence }
@@ -106,8 +109,8 @@ function confirmed(held: readonly HeldHook[]): boolean | undefined {
  * An inventory from before the end shows who listed the pod, not that nobody does: its owner may have added it since,
  * and a pod that is gone is looked at only once. Finished Jobs are told apart, or each one would cost a listing.
  */
-const isOld = (readAt: Millis | undefined, endedAt: Millis | undefined, pod: PodFact): boolean =>
-  readAt === undefined || (endedAt !== undefined && readAt < endedAt && !isOver(pod))
+const isOld = (readAt: Millis | undefined, endedAt: Millis | undefined, isJob: boolean): boolean =>
+  readAt === undefined || (endedAt !== undefined && readAt < endedAt && !isJob)
 
 function isListed(pod: PodFact, drain: Drain | undefined, memory: Memory | undefined, world: World): boolean {
   if (drain && memory)

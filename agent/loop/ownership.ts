@@ -8,6 +8,8 @@ export const BLIND_MS = 10_000
 export interface AddressKnowledge {
   /** Once a round: whether the watch of pods is live. */
   look(live: boolean, now: Millis): void
+  /** The last look found it live. */
+  isLive(): boolean
   /** An address of this drain is still its pod's, as far as can be known. */
   isSure(drain: Drain, now: Millis): boolean
   /** Its grace is not over: whatever is known, its containers may still be serving what they have. */
@@ -24,12 +26,15 @@ export interface AddressKnowledge {
  * Until the answer the pod's containers still run, and the address is theirs.
  */
 export function createAddressKnowledge(someNamespacesOnly: boolean): AddressKnowledge {
+  let isLive = false
   let blindSince: Millis | undefined
   const isBlind = (now: Millis) => blindSince !== undefined && now - blindSince > BLIND_MS
   return {
     look(live, now) {
+      isLive = live
       blindSince = live ? undefined : (blindSince ?? now)
     },
+    isLive: () => isLive,
     isSure: (drain, now) =>
       drain.phase === 'draining' || !(isBlind(now) || (drain.phase === 'gone' && someNamespacesOnly)),
     mayStillServe: ({ pod, since }, serverBehindMs, now) =>

@@ -15,3 +15,17 @@ export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean
   }
   return { ok: true }
 }
+
+/**
+ * Whether the entries are all that there should be: a gateway that starts takes them for that, and serves. A pod whose end
+ * another replica was told by its hook is known here only by a watch that is live.
+ *
+ * @param looked the last round had a live watch of pods, and so saw what it had brought
+ */
+export function vouchForEntries(sources: Sources, failing: boolean, looked: boolean): Vouch {
+  const holds = vouch(sources, failing)
+  if (!holds.ok) return holds
+  const pods = sources.cluster.parts().find(({ name, state }) => name === 'pods' && state !== 'live')
+  if (pods) return { ok: false, why: `the watch of pods is ${pods.state}: pods may end unseen` }
+  return looked ? holds : { ok: false, why: 'what the watch of pods has brought is not looked at yet' }
+}

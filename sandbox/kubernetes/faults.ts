@@ -52,7 +52,7 @@ export interface RequestFaults {
   corruptEvents(times?: number): Undo
   /** Event lines arrive in pieces cut anywhere, also inside a character. */
   splitEvents(): Undo
-  /** Watches are silent: connection and pings live on, events are lost. Without `newOnes`, only those open now. */
+  /** Watches are silent: connection and pings live on, events are lost, and who lost some is ended when it is undone. Without `newOnes`, only those open now. */
   muteWatches(options?: { readonly newOnes?: boolean }): Undo
   /** Watches with more than this waiting to be sent are ended, as a slow consumer's is. */
   closeSlowWatches(bytes: number): Undo

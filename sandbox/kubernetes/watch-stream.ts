@@ -4,6 +4,7 @@ import type { Sink } from './watch.ts'
 
 /** A watch's way out to one client, with what can go wrong on it. */
 export interface WatchStream extends Sink {
+  /** A stream that has lost events meanwhile is ended in place of going on behind the gap: no server does that. */
   mute(silent: boolean): void
 }
 
@@ -25,6 +26,7 @@ function pieces(bytes: Buffer): Buffer[] {
 /** `onEnd` is called once, whoever ends the stream. */
 export function openWatchStream(response: Response, faults: FaultState, onEnd: () => void): WatchStream {
   let silent = faults.newWatchesMute()
+  let lost = false
   let ended = false
   let queue: Promise<void> | undefined
 
@@ -55,6 +57,7 @@ export function openWatchStream(response: Response, faults: FaultState, onEnd: (
 
   const stream: WatchStream = {
     send(line) {
+      lost ||= silent
       if (silent || ended) return
       const text = faults.takeCorruption() ? `${line.slice(0, line.length / 2)}\n` : line
       if (faults.splits()) for (const piece of pieces(Buffer.from(text))) writeLater(piece)
@@ -80,6 +83,7 @@ export function openWatchStream(response: Response, faults: FaultState, onEnd: (
     },
     mute(value) {
       silent = value
+      if (!silent && lost) stream.end()
     }
   }
   return stream

@@ -24,6 +24,7 @@ export interface TestAgent {
   readAt(): number | undefined
   /** What is missing until it is ready; empty when it is. */
   missing(): readonly string[]
+  readonly closed: boolean
   /** As after SIGTERM, once the time for held hooks is over: they are refused, everything is closed. */
   close(): Promise<void>
 }
@@ -60,6 +61,9 @@ export async function startAgent(
     missing() {
       parts.report()
       return readiness.missing().map(({ part, why }) => `${part}: ${why}`)
+    },
+    get closed() {
+      return closed
     },
     async close() {
       if (closed) return

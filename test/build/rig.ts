@@ -12,6 +12,7 @@ import type { LoopSettings } from '../../agent/loop.ts'
 import { createAddresses, type Addresses } from '../../sandbox/kubelet/addresses.ts'
 import { startKubernetes, type Kubernetes, type KubernetesOptions } from '../../sandbox/kubernetes/server.ts'
 import { gatewayPod, GATEWAY_NAMESPACE, runningStatus } from '../../sandbox/manifests.ts'
+import { startAgentService } from './agent-service.ts'
 import { startAgent, type TestAgent } from './agent.ts'
 import { until } from './apisix.ts'
 import { startBackend, type Backend } from './backend.ts'
@@ -64,6 +65,8 @@ export interface RigOptions {
   readonly workers?: number
   /** Gateways with our plugin, and an agent that uses it. Default false. */
   readonly barrier?: boolean
+  /** Gateways ask the agents for the entries when they start (docs/barrier-api.md). Default false. */
+  readonly fetches?: boolean
   /** L4 proxying is on. Default false. */
   readonly stream?: boolean
   /** API-driven: every gateway has a document of its own, and the Admin API is the first one's. Default false. */
@@ -88,6 +91,8 @@ export interface RigOptions {
 // Ports that nobody has on all addresses: a listener on 0.0.0.0 is in the way of every loopback address.
 const PORTS = { proxy: 29081, control: 29091, barrier: 29093, admin: 29183 }
 const KEY = 'edd1'
+/** So long a gateway that starts asks for entries, in ms. */
+const FETCH_MS = 10_000
 /**
  * Waits that are many seconds in production. Weaker evidence takes longer than a busy machine needs for better one; where
  * a test is about the weaker one it says `SHORT`.
@@ -142,12 +147,19 @@ async function build(
   const kubeconfig = join(directory, 'kubeconfig')
   await kubernetes.writeKubeconfig(kubeconfig)
 
+  const running: TestAgent[] = []
+  const service = options.fetches
+    ? await startAgentService(() => running.filter(agent => !agent.closed).map(({ port }) => port))
+    : undefined
+  if (service) ends.push(() => service.close())
+
   const discovery = options.discovery ? createDiscovery() : undefined
   const apisix = await startApisix({
     hosts: Array.from({ length: options.gateways ?? 1 }, () => addresses.allocate()),
     proxyPort: PORTS.proxy,
     controlPort: PORTS.control,
     ...(barrier && { barrierPort: PORTS.barrier, barrierToken: KEY }),
+    ...(service && { fetchEntries: { url: service.url, timeoutMs: FETCH_MS } }),
     workers: options.workers ?? 2,
     adminKey: KEY,
     ...(options.standalone && { standalone: true, adminPort: PORTS.admin }),
@@ -226,6 +238,7 @@ async function build(
     async startAgent(differs = {}) {
       const started = await startAgent(config({ ...base, ...differs }), options.loop, options.clock?.())
       ends.push(() => started.close())
+      running.push(started)
       agent = started
       return started
     },

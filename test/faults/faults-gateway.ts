@@ -37,29 +37,31 @@ export const GATEWAY_FAULTS = {
     runningGateway(stage, which)?.killWorker(0)
     return () => {}
   },
-  // No request while it is not Ready; when it is back its deny-list is empty.
+  // No request while it is not Ready; when it is back its deny-list is empty until it has fetched the entries.
   'gateway: restarts': async (stage, which) => {
     const gateway = runningGateway(stage, which)
     if (!gateway) return () => {}
-    stage.ready(gateway, false)
+    stage.unready(gateway)
     await gateway.stop()
     return async () => {
       await gateway.start()
-      stage.ready(gateway, true)
+      await stage.ready(gateway)
     }
   },
   'gateway: joins': async stage => {
     const gateway = await stage.rig.addGateway()
     stage.ownerWrites()
-    stage.ready(gateway, true)
-    return () => {}
+    const serves = stage.ready(gateway)
+    // It is awaited below, maybe after it has failed.
+    serves.catch(() => {})
+    return () => serves
   },
   'gateway: leaves': async stage => {
     const gateway = stage.rig.gateways.findLast(({ running }) => running)
     if (!gateway || stage.proxies.length < 2) return () => {}
     // It goes on serving what it has; nothing new comes.
     stage.rig.gatewayIs(gateway, 'terminating')
-    stage.ready(gateway, false)
+    stage.unready(gateway)
     return async () => {
       await gateway.stop()
       stage.rig.gatewayIs(gateway, 'gone')

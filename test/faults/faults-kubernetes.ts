@@ -4,12 +4,17 @@ import type { Break } from './stage.ts'
 
 const AWAY_MS = 1500
 
+/** Resolves when no restart is under way. */
+export const isBack = (kubernetes: Kubernetes): Promise<void> => restarts.get(kubernetes) ?? Promise.resolve()
+
 /** One server is not restarted twice at the same time. */
 const restarts = new WeakMap<Kubernetes, Promise<void>>()
 
 function inTurn(kubernetes: Kubernetes, how: Parameters<Kubernetes['faults']['restart']>[0]): Promise<void> {
   const restart = (restarts.get(kubernetes) ?? Promise.resolve()).then(() => kubernetes.faults.restart(how))
   restarts.set(kubernetes, restart)
+  // Whoever mends it waits for it, maybe after it has failed because its port is another's by now.
+  restart.catch(() => {})
   return restart
 }
 

@@ -10,6 +10,7 @@ import type { Addresses } from '../../sandbox/kubelet/addresses.ts'
 import { checkLeaks, checkOutcome } from './after.ts'
 import { countingClock, type CountingClock } from './counting-clock.ts'
 import { FAULTS } from './faults.ts'
+import { isBack } from './faults-kubernetes.ts'
 import { askHook } from './hook.ts'
 import { HOLDER, isWritten, ownerOf } from './owner.ts'
 import type { Moment, Scenario } from './scenario.ts'
@@ -30,6 +31,8 @@ const REUSE_MS = 1000
 const ALONE_MS = 400
 /** Until a node is out once nothing is broken any more, on a busy machine. */
 const OUT_MS = 20_000
+/** Between two looks at whether a gateway is ready, in ms. */
+const PROBE_MS = 20
 /** From a change of endpoints to its owner's write, where not the agent writes. */
 const OWNER_LAG_MS = 300
 
@@ -42,10 +45,12 @@ export async function play(scenario: Scenario, addresses: Addresses): Promise<vo
   const barrier = scenario.mode.endsWith('barrier')
   const clocks: CountingClock[] = []
   const skew = { ms: 0 }
+  const mends: Promise<unknown>[] = []
   const rig = await startRig({
     gateways: 2,
     workers: 2,
     barrier,
+    fetches: barrier,
     standalone: scenario.mode.startsWith('standalone'),
     discovery: scenario.mode.startsWith('discovery'),
     agent: false,
@@ -65,8 +70,10 @@ export async function play(scenario: Scenario, addresses: Addresses): Promise<vo
     }
   })
   try {
-    await perform(rig, scenario, { windows, clocks, skew })
+    await perform(rig, scenario, { windows, mends, clocks, skew })
   } finally {
+    // Nothing comes back into a rig that is closed.
+    await Promise.allSettled(mends)
     await rig.close()
   }
 }
@@ -76,9 +83,15 @@ async function perform(
   scenario: Scenario,
   {
     windows,
+    mends,
     clocks,
     skew
-  }: { windows: { from: number; to: number }[]; clocks: CountingClock[]; skew: { ms: number } }
+  }: {
+    windows: { from: number; to: number }[]
+    mends: Promise<unknown>[]
+    clocks: CountingClock[]
+    skew: { ms: number }
+  }
 ): Promise<void> {
   const owner = ownerOf(rig, scenario)
   const agents: TestAgent[] = []
@@ -94,18 +107,25 @@ async function perform(
     async startAgent() {
       agents.push(await rig.startAgent())
     },
-    ready(gateway, is) {
+    unready(gateway) {
       const at = proxies.indexOf(gateway.urls.proxy)
-      if (is && at < 0) proxies.push(gateway.urls.proxy)
-      if (!is && at >= 0) proxies.splice(at, 1)
-      if (is || gateway.running) rig.gatewayIs(gateway, is ? 'ready' : 'not-ready')
+      if (at >= 0) proxies.splice(at, 1)
+      if (gateway.running) rig.gatewayIs(gateway, 'not-ready')
+    },
+    async ready(gateway) {
+      const { barrier: api } = gateway.urls
+      const isReady = async () => api === undefined || (await get(`${api}/v1/barrier/ready`)).status === 200
+      while (gateway.running && !(await isReady().catch(() => false))) await wait(PROBE_MS)
+      await isBack(rig.kubernetes)
+      if (!gateway.running) return
+      if (!proxies.includes(gateway.urls.proxy)) proxies.push(gateway.urls.proxy)
+      rig.gatewayIs(gateway, 'ready')
     },
     moveServerClock: ms => void (skew.ms += ms),
     // With an old view where it writes what we write too; elsewhere it is the one who takes out who ends.
     ownerWrites: () => void owner.write(rig.pods().filter(pod => isWritten(scenario.mode) || !isEnding(pod)))
   }
 
-  const mends: Promise<unknown>[] = []
   const at = async (moment: Moment) => {
     for (const { fault, forMs, which } of scenario.breaks.filter(one => one.moment === moment)) {
       const window = { from: performance.now(), to: Infinity }

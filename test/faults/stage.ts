@@ -10,8 +10,10 @@ export interface Stage {
   startAgent(): Promise<void>
   /** Proxies that get requests: those of gateways that are Ready. */
   readonly proxies: string[]
-  /** The gateway's pod becomes Ready, or stops being so, and requests follow. */
-  ready(gateway: Gateway, is: boolean): void
+  /** The gateway's pod stops being Ready, and no requests come. */
+  unready(gateway: Gateway): void
+  /** Its pod becomes Ready as a kubelet makes it: once its probe says so and the API server can be told. Requests follow. */
+  ready(gateway: Gateway): Promise<void>
   /** Moves the API server's clock, in ms. */
   readonly moveServerClock: (ms: number) => void
   /** Whoever owns the holders writes all of them again, as far as they can. */

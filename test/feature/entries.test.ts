@@ -1,5 +1,7 @@
 import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
 import { sideBySide } from '../build/side-by-side.ts'
+import { eventually } from '../plugin/eventually.ts'
 
 describe('feature: the entries that a gateway fetches when it starts', () => {
   const test = sideBySide({ barrier: true })
@@ -18,5 +20,34 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
       { uid: old.uid, ip: old.ip, state: 'sealed' }
     ])
     expect((await fetch(url)).status).to.equal(401)
+  })
+
+  // The hook went to the other replica, and nobody can tell this one.
+  test('are not told while pods may end unseen', async start => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    const other = rig.agent
+    await rig.startAgent()
+    await until('it is ready', () => rig.agent.missing().length === 0)
+    const ask = async () =>
+      fetch(`http://127.0.0.1:${rig.agent.port}/v1/barrier-entries`, {
+        headers: { authorization: `Bearer ${rig.barrierToken}` }
+      })
+    expect((await ask()).status).to.equal(200)
+    const back = rig.kubernetes.faults.restart({ downMs: 1000 })
+    await eventually('its watch is not live', async () => (await ask()).status === 503)
+    rig.end(old)
+    expect((await rig.hook(old, '', undefined, other)).body).to.include({ evidence: 'barrier' })
+    const refused = await ask()
+    expect(refused.status).to.equal(503)
+    expect(await refused.json())
+      .to.have.property('why')
+      .that.includes('the watch of pods is')
+    await back
+    await eventually('its watch is live', async () => (await ask()).status === 200)
+    const { entries } = (await (await ask()).json()) as { entries: { uid: string }[] }
+    expect(entries.map(({ uid }) => uid)).to.deep.equal([old.uid])
   })
 })

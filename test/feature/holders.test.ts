@@ -134,6 +134,20 @@ describe('feature: holders', () => {
     }
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
+
+  test('an owner that puts it back right before the pod is gone leaves no ghost', async start => {
+    // No listing of the guard comes between.
+    const rig = await start({ loop: { guardEveryMs: 60_000 } })
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'removed' })
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+    rig.upstream('web', [old, fresh])
+    rig.gone(old)
+    await until('it is out again', () => rig.nodes('upstreams/web').length === 1, 8000)
+  })
 })
 
 describe('feature: the last node', () => {
