@@ -9,6 +9,8 @@ export interface Seen {
   readonly gone: boolean
   /** Some EndpointSlice says `terminating` for this uid. */
   readonly sliceTerminating: boolean
+  /** The watches of pods and of EndpointSlices are live: who is not said to end does not. */
+  readonly current: boolean
   /** When the first hook that is still held (or was just answered) came in. */
   readonly hookAt: Millis | undefined
   /** Kubernetes was asked because of a hook: it says that the pod ends, or that it stays. `undefined`: not known yet. */

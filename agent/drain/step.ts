@@ -96,6 +96,8 @@ function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings
   if (settings.onDisruption && pod.disruptionTarget) return undefined
   if (pod.restarts > base.restartsAtStart && pod.ready)
     return 'a container was restarted and the pod is Ready again'
+  // A watch that is behind shows the pod as it was, and of two that are read again one is first.
+  if (!seen.current) return undefined
   // A hook is answered and gone long before the pod is; what it said holds for as long as the grace may run.
   if (base.witnesses.hook === undefined) return 'nothing says any more that the pod ends'
   return now >= base.deadline && pod.ready ? 'the grace is over and the pod is still Ready' : undefined

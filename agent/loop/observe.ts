@@ -6,6 +6,7 @@ import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import type { Seen } from '../drain/seen.ts'
 import type { Plan } from '../plan/change.ts'
 import type { World } from '../plan/world.ts'
+import type { PartName } from '../watch/parts.ts'
 import { gather, gathering, remember, type Gathering } from './gather.ts'
 import type { HeldHook, Hooks } from './hooks.ts'
 import type { Memories, Memory } from './memory.ts'
@@ -32,6 +33,9 @@ export interface Observing {
   readonly since: Millis
 }
 
+/** What is watched for the ends of pods. */
+const WITNESSES: ReadonlySet<PartName> = new Set(['pods', 'endpointslices'])
+
 /** Everything known now of every pod that ends, may end, or whose hook is being held. */
 export function observe(round: Observing): Map<PodUid, Look> {
   const { cluster } = round.sources
@@ -44,9 +48,10 @@ export function observe(round: Observing): Map<PodUid, Look> {
     ...cluster.slices.terminatingPods()
   ])
   const shared = gathering(round.sources, round)
+  const current = cluster.parts().every(({ name, state }) => !WITNESSES.has(name) || state === 'live')
   const looks = new Map<PodUid, Look>()
   for (const uid of uids) {
-    const look = lookAt(uid, held.get(uid) ?? [], round, shared)
+    const look = lookAt(uid, held.get(uid) ?? [], round, shared, current)
     if (look) looks.set(uid, look)
   }
   return looks
@@ -56,7 +61,8 @@ function lookAt(
   uid: PodUid,
   held: readonly HeldHook[],
   round: Observing,
-  shared: Gathering
+  shared: Gathering,
+  current: boolean
 ): Look | undefined {
   const { cluster, inventory } = round.sources
   const drain = round.drains.get(uid)
@@ -84,6 +90,7 @@ function lookAt(
     pod,
     gone: cluster.pods.get(uid) === undefined && tombstone !== undefined,
     sliceTerminating,
+    current,
     hookAt,
     hookConfirmed: confirmed(held),
     listed:

@@ -10,6 +10,7 @@ export const seen = (pod: PodFact, differs: Partial<Omit<Seen, 'pod'>> = {}): Se
   pod,
   gone: false,
   sliceTerminating: false,
+  current: true,
   hookAt: undefined,
   hookConfirmed: undefined,
   listed: true,

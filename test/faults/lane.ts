@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import * as fc from 'fast-check'
 import type { Addresses } from '../../sandbox/kubelet/addresses.ts'
 import type { Options } from './options.ts'
@@ -28,18 +30,22 @@ export async function playRun(
     path,
     only,
     shrinks,
-    knownGaps
-  }: Pick<Options, 'seed' | 'only' | 'shrinks' | 'knownGaps'> & { readonly path: string },
+    knownGaps,
+    log
+  }: Pick<Options, 'seed' | 'only' | 'shrinks' | 'knownGaps' | 'log'> & { readonly path: string },
   addresses: () => Addresses
 ): Promise<Outcome> {
   const began = performance.now()
   let drawn: Scenario | undefined
+  let kept = 0
+  const keep =
+    log === undefined ? undefined : (lines: string) => keepLines(log, `${path}-${kept++}.log`, lines)
   const property = fc.asyncProperty(scenarios(only, knownGaps), async scenario => {
     drawn ??= scenario
     // A port that was given up for a while and is another's by now says nothing about the agent.
-    await play(scenario, addresses()).catch((error: unknown) => {
+    await play(scenario, addresses(), keep).catch((error: unknown) => {
       if (!isPortTaken(error)) throw error
-      return play(scenario, addresses())
+      return play(scenario, addresses(), keep)
     })
   })
   const { failed, counterexample, counterexamplePath, errorInstance } = await fc.check(property, {
@@ -66,6 +72,11 @@ export async function playRun(
       path: counterexamplePath ?? path
     }
   }
+}
+
+function keepLines(folder: string, name: string, lines: string): void {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, name.replaceAll(':', '_')), lines)
 }
 
 const isPortTaken = (error: unknown): boolean =>

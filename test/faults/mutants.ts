@@ -29,6 +29,7 @@ async function missed(mutant: Mutant): Promise<string | undefined> {
       processes: 1,
       lanes: LANES,
       shrinks: false,
+      log: undefined,
       knownGaps: false
     },
     ({ failure }) => {

@@ -15,6 +15,8 @@ export interface Options {
   readonly knownGaps: boolean
   /** Looks for the smallest scenario that fails. */
   readonly shrinks: boolean
+  /** A folder for what the agents of a run that fails had logged. */
+  readonly log: string | undefined
 }
 
 const HELP = `usage: npm run test:faults -- [options]
@@ -25,6 +27,7 @@ Random scenarios: what breaks, when, in which mode. After each, what must always
   --seed <n>       what they are drawn from (1)
   --path <p>       one run alone, as a failure prints it: 17, or 17:0:3 for what it was shrunk to
   --only <a,b>     names of faults (or what is before their colon), modes, moments: nothing else is drawn
+  --log <folder>   keeps what the agents of runs that fail had logged, a file for each play
   --known-gaps     also what is known to fail (docs/faults.md)
   --processes <n>  (2)
   --lanes <n>      runs at once in each process (10)
@@ -45,6 +48,7 @@ export function readOptions(argv: readonly string[]): Options {
       only: { type: 'string' },
       processes: { type: 'string', default: '2' },
       lanes: { type: 'string', default: '10' },
+      log: { type: 'string' },
       'known-gaps': { type: 'boolean', default: false },
       help: { type: 'boolean' }
     }
@@ -74,6 +78,7 @@ export function readOptions(argv: readonly string[]): Options {
     processes: Math.max(1, Math.min(whole('processes'), count)),
     lanes: Math.max(1, whole('lanes')),
     knownGaps: values['known-gaps'],
-    shrinks: values.path === undefined
+    shrinks: values.path === undefined,
+    log: values.log
   }
 }

@@ -13,7 +13,7 @@ import { FAULTS } from './faults.ts'
 import { isBack } from './faults-kubernetes.ts'
 import { askHook } from './hook.ts'
 import { HOLDER, isWritten, ownerOf } from './owner.ts'
-import type { Moment, Scenario } from './scenario.ts'
+import { describeScenario, type Moment, type Scenario } from './scenario.ts'
 import type { Stage } from './stage.ts'
 
 const GRACE_SECONDS = 4
@@ -36,8 +36,16 @@ const PROBE_MS = 20
 /** From a change of endpoints to its owner's write, where not the agent writes. */
 const OWNER_LAG_MS = 300
 
-/** Plays a scenario. Rejects with every violation of what must always hold (docs/faults.md), in words. */
-export async function play(scenario: Scenario, addresses: Addresses): Promise<void> {
+/**
+ * Plays a scenario. Rejects with every violation of what must always hold (docs/faults.md), in words.
+ *
+ * @param keep is given what the agents logged in a run that fails, a JSON document per line
+ */
+export async function play(
+  scenario: Scenario,
+  addresses: Addresses,
+  keep?: (lines: string) => void
+): Promise<void> {
   const windows: { readonly from: number; to: number }[] = []
   const excusedMs = (from: number, to: number) =>
     windows.reduce((sum, one) => sum + Math.max(0, Math.min(to, one.to) - Math.max(from, one.from)), 0) +
@@ -46,6 +54,7 @@ export async function play(scenario: Scenario, addresses: Addresses): Promise<vo
   const clocks: CountingClock[] = []
   const skew = { ms: 0 }
   const mends: Promise<unknown>[] = []
+  const logs: TestAgent['lines'][] = []
   const rig = await startRig({
     gateways: 2,
     workers: 2,
@@ -70,7 +79,11 @@ export async function play(scenario: Scenario, addresses: Addresses): Promise<vo
     }
   })
   try {
-    await perform(rig, scenario, { windows, mends, clocks, skew })
+    await perform(rig, scenario, { windows, mends, clocks, skew, logs })
+  } catch (error) {
+    const lines = logs.flatMap((one, agent) => one.map(line => JSON.stringify({ agent, ...line })))
+    keep?.([describeScenario(scenario), String(error), ...lines].join('\n'))
+    throw error
   } finally {
     // Nothing comes back into a rig that is closed.
     await Promise.allSettled(mends)
@@ -85,12 +98,14 @@ async function perform(
     windows,
     mends,
     clocks,
-    skew
+    skew,
+    logs
   }: {
     windows: { from: number; to: number }[]
     mends: Promise<unknown>[]
     clocks: CountingClock[]
     skew: { ms: number }
+    logs: TestAgent['lines'][]
   }
 ): Promise<void> {
   const owner = ownerOf(rig, scenario)
@@ -105,7 +120,9 @@ async function perform(
     agents,
     proxies,
     async startAgent() {
-      agents.push(await rig.startAgent())
+      const agent = await rig.startAgent()
+      agents.push(agent)
+      logs.push(agent.lines)
     },
     unready(gateway) {
       const at = proxies.indexOf(gateway.urls.proxy)

@@ -8,7 +8,7 @@ const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url))
 
 /** Plays all runs of the options in processes of their own, until `enough`. Rejects where one of those ends early. */
 export async function playAll(
-  { seed, runs, path, only, processes, lanes, shrinks, knownGaps }: Options,
+  { seed, runs, path, only, processes, lanes, shrinks, knownGaps, log }: Options,
   tell: (outcome: Outcome) => void,
   {
     execArgv = [],
@@ -25,10 +25,14 @@ export async function playAll(
   await Promise.all(
     Array.from({ length: processes }, async (_, i) => {
       const mine = paths.filter((_, at) => at % processes === i)
-      const child = fork(WORKER, [JSON.stringify({ seed, only, lanes, shrinks, knownGaps, paths: mine })], {
-        execArgv: [...process.execArgv, ...execArgv],
-        env: { ...process.env, ...env }
-      })
+      const child = fork(
+        WORKER,
+        [JSON.stringify({ seed, only, lanes, shrinks, knownGaps, log, paths: mine })],
+        {
+          execArgv: [...process.execArgv, ...execArgv],
+          env: { ...process.env, ...env }
+        }
+      )
       let told = 0
       enough?.addEventListener('abort', () => child.kill(), { once: true })
       child.on('message', (outcome: Outcome) => {

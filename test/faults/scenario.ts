@@ -103,8 +103,10 @@ function withoutKnownGaps(scenario: Scenario): Scenario {
     ...(GHOST.every(breaks) && {
       breaks: scenario.breaks.filter(({ fault }) => !fault.startsWith('agent:'))
     }),
-    // Two that both write, and know of different ends, each leave a node that the other takes out.
-    ...(DEAF.some(breaks) && scenario.agents === 'two' && { agents: 'two, one leads' })
+    // Two that both write, and know of different ends, each leave a node that the other takes out. One that does not lead writes
+    // too where the leader does not; where some pod stays, that is no harm.
+    ...(DEAF.some(breaks) &&
+      scenario.agents !== 'one' && { agents: scenario.staying === 0 ? 'one' : 'two, one leads' })
   }
 }
 

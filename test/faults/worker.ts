@@ -5,9 +5,9 @@ import { playRun } from './lane.ts'
 import type { Options } from './options.ts'
 
 /** One process of several, which plays the runs that it is given and tells each outcome. */
-const { seed, only, lanes, shrinks, knownGaps, paths } = JSON.parse(process.argv[2] ?? '') as Pick<
+const { seed, only, lanes, shrinks, knownGaps, log, paths } = JSON.parse(process.argv[2] ?? '') as Pick<
   Options,
-  'seed' | 'only' | 'lanes' | 'shrinks' | 'knownGaps'
+  'seed' | 'only' | 'lanes' | 'shrinks' | 'knownGaps' | 'log'
 > & { readonly paths: string[] }
 
 // No two rigs at once have the same addresses: processes differ in the second number, rigs of one in the third.
@@ -32,7 +32,7 @@ const lane = async () => {
   await turn()
   for (let path = paths.shift(); path !== undefined; path = paths.shift()) {
     now.running += 1
-    process.send?.(await playRun({ seed, path, only, shrinks, knownGaps }, addresses))
+    process.send?.(await playRun({ seed, path, only, shrinks, knownGaps, log }, addresses))
     now.running -= 1
     await turn()
   }

@@ -20,6 +20,7 @@ const seenArb: fc.Arbitrary<Seen> = fc
     disruptionTarget: fc.boolean(),
     gone: fc.constantFrom(false, false, false, true),
     sliceTerminating: fc.boolean(),
+    current: fc.constantFrom(true, true, false),
     hookAt: fc.option(time, { nil: undefined }),
     hookConfirmed: fc.constantFrom(undefined, true, false),
     listed: fc.constantFrom(undefined, true, false),
