@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 
 /** Where Debian's package containernetworking-plugins has them. */
 export const CNI_PLUGINS = '/usr/lib/cni'
-export const RUNC = process.env['CLUSTER_RUNTIME'] ?? '/usr/sbin/runc'
+export const RUNC = '/usr/sbin/runc'
 
 /** Without these a kubelet manages no pods. */
 const CONTROLLERS = ['cpu', 'cpuacct', 'cpuset', 'memory']

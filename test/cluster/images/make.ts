@@ -13,7 +13,6 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildSync } from 'esbuild'
 import { parse } from 'yaml'
 import { buildHook, hookPath } from '../../../scripts/hook.ts'
 import { build, readDockerfile } from '../../chart/dockerfile.ts'
@@ -34,6 +33,7 @@ const NGINX_MODULES = ['ndk_http_module', 'ngx_http_lua_module'].map(
 )
 const LUA = ['/usr/share/lua/5.1/ngx', '/usr/share/lua/5.1/resty', ...globSync('/usr/lib/*/lua/5.1/cjson.so')]
 /** What the project's own part of an image is, below /app. */
+const APP_SOURCES = ['package.json', 'sandbox/app', 'sandbox/now.ts']
 const GATEWAY_SOURCES = [
   'package.json',
   'sandbox',
@@ -75,17 +75,7 @@ export async function makeImages(archive: string): Promise<void> {
       ...withLibraries(['/usr/sbin/nginx', ...NGINX_MODULES]),
       ...LUA
     ])
-    // One plain file: what a start of the app costs is taken from the hooks that run beside it.
-    const app = await staged('app', root => {
-      const entryPoints = [join(ROOT, 'sandbox/app/main.ts')]
-      buildSync({
-        entryPoints,
-        bundle: true,
-        platform: 'node',
-        format: 'esm',
-        outfile: join(root, 'app/app.mjs')
-      })
-    })
+    const app = await staged('app', sources(APP_SOURCES))
     const gateway = await staged('gateway', sources(GATEWAY_SOURCES))
     const agent = await staged('agent', root => {
       cpSync(build(instructions, ROOT, join(folder, 'dockerfile')), join(root, 'app'), { recursive: true })
@@ -102,7 +92,7 @@ export async function makeImages(archive: string): Promise<void> {
     const bare = [libraries, node]
     const base = [...bare, shell]
     const workingDir = '/app'
-    const runApp = { entrypoint: ['node', 'app.mjs'], workingDir, user: '65532:65532' }
+    const runApp = { entrypoint: ['node', 'sandbox/app/main.ts'], workingDir, user: '65532:65532' }
     writeLayout(join(folder, 'layout'), blobs, [
       { name: PAUSE, layers: base, entrypoint: ['sleep', 'infinity'] },
       { name: APP, layers: [...base, app], ...runApp },
