@@ -85,7 +85,7 @@ describe('a rolling update of ten pods under load', () => {
   // The last run has brought hooks that do nothing. A machine that has other things to do in one round is no fault of ours.
   it('has hooks that return as soon as one that does nothing, and 100 ms', async function () {
     this.timeout(ROUNDS * 120_000)
-    const quick = []
+    const quick: boolean[] = []
     for (let round = 0; round < ROUNDS && !quick.includes(true); round++) {
       if (round > 0) await update({ arm: 'bare' })
       const { floor, hook } = await compared()
