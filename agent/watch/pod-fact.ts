@@ -29,6 +29,8 @@ export function toPodFact(object: unknown): PodFact | undefined {
   if (uid === undefined || name === undefined || namespace === undefined) return undefined
   const deletionAt = timeOf(meta['deletionTimestamp'])
   if (deletionAt === undefined && textOf(meta['deletionTimestamp']) !== undefined) return undefined
+  const { restarts, startedAt } = containersOf(status)
+  // Written out: what is spread into an object lies beside it, and there are tens of thousands of these.
   return {
     uid: uid as PodUid,
     namespace: intern.text(namespace),
@@ -42,7 +44,8 @@ export function toPodFact(object: unknown): PodFact | undefined {
     deletionGraceMs: toMillis(numberOf(meta['deletionGracePeriodSeconds'])),
     graceMs: (numberOf(spec['terminationGracePeriodSeconds']) ?? DEFAULT_GRACE_SECONDS) * 1000,
     disruptionTarget: conditionIsTrue(status['conditions'], 'DisruptionTarget'),
-    ...containersOf(status),
+    restarts,
+    startedAt,
     owner: ownerOf(meta['ownerReferences']),
     annotations: annotationsOf(meta['annotations'])
   }
@@ -62,7 +65,8 @@ export function ipsOf(status: Fields): readonly string[] {
     const ip = textOf(fieldsOf(entry)['ip'])
     if (ip !== undefined) ips.push(ip)
   }
-  if (ips.length > 0) return ips
+  // A copy has room for what is in it; what was pushed to, for sixteen more.
+  if (ips.length > 0) return ips.slice()
   const only = textOf(status['podIP'])
   return only === undefined ? NO_IPS : [only]
 }
