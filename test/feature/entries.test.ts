@@ -36,7 +36,8 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
         headers: { authorization: `Bearer ${rig.barrierToken}` }
       })
     expect((await ask()).status).to.equal(200)
-    const back = rig.kubernetes.faults.restart({ downMs: 1000 })
+    const undo = rig.kubernetes.faults.hang({ path: /\/pods/, watch: true })
+    rig.kubernetes.faults.dropConnections()
     await eventually('its watch is not live', async () => (await ask()).status === 503)
     rig.end(old)
     expect((await rig.hook(old, '', undefined, other)).body).to.include({ evidence: 'barrier' })
@@ -45,7 +46,8 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
     expect(await refused.json())
       .to.have.property('why')
       .that.includes('the watch of pods is')
-    await back
+    undo()
+    rig.kubernetes.faults.dropConnections()
     await eventually('its watch is live', async () => (await ask()).status === 200)
     const { entries } = (await (await ask()).json()) as { entries: { uid: string }[] }
     expect(entries.map(({ uid }) => uid)).to.deep.equal([old.uid])
