@@ -27,8 +27,9 @@ export function createSweeper(
       if (active.length === 0) return (dueAt = undefined)
       const listedAt = Math.max(inventory.readAt() ?? 0, sweptAt ?? 0)
       const isNew = active.some(drain => drain.since > listedAt)
-      // A pod that is gone is not served by anybody who puts it back; its ghost can wait for the usual rhythm.
-      if (!isNew && active.every(drain => drain.phase === 'gone')) return (dueAt = undefined)
+      // One listing after a pod is gone shows whether somebody has put it back last; then its ghost can wait for the usual rhythm.
+      const isSettled = (drain: Drain) => drain.phase === 'gone' && drain.at <= listedAt
+      if (!isNew && active.every(isSettled)) return (dueAt = undefined)
       const wantedAt = isNew ? (sweptAt ?? -Infinity) + APART_MS : (sweptAt ?? listedAt) + guardEveryMs
       dueAt = Math.min(dueAt ?? Infinity, wantedAt)
       if (now < dueAt) return dueAt

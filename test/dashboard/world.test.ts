@@ -111,10 +111,13 @@ describe('dashboard on the sandbox', function () {
    * one after it happened and answered before the other. How long after depends on what else the machine has to do, so only
    * the best of them is held to a bound, and not to a narrow one.
    */
-  function compareClocks({ past }: Snapshot): void {
+  function compareClocks({ drains, past }: Snapshot): void {
     const records = new Map(world.kubelet.records().map(record => [record.uid, record]))
     const offset = systemClock.now() - now()
-    const late = past.map(({ uid, moments }) => {
+    // Those of pods that are gone are kept until the holders have been listed once more.
+    const all = [...drains, ...past]
+    expect(all).to.have.length(REPLICAS)
+    const late = all.map(({ uid, moments }) => {
       const record = records.get(uid)
       const deletedAt = offset + (world.syncLags.decidedAt(uid) ?? Number.NaN)
       const hookEndedAt = offset + Math.max(...(record?.hooks.map(hook => hook.endedAt) ?? []))

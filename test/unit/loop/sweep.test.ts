@@ -67,6 +67,15 @@ describe('sweep', () => {
     expect(listings).to.deep.equal([])
   })
 
+  it('lists once more after a pod is gone: somebody may have put it back last', () => {
+    const { at, listings } = rig(6000)
+    const gone = { ...drainAt(5000), phase: 'gone', at: 6500 } as Drain
+    expect(at(6500, gone)).to.equal(8000)
+    at(8000, gone)
+    expect(at(10_000, gone)).to.equal(undefined)
+    expect(listings).to.deep.equal([8000])
+  })
+
   it('does not hurry for a drain that the last listing has seen already', () => {
     const { at, listings } = rig(6000)
     expect(at(6100, drainAt(5000))).to.equal(8000)
