@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { startWorld, type World } from '../../sandbox/world.ts'
+import { openHeap } from './heap.ts'
 import { slope } from './slope.ts'
 
 /**
@@ -18,6 +19,8 @@ if (!(minutes > 0)) {
   process.exit(2)
 }
 const ROLLOUT_MS = 120_000
+/** Rolling updates between two looks at the heap. */
+const HEAP_EVERY = 20
 /** Entries outlive their pods by two minutes. */
 const LINGER_MS = 125_000
 const hook = (url: string) => `timeout 24 curl -fsS --interface $POD_IP -X POST ${url}/v1/prestop || sleep 5`
@@ -46,7 +49,10 @@ async function soak(world: World): Promise<readonly string[]> {
   const load = world.startLoad({ rate: 100, seed: Number(values.seed), uploads: true, timeoutMs: 15_000 })
   const first = await statusOf(agent.pid)
   const rss: { readonly at: number; readonly mb: number }[] = []
-  const heap: number[] = []
+  const inspected = await openHeap(agent.pid)
+  const heap: { readonly at: number; readonly mb: number }[] = []
+  // A full collection holds the agent up, so not after each update.
+  const look = async () => heap.push({ at: performance.now() / 60_000, mb: await inspected.used() })
   const began = performance.now()
   const end = began + minutes * 60_000
   let rollouts = 0
@@ -55,26 +61,24 @@ async function soak(world: World): Promise<readonly string[]> {
     rollouts += 1
     const { rssMb } = await statusOf(agent.pid)
     rss.push({ at: performance.now() / 60_000, mb: rssMb })
-    heap.push((await metric(world, 'nodejs_heap_size_used_bytes')) / 2 ** 20)
+    if (rollouts % HEAP_EVERY === 0) await look()
   }
   const { requests, failed, failures } = await load.stop()
   await wait(LINGER_MS)
   const last = await statusOf(agent.pid)
   const left = { hooks: await metric(world, 'apisix_drain_hook_waiting'), entries: await entries(world) }
-  // The first third is a heap that grows to its size.
-  const settled = rss.slice(Math.floor(rss.length / 3))
-  const growth = slope(settled.map(({ at, mb }) => [at, mb]))
   console.log(`${rollouts} rolling updates, ${requests} requests, ${failed} failed`)
   for (const [what, same] of Map.groupBy(failures, f => `${f.request}: ${f.kind} ${f.status ?? f.detail}`))
     console.log(
       `  ${same.length} x ${what}, in minute ${[...new Set(same.map(({ at }) => minuteOf(at - began)))].join(', ')}`
     )
-  const third = Math.ceil(heap.length / 3)
+  await look()
+  inspected.close()
   console.log(
-    `heap, least of each third: ${[0, 1, 2].map(i => Math.min(...heap.slice(i * third, (i + 1) * third)).toFixed(0)).join(', ')} MB`
+    `heap after a full collection: ${heap.map(({ mb }) => mb.toFixed(1)).join(', ')} MB, slope of the last two thirds ${slopeOf(heap).toFixed(2)} MB/min`
   )
   console.log(
-    `RSS ${first.rssMb.toFixed(0)} MB at first, ${last.rssMb.toFixed(0)} MB at the end, slope ${growth.toFixed(2)} MB/min`
+    `RSS ${first.rssMb.toFixed(0)} MB at first, ${last.rssMb.toFixed(0)} MB at the end, slope ${slopeOf(rss).toFixed(2)} MB/min`
   )
   console.log(
     `left: ${left.hooks} hooks, ${left.entries} entries; open files ${first.files} at first, ${last.files} at the end`
@@ -86,6 +90,10 @@ async function soak(world: World): Promise<readonly string[]> {
     ...(last.files > first.files + SPARE_FILES ? [`${last.files - first.files} more files are open`] : [])
   ]
 }
+
+/** In MB a minute; the first third is a heap that grows to its size. */
+const slopeOf = (all: readonly { readonly at: number; readonly mb: number }[]): number =>
+  slope(all.slice(Math.floor(all.length / 3)).map(({ at, mb }) => [at, mb]))
 
 const minuteOf = (ms: number): number => Math.floor(ms / 60_000)
 

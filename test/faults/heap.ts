@@ -1,0 +1,46 @@
+import { once } from 'node:events'
+import { WebSocket } from 'ws'
+import { eventually } from '../plugin/eventually.ts'
+
+/** What a process of Node holds, by its inspector. */
+export interface Heap {
+  /** In MB, after a full collection. */
+  used(): Promise<number>
+  close(): void
+}
+
+/** Node opens its inspector at SIGUSR1, on this port: one process at a time can be looked at. */
+const INSPECTOR = 'http://127.0.0.1:9229/json'
+
+/** @throws Error where the inspector does not open: another process may have the port */
+export async function openHeap(pid: number): Promise<Heap> {
+  process.kill(pid, 'SIGUSR1')
+  let url = ''
+  await eventually('the inspector is open', async () => {
+    const [target] = (await (await fetch(INSPECTOR)).json()) as { readonly webSocketDebuggerUrl: string }[]
+    url = target?.webSocketDebuggerUrl ?? ''
+    return url !== ''
+  })
+  const socket = new WebSocket(url)
+  await once(socket, 'open')
+  let id = 0
+  const call = async (method: string): Promise<unknown> => {
+    const mine = ++id
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    const listen = (data: Buffer) => {
+      const answer = JSON.parse(data.toString()) as { readonly id?: number; readonly result?: unknown }
+      if (answer.id === mine) resolve(answer.result)
+    }
+    socket.on('message', listen)
+    socket.send(JSON.stringify({ id: mine, method }))
+    return promise.finally(() => socket.off('message', listen))
+  }
+  return {
+    async used() {
+      await call('HeapProfiler.collectGarbage')
+      const { usedSize } = (await call('Runtime.getHeapUsage')) as { readonly usedSize: number }
+      return usedSize / 2 ** 20
+    },
+    close: () => socket.close()
+  }
+}
