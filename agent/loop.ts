@@ -28,6 +28,7 @@ import { endingNodes } from './plan/match.ts'
 import { plan } from './plan/plan.ts'
 import type { PlanSettings } from './plan/world.ts'
 import type { Holds, Vouch } from './serve/holds.ts'
+import { areLive } from './watch/parts.ts'
 
 export interface LoopSettings {
   readonly drain: DrainSettings
@@ -152,10 +153,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       if (!drains.has(drain.uid))
         remember(drain, memories.of(drain.uid), { sources, world, drains: next, now })
     }
-    knowledge.look(
-      cluster.parts().every(part => part.name !== 'pods' || part.state === 'live'),
-      now
-    )
+    knowledge.look(areLive(cluster.parts(), ['pods']), now)
     const unsure = new Set(
       [...next.values()].filter(drain => !knowledge.isSure(drain, now)).map(({ uid }) => uid)
     )
@@ -294,7 +292,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
 }
 
 /** What was kept is part of the evidence, so a plan that keeps other nodes calls for another look. */
-const samePlan = (a: Plan, b: Plan): boolean => {
+function samePlan(a: Plan, b: Plan): boolean {
   const kept = (p: Plan) => p.kept.map(k => `${k.holder} ${k.node} ${k.why}`).join('\n')
   return kept(a) === kept(b)
 }

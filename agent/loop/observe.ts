@@ -6,7 +6,7 @@ import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import type { Seen } from '../drain/seen.ts'
 import type { Plan } from '../plan/change.ts'
 import type { World } from '../plan/world.ts'
-import type { PartName } from '../watch/parts.ts'
+import { areLive } from '../watch/parts.ts'
 import { gather, gathering, remember, type Gathering } from './gather.ts'
 import type { HeldHook, Hooks } from './hooks.ts'
 import type { Memories, Memory } from './memory.ts'
@@ -34,7 +34,7 @@ export interface Observing {
 }
 
 /** What is watched for the ends of pods. */
-const WITNESSES: ReadonlySet<PartName> = new Set(['pods', 'endpointslices'])
+const WITNESSES = ['pods', 'endpointslices'] as const
 
 /** Everything known now of every pod that ends, may end, or whose hook is being held. */
 export function observe(round: Observing): Map<PodUid, Look> {
@@ -48,7 +48,7 @@ export function observe(round: Observing): Map<PodUid, Look> {
     ...cluster.slices.terminatingPods()
   ])
   const shared = gathering(round.sources, round)
-  const current = cluster.parts().every(({ name, state }) => !WITNESSES.has(name) || state === 'live')
+  const current = areLive(cluster.parts(), WITNESSES)
   const looks = new Map<PodUid, Look>()
   for (const uid of uids) {
     const look = lookAt(uid, held.get(uid) ?? [], round, shared, current)

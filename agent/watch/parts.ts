@@ -10,6 +10,10 @@ export interface Part extends WatchStatus {
   readonly name: PartName
 }
 
+/** What these watches do not show is not so. */
+export const areLive = (parts: readonly Part[], names: readonly PartName[]): boolean =>
+  parts.every(({ name, state }) => !names.includes(name) || state === 'live')
+
 const WORST_FIRST: readonly WatchState[] = ['connecting', 'stale', 'live']
 
 /** A list by hand needs no watch: it is always complete. */
