@@ -8,7 +8,8 @@ import { slope } from './slope.ts'
 
 /**
  * `npm run test:soak -- --minutes M`: rolling updates of the sandbox one after the other, under load. No request fails, and
- * nothing is left of what is over: hooks that wait, open files, barrier entries. The memory is reported.
+ * nothing is left of what is over: hooks that wait, open files, barrier entries. The memory is reported: the heap is collected in
+ * whole now and then to see what is held, so RSS is not that of an agent that is left alone.
  */
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string', default: '1' } }
