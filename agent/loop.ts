@@ -2,19 +2,21 @@ import type { Clock } from './clock.ts'
 import type { DesiredEntry } from './confirm/barrier.ts'
 import type { ProofSettings, Wanted } from './confirm/evidence.ts'
 import type { Ack } from './drain/ack.ts'
-import { answer } from './drain/answer.ts'
-import type { Drain, Drains } from './drain/drain.ts'
+import { answer, answerProven } from './drain/answer.ts'
+import type { Drain, Drains, Hook } from './drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from './drain/facts.ts'
 import type { DrainSettings } from './drain/seen.ts'
 import { begin, step } from './drain/step.ts'
 import type { Log } from './log.ts'
 import { desiredEntry, sealLookAt } from './loop/entries.ts'
 import { remember } from './loop/gather.ts'
+import { createAlarm } from './loop/alarm.ts'
 import { createFindPod } from './loop/find-pod.ts'
 import { createHooks, type HeldHook } from './loop/hooks.ts'
 import { createLingering } from './loop/lingering.ts'
 import { createMemories, type Memory } from './loop/memory.ts'
 import { observe, type Look } from './loop/observe.ts'
+import { createTeller } from './loop/observers.ts'
 import { createAddressKnowledge } from './loop/ownership.ts'
 import { replacements } from './loop/replacement.ts'
 import { deferredUntil, planSettings } from './loop/plan-settings.ts'
@@ -23,7 +25,7 @@ import { createSweeper } from './loop/sweep.ts'
 import { vouch, vouchForEntries } from './loop/vouch.ts'
 import { wantedEvidence } from './loop/wanted.ts'
 import { worldFrom } from './loop/world.ts'
-import type { Plan } from './plan/change.ts'
+import { keepsTheSame, type Plan } from './plan/change.ts'
 import { endingNodes } from './plan/match.ts'
 import { plan } from './plan/plan.ts'
 import type { PlanSettings } from './plan/world.ts'
@@ -81,6 +83,8 @@ const AFTER_FAILURE_MS = 1000
  * and is answered sooner where most of the time goes to the hooks. 8 ms rest as long, 20 ms rest 50, and none over 100.
  */
 const restAfter = (tookMs: number): number => (tookMs < 2 ? 0 : Math.min(tookMs ** 2 / 8, 100))
+/** What was answered between two rounds is shown after this, in ms; a round for each would hold up the answers that follow. */
+const SHOWN_MS = 250
 const NOTHING: Plan = { changes: [], kept: [] }
 
 /**
@@ -94,7 +98,9 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   const lingering = createLingering(settings.lingerMs)
   const knowledge = createAddressKnowledge(settings.someNamespacesOnly)
   const sweeper = createSweeper(inventory, settings.guardEveryMs)
-  const hooks = createHooks({ cluster, clock, log: log.child({ part: 'hooks' }), wake })
+  const told = createTeller(observers, log)
+  const alarm = createAlarm(clock, wake)
+  const hooks = createHooks({ cluster, clock, log: log.child({ part: 'hooks' }), proven: answerAtOnce, wake })
   let drains: Drains = new Map()
   let planned: Plan = NOTHING
   let lookedAt: Millis = 0
@@ -104,7 +110,6 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   let failing = false
   /** With hundreds of drains the rounds leave the time between them to the answers that they wait for. */
   let restUntil: Millis = 0
-  let cancelAlarm = () => {}
   let sweepAt: Millis | undefined
 
   const ends = [inventory, writer, probe, sources.mode, leader, ...(barrier ? [barrier] : [])].map(part =>
@@ -128,7 +133,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     } catch (err) {
       failing = true
       log.error({ err }, 'round failed')
-      return alarm(startedAt + AFTER_FAILURE_MS)
+      return alarm.set(startedAt + AFTER_FAILURE_MS)
     }
     const endedAt = clock.now()
     const tookMs = endedAt - startedAt
@@ -213,7 +218,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     probe.gateways(gateways)
     probe.want(evidence)
     for (const change of wanted.changes) writer.submit(change)
-    if (!samePlan(planned, wanted)) wake()
+    // What was kept is part of the evidence, so a plan that keeps other nodes calls for another look.
+    if (!keepsTheSame(planned, wanted)) wake()
     planned = wanted
     sweepAt = sweeper.sweep(next.values(), now)
   }
@@ -231,7 +237,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     }
     memories.keep(next, hooks.uids())
     const upcoming = times.filter(time => time !== undefined && time > now)
-    if (upcoming.length > 0) alarm(Math.min(...(upcoming as Millis[])))
+    if (upcoming.length > 0) alarm.set(Math.min(...(upcoming as Millis[])))
   }
 
   /** Answers a held hook, or says when to look again. */
@@ -241,27 +247,27 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     const drain = drains.get(hook.uid)
     const said = answer(hook, drain, look.seen, now, drainSettings())
     if (said.kind === 'wait') return said.until
-    const memory = memories.of(hook.uid)
-    memory.ackAt ??= now
-    told(observer => observer.ack?.(said.ack, drain, memory))
+    note(hook, said.ack, drain, now)
     hooks.answer(hook, said.ack)
     return undefined
   }
 
-  /** What is only shown must never keep a hook from its answer. */
-  function told(of: (observer: Observer) => void): void {
-    for (const observer of observers) {
-      try {
-        of(observer)
-      } catch (err) {
-        log.error({ err }, 'observer failed')
-      }
-    }
+  /** With hundreds of hooks most come in when their drains are proven: they wait for no round. */
+  function answerAtOnce(hook: Hook): Ack | undefined {
+    const drain = drains.get(hook.uid)
+    const now = clock.now()
+    const ack = drain && answerProven(hook, drain, now)
+    if (!ack) return undefined
+    memories.of(hook.uid).hookAt ??= hook.receivedAt
+    note(hook, ack, drain, now)
+    alarm.noLaterThan(now + SHOWN_MS)
+    return ack
   }
 
-  function alarm(at: Millis): void {
-    cancelAlarm()
-    cancelAlarm = clock.alarm(at, wake)
+  function note({ uid }: Hook, ack: Ack, drain: Drain | undefined, now: Millis): void {
+    const memory = memories.of(uid)
+    memory.ackAt ??= now
+    told(observer => observer.ack?.(ack, drain, memory))
   }
 
   return {
@@ -285,14 +291,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     lastPlan: () => planned,
     stop() {
       stopped = true
-      cancelAlarm()
+      alarm.cancel()
       for (const end of ends) end()
     }
   }
-}
-
-/** What was kept is part of the evidence, so a plan that keeps other nodes calls for another look. */
-function samePlan(a: Plan, b: Plan): boolean {
-  const kept = (p: Plan) => p.kept.map(k => `${k.holder} ${k.node} ${k.why}`).join('\n')
-  return kept(a) === kept(b)
 }

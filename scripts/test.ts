@@ -2,9 +2,11 @@
  * `npm test`: every suite, one after the other, each closed by its own line `N passed, N failed`.
  * A suite that this machine cannot run is named at the end with what to install; under CI=true that is a failure.
  */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { parseArgs } from 'node:util'
 
 interface Suite {
@@ -147,13 +149,34 @@ const SUITES: readonly Suite[] = [
   }
 ]
 
-function run(suite: Suite): boolean {
+/** Where the output is a log, the last lines of a suite that failed are shown again at the end of it. */
+const LAST_LINES = 60
+
+/** Runs the steps of a suite until one fails; resolves with how that one ended, and nothing where all is well. */
+async function run(suite: Suite): Promise<string | undefined> {
   console.log(`\n== ${suite.name}: ${suite.what}`)
-  return suite.steps.every(([program = '', ...args]) => {
-    const { status, error } = spawnSync(program, args, { stdio: 'inherit' })
-    if (error) console.error(`${suite.name}: ${error.message}`)
-    return status === 0
-  })
+  for (const [program = '', ...args] of suite.steps) {
+    // On a terminal a program shows progress and colours only if it writes there itself.
+    const kind = process.stdout.isTTY ? 'inherit' : 'pipe'
+    const child = spawn(program, args, { stdio: ['inherit', kind, kind] })
+    let last = ''
+    const pass = (from: Readable | null, to: NodeJS.WritableStream) =>
+      from?.setEncoding('utf8').on('data', (text: string) => {
+        to.write(text)
+        last = (last + text)
+          .split('\n')
+          .slice(-LAST_LINES - 1)
+          .join('\n')
+      })
+    pass(child.stdout, process.stdout)
+    pass(child.stderr, process.stderr)
+    const end: unknown = await once(child, 'close').then(
+      ([code, signal]) => code ?? signal,
+      (error: Error) => error.message
+    )
+    if (end !== 0) return `${last}\n${program} ${args.join(' ')} ended with ${String(end)}`
+  }
+  return undefined
 }
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { help: { type: 'boolean' } } })
@@ -166,13 +189,19 @@ if (values.help || unknown.length > 0) {
 }
 
 const wanted = SUITES.filter(suite => positionals.length === 0 || positionals.includes(suite.name))
-const outcome = wanted.map(suite => {
+const outcome: { readonly suite: Suite; readonly result: string; readonly why?: string }[] = []
+for (const suite of wanted) {
   const missing = suite.needs.filter(need => !need.isMet())
-  if (missing.length === 0) return { suite, result: run(suite) ? 'passed' : 'FAILED' }
-  const needs = missing.map(({ what, get }) => `${what} (${get})`).join(', ')
-  return { suite, result: `not run: needs ${needs}` }
-})
+  if (missing.length > 0) {
+    const needs = missing.map(({ what, get }) => `${what} (${get})`).join(', ')
+    outcome.push({ suite, result: `not run: needs ${needs}` })
+    continue
+  }
+  const why = await run(suite)
+  outcome.push(why === undefined ? { suite, result: 'passed' } : { suite, result: 'FAILED', why })
+}
 
+for (const { suite, why } of outcome) if (why !== undefined) console.log(`\n== ${suite.name} failed\n${why}`)
 console.log('\n== suites')
 for (const { suite, result } of outcome) console.log(`${suite.name.padEnd(9)} ${result}`)
 const bad = outcome.filter(({ result }) => result === 'FAILED' || (process.env['CI'] && result !== 'passed'))

@@ -4,7 +4,7 @@ import { deadlineOf } from './budget.ts'
 import type { Drain, Grade, Hook, Verdict } from './drain.ts'
 import { formatDuration } from './duration.ts'
 import { eligible } from './eligible.ts'
-import type { Millis } from './facts.ts'
+import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings, Seen } from './seen.ts'
 
 /** Either the answer, or: ask again at `until` at the latest, or as soon as something changes. */
@@ -25,15 +25,7 @@ export function answer(
 ): Answer {
   const reply = (result: AckResult, evidence: Grade | 'none', why: string, verdict?: Verdict): Answer => ({
     kind: 'ack',
-    ack: {
-      result,
-      evidence,
-      pod: { namespace: seen.pod.namespace, name: seen.pod.name, uid: hook.uid },
-      elapsedMs: Math.max(0, Math.round(now - hook.receivedAt)),
-      gateways: verdict?.gateways ?? [],
-      holders: verdict?.holders ?? [],
-      why
-    }
+    ack: ackOf(hook, seen.pod, now, { result, evidence, why, verdict })
   })
   const due = (deadline: Millis) => Math.min(deadline, hook.receivedAt + (hook.timeoutMs ?? Infinity))
 
@@ -54,6 +46,35 @@ export function answer(
   const over = drain.phase === 'gone' ? 'the pod is gone' : `the time was up after ${held}`
   const result = verdict.lastEndpoint ? 'last-endpoint' : 'deadline'
   return reply(result, verdict.grade ?? 'none', `${over}: ${verdict.why}`, verdict)
+}
+
+/** What a hook is told whose drain is proven: it stays proven, so nothing that is seen later changes it. `undefined`: it is not. */
+export function answerProven(hook: Hook, drain: Drain, now: Millis): Ack | undefined {
+  if (drain.phase === 'undone' || drain.verdict.kind !== 'proven') return undefined
+  const { result, grade, why } = drain.verdict
+  return ackOf(hook, drain.pod, now, { result, evidence: grade, why, verdict: drain.verdict })
+}
+
+function ackOf(
+  hook: Hook,
+  pod: PodFact,
+  now: Millis,
+  {
+    result,
+    evidence,
+    why,
+    verdict
+  }: Pick<Ack, 'result' | 'evidence' | 'why'> & { readonly verdict: Verdict | undefined }
+): Ack {
+  return {
+    result,
+    evidence,
+    pod: { namespace: pod.namespace, name: pod.name, uid: hook.uid },
+    elapsedMs: Math.max(0, Math.round(now - hook.receivedAt)),
+    gateways: verdict?.gateways ?? [],
+    holders: verdict?.holders ?? [],
+    why
+  }
 }
 
 /** A pod that is not being drained: it stays, asks to be left alone, has long gone, or nobody knows yet. */

@@ -22,3 +22,9 @@ export interface Plan {
   readonly changes: readonly Change[]
   readonly kept: readonly Kept[]
 }
+
+/** Whether two plans keep the same nodes, for the same reasons. */
+export function keepsTheSame(a: Plan, b: Plan): boolean {
+  const kept = (p: Plan) => p.kept.map(k => `${k.holder} ${k.node} ${k.why}`).join('\n')
+  return kept(a) === kept(b)
+}

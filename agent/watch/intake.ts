@@ -13,6 +13,7 @@ export interface Intake {
   readonly endList: (revision: Revision) => void
   /** An object read past the watch. What the watch says of it counts again once it has got as far. */
   readonly learn: (object: unknown) => void
+  readonly knows: (uid: string) => boolean
   readonly known: number
   readonly unreadable: number
 }
@@ -24,15 +25,15 @@ export function createIntake<F extends { readonly uid: string }>(
   log: Log
 ): Intake {
   const known = new Set<string>()
-  /** Revisions by `namespace/name`, since an earlier namesake must not come back either. */
-  const ahead = new Map<string, Revision>()
+  /** By `namespace/name`, since an earlier namesake must not come back either. */
+  const ahead = new Map<string, { readonly uid: string; readonly revision: Revision }>()
   let listed: Set<string> | undefined
   let unreadable = 0
 
   const overtaken = ({ name, revision }: ObjectMeta) => {
     const reached = ahead.get(name)
     if (reached === undefined) return false
-    if (isLater(reached, revision)) return true
+    if (isLater(reached.revision, revision)) return true
     ahead.delete(name)
     return false
   }
@@ -44,9 +45,7 @@ export function createIntake<F extends { readonly uid: string }>(
     if (unreadable % 100 === 1) log.warn({ object: metaOf(object), unreadable }, 'object cannot be read')
     return undefined
   }
-  const put = (meta: ObjectMeta | undefined, object: unknown) => {
-    // Unreadable or not, it exists: what was known of it stays.
-    if (meta) listed?.add(meta.uid)
+  const put = (object: unknown) => {
     const fact = read(object)
     if (!fact) return
     known.add(fact.uid)
@@ -61,8 +60,9 @@ export function createIntake<F extends { readonly uid: string }>(
   return {
     set(object) {
       const meta = metaOf(object)
-      if (meta && overtaken(meta)) listed?.add(meta.uid)
-      else put(meta, object)
+      // Unreadable or not, it exists: what was known of it stays.
+      if (meta) listed?.add(meta.uid)
+      if (!meta || !overtaken(meta)) put(object)
     },
     gone(object) {
       const meta = metaOf(object)
@@ -78,15 +78,19 @@ export function createIntake<F extends { readonly uid: string }>(
     endList(revision) {
       const alive = listed ?? new Set()
       listed = undefined
-      for (const [name, reached] of ahead) if (!isLater(reached, revision)) ahead.delete(name)
+      // What was read meanwhile may be older than this list, and gone since.
+      for (const [name, { uid, revision: reached }] of ahead)
+        if (isLater(reached, revision)) alive.add(uid)
+        else ahead.delete(name)
       for (const uid of known) if (!alive.has(uid)) bury(uid, undefined)
     },
     learn(object) {
       const meta = metaOf(object)
       if (!meta?.revision) return
-      ahead.set(meta.name, meta.revision)
-      put(meta, object)
+      ahead.set(meta.name, { uid: meta.uid, revision: meta.revision })
+      put(object)
     },
+    knows: uid => known.has(uid),
     get known() {
       return known.size
     },

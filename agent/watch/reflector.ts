@@ -249,8 +249,11 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       expectations.expect(wanted, settings.doubtMs, 'the watch does not show what the server says')
     },
     learn(object) {
-      const reached = metaOf(object)?.revision
-      if (reached === undefined || (state === 'live' && !isLater(reached, revision))) return
+      const { uid, revision: reached } = metaOf(object) ?? {}
+      if (uid === undefined || reached === undefined) return
+      // No newer than what the watch has shown: known already, or gone since. Its answer was long on its way then.
+      const mayBeGone = state === 'live' || (revision !== undefined && !intake.knows(uid))
+      if (mayBeGone && !isLater(reached, revision)) return
       intake.learn(object)
       if (state === 'live')
         expectations.expect(reached, settings.doubtMs, 'the watch does not show an object read')

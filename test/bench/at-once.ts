@@ -1,3 +1,4 @@
+import { waitFor } from '../../sandbox/wait-for.ts'
 import type { HookReply } from '../build/hook.ts'
 import type { TestPod } from '../build/pods.ts'
 import { startCallers, type Callers } from './callers.ts'
@@ -13,6 +14,8 @@ export interface AtOnceCase {
   /** Other upstreams, with two nodes each. */
   readonly holders: number
   readonly gateways: number
+  /** Pods that the agent drains before that, so that its code is compiled; 0: it has just started. */
+  readonly before: number
 }
 
 export interface AtOnceResult extends AtOnceCase {
@@ -29,12 +32,16 @@ export interface AtOnceResult extends AtOnceCase {
 }
 
 const GRACE_SECONDS = 60
+const WARM_AT_ONCE = 25
+const FORGOTTEN_MS = 60_000
 
 export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
   let web: TestPod[] = []
   const callers = await startCallers()
   const place = await startPlace({ gateways: what.gateways }, async place => {
-    web = Array.from({ length: what.nodes }, (_, i) => place.pod(`web-${i}`, { graceSeconds: GRACE_SECONDS }))
+    web = Array.from({ length: what.nodes + what.before }, (_, i) =>
+      place.pod(`web-${i}`, { graceSeconds: GRACE_SECONDS })
+    )
     await place.upstream('web', web)
     const other = Array.from({ length: what.holders }, (_, i) => ({ id: `other-${i}`, at: i }))
     await forAll(other, ({ id, at }) =>
@@ -46,11 +53,29 @@ export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
   })
   try {
     await place.settled(what.holders + 1)
+    await warmUp(place, callers, web.splice(-what.before, what.before))
     return await measure(place, callers, web.slice(0, what.ending), what)
   } finally {
     callers.close()
     await place.close()
   }
+}
+
+/** Drains these pods, some at a time, until nothing of them is left but the entries that outlive them. */
+async function warmUp(place: Place, callers: Callers, pods: readonly TestPod[]): Promise<void> {
+  for (let from = 0; from < pods.length; from += WARM_AT_ONCE) {
+    const some = pods.slice(from, from + WARM_AT_ONCE)
+    for (const pod of some) place.end(pod)
+    await callHooks(place, callers, some)
+    for (const pod of some) place.gone(pod)
+  }
+  const drains = async () => (await place.metric('apisix_drain_drain_active')) === 0
+  if (pods.length > 0) await waitFor('the agent has forgotten those drains', drains, FORGOTTEN_MS)
+}
+
+function callHooks(place: Place, callers: Callers, pods: readonly TestPod[]) {
+  const { hostname, port } = new URL(place.agent.url)
+  return callers.call(pods.map(({ ip }) => ({ host: hostname, port: Number(port), from: ip })))
 }
 
 async function measure(
@@ -59,13 +84,10 @@ async function measure(
   ending: readonly TestPod[],
   what: AtOnceCase
 ): Promise<AtOnceResult> {
-  const { hostname, port } = new URL(place.agent.url)
   const before = await counts(place)
   // No event of these leaves the stand-in before all are deleted, and the hooks are called then.
   for (const pod of ending) place.end(pod)
-  const replies = await callers.call(
-    ending.map(({ ip }) => ({ host: hostname, port: Number(port), from: ip }))
-  )
+  const replies = await callHooks(place, callers, ending)
   const after = await counts(place)
   return {
     ...what,

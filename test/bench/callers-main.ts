@@ -1,14 +1,13 @@
-import { callHook } from '../build/hook.ts'
 import type { Called, HookCall } from './callers.ts'
+import { rawCall } from './raw-call.ts'
 
 // The callers' own process (callers.ts). Ends when its channel closes.
 
 const send = (message: Called | 'ready') => void process.send?.(message)
 
 process.on('message', (hooks: readonly HookCall[]) => {
-  Promise.all(hooks.map(callHook)).then(
-    replies => send({ replies }),
-    (error: unknown) => send({ problem: String(error) })
-  )
+  Promise.all(hooks.map(rawCall))
+    .then(replies => send({ replies: replies.map(read => read()) }))
+    .catch((error: unknown) => send({ problem: String(error) }))
 })
 send('ready')

@@ -2,19 +2,20 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { pino } from 'pino'
 
-import { systemClock } from '../../agent/clock.ts'
 import { createAdminApi, type AdminApi } from '../../agent/gateway/admin-api.ts'
 import { serveAdminApi } from '../../sandbox/apisix/admin-api.ts'
 import type { Json, JsonObject } from '../../sandbox/apisix/json.ts'
 import { createStore, keyOf } from '../../sandbox/apisix/store.ts'
+import { stalledMs } from './stall.ts'
 
 export const silent = pino({ level: 'silent' })
 
-/** Waits for a condition, with a bound; fails with what was waited for. */
+/** Waits for a condition, with a bound in which this process gets to run; fails with what was waited for. */
 export async function until(what: string, holds: () => boolean, withinMs = 20_000): Promise<void> {
-  const end = systemClock.now() + withinMs
+  const began = performance.now()
   while (!holds()) {
-    if (systemClock.now() > end) throw new Error(`not in ${withinMs} ms: ${what}`)
+    const now = performance.now()
+    if (now - began - stalledMs(began, now) > withinMs) throw new Error(`not in ${withinMs} ms: ${what}`)
     await new Promise(resolve => setTimeout(resolve, 2))
   }
 }

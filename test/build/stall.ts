@@ -11,10 +11,11 @@ let last = 0
  */
 export function stalledMs(from: number, to: number): number {
   look()
-  return stalls.reduce(
-    (sum, stall) => sum + Math.max(0, Math.min(to, stall.to) - Math.max(from, stall.from)),
-    0
-  )
+  let sum = 0
+  // The latest first: who asks does so for the time before now, again and again.
+  for (let i = stalls.length - 1; i >= 0 && stalls[i]!.to > from; i--)
+    sum += Math.max(0, Math.min(to, stalls[i]!.to) - Math.max(from, stalls[i]!.from))
+  return sum
 }
 
 /** Begins to measure; calling it again does nothing. It does not keep the process alive. */

@@ -2,6 +2,7 @@ import type { Server } from 'node:http'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
 import type { TestPod } from '../build/pods.ts'
+import { stalledMs } from '../build/stall.ts'
 import type { CountingClock } from './counting-clock.ts'
 import { HOLDER, isWritten } from './owner.ts'
 import type { Scenario } from './scenario.ts'
@@ -43,8 +44,9 @@ export async function checkOutcome(
 /** Which of the pods get no request through a gateway. */
 async function unserved(proxy: string, pods: readonly TestPod[]): Promise<readonly string[]> {
   const missing = new Set(pods.map(({ name }) => name))
-  const end = performance.now() + CONVERGED_MS
-  while (missing.size > 0 && performance.now() < end) {
+  const began = performance.now()
+  const tookMs = (now: number) => now - began - stalledMs(began, now)
+  while (missing.size > 0 && tookMs(performance.now()) < CONVERGED_MS) {
     const answer = await get(`${proxy}/`).catch(() => undefined)
     if (answer?.status === 200) missing.delete(answer.body)
     await new Promise(resolve => setTimeout(resolve, 5))

@@ -40,7 +40,7 @@ export const GATEWAY_FAULTS = {
   // No request while it is not Ready; when it is back its deny-list is empty until it has fetched the entries.
   'gateway: restarts': async (stage, which) => {
     const gateway = runningGateway(stage, which)
-    if (!gateway) return () => {}
+    if (!gateway || stage.leaving.has(gateway)) return () => {}
     stage.unready(gateway)
     await gateway.stop()
     return async () => {
@@ -57,8 +57,9 @@ export const GATEWAY_FAULTS = {
     return () => serves
   },
   'gateway: leaves': async stage => {
-    const gateway = stage.rig.gateways.findLast(({ running }) => running)
+    const gateway = stage.rig.gateways.findLast(one => one.running && !stage.leaving.has(one))
     if (!gateway || stage.proxies.length < 2) return () => {}
+    stage.leaving.add(gateway)
     // It goes on serving what it has; nothing new comes.
     stage.rig.gatewayIs(gateway, 'terminating')
     stage.unready(gateway)

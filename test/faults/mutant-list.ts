@@ -105,6 +105,12 @@ export const MUTANTS: readonly Mutant[] = [
     only: ['barrier', 'API server: slow']
   },
   {
+    name: '5: a node whose pod went while no agent ran is left',
+    edits: [{ file: 'loop/ghosts.ts', find: 'due = mayRepair()', replace: 'due = !mayRepair()' }],
+    expected: /it does not end well/,
+    only: ['observed', 'agent: killed', 'before the deletion']
+  },
+  {
     name: '6: takes the word of a watch that is behind',
     edits: [
       {

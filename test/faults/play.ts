@@ -13,7 +13,7 @@ import { FAULTS } from './faults.ts'
 import { isBack } from './faults-kubernetes.ts'
 import { askHook } from './hook.ts'
 import { HOLDER, isWritten, ownerOf } from './owner.ts'
-import { describeScenario, type Moment, type Scenario } from './scenario.ts'
+import { describeScenario, leavesGhosts, type Moment, type Scenario } from './scenario.ts'
 import type { Stage } from './stage.ts'
 
 const GRACE_SECONDS = 4
@@ -23,6 +23,8 @@ const SETTINGS = {
   ...SHORT,
   DRAIN_RESERVE: '1s'
 }
+/** What finds a node whose pod went while no agent could see it, and takes it out. */
+const GHOSTS = { SYNC_POD_RANGES: '127.0.0.0/8', GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '3s' }
 /** Until everything is up, on a machine that has other things to do. */
 const START_MS = 120_000
 /** From the moment at which an address is out to the next pod that has it. */
@@ -74,6 +76,7 @@ export async function play(
     kubernetes: { store: { now: () => Date.now() + skew.ms } },
     config: {
       ...SETTINGS,
+      ...(leavesGhosts(scenario) && GHOSTS),
       ...(barrier && { APISIX_BARRIER_TTL: '15s' }),
       ...(scenario.agents === 'two, one leads' && { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain' })
     }
@@ -119,6 +122,7 @@ async function perform(
     rig,
     agents,
     proxies,
+    leaving: new Set(),
     async startAgent() {
       const agent = await rig.startAgent()
       agents.push(agent)
@@ -132,9 +136,10 @@ async function perform(
     async ready(gateway) {
       const { barrier: api } = gateway.urls
       const isReady = async () => api === undefined || (await get(`${api}/v1/barrier/ready`)).status === 200
-      while (gateway.running && !(await isReady().catch(() => false))) await wait(PROBE_MS)
+      const mayServe = () => gateway.running && !stage.leaving.has(gateway)
+      while (mayServe() && !(await isReady().catch(() => false))) await wait(PROBE_MS)
       await isBack(rig.kubernetes)
-      if (!gateway.running) return
+      if (!mayServe()) return
       if (!proxies.includes(gateway.urls.proxy)) proxies.push(gateway.urls.proxy)
       rig.gatewayIs(gateway, 'ready')
     },

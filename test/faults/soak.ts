@@ -1,15 +1,17 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { rollOut } from '../../sandbox/rollout.ts'
+import { percentile } from '../../sandbox/percentile.ts'
+import { createRandom } from '../../sandbox/random.ts'
 import { startWorld, type World } from '../../sandbox/world.ts'
+import { change, type Change } from './change.ts'
 import { openHeap } from './heap.ts'
 import { slope } from './slope.ts'
 
 /**
- * `npm run test:soak -- --minutes M`: rolling updates of the sandbox one after the other, under load. No request fails, and
- * nothing is left of what is over: hooks that wait, open files, barrier entries. The memory is reported: the heap is collected in
- * whole now and then to see what is held, so RSS is not that of an agent that is left alone.
+ * `npm run test:soak -- --minutes M`: rolling updates, scaling and deletions of pods in the sandbox, drawn from `--seed`, under
+ * load. No request fails, and nothing is left of what is over: hooks that wait, open files, barrier entries, memory. What is held
+ * is looked at after full collections; RSS is reported beside it.
  */
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string', default: '1' } }
@@ -19,9 +21,13 @@ if (!(minutes > 0)) {
   console.error('--minutes takes a number above 0')
   process.exit(2)
 }
-const ROLLOUT_MS = 120_000
-/** Rolling updates between two looks at the heap. */
+/** The longest pause between two changes. */
+const PAUSE_MS = 5000
+/** Changes between two looks at the heap. */
 const HEAP_EVERY = 20
+/** As much more may be held in the last third of the looks than in the one before, in MB; looked at from so many looks on. */
+const MORE_HELD_MB = 5
+const LOOKS = 9
 /** Entries outlive their pods by two minutes. */
 const LINGER_MS = 125_000
 const hook = (url: string) => `timeout 24 curl -fsS --interface $POD_IP -X POST ${url}/v1/prestop || sleep 5`
@@ -56,19 +62,24 @@ async function soak(world: World): Promise<readonly string[]> {
   const look = async () => heap.push({ at: performance.now() / 60_000, mb: await inspected.used() })
   const began = performance.now()
   const end = began + minutes * 60_000
-  let rollouts = 0
+  const random = createRandom(Number(values.seed))
+  const changes: Change[] = []
   while (performance.now() < end) {
-    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: ROLLOUT_MS })
-    rollouts += 1
+    changes.push(await change(world, random))
     const { rssMb } = await statusOf(agent.pid)
     rss.push({ at: performance.now() / 60_000, mb: rssMb })
-    if (rollouts % HEAP_EVERY === 0) await look()
+    if (changes.length % HEAP_EVERY === 0) await look()
+    await wait(random() * PAUSE_MS)
   }
   const { requests, failed, failures } = await load.stop()
   await wait(LINGER_MS)
   const last = await statusOf(agent.pid)
   const left = { hooks: await metric(world, 'apisix_drain_hook_waiting'), entries: await entries(world) }
-  console.log(`${rollouts} rolling updates, ${requests} requests, ${failed} failed`)
+  const ended = world.kubelet.records().filter(({ goneAt }) => goneAt !== undefined).length
+  const kinds = Object.entries(Object.groupBy(changes, kind => kind)).map(
+    ([kind, same]) => `${same.length} x ${kind}`
+  )
+  console.log(`${kinds.join(', ')}: ${ended} pods ended, ${requests} requests, ${failed} failed`)
   for (const [what, same] of Map.groupBy(failures, f => `${f.request}: ${f.kind} ${f.status ?? f.detail}`))
     console.log(
       `  ${same.length} x ${what}, in minute ${[...new Set(same.map(({ at }) => minuteOf(at - began)))].join(', ')}`
@@ -84,7 +95,17 @@ async function soak(world: World): Promise<readonly string[]> {
   console.log(
     `left: ${left.hooks} hooks, ${left.entries} entries; open files ${first.files} at first, ${last.files} at the end`
   )
+  const third = Math.floor(heap.length / 3)
+  const held = (looks: typeof heap) =>
+    percentile(
+      looks.map(({ mb }) => mb),
+      0.5
+    )
+  const more = held(heap.slice(-third)) - held(heap.slice(third, -third))
   return [
+    ...(heap.length >= LOOKS && more > MORE_HELD_MB
+      ? [`${more.toFixed(1)} MB more are held at the end`]
+      : []),
     ...(failed > 0 ? [`${failed} requests failed`] : []),
     ...(left.hooks === 0 ? [] : [`${left.hooks} hooks wait`]),
     ...(left.entries === 0 ? [] : [`${left.entries} entries are left`]),

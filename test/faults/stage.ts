@@ -10,6 +10,8 @@ export interface Stage {
   startAgent(): Promise<void>
   /** Proxies that get requests: those of gateways that are Ready. */
   readonly proxies: string[]
+  /** Gateways whose pods end: they are not Ready again. */
+  readonly leaving: Set<Gateway>
   /** The gateway's pod stops being Ready, and no requests come. */
   unready(gateway: Gateway): void
   /** Its pod becomes Ready as a kubelet makes it: once its probe says so and the API server can be told. Requests follow. */

@@ -1,4 +1,6 @@
 import { expect } from 'chai'
+import type { Ack } from '../../../agent/drain/ack.ts'
+import type { Hook } from '../../../agent/drain/drain.ts'
 import type { PodFact } from '../../../agent/drain/facts.ts'
 import { createHooks } from '../../../agent/loop/hooks.ts'
 import { CannotVouch } from '../../../agent/serve/cannot-vouch.ts'
@@ -10,7 +12,11 @@ import { ackFor, memoryLog } from '../../build/serve.ts'
 type Answers = (PodFact | undefined | Error)[]
 
 /** Hooks over an API server that gives these answers, one after the other (the last one for ever). */
-function rig(watched: PodFact[], answers: Answers) {
+function rig(
+  watched: PodFact[],
+  answers: Answers,
+  proven: (hook: Hook) => Ack | undefined = () => undefined
+) {
   const clock = manualClock()
   const doubts: string[] = []
   const asked: string[] = []
@@ -18,6 +24,7 @@ function rig(watched: PodFact[], answers: Answers) {
   const hooks = createHooks({
     clock,
     log: memoryLog().log,
+    proven,
     wake: () => (woken += 1),
     cluster: {
       pods: { get: (uid: string) => watched.find(p => p.uid === uid) } as never,
@@ -51,6 +58,15 @@ describe('held hooks', () => {
     expect((await answered).result).to.equal('drained')
     expect(asked).to.deep.equal([])
     expect(hooks.held()).to.deep.equal([])
+  })
+
+  it('answers at once where the drain is proven, and asks for no round', async () => {
+    const ending = pod('web-1', terminating(0))
+    const { hooks, woken } = rig([ending], [undefined], ({ uid }) =>
+      uid === ending.uid ? ackFor(ending) : undefined
+    )
+    expect((await hooks.hold({ hook: hook(ending), pod: ending }, never)).result).to.equal('drained')
+    expect([woken(), hooks.held().length]).to.deep.equal([0, 0])
   })
 
   it('asks the API server about one that the watch thinks serving: it ends, so the watch is behind', async () => {
@@ -115,6 +131,7 @@ describe('held hooks', () => {
     const hanging = createHooks({
       clock,
       log: memoryLog().log,
+      proven: () => undefined,
       wake: () => {},
       cluster: {
         pods: { get: () => serving } as never,

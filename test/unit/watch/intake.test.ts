@@ -55,6 +55,17 @@ describe('watch: the intake', () => {
     expect(names()).to.deep.equal([])
   })
 
+  it('a list that is newer than what was read while it was under way, and lacks it, buries it', () => {
+    const { intake, store, names } = setUp()
+    intake.set(at('10'))
+    intake.beginList()
+    // Its answer was long on its way: the pod was gone before the list was made.
+    intake.learn(at('20'))
+    intake.endList('25')
+    expect(names()).to.deep.equal([])
+    expect(store.gone('u1' as never)).not.to.equal(undefined)
+  })
+
   it('a list that shows an older state than was read keeps what was read', () => {
     const { intake, names } = setUp()
     intake.beginList()

@@ -1,0 +1,43 @@
+import { connect } from 'node:net'
+import type { HookReply } from '../build/hook.ts'
+import type { HookCall } from './callers.ts'
+
+/** What came back of one hook; it is read when all are in. */
+interface Raw {
+  readonly calledAt: number
+  readonly at: number
+  readonly text: string
+}
+
+/**
+ * Calls a hook with as little as will do: five hundred requests of a client library, in one process, take longer than an agent
+ * needs to answer them, and every pod has a process of its own for it. Rejects where nothing comes back.
+ */
+export async function rawCall({ host, port, from, query }: HookCall): Promise<() => HookReply> {
+  const { promise, resolve, reject } = Promise.withResolvers<Raw>()
+  const calledAt = performance.now()
+  const socket = connect({ host: host ?? '127.0.0.1', port, localAddress: from })
+  let text = ''
+  let at = calledAt
+  socket.setEncoding('utf8')
+  socket.write(
+    `POST /v1/prestop${query ? `?${query}` : ''} HTTP/1.1\r\nhost: ${host}:${port}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`
+  )
+  socket.on('data', (chunk: string) => {
+    text += chunk
+    at = performance.now()
+  })
+  socket.once('error', reject)
+  socket.once('end', () => resolve({ calledAt, at, text }))
+  const raw = await promise
+  return () => read(raw)
+}
+
+/** @throws Error where it is no whole answer with a length */
+function read({ calledAt, at, text }: Raw): HookReply {
+  const [head = '', body = ''] = text.split('\r\n\r\n', 2)
+  const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1])
+  const length = Number(/^content-length: *(\d+)$/im.exec(head)?.[1])
+  if (!(status > 0) || Buffer.byteLength(body) !== length) throw new Error(`no answer to a hook: ${text}`)
+  return { status, body: JSON.parse(body) as HookReply['body'], calledAt, at, ms: at - calledAt }
+}
