@@ -291,7 +291,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     lastPlan: () => planned,
     stop() {
       stopped = true
-      alarm.cancel()
+      alarm.stop()
       for (const end of ends) end()
     }
   }

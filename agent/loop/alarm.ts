@@ -6,13 +6,16 @@ export interface Alarm {
   set(at: Millis): void
   /** As it is set, or at this time where that is sooner. */
   noLaterThan(at: Millis): void
-  cancel(): void
+  /** For good. */
+  stop(): void
 }
 
 export function createAlarm(clock: Clock, wake: () => void): Alarm {
   let due: Millis = Infinity
   let cancel = () => {}
+  let stopped = false
   const set = (at: Millis) => {
+    if (stopped) return
     cancel()
     due = at
     cancel = clock.alarm(at, () => {
@@ -25,6 +28,9 @@ export function createAlarm(clock: Clock, wake: () => void): Alarm {
     noLaterThan(at) {
       if (at < due) set(at)
     },
-    cancel: () => cancel()
+    stop() {
+      stopped = true
+      cancel()
+    }
   }
 }

@@ -152,7 +152,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'loop.ts',
-        find: 'stopped = true\n      cancelAlarm()',
+        find: 'stopped = true\n      alarm.stop()',
         replace: 'stopped = true\n      clock.alarm(clock.now() + 60_000, () => {})'
       }
     ],

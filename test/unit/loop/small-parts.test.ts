@@ -1,10 +1,12 @@
 import { expect } from 'chai'
 import { appliedRevision } from '../../../agent/confirm/gateway-state.ts'
 import { acceptedAt, decidedAt, momentsOf } from '../../../agent/loop/moments.ts'
+import { createAlarm } from '../../../agent/loop/alarm.ts'
 import { createMemories } from '../../../agent/loop/memory.ts'
 import { begin } from '../../../agent/drain/step.ts'
 import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
+import { manualClock } from '../../build/manual-clock.ts'
 import { pod, terminating } from '../../build/pod.ts'
 
 describe('applied revision', () => {
@@ -82,5 +84,30 @@ describe('memories', () => {
     for (const uid of [a, b, c]) memories.of(uid).hookAt = 1
     memories.keep(new Map([[a, {} as never]]), new Set([b]))
     expect([a, b, c].map(uid => memories.of(uid).hookAt)).to.deep.equal([1, 1, undefined])
+  })
+})
+
+describe('the alarm of the loop', () => {
+  it('rings at the sooner of two times, and only once', () => {
+    const clock = manualClock(0)
+    const rung: number[] = []
+    const alarm = createAlarm(clock, () => rung.push(clock.now()))
+    alarm.set(500)
+    alarm.noLaterThan(800)
+    alarm.noLaterThan(200)
+    clock.advance(1000)
+    expect(rung).to.deep.equal([200])
+    // What is over does not count as sooner.
+    alarm.noLaterThan(1300)
+    clock.advance(1000)
+    expect(rung).to.deep.equal([200, 1300])
+  })
+  it('is not set any more once it is stopped', () => {
+    const clock = manualClock(0)
+    const alarm = createAlarm(clock, () => {})
+    alarm.set(500)
+    alarm.stop()
+    alarm.noLaterThan(200)
+    expect(clock.pending).to.equal(0)
   })
 })
