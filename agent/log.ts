@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { censor } from './censor.ts'
 import type { Config } from './config.ts'
+import { createLogStream } from './log-stream.ts'
 
 export type Log = Logger
 
@@ -21,8 +22,10 @@ export function createLog(config: Config['log'], destination?: DestinationStream
     },
     serializers: { err: describeError }
   }
-  const stream = destination ?? (config.pretty ? prettyStream() : undefined)
-  return stream ? pino(options, stream) : pino(options)
+  const standard = () =>
+    createLogStream({ onDropped: lines => log.warn({ lines }, 'lines of the log could not be written') })
+  const log = pino(options, destination ?? (config.pretty ? prettyStream() : undefined) ?? standard())
+  return log
 }
 
 /** How deep causes are followed: a chain longer than this is a loop. */

@@ -32,6 +32,9 @@ export interface Supervision extends Stopping {
 /** How long `close`, and the parts after their signal, may take, in ms. */
 export const CLOSE_MS = 3000
 
+/** For the last line of the log, which another thread writes, in ms. */
+const LAST_WORDS_MS = 50
+
 type Ending =
   | { readonly kind: 'signal'; readonly signal: string }
   | { readonly kind: 'part'; readonly part: string; readonly err: unknown }
@@ -97,7 +100,7 @@ async function runPart(part: Part, signal: AbortSignal): Promise<Ending> {
 function catchSignals(supervision: Supervision) {
   const { log } = supervision
   const emitter = supervision.signals ?? process
-  const exit = supervision.exit ?? (code => process.exit(code))
+  const exit = supervision.exit ?? (code => void setTimeout(() => process.exit(code), LAST_WORDS_MS))
   const { promise: first, resolve } = Promise.withResolvers<Ending>()
   let signals = 0
   const onSignal = (signal: string) => {

@@ -16,14 +16,18 @@ export interface AgentProcess {
   end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null>
 }
 
-/** Starts one beside a rig, which may have none of its own, with the rig's settings. Resolves when it is ready. */
+/**
+ * Starts one beside a rig, which may have none of its own, with the rig's settings. Resolves when it is ready. With a `stdout`
+ * of its own (a file descriptor) there are no `lines`, and it has to be told its port (`SERVE_PORT`).
+ */
 export async function startAgentProcess(
   rig: Rig,
-  differs: Readonly<Record<string, string>> = {}
+  differs: Readonly<Record<string, string>> = {},
+  stdout: number | 'pipe' = 'pipe'
 ): Promise<AgentProcess> {
   const settings = Object.entries({ ...rig.settings, ...differs })
   const child = spawn(process.execPath, [MAIN], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', stdout, 'inherit'],
     env: {
       PATH: process.env['PATH'],
       KEY: rig.barrierToken,
@@ -33,7 +37,7 @@ export async function startAgentProcess(
   })
   const gone = once(child, 'close')
   let text = ''
-  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  child.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()))
   const lines = () =>
     text
       .split('\n')
@@ -45,8 +49,9 @@ export async function startAgentProcess(
     return code
   }
   try {
-    await until('the agent listens', () => text.includes('"listening"') || child.exitCode !== null, 30_000)
-    const port = Number(lines().find(({ msg }) => msg === 'listening')?.['port'])
+    const listens = () => stdout !== 'pipe' || text.includes('"listening"') || child.exitCode !== null
+    await until('the agent listens', listens, 30_000)
+    const port = Number(differs['SERVE_PORT'] ?? lines().find(({ msg }) => msg === 'listening')?.['port'])
     let isReady = false
     const ask = async () => (isReady ||= (await fetch(`http://127.0.0.1:${port}/readyz`)).ok)
     await until('it is ready', () => (void ask().catch(() => {}), isReady), 30_000)

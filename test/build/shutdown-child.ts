@@ -58,7 +58,8 @@ const ending = supervise({
 say({ port: listening.port })
 const code = await ending
 parts.metrics.close()
-process.exit(code)
+process.exitCode = code
+if (process.connected) process.disconnect()
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))

@@ -176,7 +176,7 @@ describe('shutdown', () => {
     })
 
     it('exits at once at the second signal', async () => {
-      const { ended, hook, said } = await start()
+      const { ended, hook, said, log } = await start()
       const isHeld = said('held')
       const held = hook().catch(() => 'cut')
       await isHeld
@@ -186,6 +186,7 @@ describe('shutdown', () => {
       child.kill('SIGTERM')
       expect((await ended)[0]).to.equal(1)
       expect(await held).to.equal('cut')
+      expect(log()).to.match(/"msg":"second signal/)
     })
 
     it('stays awake for the bound of a step when nothing else keeps it alive', async () => {

@@ -1,0 +1,38 @@
+import type { DestinationStream } from 'pino'
+import sonicBoom from 'sonic-boom'
+
+/** So much of the log waits for a full disk, or for a reader that is slow, in bytes. What is beyond is dropped and counted. */
+const WAITING = 1024 * 1024
+
+export interface LogStream {
+  /** Where the lines go: standard output, unless a test has another. */
+  readonly fd?: number
+  /** Everything is written again, and so many lines were dropped before. */
+  readonly onDropped?: (lines: number) => void
+}
+
+/**
+ * Standard output as an agent needs it that holds hooks: whatever happens to the log, nobody waits for it. Lines are written by
+ * another thread, so a pipe that nobody reads stops nothing; what cannot be written (ENOSPC) is tried again with the next line.
+ *
+ * Only `write` is given out, and not by `pino.destination`: that one ends the process at a write that fails, as nobody listens
+ * for the error, and where somebody does, tries its last words for ever (`flushSync` of sonic-boom, called for `fatal` and at
+ * exit).
+ */
+export function createLogStream({ fd = 1, onDropped }: LogStream = {}): DestinationStream {
+  // With a `minLength` of 0 `flush` does nothing.
+  const stream = new sonicBoom.SonicBoom({ fd, sync: false, minLength: 1, maxLength: WAITING })
+  let dropped = 0
+  stream.on('error', () => {})
+  stream.on('drop', () => {
+    dropped += 1
+    // A line that is dropped tries nothing by itself: without this the log would stay silent for ever.
+    stream.flush()
+  })
+  stream.on('drain', () => {
+    const lines = dropped
+    dropped = 0
+    if (lines > 0) onDropped?.(lines)
+  })
+  return { write: line => void stream.write(line) }
+}

@@ -1,0 +1,84 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdtempSync, openSync, readFileSync, closeSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+
+const SOURCE = new URL('../../agent/log-stream.ts', import.meta.url).href
+/** Writes so many lines of a kilobyte to descriptor 3, and tells when they are handed over and what was dropped. */
+const WRITER = `
+  const { createLogStream } = await import(${JSON.stringify(SOURCE)})
+  const stream = createLogStream({ fd: 3, onDropped: dropped => process.send({ dropped }) })
+  process.on('message', ({ count, name }) => {
+    for (let i = 0; i < count; i++) stream.write(name + ' ' + i + ' |' + 'x'.repeat(1000) + '\\n')
+    process.send({ written: name })
+  })
+  process.send({ written: 'nothing' })`
+/** A file of at most 8 kB, until the limit is lifted: writing more fails as on a full disk (with EFBIG). */
+const FULL = 'ulimit -S -f 8; exec "$0" --input-type=module -e "$1"'
+
+interface Heard {
+  readonly written?: string
+  readonly dropped?: number
+}
+
+describe('the stream of the log', function () {
+  this.timeout(60_000)
+  let folder: string
+  let file: number
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'apisix-drain-log-'))
+    file = openSync(join(folder, 'log'), 'a')
+  })
+  after(() => {
+    closeSync(file)
+    rmSync(folder, { recursive: true })
+  })
+
+  const kept = () =>
+    readFileSync(join(folder, 'log'), 'utf8')
+      .split('\n')
+      .slice(0, -1)
+      .map(line => line.slice(0, line.indexOf(' |')))
+  const lines = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`)
+
+  it('waits for space, says how much was dropped meanwhile, and goes on', async () => {
+    const child = spawn('bash', ['-c', FULL, process.execPath, WRITER], {
+      stdio: ['ignore', 'inherit', 'inherit', file, 'ipc']
+    })
+    const heard: Heard[] = []
+    child.on('message', message => void heard.push(message as Heard))
+    const written = (name: string) => until(name, () => heard.some(({ written }) => written === name))
+    const write = async (name: string, count: number) => {
+      child.send({ count, name })
+      await written(name)
+    }
+    const dropped = () => heard.find(({ dropped }) => dropped)?.dropped ?? 0
+    try {
+      await written('nothing')
+      await write('at first', 5)
+      await until('they are written', () => kept().length === 5)
+      // Twice what waits: half of it has to be dropped.
+      await write('while it was full', 2000)
+      expect(dropped()).to.equal(0)
+
+      await promisify(execFile)('prlimit', ['--pid', String(child.pid), '--fsize=unlimited'])
+      await write('free again', 1)
+      await until('it says what was dropped', () => dropped() > 0)
+      await write('after', 1)
+      await until('it goes on', () => kept().at(-1) === 'after 0')
+      // The newest are dropped; of what was kept no line is lost, torn or out of order.
+      expect(dropped()).to.be.within(900, 1100)
+      expect(kept()).to.deep.equal([
+        ...lines('at first', 5),
+        ...lines('while it was full', 2000 - dropped()),
+        'free again 0',
+        'after 0'
+      ])
+    } finally {
+      child.kill('SIGKILL')
+    }
+  })
+})
