@@ -8,7 +8,7 @@ import type { Millis, NodeKey, PodUid } from './drain/facts.ts'
 import type { DrainSettings } from './drain/seen.ts'
 import { begin, step } from './drain/step.ts'
 import type { Log } from './log.ts'
-import { desiredEntry, sealLookAt } from './loop/entries.ts'
+import { desiredEntry, entryContext, sealLookAt } from './loop/entries.ts'
 import { remember } from './loop/gather.ts'
 import { createAlarm } from './loop/alarm.ts'
 import { createFindPod } from './loop/find-pod.ts'
@@ -18,7 +18,6 @@ import { createMemories, type Memory } from './loop/memory.ts'
 import { observe, type Look } from './loop/observe.ts'
 import { createTeller } from './loop/observers.ts'
 import { createAddressKnowledge } from './loop/ownership.ts'
-import { replacements } from './loop/replacement.ts'
 import { deferredUntil, planSettings } from './loop/plan-settings.ts'
 import type { Sources } from './loop/sources.ts'
 import { createSweeper } from './loop/sweep.ts'
@@ -200,12 +199,12 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     now: Millis
   ): void {
     const gateways = cluster.gateways()
-    const replacementSince = replacements(sources, world, next)
+    const context = barrier && entryContext(sources, barrier, world, next, now)
     const entries: DesiredEntry[] = []
     const evidence: Wanted[] = []
     for (const [uid, drain] of next) {
       const memory = memories.of(uid)
-      const entry = barrier && desiredEntry(drain, memory, { sources, barrier, world, replacementSince, now })
+      const entry = context && desiredEntry(drain, memory, context)
       const mayLinger = knowledge.mayStillServe(drain, cluster.serverBehindMs(), now)
       if (entry && (mayLinger || !unsure.has(uid))) entries.push(entry)
       const wants = wantedEvidence(drain, memory, looks.get(uid)?.evidence)

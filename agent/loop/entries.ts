@@ -1,13 +1,14 @@
 import type { BarrierKeeper, DesiredEntry } from '../confirm/barrier.ts'
 import { appliedRevision } from '../confirm/gateway-state.ts'
 import { type Needed, sealable, sealableAtOnce } from '../confirm/seal.ts'
-import type { Drain } from '../drain/drain.ts'
+import type { Drain, Drains } from '../drain/drain.ts'
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Resource } from '../plan/holder.ts'
 import { nodesOf } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
+import { caughtUp } from './caught-up.ts'
 import type { Memory } from './memory.ts'
-import type { ReplacementSince } from './replacement.ts'
+import { replacements, type ReplacementSince } from './replacement.ts'
 import type { Sources } from './sources.ts'
 
 /** How long before the deadline an entry is sealed whatever is known: from then on an honest 503 beats a dead pod. */
@@ -23,7 +24,21 @@ export interface EntryContext {
   readonly barrier: BarrierKeeper
   readonly world: World
   readonly replacementSince: ReplacementSince
+  /** See `caughtUp`. */
+  readonly areCaughtUp: () => boolean
   readonly now: Millis
+}
+
+/** What all entries of one round have in common. */
+export function entryContext(
+  sources: Sources,
+  barrier: BarrierKeeper,
+  world: World,
+  drains: Drains,
+  now: Millis
+): EntryContext {
+  const replacementSince = replacements(sources, world, drains)
+  return { sources, barrier, world, replacementSince, areCaughtUp: caughtUp(sources, barrier), now }
 }
 
 /** What the deny-list of every gateway should hold for a drain now; `undefined` where it should hold nothing. */
@@ -51,11 +66,11 @@ export function sealLookAt(drain: Drain, memory: Memory, now: Millis): Millis | 
 function maySeal(
   drain: Drain,
   memory: Memory,
-  { sources, barrier, replacementSince, now }: EntryContext
+  { sources, barrier, replacementSince, areCaughtUp, now }: EntryContext
 ): boolean {
   const lastEndpoint =
     drain.phase === 'draining' && drain.verdict.kind === 'waiting' && drain.verdict.lastEndpoint
-  const needed = neededRevisions(drain, memory, sources, replacementSince)
+  const needed = neededRevisions(drain, memory, { sources, replacementSince, areCaughtUp })
   const isLate = now >= drain.deadline - SEAL_BEFORE_MS
   return sources.cluster.gateways().every(({ id }) => {
     const look = memory.looks.get(id)
@@ -79,16 +94,20 @@ function maySeal(
 /**
  * The revisions from which on a worker knows, for every holder that lists (or listed) the pod, a node that is not ending.
  * `undefined` where the inventory cannot tell. A pod that no holder lists needs no other node: revision 0. But only a
- * listing that began after the drain shows that none does: an older one is from before the pod was added.
+ * listing that began after the drain shows that none does: an older one is from before the pod was added. And its owner may
+ * have replaced it just before that listing: a worker that is behind may know no node but this one.
  */
 function neededRevisions(
   drain: Drain,
   memory: Memory,
-  { inventory, mode }: Sources,
-  replacementSince: ReplacementSince
+  {
+    sources: { inventory, mode },
+    replacementSince,
+    areCaughtUp
+  }: Pick<EntryContext, 'sources' | 'replacementSince' | 'areCaughtUp'>
 ): Needed | undefined {
   if (memory.places.size === 0)
-    return (inventory.readAt() ?? -Infinity) >= drain.since ? NOTHING_NEEDED : undefined
+    return (inventory.readAt() ?? -Infinity) >= drain.since && areCaughtUp() ? NOTHING_NEEDED : undefined
   // Documents have no revision in common with what the workers tell.
   if (mode.current().mode === 'standalone') return undefined
   const needed = new Map<Resource, number>()

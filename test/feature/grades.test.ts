@@ -159,6 +159,31 @@ describe('feature: the barrier', () => {
     expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
   })
 
+  test('the only node that a worker knows, replaced before any listing: it serves there until that worker has the other', async start => {
+    const rig = await start({ gateways: 1, agent: false })
+    const [gateway] = rig.gateways
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    await rig.serve(old)
+    await rig.serve(fresh)
+    rig.upstream('web', [old])
+    await rig.settled()
+    for (const worker of gateway!.workers) worker.loseWatch()
+    rig.upstream('web', [fresh])
+    rig.end(old)
+    await rig.startAgent()
+    const bars = () => gateway!.barrier?.entries.look(old.ip, old.port)
+    await until('the agent is ready', () => rig.agent.missing().length === 0)
+    let answered = false
+    const hook = rig.hook(old).finally(() => (answered = true))
+    // Longer than a gateway whose workers tell nothing is looked at.
+    for (const until = performance.now() + 1500; performance.now() < until;)
+      expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
+    expect([answered, bars()]).to.deep.equal([false, 'draining'])
+    for (const worker of gateway!.workers) worker.restoreWatch()
+    expect((await hook).body).to.include({ result: 'not-routed', evidence: 'barrier' })
+    expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-2' })
+  })
+
   test('until=barrier does not wait for what is in flight', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
