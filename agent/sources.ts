@@ -24,6 +24,9 @@ import { startCluster, type Cluster } from './watch/cluster.ts'
 import { loadCredentials } from './watch/load-credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, gatewaySelector } from './wire.ts'
 
+/** From the first removal of a burst to its write where hooks do not wait for it, in ms. */
+const GATHER_MS = 25
+
 export interface SourceOptions {
   readonly config: Config
   readonly clock: Clock
@@ -62,6 +65,7 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
   mode.onChange(() => void inventory.refresh())
   const asking = createAsking({ cluster: () => cluster, clock, log: part('writer') })
   const writer = createWriter({
+    gatherMs: apisix.barrier ? GATHER_MS : 0,
     admin,
     inventory,
     clock,

@@ -43,6 +43,8 @@ export interface WriterOptions {
   readonly log: Logger
   /** Objects written at the same time; default 8. */
   readonly concurrency?: number
+  /** How long the first write of an object waits for others that end in the same moment, in ms; default 0. */
+  readonly gatherMs?: number
   /** How long one removal is retried before it is reported as failed, in ms; default 10 000. */
   readonly giveUpMs?: number
   /**
@@ -69,7 +71,7 @@ export interface WriterOptions {
 }
 
 export function createWriter(options: WriterOptions): Writer {
-  const { admin, inventory, clock, log, expected = () => [], giveUpMs = 10_000 } = options
+  const { admin, inventory, clock, log, expected = () => [], gatherMs = 0, giveUpMs = 10_000 } = options
   const queues = new Map<string, ObjectQueue>()
   const working = new Map<ObjectQueue, Promise<void>>()
   const statuses = createWriteStatuses()
@@ -129,9 +131,16 @@ export function createWriter(options: WriterOptions): Writer {
     listeners.tell()
   }
 
+  /** Until all that one round submits is there, and with `gatherMs` what ends beside it. */
+  const gathered = async (): Promise<void> => {
+    if (gatherMs === 0) return Promise.resolve()
+    await clock.sleep(gatherMs, ended.signal).catch(() => {})
+    // A round that was due when the time was over comes first.
+    await new Promise<void>(resolve => clock.soon(resolve))
+  }
+
   const work = async (queue: ObjectQueue): Promise<void> => {
-    // All that one round submits goes into one write.
-    await Promise.resolve()
+    await gathered()
     while (queue.waiting && !ended.signal.aborted) {
       const now = clock.now()
       const onlyLook = yields() && now < queue.overdueAt()

@@ -8,7 +8,7 @@ const NAMES = Object.keys(SECTIONS) as SectionName[]
 
 const HELP = `What apisix-drain costs and saves, measured here and now. Stand-ins for Kubernetes and APISIX, real processes and sockets.
 
-  npm run bench                      everything; about twelve minutes on two cores with nothing else to do
+  npm run bench                      everything; about twenty minutes on two cores with nothing else to do
   npm run bench -- --quick           that everything runs, not what it comes to; three minutes
 
   --only <a,b>    of ${NAMES.join(', ')}

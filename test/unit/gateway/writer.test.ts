@@ -361,6 +361,29 @@ describe('writer', () => {
       expect(hosts.every(host => state('upstreams/api', `${host}:80`) === 'removed')).to.equal(true)
     })
 
+  it('may wait a moment for what ends beside it', async () => {
+    apisix.put('upstreams', 'web', {
+      type: 'roundrobin',
+      nodes: map('10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4')
+    })
+    // The moment is over when the test says so.
+    const over = Promise.withResolvers<void>()
+    const waits: number[] = []
+    const sleep = async (ms: number) => (waits.push(ms), over.promise)
+    begin({ clock: { ...systemClock, sleep }, gatherMs: 25 })
+    const planned = holder('upstreams/web')
+    remove(planned, '10.0.0.1:80')
+    await new Promise(resolve => setImmediate(resolve))
+    expect([waits, apisix.requests]).to.deep.equal([[25], []])
+    remove(planned, '10.0.0.2:80')
+    over.resolve()
+    // The loop was about to look at what has happened meanwhile.
+    setImmediate(() => remove(planned, '10.0.0.3:80'))
+    await writer.idle()
+    expect(apisix.writes()).to.have.length(1)
+    expect(apisix.nodes('web')).to.deep.equal(map('10.0.0.4'))
+  })
+
   it('does not queue again what is submitted again in every round', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
     begin()
