@@ -5,24 +5,30 @@ export interface Addresses {
   reuse(ip: string): void
 }
 
-/** Hosts per pool: 127.a.b.1 to 127.a.b.250, then the next b. */
+/** Hosts of a subnet 127.a.b.0: 127.a.b.1 to 127.a.b.250. */
 const PER_SUBNET = 250
+/** `a` from 1 to 254: in 127.0.b.0 other software listens. */
+const SUBNETS = 254 * 256
 
-/**
- * Addresses from 127.a.b.1 upwards. `a` and `b` are drawn at random so that several sandboxes on one machine do not
- * meet; never 127.0.x.y, where other software listens.
- */
-export function createAddresses(random: () => number = Math.random): Addresses {
-  const a = 1 + Math.floor(random() * 254)
-  const start = Math.floor(random() * 256)
+/** Drawn at random, so that several processes on one machine are not likely to meet. */
+let next = Math.floor(Math.random() * SUBNETS)
+/** No two in this process are the same. */
+const nextSubnet = (): number => next++ % SUBNETS
+
+/** Addresses of subnets that nobody else in this process has; each is taken when the one before is used up. */
+export function createAddresses(subnet: () => number = nextSubnet): Addresses {
   const wanted: string[] = []
-  let used = 0
+  let current = 0
+  let used = PER_SUBNET
   return {
     allocate() {
       const again = wanted.shift()
       if (again !== undefined) return again
-      const b = (start + Math.floor(used / PER_SUBNET)) % 256
-      return `127.${a}.${b}.${1 + (used++ % PER_SUBNET)}`
+      if (used === PER_SUBNET) {
+        current = subnet()
+        used = 0
+      }
+      return `127.${1 + Math.floor(current / 256)}.${current % 256}.${++used}`
     },
     reuse: ip => void wanted.push(ip)
   }

@@ -9,7 +9,7 @@ import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import type { ApplyDelay } from '../../sandbox/apisix/worker.ts'
 import type { Clock } from '../../agent/clock.ts'
 import type { LoopSettings } from '../../agent/loop.ts'
-import { createAddresses, type Addresses } from '../../sandbox/kubelet/addresses.ts'
+import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
 import { startKubernetes, type Kubernetes, type KubernetesOptions } from '../../sandbox/kubernetes/server.ts'
 import { gatewayPod, GATEWAY_NAMESPACE, runningStatus } from '../../sandbox/manifests.ts'
 import { startAgentService } from './agent-service.ts'
@@ -80,8 +80,6 @@ export interface RigOptions {
   /** The clock of each agent that is started. */
   readonly clock?: () => Clock
   readonly kubernetes?: KubernetesOptions
-  /** Default: drawn at random. */
-  readonly addresses?: Addresses
   /** See `createJudge`. */
   readonly excusedMs?: (from: number, to: number) => number
   /** Default true: resolves when the agent is ready. */
@@ -139,7 +137,7 @@ async function build(
   close: () => Promise<void>
 ): Promise<Rig> {
   const { barrier = false, stream = false } = options
-  const addresses = options.addresses ?? createAddresses()
+  const addresses = createAddresses()
   const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-feature-'))
   ends.push(() => rm(directory, { recursive: true, force: true }))
   const kubernetes = await startKubernetes({ tls: false, ...options.kubernetes })

@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
-import type { Addresses } from '../../sandbox/kubelet/addresses.ts'
 import type { Options } from './options.ts'
 import { play } from './play.ts'
 import { describeScenario, scenarios, type Scenario } from './scenario.ts'
@@ -24,17 +23,16 @@ export interface Outcome {
 const SHRINK_MS = 120_000
 
 /** Plays run `path` (`17`, or `17:0:3` for what it was shrunk to) of a seed, and shrinks it where it fails. */
-export async function playRun(
-  {
-    seed,
-    path,
-    only,
-    shrinks,
-    knownGaps,
-    log
-  }: Pick<Options, 'seed' | 'only' | 'shrinks' | 'knownGaps' | 'log'> & { readonly path: string },
-  addresses: () => Addresses
-): Promise<Outcome> {
+export async function playRun({
+  seed,
+  path,
+  only,
+  shrinks,
+  knownGaps,
+  log
+}: Pick<Options, 'seed' | 'only' | 'shrinks' | 'knownGaps' | 'log'> & {
+  readonly path: string
+}): Promise<Outcome> {
   const began = performance.now()
   let drawn: Scenario | undefined
   let kept = 0
@@ -43,9 +41,9 @@ export async function playRun(
   const property = fc.asyncProperty(scenarios(only, knownGaps), async scenario => {
     drawn ??= scenario
     // A port that was given up for a while and is another's by now says nothing about the agent.
-    await play(scenario, addresses(), keep).catch((error: unknown) => {
+    await play(scenario, keep).catch((error: unknown) => {
       if (!isPortTaken(error)) throw error
-      return play(scenario, addresses(), keep)
+      return play(scenario, keep)
     })
   })
   const { failed, counterexample, counterexamplePath, errorInstance } = await fc.check(property, {

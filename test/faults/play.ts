@@ -6,7 +6,6 @@ import { get, startLoad } from '../build/load.ts'
 import type { TestPod } from '../build/pods.ts'
 import { SHORT, startRig, type Rig } from '../build/rig.ts'
 import { stalledMs } from '../build/stall.ts'
-import type { Addresses } from '../../sandbox/kubelet/addresses.ts'
 import { checkLeaks, checkOutcome } from './after.ts'
 import { countingClock, type CountingClock } from './counting-clock.ts'
 import { FAULTS } from './faults.ts'
@@ -43,11 +42,7 @@ const OWNER_LAG_MS = 300
  *
  * @param keep is given what the agents logged in a run that fails, a JSON document per line
  */
-export async function play(
-  scenario: Scenario,
-  addresses: Addresses,
-  keep?: (lines: string) => void
-): Promise<void> {
+export async function play(scenario: Scenario, keep?: (lines: string) => void): Promise<void> {
   const windows: { readonly from: number; to: number }[] = []
   const excusedMs = (from: number, to: number) =>
     windows.reduce((sum, one) => sum + Math.max(0, Math.min(to, one.to) - Math.max(from, one.from)), 0) +
@@ -65,7 +60,6 @@ export async function play(
     standalone: scenario.mode.startsWith('standalone'),
     discovery: scenario.mode.startsWith('discovery'),
     agent: false,
-    addresses,
     excusedMs,
     loop: { lingerMs: LINGER_MS },
     clock() {

@@ -1,4 +1,3 @@
-import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
 import { setTimeout as wait } from 'node:timers/promises'
 import { measureStalls, stalledMs } from '../build/stall.ts'
 import { playRun } from './lane.ts'
@@ -9,13 +8,6 @@ const { seed, only, lanes, shrinks, knownGaps, log, paths } = JSON.parse(process
   Options,
   'seed' | 'only' | 'lanes' | 'shrinks' | 'knownGaps' | 'log'
 > & { readonly paths: string[] }
-
-// No two rigs at once have the same addresses: processes differ in the second number, rigs of one in the third.
-let rigs = 0
-const addresses = () => {
-  const parts = [((process.pid % 254) + 0.5) / 254, ((rigs++ % 256) + 0.5) / 256]
-  return createAddresses(() => parts.shift() ?? 0)
-}
 
 /** A machine that cannot keep up is given no more to do: of the last two seconds a fifth may be missing. */
 const isBusy = () => stalledMs(performance.now() - 2000, performance.now()) > 400
@@ -32,7 +24,7 @@ const lane = async () => {
   await turn()
   for (let path = paths.shift(); path !== undefined; path = paths.shift()) {
     now.running += 1
-    process.send?.(await playRun({ seed, path, only, shrinks, knownGaps, log }, addresses))
+    process.send?.(await playRun({ seed, path, only, shrinks, knownGaps, log }))
     now.running -= 1
     await turn()
   }

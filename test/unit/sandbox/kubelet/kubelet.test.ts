@@ -103,11 +103,28 @@ describe('sandbox/kubelet', () => {
 })
 
 describe('sandbox/kubelet: addresses', () => {
-  it('are loopback addresses, never the same twice', () => {
-    const addresses = createAddresses(() => 0.999)
-    const given = Array.from({ length: 600 }, () => addresses.allocate())
-    expect(new Set(given).size).to.equal(600)
-    for (const ip of given) expect(ip).to.match(/^127\.254\.\d{1,3}\.([1-9]|[1-9]\d|1\d\d|2[0-4]\d|250)$/)
+  it('are loopback addresses, never the same twice, whoever asks in this process', () => {
+    const askers = [createAddresses(), createAddresses(), createAddresses()]
+    const given = Array.from({ length: 900 }, (_, i) => askers[i % 3]!.allocate())
+    expect(new Set(given).size).to.equal(900)
+    for (const ip of given) {
+      const [first, a, b, host] = ip.split('.').map(Number)
+      expect(first).to.equal(127)
+      expect(a).to.be.within(1, 254)
+      expect(b).to.be.within(0, 255)
+      expect(host).to.be.within(1, 250)
+    }
+  })
+
+  it('begin where they are told, and leave 127.0 to others', () => {
+    let subnet = 254 * 256 - 1
+    const addresses = createAddresses(() => subnet++ % (254 * 256))
+    const given = Array.from({ length: 251 }, () => addresses.allocate())
+    expect([given[0], given[249], given[250]]).to.deep.equal([
+      '127.254.255.1',
+      '127.254.255.250',
+      '127.1.0.1'
+    ])
   })
 
   it('gives one again when told to, as Kubernetes does within seconds', () => {
