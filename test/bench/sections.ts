@@ -1,6 +1,6 @@
 import { atOnce, type AtOnceCase } from './at-once.ts'
 import { HOOK_ARMS, hookResult, hookRun, type HookRun } from './hooks.ts'
-import { overhead } from './overhead.ts'
+import { overhead, type OverheadResult } from './overhead.ts'
 import type { Row } from './table.ts'
 import { watchPods, type WatchResult } from './watch.ts'
 
@@ -19,6 +19,7 @@ export type Size = 'full' | 'quick'
 const HOOK_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }
 const DRAINS: Record<Size, number> = { full: 300, quick: 40 }
 const PODS: Record<Size, readonly number[]> = { full: [1000, 10_000, 50_000], quick: [1000] }
+const OVERHEAD_ROUNDS: Record<Size, number> = { full: 5, quick: 1 }
 const WATCH_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }
 const AT_ONCE_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }
 const AT_ONCE: Record<Size, readonly AtOnceCase[]> = {
@@ -62,13 +63,20 @@ export const SECTIONS = {
   },
   overhead: {
     title: 'Agent overhead',
-    how: 'One drain after the other, nothing in flight, 3 gateways; between two drains one put to each gateway by the benchmark itself, over kept connections: the round trips that no proof can do without. An exec hook comes 34 ms after the deletion or later (measured on a real kubelet). At 0 ms it overtakes the event of the deletion, whose way from the stand-in is in the time then.',
+    how: 'One drain after the other, nothing in flight, 3 gateways; between two drains one put to each gateway by the benchmark itself, over kept connections: the round trips that no proof can do without. An exec hook comes 34 ms after the deletion or later (measured on a real kubelet). At 0 ms it overtakes the event of the deletion, whose way from the stand-in is in the time then. Of the rounds, which take turns, the one with the median ratio of p99 is shown: that of one round is three drains of 300.',
     async run(size, tell) {
-      const rows: Row[] = []
-      for (const hookAfterMs of [0, 10]) {
-        tell(`hook ${hookAfterMs} ms after the deletion`)
-        const { roundTripMs, ackMs, ratio } = await overhead(DRAINS[size], hookAfterMs)
-        rows.push({
+      const rounds = new Map<number, OverheadResult[]>()
+      for (let round = 1; round <= OVERHEAD_ROUNDS[size]; round += 1) {
+        for (const hookAfterMs of [0, 10]) {
+          tell(`round ${round}: hook ${hookAfterMs} ms after the deletion`)
+          const before = rounds.get(hookAfterMs) ?? []
+          rounds.set(hookAfterMs, [...before, await overhead(DRAINS[size], hookAfterMs)])
+        }
+      }
+      return [...rounds].map(([hookAfterMs, results]): Row => {
+        results.sort((a, b) => a.ratio.p99 - b.ratio.p99)
+        const { roundTripMs, ackMs, ratio } = middle(results)
+        return {
           'hook after the deletion, ms': hookAfterMs,
           drains: ackMs.n,
           'round trips p50 ms': roundTripMs.p50,
@@ -76,10 +84,10 @@ export const SECTIONS = {
           'ack p50 ms': ackMs.p50,
           'ack p99 ms': ackMs.p99,
           'ratio p50': ratio.p50,
-          'ratio p99': ratio.p99
-        })
-      }
-      return rows
+          'ratio p99': ratio.p99,
+          'ratios of p99': results.map(({ ratio }) => ratio.p99).join(', ')
+        }
+      })
     }
   },
   'at-once': {
