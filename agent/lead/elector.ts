@@ -147,6 +147,17 @@ export function createElector(options: ElectorOptions): Leader {
   }
 
   const running = run()
+  const giveBack = async (): Promise<void> => {
+    ended.abort(new Error('the agent is stopping'))
+    listeners.tell()
+    // A write that is under way may make it ours yet.
+    await running
+    if (sight?.holder !== identity) return
+    await write('', 1000).catch((err: unknown) =>
+      log.warn({ err, lease }, 'the Lease could not be given back')
+    )
+  }
+  let released: Promise<void> | undefined
   return {
     leads: () => leads(clock.now()),
     yields() {
@@ -159,16 +170,7 @@ export function createElector(options: ElectorOptions): Leader {
     },
     status,
     onChange: listener => listeners.add(listener),
-    async release() {
-      if (ended.signal.aborted) return
-      ended.abort(new Error('the agent is stopping'))
-      listeners.tell()
-      // A write that is under way may make it ours yet.
-      await running
-      if (sight?.holder !== identity) return
-      await write('', 1000).catch((err: unknown) =>
-        log.warn({ err, lease }, 'the Lease could not be given back')
-      )
-    }
+    // Whoever asks again waits for it too: the connection that it goes over is ended next.
+    release: () => (released ??= giveBack())
   }
 }

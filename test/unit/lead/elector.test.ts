@@ -108,6 +108,16 @@ describe('elector', function () {
     expect(lease()?.holderIdentity).to.equal('')
   })
 
+  it('is given back for whoever asks again, and not before', async () => {
+    const { leader, answer } = elect('a', {}, Promise.withResolvers<void>())
+    await until('the API server has it', () => lease()?.holderIdentity === 'a')
+    void leader.release()
+    const again = leader.release()
+    answer()
+    await again
+    expect(lease()?.holderIdentity).to.equal('')
+  })
+
   it('takes over from one that died, once its Lease has run out, and not before', async () => {
     const first = elect('a')
     await until('it leads', () => first.leader.leads())
