@@ -4,13 +4,6 @@ import sonicBoom from 'sonic-boom'
 /** So much of the log waits for a full disk, or for a reader that is slow, in bytes. What is beyond is dropped and counted. */
 const WAITING = 1024 * 1024
 
-export interface LogStream {
-  /** Where the lines go: standard output, unless a test has another. */
-  readonly fd?: number
-  /** Everything is written again, and so many lines were dropped before. */
-  readonly onDropped?: (lines: number) => void
-}
-
 /**
  * Standard output as an agent needs it that holds hooks: whatever happens to the log, nobody waits for it. Lines are written by
  * another thread, so a pipe that nobody reads stops nothing; what cannot be written (ENOSPC) is tried again with the next line.
@@ -18,10 +11,12 @@ export interface LogStream {
  * Only `write` is given out, and not by `pino.destination`: that one ends the process at a write that fails, as nobody listens
  * for the error, and where somebody does, tries its last words for ever (`flushSync` of sonic-boom, called for `fatal` and at
  * exit).
+ *
+ * @param onDropped everything is written again, and so many lines were dropped before
  */
-export function createLogStream({ fd = 1, onDropped }: LogStream = {}): DestinationStream {
+export function createLogStream(onDropped: (lines: number) => void): DestinationStream {
   // With a `minLength` of 0 `flush` does nothing.
-  const stream = new sonicBoom.SonicBoom({ fd, sync: false, minLength: 1, maxLength: WAITING })
+  const stream = new sonicBoom.SonicBoom({ fd: 1, sync: false, minLength: 1, maxLength: WAITING })
   let dropped = 0
   stream.on('error', () => {})
   stream.on('drop', () => {
@@ -32,7 +27,7 @@ export function createLogStream({ fd = 1, onDropped }: LogStream = {}): Destinat
   stream.on('drain', () => {
     const lines = dropped
     dropped = 0
-    if (lines > 0) onDropped?.(lines)
+    if (lines > 0) onDropped(lines)
   })
   return { write: line => void stream.write(line) }
 }

@@ -23,7 +23,7 @@ export function createLog(config: Config['log'], destination?: DestinationStream
     serializers: { err: describeError }
   }
   const standard = () =>
-    createLogStream({ onDropped: lines => log.warn({ lines }, 'lines of the log could not be written') })
+    createLogStream(lines => log.warn({ lines }, 'lines of the log could not be written'))
   const log = pino(options, destination ?? (config.pretty ? prettyStream() : undefined) ?? standard())
   return log
 }

@@ -25,7 +25,7 @@ import { loadCredentials } from './watch/load-credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, gatewaySelector } from './wire.ts'
 
 /** From the first removal of a burst to its write where hooks do not wait for it, in ms. */
-const GATHER_MS = 25
+export const GATHER_MS = 25
 
 export interface SourceOptions {
   readonly config: Config

@@ -1,4 +1,6 @@
 import { expect } from 'chai'
+import { systemClock, type Clock } from '../../agent/clock.ts'
+import { GATHER_MS } from '../../agent/sources.ts'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
 import { SHORT } from '../build/rig.ts'
@@ -182,6 +184,26 @@ describe('feature: the barrier', () => {
     for (const worker of gateway!.workers) worker.restoreWatch()
     expect((await hook).body).to.include({ result: 'not-routed', evidence: 'barrier' })
     expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-2' })
+  })
+
+  test('a removal waits a moment for what ends beside it, and no hook waits for that', async start => {
+    // The moment is over when the test says so.
+    const over = Promise.withResolvers<void>()
+    const sleep: Clock['sleep'] = (ms, signal) =>
+      ms === GATHER_MS ? over.promise : systemClock.sleep(ms, signal)
+    const rig = await start({ clock: () => ({ ...systemClock, sleep }) })
+    const ends = [rig.pod('web-1'), rig.pod('web-2')]
+    const stays = rig.pod('web-3')
+    rig.upstream('web', [...ends, stays])
+    await rig.settled()
+    for (const pod of ends) {
+      rig.end(pod)
+      expect((await rig.hook(pod)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    }
+    expect(rig.writes).to.deep.equal([])
+    over.resolve()
+    await until('both are out', () => rig.nodes('upstreams/web').join() === stays.node)
+    expect(rig.writes).to.have.length(1)
   })
 
   test('until=barrier does not wait for what is in flight', async start => {
