@@ -54,8 +54,11 @@ const FULL_MS = 2000
 const WAIT_SECONDS = 5
 /** Asked in one long poll, which answers for the first of them; whoever is beyond that is looked at instead. */
 const MOST_POLLED = 1000
-/** Between looks at entries with no request in flight (for bypasses and long-lived connections), growing with time. */
-const LOOK_MS = { shortest: 20, longest: 500, share: 20 }
+/**
+ * Between looks at entries that are not polled (for bypasses and long-lived connections), growing with time. While requests go to
+ * all of them something has changed at every look: then no more often than `busy`.
+ */
+const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20 }
 
 /**
  * Three loops in one function, and a file of a little over 300 lines: what is stored, held and read belongs to all three, and none of
@@ -199,13 +202,15 @@ export function createBarrierLane({
     tell()
   }
 
-  const watched = (busy: boolean): DesiredEntry[] =>
+  const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
+  /** Until it is sealed requests go on, and what has to be seen is whether any came because there was no other node. */
+  const isPolled = (entry: DesiredEntry): boolean =>
+    stored.get(entry.uid)?.entry.state === 'sealed' && isBusy(entry)
+
+  const watched = (polled: boolean): DesiredEntry[] =>
     failures > 0
       ? []
-      : awaited().filter(
-          ({ uid }) =>
-            stored.get(uid)?.refused === false && (readings.get(uid)?.inflight.requests ?? 0) > 0 === busy
-        )
+      : awaited().filter(entry => stored.get(entry.uid)?.refused === false && isPolled(entry) === polled)
 
   const pusher = async (): Promise<void> => {
     // Several calls in one turn of the event loop become one.
@@ -243,9 +248,11 @@ export function createBarrierLane({
   const toLookAt = (): DesiredEntry[] => [...watched(false), ...watched(true).slice(MOST_POLLED)]
 
   const looker = async (): Promise<void> => {
-    if (toLookAt().length === 0) return pause()
+    const next = toLookAt()
+    if (next.length === 0) return pause()
     const idle = (clock.now() - movedAt) / LOOK_MS.share
-    await clock.sleep(Math.max(LOOK_MS.shortest, Math.min(LOOK_MS.longest, idle)), ended.signal)
+    const shortest = next.every(isBusy) ? LOOK_MS.busy : LOOK_MS.shortest
+    await clock.sleep(Math.max(shortest, Math.min(LOOK_MS.longest, idle)), ended.signal)
     const quiet = toLookAt()
     if (quiet.length === 0) return
     await ask(quiet, 0, ended.signal)
@@ -279,10 +286,9 @@ export function createBarrierLane({
     if (poll && poll.about !== about(watched(true).slice(0, MOST_POLLED))) poll.abort.abort()
   }
 
-  /** What a poll is about: of a sealed entry another answer is waited for than of a draining one. */
   const about = (entries: readonly DesiredEntry[]): string =>
     entries
-      .map(({ uid }) => `${uid} ${stored.get(uid)?.entry.state}`)
+      .map(({ uid }) => uid)
       .sort()
       .join(' ')
 

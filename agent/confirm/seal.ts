@@ -63,7 +63,8 @@ export function sealable(
       `a worker has applied revision ${applied} of the ${kind} only, another node is listed since ${since}`
     )
   }
-  return now >= settings.quietSince + settings.quietMs
+  // By what was read, not by the time of day: a look from before that time says nothing of it.
+  return current.at >= settings.quietSince + settings.quietMs
     ? { seal: true, why: 'nobody needed it for a while' }
     : no('whether every worker knows another node is not known, so it is looked at for a while')
 }

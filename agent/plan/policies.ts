@@ -71,14 +71,15 @@ export const paused: Policy = (plan, { settings }) =>
 
 /**
  * In this order: what may not be written at all goes first, so that the last node is looked for among what would really
- * go; whether anything is written comes last, so that a dry run shows what else would have been kept.
+ * go, whoever writes it; whether and when anything is written comes last: a dry run shows what else would have been kept, and a
+ * drain that its holder's owner is left to knows that it is the last one.
  */
 export const POLICIES: readonly Policy[] = [
   standalone,
   ownership,
   sureOfAddress,
-  deferToOwner,
   keepLastNode,
+  deferToOwner,
   dryRun,
   paused
 ]

@@ -186,6 +186,32 @@ describe('feature: the barrier', () => {
     expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-2' })
   })
 
+  test('the only node that a worker knows: it serves there as long as it is picked, though requests are in flight all the while', async start => {
+    const rig = await start({ gateways: 1, agent: false })
+    const [gateway] = rig.gateways
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    const backend = await rig.serve(old)
+    await rig.serve(fresh)
+    rig.upstream('web', [old])
+    await rig.settled()
+    const slow = get(`${gateway!.urls.proxy}/?hold`)
+    await until('a slow request is at the pod', () => backend.open > 0)
+    for (const worker of gateway!.workers) worker.loseWatch()
+    rig.upstream('web', [fresh])
+    await rig.startAgent()
+    await until('the agent is ready', () => rig.agent.missing().length === 0)
+    rig.end(old)
+    const hook = rig.hook(old)
+    // Longer than a gateway whose workers tell nothing is looked at.
+    for (const until = performance.now() + 1500; performance.now() < until;)
+      expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
+    for (const worker of gateway!.workers) worker.restoreWatch()
+    await until('it is sealed', () => gateway!.barrier?.entries.look(old.ip, old.port) === 'sealed')
+    backend.release()
+    expect((await hook).body).to.include({ evidence: 'barrier' })
+    expect((await slow).status).to.equal(200)
+  })
+
   test('a removal waits a moment for what ends beside it, and no hook waits for that', async start => {
     // The moment is over when the test says so.
     const over = Promise.withResolvers<void>()

@@ -165,7 +165,7 @@ describe('barrier keeper', () => {
     keeper.gateways([gateway('g1', '127.0.7.1')])
     const names = Array.from({ length: 50 }, (_, i) => `${i + 1}`)
     for (const name of names) g.barrier.inflight.up(1, `10.0.0.${name}`, 80, 'requests')
-    keeper.desire(names.map(name => entry(name)))
+    keeper.desire(names.map(name => entry(name, 'sealed')))
     await until('the long poll', () => g.requests.includes('POST inflight'))
     g.barrier.inflight.down(1, '10.0.0.7', 80, 'requests')
     await until('it is heard', () => reading('7')?.inflight.requests === 0, 300)
@@ -184,6 +184,19 @@ describe('barrier keeper', () => {
     await until('the bypass', () => reading('1')?.bypasses === 1)
     g.barrier.inflight.down(1, '10.0.0.1', 80, 'long')
     await until('it is closed', () => reading('1')?.inflight.long === 0)
+  })
+
+  it('looks at what is not sealed though requests are in flight all the while, and tells what was bypassed', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.inflight.requests === 1)
+    for (const times of [1, 2]) {
+      g.barrier.bypassed('10.0.0.1', 80)
+      await until('the bypass', () => reading('1')?.bypasses === times, 2000)
+    }
   })
 
   it('leaves the gateways alone when the same is desired again', async () => {

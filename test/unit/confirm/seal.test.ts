@@ -9,7 +9,7 @@ import { pod } from '../../build/pod.ts'
 const drain = { since: 0, deadline: 25_000, pod: pod('web-1') }
 
 describe('sealable', () => {
-  const idle = barrier({ entry: 'draining', readAfterSeal: false })
+  const idle = barrier({ entry: 'draining', readAfterSeal: false, at: 0 })
   const ask = (
     current: BarrierReading | undefined,
     more: {
@@ -87,6 +87,11 @@ describe('sealable', () => {
     expect(ask(idle, { quietMs: 1001, needed: 7 }).seal).to.equal(false)
     expect(ask(idle, { quietMs: 1001, applied: 7 }).seal).to.equal(false)
     expect(ask(idle, { quietMs: 1000 }).seal).to.equal(true)
+  })
+
+  it('not by a look that is from before that while was over, however late it is', () => {
+    expect(ask({ ...idle, at: -1 }, { now: 20_000 }).seal).to.equal(false)
+    expect(ask({ ...idle, at: 0 }, { now: 20_000 }).seal).to.equal(true)
   })
 
   it('not when it was picked as the only node since the last look', () => {
