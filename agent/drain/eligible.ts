@@ -56,5 +56,8 @@ export function eligible(seen: Seen, settings: Pick<DrainSettings, 'onDisruption
   return { ends: true, witnesses }
 }
 
+/** Nothing but us keeps it from serving. */
+export const isUp = (pod: PodFact): boolean => pod.ready || pod.gate !== undefined
+
 /** Its containers have ended for good, or are about to. */
 export const isOver = (pod: PodFact): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded'

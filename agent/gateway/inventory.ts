@@ -27,8 +27,10 @@ export interface Inventory {
   /**
    * When the listing that everything here rests on BEGAN (that of the collection which is furthest behind); undefined
    * before the first complete one.
+   *
+   * @param resource that collection alone
    */
-  readAt(): Millis | undefined
+  readAt(resource?: Resource): Millis | undefined
   /** Why some of this is older than it should be, or empty. */
   problem(): string
   /** Takes in one object as just read (the writer's read-back), unless something newer is known. */
@@ -130,7 +132,10 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     byHost: index.byHost,
     discovered: index.discovered,
     listedSince: index.listedSince,
-    readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
+    readAt: resource => {
+      if (resource !== undefined) return readAt.get(resource)
+      return readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined
+    },
     problem: () => [...problems].map(([resource, why]) => `${resource}: ${why}`).join('; '),
     learn: object => {
       if (index.learn(object, clock.now())) listeners.tell()

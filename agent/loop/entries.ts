@@ -2,6 +2,7 @@ import type { BarrierKeeper, DesiredEntry } from '../confirm/barrier.ts'
 import { appliedRevision } from '../confirm/gateway-state.ts'
 import { type Needed, sealable, sealableAtOnce } from '../confirm/seal.ts'
 import type { Drain, Drains } from '../drain/drain.ts'
+import { isUp } from '../drain/eligible.ts'
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Resource } from '../plan/holder.ts'
 import { nodesOf } from '../plan/match.ts'
@@ -121,15 +122,20 @@ function neededRevisions(
 
 /**
  * The addresses of a drain that are still its own: an address that belongs to a living pod of another uid by now is
- * lifted at once. Pods that share their host's address are told apart by port, so there the address stays.
+ * lifted at once. Pods that share their host's address are told apart by port, and the port of one that is up there is no
+ * longer this one's: with `hostNetwork` the successor often comes where the pod was.
  */
 function barrierNodes(drain: Drain, memory: Memory, world: World): readonly NodeKey[] {
-  if (drain.pod.hostNetwork) return nodesOf(drain.pod, memory.ports)
-  const ips = drain.pod.ips.filter(ip => {
-    const owners = world.ownersOf(ip)
-    return !owners.some(
-      owner => owner.uid !== drain.uid && owner.deletionAt === undefined && !owner.hostNetwork
+  const others = (ip: string) =>
+    world.ownersOf(ip).filter(owner => owner.uid !== drain.uid && owner.deletionAt === undefined)
+  if (drain.pod.hostNetwork) {
+    const taken = drain.pod.ips.flatMap(ip =>
+      others(ip).flatMap(owner =>
+        owner.hostNetwork && isUp(owner) ? nodesOf(owner, world.portsOf(owner.uid)) : []
+      )
     )
-  })
+    return nodesOf(drain.pod, memory.ports).filter(node => !taken.includes(node))
+  }
+  const ips = drain.pod.ips.filter(ip => others(ip).every(owner => owner.hostNetwork))
   return nodesOf({ ...drain.pod, ips }, memory.ports)
 }

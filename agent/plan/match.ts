@@ -1,5 +1,5 @@
 import type { Drain, Drains } from '../drain/drain.ts'
-import { isOver } from '../drain/eligible.ts'
+import { isOver, isUp } from '../drain/eligible.ts'
 import { nodeKey, type NodeKey, type PodFact } from '../drain/facts.ts'
 import type { Holder, HolderNode } from './holder.ts'
 import { nodesAt } from './nodes-at.ts'
@@ -52,11 +52,18 @@ export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodF
 /**
  * A live pod that is Ready (or only waits to be listed: our readiness gate), or an address that is no pod's: a machine or a domain name, which is not ours to judge. What a
  * pod left behind is neither.
+ *
+ * @param counts which of the pods that are up are asked for; all of them where it is left out
  */
-export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
+export const serves = (
+  world: World,
+  drains: Drains,
+  node: HolderNode,
+  counts: (pod: PodFact) => boolean = () => true
+): boolean =>
   podsAt(world, node).length === 0
     ? !world.wasPods(node.host)
-    : livePodsAt(world, drains, node).some(pod => pod.ready || pod.gate !== undefined)
+    : livePodsAt(world, drains, node).some(pod => isUp(pod) && counts(pod))
 
 /** A pod of another uid that we do not drain has the address now; it may even be ending, and asks to be left alone. */
 const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import { isUp } from '../drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import { createMultiMap } from './multi-map.ts'
 import { hasEnded, isEnding } from './pod-fact.ts'
@@ -25,6 +26,8 @@ export interface PodStore {
   readonly gateChanges: number
   /** Pods that were seen to become Ready, but for our readiness gate, and have not ended since, for two minutes at most, with when that was heard of. */
   becameReady(): ReadonlyMap<PodUid, Millis>
+  /** When it was heard that this pod is up, or is up again, where that was within two minutes. */
+  upSince(uid: PodUid): Millis | undefined
   /** When the last pod with this address went; `undefined` where a pod has it, none is remembered, or hosts have it. */
   endedAt(ip: string): Millis | undefined
   /** When the deletion of this pod was heard of, while its object is there. */
@@ -35,7 +38,7 @@ export interface PodStore {
   readonly size: number
 }
 
-/** How long a pod that became Ready may be on its way into the gateways, in ms. */
+/** How long a pod that became Ready may be on its way into the gateways, in ms: `becameReady` and `upSince`. */
 const ARRIVING_MS = 120_000
 /** How many addresses of pods that are gone are remembered, the latest. */
 const ENDED = 50_000
@@ -50,6 +53,8 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   let gateChanges = 0
   const heard = new Map<string, Millis>()
   const readied = new Map<PodUid, Millis>()
+  /** The youngest last. */
+  const ups = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
   const ended = new Map<string, Millis>()
 
@@ -89,7 +94,20 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     remove(pod)
     heard.delete(pod.uid)
     readied.delete(pod.uid)
+    ups.delete(pod.uid)
     entomb(last ?? pod)
+  }
+  const noteUp = (pod: PodFact, wasUp: boolean) => {
+    if (isUp(pod) === wasUp) return
+    ups.delete(pod.uid)
+    if (!wasUp) ups.set(pod.uid, clock.now())
+  }
+  const forgetUps = () => {
+    const now = clock.now()
+    for (const [uid, at] of ups) {
+      if (now - at <= ARRIVING_MS) break
+      ups.delete(uid)
+    }
   }
 
   const set = (pod: PodFact) => {
@@ -104,6 +122,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     if (pod.gate !== before?.gate) gateChanges += 1
     if (!isUp(pod) || isEnding(pod)) readied.delete(pod.uid)
     else if (before && !isUp(before)) readied.set(pod.uid, clock.now())
+    noteUp(pod, before !== undefined && isUp(before))
     add(pod)
     return true
   }
@@ -125,6 +144,10 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       gone: uid => tombstones.get(uid),
       endedAt: ip => ended.get(ip),
       deletionHeardAt: uid => heard.get(uid),
+      upSince: uid => {
+        forgetUps()
+        return ups.get(uid)
+      },
       becameReady: () => {
         const now = clock.now()
         for (const [uid, at] of readied) if (now - at > ARRIVING_MS) readied.delete(uid)
@@ -142,9 +165,6 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     }
   }
 }
-
-/** Nothing but us keeps it from serving. */
-const isUp = (pod: PodFact): boolean => pod.ready || pod.gate !== undefined
 
 function ownedIps(pod: PodFact): readonly string[] {
   return pod.hostNetwork || !hasEnded(pod) ? pod.ips : []

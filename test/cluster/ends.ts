@@ -35,6 +35,18 @@ export const ENDS: readonly End[] = [
     act: web => restart(world(), web)
   },
   {
+    title:
+      'a rolling update on the addresses of the hosts: each successor has the address and port of a pod that ended',
+    options: {
+      arm: 'apisix-drain-hook',
+      replicas: 2,
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
+      pod: { hostNetwork: true, dnsPolicy: 'ClusterFirstWithHostNet' }
+    },
+    ends: 2,
+    act: web => restart(world(), web)
+  },
+  {
     title: 'scaling from ten to one',
     options: { replicas: 10 },
     ends: 9,

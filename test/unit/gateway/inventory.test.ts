@@ -152,6 +152,8 @@ describe('inventory', () => {
     expect(keys('10.0.0.1')).to.deep.equal(['upstreams/web'])
     expect(keys('10.0.0.3')).to.deep.equal(['services/s/upstream'])
     expect(inventory.readAt()).to.equal(before)
+    expect(inventory.readAt('upstreams')).to.equal(before)
+    expect(inventory.readAt('services')).to.equal(clock.now())
     expect(inventory.problem()).to.match(/^upstreams: GET .* -> 500/)
   })
 

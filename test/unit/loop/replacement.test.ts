@@ -16,13 +16,25 @@ const SINCE = new Map([
   ['10.0.0.3:80', 9]
 ])
 
-function since(nodes: readonly string[], pods: readonly PodFact[] = [], asked: Drains = drains) {
+/** When the holders were listed, and when each pod was up, as far as that was lately. */
+const LISTED_AT = 100
+type Ups = Readonly<Record<string, number>>
+
+function since(
+  nodes: readonly string[],
+  pods: readonly PodFact[] = [],
+  asked: Drains = drains,
+  ups: Ups = {}
+) {
   const web = holder('web', nodes)
   const inventory = {
     holders: () => new Map([[web.key, web]]),
-    listedSince: (_holder: string, node: string) => SINCE.get(node)
+    listedSince: (_holder: string, node: string) => SINCE.get(node),
+    readAt: () => LISTED_AT
   }
-  return replacements({ inventory } as never, worldOf([web], [ending, ...pods]), asked)(web.key)
+  const cluster = { pods: { upSince: (uid: string) => ups[uid] } }
+  const world = worldOf([web], [ending, ...pods])
+  return replacements({ inventory, cluster } as never, world, asked)(web.key)
 }
 
 describe('what takes over', () => {
@@ -43,12 +55,16 @@ describe('what takes over', () => {
     expect(since(['10.0.0.1:80', '10.0.0.2:80'], [{ ...next, ready: true }])).to.equal(5)
   })
 
+  it('is no pod that came up after the listing: what is listed there may be the pod before it', () => {
+    const next = pod('next', { ips: ['10.0.0.2'] })
+    const upSince = (at: number) => since(['10.0.0.1:80', '10.0.0.2:80'], [next], drains, { [next.uid]: at })
+    expect(upSince(LISTED_AT + 1)).to.equal(undefined)
+    expect(upSince(LISTED_AT)).to.equal(5)
+  })
+
   it('may be a pod whose drain was undone', () => {
     const stays = { ...ending, deletionAt: undefined }
     const undone = { ...drainOf(seen(ending)), phase: 'undone', at: 1, why: 'it stays', pod: stays } as const
-    const web = holder('web', ['10.0.0.1:80'])
-    const inventory = { holders: () => new Map([[web.key, web]]), listedSince: () => 1 }
-    const found = replacements({ inventory } as never, worldOf([web], [stays]), drainsOf([undone]))
-    expect(found(web.key)).to.equal(1)
+    expect(since(['10.0.0.1:80'], [stays], drainsOf([undone]))).to.equal(1)
   })
 })
