@@ -19,8 +19,11 @@ export interface Outcome {
   }
 }
 
-/** Shrinking plays the scenario again and again; after this it is as small as it is, in ms. */
-const SHRINK_MS = 120_000
+/**
+ * Shrinking plays the scenario again and again; after this it is as small as it is, in ms. Longer than all that a play waits for: that
+ * says what it was.
+ */
+const SHRINK_MS = 180_000
 
 /** Plays run `path` (`17`, or `17:0:3` for what it was shrunk to) of a seed, and shrinks it where it fails. */
 export async function playRun({

@@ -32,6 +32,8 @@ const REUSE_MS = 1000
 const ALONE_MS = 400
 /** Until a node is out once nothing is broken any more, on a busy machine. */
 const OUT_MS = 20_000
+/** Between two times at which what is held is let go, in ms. */
+const RELEASE_MS = 50
 /** Between two looks at whether a gateway is ready, in ms. */
 const PROBE_MS = 20
 /** From a change of endpoints to its owner's write, where not the agent writes. */
@@ -259,8 +261,9 @@ async function perform(
   // Whoever could not be reached is told now.
   if (!isWritten(scenario.mode)) await owner.write(staying)
   violations.push(...(await checkOutcome(stage, scenario, staying)))
-  release()
-  await Promise.all(held)
+  // One that a gateway was slow with, or has tried again elsewhere, may come in later than the others.
+  const answered = Promise.all(held).then(() => true)
+  while (!(await Promise.race([answered, wait(RELEASE_MS, false)]))) release()
   const { failures } = await load.stop()
   if (scenario.breaks.length === 0 && failures.length > 0)
     violations.push(`nothing was broken, and requests failed: ${[...new Set(failures)].join(', ')}`)
