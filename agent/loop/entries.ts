@@ -129,12 +129,9 @@ function barrierNodes(drain: Drain, memory: Memory, world: World): readonly Node
   const others = (ip: string) =>
     world.ownersOf(ip).filter(owner => owner.uid !== drain.uid && owner.deletionAt === undefined)
   if (drain.pod.hostNetwork) {
-    const taken = drain.pod.ips.flatMap(ip =>
-      others(ip).flatMap(owner =>
-        owner.hostNetwork && isUp(owner) ? nodesOf(owner, world.portsOf(owner.uid)) : []
-      )
-    )
-    return nodesOf(drain.pod, memory.ports).filter(node => !taken.includes(node))
+    const successors = drain.pod.ips.flatMap(others).filter(owner => owner.hostNetwork && isUp(owner))
+    const taken = new Set(successors.flatMap(pod => nodesOf(pod, world.portsOf(pod.uid))))
+    return nodesOf(drain.pod, memory.ports).filter(node => !taken.has(node))
   }
   const ips = drain.pod.ips.filter(ip => others(ip).every(owner => owner.hostNetwork))
   return nodesOf({ ...drain.pod, ips }, memory.ports)
