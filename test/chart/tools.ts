@@ -14,7 +14,7 @@ const TOOLS = {
 } as const
 
 /** Where the API's own descriptions come from: the oldest Kubernetes that the chart says it runs on, and a current one. */
-export const KUBERNETES = ['v1.29.14', 'v1.36.3'] as const
+export const KUBERNETES = ['v1.29.15', 'v1.36.3'] as const
 export const PROMETHEUS_OPERATOR = 'github.com/prometheus-operator/prometheus-operator@v0.85.0'
 
 export type Tool = keyof typeof TOOLS

@@ -2,7 +2,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { call, type Answer } from '../install/api-server.ts'
-import { API_SERVER as API_SERVER_PROGRAM, ETCD } from '../install/build.ts'
+import { ETCD, kubernetesPath } from '../install/build.ts'
 import { API_SERVER, SERVICES } from './addresses.ts'
 import { programPath } from './build.ts'
 import { ready, startDaemon, type Daemon } from './daemon.ts'
@@ -44,7 +44,7 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
     '--unsafe-no-fsync'
   ])
   const startApiServer = () =>
-    start('kube-apiserver', API_SERVER_PROGRAM, [
+    start('kube-apiserver', kubernetesPath('kube-apiserver'), [
       `--etcd-servers=${ETCD_URL}`,
       '--secure-port=6443',
       `--bind-address=${API_SERVER}`,

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { eventually } from '../plugin/eventually.ts'
 import { scaleAgent } from './agent.ts'
 import { helperLog } from './helper-log.ts'
 import { NAMESPACE, type Arm, type WorkloadOptions } from './objects/workload.ts'
@@ -25,6 +26,7 @@ const STARTUP_MS = 3000
 /** How long each answer takes. */
 const ANSWER_MS = 200
 const HOOK_MS = 100
+const GONE_MS = 60_000
 /** So often hooks are compared until one time they are quick. */
 const ROUNDS = 3
 const median = (values: readonly number[]) =>
@@ -42,6 +44,7 @@ describe('a rolling update of ten pods under load', () => {
     await web.update(change)
     await world().kube('rollout', 'status', web.target, `--namespace=${NAMESPACE}`, '--timeout=100s')
   }
+  const isOver = () => web.pods().every(({ endingAt, goneAt }) => !endingAt || goneAt !== undefined)
   let web: Workload
 
   before(async function () {
@@ -87,7 +90,11 @@ describe('a rolling update of ten pods under load', () => {
     this.timeout(ROUNDS * 120_000)
     const quick: boolean[] = []
     for (let round = 0; round < ROUNDS && !quick.includes(true); round++) {
-      if (round > 0) await update({ arm: 'bare' })
+      if (round > 0) {
+        await update({ arm: 'bare' })
+        // Whose hooks would be counted with those of this round.
+        await eventually('the round before is over', isOver, GONE_MS)
+      }
       const { floor, hook } = await compared()
       // Where nothing is quick, a hook is no more than twice as slow.
       quick.push(hook - floor < Math.max(HOOK_MS, floor))

@@ -7,7 +7,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { API_SERVER, ETCD } from './build.ts'
+import { CURRENT, ETCD, kubernetesPath, type Kubernetes } from './build.ts'
 
 export interface Answer {
   readonly status: number
@@ -29,7 +29,7 @@ export interface ApiServer {
 const START_MS = 60_000
 
 /** @throws Error with the end of its log, when it is not ready within a minute */
-export async function startApiServer(): Promise<ApiServer> {
+export async function startApiServer(version: Kubernetes = CURRENT): Promise<ApiServer> {
   const folder = mkdtempSync(join(tmpdir(), 'api-server-'))
   const file = (name: string) => join(folder, name)
   const children: ChildProcess[] = []
@@ -51,7 +51,7 @@ export async function startApiServer(): Promise<ApiServer> {
     `--listen-peer-urls=http://127.0.0.1:${peer}`,
     '--unsafe-no-fsync'
   ])
-  start(API_SERVER, [
+  start(kubernetesPath('kube-apiserver', version), [
     `--etcd-servers=${etcd}`,
     `--secure-port=${port}`,
     '--bind-address=127.0.0.1',

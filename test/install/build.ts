@@ -1,4 +1,7 @@
-/** Run as a script it builds kube-apiserver and etcd from their own Go modules into the cache, once for each version. */
+/**
+ * Run as a script it builds kube-apiserver and etcd from their own Go modules into the cache, once for each version: the oldest
+ * Kubernetes that the chart says it runs on, and a current one.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
@@ -10,42 +13,43 @@ import {
   type ModuleProgram
 } from '../chart/tools.ts'
 
-const [, VERSION] = KUBERNETES
+export type Kubernetes = (typeof KUBERNETES)[number]
+
+export const [OLDEST, CURRENT] = KUBERNETES
 /** WatchList needs 3.4.25 or 3.5.8 at least. */
 const ETCD_VERSION = 'v3.7.3'
 
 export const ETCD = join(CACHE, 'bin', `etcd-${ETCD_VERSION}`)
-export const API_SERVER = kubernetesPath('kube-apiserver')
 
 /** Kubernetes takes its staging modules from folders beside it; whoever builds it from outside names the released ones. */
-function kubernetesModule(): string[] {
-  const theirs = readFileSync(join(moduleFolder(`k8s.io/kubernetes@${VERSION}`), 'go.mod'), 'utf8')
+function kubernetesModule(version: Kubernetes): string[] {
+  const theirs = readFileSync(join(moduleFolder(`k8s.io/kubernetes@${version}`), 'go.mod'), 'utf8')
   const staged = [...theirs.matchAll(/^\t(k8s\.io\/\S+) => \.\/staging\//gm)].map(([, module]) => module)
-  const released = VERSION.replace(/^v1/, 'v0')
+  const released = version.replace(/^v1/, 'v0')
   return [
-    `require k8s.io/kubernetes ${VERSION}`,
+    `require k8s.io/kubernetes ${version}`,
     ...staged.map(name => `replace ${name} => ${name} ${released}`)
   ]
 }
 
 /** Without it the server calls itself v0.0.0-master, and charts that ask for a version refuse it. */
-function stampedVersion(): string {
-  const [major, minor] = VERSION.slice(1).split('.')
+function stampedVersion(version: Kubernetes): string {
+  const [major, minor] = version.slice(1).split('.')
   const stamp = '-X k8s.io/component-base/version'
-  return `${stamp}.gitVersion=${VERSION} ${stamp}.gitMajor=${major} ${stamp}.gitMinor=${minor}`
+  return `${stamp}.gitVersion=${version} ${stamp}.gitMajor=${major} ${stamp}.gitMinor=${minor}`
 }
 
 /** Where that program of Kubernetes is, once it is built. */
-export function kubernetesPath(name: string): string {
-  return join(CACHE, 'bin', `${name}-${VERSION}`)
+export function kubernetesPath(name: string, version: Kubernetes = CURRENT): string {
+  return join(CACHE, 'bin', `${name}-${version}`)
 }
 
 /** How a program of `cmd/` in Kubernetes is built. */
-export const kubernetesProgram = (name: string): ModuleProgram => ({
-  path: kubernetesPath(name),
-  module: kubernetesModule,
+export const kubernetesProgram = (name: string, version: Kubernetes = CURRENT): ModuleProgram => ({
+  path: kubernetesPath(name, version),
+  module: () => kubernetesModule(version),
   what: `k8s.io/kubernetes/cmd/${name}`,
-  linkerFlags: stampedVersion()
+  linkerFlags: stampedVersion(version)
 })
 
 const ETCD_MAIN = `package main
@@ -73,4 +77,5 @@ export function ensureControlPlane(): void {
 if (import.meta.main) {
   ensureTool('helm')
   ensureControlPlane()
+  ensureModuleProgram(kubernetesProgram('kube-apiserver', OLDEST))
 }

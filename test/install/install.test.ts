@@ -12,6 +12,7 @@ import { checkRbac } from '../../agent/doctor/rbac.ts'
 import { CHART, CI, helm as anyHelm } from '../chart/helm.ts'
 import { moduleFolder, PROMETHEUS_OPERATOR } from '../chart/tools.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
+import { onEachKubernetes } from './each-kubernetes.ts'
 import { everything } from './inventory.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -19,14 +20,14 @@ const RELEASE = ['apisix-drain', '--namespace=apisix']
 const DEPLOYMENT = '/apis/apps/v1/namespaces/apisix/deployments/apisix-drain'
 
 /** One story on one API server, told in order; it ends at the first chapter that fails. */
-describe('helm on a real API server', () => {
+onEachKubernetes('helm on a real API server', version => {
   let api: ApiServer
   let untouched: readonly string[]
   let token: string
 
   before(async function () {
     this.timeout(120_000)
-    api = await startApiServer()
+    api = await startApiServer(version)
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
     await created('/api/v1/namespaces', { metadata: { name: 'apisix', labels } })
     const crds = join(moduleFolder(PROMETHEUS_OPERATOR), 'example/prometheus-operator-crd')

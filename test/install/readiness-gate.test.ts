@@ -7,15 +7,16 @@ import { withGate } from '../../agent/watch/gated-pod.ts'
 import { loadCredentials } from '../../agent/watch/load-credentials.ts'
 import { toPodFact } from '../../agent/watch/pod-fact.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
+import { onEachKubernetes } from './each-kubernetes.ts'
 
 const PODS = '/api/v1/namespaces/shop/pods'
 
-describe('a readiness gate on a real API server', () => {
+onEachKubernetes('a readiness gate on a real API server', version => {
   let api: ApiServer
   let connection: Connection
   before(async function () {
     this.timeout(120_000)
-    api = await startApiServer()
+    api = await startApiServer(version)
     const source = { kind: 'kubeconfig', file: api.kubeconfig } as const
     connection = createConnection(loadCredentials(source, systemClock), systemClock)
   })

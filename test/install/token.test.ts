@@ -8,19 +8,20 @@ import { loadCredentials } from '../../agent/watch/load-credentials.ts'
 import { toPodFact } from '../../agent/watch/pod-fact.ts'
 import { memoryLog } from '../build/serve.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
+import { onEachKubernetes } from './each-kubernetes.ts'
 
 const PODS = '/api/v1/namespaces/default/pods'
 const ACCOUNT = '/api/v1/namespaces/default/serviceaccounts/default'
 
 /** Tokens as the kubelet asks for them, from a real API server, and its real keys. */
-describe('tokens of a real API server', () => {
+onEachKubernetes('tokens of a real API server', version => {
   let api: ApiServer
   let keys: SigningKeys
   let connection: Connection
 
   before(async function () {
     this.timeout(180_000)
-    api = await startApiServer()
+    api = await startApiServer(version)
     await api.call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } })
     // The keys are read as any ServiceAccount, with no right of its own.
     const file = api.kubeconfigFor(await tokenFor({}))

@@ -10,6 +10,8 @@ import { loadCredentials } from '../../agent/watch/load-credentials.ts'
 import { memoryLog } from '../build/serve.ts'
 import { CHART, helm as anyHelm } from '../chart/helm.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
+import { OLDEST } from './build.ts'
+import { onEachKubernetes } from './each-kubernetes.ts'
 
 const RELEASE = ['apisix-drain', '--namespace=apisix']
 const CONFIGURATION =
@@ -30,7 +32,7 @@ const main = (name: string, differs: object = {}) => ({
   ports: [{ containerPort: 8080 }],
   ...differs
 })
-const preStop = { sleep: { seconds: 3 } }
+const preStop = { exec: { command: ['sleep', '3'] } }
 
 /** Every rule of the injection at least once. */
 const PODS: Readonly<Record<string, { readonly spec: object; readonly annotations?: object }>> = {
@@ -74,7 +76,7 @@ const PODS: Readonly<Record<string, { readonly spec: object; readonly annotation
 }
 
 /** The real chart on a real API server, which calls the agent's webhook over TLS. */
-describe('the webhook that adds hooks', () => {
+onEachKubernetes('the webhook that adds hooks', version => {
   let api: ApiServer
   let connection: Connection
   let folder: string
@@ -86,7 +88,7 @@ describe('the webhook that adds hooks', () => {
   before(async function () {
     this.timeout(180_000)
     folder = mkdtempSync(join(tmpdir(), 'webhook-'))
-    api = await startApiServer()
+    api = await startApiServer(version)
     for (const name of ['apisix', 'shop']) {
       const labels = { 'apisix-drain.io/inject': 'true' }
       await created('/api/v1/namespaces', { metadata: { name, labels } })
@@ -144,6 +146,9 @@ describe('the webhook that adds hooks', () => {
   const everyPod = async () => {
     const specs: Record<string, object> = {}
     for (const [name, pod] of Object.entries(PODS)) specs[name] = await made('shop', pod)
+    // In Kubernetes from 1.30 on.
+    const sleeps = main('web', { lifecycle: { preStop: { sleep: { seconds: 3 } } } })
+    if (version !== OLDEST) specs['sleep'] = await made('shop', { spec: { containers: [sleeps] } })
     return specs
   }
   const plain = { spec: { containers: [main('web')] } }
@@ -218,7 +223,11 @@ describe('the webhook that adds hooks', () => {
     await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
   })
 
-  it('lets pods in when the agent is gone; the policy makes the same of every pod', async () => {
+  const afterwards =
+    version === OLDEST
+      ? 'lets pods in when the agent is gone; of policies the chart says where they are'
+      : 'lets pods in when the agent is gone; the policy makes the same of every pod'
+  it(afterwards, async () => {
     await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
     const specs = await everyPod()
     await stop?.()
@@ -226,7 +235,16 @@ describe('the webhook that adds hooks', () => {
     expect(isHooked(await made('shop', plain))).to.equal(false)
 
     helm('uninstall', ...RELEASE)
-    helm('install', ...RELEASE, CHART, '--set=injection.policy.enabled=true')
+    const byPolicy = ['install', ...RELEASE, CHART, '--set=injection.policy.enabled=true']
+    if (version === OLDEST) {
+      const { ok, stderr } = anyHelm(...byPolicy, `--kubeconfig=${api.kubeconfig}`)
+      expect({ ok, said: stderr.includes('from 1.36 on; use injection.webhook') }, stderr).to.deep.equal({
+        ok: false,
+        said: true
+      })
+      return
+    }
+    helm(...byPolicy)
     await eventually(async () => expect(isHooked(await made('shop', plain))).to.equal(true))
     expect(await everyPod()).to.deep.equal(specs)
   }).timeout(180_000)
