@@ -96,7 +96,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   const memories = createMemories()
   const lingering = createLingering(settings.lingerMs)
   const knowledge = createAddressKnowledge(settings.someNamespacesOnly)
-  const sweeper = createSweeper(inventory, settings.guardEveryMs)
+  const sweeper = createSweeper(sources, settings.guardEveryMs)
   const told = createTeller(observers, log)
   const alarm = createAlarm(clock, wake)
   const hooks = createHooks({ cluster, clock, log: log.child({ part: 'hooks' }), proven: answerAtOnce, wake })

@@ -120,6 +120,10 @@ const said = ({ told, problem }: GatewayState): string =>
     told?.entries?.flatMap(({ uid, late = 0 }) => (late > 0 ? [uid, late] : []))
   ])
 
+/** The highest revision that any worker of the gateway has applied; 0 where none tells. */
+export const newestRevision = (told: BarrierGateway | undefined): number =>
+  Math.max(0, ...(told?.workers ?? []).map(({ revision }) => revision ?? 0))
+
 /**
  * Up to where every worker of the gateway has applied one kind of object: the lowest of their revisions, those on their way
  * out after a reload left aside. `undefined` where one of them has not told it.

@@ -1,6 +1,8 @@
+import { newestRevision } from '../confirm/gateway-state.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
-import type { Inventory } from '../gateway/inventory.ts'
+import { areLive } from '../watch/parts.ts'
+import type { Sources } from './sources.ts'
 
 /** Listings that new drains ask for are this far apart, in ms: pods that end together share one. */
 const APART_MS = 500
@@ -13,16 +15,34 @@ export interface Sweeper {
 
 /**
  * A new drain needs holders that were listed after it began; a running one is guarded, because a writer may put the node
- * back, every `guardEveryMs`. However many drains there are, they share one listing.
+ * back, every `guardEveryMs`. However many drains there are, they share one listing. Beside that
+ * - once when the pods are known: of those that are up by then no earlier listing can tell whose address it shows
+ *   (`replacements`);
+ * - when a worker has applied something new and a drain waits for another node: that may be it.
  */
 export function createSweeper(
-  inventory: Pick<Inventory, 'readAt' | 'refresh'>,
+  { inventory, cluster, barrier }: Pick<Sources, 'inventory' | 'cluster' | 'barrier'>,
   guardEveryMs: number
 ): Sweeper {
   let sweptAt: Millis | undefined
   let dueAt: Millis | undefined
+  let isAfterPods = false
+  let appliedBefore = 0
+
+  /** Up to where any worker is known to be. */
+  const applied = () =>
+    Math.max(0, ...cluster.gateways().map(({ id }) => newestRevision(barrier?.state(id)?.told)))
+  const begin = () => {
+    appliedBefore = applied()
+    void inventory.refresh()
+  }
+
   return {
     sweep(drains, now) {
+      if (!isAfterPods && areLive(cluster.parts(), ['pods'])) {
+        isAfterPods = true
+        begin()
+      }
       const active = [...drains].filter(drain => drain.phase !== 'undone')
       if (active.length === 0) return (dueAt = undefined)
       const listedAt = Math.max(inventory.readAt() ?? 0, sweptAt ?? 0)
@@ -30,13 +50,18 @@ export function createSweeper(
       // One listing after a pod is gone shows whether somebody has put it back last; then its ghost can wait for the usual rhythm.
       const isSettled = (drain: Drain) => drain.phase === 'gone' && drain.at <= listedAt
       if (!isNew && active.every(isSettled)) return (dueAt = undefined)
-      const wantedAt = isNew ? (sweptAt ?? -Infinity) + APART_MS : (sweptAt ?? listedAt) + guardEveryMs
+      const isNews = active.some(waitsForAnother) && applied() > appliedBefore
+      const wantedAt =
+        isNew || isNews ? (sweptAt ?? -Infinity) + APART_MS : (sweptAt ?? listedAt) + guardEveryMs
       dueAt = Math.min(dueAt ?? Infinity, wantedAt)
       if (now < dueAt) return dueAt
       sweptAt = now
       dueAt = undefined
-      void inventory.refresh()
+      begin()
       return now + guardEveryMs
     }
   }
 }
+
+const waitsForAnother = (drain: Drain): boolean =>
+  drain.phase === 'draining' && drain.verdict.kind === 'waiting' && drain.verdict.lastEndpoint

@@ -141,20 +141,30 @@ describe('feature: the barrier', () => {
 
   test('the only node, added after the last listing: it is not sealed because an old listing does not show it', async start => {
     // Where the mode has to be found out, the holders are listed once more when it is.
-    const rig = await start({ gateways: 1, config: { DRAIN_INVENTORY_EVERY: '5m', APISIX_MODE: 'etcd' } })
+    const config = { DRAIN_INVENTORY_EVERY: '5m', APISIX_MODE: 'etcd' }
+    const rig = await start({ gateways: 1, agent: false, config })
     const [gateway] = rig.gateways
-    await until('the holders are listed', () => rig.agent.readAt() !== undefined)
-    const listedAt = rig.agent.readAt()
+    let listings = 0
+    rig.admin.listener.server.on('request', ({ url }) => {
+      if (url?.includes('/upstreams?')) listings += 1
+    })
+    await rig.startAgent()
+    // The second is made when the pods are known.
+    await until('the holders have been listed', () => listings === 2)
     const only = rig.pod('web-1')
     await rig.serve(only)
     rig.upstream('web', [only])
     await rig.settled()
-    rig.admin.faults.inject({ fault: { kind: 'slow', ms: 600 }, method: 'GET' })
+    rig.admin.faults.inject({
+      fault: { kind: 'slow', ms: 600 },
+      method: 'GET',
+      path: '/apisix/admin/upstreams'
+    })
     rig.end(only)
     const states = new Set<unknown>()
     await until('the holders are listed again', () => {
       states.add(gateway!.barrier?.entries.look(only.ip, only.port))
-      return rig.agent.readAt() !== listedAt
+      return rig.agent.nodes('upstreams/web') === 1
     })
     expect(states).to.include('draining')
     expect(states).not.to.include('sealed')
