@@ -123,7 +123,7 @@ const SUITES: readonly Suite[] = [
   },
   {
     name: 'install',
-    what: 'the chart on a real kube-apiserver: install, upgrade, rollback, uninstall, rights, Pod Security',
+    what: 'the chart on real API servers, the oldest Kubernetes and a current one: install, upgrade, rights, tokens, webhook',
     steps: [
       ['node', 'test/install/build.ts'],
       ['mocha', '--config', 'test/install/.mocharc.json']

@@ -55,10 +55,10 @@ const WAIT_SECONDS = 5
 /** Asked in one long poll, which answers for the first of them; whoever is beyond that is looked at instead. */
 const MOST_POLLED = 1000
 /**
- * Between looks at entries that are not polled (for bypasses and long-lived connections), growing with time. While requests go to
- * all of them something has changed at every look: then no more often than `busy`.
+ * Between looks at entries that are not polled (for bypasses and long-lived connections), growing with time since anything changed
+ * and with their number. While requests go to one of them something changes all the time: then no more often than `busy`.
  */
-const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20 }
+const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
 
 /**
  * Three loops in one function, and a file of a little over 300 lines: what is stored, held and read belongs to all three, and none of
@@ -222,6 +222,11 @@ export function createBarrierLane({
       if (until <= now) held.delete(uid)
       else if (!desired().has(uid)) over.push(uid)
     }
+    // An address that is its own no longer: what is put leaves other addresses of a uid as they are.
+    const shrunk = due.filter(({ uid, nodes }) =>
+      stored.get(uid)?.entry.nodes.some(node => !nodes.includes(node))
+    )
+    if (shrunk.length > 0) await lift(shrunk.map(({ uid }) => uid))
     if (due.length > 0) await push(due)
     if (over.length > 0) await lift(over)
     if (due.length + over.length === 0)
@@ -251,7 +256,7 @@ export function createBarrierLane({
     const next = toLookAt()
     if (next.length === 0) return pause()
     const idle = (clock.now() - movedAt) / LOOK_MS.share
-    const shortest = next.every(isBusy) ? LOOK_MS.busy : LOOK_MS.shortest
+    const shortest = Math.max(next.some(isBusy) ? LOOK_MS.busy : LOOK_MS.shortest, next.length * LOOK_MS.each)
     await clock.sleep(Math.max(shortest, Math.min(LOOK_MS.longest, idle)), ended.signal)
     const quiet = toLookAt()
     if (quiet.length === 0) return

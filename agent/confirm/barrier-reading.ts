@@ -9,7 +9,7 @@ export interface DesiredEntry {
   /** Bare hosts, or hosts with ports where the pod shares its host's address. */
   readonly nodes: readonly NodeKey[]
   readonly state: 'draining' | 'sealed'
-  /** Still being waited for: its in-flight is long-polled. */
+  /** Still being waited for: it is looked at, or once it is sealed its in-flight is long-polled. */
   readonly watch: boolean
 }
 

@@ -122,13 +122,15 @@ function neededRevisions(
 
 /**
  * The addresses of a drain that are still its own: an address that belongs to a living pod of another uid by now is
- * lifted at once. Pods that share their host's address are told apart by port, and the port of one that is up there is no
- * longer this one's: with `hostNetwork` the successor often comes where the pod was.
+ * lifted at once. Pods that share their host's address are told apart by port, and the port of one that is up there once
+ * this one is drained is no longer this one's: with `hostNetwork` the successor often comes where the pod was.
  */
 function barrierNodes(drain: Drain, memory: Memory, world: World): readonly NodeKey[] {
   const others = (ip: string) =>
     world.ownersOf(ip).filter(owner => owner.uid !== drain.uid && owner.deletionAt === undefined)
   if (drain.pod.hostNetwork) {
+    // Two may have a port in common while both serve (TCP and UDP, SO_REUSEPORT).
+    if (drain.phase === 'draining') return nodesOf(drain.pod, memory.ports)
     const successors = drain.pod.ips.flatMap(others).filter(owner => owner.hostNetwork && isUp(owner))
     const taken = new Set(successors.flatMap(pod => nodesOf(pod, world.portsOf(pod.uid))))
     return nodesOf(drain.pod, memory.ports).filter(node => !taken.has(node))

@@ -93,11 +93,12 @@ export function remember(
   rememberDiscovered(drain, memory, sources)
 }
 
-/** A restarted gateway counts bypasses from 0 again. */
-function lookAgain(look: Looks | undefined, current: BarrierReading, now: Millis): Looks {
+/** A restarted gateway counts bypasses from 0 again, and has to be looked at for as long as any other. */
+export function lookAgain(look: Looks | undefined, current: BarrierReading, now: Millis): Looks {
   const before = look?.current
-  const known = before?.instance === current.instance ? before.bypasses : 0
-  const quietSince = look === undefined || current.bypasses > known ? now : look.quietSince
+  const isSame = before?.instance === current.instance
+  const known = isSame ? before.bypasses : 0
+  const quietSince = look === undefined || !isSame || current.bypasses > known ? now : look.quietSince
   return { before, current, quietSince }
 }
 

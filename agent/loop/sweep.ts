@@ -6,6 +6,8 @@ import type { Sources } from './sources.ts'
 
 /** Listings that new drains ask for are this far apart, in ms: pods that end together share one. */
 const APART_MS = 500
+/** What may be another node is looked for no sooner than after so many times as long as the listing before took. */
+const TIMES_AS_LONG = 4
 
 /** Decides when the holders are listed beside their usual rhythm. */
 export interface Sweeper {
@@ -28,20 +30,28 @@ export function createSweeper(
   let dueAt: Millis | undefined
   let isAfterPods = false
   let appliedBefore = 0
+  let listing: { readonly at: Millis; isOver: boolean; tookMs?: number } | undefined
 
   /** Up to where any worker is known to be. */
   const applied = () =>
     Math.max(0, ...cluster.gateways().map(({ id }) => newestRevision(barrier?.state(id)?.told)))
-  const begin = () => {
+  const begin = (at: Millis) => {
     appliedBefore = applied()
-    void inventory.refresh()
+    const begun: typeof listing = { at, isOver: false }
+    listing = begun
+    void inventory.refresh().then(() => (begun.isOver = true))
   }
+  /** From when on another listing is no burden; never while one is under way. */
+  const restedAt = (): Millis =>
+    listing?.tookMs === undefined ? Infinity : listing.at + Math.max(APART_MS, listing.tookMs * TIMES_AS_LONG)
 
   return {
     sweep(drains, now) {
+      // A round follows every listing.
+      if (listing?.isOver) listing.tookMs ??= now - listing.at
       if (!isAfterPods && areLive(cluster.parts(), ['pods'])) {
         isAfterPods = true
-        begin()
+        begin(now)
       }
       const active = [...drains].filter(drain => drain.phase !== 'undone')
       if (active.length === 0) return (dueAt = undefined)
@@ -51,13 +61,14 @@ export function createSweeper(
       const isSettled = (drain: Drain) => drain.phase === 'gone' && drain.at <= listedAt
       if (!isNew && active.every(isSettled)) return (dueAt = undefined)
       const isNews = active.some(waitsForAnother) && applied() > appliedBefore
-      const wantedAt =
-        isNew || isNews ? (sweptAt ?? -Infinity) + APART_MS : (sweptAt ?? listedAt) + guardEveryMs
+      const guardAt = (sweptAt ?? listedAt) + guardEveryMs
+      const newsAt = isNews ? restedAt() : Infinity
+      const wantedAt = isNew ? (sweptAt ?? -Infinity) + APART_MS : Math.min(newsAt, guardAt)
       dueAt = Math.min(dueAt ?? Infinity, wantedAt)
       if (now < dueAt) return dueAt
       sweptAt = now
       dueAt = undefined
-      begin()
+      begin(now)
       return now + guardEveryMs
     }
   }

@@ -230,6 +230,18 @@ describe('barrier keeper', () => {
     expect(states(g.barrier)).to.deep.equal([['2', '10.0.0.2', undefined, 'draining']])
   })
 
+  it('lifts an address that is not in the entry any more, and keeps the others', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1', 'sealed', '10.0.0.1:80', '10.0.0.1:90')])
+    await until('both are there', () => states(g.barrier).length === 2)
+    keeper.desire([entry('1', 'sealed', '10.0.0.1:90')])
+    await until('one is left', () => states(g.barrier).length === 1)
+    await until('it is put again', () => reading('1')?.entry === 'sealed' && g.puts() === 2)
+    expect(states(g.barrier)).to.deep.equal([['1', '10.0.0.1', 90, 'sealed']])
+  })
+
   it('renews at a third of the ttl', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port, { ttlMs: 1000 })

@@ -6,12 +6,11 @@ import { worldOf } from '../../../agent/plan/world.ts'
 import { drainOf, seen } from '../../build/drain.ts'
 import { pod, terminating } from '../../build/pod.ts'
 
-/** What the gateways are to bar of a pod that has been drained, and which other pods there are. */
+/** What the gateways are to bar of a pod that has been drained, where there are these other pods. */
 function barred(drained: PodFact, ...others: readonly PodFact[]) {
   const drain = { ...drainOf(seen(drained)), phase: 'gone' as const, at: 1 }
   const world = worldOf([], [drained, ...others])
-  const entry = desiredEntry(drain as never, createMemories().of(drain.uid), { world } as never)
-  return entry?.nodes
+  return desiredEntry(drain as never, createMemories().of(drain.uid), { world } as never)?.nodes
 }
 
 describe('what is barred of a pod that was drained', () => {
@@ -39,5 +38,13 @@ describe('what is barred of a pod that was drained', () => {
     expect(barred(drained, next({ ips: ['10.0.0.2'] }))).to.deep.equal(both)
     expect(barred(drained, next({ containerPorts: [8081] }))).to.deep.equal(['10.0.0.1:8080'])
     expect(barred(drained, next({}))).to.equal(undefined)
+  })
+
+  it('is all of its ports while it still serves, whoever else has one', () => {
+    const onHost = { ips: ['10.0.0.1'], hostNetwork: true, containerPorts: [8080] }
+    const drain = drainOf(seen(pod('old', { ...onHost, ...terminating(0) })))
+    const memory = { ...createMemories().of(drain.uid), sealed: true }
+    const world = worldOf([], [drain.pod, pod('other', onHost)])
+    expect(desiredEntry(drain, memory, { world } as never)?.nodes).to.deep.equal(['10.0.0.1:8080'])
   })
 })

@@ -18,6 +18,8 @@ const SINCE = new Map([
 
 /** When the holders were listed, and when each pod was up, as far as that was lately. */
 const LISTED_AT = 100
+/** That of the holder then. */
+const REVISION = 12
 type Ups = Readonly<Record<string, number>>
 
 function since(
@@ -26,7 +28,7 @@ function since(
   asked: Drains = drains,
   ups: Ups = {}
 ) {
-  const web = holder('web', nodes)
+  const web = { ...holder('web', nodes), revision: REVISION }
   const inventory = {
     holders: () => new Map([[web.key, web]]),
     listedSince: (_holder: string, node: string) => SINCE.get(node),
@@ -59,7 +61,15 @@ describe('what takes over', () => {
     const next = pod('next', { ips: ['10.0.0.2'] })
     const upSince = (at: number) => since(['10.0.0.1:80', '10.0.0.2:80'], [next], drains, { [next.uid]: at })
     expect(upSince(LISTED_AT + 1)).to.equal(undefined)
-    expect(upSince(LISTED_AT)).to.equal(5)
+    expect(upSince(LISTED_AT)).to.equal(REVISION)
+  })
+
+  it('is known by the last listing where it came up lately: it may have been out between two of them', () => {
+    const [lately, long] = [pod('lately', { ips: ['10.0.0.2'] }), pod('long', { ips: ['10.0.0.3'] })]
+    const nodes = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
+    const ups = { [lately.uid]: LISTED_AT - 1 }
+    expect(since(nodes.slice(0, 2), [lately], drains, ups)).to.equal(REVISION)
+    expect(since(nodes, [lately, long], drains, ups)).to.equal(9)
   })
 
   it('may be a pod whose drain was undone', () => {

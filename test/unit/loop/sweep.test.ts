@@ -44,19 +44,28 @@ describe('sweep', () => {
     expect(listings).to.deep.equal([5000])
   })
 
-  it('lists sooner when a worker has applied something, for a drain that waits for another node', () => {
+  it('lists sooner when a worker has applied something, for a drain that waits for another node', async () => {
     const { at, listings, state } = rig(1000)
     const drain = drainAt(5000) as Drain & { phase: 'draining' }
     const last = { ...drain, verdict: { ...drain.verdict, kind: 'waiting', lastEndpoint: true } } as Drain
     at(5000, last)
+    // The listing is over by then.
+    await Promise.resolve()
     expect(at(5100, last)).to.equal(7000)
     state.applied = 8
     expect(at(5200, last)).to.equal(5500)
     at(5500, last)
-    expect(at(5600, last)).to.equal(7500)
     state.applied = 9
-    expect(at(5700, drain)).to.equal(7500)
-    expect(listings).to.deep.equal([5000, 5500])
+    // A listing is under way, and then took long.
+    expect(at(5600, last)).to.equal(7500)
+    await Promise.resolve()
+    expect(at(5800, last)).to.equal(6700)
+    expect(at(6000, drain)).to.equal(6700)
+    at(6700, drain)
+    await Promise.resolve()
+    state.applied = 10
+    expect(at(6800, drain)).to.equal(8700)
+    expect(listings).to.deep.equal([5000, 5500, 6700])
   })
 
   it('lists at once for the first drain', () => {
