@@ -31,7 +31,8 @@ function since(
   const web = { ...holder('web', nodes), revision: REVISION }
   const inventory = {
     holders: () => new Map([[web.key, web]]),
-    listedSince: (_holder: string, node: string) => SINCE.get(node),
+    listedSince: (_holder: string, node: string) =>
+      SINCE.get(node) ?? (node.startsWith('10.1.') ? 3 : undefined),
     readAt: () => LISTED_AT
   }
   const cluster = { pods: { upSince: (uid: string) => ups[uid] } }
@@ -70,6 +71,15 @@ describe('what takes over', () => {
     const ups = { [lately.uid]: LISTED_AT - 1 }
     expect(since(nodes.slice(0, 2), [lately], drains, ups)).to.equal(REVISION)
     expect(since(nodes, [lately, long], drains, ups)).to.equal(9)
+  })
+
+  it('is not looked for among thousands where the first that serve all came up lately', () => {
+    const ips = Array.from({ length: 16 }, (_, i) => `10.1.0.${i}`)
+    const many = ips.map(ip => pod(ip, { ips: [ip] }))
+    const ups = Object.fromEntries(many.map(({ uid }) => [uid, LISTED_AT]))
+    const among = (count: number) =>
+      since([...ips.slice(0, count).map(ip => `${ip}:80`), '10.0.0.2:80'], many, drains, ups)
+    expect([among(15), among(16)]).to.deep.equal([5, REVISION])
   })
 
   it('may be a pod whose drain was undone', () => {
