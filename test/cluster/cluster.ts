@@ -5,7 +5,7 @@ import { startControlPlane, type ControlPlane } from './control-plane.ts'
 import { startKubelet, type Kubelet } from './kubelet.ts'
 import { prepareMachine } from './machine.ts'
 import { startNetwork } from './network.ts'
-import type { State } from './state.ts'
+import { dnsOf, makeHostCgroups, type State } from './state.ts'
 
 /** A whole Kubernetes of real parts, with no pods yet. */
 export interface Cluster {
@@ -20,7 +20,8 @@ export interface Cluster {
  * @param images OCI archives that every host gets
  * @throws Error with the end of the log of what does not start
  */
-export async function startCluster({ name, folder }: State, images: readonly string[]): Promise<Cluster> {
+export async function startCluster(state: State, images: readonly string[]): Promise<Cluster> {
+  const { folder } = state
   prepareMachine(folder, [API_SERVER, DNS, ...HOSTS.map(({ address }) => address)])
   const ends: (() => Promise<void>)[] = []
   const stop = async () => {
@@ -35,7 +36,8 @@ export async function startCluster({ name, folder }: State, images: readonly str
     const [controlPlane, ...hosts] = await Promise.all([
       started(startControlPlane(join(folder, 'control-plane'))),
       ...HOSTS.map(async host => {
-        const options = { ...host, folder: join(folder, host.name) }
+        const cgroups = makeHostCgroups(state, host.name)
+        const options = { ...host, cgroups, folder: join(folder, host.name) }
         const { socket } = await started(startContainerd({ ...options, images }))
         return { ...options, socket }
       })
@@ -44,10 +46,8 @@ export async function startCluster({ name, folder }: State, images: readonly str
     const isReady = async (name: string) =>
       saysReady((await controlPlane.call('GET', `/api/v1/nodes/${name}`)).json)
     const [, ...kubelets] = await Promise.all([
-      started(startNetwork(join(folder, 'network'), kubeconfig)),
-      ...hosts.map(host =>
-        started(startKubelet({ ...host, kubeconfig, cgroup: `/${name}/${host.name}`, isReady }))
-      )
+      started(startNetwork(join(folder, 'network'), kubeconfig, { dns: dnsOf(state) })),
+      ...hosts.map(host => started(startKubelet({ ...host, kubeconfig, isReady })))
     ])
     return { controlPlane, kubelets, stop }
   } catch (err) {

@@ -7,6 +7,7 @@ import { containerdPath } from './build.ts'
 import { ready, startDaemon } from './daemon.ts'
 import { PAUSE } from './images/names.ts'
 import { CNI_PLUGINS, RUNC } from './needs.ts'
+import type { HostCgroups } from './state.ts'
 
 /** A real containerd with Debian's runc and CNI plugins: what runs the containers of one host. */
 export interface Containerd {
@@ -16,6 +17,7 @@ export interface Containerd {
 
 export interface ContainerdOptions extends HostAddresses {
   readonly folder: string
+  readonly cgroups: HostCgroups
   /** OCI archives. */
   readonly images: readonly string[]
 }
@@ -35,7 +37,10 @@ export async function startContainerd(options: ContainerdOptions): Promise<Conta
     file('containerd.log'),
     containerdPath('containerd'),
     [`--config=${file('containerd.toml')}`],
-    { PATH: `${file('bin')}:${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` }
+    {
+      env: { PATH: `${file('bin')}:${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` },
+      cgroup: options.cgroups.system
+    }
   )
   const ctr = [`--address=${socket}`, '--namespace=k8s.io'] as const
   await ready(containerd, () =>

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { enterCgroup } from './cgroups.ts'
 
 /** A program that runs until it is told to end, and logs into a file. */
 export interface Daemon {
@@ -14,16 +15,18 @@ export interface Daemon {
 
 const STOP_MS = 10_000
 
+/** @param cgroup its own, where it is not that of this process */
 export function startDaemon(
   name: string,
   log: string,
   program: string,
   args: readonly string[],
-  env: NodeJS.ProcessEnv = {}
+  { env = {}, cgroup }: { readonly env?: NodeJS.ProcessEnv; readonly cgroup?: string } = {}
 ): Daemon {
   const file = openSync(log, 'a')
   const child = spawn(program, args, { stdio: ['ignore', file, file], env: { ...process.env, ...env } })
   closeSync(file)
+  if (cgroup !== undefined && child.pid !== undefined) enterCgroup(cgroup, child.pid)
   const ended = once(child, 'exit')
   const alive = () => child.exitCode === null && child.signalCode === null
   return {

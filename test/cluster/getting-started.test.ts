@@ -29,7 +29,7 @@ type State = Readonly<Record<'drains' | 'past', readonly { readonly pod: string 
 
 /** What README.md says under "Getting started on a cluster", word for word but for the name of one image, where there is no agent. */
 describe('getting started as the README says', () => {
-  const programs = mkdtempSync(join(tmpdir(), 'programs-'))
+  let programs: string
   let web: Workload
 
   const environment = () => ({
@@ -43,6 +43,7 @@ describe('getting started as the README says', () => {
     (await promisify(execFile)('bash', ['-ec', command], { env: environment() })).stdout
 
   before(async () => {
+    programs = mkdtempSync(join(tmpdir(), 'programs-'))
     symlinkSync(toolPath('helm'), join(programs, 'helm'))
     symlinkSync(programPath('kubectl'), join(programs, 'kubectl'))
     await shell(`helm uninstall apisix-drain ${IN_NAMESPACE} --ignore-not-found --wait`)

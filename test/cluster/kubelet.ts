@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DNS, type HostAddresses } from './addresses.ts'
 import { programPath } from './build.ts'
 import { ready, startDaemon } from './daemon.ts'
-import { makeCgroup } from './state.ts'
+import type { HostCgroups } from './state.ts'
 
 /** A real kubelet: with its containerd it is one Kubernetes node. */
 export interface Kubelet {
@@ -18,8 +18,8 @@ export interface KubeletOptions extends HostAddresses {
   readonly kubeconfig: string
   /** Its containerd's. */
   readonly socket: string
-  /** Below which it makes those of its pods, and ends what it does not know. */
-  readonly cgroup: string
+  /** Below the second it makes those of its pods, and ends what it does not know. */
+  readonly cgroups: HostCgroups
   /** Whether the API server says that the node is ready. */
   isReady(name: string): Promise<boolean>
 }
@@ -29,25 +29,30 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   const { name, folder } = options
   const file = (part: string) => join(folder, part)
   mkdirSync(file('pods'))
-  makeCgroup(options.cgroup)
   writeFileSync(file('resolv.conf'), '')
   writeFileSync(file('kubelet.json'), JSON.stringify(config(options)))
-  const kubelet = startDaemon(`kubelet of ${name}`, file('kubelet.log'), programPath('kubelet'), [
-    `--config=${file('kubelet.json')}`,
-    `--kubeconfig=${options.kubeconfig}`,
-    `--hostname-override=${name}`,
-    `--node-ip=${options.address}`,
-    `--root-dir=${file('kubelet')}`,
-    `--cert-dir=${file('kubelet/pki')}`,
-    '--v=2',
-    // Calls and returns of preStop hooks.
-    '--vmodule=kuberuntime_container=3'
-  ])
+  const kubelet = startDaemon(
+    `kubelet of ${name}`,
+    file('kubelet.log'),
+    programPath('kubelet'),
+    [
+      `--config=${file('kubelet.json')}`,
+      `--kubeconfig=${options.kubeconfig}`,
+      `--hostname-override=${name}`,
+      `--node-ip=${options.address}`,
+      `--root-dir=${file('kubelet')}`,
+      `--cert-dir=${file('kubelet/pki')}`,
+      '--v=2',
+      // Calls and returns of preStop hooks.
+      '--vmodule=kuberuntime_container=3'
+    ],
+    { cgroup: options.cgroups.system }
+  )
   await ready(kubelet, () => options.isReady(name))
   return { name, log: kubelet.log, stop: () => kubelet.stop() }
 }
 
-const config = ({ cgroup, folder, address, kubeletPort, socket }: KubeletOptions): object => ({
+const config = ({ cgroups, folder, address, kubeletPort, socket }: KubeletOptions): object => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
   address,
@@ -55,7 +60,7 @@ const config = ({ cgroup, folder, address, kubeletPort, socket }: KubeletOptions
   healthzPort: 0,
   containerRuntimeEndpoint: `unix://${socket}`,
   cgroupDriver: 'cgroupfs',
-  cgroupRoot: cgroup,
+  cgroupRoot: `/${cgroups.pods}`,
   // From 1.35 on it refuses cgroup v1 unless it is told not to.
   failCgroupV1: false,
   failSwapOn: false,

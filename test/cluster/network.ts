@@ -16,7 +16,11 @@ export interface Network {
  * Both are processes beside the pods: CoreDNS listens where the kubelets tell pods to ask, and one kube-proxy serves all
  * hosts, which share a network namespace.
  */
-export async function startNetwork(folder: string, kubeconfig: string): Promise<Network> {
+export async function startNetwork(
+  folder: string,
+  kubeconfig: string,
+  cgroups: { readonly dns: string }
+): Promise<Network> {
   const file = (name: string) => join(folder, name)
   mkdirSync(folder)
   writeFileSync(
@@ -33,13 +37,15 @@ export async function startNetwork(folder: string, kubeconfig: string): Promise<
   )
   writeFileSync(file('kube-proxy.json'), JSON.stringify(proxyConfig(kubeconfig)))
   const path = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`
-  const dns = startDaemon('coredns', file('coredns.log'), COREDNS, ['-conf', file('Corefile')])
+  const dns = startDaemon('coredns', file('coredns.log'), COREDNS, ['-conf', file('Corefile')], {
+    cgroup: cgroups.dns
+  })
   const proxy = startDaemon(
     'kube-proxy',
     file('kube-proxy.log'),
     programPath('kube-proxy'),
     [`--config=${file('kube-proxy.json')}`, `--hostname-override=${HOSTS[0]?.name ?? ''}`],
-    { PATH: path }
+    { env: { PATH: path } }
   )
   await ready(dns, () => isOk(`http://${READY}/ready`))
   await ready(proxy, () => isOk(`http://${PROXY_HEALTH}/healthz`))

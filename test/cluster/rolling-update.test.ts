@@ -86,7 +86,7 @@ describe('a rolling update of ten pods under load', () => {
   })
 
   // The last run has brought hooks that do nothing. A machine that has other things to do in one round is no fault of ours.
-  it('has hooks that return as soon as one that does nothing, and 100 ms', async function () {
+  it('has hooks that return within 100 ms, or else as soon as one that does nothing', async function () {
     this.timeout(ROUNDS * 120_000)
     const quick: boolean[] = []
     for (let round = 0; round < ROUNDS && !quick.includes(true); round++) {
@@ -96,8 +96,8 @@ describe('a rolling update of ten pods under load', () => {
         await eventually('the round before is over', isOver, GONE_MS)
       }
       const { floor, hook } = await compared()
-      // Where nothing is quick, a hook is no more than twice as slow.
-      quick.push(hook - floor < Math.max(HOOK_MS, floor))
+      // A machine on which an exec of nothing takes as long cannot tell: there a hook is no more than twice as slow.
+      quick.push(hook < HOOK_MS || (floor >= HOOK_MS && hook < 2 * floor))
     }
     expect(quick).to.include(true)
   })

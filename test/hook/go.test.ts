@@ -2,15 +2,20 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect } from 'chai'
 
-const SOURCES = join(import.meta.dirname, '../../hook')
+const ROOT = join(import.meta.dirname, '../..')
+const HOOK = 'hook'
+/** The app of the cluster suite. */
+const APP = 'test/cluster/app'
 
-const go = (program: string, ...args: string[]) =>
+const goIn = (folder: string, program: string, ...args: string[]) =>
   spawnSync(program, args, {
-    cwd: SOURCES,
+    cwd: join(ROOT, folder),
     env: { ...process.env, GOFLAGS: '-buildvcs=false', CGO_ENABLED: '0' },
     encoding: 'utf8',
     timeout: 5 * 60_000
   })
+
+const go = (...command: [string, ...string[]]) => goIn(HOOK, ...command)
 
 interface TestEvent {
   readonly Action: string
@@ -39,11 +44,12 @@ describe('hook, in Go', () => {
     expect(events.filter(({ Test }) => Test !== undefined)).not.to.deep.equal([])
   })
 
-  it('is clean for vet and gofmt', () => {
-    const vet = go('go', 'vet', './...')
-    expect(vet.status, vet.stderr).to.equal(0)
-    expect(go('gofmt', '-l', '.')).to.include({ stdout: '', status: 0 })
-  })
+  for (const folder of [HOOK, APP])
+    it(`is clean for vet and gofmt: ${folder}`, () => {
+      const vet = goIn(folder, 'go', 'vet', './...')
+      expect(vet.status, vet.stderr).to.equal(0)
+      expect(goIn(folder, 'gofmt', '-l', '.')).to.include({ stdout: '', status: 0 })
+    })
 
   it('needs no module but its own', () => {
     expect(go('go', 'list', '-m', 'all').stdout).to.equal('apisix-drain-hook\n')

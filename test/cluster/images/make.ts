@@ -17,6 +17,7 @@ import { parse } from 'yaml'
 import { buildHook, hookPath } from '../../../scripts/hook.ts'
 import { build, readDockerfile } from '../../chart/dockerfile.ts'
 import { enterSuite } from '../state.ts'
+import { buildApp } from './app.ts'
 import { makeLayer, withLibraries } from './layer.ts'
 import { writeLayout } from './layout.ts'
 import { agentImage, APP, APP_WITHOUT_SHELL, GATEWAY, HELPER, PAUSE } from './names.ts'
@@ -33,7 +34,6 @@ const NGINX_MODULES = ['ndk_http_module', 'ngx_http_lua_module'].map(
 )
 const LUA = ['/usr/share/lua/5.1/ngx', '/usr/share/lua/5.1/resty', ...globSync('/usr/lib/*/lua/5.1/cjson.so')]
 /** What the project's own part of an image is, below /app. */
-const APP_SOURCES = ['package.json', 'sandbox/app', 'sandbox/now.ts']
 const GATEWAY_SOURCES = [
   'package.json',
   'sandbox',
@@ -65,6 +65,8 @@ export async function makeImages(archive: string): Promise<void> {
     const node = await staged('node', root => {
       mkdirSync(join(root, 'usr/local/bin'), { recursive: true })
       cpSync(process.execPath, join(root, 'usr/local/bin/node'))
+    })
+    const users = await staged('users', root => {
       for (const made of ['etc', 'tmp']) mkdirSync(join(root, made))
       chmodSync(join(root, 'tmp'), 0o1777)
       writeFileSync(join(root, 'etc/group'), 'root:x:0:\n')
@@ -75,7 +77,7 @@ export async function makeImages(archive: string): Promise<void> {
       ...withLibraries(['/usr/sbin/nginx', ...NGINX_MODULES]),
       ...LUA
     ])
-    const app = await staged('app', sources(APP_SOURCES))
+    const app = await staged('app', root => buildApp(join(root, 'app')))
     const gateway = await staged('gateway', sources(GATEWAY_SOURCES))
     const agent = await staged('agent', root => {
       cpSync(build(instructions, ROOT, join(folder, 'dockerfile')), join(root, 'app'), { recursive: true })
@@ -89,15 +91,14 @@ export async function makeImages(archive: string): Promise<void> {
       cpSync(hookPath(architecture), join(root, 'apisix-drain-hook'))
     })
 
-    const bare = [libraries, node]
-    const base = [...bare, shell]
+    const base = [libraries, node, users, shell]
     const workingDir = '/app'
-    const runApp = { entrypoint: ['node', 'sandbox/app/main.ts'], workingDir, user: '65532:65532' }
+    const user = '65532:65532'
     writeLayout(join(folder, 'layout'), blobs, [
-      { name: PAUSE, layers: base, entrypoint: ['sleep', 'infinity'] },
-      { name: APP, layers: [...base, app], ...runApp },
-      { name: APP_WITHOUT_SHELL, layers: [...bare, app], ...runApp },
-      { name: HELPER, layers: [helper], entrypoint: ['/apisix-drain-hook'], user: '65532:65532' },
+      { name: PAUSE, layers: [users, shell], entrypoint: ['sleep', 'infinity'] },
+      { name: APP, layers: [users, shell, app], entrypoint: ['/app'], user },
+      { name: APP_WITHOUT_SHELL, layers: [users, app], entrypoint: ['/app'], user },
+      { name: HELPER, layers: [helper], entrypoint: ['/apisix-drain-hook'], user },
       { name: GATEWAY, layers: [...base, nginx, gateway], entrypoint: ['node'], workingDir },
       {
         name: agentImage(appVersion),

@@ -2,9 +2,9 @@ const REGISTRY = 'apisix-drain.test'
 
 /** Of the registry that does not exist: what is not here already cannot be pulled by mistake. */
 export const PAUSE = `${REGISTRY}/pause:1`
-/** The sandbox's app, with a shell and curl. */
+/** The app of `test/cluster/app`, with a shell and curl. */
 export const APP = `${REGISTRY}/app:1`
-/** The same app, with no other program than Node.js. */
+/** The same app, with no other program. */
 export const APP_WITHOUT_SHELL = `${REGISTRY}/app-without-shell:1`
 /** The static helper, alone. */
 export const HELPER = `${REGISTRY}/apisix-drain-hook:1`

@@ -118,7 +118,7 @@ const other = {
     { name: 'PORT', value: '8081' },
     { name: 'AT_TERM', value: 'exit' }
   ],
-  resources: { requests: { cpu: '20m' } }
+  resources: { requests: { cpu: '100m' } }
 }
 
 const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: WorkloadOptions): object => ({
@@ -134,7 +134,7 @@ const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: Workl
     { name: 'STARTUP_MS', value: String(startupMs) }
   ],
   readinessProbe: { httpGet: { path: '/', port: APP_PORT }, periodSeconds: 1 },
-  resources: { requests: { cpu: '20m' } },
+  resources: { requests: { cpu: '100m' } },
   ...CONTAINERS[arm],
   ...container
 })

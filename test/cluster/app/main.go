@@ -1,0 +1,88 @@
+// app is the app of the sandbox (sandbox/app) as a compiled program: a worst-case app that has no drain of its own. Where
+// ten pods start and end on two cores, starting Node.js ten times would be most of what a hook waits for.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A shell says that of a program that SIGTERM has ended.
+const exitTerm = 128 + int(syscall.SIGTERM)
+
+// An idle connection stays until SIGTERM: the gateway's keep-alive pool decides, as it would with a real app.
+const idle = 75 * time.Second
+
+type answer struct {
+	Pod         string `json:"pod"`
+	Method      string `json:"method"`
+	Received    int64  `json:"received"`
+	Terminating bool   `json:"terminating"`
+}
+
+// POD_NAME, POD_IP and PORT are those of the pod. It listens STARTUP_MS after its start. With AT_TERM=exit it drops at
+// SIGTERM what it has accepted, as programs do that know nothing of it; else it closes its listener and answers that first.
+func main() {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	exits := os.Getenv("AT_TERM") == "exit"
+	delay, _ := strconv.Atoi(env("STARTUP_MS", "0"))
+	select {
+	case <-term:
+		os.Exit(exitTerm)
+	case <-time.After(time.Duration(delay) * time.Millisecond):
+	}
+	var terminating atomic.Bool
+	server := &http.Server{
+		Addr:        net.JoinHostPort(env("POD_IP", "127.0.0.1"), env("PORT", "8080")),
+		Handler:     handler(env("POD_NAME", "app"), &terminating),
+		IdleTimeout: idle,
+	}
+	go func() {
+		if err := server.ListenAndServe(); err != http.ErrServerClosed {
+			log.Fatal(err)
+		}
+	}()
+	<-term
+	if exits {
+		os.Exit(exitTerm)
+	}
+	terminating.Store(true)
+	if err := server.Shutdown(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func env(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// handler reads what it is sent, waits for `?ms=` milliseconds, and says which pod it is.
+func handler(pod string, terminating *atomic.Bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ended := terminating.Load()
+		received, err := io.Copy(io.Discard, r.Body)
+		if err != nil {
+			// Only a caller that goes away can end up here, and nobody is left to be told.
+			panic(http.ErrAbortHandler)
+		}
+		ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))
+		time.Sleep(time.Duration(ms) * time.Millisecond)
+		w.Header().Set("content-type", "application/json")
+		w.Header().Set("x-pod", pod)
+		_ = json.NewEncoder(w).Encode(answer{pod, r.Method, received, ended})
+	})
+}
