@@ -5,6 +5,7 @@ import type { Millis, PodUid } from '../drain/facts.ts'
 import type { BarrierAnswer, BarrierApi } from '../gateway/barrier-api.ts'
 import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
+import { lookPause } from './look-pause.ts'
 import {
   entriesOf,
   readingOf,
@@ -54,11 +55,6 @@ const FULL_MS = 2000
 const WAIT_SECONDS = 5
 /** Asked in one long poll, which answers for the first of them; whoever is beyond that is looked at instead. */
 const MOST_POLLED = 1000
-/**
- * Between looks at entries that are not polled (for bypasses and long-lived connections), growing with time since anything changed
- * and with their number. While requests go to one of them something changes all the time: then no more often than `busy`.
- */
-const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
 
 /**
  * Three loops in one function, and a file of a little over 300 lines: what is stored, held and read belongs to all three, and none of
@@ -255,9 +251,11 @@ export function createBarrierLane({
   const looker = async (): Promise<void> => {
     const next = toLookAt()
     if (next.length === 0) return pause()
-    const idle = (clock.now() - movedAt) / LOOK_MS.share
-    const shortest = Math.max(next.some(isBusy) ? LOOK_MS.busy : LOOK_MS.shortest, next.length * LOOK_MS.each)
-    await clock.sleep(Math.max(shortest, Math.min(LOOK_MS.longest, idle)), ended.signal)
+    const unchangedFor = clock.now() - movedAt
+    await clock.sleep(
+      lookPause({ entries: next.length, busy: next.some(isBusy), unchangedFor }),
+      ended.signal
+    )
     const quiet = toLookAt()
     if (quiet.length === 0) return
     await ask(quiet, 0, ended.signal)

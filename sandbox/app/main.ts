@@ -3,10 +3,9 @@ import { now } from '../now.ts'
 import { createReport, type AppMessage } from './report.ts'
 import { createApp } from './server.ts'
 
-// One pod of the sandbox: POD_NAME, POD_IP and PORT come from its environment, as in a real pod. With AT_TERM=exit it is
-// an app that knows nothing of SIGTERM: what it has accepted is lost.
+// One pod of the sandbox: POD_NAME, POD_IP and PORT come from its environment, as in a real pod.
 
-const { POD_NAME = 'app', POD_IP = '127.0.0.1', PORT = '8080', STARTUP_MS = '0', AT_TERM } = process.env
+const { POD_NAME = 'app', POD_IP = '127.0.0.1', PORT = '8080' } = process.env
 
 const send = (message: AppMessage) => void process.send?.(message, undefined, undefined, () => {})
 const report = createReport(send)
@@ -22,14 +21,12 @@ async function end() {
   else done()
 }
 
-process.once('SIGTERM', () => (AT_TERM === 'exit' ? process.exit(143) : void end()))
+process.once('SIGTERM', () => void end())
 // The sandbox that started this pod is gone without ending it: do not outlive it.
 process.once('disconnect', () => process.exit(1))
 
-setTimeout(() => {
-  app.server.listen(Number(PORT), POD_IP, () => {
-    send({ type: 'ready', at: now() })
-    // The next pod starts in half the time: on a small machine, starts would otherwise crowd out what is measured.
-    setImmediate(flushCompileCache)
-  })
-}, Number(STARTUP_MS))
+app.server.listen(Number(PORT), POD_IP, () => {
+  send({ type: 'ready', at: now() })
+  // The next pod starts in half the time: on a small machine, starts would otherwise crowd out what is measured.
+  setImmediate(flushCompileCache)
+})

@@ -4,6 +4,7 @@ import type { LoadCounts, LoadMessage, LoadOptions, LoadResult } from './options
 
 /** The load in a process of its own, so that a stall elsewhere in the sandbox does not look like a slow gateway. */
 export interface LoadProcess {
+  readonly pid: number | undefined
   /** As last told, at most a fifth of a second ago. */
   counts(): LoadCounts | undefined
   /** Ends the load and gives its figures; rejects if its process has died. */
@@ -30,6 +31,7 @@ export function forkLoad(options: LoadOptions): LoadProcess {
   })
   result.promise.catch(() => {}) // looked at in stop()
   return {
+    pid: child.pid,
     counts: () => counts,
     async stop() {
       if (child.connected) child.send({ type: 'stop' })

@@ -13,7 +13,7 @@ const WEIGHTS = [
 export function makeCgroup(name: string, times = 1): void {
   for (const hierarchy of hierarchies()) {
     mkdirSync(join(hierarchy, name), { recursive: true })
-    handOn(hierarchy, name)
+    if (isV2()) handOn(name)
     for (const [file, weight] of WEIGHTS) {
       const path = join(hierarchy, name, file)
       if (existsSync(path)) writeFileSync(path, String(weight * times))
@@ -21,13 +21,15 @@ export function makeCgroup(name: string, times = 1): void {
   }
 }
 
-/** With v2 a cgroup has a weight where the ones above it hand the controller on. */
-function handOn(hierarchy: string, name: string): void {
-  const above = name.split('/').map((_, depth, parts) => join(hierarchy, ...parts.slice(0, depth)))
+/**
+ * With v2 a cgroup has the controllers that all above it hand on, and a kubelet wants every one that the machine has
+ * (k8s.io/kubernetes/pkg/kubelet/cm/cgroup_v2_manager_linux.go, Validate).
+ */
+function handOn(name: string): void {
+  const above = name.split('/').map((_, depth, parts) => join(MOUNTED, ...parts.slice(0, depth)))
   for (const folder of above) {
-    const controllers = join(folder, 'cgroup.controllers')
-    if (existsSync(controllers) && readFileSync(controllers, 'utf8').split(/\s/).includes('cpu'))
-      writeFileSync(join(folder, 'cgroup.subtree_control'), '+cpu')
+    const controllers = readFileSync(join(folder, 'cgroup.controllers'), 'utf8').split(/\s+/).filter(Boolean)
+    writeFileSync(join(folder, 'cgroup.subtree_control'), controllers.map(one => `+${one}`).join(' '))
   }
 }
 
@@ -48,9 +50,12 @@ export function removeCgroup(name: string): void {
 /** The names of all that are below none. */
 export const topCgroups = (): readonly string[] => hierarchies().flatMap(folder => readdirSync(folder))
 
+/** Not where v2 is beside v1, with what v1 has left. */
+const isV2 = (): boolean => existsSync(join(MOUNTED, 'cgroup.controllers'))
+
 /** Each controller's own where cgroup v1 is mounted, else the one of v2. */
 function hierarchies(): readonly string[] {
-  if (existsSync(join(MOUNTED, 'cgroup.controllers'))) return [MOUNTED]
+  if (isV2()) return [MOUNTED]
   return readdirSync(MOUNTED)
     .map(name => join(MOUNTED, name))
     .filter(folder => existsSync(join(folder, 'cgroup.procs')))

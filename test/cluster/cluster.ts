@@ -5,10 +5,12 @@ import { startControlPlane, type ControlPlane } from './control-plane.ts'
 import { startKubelet, type Kubelet } from './kubelet.ts'
 import { prepareMachine } from './machine.ts'
 import { startNetwork } from './network.ts'
-import { dnsOf, makeHostCgroups, type State } from './state.ts'
+import { cgroupOf, makeHostCgroups, type State } from './state.ts'
 
 /** A whole Kubernetes of real parts, with no pods yet. */
 export interface Cluster {
+  /** The name of its run. */
+  readonly name: string
   readonly controlPlane: ControlPlane
   readonly kubelets: readonly Kubelet[]
   stop(): Promise<void>
@@ -46,10 +48,10 @@ export async function startCluster(state: State, images: readonly string[]): Pro
     const isReady = async (name: string) =>
       saysReady((await controlPlane.call('GET', `/api/v1/nodes/${name}`)).json)
     const [, ...kubelets] = await Promise.all([
-      started(startNetwork(join(folder, 'network'), kubeconfig, { dns: dnsOf(state) })),
+      started(startNetwork(join(folder, 'network'), kubeconfig, cgroupOf(state.name, 'dns'))),
       ...hosts.map(host => started(startKubelet({ ...host, kubeconfig, isReady })))
     ])
-    return { controlPlane, kubelets, stop }
+    return { name: state.name, controlPlane, kubelets, stop }
   } catch (err) {
     await stop()
     throw err

@@ -26,8 +26,13 @@ export function startDaemon(
   const file = openSync(log, 'a')
   const child = spawn(program, args, { stdio: ['ignore', file, file], env: { ...process.env, ...env } })
   closeSync(file)
-  if (cgroup !== undefined && child.pid !== undefined) enterCgroup(cgroup, child.pid)
   const ended = once(child, 'exit')
+  try {
+    if (cgroup !== undefined && child.pid !== undefined) enterCgroup(cgroup, child.pid)
+  } catch (err) {
+    child.kill('SIGKILL')
+    throw err
+  }
   const alive = () => child.exitCode === null && child.signalCode === null
   return {
     name,

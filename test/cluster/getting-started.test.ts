@@ -29,7 +29,7 @@ type State = Readonly<Record<'drains' | 'past', readonly { readonly pod: string 
 
 /** What README.md says under "Getting started on a cluster", word for word but for the name of one image, where there is no agent. */
 describe('getting started as the README says', () => {
-  let programs: string
+  let programs = ''
   let web: Workload
 
   const environment = () => ({
@@ -55,7 +55,7 @@ describe('getting started as the README says', () => {
     await web?.remove()
     await world().kube('label', 'namespace', NAMESPACE, 'apisix-drain.io/inject-')
     await shell(`helm uninstall apisix-drain ${IN_NAMESPACE} --ignore-not-found --wait`)
-    rmSync(programs, { recursive: true })
+    rmSync(programs, { recursive: true, force: true })
   })
 
   it('has four commands', () => expect(COMMANDS).length(4))

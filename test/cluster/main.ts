@@ -22,8 +22,8 @@ if (problems.length > 0) {
 const swept = sweep()
 if (swept.length > 0) console.log(`removed what killed runs had left: ${swept.join(', ')}`)
 const state = stateOf(process.pid)
-makeState(state)
 try {
+  makeState(state)
   // A process of its own: it has a share of the CPU as the suite has, but needs the registry of npm, which the suite cannot reach.
   await phase('images made', async () => {
     const making = spawn(process.execPath, [MAKE_IMAGES, imagesOf(state), state.name], { stdio: 'inherit' })

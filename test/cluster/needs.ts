@@ -42,7 +42,12 @@ const canUnshare = (): boolean =>
   ]).status === 0
 
 function cgroups(): readonly string[] {
-  if (existsSync('/sys/fs/cgroup/cgroup.controllers')) return []
+  if (existsSync('/sys/fs/cgroup/cgroup.controllers')) {
+    // Only the root of all may have processes and hand controllers on, and it is the only one without this file.
+    return existsSync('/sys/fs/cgroup/cgroup.type')
+      ? ['/sys/fs/cgroup is not the root of cgroup v2: start the container with --cgroupns=host']
+      : []
+  }
   const without = CONTROLLERS.filter(name => !existsSync(`/sys/fs/cgroup/${name}/cgroup.procs`))
   return without.length === 0 ? [] : [`no cgroup hierarchy at /sys/fs/cgroup/${without.join(', ')}`]
 }

@@ -15,12 +15,10 @@ export interface Network {
 /**
  * Both are processes beside the pods: CoreDNS listens where the kubelets tell pods to ask, and one kube-proxy serves all
  * hosts, which share a network namespace.
+ *
+ * @param cgroup CoreDNS's
  */
-export async function startNetwork(
-  folder: string,
-  kubeconfig: string,
-  cgroups: { readonly dns: string }
-): Promise<Network> {
+export async function startNetwork(folder: string, kubeconfig: string, cgroup: string): Promise<Network> {
   const file = (name: string) => join(folder, name)
   mkdirSync(folder)
   writeFileSync(
@@ -38,7 +36,7 @@ export async function startNetwork(
   writeFileSync(file('kube-proxy.json'), JSON.stringify(proxyConfig(kubeconfig)))
   const path = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`
   const dns = startDaemon('coredns', file('coredns.log'), COREDNS, ['-conf', file('Corefile')], {
-    cgroup: cgroups.dns
+    cgroup
   })
   const proxy = startDaemon(
     'kube-proxy',

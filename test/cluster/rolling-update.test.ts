@@ -69,8 +69,10 @@ describe('a rolling update of ten pods under load', () => {
       seen.push({ agents, arm, observed })
     })
 
-  it('fails requests where there is neither hook nor agent: the load can tell', () => {
-    expect(of(0, 'none').every(({ load }) => load.failed > 0)).to.equal(true)
+  it('fails requests without a hook, with agents or not: the load can tell', () => {
+    const failed = (runs: readonly Observed[]) => runs.reduce((sum, { load }) => sum + load.failed, 0)
+    expect(failed(of(0, 'none'))).to.be.greaterThan(0)
+    expect(failed(of(2, 'none'))).to.be.greaterThan(0)
   })
 
   it('fails none with apisix-drain, five times of five', () => {
@@ -86,7 +88,7 @@ describe('a rolling update of ten pods under load', () => {
   })
 
   // The last run has brought hooks that do nothing. A machine that has other things to do in one round is no fault of ours.
-  it('has hooks that return within 100 ms, or else as soon as one that does nothing', async function () {
+  it('half of the hooks return within 100 ms; where nothing does, within twice what an exec of nothing takes', async function () {
     this.timeout(ROUNDS * 120_000)
     const quick: boolean[] = []
     for (let round = 0; round < ROUNDS && !quick.includes(true); round++) {
@@ -95,14 +97,15 @@ describe('a rolling update of ten pods under load', () => {
         // Whose hooks would be counted with those of this round.
         await eventually('the round before is over', isOver, GONE_MS)
       }
-      const { floor, hook } = await compared()
-      // A machine on which an exec of nothing takes as long cannot tell: there a hook is no more than twice as slow.
-      quick.push(hook < HOOK_MS || (floor >= HOOK_MS && hook < 2 * floor))
+      const { floor, hook, helper } = await compared()
+      // Where an exec of nothing takes as long, the machine is slow. That does not excuse the helper, which does its part last.
+      const isSlow = floor >= HOOK_MS
+      quick.push(helper < HOOK_MS && hook < (isSlow ? 2 * floor : HOOK_MS))
     }
     expect(quick).to.include(true)
   })
 
-  /** The medians of hooks that do nothing, and of the helper, in two updates one after the other, in ms. */
+  /** Medians in ms: hooks that do nothing, hooks by the helper in the update after that, and the helper's own part of those. */
   const compared = async () => {
     const said = helperLog()
     const returned = async (act: () => Promise<void>) => {
@@ -115,11 +118,12 @@ describe('a rolling update of ten pods under load', () => {
     const { ms: hook, failed } = await returned(() => restart(world(), web))
     expect(failed).to.equal(0)
     const times = said.read()
+    const helper = median(times.map(({ all }) => all))
     const ms = (value: number) => `${value.toFixed(0)} ms`
     console.log(
-      `      medians: exec of nothing ${ms(floor)}, hook ${ms(hook)}, the helper itself ${ms(median(times.map(({ all }) => all)))}, of it held by the agent ${ms(median(times.map(({ held }) => held)))}`
+      `      medians: exec of nothing ${ms(floor)}, hook ${ms(hook)}, the helper itself ${ms(helper)}, of it held by the agent ${ms(median(times.map(({ held }) => held)))}`
     )
     expect(times).to.have.length(REPLICAS)
-    return { floor, hook }
+    return { floor, hook, helper }
   }
 })

@@ -6,11 +6,12 @@ import { enterCgroup, makeCgroup, removeCgroup, topCgroups } from './cgroups.ts'
 const PREFIX = 'apisix-drain-cluster-'
 
 /**
- * The share of each where the machine's CPUs do not suffice, in times the default. What a cluster has on other machines (control
- * plane, clients) must not make a host wait, and every hook asks the DNS. All of it together must not weigh much more than one
- * process beside it: the kernel's own threads are beside it, and mounts and cgroups wait for them.
+ * The share of each where the machine's CPUs do not suffice, in times the default. A control plane is on other machines, and must
+ * not make a host wait; nor may it make the clients wait, who are to send when they should, or the DNS, which every hook asks.
+ * kube-proxy is with the control plane: one serves both hosts here, and no hook waits for it. All of it together must not weigh
+ * much more than one process beside it: the kernel's own threads are beside it, and mounts and cgroups wait for them.
  */
-const TIMES = { run: 2, suite: 1, dns: 4, host: 4 }
+const TIMES = { run: 2, suite: 1, clients: 4, dns: 4, host: 4 }
 
 /** What a run leaves on the machine beside its namespaces: a folder, and a cgroup of that name in every hierarchy. */
 export interface State {
@@ -29,17 +30,17 @@ export const imagesOf = ({ folder }: State): string => join(folder, 'images.tar'
 export function makeState(state: State): void {
   mkdirSync(state.folder)
   makeCgroup(state.name, TIMES.run)
-  makeCgroup(suiteOf(state.name), TIMES.suite)
-  makeCgroup(dnsOf(state), TIMES.dns)
+  for (const part of PARTS) makeCgroup(cgroupOf(state.name, part), TIMES[part])
 }
 
 /** Puts this process, and what it starts from now on, beside the cgroups of the hosts of that run, and not above them. */
-export const enterSuite = (name: string): void => enterCgroup(suiteOf(name), 0)
+export const enterSuite = (name: string): void => enterCgroup(cgroupOf(name, 'suite'), 0)
 
-/** For what answers every hook's question of where the agents are. */
-export const dnsOf = ({ name }: State): string => `${name}/dns`
+/** What is no host, each with a cgroup beside those of the hosts. */
+const PARTS = ['suite', 'clients', 'dns'] as const
 
-const suiteOf = (name: string) => `${name}/suite`
+/** The cgroup of a part of the run of that name. */
+export const cgroupOf = (name: string, part: (typeof PARTS)[number]): string => `${name}/${part}`
 
 /** The cgroups of one host of a run: of what runs its pods, and above those of its pods. */
 export interface HostCgroups {

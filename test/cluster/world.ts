@@ -3,6 +3,7 @@ import { now } from '../../sandbox/now.ts'
 import { startOwner, upstreamId } from '../../sandbox/owner/owner.ts'
 import type { SliceSource } from '../../sandbox/owner/slices.ts'
 import { eventually } from '../plugin/eventually.ts'
+import { enterCgroup } from './cgroups.ts'
 import type { Cluster } from './cluster.ts'
 import { startGateways, type Gateways } from './gateways.ts'
 import { createKubectl, type Kubectl } from './kubectl.ts'
@@ -10,6 +11,7 @@ import { namespace } from './objects/fields.ts'
 import { NAMESPACE, SERVICE_PORT, serviceOf, workload, type WorkloadOptions } from './objects/workload.ts'
 import { recordPods, type PodRecord, type PodRecords } from './pods.ts'
 import { watchSlices } from './slices.ts'
+import { cgroupOf } from './state.ts'
 
 /** A cluster with gateways in it, and what is needed to put workloads behind them. */
 export interface World {
@@ -52,6 +54,7 @@ const LOAD = { rate: 100, seed: 1, timeoutMs: 30_000 }
 
 export async function startWorld(cluster: Cluster): Promise<World> {
   const { controlPlane } = cluster
+  const clients = cgroupOf(cluster.name, 'clients')
   const kube = createKubectl(controlPlane.kubeconfig)
   const records = recordPods(controlPlane)
   const slices = watchSlices(controlPlane)
@@ -62,7 +65,7 @@ export async function startWorld(cluster: Cluster): Promise<World> {
     kube,
     gateways,
     records,
-    run: options => runWorkload(options, { kube, gateways, records, slices }),
+    run: options => runWorkload(options, { clients, kube, gateways, records, slices }),
     async stop() {
       await records.stop()
       await slices.stop()
@@ -71,6 +74,8 @@ export async function startWorld(cluster: Cluster): Promise<World> {
 }
 
 interface Around {
+  /** The cgroup of those who send requests. */
+  readonly clients: string
   readonly kube: Kubectl
   readonly gateways: Gateways
   readonly records: PodRecords
@@ -78,7 +83,7 @@ interface Around {
 }
 
 async function runWorkload(options: WorkloadOptions, around: Around): Promise<Workload> {
-  const { kube, gateways, records, slices } = around
+  const { clients, kube, gateways, records, slices } = around
   const { name, replicas, kind = 'Deployment' } = options
   const target = `${kind.toLowerCase()}/${name}`
   await kube.apply(serviceOf(options), workload(options))
@@ -129,8 +134,11 @@ async function runWorkload(options: WorkloadOptions, around: Around): Promise<Wo
       const { pod } = (await (await fetch(`${proxy}${path}`)).json()) as { pod: string }
       return pod
     },
-    startLoad: ({ answerMs = 0, uploads = false } = {}) =>
-      forkLoad({ ...LOAD, targets: gateways.proxies, path: `${path}?ms=${answerMs}`, uploads }),
+    startLoad({ answerMs = 0, uploads = false } = {}) {
+      const load = forkLoad({ ...LOAD, targets: gateways.proxies, path: `${path}?ms=${answerMs}`, uploads })
+      if (load.pid !== undefined) enterCgroup(clients, load.pid)
+      return load
+    },
     update: change => kube.apply(workload({ ...options, ...change })),
     remove
   }

@@ -24,7 +24,7 @@ interface TestEvent {
 }
 
 /** Each test of Go is one of ours, so that the suite has one closing line. */
-describe('hook, in Go', () => {
+describe('what is in Go', () => {
   const { stdout, stderr, status } = go('go', 'test', '-count=1', '-json', './...')
   const events = stdout
     .split('\n')
@@ -51,7 +51,11 @@ describe('hook, in Go', () => {
       expect(goIn(folder, 'gofmt', '-l', '.')).to.include({ stdout: '', status: 0 })
     })
 
-  it('needs no module but its own', () => {
-    expect(go('go', 'list', '-m', 'all').stdout).to.equal('apisix-drain-hook\n')
-  })
+  for (const [folder, module] of [
+    [HOOK, 'apisix-drain-hook'],
+    [APP, 'app']
+  ] as const)
+    it(`needs no module but its own: ${folder}`, () => {
+      expect(goIn(folder, 'go', 'list', '-m', 'all').stdout).to.equal(`${module}\n`)
+    })
 })

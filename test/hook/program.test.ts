@@ -3,7 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { ARCHITECTURES, hookPath } from '../../scripts/hook.ts'
+import { ARCHITECTURES } from '../../scripts/go.ts'
+import { hookPath } from '../../scripts/hook.ts'
 import { readDockerfile } from '../chart/dockerfile.ts'
 import { HOOK, runHook } from './run.ts'
 
@@ -77,7 +78,9 @@ describe('hook, the program', () => {
         .filter(line => line.name === name)
         .map(({ text }) => text)
         .join('\n')
-    const script = readFileSync(join(ROOT, 'scripts/hook.ts'), 'utf8')
+    const script = ['hook', 'go']
+      .map(name => readFileSync(join(ROOT, `scripts/${name}.ts`), 'utf8'))
+      .join('\n')
     for (const flag of ['-trimpath', '-s -w -X main.version=']) {
       expect(find('RUN')).to.contain(flag)
       expect(script).to.contain(flag)

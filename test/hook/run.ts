@@ -1,7 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { hookPath, type Architecture } from '../../scripts/hook.ts'
+import { architecture } from '../../scripts/go.ts'
+import { hookPath } from '../../scripts/hook.ts'
 
-export const HOOK = hookPath((process.arch === 'x64' ? 'amd64' : process.arch) as Architecture)
+export const HOOK = hookPath(architecture)
 
 export interface HookRun {
   /** `undefined` where a signal ended it. */

@@ -1,5 +1,5 @@
-// app is the app of the sandbox (sandbox/app) as a compiled program: a worst-case app that has no drain of its own. Where
-// ten pods start and end on two cores, starting Node.js ten times would be most of what a hook waits for.
+// app is the app of the sandbox (sandbox/app) as a compiled program: it has no drain of its own. Where ten pods start and end on
+// two cores, starting Node.js ten times can be most of what a hook waits for.
 package main
 
 import (
@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -23,11 +22,11 @@ const exitTerm = 128 + int(syscall.SIGTERM)
 // An idle connection stays until SIGTERM: the gateway's keep-alive pool decides, as it would with a real app.
 const idle = 75 * time.Second
 
+// answer has what the load looks at (sandbox/load/send.ts), as it is written there.
 type answer struct {
-	Pod         string `json:"pod"`
-	Method      string `json:"method"`
-	Received    int64  `json:"received"`
-	Terminating bool   `json:"terminating"`
+	Pod      string `json:"pod"`
+	Received int64  `json:"received"`
+	Method   string `json:"method"`
 }
 
 // POD_NAME, POD_IP and PORT are those of the pod. It listens STARTUP_MS after its start. With AT_TERM=exit it drops at
@@ -35,17 +34,19 @@ type answer struct {
 func main() {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
-	exits := os.Getenv("AT_TERM") == "exit"
+	code := 0
+	if os.Getenv("AT_TERM") == "exit" {
+		code = exitTerm
+	}
 	delay, _ := strconv.Atoi(env("STARTUP_MS", "0"))
 	select {
 	case <-term:
-		os.Exit(exitTerm)
+		os.Exit(code)
 	case <-time.After(time.Duration(delay) * time.Millisecond):
 	}
-	var terminating atomic.Bool
 	server := &http.Server{
 		Addr:        net.JoinHostPort(env("POD_IP", "127.0.0.1"), env("PORT", "8080")),
-		Handler:     handler(env("POD_NAME", "app"), &terminating),
+		Handler:     handler(env("POD_NAME", "app")),
 		IdleTimeout: idle,
 	}
 	go func() {
@@ -54,10 +55,10 @@ func main() {
 		}
 	}()
 	<-term
-	if exits {
-		os.Exit(exitTerm)
+	if code != 0 {
+		os.Exit(code)
 	}
-	terminating.Store(true)
+	// A connection that has asked for nothing is waited for too, for five seconds.
 	if err := server.Shutdown(context.Background()); err != nil {
 		log.Fatal(err)
 	}
@@ -71,9 +72,8 @@ func env(name, otherwise string) string {
 }
 
 // handler reads what it is sent, waits for `?ms=` milliseconds, and says which pod it is.
-func handler(pod string, terminating *atomic.Bool) http.Handler {
+func handler(pod string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ended := terminating.Load()
 		received, err := io.Copy(io.Discard, r.Body)
 		if err != nil {
 			// Only a caller that goes away can end up here, and nobody is left to be told.
@@ -83,6 +83,6 @@ func handler(pod string, terminating *atomic.Bool) http.Handler {
 		time.Sleep(time.Duration(ms) * time.Millisecond)
 		w.Header().Set("content-type", "application/json")
 		w.Header().Set("x-pod", pod)
-		_ = json.NewEncoder(w).Encode(answer{pod, r.Method, received, ended})
+		_ = json.NewEncoder(w).Encode(answer{pod, received, r.Method})
 	})
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { architecture } from '../../../scripts/go.ts'
 import type { Layer } from './layer.ts'
 
 export interface Image {
@@ -40,7 +41,7 @@ const manifest = ({ layers }: Image, config: object): object => ({
 })
 
 const config = ({ layers, entrypoint, workingDir = '/', env = [], user = '' }: Image): object => ({
-  architecture: process.arch === 'x64' ? 'amd64' : process.arch,
+  architecture: architecture,
   os: 'linux',
   config: { Entrypoint: entrypoint, WorkingDir: workingDir, Env: [PATH, ...env], User: user },
   rootfs: { type: 'layers', diff_ids: layers.map(({ digest }) => digest) }

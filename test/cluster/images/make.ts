@@ -14,10 +14,10 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
+import { architecture, buildGo } from '../../../scripts/go.ts'
 import { buildHook, hookPath } from '../../../scripts/hook.ts'
 import { build, readDockerfile } from '../../chart/dockerfile.ts'
 import { enterSuite } from '../state.ts'
-import { buildApp } from './app.ts'
 import { makeLayer, withLibraries } from './layer.ts'
 import { writeLayout } from './layout.ts'
 import { agentImage, APP, APP_WITHOUT_SHELL, GATEWAY, HELPER, PAUSE } from './names.ts'
@@ -77,7 +77,9 @@ export async function makeImages(archive: string): Promise<void> {
       ...withLibraries(['/usr/sbin/nginx', ...NGINX_MODULES]),
       ...LUA
     ])
-    const app = await staged('app', root => buildApp(join(root, 'app')))
+    const app = await staged('app', root =>
+      buildGo(join(ROOT, 'test/cluster/app'), join(root, 'app'), architecture)
+    )
     const gateway = await staged('gateway', sources(GATEWAY_SOURCES))
     const agent = await staged('agent', root => {
       cpSync(build(instructions, ROOT, join(folder, 'dockerfile')), join(root, 'app'), { recursive: true })
@@ -85,7 +87,6 @@ export async function makeImages(archive: string): Promise<void> {
 
     const chart = readFileSync(join(ROOT, 'charts/apisix-drain/Chart.yaml'), 'utf8')
     const { appVersion } = parse(chart) as { appVersion: string }
-    const architecture = process.arch === 'x64' ? 'amd64' : 'arm64'
     const helper = await staged('helper', root => {
       buildHook(architecture)
       cpSync(hookPath(architecture), join(root, 'apisix-drain-hook'))

@@ -77,7 +77,7 @@ const labelsOf = (name: string) => ({ app: name })
 export const serviceOf = ({ name }: WorkloadOptions): object =>
   service(NAMESPACE, name, labelsOf(name), [{ port: SERVICE_PORT, targetPort: APP_PORT }])
 
-/** The sandbox's app: it stops listening at SIGTERM, and so shows every request that comes too late. */
+/** The app of `test/cluster/app`: nobody listens after SIGTERM, which shows every request that comes too late. */
 export function workload(options: WorkloadOptions): object {
   const { name, arm, replicas, kind = 'Deployment', strategy } = options
   const { asSidecar = false, helperFrom = 'init container' } = options
