@@ -133,10 +133,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'cluster',
     what: 'the chart, the plugin and pods under load on a whole Kubernetes of real parts',
-    steps: [
-      ['node', 'test/cluster/build.ts'],
-      ['node', 'test/cluster/main.ts']
-    ],
+    steps: [['node', 'test/cluster/main.ts']],
     needs: [
       GO,
       ROOT,

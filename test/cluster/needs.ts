@@ -21,6 +21,9 @@ export function missing(): readonly string[] {
     ...(readFileSync('/proc/filesystems', 'utf8').includes('\toverlay\n')
       ? []
       : ['the kernel has no overlay file system']),
+    ...(spawnSync('go', ['version']).status === 0 ? [] : ['Go 1.26 is needed (https://go.dev/dl)']),
+    ...(existsSync('/usr/sbin/nginx') ? [] : ['apt-get install nginx-light libnginx-mod-http-lua']),
+    ...(existsSync('/usr/bin/curl') ? [] : ['apt-get install curl']),
     ...(existsSync(RUNC) ? [] : ['apt-get install runc']),
     ...(existsSync(`${CNI_PLUGINS}/ptp`) ? [] : ['apt-get install containernetworking-plugins']),
     ...(existsSync('/usr/sbin/iptables') ? [] : ['apt-get install iptables'])
