@@ -11,7 +11,7 @@ const PREFIX = 'apisix-drain-cluster-'
  * kube-proxy is with the control plane: one serves both hosts here, and no hook waits for it. All of it together must not weigh
  * much more than one process beside it: the kernel's own threads are beside it, and mounts and cgroups wait for them.
  */
-const TIMES = { run: 2, suite: 1, clients: 4, dns: 4, host: 4 }
+const TIMES = { run: 2, suite: 1, clients: 2, dns: 4, host: 4 }
 
 /** What a run leaves on the machine beside its namespaces: a folder, and a cgroup of that name in every hierarchy. */
 export interface State {
