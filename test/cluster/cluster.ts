@@ -5,7 +5,8 @@ import { startControlPlane, type ControlPlane } from './control-plane.ts'
 import { startKubelet, type Kubelet } from './kubelet.ts'
 import { prepareMachine } from './machine.ts'
 import { startNetwork } from './network.ts'
-import { cgroupOf, makeHostCgroups, type State } from './state.ts'
+import { cgroupOf, makeHostCgroups } from './shares.ts'
+import type { State } from './state.ts'
 
 /** A whole Kubernetes of real parts, with no pods yet. */
 export interface Cluster {
@@ -38,7 +39,7 @@ export async function startCluster(state: State, images: readonly string[]): Pro
     const [controlPlane, ...hosts] = await Promise.all([
       started(startControlPlane(join(folder, 'control-plane'))),
       ...HOSTS.map(async host => {
-        const cgroups = makeHostCgroups(state, host.name)
+        const cgroups = makeHostCgroups(state.name, host.name)
         const options = { ...host, cgroups, folder: join(folder, host.name) }
         const { socket } = await started(startContainerd({ ...options, images }))
         return { ...options, socket }

@@ -7,7 +7,7 @@ import { containerdPath } from './build.ts'
 import { ready, startDaemon } from './daemon.ts'
 import { PAUSE } from './images/names.ts'
 import { CNI_PLUGINS, RUNC } from './needs.ts'
-import type { HostCgroups } from './state.ts'
+import type { HostCgroups } from './shares.ts'
 
 /** A real containerd with Debian's runc and CNI plugins: what runs the containers of one host. */
 export interface Containerd {

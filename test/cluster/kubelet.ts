@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DNS, type HostAddresses } from './addresses.ts'
 import { programPath } from './build.ts'
 import { ready, startDaemon } from './daemon.ts'
-import type { HostCgroups } from './state.ts'
+import type { HostCgroups } from './shares.ts'
 
 /** A real kubelet: with its containerd it is one Kubernetes node. */
 export interface Kubelet {

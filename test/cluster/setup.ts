@@ -1,6 +1,7 @@
 import { startCluster } from './cluster.ts'
 import { phase } from './phase.ts'
-import { enterSuite, imagesOf, stateOf } from './state.ts'
+import { enterSuite } from './shares.ts'
+import { imagesOf, stateOf } from './state.ts'
 import { startWorld, type World } from './world.ts'
 
 let running: World | undefined

@@ -10,8 +10,8 @@ import { createKubectl, type Kubectl } from './kubectl.ts'
 import { namespace } from './objects/fields.ts'
 import { NAMESPACE, SERVICE_PORT, serviceOf, workload, type WorkloadOptions } from './objects/workload.ts'
 import { recordPods, type PodRecord, type PodRecords } from './pods.ts'
+import { cgroupOf } from './shares.ts'
 import { watchSlices } from './slices.ts'
-import { cgroupOf } from './state.ts'
 
 /** A cluster with gateways in it, and what is needed to put workloads behind them. */
 export interface World {
