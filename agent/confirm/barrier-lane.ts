@@ -8,6 +8,7 @@ import type { GatewayClock } from './gateway-clock.ts'
 import { lookPause } from './look-pause.ts'
 import {
   entriesOf,
+  forgotten,
   readingOf,
   sameNodes,
   saysTheSame,
@@ -105,7 +106,10 @@ export function createBarrierLane({
       log.warn('gateway has restarted and forgotten its barrier entries: all are put again')
       stored.clear()
       held.clear()
-      readings.clear()
+      for (const [uid, reading] of readings) {
+        if (reading.binding) readings.set(uid, forgotten(reading, answer.instance))
+        else readings.delete(uid)
+      }
     }
     instance = answer.instance
   }

@@ -57,16 +57,19 @@ export function readingOf(
       : present.every(s => s.state === 'sealed')
         ? 'sealed'
         : 'draining'
+  const inflight = { requests: sum(s => s.inflight.requests), long: sum(s => s.inflight.long) }
+  const says = entry !== 'absent' && (told.fit || inflight.requests + inflight.long > 0)
   const reading = {
     at: told.at,
     unchangedSince: told.countedAt,
     instance: told.instance,
     fit: told.fit,
     entry,
-    inflight: { requests: sum(s => s.inflight.requests), long: sum(s => s.inflight.long) },
+    inflight,
     bypasses: sum(s => s.bypasses),
     late: sum(s => s.late ?? 0),
     readAfterSeal: told.afterSeal && entry === 'sealed',
+    binding: says || before?.binding === true,
     problem: ''
   } as const
   return before && saysTheSame(before, reading)
@@ -100,7 +103,21 @@ export function unanswered(last: BarrierReading | undefined, at: Millis, problem
     entry: 'absent',
     bypasses: 0,
     late: 0,
-    readAfterSeal: false
+    readAfterSeal: false,
+    binding: false
   } as const
   return { ...(last ?? { ...nothing, inflight: { requests: 0, long: 0 } }), problem }
 }
+
+/**
+ * What is left of a reading when the gateway answers as another instance: its entries are gone, and whatever it has not told yet is
+ * to come from the new one. Its requests ended with a full restart, but a binary that is replaced (USR2) serves on beside it.
+ */
+export const forgotten = (last: BarrierReading, instance: string): BarrierReading => ({
+  ...last,
+  instance,
+  entry: 'absent',
+  bypasses: 0,
+  readAfterSeal: false,
+  problem: ''
+})

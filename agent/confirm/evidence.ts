@@ -35,6 +35,11 @@ export interface BarrierReading {
   readonly late: number
   /** The `inflight` above was read after the entry was sealed: the fourth step of the guarantee. */
   readonly readAfterSeal: boolean
+  /**
+   * It has answered for this drain fit, or with requests in flight. From then on only its own fit 0 after the seal releases this
+   * gateway: a reload that makes it unfit, a call that fails or a restart says nothing of the requests that it has told of.
+   */
+  readonly binding: boolean
   readonly problem: string
 }
 

@@ -136,7 +136,10 @@ function lookAt(
   }
 }
 
-/** `unusable`: says nothing, so weaker grades may stand in. `busy`: requests may still reach the pod. `idle`: proven. */
+/**
+ * `unusable`: has never said anything of this drain, so weaker grades may stand in. `busy`: requests may still reach the pod, or
+ * it said so before and cannot be asked now. `idle`: proven.
+ */
 interface Entry {
   readonly state: 'unusable' | 'busy' | 'idle'
   readonly sealed: boolean
@@ -148,14 +151,17 @@ interface Entry {
  * is in flight, so 0 in flight after the seal covers them (`sealable` looks at them before).
  */
 function entryOf(barrier: BarrierReading | undefined, since: Millis): Entry {
-  const unusable = (why: string): Entry => ({ state: 'unusable', sealed: false, why })
+  const busy = (why: string, sealed: boolean): Entry => ({ state: 'busy', sealed, why })
+  const unusable = (why: string): Entry =>
+    barrier?.binding
+      ? busy(`${why} (it has answered for this drain, so only its own 0 in flight counts)`, false)
+      : { state: 'unusable', sealed: false, why }
   if (barrier === undefined) return unusable('no barrier was read')
   if (barrier.problem !== '') return unusable(barrier.problem)
   if (!barrier.fit) return unusable('the barrier does not fit this APISIX')
 
   const sealed = barrier.entry === 'sealed'
   const { requests, long } = barrier.inflight
-  const busy = (why: string, sealed: boolean): Entry => ({ state: 'busy', sealed, why })
   if (barrier.at < since || barrier.entry === 'absent') return busy('its barrier has no entry yet', false)
   if (requests + long > 0) return busy(`${requests + long} in flight (${long} long-lived)`, sealed)
   if (!sealed) return busy('the entry is not sealed yet', false)

@@ -22,6 +22,7 @@ export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading =
   bypasses: 0,
   late: 0,
   readAfterSeal: true,
+  binding: false,
   problem: '',
   ...differs
 })

@@ -294,6 +294,37 @@ describe('barrier keeper', () => {
     await until('it is read again', () => reading('1')?.instance === again.barrier.instance)
   })
 
+  it('remembers over failures and a restart that the gateway has answered fit, and takes no unfit answer for one of its own', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.binding === true)
+    await g.api.close()
+    await until('it is missed', () => reading('1')?.problem !== '')
+    expect(reading('1')?.binding).to.equal(true)
+    const barrier = createBarrier()
+    barrier.setUnfit(1, ['a second nginx serves'])
+    await serve('127.0.7.1', g.port, barrier)
+    keeper.desire([entry('1'), entry('2')])
+    await until('both are read', () => reading('2') !== undefined && reading('1')?.problem === '')
+    expect(reading('1')).to.deep.include({ instance: barrier.instance, fit: false, binding: true })
+    expect(reading('2')).to.deep.include({ instance: barrier.instance, fit: false, binding: false })
+  })
+
+  it('takes an unfit answer with requests in flight for busy', async () => {
+    const g = await serve('127.0.7.1')
+    g.barrier.setUnfit(1, ['a second nginx serves'])
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1') !== undefined)
+    expect(reading('1')?.binding).to.equal(false)
+    g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
+    await until('it is busy', () => reading('1')?.inflight.requests === 1)
+    expect(reading('1')).to.deep.include({ fit: false, binding: true })
+  })
+
   it('tells a gateway everything again when its readiness has changed', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)

@@ -24,6 +24,7 @@ const barrierArb: fc.Arbitrary<BarrierReading> = fc
     entry: fc.constantFrom('absent' as const, 'draining' as const, 'sealed' as const, 'sealed' as const),
     inflight: fc.record({ requests: fc.constantFrom(0, 0, 2), long: fc.constantFrom(0, 0, 1) }),
     readAfterSeal: fc.boolean(),
+    binding: fc.boolean(),
     problem: fc.constantFrom('', '', 'timeout')
   })
   .map(barrier)
@@ -160,6 +161,22 @@ describe('laws of proof', () => {
       const busy = e.gateways.some(({ barrier: b }) => b?.fit && b.problem === '' && b.inflight.requests > 0)
       const kept = e.holders.some(h => h.state === 'kept-last')
       if (busy || kept) expect(verdictOf(e, now, minimum).kind).to.equal('waiting')
+    }))
+
+  it('a gateway whose barrier has answered for the drain is released by its own fit 0 after the seal, and by nothing else', () =>
+    law((e, now, minimum) => {
+      const owes = e.gateways.some(
+        ({ barrier: b }) =>
+          b?.binding &&
+          !(
+            b.fit &&
+            b.problem === '' &&
+            b.entry === 'sealed' &&
+            b.readAfterSeal &&
+            b.inflight.requests + b.inflight.long === 0
+          )
+      )
+      if (owes) expect(verdictOf(e, now, minimum).kind).to.equal('waiting')
     }))
 
   it('the order of gateways and holders makes no difference to the verdict', () =>

@@ -1,0 +1,117 @@
+import { expect } from 'chai'
+import type { PodUid } from '../../agent/drain/facts.ts'
+import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import { until } from '../build/apisix.ts'
+import { get } from '../build/load.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+describe('feature: a gateway that said "busy" in a drain', () => {
+  const test = sideBySide({ barrier: true })
+
+  /** A pod that ends with a request in flight to it, through the only gateway. */
+  async function busy(rig: Rig, graceSeconds = 20) {
+    const [gateway] = rig.gateways as [Gateway]
+    const [old, fresh] = [rig.pod('web-1', { graceSeconds }), rig.pod('web-2')]
+    const backend = await rig.serve(old)
+    rig.upstream('web', [old])
+    await rig.settled()
+    const slow = get(`${gateway.urls.proxy}/?hold`).catch(() => undefined)
+    await until('a slow request is at the pod', () => backend.open > 0)
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    return { gateway, old, backend, slow }
+  }
+  const end = (rig: Rig, old: Awaited<ReturnType<typeof busy>>['old']) => {
+    rig.end(old)
+    const state = { answered: false }
+    const hook = rig.hook(old).finally(() => (state.answered = true))
+    const drain = () => rig.agent.loop.drains().get(old.uid as PodUid)
+    /** What weaker evidence would be: its workers are seen without the node, which says nothing of what is in flight. */
+    const observed = () => {
+      const now = drain()
+      return (
+        now !== undefined &&
+        now.phase !== 'undone' &&
+        now.verdict.gateways.some(({ grade }) => grade === 'observed')
+      )
+    }
+    const why = () => {
+      const now = drain()
+      return now === undefined || now.phase === 'undone' ? '' : now.verdict.why
+    }
+    return { hook, state, observed, why }
+  }
+
+  test('is not released when its barrier cannot be reached any more, and is by its own 0 when it can', async start => {
+    const rig = await start()
+    const { gateway, old, backend, slow } = await busy(rig)
+    const { hook, state, observed, why } = end(rig, old)
+    await until('it said busy', () => why().includes('1 in flight'))
+    await gateway.partition({ barrier: 'refused' })
+    await until(
+      'it is seen without the node, and its barrier is not reached',
+      () => observed() && why().includes('no connection')
+    )
+    expect(state.answered).to.equal(false)
+    await gateway.partition({})
+    await until('it says busy again', () => why().includes('1 in flight'))
+    expect([state.answered, backend.open]).to.deep.equal([false, 1])
+    backend.release()
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(await slow).to.deep.equal({ status: 200, body: 'web-1' })
+  })
+
+  for (const when of ['in mid-drain', 'from the beginning'] as const)
+    test(`is not released when its plugin calls itself unfit (${when})`, async start => {
+      const rig = await start()
+      const { gateway, old, backend, slow } = await busy(rig)
+      const [worker] = gateway.workers
+      const unfit = () => gateway.barrier?.setUnfit(worker!.pid, ['a second nginx serves'])
+      if (when === 'from the beginning') unfit()
+      const { hook, state, observed, why } = end(rig, old)
+      if (when === 'in mid-drain') {
+        await until('it said busy', () => why().includes('1 in flight'))
+        unfit()
+      }
+      await until('it is seen without the node', () => observed() && why().includes('does not fit'))
+      expect([state.answered, backend.open]).to.deep.equal([false, 1])
+      gateway.barrier?.setUnfit(worker!.pid, [])
+      backend.release()
+      expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+      expect(await slow).to.deep.equal({ status: 200, body: 'web-1' })
+    })
+
+  test('that is restarted comes to its end by what the new instance says', async start => {
+    const rig = await start()
+    const { gateway, old, slow } = await busy(rig)
+    const { hook, why } = end(rig, old)
+    await until('it said busy', () => why().includes('1 in flight'))
+    await gateway.restart()
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+    await slow
+  })
+
+  test('holds the hook to its deadline when it is never heard of again', async start => {
+    const rig = await start()
+    const { gateway, old, backend, slow } = await busy(rig, 3)
+    const { hook, why } = end(rig, old)
+    await until('it said busy', () => why().includes('1 in flight'))
+    await gateway.partition({ barrier: 'silent' })
+    const { body } = await hook
+    expect(body).to.include({ result: 'deadline' })
+    expect(body.why).to.contain('only its own 0 in flight counts')
+    backend.release()
+    await slow
+  })
+
+  test('one that never had a working barrier may still be observed', async start => {
+    const rig = await start()
+    const { gateway, old, backend, slow } = await busy(rig)
+    backend.release()
+    await slow
+    await gateway.partition({ barrier: 'refused' })
+    const { hook } = end(rig, old)
+    expect((await hook).body).to.include({ result: 'removed', evidence: 'observed' })
+  })
+})
