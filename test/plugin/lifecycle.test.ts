@@ -215,6 +215,21 @@ describe('A gateway that', () => {
       )
     })
 
+    it('(the plugin was added to a worker that serves) is unfit: its requests are not counted', async () => {
+      gateway = await Gateway.start({ workers: 1, load: 'plugin', before: 'FAKE_PLUGINS = {}' })
+      const { url, barrier } = gateway
+      await gateway.configure({ u: { nodes: [a.node] } })
+      await eventually('it serves', async () => (await send(`${url}/u`)).status === 200)
+      const slow = send(`${url}/u?ms=1000`)
+      await eventually('it arrived', () => a.requests.includes('/u?ms=1000'))
+      await gateway.door('/plugins/reload')
+      const { fit: ok, unfit, workers } = await barrier.state()
+      expect(workers).to.have.length(1)
+      expect(ok).to.equal(false)
+      expect(unfit.join()).to.match(/the plugin was off, less than 60 s ago/)
+      expect((await slow).status).to.equal(200)
+    })
+
     it('(a worker without the plugin) is unfit', async () => {
       gateway = await Gateway.start({
         workers: 2,
@@ -223,8 +238,11 @@ describe('A gateway that', () => {
       })
       const { barrier } = gateway
       await eventually('worker 0 registered', async () => (await barrier.state()).workers.some(w => w.fit))
-      const { unfit } = await barrier.state()
-      expect(unfit).to.deep.equal(['worker 1 has not registered'])
+      const { unfit, workers } = await barrier.state()
+      const without = gateway.workers().find(pid => !workers.some(w => w.pid === pid))
+      expect(unfit).to.deep.equal([
+        `worker process ${without} has not registered: it has not loaded the plugin, or is from before a reload that is not over`
+      ])
     })
   })
 

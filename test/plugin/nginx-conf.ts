@@ -82,6 +82,7 @@ http {
     ${options.before ?? ''}
     apisix.http_init_worker()
   }
+  exit_worker_by_lua_block { apisix.http_exit_worker() }
   server {
     listen ${at.gateway} backlog=1024;
     listen ${at.h2} http2;

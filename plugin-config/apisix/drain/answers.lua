@@ -19,7 +19,7 @@ function _M.base(barrier)
     local living = workers.list(barrier.counts)
     barrier.living, barrier.numbers = living, workers.numbers(living)
     local dict = barrier.entries.dict
-    barrier.unfit = workers.unfit(living, ngx.worker.count(), instance.shared(dict))
+    barrier.unfit = workers.unfit(barrier.counts, living, ngx.worker.count(), instance.shared(dict))
     return {
         instance = instance.of(dict), fit = #barrier.unfit == 0,
         now = ngx_now(),

@@ -1,15 +1,22 @@
 --- Is a process still there? A pid alone is not enough: it can be given to another process, so
 -- the time it was started (in clock ticks since boot, field 22 of /proc/<pid>/stat) is kept too.
 local ffi       = require("ffi")
+local bit       = require("bit")
+local ngx       = ngx
 local C         = ffi.C
 local io_open   = io.open
 local str_match = string.match
 local str_gmatch = string.gmatch
 local tonumber  = tonumber
 
-ffi.cdef("int kill(int pid, int sig);")
+ffi.cdef("int kill(int pid, int sig); int getppid(void);")
 
-local ESRCH = 3
+local ESRCH      = 3
+-- include/linux/sched.h: forked, and has executed nothing since
+local FORKNOEXEC = 0x40
+-- field 9 of /proc/<pid>/stat
+local FLAGS      = "^.*%) %S" .. (" %S+"):rep(5) .. " (%d+)"
+
 local _M = {}
 
 
@@ -55,24 +62,46 @@ local function role_of(pid)
 end
 
 
---- What belongs to this process's nginx, by what the master has started (Linux:
--- /proc/<pid>/task/<tid>/children) and by the titles nginx gives. Nothing where /proc says nothing.
--- @treturn table pids of its workers, those of an earlier configuration too
+--- Does it serve? nginx gives a worker its title after init_worker, so after the plugin has
+-- registered it, and before it accepts its first connection (ngx_worker_process_cycle).
+function _M.serves(pid)
+    return role_of(pid) == "worker"
+end
+
+
+-- A child of nginx has the title of its master until its init_worker is over. A master of its own
+-- it is only when it has executed a program since the fork: PF_FORKNOEXEC is gone.
+local function is_second_master(pid)
+    if role_of(pid) ~= "master" then
+        return false
+    end
+    local flags = str_match(read("/proc/" .. pid .. "/stat"), FLAGS)
+    return flags ~= nil and bit.band(tonumber(flags), FORKNOEXEC) == 0
+end
+
+
+--- Looks at this process's nginx, by what its master has started (Linux:
+-- /proc/<pid>/task/<tid>/children) and by the titles nginx gives.
+-- @tparam table known the workers that need no look, by pid
+-- @treturn table|nil pids of other workers that serve; nil where /proc does not show the family
 -- @treturn boolean is there a second master with the same sockets (binary upgrade, USR2)? The new
 --   one is a child of the old one
-function _M.family()
-    local master, pids = parent_of("self"), {}
+function _M.family(known)
+    local master, own = C.getppid(), ngx.worker.pid()
     local second = role_of(parent_of(master)) == "master"
+    local pids, sees = {}, false
     local children = read("/proc/" .. master .. "/task/" .. master .. "/children")
-    for pid in str_gmatch(children, "%d+") do
-        local role = role_of(pid)
-        if role == "worker" then
-            pids[#pids + 1] = tonumber(pid)
-        elseif role == "master" then
-            second = true
+    for text in str_gmatch(children, "%d+") do
+        local pid = tonumber(text)
+        sees = sees or pid == own
+        if not known[pid] then
+            if _M.serves(pid) then
+                pids[#pids + 1] = pid
+            end
+            second = second or is_second_master(pid)
         end
     end
-    return pids, second
+    return sees and pids or nil, second
 end
 
 

@@ -33,7 +33,7 @@ local _M = {
 }
 
 -- this process; `why` says what keeps it from being fit
-local here = { active = false, why = "not started" }
+local here = { active = false }
 
 
 --- The two dictionaries.
@@ -145,8 +145,10 @@ local function register(core)
 
     here.counts, here.number = counts, me.number
     here.beaten, here.reconciled, here.swept, here.applied = 0, ngx_now(), ngx_now(), {}
-    -- unfit until the hooks are in place; and told, because registering alone looks fit
-    counts:safe_set("u|" .. me.number, here.why)
+    if ngx.get_phase() ~= "init_worker" then
+        -- it has served without us: requests are under way that nobody counts, as after an error
+        counts:set("x|" .. me.number, ngx_now())
+    end
 
     here.entries = entries_mod.new(entries_dict)
     here.inflight, err = inflight_mod.new(counts, me.number, me.slot)
@@ -227,6 +229,10 @@ end
 --- Stops it: our functions stay where they are and pass everything through. APISIX does this, and
 -- starts it again in the same go, whenever it reloads its plugins: no reason to log an error yet.
 function _M.stop()
+    if ngx.get_phase() == "exit_worker" then
+        -- APISIX unloads its plugins there too: all requests of this worker are over
+        return
+    end
     here.active, here.stopped = false, ngx_now()
     if here.number then
         here.why = "the plugin was unloaded"

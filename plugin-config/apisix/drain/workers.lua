@@ -24,8 +24,6 @@ local ipairs       = ipairs
 local pairs        = pairs
 local tonumber     = tonumber
 local str_match    = string.match
-local huge         = math.huge
-local min          = math.min
 
 local MAX_SLOTS = 512
 -- an error in a hook means that a request may have passed uncounted: not fit for so long, seconds
@@ -121,7 +119,7 @@ end
 
 
 --- Every registered process that is still there.
--- @treturn table list of { number, slot, id, pid, started, fit, unfit, seen, revision, applied,
+-- @treturn table list of { number, slot, id, pid, fit, unfit, seen, revision, applied,
 -- exiting, shared }
 -- @treturn table the same for those that are gone
 function _M.list(dict)
@@ -134,7 +132,6 @@ function _M.list(dict)
         if number then
             local worker = {
                 number = tonumber(number), slot = slot, id = tonumber(id), pid = tonumber(pid),
-                started = tonumber(start) or 0,
                 seen = dict:get("h|" .. number) or 0,
                 revision = dict:get("v|" .. number) or 0,
                 applied = dict:get("a|" .. number) or 0,
@@ -166,40 +163,68 @@ function _M.numbers(list)
 end
 
 
--- How many of these workers are not registered here, and are older than all that are: those of a
--- reload that is under way will register before they serve.
-local function strangers(living, pids)
-    local known, oldest = {}, huge
+local function by_pid(living)
+    local known = {}
     for _, worker in ipairs(living) do
         known[worker.pid] = true
-        oldest = min(oldest, worker.started)
     end
-    local found = 0
-    for _, pid in ipairs(pids) do
-        if not known[pid] and (tonumber(process.started(pid)) or huge) < oldest then
-            found = found + 1
-        end
-    end
-    return found
+    return known
 end
 
 
---- May the agent rely on what it reads here? Every worker that nginx is configured to run must be
--- there and fit: a worker that never loaded the plugin is seen by its absence. And no other worker
--- may be there: one from before a reload that brought the plugin, or another size of the dictionary
--- of counts, still has requests that nobody here knows of; and one that reads another deny-list or
--- counts in another way (a reload changed the size of that dictionary, or the plugin's version) can
--- not be told anything by this process.
+-- Workers that serve and are not registered here. One that is only starting cannot serve yet: nginx
+-- runs init_worker, where we register, before it accepts a connection.
+-- @treturn table|nil pids; nil where /proc does not tell @treturn boolean see process.family
+local function strangers(dict, living)
+    local suspects, second = process.family(by_pid(living))
+    if not suspects or #suspects == 0 then
+        return suspects, second
+    end
+
+    -- one may have registered, or ended, since the list was made
+    local known, found = by_pid((_M.list(dict))), {}
+    for _, pid in ipairs(suspects) do
+        if not known[pid] and process.serves(pid) then
+            found[#found + 1] = pid
+        end
+    end
+    return found, second
+end
+
+
+-- Where /proc shows no family: every number that nginx is configured to run must have registered.
+local function missing(living, count)
+    local serving, reasons = {}, {}
+    for _, worker in ipairs(living) do
+        serving[worker.id] = serving[worker.id] or not worker.exiting
+    end
+    for id = 0, count - 1 do
+        if not serving[id] then
+            reasons[#reasons + 1] = "worker " .. id .. " has not registered"
+        end
+    end
+    return reasons
+end
+
+
+--- May the agent rely on what it reads here? Every worker that serves must be registered here and
+-- fit. Not registered is one that never loaded the plugin, and one from before a reload that
+-- brought it, or another size of the dictionary of counts: nobody here knows of its requests. One
+-- that reads another deny-list or counts in another way (a reload changed the size of that
+-- dictionary, or the plugin's version) can not be told anything by this process.
+-- @tparam table dict the counts
 -- @tparam table living from list
 -- @tparam number count ngx.worker.count()
 -- @tparam string shared what this process shares, see instance.shared
 -- @treturn table reasons, empty when fit
-function _M.unfit(living, count, shared)
-    local reasons, serving = {}, {}
+function _M.unfit(dict, living, count, shared)
+    local pids, second = strangers(dict, living)
+    local reasons = pids and {} or missing(living, count)
+    for _, pid in ipairs(pids or {}) do
+        reasons[#reasons + 1] = "worker process " .. pid .. " has not registered: it has not "
+                                .. "loaded the plugin, or is from before a reload that is not over"
+    end
     for _, worker in ipairs(living) do
-        if not worker.exiting then
-            serving[worker.id] = true
-        end
         if not worker.fit then
             reasons[#reasons + 1] = "worker " .. worker.id .. ": " .. worker.unfit
         end
@@ -207,16 +232,6 @@ function _M.unfit(living, count, shared)
             reasons[#reasons + 1] = "worker " .. worker.id .. " (process " .. worker.pid
                 .. ") has another deny-list or counts in another way: a reload is not over"
         end
-    end
-    for id = 0, count - 1 do
-        if not serving[id] then
-            reasons[#reasons + 1] = "worker " .. id .. " has not registered"
-        end
-    end
-    local pids, second = process.family()
-    local others = strangers(living, pids)
-    if others > 0 then
-        reasons[#reasons + 1] = others .. " worker(s) from before a reload cannot be seen from here"
     end
     if second then
         reasons[#reasons + 1] = "a second nginx serves on the same ports (USR2): "

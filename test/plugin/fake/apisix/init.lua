@@ -75,6 +75,14 @@ function _M.load(name)
 end
 
 
+-- As APISIX does: a plugin is unloaded when its worker exits.
+function _M.http_exit_worker()
+    for _, name in ipairs(FAKE_PLUGINS) do
+        package.loaded["apisix.plugins." .. name].destroy()
+    end
+end
+
+
 -- Nodes as service discovery tells them: another table at every look.
 local function discovered(name)
     local nodes = {}
@@ -160,6 +168,9 @@ function _M.http_access_phase()
     if ngx.var.http_content_length then
         dict:incr("picked", 1, 0)
     end
+    if ngx.var.arg_id then
+        dict:set("worker of " .. ngx.var.arg_id, ngx.worker.pid())
+    end
     if ctx.pass_host == "node" then
         ngx.var.upstream_host = server.upstream_host
     end
@@ -220,6 +231,8 @@ function _M.test_door()
         ngx.say(ngx.worker.pid())
     elseif path == "/picked" then
         ngx.say(dict:get("picked") or 0)
+    elseif path == "/worker" then
+        ngx.say(dict:get("worker of " .. ngx.var.arg_id) or 0)
     elseif path == "/break" then
         -- a bug in ours, from the next request on, in every worker
         dict:set("broken", ngx.var.arg_what)

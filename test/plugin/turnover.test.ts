@@ -1,0 +1,210 @@
+import { expect } from 'chai'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Backend } from './backend.ts'
+import type { StateOut } from './barrier.ts'
+import { type Reply, send } from './client.ts'
+import { eventually } from './eventually.ts'
+import { Gateway } from './gateway.ts'
+
+/**
+ * Workers that come and go in mid-drain. `TURNOVER=20` makes it the long one: 20 reloads and 20 crashes for each way of loading,
+ * with requests of 5 s.
+ */
+const LONG = Number(process.env.TURNOVER ?? 0)
+const ROUNDS = LONG || 2
+const REQUEST_MS = LONG ? 5000 : 1500
+const REQUESTS = 8
+/** How the plugin gets in: where requests are counted depends on it. */
+const WAYS = ['hook', 'plugin'] as const
+
+interface Sent {
+  readonly id: string
+  /** When it is still at the pod for certain, by `performance.now()`. */
+  readonly until: number
+  readonly reply: Promise<Reply | undefined>
+}
+
+interface Look {
+  readonly from: number
+  readonly to: number
+  readonly fit: boolean
+  readonly unfit: string
+  readonly requests: number
+}
+
+describe('Workers that come and go in mid-drain', () => {
+  let gateway: Gateway | undefined
+  let pod: Backend
+  /** Where it is there, new workers wait in init_worker until it is gone: all but the first one. */
+  let gate: string
+
+  beforeEach(async () => {
+    pod = await Backend.start()
+  })
+  afterEach(async () => {
+    if (gate) rmSync(gate, { force: true })
+    await gateway?.stop()
+    gateway = undefined
+    await pod.kill()
+  })
+
+  async function start(load: (typeof WAYS)[number]): Promise<Gateway> {
+    gate = join('/tmp', `apisix-drain-gate-${process.pid}-${performance.now()}`)
+    const started = await Gateway.start({
+      workers: 3,
+      load,
+      // as long as APISIX takes, and held for as long as a test wants to look
+      before: `
+        local function held()
+          local file = ngx.worker.id() > 0 and io.open("${gate}")
+          return file and file:close()
+        end
+        if ngx.worker.id() > 0 then os.execute("sleep 0.1") end
+        while held() do os.execute("sleep 0.01") end`
+    })
+    gateway = started
+    await started.configured({ u: { nodes: [pod.node] } })
+    await eventually('it is fit', async () => (await started.barrier.state()).fit)
+    return started
+  }
+
+  let made = 0
+  async function inFlight(g: Gateway, ms = REQUEST_MS): Promise<Sent[]> {
+    const sent = Array.from({ length: REQUESTS }, () => {
+      const id = String((made += 1))
+      const until = performance.now() + ms
+      return { id, until, reply: send(`${g.url}/u?ms=${ms}&id=${id}`).catch(() => undefined) }
+    })
+    await eventually('all have arrived', () =>
+      sent.every(({ id }) => pod.requests.some(url => url.endsWith(`&id=${id}`)))
+    )
+    return sent
+  }
+
+  /** Looks again and again, each time on a connection of its own: any worker may answer. */
+  async function looks(g: Gateway, until: Promise<unknown>): Promise<{ looks: Look[]; broken: number }> {
+    const looks: Look[] = []
+    let broken = 0
+    const over = new AbortController()
+    const ended = (async () => {
+      await until
+      over.abort()
+    })()
+    const look = async (ask: () => Promise<Pick<StateOut, 'fit' | 'entries'> & { unfit?: string[] }>) => {
+      const from = performance.now()
+      try {
+        const { fit, unfit = [], entries } = await ask()
+        const requests = entries[0]?.inflight.requests ?? Number.NaN
+        looks.push({ from, to: performance.now(), fit, unfit: unfit.join('; '), requests })
+      } catch {
+        broken += 1
+      }
+    }
+    while (!over.signal.aborted) {
+      await look(() => g.barrier.state())
+      await look(() => g.barrier.inflight([pod.uid]))
+      await look(() => g.barrier.put(pod.sealed))
+    }
+    await ended
+    return { looks, broken }
+  }
+
+  /** A look that says less than was at the pod for certain, from before it to after it. */
+  const tooFew = (all: readonly Look[], sent: readonly Sent[]): Look[] =>
+    all.filter(({ to, requests }) => !(requests >= sent.filter(({ until }) => until > to).length))
+
+  /** `turn` is told which worker has each of the requests, and says which worker it has killed, if any. */
+  async function round(g: Gateway, turn: (workers: readonly number[]) => number | void) {
+    await g.barrier.put(pod.entry())
+    const sent = await inFlight(g)
+    const workers = await Promise.all(sent.map(async ({ id }) => Number(await g.door(`/worker?id=${id}`))))
+    await g.barrier.put(pod.sealed)
+    const replies = Promise.all(sent.map(async ({ reply }) => await reply))
+    const looking = looks(g, replies)
+    await wait(REQUEST_MS / 10)
+    const killed = turn(workers)
+    const got = await replies
+    const { looks: seen, broken } = await looking
+    const lost = sent.filter((_, i) => workers[i] === killed)
+    expect(sent.filter((_, i) => got[i]?.status !== 200)).to.deep.equal(lost)
+    expect(seen.filter(({ fit }) => !fit)).to.deep.equal([])
+    expect(
+      tooFew(
+        seen,
+        sent.filter(one => !lost.includes(one))
+      )
+    ).to.deep.equal([])
+    const idle = async () => {
+      const { fit, entries } = await g.barrier.put(pod.sealed)
+      return fit && entries[0]?.inflight.requests === 0
+    }
+    await eventually('it is fit and idle', idle)
+    await g.barrier.remove(pod.uid)
+    return { looks: seen.length, broken, lost: lost.length }
+  }
+
+  for (const load of WAYS) {
+    it(`${ROUNDS} reloads: nothing is lost, it is never unfit, and tells every request until it ends (${load})`, async () => {
+      const g = await start(load)
+      let looked = 0
+      for (let i = 0; i < ROUNDS; i += 1) {
+        const told = await round(g, () => g.reload())
+        expect(told.broken).to.equal(0)
+        looked += told.looks
+      }
+      console.log(`      ${looked} looks`)
+    }).timeout(20_000 + ROUNDS * 3 * REQUEST_MS)
+
+    it(`${ROUNDS} crashes of a worker: only its own requests are lost, and it is never unfit (${load})`, async () => {
+      const g = await start(load)
+      let looked = 0
+      let lost = 0
+      for (let i = 0; i < ROUNDS; i += 1) {
+        const told = await round(g, busy => {
+          const share = (pid: number) => busy.filter(one => one === pid).length || REQUESTS - 0.5
+          // the kernel may have given most of them to one: that one lives
+          const killed = g.workers().toSorted((x, y) => share(x) - share(y))[0] ?? 0
+          process.kill(killed, 'SIGKILL')
+          return killed
+        })
+        looked += told.looks
+        lost += told.lost
+      }
+      console.log(`      ${looked} looks, ${lost} of ${ROUNDS * REQUESTS} requests lost with their worker`)
+    }).timeout(20_000 + ROUNDS * 3 * REQUEST_MS)
+
+    it(`workers that have not started yet do not make it unfit, after a reload and a crash (${load})`, async () => {
+      const g = await start(load)
+      await g.barrier.put(pod.entry())
+      const sent = await inFlight(g, 2500)
+      const old = g.workers()
+      writeFileSync(gate, '')
+      g.reload()
+      await eventually('only the first new one has registered, and the old ones are exiting', async () => {
+        const { workers } = await g.barrier.state()
+        const fresh = workers.filter(({ pid }) => !old.includes(pid))
+        return fresh.length === 1 && workers.filter(w => w.exiting).length === workers.length - 1
+      })
+      const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+      const starting = g.workers().filter(pid => title(pid).startsWith('nginx: master'))
+      expect(starting).to.have.length(2)
+      const { fit, unfit, entries } = await g.barrier.state()
+      expect({ fit, unfit }).to.deep.equal({ fit: true, unfit: [] })
+      expect(entries[0]?.inflight.requests).to.equal(REQUESTS)
+      process.kill(starting[0] ?? 0, 'SIGKILL')
+      await eventually('another one is started', () =>
+        g.workers().some(pid => !old.includes(pid) && !starting.includes(pid))
+      )
+      const again = await g.barrier.state()
+      expect({ fit: again.fit, unfit: again.unfit }).to.deep.equal({ fit: true, unfit: [] })
+      rmSync(gate)
+      await eventually('all serve', async () => {
+        const { workers, fit: ok } = await g.barrier.state()
+        return ok && workers.filter(w => !old.includes(w.pid)).length === 3
+      })
+      for (const { reply } of sent) expect((await reply)?.status).to.equal(200)
+    })
+  }
+})
