@@ -124,7 +124,6 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     trustedQuery: config.serve.trustedQuery,
     tokenKeys: tokenKeys?.find,
     reserveMs: config.drain.reserveMs,
-    floorMs: config.drain.floorMs,
     readiness,
     alive: () => views.alive(STUCK_MS),
     snapshot: () => views.snapshot(loop),

@@ -14,6 +14,8 @@ type answer struct {
 	// Error is the code of a refusal (agent/serve/refusal.ts).
 	Error string `json:"error"`
 	Why   string `json:"why"`
+	// vouched is true for a 200.
+	vouched bool
 }
 
 func (a answer) String() string {
@@ -21,13 +23,14 @@ func (a answer) String() string {
 	return fmt.Sprintf("%s, evidence %s, held for %s: %s", a.Result, a.Evidence, round(held), a.Why)
 }
 
-// proved is false where time ran out before anything was known: the fallback then has more to offer.
-func (a answer) proved() bool {
-	return a.Evidence != "none" || a.Result != "deadline" && a.Result != "last-endpoint"
-}
-
 // ends is false for a pod that stays or wants to be left alone: others may go on connecting to it.
 func (a answer) ends() bool { return a.Result != "not-terminating" && a.Result != "skipped" }
+
+// proved is false where the agent has no evidence (503): the fallback then has more to offer. An agent of 0.1.0 says 200 then
+// too, and only the rest of the answer shows it.
+func (a answer) proved() bool {
+	return a.vouched && (a.Evidence != "none" || a.Result != "deadline" && a.Result != "last-endpoint")
+}
 
 // refusal is an answer that asking again, or asking somebody else, does not change.
 type refusal struct{ message string }
@@ -38,8 +41,9 @@ func (r refusal) Error() string { return r.message }
 func understand(status int, body []byte) (answer, error) {
 	var said answer
 	err := json.Unmarshal(body, &said)
-	// "Nothing proved" is a 503, so that the fallback of curl runs; here the result counts.
+	// A 503 with a result is an answer too: nothing is proved, and no other agent would know better.
 	if err == nil && said.Result != "" && (status == 200 || status == 503) {
+		said.vouched = status == 200
 		return said, nil
 	}
 	problem := fmt.Sprintf("%d, which is no answer of apisix-drain", status)

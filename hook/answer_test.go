@@ -16,6 +16,7 @@ func TestUnderstand(t *testing.T) {
 		"drained":         {200, drained, true, false, "drained, evidence barrier, held for 13ms: sealed"},
 		"nothing proved":  {200, `{"result":"deadline","evidence":"none","why":"w"}`, false, false, "deadline, evidence none, held for 0s: w"},
 		"the same as 503": {503, `{"result":"deadline","evidence":"none","why":"w"}`, false, false, "deadline, evidence none, held for 0s: w"},
+		"left alone":      {503, `{"result":"skipped","evidence":"none","why":"w"}`, false, false, "skipped, evidence none, held for 0s: w"},
 		"last and early":  {200, `{"result":"last-endpoint","evidence":"none","why":"w"}`, false, false, "last-endpoint, evidence none, held for 0s: w"},
 		"weak":            {200, `{"result":"deadline","evidence":"timer","why":"w"}`, true, false, "deadline, evidence timer, held for 0s: w"},
 		"stays":           {200, `{"result":"not-terminating","evidence":"none","why":"w"}`, true, false, "not-terminating, evidence none, held for 0s: w"},

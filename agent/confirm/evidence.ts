@@ -68,6 +68,8 @@ export interface Evidence {
   }[]
   /** The gateway watch is synced, so the list above is complete. */
   readonly gatewaysKnown: boolean
+  /** The entry was sealed because the deadline was near, not because every gateway knew another node. */
+  readonly sealForced: boolean
 }
 
 /** The evidence a drain needs, and how long each weaker grade must have held before it counts. All times in ms. */

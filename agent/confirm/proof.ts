@@ -41,13 +41,15 @@ export function prove(
   const holders = evidence.holders.map(({ key, state, why }): HolderReport => ({ key, state, why }))
   const obstacles = obstaclesTo(grade, evidence, looks)
 
-  if (grade !== undefined && atLeast(grade, minimum) && !lastEndpoint && !contrary) {
+  const isEnough = grade !== undefined && atLeast(grade, minimum) && !lastEndpoint && !contrary
+  if (isEnough && grade !== 'timer') {
     const result =
       evidence.holders.length === 0 && evidence.absentSince !== undefined ? 'not-routed' : undefined
     return {
       kind: 'proven',
       result: result ?? (grade === 'barrier' ? 'drained' : 'removed'),
       grade,
+      forced: evidence.sealForced,
       at: now,
       why: sentence(reached(grade, evidence, settings), obstacles),
       gateways,
@@ -61,8 +63,12 @@ export function prove(
     grade,
     lastEndpoint,
     barred: isComplete(evidence) && looks.every(look => look.sealed),
+    contrary,
+    floorOver: isEnough,
     until: until === Infinity ? undefined : until,
-    why: waitingFor(grade, minimum, obstacles),
+    why: isEnough
+      ? sentence(reached('timer', evidence, settings), obstacles)
+      : waitingFor(grade, minimum, obstacles),
     gateways,
     holders
   }
@@ -211,9 +217,13 @@ function gatewayObstacles(evidence: Evidence, looks: readonly Look[]): string[] 
     .map(({ report, contrary }) => `${report.name}: ${contrary || report.why}`)
 }
 
-function reached(grade: Grade, { gateways, holders }: Evidence, settings: ProofSettings): string {
+/** P19: the reader of an answer has to know what the last requests got. */
+const FORCED =
+  '; the deadline forced the seal, so a gateway that knew no other node answered 503 for the last moments'
+
+function reached(grade: Grade, { gateways, holders, sealForced }: Evidence, settings: ProofSettings): string {
   const told = {
-    barrier: `every gateway (${gateways.length}) has sealed it and nothing is in flight`,
+    barrier: `every gateway (${gateways.length}) has sealed it and nothing is in flight${sealForced ? FORCED : ''}`,
     observed: `every gateway (${gateways.length}) was seen without it in ${settings.reads} reads, which is a sample`,
     accepted: `out of every holder (${holders.length}), but the gateways did not confirm`,
     timer: `nothing could be proved, held for ${formatDuration(settings.floorMs)}`

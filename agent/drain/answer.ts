@@ -1,16 +1,24 @@
-import type { Ack, AckResult } from './ack.ts'
-import { readOptions } from './annotations.ts'
+import type { Ack, Unproved } from './ack.ts'
+import { SKIP, readOptions } from './annotations.ts'
 import { deadlineOf } from './budget.ts'
-import type { Drain, Grade, Hook, Verdict } from './drain.ts'
-import { formatDuration } from './duration.ts'
+import type { Drain, Hook, Waiting } from './drain.ts'
 import { eligible } from './eligible.ts'
-import type { Millis, PodFact } from './facts.ts'
+import type { Millis } from './facts.ts'
+import { overdueWords, proved, unproved, type Basis } from './proved.ts'
 import type { DrainSettings, Seen } from './seen.ts'
 
 /** Either the answer, or: ask again at `until` at the latest, or as soon as something changes. */
 export type Answer =
   | { readonly kind: 'ack'; readonly ack: Ack }
   | { readonly kind: 'wait'; readonly until: Millis; readonly why: string }
+
+const CHANGE = {
+  skipped: `remove the annotation ${SKIP} to have the pod drained`,
+  unproved:
+    'run `apisix-drain doctor`: it says which part of APISIX the agent cannot see, and how to open it',
+  deadline: 'give the pod a longer grace period, or a smaller reserve (annotation apisix-drain.io/reserve)',
+  gone: 'nothing: the pod is gone'
+} as const
 
 /**
  * What a held hook is told now. Any number of hooks share one drain: two containers of a pod, a repeated call, one that
@@ -23,76 +31,82 @@ export function answer(
   now: Millis,
   settings: DrainSettings
 ): Answer {
-  const reply = (result: AckResult, evidence: Grade | 'none', why: string, verdict?: Verdict): Answer => ({
+  const yes = (basis: Basis): Answer => ({ kind: 'ack', ack: proved(hook, seen.pod, now, basis) })
+  const no = (said: Parameters<typeof unproved>[3]): Answer => ({
     kind: 'ack',
-    ack: ackOf(hook, seen.pod, now, { result, evidence, why, verdict })
+    ack: unproved(hook, seen.pod, now, said)
   })
   const due = (deadline: Millis) => Math.min(deadline, hook.receivedAt + (hook.timeoutMs ?? Infinity))
 
-  if (drain === undefined) return withoutDrain(hook, seen, now, settings, reply, due)
-  if (drain.phase === 'undone') return reply('not-terminating', 'none', drain.why)
-
+  if (drain === undefined) return withoutDrain(hook, seen, now, settings, { yes, no, due })
+  if (drain.phase === 'undone') return yes({ on: 'kubernetes', undone: drain })
   const { verdict } = drain
-  if (verdict.kind === 'proven') return reply(verdict.result, verdict.grade, verdict.why, verdict)
+  if (verdict.kind === 'proven') return yes({ on: 'gateways', verdict })
+
   const until = hook.until ?? readOptions(drain.pod.annotations).until ?? 'drained'
-  if (until === 'barrier' && verdict.barred && !verdict.lastEndpoint) {
-    return reply('removed', 'barrier', `every gateway has sealed it; not waited for: ${verdict.why}`, verdict)
-  }
+  if (until === 'barrier' && isBarred(verdict) && !verdict.lastEndpoint)
+    return yes({ on: 'seal', verdict, isOverdue: false })
   const end = due(drain.deadline)
-  if (now < end && drain.phase !== 'gone') {
+  if (now < end && drain.phase === 'draining') {
     return { kind: 'wait', until: Math.min(end, Math.max(now, verdict.until ?? Infinity)), why: verdict.why }
   }
-  const held = formatDuration(Math.round(Math.max(0, now - hook.receivedAt)))
-  const over = drain.phase === 'gone' ? 'the pod is gone' : `the time was up after ${held}`
-  const result = verdict.lastEndpoint ? 'last-endpoint' : 'deadline'
-  return reply(result, verdict.grade ?? 'none', `${over}: ${verdict.why}`, verdict)
+  const basis = overdueBasis(drain, verdict, now)
+  if (basis) return yes(basis)
+  if (drain.phase === 'gone')
+    return no({ result: 'deadline', why: `the pod is gone: ${verdict.why}`, change: CHANGE.gone, verdict })
+  const change = verdict.change ?? (verdict.floorOver ? CHANGE.unproved : CHANGE.deadline)
+  return verdict.floorOver
+    ? no({ result: 'deadline', why: verdict.why, change, verdict })
+    : no({ result: 'deadline', why: `${overdueWords(hook, now)}: ${verdict.why}`, change, verdict })
 }
+
+/**
+ * What was proved where the time was up before the drain was proven; `undefined`: nothing. A grade that a gateway contradicts
+ * is no evidence: it only says that time has passed.
+ */
+function overdueBasis({ deadline, since }: Drain, verdict: Waiting, now: Millis): Basis | undefined {
+  // Kept in use for as long as the grace allowed: a sleep would only take time from the application.
+  if (isLast(verdict) && now >= deadline && deadline > since) return { on: 'last-endpoint', verdict }
+  if (isBarred(verdict)) return { on: 'seal', verdict, isOverdue: true }
+  const { grade, contrary, lastEndpoint } = verdict
+  if (grade === undefined || grade === 'timer' || contrary || lastEndpoint) return undefined
+  return { on: 'gateways', grade, overdue: verdict }
+}
+
+const isBarred = (verdict: Waiting): verdict is Waiting & { barred: true } => verdict.barred
+const isLast = (verdict: Waiting): verdict is Waiting & { lastEndpoint: true } => verdict.lastEndpoint
 
 /** What a hook is told whose drain is proven: it stays proven, so nothing that is seen later changes it. `undefined`: it is not. */
 export function answerProven(hook: Hook, drain: Drain, now: Millis): Ack | undefined {
   if (drain.phase === 'undone' || drain.verdict.kind !== 'proven') return undefined
-  const { result, grade, why } = drain.verdict
-  return ackOf(hook, drain.pod, now, { result, evidence: grade, why, verdict: drain.verdict })
+  return proved(hook, drain.pod, now, { on: 'gateways', verdict: drain.verdict })
 }
 
-function ackOf(
-  hook: Hook,
-  pod: PodFact,
-  now: Millis,
-  {
-    result,
-    evidence,
-    why,
-    verdict
-  }: Pick<Ack, 'result' | 'evidence' | 'why'> & { readonly verdict: Verdict | undefined }
-): Ack {
-  return {
-    result,
-    evidence,
-    pod: { namespace: pod.namespace, name: pod.name, uid: hook.uid },
-    elapsedMs: Math.max(0, Math.round(now - hook.receivedAt)),
-    gateways: verdict?.gateways ?? [],
-    holders: verdict?.holders ?? [],
-    why
-  }
+interface Replies {
+  readonly yes: (basis: Basis) => Answer
+  readonly no: (said: Pick<Unproved, 'result' | 'why' | 'change'>) => Answer
+  readonly due: (deadline: Millis) => Millis
 }
 
-/** A pod that is not being drained: it stays, asks to be left alone, has long gone, or nobody knows yet. */
+/** A pod that is not being drained: it stays, asks to be left alone, has long gone, or the API server has not said yet. */
 function withoutDrain(
   hook: Hook,
   seen: Seen,
   now: Millis,
   settings: DrainSettings,
-  reply: (result: AckResult, evidence: 'none', why: string) => Answer,
-  due: (deadline: Millis) => Millis
+  { yes, no, due }: Replies
 ): Answer {
   const asked = { ...seen, hookAt: seen.hookAt ?? hook.receivedAt }
   const eligibility = eligible(asked, settings)
-  if (seen.gone) return reply('not-routed', 'none', 'the pod is gone and no holder lists it')
-  if (!eligibility.ends && eligibility.reason === 'skip') return reply('skipped', 'none', eligibility.why)
-  if (!eligibility.ends && eligibility.reason === 'stays')
-    return reply('not-terminating', 'none', eligibility.why)
+  if (seen.gone)
+    return no({ result: 'deadline', why: 'the pod is gone and no holder lists it', change: CHANGE.gone })
+  if (!eligibility.ends && eligibility.reason === 'skip')
+    return no({ result: 'skipped', why: eligibility.why, change: CHANGE.skipped })
+  if (!eligibility.ends && eligibility.reason === 'stays' && seen.hookConfirmed === false)
+    return yes({ on: 'kubernetes', hookConfirmed: seen.hookConfirmed, why: eligibility.why })
   const why = eligibility.ends ? 'the drain is about to begin' : eligibility.why
   const end = due(deadlineOf(seen.pod, hook.receivedAt, settings))
-  return now < end ? { kind: 'wait', until: end, why } : reply('deadline', 'none', `the time was up: ${why}`)
+  return now < end
+    ? { kind: 'wait', until: end, why }
+    : no({ result: 'deadline', why: `the time was up: ${why}`, change: CHANGE.deadline })
 }

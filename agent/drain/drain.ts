@@ -1,4 +1,3 @@
-import type { Ack } from './ack.ts'
 import type { Millis, PodFact, PodUid } from './facts.ts'
 
 /** What can tell that a pod ends, in no order: whichever comes first starts the drain. */
@@ -54,33 +53,45 @@ export interface HolderReport {
   readonly why: string
 }
 
+/** A grade that shows something of the gateways. `timer` only says that time has passed. */
+export type ProofGrade = Exclude<Grade, 'timer'>
+
 export interface Proven {
   readonly kind: 'proven'
-  readonly result: 'drained' | 'removed' | 'not-routed' | 'last-endpoint'
-  readonly grade: Grade
+  readonly result: 'drained' | 'removed' | 'not-routed'
+  readonly grade: ProofGrade
+  /** The deadline sealed it: a gateway may have known no other node, and answered 503 from then on (docs/how-it-works.md). */
+  readonly forced: boolean
   readonly at: Millis
   readonly why: string
   readonly gateways: readonly GatewayReport[]
   readonly holders: readonly HolderReport[]
 }
 
+/** Not proven yet. */
+export interface Waiting {
+  readonly kind: 'waiting'
+  /** The best grade that *every* gateway has reached so far. */
+  readonly grade: Grade | undefined
+  /** Some holder keeps the node only because it is the last one. */
+  readonly lastEndpoint: boolean
+  /** Every known gateway has sealed the entry: no new request is given the pod, only what is in flight is left. */
+  readonly barred: boolean
+  /** A gateway may still send requests: no weaker grade counts. */
+  readonly contrary: boolean
+  /** The floor is over, and the minimum is `timer`: a hook is held no longer. */
+  readonly floorOver: boolean
+  /** What the operator can change; absent where it is no more than the usual. */
+  readonly change?: string
+  /** Look again at this time even if nothing happens (a settle time, the floor). */
+  readonly until: Millis | undefined
+  readonly why: string
+  readonly gateways: readonly GatewayReport[]
+  readonly holders: readonly HolderReport[]
+}
+
 /** What the evidence amounts to right now. Waiting is a result, not an error. */
-export type Verdict =
-  | Proven
-  | {
-      readonly kind: 'waiting'
-      /** The best grade that *every* gateway has reached so far. */
-      readonly grade: Grade | undefined
-      /** Some holder keeps the node only because it is the last one. */
-      readonly lastEndpoint: boolean
-      /** Every known gateway has sealed the entry: no new request is given the pod, only what is in flight is left. */
-      readonly barred: boolean
-      /** Look again at this time even if nothing happens (a settle time, the floor). */
-      readonly until: Millis | undefined
-      readonly why: string
-      readonly gateways: readonly GatewayReport[]
-      readonly holders: readonly HolderReport[]
-    }
+export type Verdict = Proven | Waiting
 
 /** A hook that is being held. */
 export interface Hook {
@@ -93,10 +104,4 @@ export interface Hook {
   readonly until: 'barrier' | 'drained' | undefined
   /** `?timeout=` in ms from `receivedAt`. */
   readonly timeoutMs: number | undefined
-}
-
-/** A hook with its answer. */
-export interface AnsweredHook {
-  readonly hook: Hook
-  readonly ack: Ack
 }

@@ -24,6 +24,8 @@ const NOTHING_YET: Verdict = {
   grade: undefined,
   lastEndpoint: false,
   barred: false,
+  contrary: false,
+  floorOver: false,
   until: undefined,
   why: 'nothing has been observed yet',
   gateways: [],
@@ -79,7 +81,7 @@ function settle(base: Base, was: Course, seen: Seen, now: Millis): Drain {
   }
   if (verdict.kind === 'proven') return { ...base, phase: 'proven', at: verdict.at, verdict }
   if (was.phase === 'expired') return { ...base, phase: 'expired', at: was.at, verdict }
-  return now < base.deadline
+  return now < base.deadline && !verdict.floorOver
     ? { ...base, phase: 'draining', verdict }
     : { ...base, phase: 'expired', at: now, verdict }
 }

@@ -48,7 +48,12 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   const nodes = barrierNodes(drain, memory, context.world)
   if (nodes.length === 0) return undefined
   const waiting = drain.phase === 'draining'
-  memory.sealed ||= !waiting || maySeal(drain, memory, context)
+  if (!memory.sealed) {
+    const isLate = context.now >= drain.deadline - SEAL_BEFORE_MS
+    memory.sealed = !waiting || maySeal(drain, memory, context, false)
+    memory.sealForced = !memory.sealed && isLate && maySeal(drain, memory, context, true)
+    memory.sealed ||= memory.sealForced
+  }
   return { uid: drain.uid, nodes, state: memory.sealed ? 'sealed' : 'draining', watch: waiting }
 }
 
@@ -60,6 +65,8 @@ export function sealLookAt(drain: Drain, memory: Memory, now: Millis): Millis | 
 }
 
 /**
+ * `isLate`: the deadline is near, so what a gateway still needs does not count any more.
+ *
  * All gateways or none: a gateway that still needs the pod keeps it alive for that gateway's users. One whose barrier cannot
  * be used is not waited for: it could not be sealed, and weaker evidence has to do there. But it may be back in a moment, and
  * what it is told then is a seal: so not where it would lose the last node, and for a while not where that is not known.
@@ -67,12 +74,13 @@ export function sealLookAt(drain: Drain, memory: Memory, now: Millis): Millis | 
 function maySeal(
   drain: Drain,
   memory: Memory,
-  { sources, barrier, replacementSince, areCaughtUp, now }: EntryContext
+  { sources, barrier, replacementSince, areCaughtUp, now }: EntryContext,
+  isLate: boolean
 ): boolean {
   const lastEndpoint =
     drain.phase === 'draining' && drain.verdict.kind === 'waiting' && drain.verdict.lastEndpoint
   const needed = neededRevisions(drain, memory, { sources, replacementSince, areCaughtUp })
-  const isLate = now >= drain.deadline - SEAL_BEFORE_MS
+  const deadline = isLate ? drain.deadline : Infinity
   return sources.cluster.gateways().every(({ id }) => {
     const look = memory.looks.get(id)
     const state = barrier.state(id)
@@ -81,7 +89,7 @@ function maySeal(
       return isLate || (!lastEndpoint && (needed !== undefined || now >= look.quietSince + QUIET_MS))
     // By an agent before this one, or by another replica: there is nothing left to spare here.
     if (look.current.entry === 'sealed') return true
-    return sealable(look, drain, lastEndpoint, now, {
+    return sealable(look, { deadline }, lastEndpoint, now, {
       sealBeforeMs: SEAL_BEFORE_MS,
       waitForInflight: false,
       needed,

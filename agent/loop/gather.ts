@@ -77,7 +77,8 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
       if (reading && reading !== look?.current) memory.looks.set(gateway.id, lookAgain(look, reading, now))
       return { gateway, observation, barrier: reading }
     }),
-    gatewaysKnown
+    gatewaysKnown,
+    sealForced: memory.sealForced
   }
 }
 

@@ -29,6 +29,8 @@ export interface Memory {
   ports: readonly number[]
   /** The barrier entry was sealed once: it is never opened again. */
   sealed: boolean
+  /** It was sealed because the deadline was near. */
+  sealForced: boolean
   /** When the first witness was heard, which is a little before the round that began the drain. */
   heardAt: Millis | undefined
   hookAt: Millis | undefined
@@ -54,6 +56,7 @@ export function createMemories(): Memories {
         absentSince: undefined,
         ports: [],
         sealed: false,
+        sealForced: false,
         heardAt: undefined,
         hookAt: undefined,
         sliceAt: undefined,

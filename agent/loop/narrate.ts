@@ -22,14 +22,14 @@ function tell(log: Log, drain: Drain, facts: object): void {
     case 'draining':
       return
     case 'proven': {
-      const { result, grade, why } = drain.verdict
-      return log.info(
+      const { result, grade, why, forced } = drain.verdict
+      return log[forced ? 'warn' : 'info'](
         { ...facts, result, evidence: grade, ms: Math.round(drain.at - drain.since), why },
         'drain proven'
       )
     }
     case 'expired':
-      return log.warn({ ...facts, why: drain.verdict.why }, 'drain not proven before the deadline')
+      return log.warn({ ...facts, why: drain.verdict.why }, 'drain not proven')
     case 'undone':
       return log.info({ ...facts, why: drain.why }, 'drain undone')
     case 'gone':

@@ -19,21 +19,22 @@ export interface EventText {
 export function eventText(drain: Drain, moments: Moments): EventText | undefined {
   if (drain.phase === 'undone') return { type: 'Normal', reason: 'DrainUndone', note: shortened(drain.why) }
   if (drain.phase === 'proven') {
-    const { result, grade, gateways, why } = drain.verdict
+    const { result, grade, gateways, why, forced } = drain.verdict
     const took = formatDuration(Math.round(lagOf(moments) ?? drain.at - drain.since))
     const confirmed = gateways.filter(gateway => gateway.grade !== undefined).length
     const note =
       result === 'not-routed'
         ? `no gateway routes to it, evidence ${grade}`
         : `out of ${confirmed}/${gateways.length} gateways in ${took}, evidence ${grade}: ${why}`
-    return { type: 'Normal', reason: 'Drained', note: shortened(note) }
+    return { type: forced ? 'Warning' : 'Normal', reason: 'Drained', note: shortened(note) }
   }
   if (drain.phase === 'expired') {
     const { why, gateways, grade } = drain.verdict
+    const isEarly = drain.verdict.kind === 'waiting' && drain.verdict.floorOver
     const behind = gateways
       .filter(gateway => gateway.grade === undefined)
       .map(gateway => `${gateway.name}: ${gateway.why}`)
-    const note = `not proved before the deadline, evidence ${grade ?? 'none'}: ${[why, ...behind].join('; ')}`
+    const note = `not proved${isEarly ? '' : ' before the deadline'}, evidence ${grade ?? 'none'}: ${[why, ...behind].join('; ')}`
     return { type: 'Warning', reason: 'NotProved', note: shortened(note) }
   }
   return undefined

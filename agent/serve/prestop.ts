@@ -16,7 +16,6 @@ import { parseQuery, type PrestopQuery } from './query.ts'
 import { refusalResponse, refuse, type Refusal } from './refusal.ts'
 import { reply } from './reply.ts'
 import { bearerOf } from './same-secret.ts'
-import { statusOf } from './status.ts'
 
 export interface PrestopParts {
   readonly holds: Holds
@@ -32,8 +31,6 @@ export interface PrestopParts {
   readonly tokenKeys?: JWTVerifyGetKey | undefined
   /** `drain.reserve`. */
   readonly reserveMs: number
-  /** `drain.floor`. */
-  readonly floorMs: number
 }
 
 export interface PrestopCall {
@@ -62,7 +59,8 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
         log.warn({ address: call.address, error: answer.error, why: answer.why }, 'hook refused')
       return refused(parts, answer)
     }
-    return reply(answer.ack, answer.status)
+    const { status, ...body } = answer
+    return reply(body, status)
   } catch (err) {
     if (call.signal.aborted) {
       metrics.hookAbandoned.inc()
@@ -77,12 +75,7 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
   }
 }
 
-interface Answered {
-  readonly ack: Ack
-  readonly status: 200 | 503
-}
-
-async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place): Promise<Answered | Refusal> {
+async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place): Promise<Ack | Refusal> {
   const { holds, clock, metrics, log } = parts
   const receivedAt = clock.now()
   const query = parseQuery(call.query)
@@ -106,12 +99,11 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place):
     log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
     return answer
   }
-  const { result, evidence, elapsedMs } = answer
+  const { result, evidence, elapsedMs, status } = answer
   metrics.hookAnswers.inc({ result, evidence })
   metrics.hookDuration.observe({ result }, (clock.now() - receivedAt) / 1000)
-  log.info({ ...facts, result, evidence, elapsedMs }, 'hook answered')
-  const endsSince = Math.min(receivedAt, deletedAt(pod, holds.serverBehindMs()) ?? Infinity)
-  return { ack: answer, status: statusOf(answer, clock.now() - endsSince, parts.floorMs) }
+  log.info({ ...facts, result, evidence, elapsedMs, status }, 'hook answered')
+  return answer
 }
 
 function whoAsks(
@@ -155,11 +147,6 @@ async function holdInTime(
     cancel()
     signal.removeEventListener('abort', abort)
   }
-}
-
-/** When the API server was asked to delete the pod, by our clock; `undefined` where that is not known. */
-function deletedAt({ deletionAt, deletionGraceMs, graceMs }: PodFact, serverBehindMs: number) {
-  return deletionAt === undefined ? undefined : deletionAt + serverBehindMs - (deletionGraceMs ?? graceMs)
 }
 
 /** What is aborted because the agent stops is not an error but the refusal that says so. */

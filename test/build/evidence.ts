@@ -74,5 +74,6 @@ export const evidence = (differs: Partial<Evidence> = {}): Evidence => ({
   holders: [holderEvidence('upstreams/web')],
   gateways: [],
   gatewaysKnown: true,
+  sealForced: false,
   ...differs
 })

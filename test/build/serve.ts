@@ -1,4 +1,4 @@
-import type { Ack } from '../../agent/drain/ack.ts'
+import type { Ack, Proved, Unproved } from '../../agent/drain/ack.ts'
 import type { PodFact } from '../../agent/drain/facts.ts'
 import type { Clock } from '../../agent/clock.ts'
 import { createLog, type Log } from '../../agent/log.ts'
@@ -15,8 +15,10 @@ export function memoryLog(): { readonly log: Log; readonly lines: Record<string,
   return { log: createLog({ level: 'debug', pretty: false }, { write }), lines }
 }
 
-export const ackFor = (pod: PodFact, differs: Partial<Ack> = {}): Ack => ({
+export const ackFor = (pod: PodFact, differs: Partial<Proved> = {}): Proved => ({
+  status: 200,
   result: 'drained',
+  restsOn: 'gateways',
   evidence: 'barrier',
   pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
   elapsedMs: 4,
@@ -25,6 +27,20 @@ export const ackFor = (pod: PodFact, differs: Partial<Ack> = {}): Ack => ({
   why: 'every gateway avoids it and nothing is in flight',
   ...differs
 })
+
+/** An answer with nothing proved. */
+export const nothingFor = (pod: PodFact, differs: Partial<Unproved> = {}): Unproved => {
+  const { restsOn: _none, ...answered } = ackFor(pod)
+  return {
+    ...answered,
+    status: 503,
+    result: 'deadline',
+    evidence: 'none',
+    why: 'the time was up',
+    change: 'give the pod a longer grace period',
+    ...differs
+  }
+}
 
 interface Held extends HoldRequest {
   readonly signal: AbortSignal
@@ -67,7 +83,7 @@ export function manualHolds(...pods: PodFact[]): ManualHolds {
     hold(request, signal) {
       const { promise, resolve, reject } = Promise.withResolvers<Ack>()
       signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
-      const answer = (ack = ackFor(request.pod)) => resolve(ack)
+      const answer = (ack: Ack = ackFor(request.pod)) => resolve(ack)
       holds.held.push({ ...request, signal, answer, fail: reason => reject(reason) })
       holds.onHeld()
       return promise
@@ -93,7 +109,6 @@ export function serveParts(
     gate: createGate({ maxHooks: 10, maxHooksPerPod: 2 }),
     trustedQuery: true,
     reserveMs: 3000,
-    floorMs: 5000,
     readiness: createReadiness(),
     alive: () => ({ ok: true }),
     snapshot: () => undefined,

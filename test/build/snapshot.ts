@@ -29,6 +29,8 @@ export function waitingDrain(): Drain {
       grade: undefined,
       lastEndpoint: false,
       barred: false,
+      contrary: false,
+      floorOver: false,
       until: undefined,
       why: 'the removal is being written',
       gateways: [{ name: 'apisix-0', grade: undefined, at: undefined, why: 'not asked yet' }],

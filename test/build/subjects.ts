@@ -113,8 +113,10 @@ function answering(
   const later = drain && step(drain, fact, now, settings)
   const told = answer(hook(fact.pod, differs), later, fact, now, settings)
   if (told.kind === 'wait') return { wait: told.until, why: told.why }
-  const { result, evidence, elapsedMs, why } = told.ack
-  return { result, evidence, elapsedMs, why }
+  const { ack } = told
+  const { status, result, evidence, elapsedMs, why } = ack
+  const basis = ack.status === 200 ? { restsOn: ack.restsOn } : { change: ack.change }
+  return { status, result, evidence, elapsedMs, why, ...basis }
 }
 
 function planning(
@@ -184,7 +186,22 @@ function proving(
     g => `${g.name}: ${[g.grade ?? 'none', g.why].filter(Boolean).join(', ')}`
   )
   const shown = reports.length > 0 ? { gateways: reports } : {}
-  if (verdict.kind === 'proven') return { kind, result: verdict.result, grade, why, ...shown }
+  if (verdict.kind === 'proven') {
+    const forced = verdict.forced ? { forced: true } : {}
+    return { kind, result: verdict.result, grade, ...forced, why, ...shown }
+  }
   const { until, lastEndpoint, barred } = verdict
-  return { kind, grade: grade ?? 'none', until: until ?? 'never', lastEndpoint, barred, why, ...shown }
+  const marks = Object.fromEntries(
+    (['contrary', 'floorOver'] as const).filter(m => verdict[m]).map(m => [m, true])
+  )
+  return {
+    kind,
+    grade: grade ?? 'none',
+    until: until ?? 'never',
+    lastEndpoint,
+    barred,
+    ...marks,
+    why,
+    ...shown
+  }
 }

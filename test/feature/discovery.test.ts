@@ -21,8 +21,8 @@ describe('feature: nodes that APISIX finds by discovery', () => {
     rig.put('upstreams', 'found', FOUND)
     await rig.settled()
     rig.end(old)
-    const { body } = await rig.hook(old)
-    expect(body).to.include({ result: 'removed', evidence: 'timer' })
+    const { status, body } = await rig.hook(old)
+    expect({ status, ...body }).to.include({ status: 503, result: 'deadline', evidence: 'none' })
     expect(body.holders).to.deep.include({
       key: 'upstreams/found',
       state: 'foreign',

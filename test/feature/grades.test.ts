@@ -59,8 +59,8 @@ describe('feature: what proves a drain', () => {
     await rig.gateways[0]!.partition({ control: 'refused' })
     rig.end(old)
     const { status, body, ms } = await rig.hook(old)
-    expect(status).to.equal(200)
-    expect(body).to.include({ evidence: 'timer' })
+    expect(status).to.equal(503)
+    expect(body).to.include({ result: 'deadline', evidence: 'none' })
     expect(body.why).to.contain('nothing could be proved')
     expect(ms).to.be.within(550, 3000)
   })
@@ -194,6 +194,28 @@ describe('feature: the barrier', () => {
     for (const worker of gateway!.workers) worker.restoreWatch()
     expect((await hook).body).to.include({ result: 'not-routed', evidence: 'barrier' })
     expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-2' })
+  })
+
+  test('a worker that never hears of another node: the deadline forces the seal, and the answer says so', async start => {
+    const rig = await start({ gateways: 1, agent: false, config: { DRAIN_RESERVE: '1s' } })
+    const [gateway] = rig.gateways
+    const [old, fresh] = [rig.pod('web-1', { graceSeconds: 4 }), rig.pod('web-2')]
+    await rig.serve(old)
+    rig.upstream('web', [old])
+    await rig.settled()
+    for (const worker of gateway!.workers) worker.loseWatch()
+    rig.upstream('web', [fresh])
+    await rig.startAgent()
+    await until('the agent is ready', () => rig.agent.missing().length === 0)
+    rig.end(old)
+    let answered = false
+    const hook = rig.hook(old).finally(() => (answered = true))
+    // Requests that come by want of another node hold the seal back.
+    while (!answered) await get(`${gateway!.urls.proxy}/`)
+    const { status, body } = await hook
+    expect({ status, ...body }).to.include({ status: 200, evidence: 'barrier' })
+    expect(body.why).to.contain('the deadline forced the seal')
+    expect(await get(`${gateway!.urls.proxy}/`)).to.include({ status: 503 })
   })
 
   test('the only node that a worker knows: it serves there as long as it is picked, though requests are in flight all the while', async start => {

@@ -44,6 +44,7 @@ describe('snapshot', () => {
       kind: 'proven',
       result: 'removed',
       grade: 'observed',
+      forced: false,
       at: 5,
       why: 'seen',
       gateways: [],

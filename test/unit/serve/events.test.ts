@@ -18,6 +18,7 @@ const proven = (differs: Partial<Proven>): Proven => ({
   kind: 'proven',
   result: 'drained',
   grade: 'barrier',
+  forced: false,
   at: since + 41,
   why: '',
   gateways: [],
@@ -45,6 +46,23 @@ describe('event', () => {
       verdict: proven({ result: 'not-routed', grade: 'accepted' })
     }
     expect(eventText(notRouted, moments)?.note).to.equal('no gateway routes to it, evidence accepted')
+  })
+
+  it('warns where the deadline forced the seal: users may have got 503', () => {
+    const forced: Drain = {
+      ...PROVEN,
+      verdict: proven({ forced: true, why: 'the deadline forced the seal' })
+    }
+    expect(eventText(forced, moments)).to.include({ type: 'Warning', reason: 'Drained' })
+  })
+
+  it('warns where nothing was proved before the floor was over', () => {
+    const verdict = waiting({ why: 'nothing could be proved', grade: 'timer', floorOver: true })
+    expect(eventText({ ...base, phase: 'expired', at: 1, verdict }, moments)).to.deep.equal({
+      type: 'Warning',
+      reason: 'NotProved',
+      note: 'not proved, evidence timer: nothing could be proved'
+    })
   })
 
   it('warns where nothing was proved, and says which gateway it was', () => {

@@ -1,10 +1,9 @@
 import { expect } from 'chai'
-import type { Ack } from '../../../agent/drain/ack.ts'
 import { CannotVouch } from '../../../agent/serve/cannot-vouch.ts'
 import { createApp } from '../../../agent/serve/http.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod } from '../../build/pod.ts'
-import { ackFor, manualHolds, serveParts } from '../../build/serve.ts'
+import { ackFor, manualHolds, nothingFor, serveParts } from '../../build/serve.ts'
 
 describe('prestop', () => {
   const web = pod('web-1', { ips: ['10.0.0.7'] })
@@ -45,7 +44,8 @@ describe('prestop', () => {
     holds.held[0]?.answer()
     const response = await answer
     expect(response.status).to.equal(200)
-    expect(await json(response)).to.deep.equal(ackFor(web))
+    const { status: _status, ...body } = ackFor(web)
+    expect(await json(response)).to.deep.equal(body)
     expect(response.headers.get('cache-control')).to.equal('no-store')
     expect(await metric('hook_answers')).to.deep.equal([
       'apisix_drain_hook_answers_total{result="drained",evidence="barrier"} 1'
@@ -152,42 +152,16 @@ describe('prestop', () => {
     expect(parts.lines.at(-1)).to.include({ level: 'error', msg: 'hook failed' })
   })
 
-  describe('answers 503 with nothing proved, so that the sleep of the caller runs', () => {
-    const nothing = { result: 'deadline', evidence: 'none', why: 'the time was up' } as const
-    const status = async (differs: Partial<Ack>, afterMs: number, ending: typeof web = web) => {
-      const { holds, clock, call, waiting } = setUp(ending)
-      const answer = call()
-      await waiting(1)
-      clock.advance(afterMs)
-      holds.held[0]?.answer(ackFor(web, differs))
-      const response = await answer
-      expect(await json(response)).to.include(differs)
-      return response.status
-    }
-    /** Deleted `ago` ms before its hook, with 30 s of grace. */
-    const deleted = (ago: number) =>
-      pod('web-1', {
-        ips: ['10.0.0.7'],
-        deletionAt: manualClock().now() - ago + 30_000,
-        deletionGraceMs: 30_000
-      })
-
-    it('where the pod has been ending for less than the floor', async () => {
-      expect(await status(nothing, 0)).to.equal(503)
-      expect(await status(nothing, 4999)).to.equal(503)
-      expect(await status(nothing, 100, deleted(1000))).to.equal(503)
-    })
-
-    it('not where the floor is over: a sleep would only take time from the application', async () => {
-      expect(await status(nothing, 5000)).to.equal(200)
-      expect(await status(nothing, 100, deleted(4900))).to.equal(200)
-    })
-
-    it('not where something is proved, nor where there is nothing to prove', async () => {
-      expect(await status({ ...nothing, evidence: 'accepted' }, 0)).to.equal(200)
-      expect(await status({ result: 'not-terminating', evidence: 'none' }, 0)).to.equal(200)
-      expect(await status({ result: 'last-endpoint', evidence: 'none' }, 0)).to.equal(200)
-    })
+  it('answers 503 with the reason and what to change where nothing is proved, so that the fallback runs', async () => {
+    const { holds, call, waiting } = setUp()
+    const answer = call()
+    await waiting(1)
+    const said = nothingFor(web, { result: 'unproved', evidence: 'timer' })
+    holds.held[0]?.answer(said)
+    const response = await answer
+    expect(response.status).to.equal(503)
+    const { status: _status, ...body } = said
+    expect(await json(response)).to.deep.equal(body)
   })
 
   it('lets go half the reserve before the end of the grace should the loop miss the deadline, not earlier', async () => {

@@ -1,0 +1,95 @@
+import type { Proved, ProvedResult, Unproved } from './ack.ts'
+import type { Drain, Grade, Hook, Proven, Waiting } from './drain.ts'
+import { formatDuration } from './duration.ts'
+import type { Millis, PodFact } from './facts.ts'
+
+/**
+ * The evidence of a 200. There is no other way to make one, and each kind holds what was seen:
+ *
+ * - `gateways`: the verdict of the proof, of a grade that every gateway reached
+ * - `seal`: every gateway has sealed the entry, and the caller does not wait for requests in flight
+ * - `last-endpoint`: a holder lists no other node, and the pod was kept in use until its deadline
+ * - `kubernetes`: the API server was asked about this hook and says that the pod stays, or the drain turned out to be of one that does
+ */
+export type Basis =
+  | { readonly on: 'gateways'; readonly verdict: Proven }
+  | { readonly on: 'gateways'; readonly grade: Proven['grade']; readonly overdue: Waiting }
+  | {
+      readonly on: 'seal'
+      readonly verdict: Waiting & { readonly barred: true }
+      readonly isOverdue: boolean
+    }
+  | { readonly on: 'last-endpoint'; readonly verdict: Waiting & { readonly lastEndpoint: true } }
+  | { readonly on: 'kubernetes'; readonly undone: Extract<Drain, { phase: 'undone' }> }
+  | { readonly on: 'kubernetes'; readonly hookConfirmed: false; readonly why: string }
+
+interface Claim {
+  readonly result: ProvedResult
+  readonly evidence: Grade | 'none'
+  readonly why: string
+  readonly verdict?: Pick<Waiting, 'gateways' | 'holders'>
+}
+
+/** A 200: the result and the grade follow from the evidence, so none can be claimed without it. */
+export function proved(hook: Hook, pod: PodFact, now: Millis, basis: Basis): Proved {
+  const { result, evidence, why, verdict } = claimOf(basis, overdueWords(hook, now))
+  return { status: 200, result, evidence, restsOn: basis.on, ...body(hook, pod, now, why, verdict) }
+}
+
+/** A 503, with a reason and what to change. */
+export function unproved(
+  hook: Hook,
+  pod: PodFact,
+  now: Millis,
+  said: Pick<Unproved, 'result' | 'why' | 'change'> & { readonly verdict?: Waiting }
+): Unproved {
+  const { result, why, change, verdict } = said
+  return { status: 503, result, evidence: 'none', change, ...body(hook, pod, now, why, verdict) }
+}
+
+function claimOf(basis: Basis, overdue: string): Claim {
+  switch (basis.on) {
+    case 'gateways': {
+      if ('verdict' in basis) {
+        const { verdict } = basis
+        return { result: verdict.result, evidence: verdict.grade, why: verdict.why, verdict }
+      }
+      const { grade, overdue: verdict } = basis
+      return { result: 'deadline', evidence: grade, why: `${overdue}: ${verdict.why}`, verdict }
+    }
+    case 'seal': {
+      const { verdict, isOverdue } = basis
+      const left = `every gateway has sealed it; not waited for: ${verdict.why}`
+      return isOverdue
+        ? { result: 'deadline', evidence: verdict.grade ?? 'none', why: `${overdue}: ${left}`, verdict }
+        : { result: 'removed', evidence: 'barrier', why: left, verdict }
+    }
+    case 'last-endpoint': {
+      const { verdict } = basis
+      return {
+        result: 'last-endpoint',
+        evidence: verdict.grade ?? 'none',
+        why: `${overdue}: ${verdict.why}`,
+        verdict
+      }
+    }
+    case 'kubernetes':
+      return {
+        result: 'not-terminating',
+        evidence: 'none',
+        why: 'undone' in basis ? basis.undone.why : basis.why
+      }
+  }
+}
+
+/** How long the hook was held until its time was up. */
+export const overdueWords = ({ receivedAt }: Hook, now: Millis): string =>
+  `the time was up after ${formatDuration(Math.round(Math.max(0, now - receivedAt)))}`
+
+const body = (hook: Hook, pod: PodFact, now: Millis, why: string, verdict: Claim['verdict']) => ({
+  pod: { namespace: pod.namespace, name: pod.name, uid: hook.uid },
+  elapsedMs: Math.max(0, Math.round(now - hook.receivedAt)),
+  gateways: verdict?.gateways ?? [],
+  holders: verdict?.holders ?? [],
+  why
+})
