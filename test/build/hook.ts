@@ -1,8 +1,11 @@
 import { request } from 'node:http'
-import type { Ack } from '../../agent/drain/ack.ts'
+import type { AckResult, Proved, Unproved } from '../../agent/drain/ack.ts'
 
 /** An ack, or a refusal: `error` tells them apart. */
-export type HookBody = Partial<Ack> & { readonly error?: string }
+export type HookBody = Partial<Omit<Proved, 'result'> & Omit<Unproved, keyof Proved>> & {
+  readonly result?: AckResult
+  readonly error?: string
+}
 
 /** What came back, and when, by the monotonic clock in ms. */
 export interface HookReply {

@@ -156,7 +156,7 @@ describe('prestop', () => {
     const { holds, call, waiting } = setUp()
     const answer = call()
     await waiting(1)
-    const said = nothingFor(web, { result: 'unproved', evidence: 'timer' })
+    const said = nothingFor(web, { result: 'skipped' })
     holds.held[0]?.answer(said)
     const response = await answer
     expect(response.status).to.equal(503)
