@@ -73,13 +73,12 @@ function claimOf(basis: Basis, overdue: string): Claim {
         verdict
       }
     }
-    case 'kubernetes':
-      return {
-        result: 'not-terminating',
-        evidence: 'none',
-        why: 'undone' in basis ? basis.undone.why : basis.why
-      }
+    case 'kubernetes': {
+      const why = 'undone' in basis ? basis.undone.why : basis.why
+      return { result: 'not-terminating', evidence: 'none', why }
+    }
   }
+  return basis satisfies never
 }
 
 /** How long the hook was held until its time was up. */

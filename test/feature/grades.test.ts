@@ -208,10 +208,10 @@ describe('feature: the barrier', () => {
     await rig.startAgent()
     await until('the agent is ready', () => rig.agent.missing().length === 0)
     rig.end(old)
-    let answered = false
-    const hook = rig.hook(old).finally(() => (answered = true))
+    const answered = new AbortController()
+    const hook = rig.hook(old).finally(() => answered.abort())
     // Requests that come by want of another node hold the seal back.
-    while (!answered) await get(`${gateway!.urls.proxy}/`)
+    while (!answered.signal.aborted) await get(`${gateway!.urls.proxy}/`)
     const { status, body } = await hook
     expect({ status, ...body }).to.include({ status: 200, evidence: 'barrier' })
     expect(body.why).to.contain('the deadline forced the seal')
