@@ -32,7 +32,7 @@ export async function identifyByToken(
   try {
     const pod = await pods.find(shown.namespace, shown.name, signal, shown.uid)
     if (!pod) return refuse('unknown-pod', `Kubernetes knows no pod ${path}: the pod of this token is gone`)
-    if (pod.uid === shown.uid) return { ok: true, pod }
+    if (pod.uid === shown.uid) return { ok: true, pod, named: true }
     return refuse('forbidden', `${path} has another uid now: the pod of this token is gone`)
   } catch (err) {
     if (signal.aborted) throw err

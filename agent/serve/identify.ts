@@ -9,18 +9,30 @@ export interface Caller extends Pick<PrestopQuery, 'named' | 'uid'> {
   readonly address: string
 }
 
-export type Identity = { readonly ok: true; readonly pod: PodFact } | Refusal
+export type Identity =
+  | {
+      readonly ok: true
+      readonly pod: PodFact
+      /** The caller said itself which pod it is; else its address is all that speaks for it. */
+      readonly named: boolean
+    }
+  | Refusal
+
+/** What a caller is told whose address may be that of somebody who passes its packets on. */
+export const NAME_THE_POD =
+  'source NAT and proxies call with such an address too; add ?namespace=&pod= to the call, and use no proxy (curl --noproxy "*")'
 
 /**
- * Which pod a hook is for. A pod can only drain itself, and its address is what shows who it is:
+ * Which pod a hook is for. A pod can only drain itself: it says who it is, and its address must not contradict that.
  *
- * | the address belongs to     | without a name           | with `?namespace=&pod=`                    |
- * | -------------------------- | ------------------------ | ------------------------------------------ |
- * | a pod                      | that pod                 | must be that pod                           |
- * | pods that share their host | that pod if it is alone  | that pod, or any (the kubelet calls too)   |
- * | nobody we know             | as Kubernetes says, else 404 | the pod with this address, or any      |
+ * | the address belongs to     | without a name               | with `?uid=`, `?namespace=&pod=`           |
+ * | -------------------------- | ---------------------------- | ------------------------------------------ |
+ * | a pod                      | that pod                     | must be that pod                           |
+ * | pods that share their host | refused                      | one of them, or any (the kubelet calls too) |
+ * | nobody we know             | as Kubernetes says, else 404 | the pod with this address, or any          |
  *
- * "Any" needs `trustedQuery`. It is no way to take a serving pod out: only a pod that Kubernetes says is Terminating is.
+ * "Any" needs `trustedQuery`, and both names. It is no way to take a serving pod out: only a pod that Kubernetes says is
+ * Terminating is. The address of a host is everybody's whose packets are sent on from there, so by itself it says nothing.
  */
 export async function identify(
   caller: Caller,
@@ -40,42 +52,41 @@ export async function identify(
     const { named } = caller
     if (!named) return fromAddress()
     const own = owners.find(pod => isNamed(pod, named))
-    if (own) return { ok: true, pod: own }
+    if (own) return { ok: true, pod: own, named: true }
     const [owner] = owners
     if (owner) {
       return refuse(
         'forbidden',
-        `${caller.address} belongs to ${label(owner)}, and a pod can only drain itself; leave namespace and pod out or correct them`
+        `${caller.address} belongs to ${label(owner)}, and a pod can only drain itself; correct namespace and pod, and use no proxy`
       )
     }
     const neighbour = there.find(pod => isNamed(pod, named))
-    return neighbour ? { ok: true, pod: neighbour } : fromKubernetes(named)
+    return neighbour ? { ok: true, pod: neighbour, named: true } : fromKubernetes(named)
   }
 
   async function fromAddress(): Promise<Identity> {
-    const known = owners.length > 0 ? owners : there
-    const found =
-      known.length > 0 ? known : await asked(() => pods.askByIp(caller.address, signal), caller.address)
+    const { address, uid } = caller
+    const found = there.length > 0 ? there : await asked(() => pods.askByIp(address, signal), address)
     if ('ok' in found) return found
-    const [only, ...more] = found.filter(isThere)
+    const candidates = found.filter(isThere)
+    const own = candidates.find(pod => pod.uid === uid)
+    if (own) return { ok: true, pod: own, named: true }
+    const [only, ...more] = candidates
     if (!only) {
-      return refuse(
-        'unknown-pod',
-        `no pod with the address ${caller.address} is known; if the call is not made from inside the pod (httpGet, host network), add ?namespace=&pod=`
-      )
+      return refuse('unknown-pod', `no pod with the address ${address} is known; ${NAME_THE_POD}`)
     }
-    if (more.length === 0) return { ok: true, pod: only }
-    return refuse(
-      'bad-request',
-      `${caller.address} is shared by ${more.length + 1} pods; add ?namespace=&pod= to say which one asks`
-    )
+    if (candidates.some(pod => pod.hostNetwork)) {
+      return refuse('not-named', `${address} is the address of a host; ${NAME_THE_POD}`)
+    }
+    if (more.length === 0) return { ok: true, pod: only, named: false }
+    return refuse('not-named', `${address} is shared by ${more.length + 1} pods; ${NAME_THE_POD}`)
   }
 
   async function fromKubernetes(named: NonNullable<Caller['named']>): Promise<Identity> {
     const pod = await asked(() => pods.find(named.namespace, named.name, signal), path(named))
     if (pod && 'ok' in pod) return pod
     if (!pod) return refuse('unknown-pod', `Kubernetes knows no pod ${path(named)}; check namespace and pod`)
-    if (trustedQuery || pod.ips.includes(caller.address)) return { ok: true, pod }
+    if (trustedQuery || pod.ips.includes(caller.address)) return { ok: true, pod, named: true }
     return refuse(
       'forbidden',
       `${caller.address} is not an address of ${path(named)}; call from inside the pod, or set serve.trustedQuery`

@@ -11,9 +11,9 @@ import { CannotVouch } from './cannot-vouch.ts'
 import { SHUTTING_DOWN, type Gate, type Place } from './gate.ts'
 import type { Holds } from './holds.ts'
 import { identifyByToken } from './identify-token.ts'
-import { identify, type Identity } from './identify.ts'
+import { identify, NAME_THE_POD, type Identity } from './identify.ts'
 import { parseQuery, type PrestopQuery } from './query.ts'
-import { refusalResponse, refuse, type Refusal } from './refusal.ts'
+import { refusalResponse, refuse, type Refusal, type RefusalCode } from './refusal.ts'
 import { reply } from './reply.ts'
 import { bearerOf } from './same-secret.ts'
 
@@ -46,6 +46,9 @@ export interface PrestopCall {
 /** nginx's word for "the client closed the request": nobody reads it, but the server has to write something. */
 const CLIENT_GONE = 499
 
+/** Refusals of one who did not show who it is: the operator has something to change. */
+const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['unauthorized', 'forbidden', 'not-named'])
+
 /** Holds a hook until there is an answer, its pod's deadline is near, its caller goes away, or the agent stops. */
 export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<Response> {
   const { gate, metrics, log } = parts
@@ -55,7 +58,7 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
   try {
     const answer = await answerHook(parts, call, place)
     if ('ok' in answer) {
-      if (answer.error === 'unauthorized' || answer.error === 'forbidden')
+      if (WHO_ASKS.has(answer.error))
         log.warn({ address: call.address, error: answer.error, why: answer.why }, 'hook refused')
       return refused(parts, answer)
     }
@@ -99,6 +102,9 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place):
     log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
     return answer
   }
+  // Whoever has this address may only have passed the packets on, for a pod that does end.
+  if (answer.result === 'not-terminating' && !identity.named)
+    return refuse('not-named', `the pod with the address ${call.address} does not end; ${NAME_THE_POD}`)
   const { result, evidence, elapsedMs, status } = answer
   metrics.hookAnswers.inc({ result, evidence })
   metrics.hookDuration.observe({ result }, (clock.now() - receivedAt) / 1000)

@@ -3,6 +3,7 @@ import { reply } from './reply.ts'
 /** Why a hook gets no ack. The caller's fallback runs, so each says what to change, or where to try again. */
 export const REFUSALS = {
   'bad-request': 400,
+  'not-named': 400,
   unauthorized: 401,
   forbidden: 403,
   'unknown-pod': 404,

@@ -24,6 +24,7 @@ export interface PodOptions {
   readonly graceSeconds?: number
   readonly annotations?: Readonly<Record<string, string>>
   readonly port?: number
+  readonly hostNetwork?: boolean
   /** Conditions of its `readinessGates`. It is Ready only when they are, and a kubelet says so. */
   readonly gates?: readonly string[]
 }
@@ -67,6 +68,7 @@ export function createPods(store: Store, addresses: Addresses): Pods {
         spec: {
           nodeName: 'host-1',
           terminationGracePeriodSeconds: options.graceSeconds ?? 30,
+          ...(options.hostNetwork && { hostNetwork: true }),
           containers: [{ name: 'app', ports: [{ containerPort: port }] }],
           ...(options.gates && { readinessGates: options.gates.map(conditionType => ({ conditionType })) })
         }

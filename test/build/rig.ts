@@ -38,7 +38,7 @@ export interface Rig extends Pods, Holders {
   /** The agent that hooks call: the one that was started last. */
   readonly agent: TestAgent
   startAgent(differs?: Readonly<Record<string, string>>): Promise<TestAgent>
-  /** Calls the hook from the pod's own address; of `agent` unless another one is given. */
+  /** Calls the hook as documented: from the pod's own address and with its name, unless the query says a name; of `agent` unless another one is given. */
   hook(pod: TestPod, query?: string, signal?: AbortSignal, of?: TestAgent): Promise<HookReply>
   /** A real HTTP server at the pod's address. */
   serve(pod: TestPod): Promise<Backend>
@@ -241,7 +241,12 @@ async function build(
       return started
     },
     async hook(pod, query = '', signal, of = rig.agent) {
-      const reply = await callHook({ port: of.port, from: pod.ip, query, signal })
+      const named = new URLSearchParams(query)
+      if (!named.has('pod')) {
+        named.set('namespace', pod.namespace)
+        named.set('pod', pod.name)
+      }
+      const reply = await callHook({ port: of.port, from: pod.ip, query: named.toString(), signal })
       judge.answered(pod, reply)
       return reply
     },

@@ -73,10 +73,36 @@ describe('feature: hooks', () => {
     const late = rig.pod('web-3')
     rig.upstream('web', [fresh, late])
     rig.end(late)
-    const { status, body } = await rig.hook(late)
+    const { status, body } = await callHook({ port: rig.agent.port, from: late.ip })
     unmute()
     expect([status, body.result]).to.deep.equal([200, 'removed'])
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
+  test('a hook without a name, as pods from before have it, works where the pod ends, and falls back where it stays', async start => {
+    const rig = await start()
+    const { old, fresh } = await two(rig)
+    const unnamed = () => callHook({ port: rig.agent.port, from: old.ip })
+    const stays = await unnamed()
+    expect([stays.status, stays.body.error]).to.deep.equal([400, 'not-named'])
+    rig.end(old)
+    const ends = await unnamed()
+    expect([ends.status, ends.body.result]).to.deep.equal([200, 'removed'])
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
+  test('a pod whose packets come from its host is not answered for the one pod that lives on that address', async start => {
+    const rig = await start()
+    const { old } = await two(rig)
+    const host = rig.pod('host-agent', { hostNetwork: true })
+    await rig.settled()
+    rig.end(old)
+    const from = { port: rig.agent.port, from: host.ip }
+    const unnamed = await callHook(from)
+    expect([unnamed.status, unnamed.body.error]).to.deep.equal([400, 'not-named'])
+    const named = await callHook({ ...from, query: 'namespace=shop&pod=web-1' })
+    expect([named.status, named.body.result]).to.deep.equal([200, 'removed'])
+    expect(named.body.pod?.name).to.equal('web-1')
   })
 
   test('a pod cannot name another one, in its own namespace or in another', async start => {

@@ -26,6 +26,11 @@ describe('identify', () => {
     'a pod by its second address': [{ address: 'fd00::7' }, 'web-1', false],
     'a pod that names itself': [{ named: named('web-1') }, 'web-1', false],
     'a pod that names its uid too': [{ uid: 'uid-web-1' }, 'web-1', false],
+    'a host network pod that says its uid': [{ address: HOST, uid: 'uid-b' }, 'b', false],
+    'the kubelet for a pod that shares its host with others': [
+      { address: HOST, named: named('late') },
+      'late'
+    ],
     'a host network pod that names itself': [{ address: HOST, named: named('b') }, 'b', false],
     'the kubelet for a pod of its host': [{ address: HOST, named: named('web-1') }, 'web-1'],
     'an unknown address for a named pod': [{ address: STRANGER, named: named('web-1') }, 'web-1'],
@@ -58,12 +63,23 @@ describe('identify', () => {
     'an address that nobody has': [
       { address: STRANGER },
       'unknown-pod',
-      /no pod with the address 172.16.0.1 is known; .*add \?namespace=&pod=/
+      /no pod with the address 172.16.0.1 is known; source NAT and proxies .*add \?namespace=&pod=/
     ],
-    'an address that several pods share': [
+    'an address that several pods share with their host': [
       { address: HOST },
-      'bad-request',
-      /shared by 2 pods; add \?namespace=&pod=/
+      'not-named',
+      /192.168.1.5 is the address of a host; source NAT and proxies .*add \?namespace=&pod=.*--noproxy/
+    ],
+    'the uid of none of the pods that share their host': [
+      { address: HOST, uid: 'uid-c' },
+      'not-named',
+      /is the address of a host/
+    ],
+    'a pod on the network of its host that names a neighbour elsewhere, where that is not trusted': [
+      { address: HOST, named: named('web-2') },
+      'forbidden',
+      /192.168.1.5 is not an address of shop\/web-2/,
+      false
     ],
     'a name that Kubernetes does not know': [
       { address: STRANGER, named: named('nobody') },
@@ -98,12 +114,28 @@ describe('identify', () => {
     })
   }
 
-  it('takes a host network pod by its address where it is alone there', async () => {
-    const identity = await ask(
-      { address: HOST },
-      { pods: manualHolds(pod('a', { ips: [HOST], hostNetwork: true })) }
-    )
-    expect(identity.ok && identity.pod.name).to.equal('a')
+  it('takes no host network pod by its address, also where it is alone there: others are sent on from there', async () => {
+    const alone = pod('a', { ips: [HOST], hostNetwork: true })
+    const unseen = manualHolds()
+    unseen.behind.push(alone)
+    for (const pods of [manualHolds(alone), unseen]) {
+      const identity = await ask({ address: HOST }, { pods })
+      expect(identity.ok ? '' : identity.error).to.equal('not-named')
+      const byName = await ask({ address: HOST, named: named('a') }, { pods, trusted: false })
+      expect(byName.ok && byName.pod.name).to.equal('a')
+    }
+  })
+
+  it('tells who named itself from who has only an address', async () => {
+    const said = async (caller: Partial<Caller>) => {
+      const identity = await ask(caller)
+      return identity.ok && identity.named
+    }
+    expect(await said({})).to.equal(false)
+    expect(await said({ named: named('web-1') })).to.equal(true)
+    expect(await said({ uid: 'uid-web-1' })).to.equal(true)
+    expect(await said({ address: HOST, named: named('b') })).to.equal(true)
+    expect(await said({ address: STRANGER, named: named('late') })).to.equal(true)
   })
 
   it('does not take a pod that has ended for the one that has its address now', async () => {
@@ -116,7 +148,7 @@ describe('identify', () => {
     const next = pod('web-9', { ips: ['10.0.0.7'] })
     const pods = manualHolds(web, next)
     const unclear = await ask({}, { pods })
-    expect(unclear.ok ? '' : unclear.error).to.equal('bad-request')
+    expect(unclear.ok ? '' : unclear.error).to.equal('not-named')
     const clear = await ask({ named: named('web-9') }, { pods })
     expect(clear.ok && clear.pod.name).to.equal('web-9')
   })

@@ -63,6 +63,39 @@ describe('prestop', () => {
     expect(clock.pending).to.equal(0)
   })
 
+  it('believes nobody by its address alone that its pod stays: a proxy may have that address', async () => {
+    const { holds, call, waiting, metric, parts } = setUp()
+    const stays = ackFor(web, { result: 'not-terminating', evidence: 'none', restsOn: 'kubernetes' })
+    const unnamed = call()
+    await waiting(1)
+    holds.held[0]?.answer(stays)
+    const refused = await unnamed
+    expect(refused.status).to.equal(400)
+    const { error, why } = await json(refused)
+    expect(error).to.equal('not-named')
+    expect(why).to.match(
+      /^the pod with the address 10.0.0.7 does not end; source NAT and proxies .*namespace=&pod=.*--noproxy/
+    )
+    expect(await metric('hook_answers')).to.deep.equal([])
+    expect(await metric('hook_refusals')).to.deep.equal([
+      'apisix_drain_hook_refusals_total{error="not-named"} 1'
+    ])
+    expect(parts.lines.at(-1)).to.include({ level: 'warn', msg: 'hook refused', error: 'not-named' })
+
+    const named = call('/v1/prestop?namespace=shop&pod=web-1')
+    await waiting(2)
+    holds.held[1]?.answer(stays)
+    expect((await named).status).to.equal(200)
+  })
+
+  it('goes on answering hooks without a name of pods that end', async () => {
+    const { holds, call, waiting } = setUp()
+    const answer = call()
+    await waiting(1)
+    holds.held[0]?.answer()
+    expect((await answer).status).to.equal(200)
+  })
+
   it('gives every call an id of its own', async () => {
     const { holds, call, waiting } = setUp()
     const answers = [call(), call()]
