@@ -183,7 +183,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
 
   /** With the API server's times on our clock. */
   function drainSettings(): DrainSettings {
-    return { ...settings.drain, serverBehindMs: cluster.serverBehindMs() }
+    const { drain, someNamespacesOnly } = settings
+    return { ...drain, someNamespacesOnly, serverBehindMs: cluster.serverBehindMs() }
   }
 
   function tell(uid: PodUid, before: Drain | undefined, after: Drain | undefined): void {

@@ -31,7 +31,10 @@ export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisrupt
 }
 
 /** Whether a drain is to begin. */
-export function eligible(seen: Seen, settings: Pick<DrainSettings, 'onDisruption'>): Eligibility {
+export function eligible(
+  seen: Seen,
+  settings: Pick<DrainSettings, 'onDisruption' | 'someNamespacesOnly'>
+): Eligibility {
   if (readOptions(seen.pod.annotations).skip) {
     return { ends: false, reason: 'skip', why: `the pod asks to be left alone (${SKIP})` }
   }
@@ -52,6 +55,10 @@ export function eligible(seen: Seen, settings: Pick<DrainSettings, 'onDisruption
   const unlisted = seen.gone ? seen.listed === false : seen.listed !== true
   if (finished && unlisted) {
     return { ends: false, reason: 'stays', why: 'the pod has ended and no holder lists it' }
+  }
+  // Its address is given out again, and where not all pods are seen nobody can say to whom.
+  if (settings.someNamespacesOnly && isOver(seen.pod) && seen.hookAt === undefined) {
+    return { ends: false, reason: 'stays', why: 'the pod has finished, and its address may be another pod’s' }
   }
   return { ends: true, witnesses }
 }

@@ -29,6 +29,8 @@ export interface DrainSettings {
   readonly serverBehindMs?: number
   /** The longest that a hook is held, however long the grace is. Absent: as long as the grace allows. */
   readonly maxHoldMs?: number
+  /** Pods of some namespaces only are seen: the address of one that has finished may be that of a pod which is not. Absent: no. */
+  readonly someNamespacesOnly?: boolean
   /** Whether DisruptionTarget alone starts a drain. It may be a false alarm, so by default it does not. */
   readonly onDisruption: boolean
   /** How long the drain of a pod that is gone is kept while something still lists it. */

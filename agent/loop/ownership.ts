@@ -1,4 +1,5 @@
 import type { Drain } from '../drain/drain.ts'
+import { isOver } from '../drain/eligible.ts'
 import type { Millis } from '../drain/facts.ts'
 
 /** How long the watch of pods may be other than live before what it knows of addresses is too old, in ms. */
@@ -22,23 +23,28 @@ export interface AddressKnowledge {
  * A new pod may get the address within a second of the old one's end, and must have its traffic at once. Whoever has it is
  * seen in the watch of pods, so a drain that has been answered is guarded no longer
  * - while that watch has been blind for a while: the pod may be gone, and its address somebody else's;
- * - once the pod is gone, where only some namespaces are watched: the next owner may be in another one.
- * Until the answer the pod's containers still run, and the address is theirs.
+ * - once the pod is gone or has finished, where only some namespaces are watched: the next owner may be in another one.
+ * Until the answer the pod's containers still run, and the address is theirs; of a pod that has finished only a hook that is held shows that.
  */
 export function createAddressKnowledge(someNamespacesOnly: boolean): AddressKnowledge {
   let isLive = false
   let blindSince: Millis | undefined
   const isBlind = (now: Millis) => blindSince !== undefined && now - blindSince > BLIND_MS
+  const hasLeft = ({ phase, pod, witnesses }: Drain) =>
+    someNamespacesOnly &&
+    (phase === 'gone' || (isOver(pod) && !(phase === 'draining' && witnesses.hook !== undefined)))
   return {
     look(live, now) {
       isLive = live
       blindSince = live ? undefined : (blindSince ?? now)
     },
     isLive: () => isLive,
-    isSure: (drain, now) =>
-      drain.phase === 'draining' || !(isBlind(now) || (drain.phase === 'gone' && someNamespacesOnly)),
-    mayStillServe: ({ pod, since }, serverBehindMs, now) =>
-      now < (pod.deletionAt === undefined ? since + pod.graceMs : pod.deletionAt + serverBehindMs),
+    isSure: (drain, now) => !hasLeft(drain) && (drain.phase === 'draining' || !isBlind(now)),
+    mayStillServe(drain, serverBehindMs, now) {
+      const { pod, since } = drain
+      const end = pod.deletionAt === undefined ? since + pod.graceMs : pod.deletionAt + serverBehindMs
+      return now < end && !(isOver(pod) && hasLeft(drain))
+    },
     isSureOfGone: now => !someNamespacesOnly && !isBlind(now)
   }
 }

@@ -58,4 +58,27 @@ describe('address knowledge', () => {
     expect(knowledge.mayStillServe(local, 0, 9_999)).to.equal(true)
     expect(knowledge.mayStillServe(local, 0, 10_000)).to.equal(false)
   })
+
+  it('ends with the containers where only some namespaces are watched, but for a hook that is held', () => {
+    const finished = (differs: object) =>
+      ({ ...draining, pod: pod('web-1', { phase: 'Failed' }), ...differs }) as Drain
+    const some = createAddressKnowledge(true)
+    const all = createAddressKnowledge(false)
+    for (const knowledge of [some, all]) knowledge.look(true, 0)
+    const ended = finished({ witnesses: { phase: 0 } })
+    const held = finished({ witnesses: { phase: 0, hook: 0 } })
+    const answered = { ...held, phase: 'proven', at: 10, verdict: proven() } as Drain
+    expect([ended, held, answered].map(drain => some.isSure(drain, 0))).to.deep.equal([false, true, false])
+    expect([ended, held, answered].map(drain => some.mayStillServe(drain, 0, 1))).to.deep.equal([
+      false,
+      true,
+      false
+    ])
+    expect([ended, held, answered].map(drain => all.isSure(drain, 0))).to.deep.equal([true, true, true])
+    expect([ended, held, answered].map(drain => all.mayStillServe(drain, 0, 1))).to.deep.equal([
+      true,
+      true,
+      true
+    ])
+  })
 })

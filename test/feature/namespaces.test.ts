@@ -1,0 +1,34 @@
+import { expect } from 'chai'
+import { until } from '../build/apisix.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+describe('feature: pods of some namespaces only are watched', () => {
+  const test = sideBySide({ config: { KUBERNETES_NAMESPACES: 'shop' } })
+
+  for (const phase of ['Succeeded', 'Failed'])
+    for (const barrier of [false, true])
+      test(`the old address of a pod that has ${phase} is left to whoever has it now${barrier ? ', in the deny-list too' : ''}`, async start => {
+        const rig = await start({ barrier })
+        const [job, old, fresh] = [rig.pod('job'), rig.pod('web-1'), rig.pod('web-2')]
+        rig.upstream('other', [job])
+        rig.upstream('web', [old, fresh])
+        await rig.applied()
+        await until('the agent knows them', () => [job, old, fresh].every(({ ip }) => rig.agent.knows(ip)))
+        rig.kubernetes.store.patchStatus('pods', job.namespace, job.name, {
+          phase,
+          conditions: [{ type: 'Ready', status: 'False' }]
+        })
+        const next = rig.pod('live', { namespace: 'bank', ip: job.ip })
+        const beside = rig.pod('beside', { namespace: 'bank' })
+        rig.upstream('other', [next, beside])
+        await rig.applied()
+        await until('the agent lists both', () => rig.agent.nodes('upstreams/other') === 2)
+        await until('the agent saw that it has finished', () => !rig.agent.knows(job.ip))
+        // What ends after it is looked at after it: its drain would have begun by then.
+        rig.end(old)
+        expect((await rig.hook(old)).status).to.equal(200)
+        expect(rig.nodes('upstreams/other')).to.deep.equal([next.node, beside.node])
+        expect([...rig.agent.loop.drains().values()].map(({ pod }) => pod.name)).to.deep.equal(['web-1'])
+        if (barrier) expect(rig.gateways[0]!.barrier?.entries.look(next.ip, next.port)).to.equal('free')
+      })
+})
