@@ -48,37 +48,26 @@ export function unproved(
 }
 
 function claimOf(basis: Basis, overdue: string): Claim {
-  switch (basis.on) {
-    case 'gateways': {
-      if ('verdict' in basis) {
-        const { verdict } = basis
-        return { result: verdict.result, evidence: verdict.grade, why: verdict.why, verdict }
-      }
-      const { grade, overdue: verdict } = basis
-      return { result: 'deadline', evidence: grade, why: `${overdue}: ${verdict.why}`, verdict }
-    }
-    case 'seal': {
-      const { verdict, isOverdue } = basis
-      const left = `every gateway has sealed it; not waited for: ${verdict.why}`
-      return isOverdue
-        ? { result: 'deadline', evidence: verdict.grade ?? 'none', why: `${overdue}: ${left}`, verdict }
-        : { result: 'removed', evidence: 'barrier', why: left, verdict }
-    }
-    case 'last-endpoint': {
-      const { verdict } = basis
-      return {
-        result: 'last-endpoint',
-        evidence: verdict.grade ?? 'none',
-        why: `${overdue}: ${verdict.why}`,
-        verdict
-      }
-    }
-    case 'kubernetes': {
-      const why = 'undone' in basis ? basis.undone.why : basis.why
-      return { result: 'not-terminating', evidence: 'none', why }
-    }
+  if (basis.on === 'gateways' && 'verdict' in basis) {
+    const { verdict } = basis
+    return { result: verdict.result, evidence: verdict.grade, why: verdict.why, verdict }
   }
-  return basis satisfies never
+  if (basis.on === 'gateways') {
+    const { grade, overdue: verdict } = basis
+    return { result: 'deadline', evidence: grade, why: `${overdue}: ${verdict.why}`, verdict }
+  }
+  if (basis.on === 'kubernetes') {
+    const why = 'undone' in basis ? basis.undone.why : basis.why
+    return { result: 'not-terminating', evidence: 'none', why }
+  }
+  const { verdict } = basis
+  const evidence = verdict.grade ?? 'none'
+  if (basis.on === 'last-endpoint')
+    return { result: 'last-endpoint', evidence, why: `${overdue}: ${verdict.why}`, verdict }
+  const left = `every gateway has sealed it; not waited for: ${verdict.why}`
+  return basis.isOverdue
+    ? { result: 'deadline', evidence, why: `${overdue}: ${left}`, verdict }
+    : { result: 'removed', evidence: 'barrier', why: left, verdict }
 }
 
 /** How long the hook was held until its time was up. */
