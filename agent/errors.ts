@@ -63,16 +63,19 @@ export class CodedError extends Error {
   readonly status: number | undefined
   /** What the other side said (`error_msg`), shortened; empty where it said nothing. */
   readonly said: string
+  /** The system's own word for a connection that failed (`ECONNREFUSED`); `undefined` where it is about something else. */
+  readonly network: string | undefined
 
   constructor(
     code: ErrorCode,
     detail: string,
-    more: { status?: number; said?: string; cause?: unknown } = {}
+    more: { status?: number; said?: string; network?: string | undefined; cause?: unknown } = {}
   ) {
     super(detail === '' ? ERRORS[code] : `${detail}: ${ERRORS[code]}`, { cause: more.cause })
     this.code = code
     this.status = more.status
     this.said = more.said ?? ''
+    this.network = more.network
   }
 }
 
@@ -136,6 +139,10 @@ export function isTransient(error: unknown): boolean {
   const code = codeOf(error)
   return code !== undefined && /_(UNREACHABLE|TIMEOUT|UNAVAILABLE|GARBLED|PRECONDITION|FULL)$/.test(code)
 }
+
+/** Nothing listens there: the machine answered, and said so. */
+export const isConnectionRefused = (error: unknown): boolean =>
+  error instanceof CodedError && error.network === 'ECONNREFUSED'
 
 /** We stopped waiting ourselves. */
 export const isAborted = (error: unknown): boolean => codeOf(error) === 'ABORTED'

@@ -17,6 +17,7 @@ import type { Loop } from './loop.ts'
 import { createAsking } from './loop/asking.ts'
 import type { Sources } from './loop/sources.ts'
 import { createStillEnding } from './loop/still-ending.ts'
+import { watchVanished } from './loop/vanished.ts'
 import type { Metered } from './metered.ts'
 import type { Events } from './serve/events.ts'
 import { startUpkeep } from './upkeep.ts'
@@ -115,6 +116,7 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     loop,
     events
   })
+  const stopVanished = watchVanished({ cluster, barrier, probe, survey }, clock, part('watch'))
   inventory.start()
   return {
     cluster,
@@ -128,6 +130,7 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     upkeep,
     sync,
     hangUp() {
+      stopVanished()
       api.close()
       documents.close()
     }

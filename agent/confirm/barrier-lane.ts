@@ -5,6 +5,7 @@ import type { Millis, PodUid } from '../drain/facts.ts'
 import type { BarrierAnswer, BarrierApi } from '../gateway/barrier-api.ts'
 import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
+import type { Identity } from './identity.ts'
 import { lookPause } from './look-pause.ts'
 import {
   entriesOf,
@@ -32,6 +33,7 @@ export interface BarrierLaneOptions {
   readonly api: BarrierApi
   readonly clock: Clock
   readonly gatewayClock: GatewayClock
+  readonly identity: Identity
   readonly log: Logger
   readonly ttlMs: number
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
@@ -65,6 +67,7 @@ export function createBarrierLane({
   api,
   clock,
   gatewayClock,
+  identity,
   log,
   ttlMs,
   desired,
@@ -80,6 +83,7 @@ export function createBarrierLane({
   /** Rung when a gateway may have come (back): it must not serve without its entries for the rest of a pause. */
   const urgent = createBell()
   let instance: string | undefined
+  let isSeveral = false
   let failures = 0
   let restarts = 0
   let movedAt = clock.now()
@@ -99,10 +103,19 @@ export function createBarrierLane({
     cancel()
   }
 
-  const heardFrom = (answer: { readonly instance: string }): void => {
+  const heardFrom = (
+    answer: { readonly instance: string; readonly fit?: boolean },
+    askedAt: Millis
+  ): void => {
+    identity.note(answer, askedAt, clock.now(), false)
     if (failures > 0) log.info('barrier answers again')
     failures = 0
-    if (instance !== undefined && instance !== answer.instance) {
+    // Several gateways at one address are no restarts, and an entry that one of them has is worth nothing.
+    if (identity.isSeveral()) {
+      if (!isSeveral)
+        log.warn({ why: identity.doubt() }, 'this is not one gateway: nothing that it says counts')
+      isSeveral = true
+    } else if (instance !== undefined && instance !== answer.instance) {
       log.warn('gateway has restarted and forgotten its barrier entries: all are put again')
       stored.clear()
       held.clear()
@@ -133,7 +146,7 @@ export function createBarrierLane({
       due.flatMap(entry => entriesOf(entry, ttlMs)),
       ended.signal
     )
-    heardFrom(answer)
+    heardFrom(answer, sentAt)
     const told = toldBy(answer, sentAt)
     const states = byUid(answer)
     for (const entry of due) {
@@ -154,8 +167,9 @@ export function createBarrierLane({
     pollAnew()
   }
 
-  const toldBy = ({ instance, fit, now }: BarrierAnswer, askedAt: Millis) => {
+  const toldBy = ({ instance, fit: isFit, now }: BarrierAnswer, askedAt: Millis) => {
     const at = clock.now()
+    const fit = isFit && identity.doubt() === ''
     if (now === undefined) return { at, countedAt: at, instance, fit }
     gatewayClock.note(askedAt, at, now * 1000)
     return { at, countedAt: gatewayClock.onOurs(askedAt, at, now * 1000), instance, fit }
@@ -175,7 +189,8 @@ export function createBarrierLane({
   }
 
   const lift = async (uids: readonly PodUid[]): Promise<void> => {
-    heardFrom(await api.remove(uids, ended.signal))
+    const sentAt = clock.now()
+    heardFrom(await api.remove(uids, ended.signal), sentAt)
     for (const uid of uids) {
       stored.delete(uid)
       held.delete(uid)
@@ -189,7 +204,7 @@ export function createBarrierLane({
       wait,
       signal
     )
-    heardFrom(answer)
+    heardFrom(answer, beganAt)
     const told = toldBy(answer, beganAt)
     const states = byUid(answer)
     for (const entry of entries) {

@@ -13,6 +13,7 @@ import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
 import { entriesOf, sameNodes, type DesiredEntry } from './barrier-reading.ts'
 import type { BarrierReading } from './evidence.ts'
 import { createGatewayClock } from './gateway-clock.ts'
+import { createIdentity, twinDoubt, type Identity } from './identity.ts'
 import { readGatewayState, type GatewayState, type GatewayStateReader } from './gateway-state.ts'
 
 export type { DesiredEntry } from './barrier-reading.ts'
@@ -25,6 +26,8 @@ export interface BarrierKeeper {
   gateways(list: readonly GatewayFact[]): void
   /** The same object until the gateway has said something else. */
   reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
+  /** Why nothing that answers for this gateway counts, however fit it is: it is not one gateway. Empty where it is. */
+  doubt(gatewayId: string): string
   /** What every gateway should hold now, as it is told. */
   entries(): readonly BarrierEntry[]
   /** What the gateway says of itself; read every few seconds, and often while an entry waits to be sealed. */
@@ -48,6 +51,7 @@ interface Known {
   gateway: GatewayFact
   readonly lane: BarrierLane
   readonly reader: GatewayStateReader
+  readonly identity: Identity
 }
 
 export function createBarrierKeeper({
@@ -105,10 +109,12 @@ export function createBarrierKeeper({
         const api = wrap(client.at(gateway.ip))
         const tell = () => listeners.tell()
         const gatewayClock = createGatewayClock()
+        const identity = createIdentity(gateway.byHand === true)
         const lane = createBarrierLane({
           api,
           clock,
           gatewayClock,
+          identity,
           log: log.child({ gateway: gateway.name }),
           ttlMs,
           desired: () => desired,
@@ -120,20 +126,32 @@ export function createBarrierKeeper({
           api,
           clock,
           gatewayClock,
+          identity,
           isAwaited,
           isHolding: () => desired.size > 0,
           tell() {
             const now = reader.state().told?.instance
             // Restarted with nothing under way that would have shown it: it has forgotten the entries that are held.
-            if (instance !== undefined && now !== instance) lane.again()
+            if (instance !== undefined && now !== instance && !identity.isSeveral()) lane.again()
             instance = now
             tell()
           }
         })
-        lanes.set(gateway.id, { gateway, lane, reader })
+        lanes.set(gateway.id, { gateway, lane, reader, identity })
       }
     },
     reading: (uid, gatewayId) => lanes.get(gatewayId)?.lane.reading(uid),
+    doubt(gatewayId) {
+      const known = lanes.get(gatewayId)
+      if (!known) return ''
+      const instance = known.identity.instance()
+      const twin = [...lanes.values()].find(
+        other => other !== known && instance !== undefined && other.identity.instance() === instance
+      )
+      if (twin && (known.identity.isOpen() || known.identity.doubt() === ''))
+        return twinDoubt(twin.gateway.name)
+      return known.identity.doubt()
+    },
     entries: () => [...desired.values()].flatMap(entry => entriesOf(entry, ttlMs)),
     state: gatewayId => lanes.get(gatewayId)?.reader.state(),
     onChange: listener => listeners.add(listener),

@@ -65,6 +65,8 @@ export interface Evidence {
     readonly gateway: GatewayFact
     readonly observation: Observation | undefined
     readonly barrier: BarrierReading | undefined
+    /** Why nothing that answers for it counts: it is not one gateway (`BarrierKeeper.doubt`). Empty where it is. */
+    readonly doubt: string
   }[]
   /** The gateway watch is synced, so the list above is complete. */
   readonly gatewaysKnown: boolean

@@ -1,10 +1,12 @@
 import type { Clock } from '../clock.ts'
+import { isConnectionRefused } from '../errors.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { BarrierApi, BarrierGateway } from '../gateway/barrier-api.ts'
 import { appliedOf } from '../plan/applied.ts'
 import type { Resource } from '../plan/holder.ts'
 import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
+import type { Identity } from './identity.ts'
 
 /** What a gateway says of itself and its workers, and how fresh that is. */
 export interface GatewayState {
@@ -13,6 +15,8 @@ export interface GatewayState {
   readonly lastAttemptAt: Millis | undefined
   /** Why the last try failed, or empty. */
   readonly problem: string
+  /** Nothing listens there. */
+  readonly refused: boolean
   /** How far its clock is ahead of ours, in ms; 0 where it does not say. */
   readonly aheadMs: number
 }
@@ -28,6 +32,7 @@ export interface GatewayStateOptions {
   readonly api: Pick<BarrierApi, 'state'>
   readonly clock: Clock
   readonly gatewayClock: GatewayClock
+  readonly identity: Identity
   /** Somebody waits for a worker to apply a configuration. */
   readonly isAwaited: () => boolean
   /** Entries are held there: a restart forgets them, and only the state shows one that was too quick for its readiness. */
@@ -46,6 +51,7 @@ export function readGatewayState({
   api,
   clock,
   gatewayClock,
+  identity,
   isAwaited,
   isHolding,
   tell
@@ -57,26 +63,32 @@ export function readGatewayState({
     lastSuccessAt: undefined,
     lastAttemptAt: undefined,
     problem: '',
+    refused: false,
     aheadMs: 0
   }
 
   const read = async (): Promise<void> => {
-    const before = said(current)
+    const before = said(current, identity)
     const lastAttemptAt = clock.now()
     try {
       const told = await api.state(ended.signal)
       const now = clock.now()
       if (told.now !== undefined) gatewayClock.note(lastAttemptAt, now, told.now * 1000)
-      current = { told, lastSuccessAt: now, lastAttemptAt, problem: '', aheadMs: gatewayClock.ahead() }
+      identity.note(told, lastAttemptAt, now, true)
+      const aheadMs = gatewayClock.ahead()
+      current = { told, lastSuccessAt: now, lastAttemptAt, problem: '', refused: false, aheadMs }
     } catch (error) {
-      current = { ...current, lastAttemptAt, problem: (error as Error).message }
+      const refused = isConnectionRefused(error)
+      current = { ...current, lastAttemptAt, problem: (error as Error).message, refused }
     }
-    if (!ended.signal.aborted && said(current) !== before) tell()
+    if (!ended.signal.aborted && said(current, identity) !== before) tell()
   }
   let tries = 0
   const isUnsureOfClock = () =>
     current.told?.now !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
   const pause = async (): Promise<void> => {
+    // Nothing that it says counts until it has been asked often enough.
+    if (identity.isOpen() && current.problem === '') return
     const awaited = isAwaited()
     const unhurried = isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
     const cancel = clock.alarm(clock.now() + (awaited ? PAUSE_MS.awaited : unhurried), bell.ring)
@@ -104,9 +116,10 @@ export function readGatewayState({
 }
 
 /** What anything is decided by: most reads of most gateways say the same, and nobody needs to look again. */
-const said = ({ told, problem }: GatewayState): string =>
+const said = ({ told, problem }: GatewayState, identity: Identity): string =>
   JSON.stringify([
     problem,
+    identity.doubt(),
     told?.instance,
     told?.fit,
     told?.unfit,

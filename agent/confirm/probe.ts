@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 
 import type { Clock } from '../clock.ts'
+import { isConnectionRefused } from '../errors.ts'
 import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
 import type { ReadGateway } from '../gateway/control-api.ts'
 import { createListeners } from '../listeners.ts'
@@ -26,6 +27,8 @@ export interface Freshness {
   readonly lastSuccessAt: Millis | null
   readonly lastAttemptAt: Millis | null
   readonly problem: string
+  /** Nothing listens there. */
+  readonly refused: boolean
 }
 
 export interface ProbeOptions {
@@ -64,14 +67,15 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
       if (lane.failures > 0) log.info({ gateway: gateway.name }, 'gateway can be observed again')
       lane.failures = 0
       const now = clock.now()
-      lane.freshness = { lastSuccessAt: now, lastAttemptAt: now, problem: '' }
+      lane.freshness = { lastSuccessAt: now, lastAttemptAt: now, problem: '', refused: false }
       if (observing.seen(sighting, now)) lane.movedAt = now
     } catch (error) {
       if (ended.signal.aborted) return
       if (lane.failures++ === 0) log.warn({ err: error, gateway: gateway.name }, 'gateway cannot be observed')
       const problem = (error as Error).message
       const lastSuccessAt = lane.freshness?.lastSuccessAt ?? null
-      lane.freshness = { lastSuccessAt, lastAttemptAt: clock.now(), problem }
+      const refused = isConnectionRefused(error)
+      lane.freshness = { lastSuccessAt, lastAttemptAt: clock.now(), problem, refused }
       observing.failed(problem, clock.now())
     }
     listeners.tell()

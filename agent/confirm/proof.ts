@@ -40,6 +40,7 @@ export function prove(
   const gateways = looks.map(look => look.report)
   const holders = evidence.holders.map(({ key, state, why }): HolderReport => ({ key, state, why }))
   const obstacles = obstaclesTo(grade, evidence, looks)
+  const told = evidence.gateways.some(({ gateway }) => gateway.byHand) ? `; ${BY_HAND}` : ''
 
   const isEnough = grade !== undefined && atLeast(grade, minimum) && !lastEndpoint && !contrary
   if (isEnough && grade !== 'timer') {
@@ -51,7 +52,7 @@ export function prove(
       grade,
       forced: evidence.sealForced,
       at: now,
-      why: sentence(reached(grade, evidence, settings), obstacles),
+      why: sentence(reached(grade, evidence, settings), obstacles) + told,
       gateways,
       holders
     }
@@ -66,9 +67,10 @@ export function prove(
     contrary,
     floorOver: isEnough,
     until: until === Infinity ? undefined : until,
-    why: isEnough
-      ? sentence(reached('timer', evidence, settings), obstacles)
-      : waitingFor(grade, minimum, obstacles),
+    why:
+      (isEnough
+        ? sentence(reached('timer', evidence, settings), obstacles)
+        : waitingFor(grade, minimum, obstacles)) + told,
     gateways,
     holders
   }
@@ -117,22 +119,24 @@ function acceptances(evidence: Evidence, since: Millis, foreign?: 'discovery too
 const isComplete = (evidence: Evidence): boolean => evidence.gatewaysKnown && evidence.gateways.length > 0
 
 function lookAt(
-  { gateway, barrier, observation }: GatewayEvidence,
+  { gateway, barrier, observation, doubt }: GatewayEvidence,
   since: Millis,
   now: Millis,
   settings: ProofSettings
 ): Look {
   // A Terminating gateway is not Ready and serves on, so it must confirm. One that is not Ready otherwise is starting or
   // broken, and nothing that it says counts.
-  const counts = gateway.ready || gateway.terminating
+  const silenced = gateway.ready || gateway.terminating ? doubt : 'not Ready, so nothing that it says counts'
+  const counts = silenced === ''
   const entry = entryOf(barrier, since)
   const seen = observationOf(observation, settings)
   const barrierAt = counts && entry.state === 'idle' ? barrier?.unchangedSince : undefined
   const observedAt = counts ? seen.at : undefined
   const at = barrierAt ?? ((observedAt ?? Infinity) <= now ? observedAt : undefined)
   const grade = at === undefined ? undefined : barrierAt === undefined ? 'observed' : 'barrier'
-  const weak = grade === 'observed' ? [entry.why] : [entry.why, seen.why]
-  const why = counts ? weak.filter(why => why !== '').join('; ') : 'not Ready, so nothing that it says counts'
+  const gone = gateway.vanishedAt === undefined ? '' : 'its pod is gone, and was not seen to end'
+  const weak = grade === 'observed' ? [gone, entry.why] : [gone, entry.why, seen.why]
+  const why = silenced || weak.filter(why => why !== '').join('; ')
   return {
     report: { name: gateway.name, grade, at, why: grade === 'barrier' ? '' : why },
     barrierAt,
@@ -230,6 +234,9 @@ function reached(grade: Grade, { gateways, holders, sealForced }: Evidence, sett
   } satisfies Record<Grade, string>
   return told[grade]
 }
+
+/** The watch of a selector is complete. A list in a file is what somebody knew when they wrote it. */
+const BY_HAND = 'the gateways are listed by hand: a gateway that is missing from the list was not asked'
 
 const waitingFor = (grade: Grade | undefined, minimum: Grade, obstacles: readonly string[]): string =>
   sentence(

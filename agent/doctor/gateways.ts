@@ -1,3 +1,4 @@
+import { createIdentity, twinDoubt } from '../confirm/identity.ts'
 import type { Config } from '../config.ts'
 import type { GatewayFact } from '../drain/facts.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
@@ -10,6 +11,7 @@ export interface GatewayCalls {
 }
 
 export interface BarrierHealth {
+  readonly instance: string
   readonly fit: boolean
   readonly unfit: readonly string[]
   readonly plugin: string
@@ -36,14 +38,24 @@ export function checkGateways(
         )
       ]
     }
+    const instances = new Map<string, string>()
     const each = await Promise.all(
       gateways.flatMap(gateway => [
         ...(apisix.control.enabled ? [control(gateway, signal)] : []),
-        ...(apisix.barrier ? [barrier(gateway, signal)] : [])
+        ...(apisix.barrier ? [barrier(gateway, instances, signal)] : [])
       ])
     )
     return [
       ok('gateways', `${gateways.length} known: ${gateways.map(gateway => gateway.name).join(', ')}`),
+      ...(gateways.some(gateway => gateway.byHand)
+        ? [
+            warn(
+              'gateways',
+              'they are listed by hand: nothing shows that the list is complete',
+              'where they are pods use namespace and selector; else list every gateway that serves, at an address of its own'
+            )
+          ]
+        : []),
       ...each
     ]
   }
@@ -62,10 +74,34 @@ export function checkGateways(
     }
   }
 
-  async function barrier(gateway: GatewayFact, signal: AbortSignal): Promise<Finding> {
+  /** Asked as often as the agent does before it believes an address. @param instances who has answered, by instance */
+  async function asked(gateway: GatewayFact, instances: Map<string, string>, signal: AbortSignal) {
+    const identity = createIdentity(gateway.byHand === true)
+    let health: BarrierHealth
+    let turn = 0
+    do {
+      health = await calls.readBarrier(gateway.ip, signal)
+      identity.note(health, turn, ++turn, true)
+    } while (identity.isOpen())
+    const twin = instances.get(health.instance)
+    instances.set(health.instance, gateway.name)
+    return { ...health, doubt: identity.doubt() || (twin === undefined ? '' : twinDoubt(twin)) }
+  }
+
+  async function barrier(
+    gateway: GatewayFact,
+    instances: Map<string, string>,
+    signal: AbortSignal
+  ): Promise<Finding> {
     const problem = drain.minimumGrade === 'barrier' ? fail : warn
     try {
-      const { fit, unfit, plugin } = await calls.readBarrier(gateway.ip, signal)
+      const { fit, unfit, plugin, doubt } = await asked(gateway, instances, signal)
+      if (doubt !== '')
+        return problem(
+          'barrier',
+          `${gateway.name}: ${doubt}`,
+          'correct apisix.gateways, or hooks rest on the Admin API alone'
+        )
       if (fit) return ok('barrier', `${gateway.name} is fit, plugin ${plugin}`)
       return problem(
         'barrier',

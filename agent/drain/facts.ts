@@ -90,6 +90,10 @@ export interface GatewayFact {
   readonly terminating: boolean
   /** The Kubernetes host (node) it runs on, for display. */
   readonly host: string | undefined
+  /** An operator listed it: nothing shows that the list is complete, or that one gateway answers at the address. */
+  readonly byHand?: true
+  /** Its object is gone, and it was not seen to end: it may serve on (deleted by force, relabelled). */
+  readonly vanishedAt?: Millis
 }
 
 /** `10.0.0.7:8080`, `[fd00::7]:8080`, or the bare host where there is no port. */

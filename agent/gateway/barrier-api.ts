@@ -98,6 +98,7 @@ export interface BarrierApi {
     waitSeconds: number,
     signal?: AbortSignal
   ): Promise<BarrierAnswer & { readonly unknown: readonly string[] }>
+  /** On a connection of its own, so that another gateway at this address shows sooner or later. */
   state(signal?: AbortSignal): Promise<BarrierGateway>
 }
 
@@ -141,7 +142,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
     const root = `${options.scheme}://${nodeKey(host, options.port)}/v1/barrier`
     const ask = async <T>(
       schema: z.ZodType<T>,
-      call: Pick<Call, 'method' | 'body' | 'signal' | 'alsoFine'>,
+      call: Pick<Call, 'method' | 'body' | 'signal' | 'alsoFine' | 'fresh'>,
       path: string,
       longerMs = 0
     ): Promise<T> => {
@@ -200,7 +201,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         }
         return merged(answers)
       },
-      state: signal => ask(gatewayState, { method: 'GET', signal }, 'state')
+      state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state')
     }
   }
   return { at, close: () => http.close() }

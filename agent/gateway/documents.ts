@@ -57,7 +57,9 @@ export function listDocuments({ read, gateways }: DocumentsOptions): ListDocumen
   let last = 0
 
   const readAll = async (signal: AbortSignal | undefined): Promise<readonly Value[]> => {
-    const serving = gateways().filter(gateway => gateway.ready || gateway.terminating)
+    const serving = gateways().filter(
+      ({ ready, terminating, vanishedAt }) => ready || (terminating && vanishedAt === undefined)
+    )
     if (serving.length === 0) throw new CodedError('ADMIN_UNREACHABLE', 'no gateway is known that serves')
     return Promise.all(serving.map(({ ip }) => read(ip, signal)))
   }

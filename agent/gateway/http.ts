@@ -26,6 +26,8 @@ export interface Call {
   readonly signal?: AbortSignal | undefined
   /** A status other than 2xx whose body is an answer too. */
   readonly alsoFine?: number
+  /** On a connection of its own, which says who is there now: only the barrier's client looks at it. */
+  readonly fresh?: boolean
 }
 
 export interface HttpClient {
@@ -102,7 +104,7 @@ function failure(api: Api, call: Call, error: unknown, late: boolean): CodedErro
         : `${api}_UNREACHABLE`
   // The AxiosError is not handed on as `cause`: it holds the request with its headers, and so the key.
   const more = code === `${api}_UNREACHABLE` ? ` (${told ?? message})` : ''
-  return new CodedError(code, `${describe(call)}${more}`)
+  return new CodedError(code, `${describe(call)}${more}`, more === '' ? {} : { network: told })
 }
 
 function parse(api: Api, call: Call, { status, data }: Answer): unknown {

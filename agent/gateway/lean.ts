@@ -28,13 +28,13 @@ export function createLean({ keepAlive, ca, maxBytes }: Omit<HttpOptions, 'api'>
     'https:': new https.Agent({ keepAlive, ...(ca !== undefined && { ca }) })
   }
   return {
-    exchange({ method, url, headers, body }, signal) {
+    exchange({ method, url, headers, body, fresh = false }, signal) {
       const text = body === undefined ? undefined : JSON.stringify(body)
       const isTls = url.startsWith('https:')
       return new Promise((resolve, reject) => {
         const request = (isTls ? https : http).request(url, {
           method,
-          agent: agents[isTls ? 'https:' : 'http:'],
+          ...(fresh ? { agent: false, ca } : { agent: agents[isTls ? 'https:' : 'http:'] }),
           signal,
           headers: {
             accept: 'application/json',

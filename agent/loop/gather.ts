@@ -30,6 +30,8 @@ export interface Gathering {
   readonly gateways: readonly GatewayFact[]
   /** The gateway watch is synced, so that is all of them. */
   readonly gatewaysKnown: boolean
+  /** See `BarrierKeeper.doubt`, by gateway. */
+  readonly doubts: ReadonlyMap<string, string>
   /** What the plan of the round before kept, by holder, node and uid. */
   readonly kept: ReadonlyMap<string, Kept>
   readonly now: Millis
@@ -39,13 +41,15 @@ export function gathering(
   sources: Sources,
   round: Pick<Gathering, 'world' | 'drains' | 'now'> & { readonly before: Plan }
 ): Gathering {
-  const { cluster } = sources
+  const { cluster, barrier } = sources
+  const gateways = cluster.gateways()
   const { world, drains, before, now } = round
   return {
     sources,
     world,
     drains,
-    gateways: cluster.gateways(),
+    gateways,
+    doubts: new Map(gateways.map(({ id }) => [id, barrier?.doubt(id) ?? ''])),
     gatewaysKnown: cluster.parts().every(part => part.name !== 'gateways' || part.synced),
     kept: new Map(before.kept.map(kept => [placeOf(kept.holder, kept.node, kept.uid), kept])),
     now
@@ -56,7 +60,7 @@ const placeOf = (holder: HolderKey, node: NodeKey, uid: PodUid) => `${holder} ${
 
 /** Everything known about one drain, from the caches of the parts that do I/O. Brings the drain's memory up to date. */
 export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence {
-  const { sources, gateways, gatewaysKnown, now } = round
+  const { sources, gateways, gatewaysKnown, doubts, now } = round
   const { inventory, probe, barrier } = sources
   remember(drain, memory, round)
 
@@ -75,7 +79,7 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
       const reading = barrier?.reading(drain.uid, gateway.id)
       const look = memory.looks.get(gateway.id)
       if (reading && reading !== look?.current) memory.looks.set(gateway.id, lookAgain(look, reading, now))
-      return { gateway, observation, barrier: reading }
+      return { gateway, observation, barrier: reading, doubt: doubts.get(gateway.id) ?? '' }
     }),
     gatewaysKnown,
     sealForced: memory.sealForced

@@ -16,7 +16,7 @@ export function planSettings(
   const isRefused = (uid: PodUid): boolean =>
     gateways.some(({ id }) => {
       const reading = barrier?.reading(uid, id)
-      return reading !== undefined && (reading.problem !== '' || !reading.fit)
+      return reading !== undefined && (reading.problem !== '' || !reading.fit || barrier?.doubt(id) !== '')
     })
   const unbarred = [...drains.keys()].filter(uid => !barrier || isRefused(uid))
   return {

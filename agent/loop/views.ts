@@ -260,8 +260,9 @@ function gatewayView(
   { control }: Config['apisix']
 ): SnapshotSources['gateways'][number] {
   const state = barrier?.state(gateway.id)
-  const fit = state?.told?.fit === true && state.problem === ''
-  const unfit = state?.told?.unfit.join(', ') ?? ''
+  const doubt = barrier?.doubt(gateway.id) ?? ''
+  const fit = state?.told?.fit === true && state.problem === '' && doubt === ''
+  const unfit = [doubt, ...(state?.told?.unfit ?? [])].filter(why => why !== '').join(', ')
   return {
     gateway,
     available: fit ? 'barrier' : control.enabled ? 'observed' : 'accepted',

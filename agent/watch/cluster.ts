@@ -52,6 +52,8 @@ export interface Cluster {
   readonly services: ServiceStore
   /** Every gateway that may serve. */
   gateways(): readonly GatewayFact[]
+  /** One that has vanished serves no more: it is listed no longer. */
+  gatewayEnded(id: string): void
   /** Gateway pods that have no address yet. */
   gatewaysWithoutIp(): number
   parts(): readonly Part[]
@@ -88,7 +90,7 @@ export function startCluster(options: ClusterOptions): Cluster {
   const readAny = options.services ? toLabelledPod : toPodFact
   const readPod = options.gate ? withGate(readAny) : readAny
   const fixed = 'static' in gatewaysAre ? gatewaysAre.static.map(staticGateway) : []
-  const gateways = createGatewayStore(fixed)
+  const gateways = createGatewayStore(() => clock.now(), fixed)
 
   const reflect = <F extends { readonly uid: string }>(
     watch: PartName,
@@ -156,6 +158,10 @@ export function startCluster(options: ClusterOptions): Cluster {
     slices: slices.store,
     services: services.store,
     gateways: () => gateways.store.list(),
+    gatewayEnded(id) {
+      gateways.store.ended(id)
+      onChange()
+    },
     gatewaysWithoutIp: () => gateways.store.withoutIp,
     parts: () => [
       part('pods'),

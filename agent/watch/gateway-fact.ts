@@ -54,6 +54,7 @@ export function staticGateway(entry: { readonly name: string; readonly host: str
     ip: entry.host,
     ready: true,
     terminating: false,
-    host: undefined
+    host: undefined,
+    byHand: true
   }
 }

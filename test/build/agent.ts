@@ -14,6 +14,8 @@ export interface TestAgent {
   readonly lines: readonly Record<string, unknown>[]
   /** Whether it takes this gateway to be Ready; `undefined` where it knows none of that name. */
   gatewayReady(name: string): boolean | undefined
+  /** Why gateways are not taken for one each; empty where all are. */
+  doubts(): readonly string[]
   /** What its watch knows of the pod with this address. */
   pod(ip: string): PodFact | undefined
   /** Whether its watch has seen a pod with this address. */
@@ -56,6 +58,7 @@ export async function startAgent(
     pod: ip => loop.holds.findByIp(ip)[0],
     knows: ip => loop.holds.findByIp(ip).length > 0,
     gatewayReady: name => sources.cluster.gateways().find(gateway => gateway.name === name)?.ready,
+    doubts: () => sources.cluster.gateways().flatMap(({ id }) => sources.barrier?.doubt(id) || []),
     nodes: holder => sources.inventory.holders().get(holder)?.nodes.length ?? 0,
     readAt: () => sources.inventory.readAt(),
     missing() {

@@ -44,6 +44,7 @@ export const gatewayEvidence = (
 ): GatewayEvidence => ({
   barrier: differs.barrier,
   observation: differs.observation,
+  doubt: differs.doubt ?? '',
   gateway: {
     id: name,
     name,

@@ -46,7 +46,7 @@ export interface Rig extends Pods, Holders {
   /** One more gateway, with its pod. `silent`: it serves, but neither its Control API nor its barrier answers. */
   addGateway(options?: { readonly silent?: boolean }): Promise<Gateway>
   /** Changes the pod of a gateway. */
-  gatewayIs(gateway: Gateway, state: 'ready' | 'not-ready' | 'terminating' | 'gone'): void
+  gatewayIs(gateway: Gateway, state: GatewayState): void
   /** Methods and paths of all writes that the agent sent to the Admin API. */
   readonly writes: readonly string[]
   /** Every worker of these gateways (default: all that run) has applied everything. */
@@ -57,6 +57,9 @@ export interface Rig extends Pods, Holders {
   violations(): readonly string[]
   close(): Promise<void>
 }
+
+/** `gone`: its object, as by `--force`. `relabelled`: it is no gateway by its labels any more. */
+export type GatewayState = 'ready' | 'not-ready' | 'terminating' | 'gone' | 'relabelled'
 
 export interface RigOptions {
   /** Default 1. */
@@ -234,7 +237,9 @@ async function build(
       return agent
     },
     async startAgent(differs = {}) {
-      const started = await startAgent(config({ ...base, ...differs }), options.loop, options.clock?.())
+      const { APISIX_GATEWAYS_NAMESPACE, ...settings } = { ...base, ...differs }
+      const where = 'APISIX_GATEWAYS_STATIC' in settings ? {} : { APISIX_GATEWAYS_NAMESPACE }
+      const started = await startAgent(config({ ...settings, ...where }), options.loop, options.clock?.())
       ends.push(() => started.close())
       running.push(started)
       agent = started
@@ -287,13 +292,14 @@ function showGateway(kubernetes: Kubernetes, gateway: Gateway): void {
   kubernetes.store.patchStatus('pods', GATEWAY_NAMESPACE, gateway.name, status)
 }
 
-function changeGateway(
-  { store }: Kubernetes,
-  { name }: Gateway,
-  state: 'ready' | 'not-ready' | 'terminating' | 'gone'
-): void {
+function changeGateway({ store }: Kubernetes, { name }: Gateway, state: GatewayState): void {
   if (state === 'terminating') store.delete('pods', GATEWAY_NAMESPACE, name)
   else if (state === 'gone') store.delete('pods', GATEWAY_NAMESPACE, name, { gracePeriodSeconds: 0 })
+  else if (state === 'relabelled')
+    store.modify('pods', GATEWAY_NAMESPACE, name, pod => ({
+      ...pod,
+      metadata: { ...pod.metadata, labels: { quarantine: 'true' } }
+    }))
   else {
     const status = state === 'ready' ? 'True' : 'False'
     store.patchStatus('pods', GATEWAY_NAMESPACE, name, { conditions: [{ type: 'Ready', status }] })

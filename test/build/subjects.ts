@@ -153,7 +153,7 @@ function planning(
 
 function proving(
   given: Partial<Omit<Evidence, 'gateways' | 'holders'>> & {
-    gateways?: Record<string, { barrier?: object; observation?: object; gateway?: object }>
+    gateways?: Record<string, { barrier?: object; observation?: object; gateway?: object; doubt?: string }>
     holders?: Record<string, object>
     pod?: Partial<PodFact>
     since?: number
@@ -173,8 +173,14 @@ function proving(
     evidence({
       ...rest,
       holders: Object.entries(holders).map(([key, differs]) => holderEvidence(key, differs)),
-      gateways: Object.entries(gateways).map(([name, { barrier: b, observation: o, gateway = {} }]) =>
-        gatewayEvidence(name, { gateway, barrier: b && barrier(b), observation: o && observation(o) })
+      gateways: Object.entries(gateways).map(
+        ([name, { barrier: b, observation: o, gateway = {}, doubt = '' }]) =>
+          gatewayEvidence(name, {
+            gateway,
+            barrier: b && barrier(b),
+            observation: o && observation(o),
+            doubt
+          })
       )
     }),
     { since, deadline: 25_000, pod: pod('web-1', differs) },

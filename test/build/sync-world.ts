@@ -35,6 +35,7 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
     slices: slices.store,
     services: services.store,
     gateways: () => [],
+    gatewayEnded() {},
     gatewaysWithoutIp: () => 0,
     parts: () =>
       (['pods', 'endpointslices', 'gateways', 'services'] as const).map(name => ({

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { createGatewayClock } from '../../../agent/confirm/gateway-clock.ts'
+import { createIdentity } from '../../../agent/confirm/identity.ts'
 import { readGatewayState } from '../../../agent/confirm/gateway-state.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
@@ -13,6 +14,7 @@ function rig(answer: () => unknown, awaited: { now: boolean } = { now: false }, 
   const reader = readGatewayState({
     clock,
     gatewayClock: createGatewayClock(),
+    identity: createIdentity(false),
     isAwaited: () => awaited.now,
     isHolding: () => holding.now,
     tell: () => (told += 1),

@@ -21,7 +21,10 @@ const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
     ...inCalls(/\brefuse\(/g, 0, 'agent/**/*.ts'),
     ...inCalls(/\bnew (?:CannotVouch|NoKeys)\(/g, 0, 'agent/**/*.ts')
   ],
-  'reasons in an answer': sentences('agent/confirm/proof.ts', 'agent/drain/{answer,eligible,budget}.ts'),
+  'reasons in an answer': sentences(
+    'agent/confirm/{identity,proof}.ts',
+    'agent/drain/{answer,eligible,budget}.ts'
+  ),
   'warnings and errors of the log': inCalls(/\blog\.(?:warn|error|fatal)\(/g, -1, 'agent/**/*.ts'),
   'findings of doctor': inCalls(
     /\b(?:warn|fail|problem|fail : warn\)|warn\))\(/g,

@@ -6,6 +6,7 @@ import { checkGateways, type GatewayCalls } from '../../../agent/doctor/gateways
 import { checkKubernetes } from '../../../agent/doctor/kubernetes.ts'
 import { checkPods } from '../../../agent/doctor/pods.ts'
 import { checkRbac, PERMISSIONS } from '../../../agent/doctor/rbac.ts'
+import { staticGateway } from '../../../agent/watch/gateway-fact.ts'
 import { config } from '../../build/config.ts'
 
 describe('doctor', () => {
@@ -114,7 +115,7 @@ describe('doctor', () => {
     const calls = (differs: Partial<GatewayCalls> = {}): GatewayCalls => ({
       list: async () => [gateway],
       readControl: async () => ({}),
-      readBarrier: async () => ({ fit: true, unfit: [], plugin: '0.1.0' }),
+      readBarrier: async () => ({ instance: 'i1', fit: true, unfit: [], plugin: '0.1.0' }),
       ...differs
     })
     const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY' }
@@ -155,11 +156,43 @@ describe('doctor', () => {
 
     it('with an unfit plugin say what it misses', async () => {
       const unfit = calls({
-        readBarrier: async () => ({ fit: false, unfit: ['no balancer', 'no picker'], plugin: '0' })
+        readBarrier: async () => ({
+          instance: 'i1',
+          fit: false,
+          unfit: ['no balancer', 'no picker'],
+          plugin: '0'
+        })
       })
       expect((await run(checkGateways(unfit, config(barrier)))).at(-1)).to.equal(
         'warn barrier: apisix-0 is not fit: no balancer; no picker'
       )
+    })
+  })
+
+  describe('gateways that are listed by hand', () => {
+    const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY', APISIX_CONTROL_ENABLED: 'false' }
+    const listed = ['one', 'two'].map(name => staticGateway({ name, host: name }))
+    const found = (readBarrier: GatewayCalls['readBarrier']) =>
+      run(checkGateways({ list: async () => listed, readControl: rejects, readBarrier }, config(barrier)))
+    const fit = (instance: string) => ({ instance, fit: true, unfit: [], plugin: '0' })
+
+    it('are a list that may lack one', async () => {
+      expect(await found(async host => fit(host))).to.deep.equal([
+        'ok gateways: 2 known: one, two',
+        'warn gateways: they are listed by hand: nothing shows that the list is complete',
+        'ok barrier: one is fit, plugin 0',
+        'ok barrier: two is fit, plugin 0'
+      ])
+    })
+
+    it('must not be one gateway under two names', async () => {
+      expect((await found(async () => fit('same')))[3]).to.match(/^warn barrier: two: .* is one as well/)
+    })
+
+    it('must not be a load balancer', async () => {
+      let asked = 0
+      const lines = await found(async host => fit(host === 'one' ? `i${asked++ % 2}` : 'i9'))
+      expect(lines[2]).to.match(/^warn barrier: one: several gateways answer at its address/)
     })
   })
 

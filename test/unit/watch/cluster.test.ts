@@ -64,7 +64,22 @@ describe('watch: a cluster', () => {
     kubernetes.store.delete('pods', 'apisix', 'apisix-1')
     await until('terminating', () => cluster.gateways()[0]?.terminating === true)
     kubernetes.store.delete('pods', 'apisix', 'apisix-1', { gracePeriodSeconds: 0 })
-    await until('gone', () => cluster.gateways().length === 0)
+    // Nothing says that it has ended.
+    await until('gone', () => cluster.gateways()[0]?.vanishedAt !== undefined)
+    cluster.gatewayEnded(cluster.gateways()[0]?.id ?? '')
+    expect(cluster.gateways()).to.deep.equal([])
+  })
+
+  it('knows that a gateway has ended which leaves in a final phase', async () => {
+    const { kubernetes, cluster } = await start()
+    createPod(kubernetes, 'apisix-1', { namespace: 'apisix', ip: '10.2.0.1', labels: { app: 'apisix' } })
+    await until('listed', () => cluster.gateways().length === 1)
+    kubernetes.store.delete('pods', 'apisix', 'apisix-1')
+    kubernetes.store.patchStatus('pods', 'apisix', 'apisix-1', { phase: 'Succeeded' })
+    await until('ended', () => cluster.gateways().length === 0)
+    kubernetes.store.delete('pods', 'apisix', 'apisix-1', { gracePeriodSeconds: 0 })
+    await until('gone', () => cluster.parts()[2]?.objects === 0)
+    expect(cluster.gateways()).to.deep.equal([])
   })
 
   it('takes gateways by hand, with no watch for them', async () => {

@@ -1,0 +1,43 @@
+import { once } from 'node:events'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+
+/** A load balancer as a Service is one: every connection goes to the next of the addresses behind it, and stays there. */
+export interface Balancer {
+  close(): Promise<void>
+}
+
+/** Listens at `host` on every one of `ports`, and leads to the same port of the next address. */
+export async function startBalancer(
+  host: string,
+  ports: readonly number[],
+  behind: readonly string[]
+): Promise<Balancer> {
+  const sockets = new Set<Socket>()
+  const servers: Server[] = []
+  let next = 0
+  const keep = (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    socket.on('error', () => socket.destroy())
+    return socket
+  }
+  for (const port of ports) {
+    const server = createServer(incoming => {
+      const to = behind[next++ % behind.length]
+      const outgoing = keep(connect(port, to))
+      keep(incoming).pipe(outgoing).pipe(incoming)
+      incoming.once('close', () => outgoing.destroy())
+      outgoing.once('close', () => incoming.destroy())
+    })
+    servers.push(server)
+    server.listen(port, host)
+    await once(server, 'listening')
+  }
+  return {
+    async close() {
+      const closed = servers.map(server => new Promise(resolve => server.close(resolve)))
+      for (const socket of sockets) socket.destroy()
+      await Promise.all(closed)
+    }
+  }
+}

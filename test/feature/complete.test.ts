@@ -1,0 +1,131 @@
+import { expect } from 'chai'
+import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import { until } from '../build/apisix.ts'
+import { startBalancer } from '../build/balancer.ts'
+import type { HookBody } from '../build/hook.ts'
+import { get } from '../build/load.ts'
+import { SHORT, type Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+/** Two pods behind all gateways; one of them is to end. */
+async function pods(rig: Rig) {
+  const [old, fresh] = [rig.pod('web-1', { graceSeconds: 4 }), rig.pod('web-2')]
+  const backend = await rig.serve(old)
+  const other = await rig.serve(fresh)
+  rig.upstream('web', [old, fresh])
+  await rig.settled()
+  await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+  return { old, backend, other }
+}
+
+const portOf = (url: string | undefined) => Number(new URL(url ?? '').port)
+const gradeOf = (body: HookBody, name: string) => body.gateways?.find(gateway => gateway.name === name)?.grade
+const byHand = (...gateways: { name: string; host: string }[]) => ({
+  APISIX_GATEWAYS_STATIC: JSON.stringify(gateways)
+})
+const doubts = (rig: Rig) => rig.agent.doubts()
+
+describe('feature: the list of gateways is complete, or the answer says so', () => {
+  const test = sideBySide({ barrier: true, gateways: 2, config: { ...SHORT, DRAIN_RESERVE: '1s' } })
+
+  test('a gateway that is a load balancer before two is none: it never gives evidence', async start => {
+    const rig = await start({ agent: false })
+    const [{ urls, host }, other] = rig.gateways as [Gateway, Gateway]
+    const edge = rig.pod('edge').ip
+    const ports = [portOf(urls.control), portOf(urls.barrier)]
+    const balancer = await startBalancer(edge, ports, [host, other.host])
+    try {
+      await rig.startAgent(byHand({ name: 'edge', host: edge }))
+      await until('the agent is ready', () => rig.agent.missing().length === 0)
+      const { old } = await pods(rig)
+      await until('it is found out', () => doubts(rig).some(why => why.includes('several gateways')))
+      rig.end(old)
+      const { body } = await rig.hook(old)
+      expect(body).to.include({ result: 'removed', evidence: 'accepted' })
+      expect(gradeOf(body, 'edge')).to.equal(undefined)
+      expect(body.why).to.contain('several gateways answer at its address')
+    } finally {
+      await rig.agent.close()
+      await balancer.close()
+    }
+  })
+
+  test('two gateways that are one are a mistake: neither gives evidence', async start => {
+    const rig = await start({ agent: false })
+    const [{ host }] = rig.gateways as [Gateway, Gateway]
+    await rig.startAgent(byHand({ name: 'one', host }, { name: 'two', host }))
+    await until('the agent is ready', () => rig.agent.missing().length === 0)
+    const { old } = await pods(rig)
+    await until('it is found out', () => doubts(rig).every(why => why.includes('as well')))
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'removed', evidence: 'accepted' })
+    expect([gradeOf(body, 'one'), gradeOf(body, 'two')]).to.deep.equal([undefined, undefined])
+    expect(body.gateways?.[0]?.why).to.contain('the gateway that answers is two as well')
+  })
+
+  test('gateways that are listed by hand confirm, and the answer says what is not known', async start => {
+    const rig = await start({ agent: false })
+    const [one, two] = rig.gateways as [Gateway, Gateway]
+    await rig.startAgent(byHand({ name: 'one', host: one.host }, { name: 'two', host: two.host }))
+    await until('the agent is ready', () => rig.agent.missing().length === 0)
+    const { old } = await pods(rig)
+    await until('each is known to be one', () => doubts(rig).length === 0)
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(body.why).to.contain('the gateways are listed by hand')
+  })
+
+  for (const how of ['gone', 'relabelled'] as const)
+    test(`a gateway whose pod vanishes (${how}) and that serves on is asked as before`, async start => {
+      const rig = await start()
+      const [, leaves] = rig.gateways as [Gateway, Gateway]
+      const { old, backend, other } = await pods(rig)
+      const slow = Array.from({ length: 4 }, () => get(`${leaves.urls.proxy}/?hold`))
+      await until('a slow request is at the pod', () => backend.open > 0)
+      rig.gatewayIs(leaves, how)
+      await until('the agent has seen that', () => rig.agent.gatewayReady(leaves.name) === false)
+      rig.end(old)
+      let answered = false
+      const hook = rig.hook(old).finally(() => (answered = true))
+      const sealed = () =>
+        rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
+      await until('both have sealed it', sealed)
+      expect(answered).to.equal(false)
+      backend.release()
+      other.release()
+      const { body } = await hook
+      expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+      expect(gradeOf(body, leaves.name)).to.equal('barrier')
+      expect(await get(`${leaves.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-2' })
+      await Promise.all(slow)
+    })
+
+  test('a gateway whose pod vanishes counts until it refuses connections', async start => {
+    const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'barrier' } })
+    const [stays, leaves] = rig.gateways as [Gateway, Gateway]
+    const { old } = await pods(rig)
+    await leaves.partition({ barrier: 'silent', control: 'silent' })
+    rig.gatewayIs(leaves, 'gone')
+    await until('the agent has seen that', () => rig.agent.gatewayReady(leaves.name) === false)
+    rig.end(old)
+    let answered = false
+    const hook = rig.hook(old).finally(() => (answered = true))
+    await until(
+      'the other one has sealed it',
+      () => stays.barrier?.entries.look(old.ip, old.port) === 'sealed'
+    )
+    await until('that one does not answer', () =>
+      rig.agent.lines.some(
+        ({ msg, gateway }) => msg === 'barrier cannot be reached' && gateway === leaves.name
+      )
+    )
+    expect([answered, rig.agent.gatewayReady(leaves.name)]).to.deep.equal([false, false])
+    await leaves.stop()
+    const { body } = await hook
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(body.gateways).to.have.length(1)
+    expect(rig.agent.gatewayReady(leaves.name)).to.equal(undefined)
+  })
+})
