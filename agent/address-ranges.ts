@@ -9,3 +9,17 @@ export function addressRanges(ranges: readonly string[]): (host: string) => bool
   }
   return host => isIP(host) !== 0 && blocks.check(host, isIPv6(host) ? 'ipv6' : 'ipv4')
 }
+
+/**
+ * The /24 (IPv4) or /64 (IPv6) of an address, which is what networks give to a host for its pods; `undefined` for what is no
+ * address.
+ */
+export function neighbourhoodOf(host: string): string | undefined {
+  if (isIP(host) === 0) return undefined
+  if (!isIPv6(host)) return host.slice(0, host.lastIndexOf('.'))
+  const [head = '', tail] = host.split('::')
+  const groups = (text: string | undefined) => (text ? text.split(':') : [])
+  const [front, back] = [groups(head), groups(tail)]
+  const zeros = Array.from({ length: 8 - front.length - back.length }, () => '0')
+  return [...front, ...zeros, ...back].slice(0, 4).join(':')
+}

@@ -178,7 +178,7 @@ function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): Bar
   return { token: () => token.read(), entries: () => barrier.entries(), vouch: () => loop.vouchForEntries() }
 }
 
-function settingsOf({ drain, kubernetes }: Config): LoopSettings {
+function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
   return {
     drain: { reserveMs: drain.reserveMs, onDisruption: drain.onDisruption, ghostMs: GHOST_MS },
     plan: { dryRun: drain.dryRun, paused: false, deferMs: drain.deferWritesMs },
@@ -191,6 +191,7 @@ function settingsOf({ drain, kubernetes }: Config): LoopSettings {
       floorMs: drain.floorMs
     },
     someNamespacesOnly: kubernetes.namespaces.length > 0,
+    podRanges: sync.podRanges,
     guardEveryMs: GUARD_EVERY_MS
   }
 }

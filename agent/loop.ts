@@ -37,6 +37,8 @@ export interface LoopSettings {
   readonly proof: ProofSettings
   /** Pods of some namespaces only are watched. */
   readonly someNamespacesOnly: boolean
+  /** Where only pods have addresses; empty: not said. */
+  readonly podRanges: readonly string[]
   /** While anything is being drained the holders are listed again this often, in ms: the guard against writers. */
   readonly guardEveryMs: number
   /** How long an entry outlives its drain, in ms; default `LINGER_MS`. */
@@ -92,7 +94,7 @@ const NOTHING: Plan = { changes: [], kept: [] }
  */
 export function createLoop({ sources, settings, clock, log, observers }: LoopOptions): Loop {
   const { cluster, inventory, writer, probe, barrier, leader } = sources
-  const world = worldFrom(sources)
+  const world = worldFrom(sources, settings.podRanges)
   const memories = createMemories()
   const lingering = createLingering(settings.lingerMs)
   const knowledge = createAddressKnowledge(settings.someNamespacesOnly)

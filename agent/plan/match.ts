@@ -50,8 +50,8 @@ export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodF
 }
 
 /**
- * A live pod that is Ready (or only waits to be listed: our readiness gate), or an address that is no pod's: a machine or a domain name, which is not ours to judge. What a
- * pod left behind is neither.
+ * A live pod that is Ready (or only waits to be listed: our readiness gate), or an address from where no pods are: a machine or a
+ * domain name, which is not ours to judge. What a pod left behind is neither, nor is a pod that is not known yet.
  *
  * @param counts which of the pods that are up are asked for; all of them where it is left out
  */
@@ -62,7 +62,7 @@ export const serves = (
   counts: (pod: PodFact) => boolean = () => true
 ): boolean =>
   podsAt(world, node).length === 0
-    ? !world.wasPods(node.host)
+    ? !world.isPodsPlace(node.host)
     : livePodsAt(world, drains, node).some(pod => isUp(pod) && counts(pod))
 
 /** A pod of another uid that we do not drain has the address now; it may even be ending, and asks to be left alone. */

@@ -8,8 +8,11 @@ export interface World {
   holdersOf(host: string): readonly Holder[]
   /** Every pod object with this IP: several share it with `hostNetwork`, or when an ended pod's IP was given out again. */
   ownersOf(ip: string): readonly PodFact[]
-  /** A pod that is gone had this address, and no pod is known to have it now: it is nobody's machine. */
-  wasPods(host: string): boolean
+  /**
+   * Asked of an address that no pod is known to have: pods have such addresses, so the pod is gone, or is not known yet. It is
+   * no machine that could take over.
+   */
+  isPodsPlace(host: string): boolean
   /** The target ports at which EndpointSlices list this pod. */
   portsOf(uid: PodUid): readonly number[]
 }
@@ -34,7 +37,7 @@ export function worldOf(
   holders: Iterable<Holder>,
   pods: Iterable<PodFact>,
   portsOf: (uid: PodUid) => readonly number[] = () => [],
-  wasPods: (host: string) => boolean = () => false
+  isPodsPlace: (host: string) => boolean = () => false
 ): World {
   const all = [...holders]
   const byHost = Map.groupBy(
@@ -51,7 +54,7 @@ export function worldOf(
     holders: () => all,
     holdersOf: host => holdersByHost.get(host) ?? [],
     ownersOf: ip => podsByIp.get(ip) ?? [],
-    wasPods,
+    isPodsPlace,
     portsOf
   }
 }

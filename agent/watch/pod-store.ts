@@ -1,3 +1,4 @@
+import { neighbourhoodOf } from '../address-ranges.ts'
 import type { Clock } from '../clock.ts'
 import { isUp } from '../drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
@@ -30,6 +31,8 @@ export interface PodStore {
   upSince(uid: PodUid): Millis | undefined
   /** When the last pod with this address went; `undefined` where a pod has it, none is remembered, or hosts have it. */
   endedAt(ip: string): Millis | undefined
+  /** In the /24 (IPv4) or /64 (IPv6) of this address a pod that is not its host's was seen. */
+  isNear(ip: string): boolean
   /** When the deletion of this pod was heard of, while its object is there. */
   deletionHeardAt(uid: PodUid): Millis | undefined
   /** Pods whose objects went at or after this time, newest first: the only trace of one that was deleted with no grace. */
@@ -57,9 +60,16 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const ups = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
   const ended = new Map<string, Millis>()
+  /** As many as hosts there are, or some times that: never forgotten. */
+  const near = new Set<string>()
 
+  const addNear = (ip: string) => {
+    const place = neighbourhoodOf(ip)
+    if (place !== undefined) near.add(place)
+  }
   const add = (pod: PodFact) => {
     pods.set(pod.uid, pod)
+    if (!pod.hostNetwork) for (const ip of pod.ips) addNear(ip)
     const inNamespace = names.get(pod.namespace) ?? new Map<string, PodFact>()
     names.set(pod.namespace, inNamespace.set(pod.name, pod))
     for (const ip of ownedIps(pod)) {
@@ -143,6 +153,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       ending: () => [...ending.values()],
       gone: uid => tombstones.get(uid),
       endedAt: ip => ended.get(ip),
+      isNear: ip => near.has(neighbourhoodOf(ip) ?? ''),
       deletionHeardAt: uid => heard.get(uid),
       upSince: uid => {
         forgetUps()

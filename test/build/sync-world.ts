@@ -188,6 +188,7 @@ function startSyncAgent({
         floorMs: 2000
       },
       someNamespacesOnly: false,
+      podRanges: [],
       guardEveryMs: 2000
     },
     clock,

@@ -86,6 +86,26 @@ describe('feature: holders', () => {
     expect(rig.apisix.store.get('/apisix/upstreams/found')?.value).to.deep.equal({ id: 'found', ...found })
   })
 
+  for (const ranges of ['', '127.0.0.0/8'])
+    test(`an address where pods are, that no pod is known to have, takes over from nobody${ranges && ': by its range'}`, async start => {
+      const rig = await start({ barrier: true, config: { ...(ranges && { SYNC_POD_RANGES: ranges }) } })
+      const old = rig.pod('web-1')
+      await rig.serve(old)
+      const ghost = `${old.ip.replace(/\d+$/, '254')}:${old.port}`
+      rig.put('upstreams', 'web', { nodes: { [ghost]: 1, [old.node]: 1 } })
+      await rig.settled()
+      await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+      rig.end(old)
+      const hook = rig.hook(old)
+      await until('it is kept as the last one', () =>
+        rig.agent.loop.lastPlan().kept.some(({ why }) => why === 'last-node')
+      )
+      expect(rig.gateways[0]!.barrier?.entries.look(old.ip, old.port)).to.not.equal('sealed')
+      const fresh = rig.pod('web-2')
+      rig.put('upstreams', 'web', { nodes: { [ghost]: 1, [old.node]: 1, [fresh.node]: 1 } })
+      expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+    })
+
   test('a holder that is deleted in between is no obstacle', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]

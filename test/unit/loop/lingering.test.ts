@@ -13,7 +13,7 @@ describe('lingering entries', () => {
     ownersOf: ip => pods.filter(({ ips }) => ips.includes(ip)),
     holdersOf: () => [],
     holders: () => [],
-    wasPods: () => false,
+    isPodsPlace: () => false,
     portsOf: () => []
   })
   const added = (fact = ended) => {

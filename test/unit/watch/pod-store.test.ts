@@ -31,6 +31,24 @@ describe('watch: the pod store', () => {
     expect(store.byIp('10.1.0.1').map(p => p.name)).to.deep.equal(['c'])
   })
 
+  it('knows where pods have addresses: their /24 or /64, whoever is left there; never where hosts are', () => {
+    const { store, sink } = createPodStore(manualClock())
+    sink.set(pod('a', { ips: ['10.0.0.7', 'fd00:1::7'] }))
+    sink.set(pod('b', { ips: ['10.1.0.1'], hostNetwork: true }))
+    sink.gone('uid-a', undefined)
+    const hosts = [
+      '10.0.0.200',
+      '10.0.1.7',
+      '10.1.0.2',
+      'fd00:1::2:0:9',
+      'fd00:1:0:1::7',
+      '::1',
+      'shop.example',
+      '10.0.0'
+    ]
+    expect(hosts.filter(host => store.isNear(host))).to.deep.equal(['10.0.0.200', 'fd00:1::2:0:9'])
+  })
+
   it('remembers the addresses that pods left behind, until another pod has one; never that of a host', () => {
     const { store, sink } = createPodStore(manualClock(1000))
     sink.set(pod('a', { ips: ['10.0.0.7'] }))
