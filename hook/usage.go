@@ -15,8 +15,8 @@ Where nobody answers, or nothing could be proved, it sleeps until --fallback has
                           connected for this long
   --until barrier|drained barrier: do not wait for requests  APISIX_DRAIN_UNTIL            as the pod's annotation says,
                           in flight                                                        else drained
-  --pod, --namespace, --uid                                  POD_NAME, POD_NAMESPACE,      as its address says
-                          who asks                           POD_UID
+  --pod, --namespace, --uid                                  POD_NAME, POD_NAMESPACE,      none: its address, which the
+                          who asks (downward API)            POD_UID                       agent believes of few pods
   --token-file FILE       shown to the agent                 APISIX_DRAIN_TOKEN_FILE       /var/run/secrets/apisix-drain/token,
                                                                                            if it is there
   --log FILE              write the lines there too          APISIX_DRAIN_LOG              none; /proc/1/fd/2 is the log of

@@ -32,7 +32,8 @@ const drainHook = (agentUrl: string): Hook => ({
       'sh',
       '-c',
       `timeout 24 sh -c 'for try in 1 2 3; do
-         curl -fsS --connect-timeout 2 --interface $POD_IP -X POST ${agentUrl}/v1/prestop && exit
+         curl -fsS --noproxy "*" --connect-timeout 2 --interface $POD_IP -X POST \
+           "${agentUrl}/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME" && exit
          sleep 1
        done; false' || sleep 5`
     ]

@@ -7,8 +7,7 @@ const SHOWN = `printf "header = \\"Authorization: Bearer %s\\"" "$(cat /var/run/
 /** The preStop command that fits into this grace (seconds): all of it but the fallback and one second is for the agent's answer. */
 export function commandFor(
   { hook, url, tokens }: Pick<InjectSettings, 'hook' | 'url' | 'tokens'>,
-  grace: number,
-  byName: boolean
+  grace: number
 ): readonly string[] {
   const fallback = grace >= 20 ? FALLBACK_S : Math.floor(grace / 4)
   const budget = grace - fallback - 1
@@ -17,8 +16,9 @@ export function commandFor(
     const times = ['--budget', `${budget}s`, '--fallback', `${fallback}s`]
     return ['/apisix-drain/apisix-drain-hook', '--url', agent, ...times]
   }
-  const query = byName ? '?namespace=$POD_NAMESPACE&pod=$POD_NAME' : ''
-  const call = `${tokens ? SHOWN : 'curl'} -fsS --connect-timeout 2 -X POST "${url}${query}"`
+  // The token says who asks.
+  const query = tokens ? '' : '?namespace=$POD_NAMESPACE&pod=$POD_NAME'
+  const call = `${tokens ? SHOWN : 'curl'} -fsS --noproxy "*" --connect-timeout 2 -X POST "${url}${query}"`
   const tries = `for try in 1 2 3; do ${call} && exit; sleep 1; done; false`
   return ['sh', '-c', `timeout ${budget} sh -c '${tries}' || sleep ${fallback}`]
 }

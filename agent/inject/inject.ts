@@ -36,9 +36,7 @@ export function inject(pod: unknown, settings: InjectSettings): readonly Operati
   )
   if (targets.length === 0) return []
 
-  // The address of a host says nothing about which of its pods asks.
-  const byName = !settings.tokens && spec['hostNetwork'] === true
-  const preStop = { exec: { command: commandFor(settings, grace, byName) } }
+  const preStop = { exec: { command: commandFor(settings, grace) } }
   return [
     ...targets.flatMap(({ path, container }) => [
       ...missing(container, path, 'lifecycle', {}),
@@ -50,7 +48,7 @@ export function inject(pod: unknown, settings: InjectSettings): readonly Operati
         settings.volumes.map(({ mount }) => mount),
         'mountPath'
       ),
-      ...(byName ? appended(container, path, 'env', NAMES, 'name') : [])
+      ...(settings.tokens ? [] : appended(container, path, 'env', WHO_ASKS, 'name'))
     ]),
     ...appended(
       spec,
@@ -66,7 +64,12 @@ export function inject(pod: unknown, settings: InjectSettings): readonly Operati
 }
 
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
-const NAMES = [field('POD_NAME', 'metadata.name'), field('POD_NAMESPACE', 'metadata.namespace')]
+/** An address alone does not say it: `identify.ts`. */
+const WHO_ASKS = [
+  field('POD_NAME', 'metadata.name'),
+  field('POD_NAMESPACE', 'metadata.namespace'),
+  field('POD_UID', 'metadata.uid')
+]
 
 /** Those that are named; else those with ports; else, where none has ports, all but the sidecars. */
 function serving(pod: unknown, spec: Fields): readonly Target[] {

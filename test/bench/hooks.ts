@@ -105,7 +105,10 @@ const isNaive = (arm: HookArm): arm is NaiveWay & HookArm =>
 
 const shell = (script: string): Hook => ({ exec: { command: ['sh', '-c', script] } })
 const ask = (url: string, path: string) =>
-  shell(`curl -fsS --connect-timeout 2 -m 24 --interface $POD_IP -X POST ${url}${path} || sleep 5`)
+  shell(
+    `curl -fsS --noproxy '*' --connect-timeout 2 -m 24 --interface $POD_IP -X POST "${url}${path}" || sleep 5`
+  )
+const NAMED = '/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME'
 
 const HOOKS: Record<HookArm, ((agentUrl: string) => Hook) | undefined> = {
   'no-hook': undefined,
@@ -114,6 +117,6 @@ const HOOKS: Record<HookArm, ((agentUrl: string) => Hook) | undefined> = {
   'admin-answered': url => ask(url, '/'),
   'admin-and-50-ms': url => ask(url, '/'),
   'slice-polled': url => ask(url, '/'),
-  'drain-observed': url => ask(url, '/v1/prestop'),
-  'drain-barrier': url => ask(url, '/v1/prestop')
+  'drain-observed': url => ask(url, NAMED),
+  'drain-barrier': url => ask(url, NAMED)
 }

@@ -30,7 +30,8 @@ const MORE_HELD_MB = 5
 const LOOKS = 9
 /** Entries outlive their pods by two minutes. */
 const LINGER_MS = 125_000
-const hook = (url: string) => `timeout 24 curl -fsS --interface $POD_IP -X POST ${url}/v1/prestop || sleep 5`
+const hook = (url: string) =>
+  `timeout 24 curl -fsS --noproxy '*' --interface $POD_IP -X POST "${url}/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME" || sleep 5`
 
 const statusOf = async (pid: number) => ({
   rssMb: Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,

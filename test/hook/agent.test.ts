@@ -25,6 +25,18 @@ describe('hook and agent', () => {
     expect(code).to.equal(0)
   })
 
+  test('uses no proxy, whatever the environment says: a proxy would be taken for the pod', async start => {
+    const rig = await start()
+    const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+    rig.upstream('web', [old, fresh])
+    await rig.settled()
+    rig.end(old)
+    const proxy = 'http://127.0.0.1:1'
+    const env = { ...identity(old), http_proxy: proxy, HTTP_PROXY: proxy, ALL_PROXY: proxy }
+    const { stderr } = await runHook(['--url', `http://127.0.0.1:${rig.agent.port}`], env)
+    expect(stderr).to.contain('drained, evidence barrier')
+  })
+
   test('a pod that stays, and one that is gone', async start => {
     const rig = await start()
     const web = rig.pod('web-1')

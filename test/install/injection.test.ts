@@ -192,20 +192,21 @@ describe('hooks that are injected', () => {
     untouched(await withGrace(0))
   })
 
-  it('names the pod where the address of its host would not', async () => {
+  it('names the pod by the downward API, whatever its network', async () => {
     const own = [{ name: 'POD_NAME', value: 'mine' }]
-    const spec = await pod('shop', {
-      hostNetwork: true,
-      containers: [main('web'), main('second', { ports: [{ containerPort: 81 }], env: own })]
-    })
+    const containers = [main('web'), main('second', { ports: [{ containerPort: 81 }], env: own })]
     const field = (name: string, fieldPath: string) => ({
       name,
       valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath } }
     })
-    expect(spec.containers.map(({ env }) => env)).to.deep.equal([
-      [field('POD_NAME', 'metadata.name'), field('POD_NAMESPACE', 'metadata.namespace')],
-      [...own, field('POD_NAMESPACE', 'metadata.namespace')]
-    ])
+    const rest = [field('POD_NAMESPACE', 'metadata.namespace'), field('POD_UID', 'metadata.uid')]
+    for (const network of [{}, { hostNetwork: true }]) {
+      const spec = await pod('shop', { ...network, containers })
+      expect(spec.containers.map(({ env }) => env)).to.deep.equal([
+        [field('POD_NAME', 'metadata.name'), ...rest],
+        [...own, ...rest]
+      ])
+    }
   })
 
   it('is admitted where Pod Security is restricted', async () => {
@@ -233,20 +234,20 @@ describe('hooks that are injected', () => {
       expect(commandOf(spec)).to.deep.equal([
         'sh',
         '-c',
-        `timeout 24 sh -c 'for try in 1 2 3; do curl -fsS --connect-timeout 2 -X POST "http://apisix-drain.apisix:8080/v1/prestop" && exit; sleep 1; done; false' || sleep 5`
+        `timeout 24 sh -c 'for try in 1 2 3; do curl -fsS --noproxy "*" --connect-timeout 2 -X POST "http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME" && exit; sleep 1; done; false' || sleep 5`
       ])
       expect({ volumes: spec.volumes, initContainers: spec.initContainers }).to.deep.equal({
         volumes: undefined,
         initContainers: undefined
       })
     })
-    const host = await pod('shop', { ...web, hostNetwork: true })
-    expect(commandOf(host)?.[2]).to.include('/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME"')
 
     upgrade('--set=injection.hook=curl', '--set=config.serve.auth=token')
     await eventually(async () => {
       const spec = await pod('shop', web)
       expect(commandOf(spec)?.[2]).to.include('"$(cat /var/run/secrets/apisix-drain/token)" | curl -K - -fsS')
+      expect(commandOf(spec)?.[2]).not.to.include('POD_NAME')
+      expect(spec.containers[0]?.env).to.equal(undefined)
       expect(spec.volumes?.[0]).to.deep.equal({
         name: 'apisix-drain-token',
         projected: {

@@ -129,6 +129,7 @@ const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: Workl
   env: [
     field('POD_NAME', 'metadata.name'),
     field('POD_NAMESPACE', 'metadata.namespace'),
+    field('POD_UID', 'metadata.uid'),
     field('POD_IP', 'status.podIP'),
     { name: 'AT_TERM', value: exitsAtTerm ? 'exit' : 'finish' },
     { name: 'STARTUP_MS', value: String(startupMs) }
@@ -139,9 +140,9 @@ const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: Workl
   ...container
 })
 
-/** The first example of a `lifecycle` on the page. */
+/** The first example of a `lifecycle` on the page; the variables that it needs are the app's. */
 function hookOf(page: string): object {
-  const [, example = ''] = /```yaml\n(lifecycle:.*?)```/s.exec(page) ?? []
+  const [, example = ''] = /```yaml\n(env:.*?\nlifecycle:.*?)```/s.exec(page) ?? []
   const { lifecycle } = parse(example) as { lifecycle: object }
   return lifecycle
 }

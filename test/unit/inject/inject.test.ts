@@ -25,6 +25,7 @@ const helper: InjectSettings = {
   ]
 }
 const web = { name: 'web', ports: [{ containerPort: 80 }] }
+const ENV = ['', '/-', '/-', '/-'].map(end => `/spec/containers/0/env${end}`)
 
 /** test/install/webhook.test.ts holds every rule against the API server and the policy; this is what can do without. */
 describe('inject', () => {
@@ -35,6 +36,7 @@ describe('inject', () => {
       '/spec/containers/0/lifecycle/preStop',
       '/spec/containers/0/volumeMounts',
       '/spec/containers/0/volumeMounts/-',
+      ...ENV,
       '/spec/volumes',
       '/spec/volumes/-',
       '/spec/initContainers',
@@ -56,14 +58,34 @@ describe('inject', () => {
     }
     expect(inject({ spec }, helper).map(({ path }) => path)).to.deep.equal([
       '/spec/containers/0/lifecycle',
-      '/spec/containers/0/lifecycle/preStop'
+      '/spec/containers/0/lifecycle/preStop',
+      ...ENV
     ])
   })
 
-  it('needs nothing but the command with curl', () => {
+  it('needs the command with curl, which names the pod and uses no proxy, and the names', () => {
     const operations = inject({ spec: { containers: [web] } }, curl)
-    expect(operations).to.have.length(2)
-    expect(JSON.stringify(operations)).to.include("timeout 24 sh -c 'for try in 1 2 3; do curl -fsS")
+    expect(operations.map(({ path }) => path).slice(2)).to.deep.equal(ENV)
+    const { value } = operations.find(({ path }) => path.endsWith('/preStop')) ?? {}
+    const { exec } = value as { exec: { command: string[] } }
+    expect(exec.command[2]).to.match(
+      /^timeout 24 .* curl -fsS --noproxy "\*" .*\/v1\/prestop\?namespace=\$POD_NAMESPACE&pod=\$POD_NAME" && exit/
+    )
+  })
+
+  it('names every pod by the downward API, whatever its network, and leaves a name alone that is there', () => {
+    const names = (env?: readonly object[]) =>
+      inject({ spec: { containers: [env ? { ...web, env } : web] } }, helper)
+        .filter(({ path }) => path.endsWith('/env/-'))
+        .map(({ value }) => value)
+    const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
+    const all = [
+      field('POD_NAME', 'metadata.name'),
+      field('POD_NAMESPACE', 'metadata.namespace'),
+      field('POD_UID', 'metadata.uid')
+    ]
+    expect(names()).to.deep.equal(all)
+    expect(names([{ name: 'POD_NAME', value: 'mine' }])).to.deep.equal(all.slice(1))
   })
 
   it('shows the token with curl, on no command line', () => {
@@ -86,7 +108,7 @@ describe('review', () => {
   it('always allows, with a patch or without one', () => {
     const given = review(asked({ spec: { containers: [web] } }), curl)?.response
     expect(given).to.include({ uid: 'u-1', allowed: true, patchType: 'JSONPatch' })
-    expect(JSON.parse(Buffer.from(given?.patch ?? '', 'base64').toString())).to.have.length(2)
+    expect(JSON.parse(Buffer.from(given?.patch ?? '', 'base64').toString())).to.have.length(2 + ENV.length)
     expect(
       review(asked({ spec: { terminationGracePeriodSeconds: 0, containers: [web] } }), curl)?.response
     ).to.deep.equal({
