@@ -71,7 +71,8 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     inventory,
     clock,
     log: part('writer'),
-    expected: holder => expected(holder),
+    isEnding: (uid, node) => loop().isEnding(uid, node),
+    prepare: target => upkeep.prepare(target),
     wishes: (target, found) => upkeep.wishes(target, found),
     taken: one => upkeep.taken(one),
     wrote: one => upkeep.wrote(one),
@@ -103,7 +104,7 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     onChange: () => loop().wake()
   })
   const leader = electLeader(config, cluster, clock, part('leader'))
-  const { upkeep, sync, expected } = startUpkeep({
+  const { upkeep, sync } = startUpkeep({
     config,
     cluster,
     inventory,

@@ -5,15 +5,13 @@ import type { Log } from './log.ts'
 import type { Loop } from './loop.ts'
 import type { Asking } from './loop/asking.ts'
 import { createAmends } from './loop/amends.ts'
-import { expectedNodes } from './loop/expected.ts'
 import { createGhosts, type Ghosts } from './loop/ghosts.ts'
 import { createRestore } from './loop/restore.ts'
 import type { Sources } from './loop/sources.ts'
 import { createSync, type Sync } from './loop/sync.ts'
 import { createUpkeep, type Upkeep } from './loop/upkeep.ts'
 import { addressOf } from './gateway/nodes.ts'
-import type { NodeKey } from './drain/facts.ts'
-import type { Holder } from './plan/holder.ts'
+import type { PodFact } from './drain/facts.ts'
 import { isEnding } from './plan/match.ts'
 import { serviceName } from './plan/claim.ts'
 import type { Events } from './serve/events.ts'
@@ -27,15 +25,10 @@ export interface UpkeepParts extends Pick<Sources, 'cluster' | 'inventory' | 'wr
   readonly events: () => Pick<Events, 'addNotSynced'> | undefined
 }
 
-/** The watches that say which nodes a holder should list. */
-const WITNESSES: ReadonlySet<string> = new Set(['pods', 'endpointslices'])
-
 /** What keeps holders as they should be beside removals, joined from the configuration and the other parts. */
 export function startUpkeep(parts: UpkeepParts): {
   readonly upkeep: Upkeep
   readonly sync: Sync | undefined
-  /** The nodes that a holder should list, as far as Kubernetes can tell. */
-  readonly expected: (holder: Holder) => readonly NodeKey[]
 } {
   const { config, cluster, clock, loop } = parts
   const drains = () => loop().drains()
@@ -50,23 +43,13 @@ export function startUpkeep(parts: UpkeepParts): {
   })
   const sync = config.sync.enabled ? syncOf(parts) : undefined
   const ghosts = ghostsOf(parts)
-  const expected = (holder: Holder) => [
-    ...(sync?.members(holder.key) ?? expectedNodes(cluster, holder, clock.now()))
-  ]
   const amends = createAmends({
-    expected,
-    staysAt: node =>
-      cluster.pods
-        .byIp(addressOf(node).host)
-        .some(({ uid, deletionAt }) => deletionAt === undefined && !isEnding(drains().get(uid))),
-    isSurelyEnding: node =>
-      drains()
-        .values()
-        .some(
-          ({ phase, pod }) =>
-            phase === 'draining' && pod.deletionAt !== undefined && pod.ips.includes(addressOf(node).host)
-        ),
-    isCurrent: () => cluster.parts().every(({ name, state }) => !WITNESSES.has(name) || state === 'live'),
+    isLeaving: node => {
+      const { host } = addressOf(node)
+      const pods = cluster.pods.byIp(host)
+      const stays = ({ uid, deletionAt }: PodFact) => deletionAt === undefined && !isEnding(drains().get(uid))
+      return pods.length > 0 ? !pods.some(stays) : cluster.pods.endedAt(host) !== undefined
+    },
     now: () => clock.now()
   })
   const upkeep = createUpkeep({
@@ -77,7 +60,7 @@ export function startUpkeep(parts: UpkeepParts): {
     writer: () => parts.writer,
     now: () => clock.now()
   })
-  return { upkeep, sync, expected }
+  return { upkeep, sync }
 }
 
 function ghostsOf({ config, cluster, inventory, leader, mode, asking, log, loop }: UpkeepParts): Ghosts {

@@ -82,7 +82,12 @@ export function createObjectQueue(target: Target): ObjectQueue {
       underWay = waiting
       waiting = new Map()
       tended = false
-      return { wanted: underWay, sent: new Map() }
+      const wanted = underWay
+      const more = () => {
+        join(wanted, waiting)
+        waiting = new Map()
+      }
+      return { wanted, sent: new Map(), more }
     },
     ended(now, { removed, progress }) {
       underWay = new Map()
@@ -93,12 +98,9 @@ export function createObjectQueue(target: Target): ObjectQueue {
     },
     looked(now, { wanted }, gone) {
       for (const { holder, node } of gone) wanted.get(holder)?.delete(node)
-      for (const [holder, nodes] of wanted) {
-        for (const [node, uid] of nodes) {
-          const later = waiting.get(holder) ?? new Map<NodeKey, PodUid>()
-          if (!later.has(node)) waiting.set(holder, later.set(node, uid))
-        }
-      }
+      for (const [holder, nodes] of wanted) if (nodes.size === 0) wanted.delete(holder)
+      join(wanted, waiting)
+      waiting = wanted
       underWay = new Map()
       written = written.filter(w => w.at > now - WINDOW_MS)
       if (gone.length > 0) written.push({ at: now, nodes: gone.length })
@@ -112,5 +114,14 @@ export function createObjectQueue(target: Target): ObjectQueue {
     readyAt: now => Math.max(notBefore, nextWriteAt(written, now)),
     lookAt: () => lookedAt + Math.min(LOOK_MS.longest, LOOK_MS.first * 2 ** looks),
     overdueAt: () => nextWriteAt(written, since) + LATE_MS
+  }
+}
+
+/** Adds what came later, in its order. */
+function join(wanted: Wanted, later: Wanted): void {
+  for (const [holder, nodes] of later) {
+    const all = wanted.get(holder) ?? new Map<NodeKey, PodUid>()
+    for (const [node, uid] of nodes) all.set(node, uid)
+    if (all.size > 0) wanted.set(holder, all)
   }
 }

@@ -15,11 +15,14 @@ export interface RemovalTools {
   readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
   readonly inventory: Pick<Inventory, 'learn' | 'forget'>
   readonly clock: Clock
-  readonly expected: (holder: Holder) => readonly NodeKey[]
-  /** Asked again right before every write. `undefined`: that cannot be told now, and the node is left alone for now. */
+  /** Asked before every read that a write rests on. `undefined`: that cannot be told now, and the node is left alone for now. */
   readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
+  /** The same by what is known here, right before the write: it may not wait for anything. */
+  readonly isEnding: (uid: PodUid, node: NodeKey) => boolean
+  /** Asks whatever `wishes` has to know, before the object is read. */
+  readonly prepare: (target: Target) => Promise<unknown>
   /** What is wished of this object, as just read (`undefined`: it does not exist), beside what is drained. */
-  readonly wishes: (target: Target, found: readonly Holder[] | undefined) => MayBe<Wishes>
+  readonly wishes: (target: Target, found: readonly Holder[] | undefined) => Wishes
   /** A drained node has left, or (no answer came) may have left, by our hand: as it was. */
   readonly taken: (taken: Taken) => void
   readonly wrote: (written: Written) => void
@@ -100,25 +103,27 @@ export async function lookAt(
   removal: Pick<Removal, 'wanted'>
 ): Promise<readonly Outcome[]> {
   const object = await read(tools, target)
-  const { outcomes } = settle(
-    { ...removal, sent: new Map() },
-    object ? holdersOf(object) : [],
-    tools.expected
-  )
+  const { outcomes } = settle({ ...removal, sent: new Map() }, object ? holdersOf(object) : [])
   // What is to be kept may still change: it is decided by who writes.
   return outcomes.filter(({ state }) => state === 'removed')
 }
 
 const slower = (attempt: number): number => Math.min(TRANSIENT_MS.longest, TRANSIENT_MS.first * 2 ** attempt)
 
+/**
+ * Kubernetes is asked first, the object is read last, and nothing is waited for in between: an array is written whole and
+ * the Admin API has no precondition, so what another writer adds between read and write is lost (docs/decisions/0024).
+ */
 async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
   const done = { removed: 0, wished: 0 }
   for (let writes = 0; ; writes++) {
+    if (writes === 0) removal.more()
+    const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
     const object = await read(tools, target)
     const found = object ? holdersOf(object) : []
-    const unsure = await dropWhatStays(removal, found, tools.stillEnding)
-    const { edits: drained, outcomes } = settle(removal, found, tools.expected)
-    const { edits: wishes, create } = await tools.wishes(target, object && found)
+    const unsure = dropWhatStays(removal, found, answers, tools.isEnding)
+    const { edits: drained, outcomes } = settle(removal, found)
+    const { edits: wishes, create } = tools.wishes(target, object && found)
     const edits = withWishes(drained, wishes, found)
     const nothing = edits.length === 0 && (object !== undefined || create === undefined)
     if (nothing || writes === WRITES) {
@@ -165,29 +170,45 @@ function begun(removal: Removal, target: Target, edits: readonly Edit[]): readon
   })
 }
 
+type Answers = ReadonlyMap<string, boolean | undefined>
+
+const nameOf = (holder: HolderKey, node: NodeKey): string => `${holder} ${node}`
+
+/** All at once, so that no answer is old when the write is made. */
+async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']): Promise<Answers> {
+  const all = [...wanted].flatMap(([holder, nodes]) =>
+    [...nodes].map(async ([node, uid]) => [nameOf(holder, node), await stillEnding(uid, node)] as const)
+  )
+  return new Map(await Promise.all(all))
+}
+
 /**
- * Only nodes that are listed are asked about: one that is not any more is the removal itself, to be reported as such. All at
- * once, so that no answer is old when the write is made.
+ * Only of nodes that are listed: one that is not any more is the removal itself, to be reported as such. One that came to be
+ * wanted while the question was out waits for the next.
  *
  * @returns those that nobody could say anything of; after a pause they are tried again
  */
-async function dropWhatStays(
+function dropWhatStays(
   { wanted }: Removal,
   found: readonly Holder[],
-  stillEnding: RemovalTools['stillEnding']
-): Promise<readonly Outcome[]> {
-  const asked = found.flatMap(({ key: holder, nodes }) =>
-    nodes.flatMap(({ key: node }) => {
+  answers: Answers,
+  isEnding: RemovalTools['isEnding']
+): readonly Outcome[] {
+  const unsure: Outcome[] = []
+  for (const { key: holder, nodes } of found) {
+    for (const { key: node } of nodes) {
       const uid = wanted.get(holder)?.get(node)
-      return uid === undefined ? [] : [{ holder, node, uid }]
-    })
-  )
-  const answers = await Promise.all(asked.map(async ({ uid, node }) => stillEnding(uid, node)))
-  const staying = asked.filter((_, i) => answers[i] !== true)
-  for (const { holder, node } of staying) wanted.get(holder)?.delete(node)
-  const why = 'left alone: Kubernetes did not confirm that the address is still that of a pod that ends'
-  return asked.filter((_, i) => answers[i] === undefined).map(one => ({ ...one, state: 'failed', why }))
+      if (uid === undefined) continue
+      const answer = answers.get(nameOf(holder, node))
+      if (answer === true && isEnding(uid, node)) continue
+      wanted.get(holder)?.delete(node)
+      if (answer === undefined) unsure.push({ holder, node, uid, state: 'failed', why: UNSURE })
+    }
+  }
+  return unsure
 }
+
+const UNSURE = 'left alone: Kubernetes did not confirm that the address is still that of a pod that ends'
 
 function accept(removal: Removal, key: HolderKey): void {
   const sent = removal.sent.get(key)

@@ -8,6 +8,8 @@ import { writerOf } from './owner.ts'
 export interface Removal {
   /** The nodes to take out, oldest first, with the pod each stands for. */
   readonly wanted: Map<HolderKey, Map<NodeKey, PodUid>>
+  /** Takes in what has come to be wanted since: no write lists a node again that is known to leave. */
+  readonly more: () => void
   /** Holders as they were before our last write to them; `accepted` once APISIX has said 200 to it. */
   readonly sent: Map<
     HolderKey,
@@ -35,14 +37,10 @@ export interface Settlement {
  *
  *     read -> settle -> write -> read -> settle -> nothing left to write
  *
- * What we may have broken is put right by the same edits: a map that another writer emptied together with us gets a
- * node back, and so do nodes that our write of a whole array overwrote, as far as `expected` can name them.
+ * A holder that another writer emptied together with us gets back a node that we took, and that is all that is ever added:
+ * what a holder should list is its owner's to know (docs/decisions/0024).
  */
-export function settle(
-  removal: Removal,
-  found: readonly Holder[],
-  expected: (holder: Holder) => readonly NodeKey[]
-): Settlement {
+export function settle(removal: Pick<Removal, 'wanted' | 'sent'>, found: readonly Holder[]): Settlement {
   const edits: (HolderEdit & { holder: Holder })[] = []
   const outcomes: Outcome[] = []
   for (const [key, wanted] of removal.wanted) {
@@ -56,7 +54,7 @@ export function settle(
     const back = new Set(sent?.accepted ? [...sent.removed].filter(n => listed.has(n)) : [])
     const present = [...wanted.keys()].filter(n => listed.has(n) && !back.has(n))
     const kept = holder && lastOf(holder, present)
-    const add = holder ? owed(holder, sent, wanted, expected) : []
+    const add = holder && sent ? owed(holder, sent) : []
     const remove = new Set(present.filter(n => n !== kept))
     const returned = new Set(add.map(n => n.key))
 
@@ -78,25 +76,14 @@ function lastOf(holder: Holder, leaving: readonly NodeKey[]): NodeKey | undefine
   return leaving.findLast(key => candidates.some(n => n.key === key))
 }
 
-/** Nodes to put back after our last write of this holder. Never one that neither we have read nor `expected` names. */
+/** What our last write of this holder took, where nothing is left in it. */
 function owed(
   holder: Holder,
-  sent: { readonly before: Holder; readonly removed: ReadonlySet<NodeKey> } | undefined,
-  wanted: ReadonlyMap<NodeKey, PodUid>,
-  expected: (holder: Holder) => readonly NodeKey[]
+  sent: { readonly before: Holder; readonly removed: ReadonlySet<NodeKey> }
 ): readonly HolderNode[] {
-  if (!sent) return []
-  if (holder.nodes.length === 0) {
-    const last = sent.before.nodes.findLast(n => sent.removed.has(n.key))
-    return last ? [inForm(holder, last)] : []
-  }
-  // A map is merged key by key: nothing of others can get lost. An array is overwritten with what we had read.
-  if (holder.form === 'map') return []
-  const known = new Set([...holder.nodes, ...sent.before.nodes].map(n => n.key))
-  const sibling = holder.nodes.find(n => n.weight > 0) ?? holder.nodes[0]
-  return expected(holder)
-    .filter(key => !known.has(key) && !wanted.has(key))
-    .flatMap(key => (sibling ? [nodeOf(key, sibling, holder.form)] : []))
+  const last =
+    holder.nodes.length === 0 ? sent.before.nodes.findLast(n => sent.removed.has(n.key)) : undefined
+  return last ? [inForm(holder, last)] : []
 }
 
 /** Where both the last write and the holder's form changed hands, the node is written in today's form. */

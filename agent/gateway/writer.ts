@@ -2,7 +2,7 @@ import PQueue from 'p-queue'
 import type { Logger } from 'pino'
 
 import type { Clock } from '../clock.ts'
-import type { NodeKey, PodUid } from '../drain/facts.ts'
+import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import { createListeners } from '../listeners.ts'
 import type { Change } from '../plan/change.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
@@ -48,15 +48,14 @@ export interface WriterOptions {
   /** How long one removal is retried before it is reported as failed, in ms; default 10 000. */
   readonly giveUpMs?: number
   /**
-   * A second opinion on which nodes a holder should list (ready endpoints of pods that stay): where our write of an
-   * array overwrote what another writer had added, these are put back. Nodes known to be leaving are never put back.
-   */
-  readonly expected?: (holder: Holder) => readonly NodeKey[]
-  /**
-   * Asked right before every write, because a change may have waited: is the address still that of a pod that ends?
+   * Asked before the read of every write, because a change may have waited: is the address still that of a pod that ends?
    * `false` leaves the node alone (the drain was undone, or a new pod has the address), `undefined` for now.
    */
   readonly stillEnding?: RemovalTools['stillEnding']
+  /** See `RemovalTools.isEnding`. */
+  readonly isEnding?: RemovalTools['isEnding']
+  /** See `RemovalTools.prepare`. */
+  readonly prepare?: RemovalTools['prepare']
   /** Asked of every object that is read, before a write and after it, so that an answer is never older than the object. */
   readonly wishes?: RemovalTools['wishes']
   /** See `RemovalTools.taken`. */
@@ -71,25 +70,32 @@ export interface WriterOptions {
 }
 
 export function createWriter(options: WriterOptions): Writer {
-  const { admin, inventory, clock, log, expected = () => [], gatherMs = 0, giveUpMs = 10_000 } = options
+  const { admin, inventory, clock, log, gatherMs = 0, giveUpMs = 10_000 } = options
   const queues = new Map<string, ObjectQueue>()
   const working = new Map<ObjectQueue, Promise<void>>()
   const statuses = createWriteStatuses()
+  /** What our last write of each holder listed. */
+  const listed = new Map<HolderKey, { readonly at: Millis; readonly nodes: ReadonlySet<NodeKey> }>()
   const listeners = createListeners()
   const ended = new AbortController()
   const gate = new PQueue({ concurrency: options.concurrency ?? 8 })
   const yields = () => options.leader?.yields() === true
-  const staying = (holder: Holder) => expected(holder).filter(node => !statuses.has(holder.key, node))
-  const stillEnding = options.stillEnding ?? (() => true)
   const tools: RemovalTools = {
     admin,
     inventory,
     clock,
-    expected: staying,
-    stillEnding,
+    stillEnding: options.stillEnding ?? (() => true),
+    isEnding: options.isEnding ?? (() => true),
+    prepare: options.prepare ?? (() => Promise.resolve()),
     wishes: options.wishes ?? (() => ({ edits: [] })),
     taken: options.taken ?? (() => {}),
-    wrote: options.wrote ?? (() => {}),
+    wrote(written) {
+      for (const { holder, remove, add } of written.edits) {
+        const nodes = [...holder.nodes.filter(({ key }) => !remove.has(key)), ...add]
+        listed.set(holder.key, { at: clock.now(), nodes: new Set(nodes.map(({ key }) => key)) })
+      }
+      options.wrote?.(written)
+    },
     giveUpMs,
     signal: ended.signal
   }
@@ -152,6 +158,13 @@ export function createWriter(options: WriterOptions): Writer {
     working.delete(queue)
   }
 
+  /** A list of ours that was read before the removal and written after it brings a node back as any other writer's does. */
+  const whoPutBack = (holder: Holder, node: NodeKey, removedAt: Millis): string => {
+    const last = listed.get(holder.key)
+    const isOurs = last !== undefined && last.at >= removedAt && last.nodes.has(node)
+    return isOurs ? 'our own write' : writerOf(holder)
+  }
+
   const queueOf = (target: Target): ObjectQueue => {
     const name = `${target.resource}/${target.id}`
     const queue = queues.get(name) ?? createObjectQueue(target)
@@ -176,11 +189,12 @@ export function createWriter(options: WriterOptions): Writer {
         const { state, acceptedAt: removedAt } = statuses.get(change.holder.key, key, uid) ?? {}
         // A failure stays visible until it is known that the next try did better.
         if (state === 'failed') continue
-        const why = state === 'removed' ? `put back by ${writerOf(change.holder)}` : ''
-        if (why !== '') {
+        const who = state === 'removed' ? whoPutBack(change.holder, key, removedAt ?? 0) : undefined
+        const why = who === undefined ? '' : `put back by ${who}`
+        if (who !== undefined) {
           const { key: holder, revision } = change.holder
           const afterMs = Math.round(clock.now() - (removedAt ?? 0))
-          log.warn({ holder, node: key, writer: writerOf(change.holder), revision, afterMs }, 'node put back')
+          log.warn({ holder, node: key, writer: who, revision, afterMs }, 'node put back')
         }
         statuses.set(change.holder.key, key, uid, { state: 'writing', why, acceptedAt: undefined })
       }

@@ -6,8 +6,8 @@ import type { Cluster } from '../watch/cluster.ts'
 const RECENT_MS = 120_000
 
 /**
- * Nodes that a holder should list although we may not have read them there: the second opinion with which a write puts
- * back what another writer added between our read and our write of an array (the Admin API has no precondition).
+ * Nodes that a holder should list as far as Kubernetes can tell: for showing what is missing, never for writing. A Service can
+ * stand behind several holders with some of its pods each (docs/decisions/0024).
  *
  * Only where the holder is known to follow one Service: every node of it that is a pod's belongs to that Service, and
  * every ready endpoint that it does not list is younger than RECENT_MS. A holder that lists a part of a Service on

@@ -36,8 +36,10 @@ export interface Ghosts {
   found(): ReadonlyMap<HolderKey, readonly Ghost[]>
   /** Objects to repair: each once for each listing, so an owner that puts a ghost back meets one write in a listing. */
   targets(): readonly Target[]
-  /** Asks whose the addresses are: a watch that is silent does not show a new pod. */
-  wishes(found: readonly Holder[] | undefined, now: Millis): Promise<readonly Wish[]>
+  /** Asks whose the addresses of ghosts in this object are: a watch that is silent does not show a new pod. */
+  prepare(target: Target, now: Millis): Promise<void>
+  /** What the answers allow to take out of the object, as read after them. */
+  wishes(target: Target, found: readonly Holder[] | undefined, now: Millis): readonly Wish[]
 }
 
 /** How many addresses of pods that ended are remembered, the latest. */
@@ -51,6 +53,8 @@ export function createGhosts(options: GhostsOptions): Ghosts {
   const ended = new Map<string, Millis>()
   const free = new Map<string, Millis>()
   const told = new Set<string>()
+  /** By object: hosts that were nobody's when it was asked, right before the object is read. */
+  const nobodys = new Map<string, ReadonlySet<string>>()
   let ghosts: ReadonlyMap<HolderKey, readonly Ghost[]> = new Map()
   let due: readonly Target[] = []
   let lookedAt: Millis = 0
@@ -101,6 +105,11 @@ export function createGhosts(options: GhostsOptions): Ghosts {
     log.warn({ holder: holder.key, node: node.key, evidence, writer: writerOf(holder) }, 'ghost')
   }
 
+  const named = (holders: readonly Holder[], now: Millis) =>
+    mayRepair() && isCurrent()
+      ? holders.map(holder => ({ holder, list: ghostsIn(holder, known, now, afterMs) }))
+      : []
+
   return {
     look(now) {
       remember(now)
@@ -135,25 +144,32 @@ export function createGhosts(options: GhostsOptions): Ghosts {
       due = []
       return now
     },
-    async wishes(found = [], now) {
-      const named = () => {
-        const live = mayRepair() && isCurrent()
-        return live ? found.map(holder => ({ holder, list: ghostsIn(holder, known, now, afterMs) })) : []
-      }
-      const hosts = named().flatMap(({ list }) => list.map(({ node }) => node.host))
+    async prepare(target, now) {
+      const holders = [...ghosts.keys()]
+        .flatMap(key => inventory.holders().get(key) ?? [])
+        .filter(holder => isAt(holder, target))
+      const hosts = named(holders, now).flatMap(({ list }) => list.map(({ node }) => node.host))
+      nobodys.delete(nameOf(target))
+      if (hosts.length === 0) return
       const asked = await Promise.all(
         [...new Set(hosts)].slice(0, ASKED).map(async host => ({ host, owners: await asking.ownersOf(host) }))
       )
-      const nobodys = new Set(
-        asked.flatMap(({ host, owners }) => (owners && isNobodys(owners) ? [host] : []))
-      )
-      return named().flatMap(({ holder, list }) => {
+      const free = asked.flatMap(({ host, owners }) => (owners && isNobodys(owners) ? [host] : []))
+      nobodys.set(nameOf(target), new Set(free))
+    },
+    wishes(target, found = [], now) {
+      const free = nobodys.get(nameOf(target))
+      if (!free) return []
+      return named(found, now).flatMap(({ holder, list }) => {
         const remove = removable(
           holder,
-          list.filter(({ node }) => nobodys.has(node.host))
+          list.filter(({ node }) => free.has(node.host))
         )
         return remove.length > 0 ? [{ holder: holder.key, put: [], remove }] : []
       })
     }
   }
 }
+
+const nameOf = ({ resource, id }: Target): string => `${resource}/${id}`
+const isAt = (holder: Holder, target: Target): boolean => nameOf(holder) === nameOf(target)

@@ -33,7 +33,9 @@ export interface Sync {
   /** The objects that are not as they should be. */
   targets(now: Millis): readonly Target[]
   /** Where something is to be taken out, asks for the Service and its slices: a watch that is silent may be old. */
-  wishes(target: Target, found: readonly Holder[] | undefined): Promise<Wishes>
+  prepare(target: Target): Promise<void>
+  /** What the object, as read after that, should be like. Nothing is taken out that was not asked for. */
+  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
   /** The nodes that a claimed holder should list; `undefined` where nobody claims it. */
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
   /** The holders in which this pod is, or is about to be, by our hand; and why it is not in others that Services ask for. */
@@ -63,6 +65,8 @@ export function createSync(options: SyncOptions): Sync {
   const { cluster, inventory, now } = options
   const { pods, slices, services } = cluster
   const courses = new Map<HolderKey, Course>()
+  /** Claimed holders whose Service was asked for right before their object is read. */
+  const refreshed = new Set<HolderKey>()
   let asked: readonly ServiceFact[] | undefined
   let settled: Settled = { claims: new Map(), problems: new Map() }
   let told = new Map<string, string>()
@@ -235,15 +239,24 @@ export function createSync(options: SyncOptions): Sync {
       report(problems)
       return options.mayWrite() ? targets : []
     },
-    async wishes(target, found) {
+    async prepare(target) {
+      const claim = claimOn(target)
+      if (!claim) return
+      refreshed.delete(claim.holder)
+      const holder = inventory.holders().get(claim.holder)
+      const { edits } = wishesNow(target, holder && [holder])
+      if (!edits.some(({ remove }) => remove.length > 0)) return
+      if (!(await options.asking.refresh(claim.service))) return
+      settle()
+      refreshed.add(claim.holder)
+    },
+    wishes(target, found) {
       const wished = wishesNow(target, found)
-      if (!wished.edits.some(({ remove }) => remove.length > 0)) return wished
-      const service = claimOn(target)?.service
-      if (service && (await options.asking.refresh(service))) {
-        settle()
-        return wishesNow(target, found)
+      const mayRemove = (holder: HolderKey) => refreshed.has(holder)
+      return {
+        ...wished,
+        edits: wished.edits.map(edit => (mayRemove(edit.holder) ? edit : { ...edit, remove: [] }))
       }
-      return { ...wished, edits: wished.edits.map(edit => ({ ...edit, remove: [] })) }
     },
     members: key => {
       const claim = settled.claims.get(key)

@@ -12,7 +12,9 @@ import type { Sync } from './sync.ts'
 /** What is wished of holders beside removals: what `sync` says, what undone drains and doubtful writes owe, that ghosts go. */
 export interface Upkeep {
   /** The writer's question. */
-  wishes(target: Target, found: readonly Holder[] | undefined): Promise<Wishes>
+  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
+  /** Asks Kubernetes what `wishes` has to know, before the object is read. */
+  prepare(target: Target): Promise<unknown>
   taken(taken: Taken): void
   wrote(written: Written): void
   /** See `Ghosts.found`. */
@@ -33,8 +35,10 @@ export interface UpkeepOptions {
 
 export function createUpkeep({ restore, amends, sync, ghosts, writer, now }: UpkeepOptions): Upkeep {
   return {
-    async wishes(target, found) {
-      const [haunted, wished] = await Promise.all([ghosts.wishes(found, now()), sync?.wishes(target, found)])
+    prepare: target => Promise.all([ghosts.prepare(target, now()), sync?.prepare(target)]),
+    wishes(target, found) {
+      const haunted = ghosts.wishes(target, found, now())
+      const wished = sync?.wishes(target, found)
       const owed = [...restore.wishes(target, found), ...amends.wishes(target, found), ...haunted]
       if (!wished) return { edits: owed }
       // A claimed holder gets its members, so nothing of them is owed: a weight of before would undo a slow start.
@@ -43,11 +47,7 @@ export function createUpkeep({ restore, amends, sync, ghosts, writer, now }: Upk
     },
     taken: one => restore.taken(one),
     ghosts: () => ghosts.found(),
-    wrote(one) {
-      // A claimed holder is held against its members for ever.
-      const claimed = one.edits.every(({ holder }) => sync?.members(holder.key) !== undefined)
-      if (!one.answered || !claimed) amends.wrote(one)
-    },
+    wrote: one => amends.wrote(one),
     observer: {
       drain(before, after) {
         const uid = (after ?? before)?.uid

@@ -53,6 +53,8 @@ export interface Rig extends Pods, Holders {
   applied(gateways?: readonly Gateway[]): Promise<void>
   /** Every worker of every gateway that runs has applied everything, and the agent has seen every pod. */
   settled(): Promise<void>
+  /** See `Judge.overwritten`. */
+  overwritten(): readonly string[]
   /** What must always hold and does not, in words. */
   violations(): readonly string[]
   close(): Promise<void>
@@ -276,6 +278,7 @@ async function build(
       return gateway
     },
     gatewayIs: (gateway, state) => changeGateway(kubernetes, gateway, state),
+    overwritten: () => judge.overwritten(),
     violations: () => judge.violations(),
     close
   }

@@ -134,6 +134,7 @@ function startSyncAgent({
     inventory,
     clock,
     log,
+    prepare: target => upkeep.prepare(target),
     wishes: (target, found) => upkeep.wishes(target, found),
     taken: one => upkeep.taken(one),
     stillEnding: (uid, node) => loop.isEnding(uid, node)

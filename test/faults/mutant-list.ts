@@ -74,6 +74,11 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'loop/still-ending.ts',
         find: 'if (!loop().isEnding(uid, node)) return false',
         replace: 'return true'
+      },
+      {
+        file: 'gateway/removal.ts',
+        find: 'answer === true && isEnding(uid, node)',
+        replace: 'answer === true'
       }
     ],
     expected: /was taken out of .*, but .* stays/,
@@ -123,14 +128,19 @@ export const MUTANTS: readonly Mutant[] = [
     only: ['barrier', 'API server: silent watches', 'before the deletion']
   },
   {
-    name: '7: does not put back what its write of an array overwrote',
+    name: '7: writes a list of nodes that was read before its questions to Kubernetes',
     edits: [
       {
-        file: 'gateway/settle.ts',
-        find: '.filter(key => !known.has(key) && !wanted.has(key))',
-        replace: '.filter(() => false)'
+        file: 'gateway/removal.ts',
+        find: 'const [answers] = await Promise.all([ask(',
+        replace:
+          'const early = await read(tools, target); await tools.clock.sleep(400); const [answers] = await Promise.all([ask('
       },
-      { file: 'loop/amends.ts', find: 'if (!doubt?.isOpen || !isCurrent()) return []', replace: 'return []' }
+      {
+        file: 'gateway/removal.ts',
+        find: 'const object = await read(tools, target)\n    const found',
+        replace: 'const object = early\n    const found'
+      }
     ],
     expected: /was taken out of .*, but .* stays/,
     only: ['observed', 'Admin API: slow', 'before the deletion']

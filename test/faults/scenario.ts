@@ -101,8 +101,6 @@ function withoutKnownGaps(scenario: Scenario): Scenario {
   const breaks = (part: string) => scenario.breaks.some(({ fault }) => fault.startsWith(part))
   return {
     ...scenario,
-    // Without the API server nobody can say what our write of an array overwrote.
-    ...(breaks('API server:') && { form: 'map' }),
     // Two agents that know of different ends, as their hooks told each, leave the node that the other takes out: where no pod stays
     // the holder is empty for a moment. One that does not lead writes too where the leader does not.
     ...(breaks('API server:') && scenario.agents !== 'one' && scenario.staying === 0 && { staying: 1 }),

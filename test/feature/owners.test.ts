@@ -93,8 +93,8 @@ describe('feature: holders that somebody else writes', () => {
     await load.stop()
   })
 
-  test('a PUT in the middle of our edit: what it added is there again within a round', async start => {
-    const rig = await start({ barrier: false })
+  test('a PUT in the middle of our edit: what it added is its own to write again, and the agent lists nothing for it', async start => {
+    const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '0s' } })
     const { old, fresh } = await web(rig)
     const added = rig.pod('web-3')
     await rig.serve(added)
@@ -109,8 +109,11 @@ describe('feature: holders that somebody else writes', () => {
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'removed' })
     expect(once, 'it came in between').to.equal(false)
-    await until('nothing is lost', () => rig.nodes('upstreams/web').includes(added.node))
-    expect(rig.nodes('upstreams/web')).to.have.members([fresh.node, added.node])
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+    expect(rig.overwritten()).to.deep.equal([added.node])
+    rig.put('upstreams', 'web', owned([fresh, added]))
+    await until('the agent knows', () => rig.agent.nodes('upstreams/web') === 2)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node, added.node])
   })
 
   test('controller 2.x: one pod in dozens of upstreams, and a stale inline copy beside one of them', async start => {

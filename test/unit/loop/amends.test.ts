@@ -7,113 +7,94 @@ import { holder } from '../../build/holder.ts'
 
 const TARGET: Target = { resource: 'upstreams', id: 'web' }
 const [OLD, STAYS, NEW] = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
-const listing = (nodes: readonly NodeKey[], form: Holder['form'] = 'array') => holder('web', nodes, { form })
+const listing = (nodes: readonly string[], form: Holder['form'] = 'array') => holder('web', nodes, { form })
 
-/** A world in which `expected` is what Kubernetes says. */
-function world(differs: { surely?: boolean; expected?: readonly NodeKey[] } = {}) {
-  const state = { now: 0, current: true, expected: differs.expected ?? [STAYS, NEW], stays: true }
-  const amends = createAmends({
-    expected: () => state.expected,
-    staysAt: () => state.stays,
-    isSurelyEnding: () => differs.surely !== false,
-    isCurrent: () => state.current,
-    now: () => state.now
-  })
-  const wrote = (before: Holder, answered: boolean, remove: readonly NodeKey[] = [OLD]) =>
+function world() {
+  const state = { now: 0, leaving: new Set<NodeKey>([OLD]) }
+  const amends = createAmends({ isLeaving: node => state.leaving.has(node), now: () => state.now })
+  const wrote = (before: Holder, answered: boolean, remove: readonly NodeKey[] = [OLD], add?: Holder) =>
     amends.wrote({
       target: TARGET,
-      edits: [{ path: before.path, holder: before, remove: new Set(remove), add: [] }],
+      edits: [{ path: before.path, holder: before, remove: new Set(remove), add: add?.nodes ?? [] }],
       answered
     })
-  const put = (found: Holder | undefined = listing([STAYS])) =>
-    amends.wishes(TARGET, found && [found]).flatMap(wish => wish.put.map(({ key }) => key))
+  const read = (...nodes: string[]) =>
+    amends
+      .wishes(TARGET, [listing(nodes)])
+      .flatMap(({ put }) => put.map(({ key, weight }) => `${key}=${weight}`))
   /** The object is due to be looked at, after this time. */
   const dueAfter = (ms: number) => amends.targets((state.now += ms)).length > 0
-  return { amends, state, wrote, put, dueAfter }
+  return { amends, state, wrote, read, dueAfter }
 }
 
 describe('amends', () => {
-  it('a write that was answered and read back is not looked at again', () => {
-    const { wrote, put, dueAfter } = world()
+  it('a write that was answered is not looked at again', () => {
+    const { wrote, read, dueAfter } = world()
     wrote(listing([OLD, STAYS]), true)
-    expect(dueAfter(500)).to.equal(false)
-    expect(put()).to.deep.equal([])
-    expect(dueAfter(2500)).to.equal(false)
+    expect(dueAfter(100_000)).to.equal(false)
+    expect([read(STAYS, NEW), read(STAYS)]).to.deep.equal([[], []])
   })
 
-  it('one without an answer may be applied late: what it overwrote is put back, at looks ever further apart', () => {
-    const { wrote, put, state, dueAfter } = world()
+  it('one without an answer that is applied late: what was read since is put back as it was, at looks ever further apart', () => {
+    const { wrote, read, dueAfter } = world()
     wrote(listing([OLD, STAYS]), false)
     expect(dueAfter(499)).to.equal(false)
     expect(dueAfter(1)).to.equal(true)
-    expect(put(listing([STAYS, NEW])), 'nothing is lost yet').to.deep.equal([])
-    expect(put()).to.deep.equal([NEW])
-    expect(dueAfter(499)).to.equal(false)
+    expect(read(OLD, STAYS), 'not applied yet').to.deep.equal([])
+    expect(read(STAYS, `${NEW}=7`), 'nothing is lost yet').to.deep.equal([])
+    expect(read(STAYS)).to.deep.equal([`${NEW}=7`])
+    expect(read(STAYS), 'a write that did not come through').to.deep.equal([`${NEW}=7`])
     for (const ms of [1000, 2000, 4000, 8000, 16_000, 32_000, 64_000]) expect(dueAfter(ms)).to.equal(true)
     expect(dueAfter(60_000)).to.equal(false)
-    expect(put()).to.deep.equal([])
-    expect(state.now).to.be.greaterThan(60_000)
+    expect(read(STAYS)).to.deep.equal([])
   })
 
-  it('a second write that has read the addition does not make the first one good', () => {
-    const { wrote, put } = world()
+  it('a later write that took out more does not hide what the first one overwrote', () => {
+    const { wrote, read } = world()
     wrote(listing([OLD, STAYS]), false)
+    expect(read(OLD, STAYS, NEW)).to.deep.equal([])
     wrote(listing([OLD, STAYS, NEW]), true)
-    // Now the first one is applied.
-    expect(put()).to.deep.equal([NEW])
+    expect(read(STAYS)).to.deep.equal([`${NEW}=1`])
   })
 
-  it('what was listed before the write, and not taken out by it, is gone by another hand', () => {
-    const { wrote, put } = world()
-    wrote(listing([OLD, STAYS, NEW]), false)
-    expect(put()).to.deep.equal([])
-  })
-
-  it('what was put back, and taken out by a write that is applied later still, is put back again', () => {
-    const { amends, wrote, put } = world()
+  it('what nobody has read in the holder is never added, whatever Kubernetes has', () => {
+    const { wrote, read } = world()
     wrote(listing([OLD, STAYS]), false)
-    expect(put()).to.deep.equal([NEW])
-    const before = listing([STAYS])
-    const edit = { path: before.path, holder: before, remove: new Set<NodeKey>(), add: listing([NEW]).nodes }
-    amends.wrote({ target: TARGET, edits: [edit], answered: true })
-    expect(put()).to.deep.equal([NEW])
+    expect([read(OLD, STAYS), read(STAYS)]).to.deep.equal([[], []])
   })
 
-  it('an array that was written while Kubernetes was not heard of is looked at when it is again', () => {
-    const { wrote, put, state, dueAfter } = world()
-    wrote(listing([OLD, STAYS]), true)
-    state.current = false
-    expect(dueAfter(2000)).to.equal(false)
-    expect(dueAfter(600_000)).to.equal(false)
-    expect(put()).to.deep.equal([])
-    state.current = true
-    expect(dueAfter(500)).to.equal(true)
-    expect(put()).to.deep.equal([NEW])
+  it('what is gone with another list than ours was taken out by its owner', () => {
+    const { wrote, read } = world()
+    wrote(listing([OLD, STAYS]), false)
+    expect([read(STAYS, NEW, '10.0.0.4:80'), read(STAYS, '10.0.0.4:80')]).to.deep.equal([[], []])
+    expect(read(STAYS), 'only what was read last').to.deep.equal(['10.0.0.4:80=1'])
   })
 
-  it('an address that changed hands between the question and the write is the new pod’s, in a map too', () => {
-    const { wrote, put, dueAfter } = world({ surely: false, expected: [OLD, STAYS] })
-    wrote(listing([OLD, STAYS], 'map'), true)
-    expect(dueAfter(500)).to.equal(true)
-    expect(put(listing([STAYS], 'map'))).to.deep.equal([OLD])
+  it('what has been put back is not put back again', () => {
+    const { wrote, read } = world()
+    wrote(listing([OLD, STAYS]), false)
+    read(STAYS, NEW)
+    expect(read(STAYS)).to.deep.equal([`${NEW}=1`])
+    wrote(listing([STAYS]), true, [], listing([NEW]))
+    expect([read(STAYS, NEW), read(STAYS)]).to.deep.equal([[], []])
   })
 
-  it('a map that was written before the answer of a hook is nobody’s loss', () => {
-    const { wrote, put, dueAfter } = world({ expected: [OLD, STAYS] })
-    wrote(listing([OLD, STAYS], 'map'), true)
+  it('a map is merged: nothing can be lost', () => {
+    const { wrote, read, dueAfter } = world()
+    wrote(listing([OLD, STAYS], 'map'), false)
     expect(dueAfter(500)).to.equal(false)
-    expect(put(listing([STAYS], 'map'))).to.deep.equal([])
+    expect([read(STAYS, NEW), read(STAYS)]).to.deep.equal([[], []])
   })
 
-  it('never puts back what ends, what has no sibling, or anything into an object that is gone', () => {
-    const { amends, wrote, put, state } = world()
+  it('never puts back what leaves, or anything into an object that is gone', () => {
+    const { amends, wrote, read, state } = world()
     wrote(listing([OLD, STAYS]), false)
-    state.stays = false
-    expect(put()).to.deep.equal([])
-    state.stays = true
-    expect(put(listing([]))).to.deep.equal([])
+    read(STAYS, NEW)
+    state.leaving.add(NEW)
+    expect(read(STAYS)).to.deep.equal([])
+    state.leaving.delete(NEW)
     expect(amends.wishes(TARGET, undefined)).to.deep.equal([])
-    expect(put(holder('other', [STAYS], { form: 'array' }))).to.deep.equal([])
     expect(amends.wishes({ ...TARGET, id: 'other' }, [listing([STAYS])])).to.deep.equal([])
+    expect(read(STAYS)).to.deep.equal([`${NEW}=1`])
   })
 })
