@@ -74,7 +74,7 @@ const SUITES: readonly Suite[] = [
     name: 'plugin',
     what: 'the APISIX plugin in real nginx workers',
     steps: [['mocha', '--config', 'test/plugin/.mocharc.json']],
-    needs: [debian('nginx', 'nginx-light libnginx-mod-http-lua')]
+    needs: [debian('nginx', 'nginx-light libnginx-mod-http-lua'), debian('gcc', 'gcc libc6-dev')]
   },
   {
     name: 'dashboard',

@@ -63,7 +63,10 @@ const gatewayState = z.looseObject({
   fit: z.boolean(),
   unfit: z.array(z.string()),
   now: z.number().optional(),
+  /** Only those to which a request was sent in spite of their seal; an older plugin tells all. */
   entries: z.array(told).optional(),
+  /** What all entries come to; the generation goes up with each change. An older plugin does not say. */
+  held: z.looseObject({ entries: z.number(), generation: z.number(), late: z.number() }).optional(),
   workers: z.array(worker),
   counts: z.record(z.string(), z.number())
 })
@@ -201,7 +204,8 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         }
         return merged(answers)
       },
-      state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state')
+      // As many times a second as it is asked, it must not cost the gateway more when more is held.
+      state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late')
     }
   }
   return { at, close: () => http.close() }

@@ -158,9 +158,11 @@ async function inflight(options: BarrierApiOptions, ask: Ask): Promise<Answer> {
   })
 }
 
-function state(options: BarrierApiOptions): Answer {
+function state(options: BarrierApiOptions, ask: Ask): Answer {
   const { barrier, workers } = options
   const unfit = fitness(options)
+  const all = barrier.entries.all()
+  const asked = ask.query.get('entries') === 'late' ? all.filter(({ late }) => late > 0) : all
   return json(200, {
     instance: barrier.instance,
     plugin: '0.1.0',
@@ -179,7 +181,8 @@ function state(options: BarrierApiOptions): Answer {
       revisions: Object.fromEntries(KINDS.map(kind => [kind, worker.config.revision])),
       applied: worker.config.appliedAt
     })),
-    entries: barrier.entries.all().map(entry => barrier.told(entry)),
+    held: { entries: all.length, generation: barrier.entries.generation, late: barrier.late },
+    entries: asked.map(entry => barrier.told(entry)),
     counts: { ...barrier.counts },
     dictionary: { capacity: barrier.entries.capacity, free: barrier.entries.free }
   })

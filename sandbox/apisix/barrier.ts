@@ -33,6 +33,8 @@ export interface Barrier {
   readonly entries: DenyList
   readonly inflight: InflightCounts
   readonly counts: BarrierCounts
+  /** Requests that were sent to a sealed entry, each time for each. */
+  readonly late: number
   /** What a worker misses of APISIX's internals; empty for one that is fit. An unfit worker neither avoids nor counts. */
   unfit(pid: number): readonly string[]
   setUnfit(pid: number, missing: readonly string[]): void
@@ -73,6 +75,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
   const unfit = new Map<number, readonly string[]>()
   const counts: BarrierCounts = { moved: 0, bypasses: 0, refused: 0, errors: 0 }
 
+  let late = 0
   const confirmed = new Set<string>()
   const listeners = new Set<(uid: string) => void>()
 
@@ -97,6 +100,9 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     entries,
     inflight,
     counts,
+    get late() {
+      return late
+    },
     unfit: pid => unfit.get(pid) ?? [],
     setUnfit: (pid, missing) => {
       unfit.set(pid, missing)
@@ -110,7 +116,11 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
       for (const entry of entries.covering(ip, port)) entry.bypasses += 1
     },
     passed: (ip, port) => {
-      for (const entry of entries.covering(ip, port)) if (entry.state === 'sealed') entry.late += 1
+      for (const entry of entries.covering(ip, port)) {
+        if (entry.state !== 'sealed') continue
+        entry.late += 1
+        late += 1
+      }
     },
     told,
     onConfirmed: listener => {

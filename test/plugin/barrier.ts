@@ -46,6 +46,7 @@ export interface StateOut extends Told {
   unfit: string[]
   now: number
   workers: WorkerOut[]
+  held: { entries: number; generation: number; late: number }
   counts: { moved: number; bypasses: number; refused: number; errors: number }
   dictionary: { capacity: number; free: number }
   fetch?: string
@@ -108,5 +109,10 @@ export class Barrier {
 
   async state(): Promise<StateOut> {
     return await this.#ok('GET', '/v1/barrier/state')
+  }
+
+  /** The state with those entries only to which a request was sent in spite of their seal. */
+  async summary(): Promise<StateOut> {
+    return await this.#ok('GET', '/v1/barrier/state?entries=late')
   }
 }

@@ -8,7 +8,6 @@ local fetch    = require("apisix.drain.fetch")
 local ngx      = ngx
 local ngx_now  = ngx.now
 local ipairs   = ipairs
-local max      = math.max
 
 local _M = {}
 
@@ -29,12 +28,13 @@ end
 
 --- An entry as told, counted at this moment.
 function _M.entry(barrier, entry)
+    local bypasses, late = barrier.entries:passes(entry)
     return {
         uid = entry.uid, ip = entry.ip, port = entry.port,
         state = entry.sealed and "sealed" or "draining",
-        ttl = max(0, barrier.entries:expires(entry) - ngx_now()),
+        ttl = barrier.entries:left(entry),
         inflight = inflight.read(barrier.counts, barrier.numbers, entry.ip, entry.port),
-        bypasses = barrier.entries:bypasses(entry), late = barrier.entries:late(entry),
+        bypasses = bypasses, late = late,
     }
 end
 
@@ -58,15 +58,33 @@ local function size_of(dict)
 end
 
 
+-- Those to which a request was sent in spite of their seal. Nearly always there is none, and then
+-- none is looked at.
+local function late_ones(entries, sum)
+    local list = {}
+    for _, entry in ipairs(sum > 0 and entries:all() or {}) do
+        local _, late = entries:passes(entry)
+        if late > 0 then
+            list[#list + 1] = entry
+        end
+    end
+    return list
+end
+
+
 --- The whole state.
-function _M.state(barrier)
+-- @tparam string|nil which "late": of the entries only those, so that it costs the same however
+--   many are held
+function _M.state(barrier, which)
     local body = _M.base(barrier)
     body.plugin, body.apisix = runtime.VERSION, runtime.apisix_version()
     body.unfit = json.list(barrier.unfit)
     body.workers = told_workers(barrier.counts, barrier.living)
 
-    body.entries = json.list()
-    for i, entry in ipairs(barrier.entries:current().list or {}) do
+    local entries = barrier.entries
+    body.held, body.entries = entries:held(), json.list()
+    local list = which == "late" and late_ones(entries, body.held.late) or entries:all()
+    for i, entry in ipairs(list) do
         body.entries[i] = _M.entry(barrier, entry)
     end
 

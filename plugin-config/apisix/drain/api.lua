@@ -6,8 +6,8 @@ local instance = require("apisix.drain.instance")
 local answers  = require("apisix.drain.answers")
 local json     = require("apisix.drain.json")
 local fetch    = require("apisix.drain.fetch")
+local clock_now = require("apisix.drain.clock").now
 local ngx      = ngx
-local ngx_now  = ngx.now
 local ipairs   = ipairs
 local io_open  = io.open
 local max      = math.max
@@ -131,8 +131,7 @@ end
 
 
 local function inflight(barrier, input)
-    ngx.update_time()
-    local deadline = ngx_now() + input.wait
+    local deadline = clock_now() + input.wait
     while true do
         local found, unknown = barrier.entries:of_uids(input.uids)
         local body = answers.base(barrier)
@@ -141,19 +140,18 @@ local function inflight(barrier, input)
             body.entries[i] = answers.entry(barrier, entry)
         end
 
-        local now = ngx_now()
+        local now = clock_now()
         if now >= deadline or #found == 0 or any_idle(body.entries, input.till)
            or ngx.worker.exiting() then
             return answer(200, body)
         end
         ngx.sleep(max(0.001, min(LOOK_MOST, LOOK + #found * LOOK_PER_ENTRY, deadline - now)))
-        ngx.update_time()
     end
 end
 
 
 local function state(barrier)
-    return answer(200, answers.state(barrier))
+    return answer(200, answers.state(barrier, ngx.var.arg_entries))
 end
 
 

@@ -24,8 +24,9 @@ local CELLS  = 16384            -- of one slice; two are a counter: ordinary and
 local BYTES  = SLOTS * CELLS * 4
 
 -- Goes up whenever anything changes that the workers of one nginx share: these counters, or the
--- keys of inflight.lua and keys.lua. A reload can bring a new version beside old workers.
-local LAYOUT = 1
+-- keys of inflight.lua, keys.lua and entries.lua. A reload can bring a new version beside old
+-- workers.
+local LAYOUT = 2
 local KEY    = "cells|" .. LAYOUT
 
 -- A counter is also one number of 64 bits, long-lived requests above (both processors are little

@@ -1,29 +1,40 @@
 --- The deny-list. It lives in a shared dictionary, which serialises its operations; each worker
--- keeps a copy that is good for one generation and until the first entry in it expires.
+-- keeps a copy (copy.lua) and brings it up to date by what changed.
 --
---   gen            number, goes up after every change that a worker must see
---   e|uid|ip|port  number, when the entry expires (seconds since the epoch); port may be empty
---   s|uid|ip|port  true while the entry is sealed. A key of its own, so that sealing and renewing
+--   gen            number of changes that a worker must see; a renewal is none
+--   c|i            one of the last changes, "number id", by its number modulo the length of the log
+--   e2|uid|ip|port when the entry expires (clock.now); port may be empty
+--   s2|uid|ip|port true while the entry is sealed. A key of its own, so that sealing and renewing
 --                  at the same time in two workers need no lock and a renewal cannot unseal
---   b|uid|ip|port  number of bypasses
---   l|uid|ip|port  number of requests that were sent there although it was sealed: nothing of ours
---                  does that, so one that fails can not go unnoticed
+--   b2|uid|ip|port number of bypasses, and LATE times the number of requests that were sent there
+--                  although it was sealed: nothing of ours does that, so one that fails can not go
+--                  unnoticed
+--   late           the sum of the latter, ever
+--   x|uid|ip|port  true while a worker clears the entry away because it has expired
+--
+-- No entry expires by the dictionary itself: that goes by the wall clock, which may step. The 2: an
+-- older release did, and a reload can put this one beside it.
 --
 -- Only operations that never evict are used: a full dictionary is an error to report, and must
 -- not silently cost another pod its entry.
+local copy         = require("apisix.drain.copy")
+local clock        = require("apisix.drain.clock")
+local clock_now    = clock.now
+local ngx          = ngx
 local setmetatable = setmetatable
-local ngx_now      = ngx.now
-local str_match    = string.match
-local str_byte     = string.byte
-local str_sub      = string.sub
-local tonumber     = tonumber
-local pairs        = pairs
 local ipairs       = ipairs
-local huge         = math.huge
+local pairs        = pairs
+local floor        = math.floor
 
-local BYTE_E = str_byte("e")
+-- more bypasses than an entry lives to see; a number is exact up to 2^53
+local LATE     = 2 ^ 27
+-- for x|: after a worker that was killed while it had it
+local CLEARING = 10
+-- clearing takes microseconds
+local TRIES    = 1000
+local PAUSE    = 0.001
 
-local _M = { DRAINING = "draining", SEALED = "sealed" }
+local _M = { DRAINING = "draining", SEALED = "sealed", level = copy.level }
 local mt = { __index = _M }
 
 
@@ -35,20 +46,79 @@ end
 --- @tparam table dict an ngx.shared dictionary that only entries use
 function _M.new(dict)
     dict:safe_add("gen", 0)
-    return setmetatable({
-        dict   = dict,
-        parsed = {},
-        -- what this worker saw last: good for a first guess that costs nothing
-        set    = { gen = -1, n = 0, expires = 0, ips = {} },
-    }, mt)
+    dict:safe_add("late", 0)
+    local mine = copy.new(dict)
+    -- `set`: what this worker saw last, good for a first guess that costs nothing
+    return setmetatable({ dict = dict, copy = mine, set = mine.set }, mt)
 end
 
 
 local function forget(dict, id)
-    dict:delete("e|" .. id)
-    dict:delete("s|" .. id)
-    dict:delete("b|" .. id)
-    dict:delete("l|" .. id)
+    dict:delete("e2|" .. id)
+    dict:delete("s2|" .. id)
+    dict:delete("b2|" .. id)
+end
+
+
+-- Removes an entry that has expired, so that no other process can lose one that it puts meanwhile:
+-- it says so first, and looks then; a put writes first, and then looks whether anybody has said so.
+local function clear(dict, id)
+    if not dict:safe_add("x|" .. id, true, CLEARING) then
+        return
+    end
+    local till = dict:get("e2|" .. id)
+    if till and till <= clock_now() then
+        forget(dict, id)
+    end
+    dict:delete("x|" .. id)
+end
+
+
+local function create(dict, id, expires)
+    local ok, err = dict:safe_set("b2|" .. id, 0)
+    if ok then
+        ok, err = dict:safe_set("e2|" .. id, expires)
+    end
+    if not ok then
+        forget(dict, id)
+    end
+    return ok, err
+end
+
+
+-- @treturn boolean|nil written; nil when somebody else has just removed it
+-- @treturn string|nil "no memory"
+-- @treturn boolean|nil whether it is a change that workers must see
+local function write(dict, id, entry)
+    local now = clock_now()
+    local till = dict:get("e2|" .. id)
+    if till and till <= now then
+        -- its seal and its counts are over too
+        clear(dict, id)
+        return nil
+    end
+
+    if not till then
+        local ok, err = create(dict, id, now + entry.ttl)
+        if not ok then
+            return false, err
+        end
+    elseif not dict:replace("e2|" .. id, now + entry.ttl) then
+        return nil
+    end
+
+    local changed = not till
+    if entry.state == _M.SEALED then
+        local ok, err = dict:safe_add("s2|" .. id, true)
+        if not ok and err ~= "exists" then
+            if changed then
+                forget(dict, id)
+            end
+            return false, err
+        end
+        changed = changed or ok
+    end
+    return true, nil, changed
 end
 
 
@@ -57,122 +127,36 @@ end
 -- @treturn boolean stored
 -- @treturn string|nil "no memory" when the dictionary is full; what was there before stays
 function _M:put(entry)
-    local dict, ttl = self.dict, entry.ttl
-    local id = id_of(entry)
-    local expires = ngx_now() + ttl
-    local changed, fresh = false, false
-
-    -- replace and safe_add are atomic: were the entry deleted by another worker in between,
-    -- a renewal that does not bump the generation would never be seen
-    if not dict:replace("e|" .. id, expires, ttl) then
-        local ok, err = dict:safe_set("b|" .. id, 0, ttl)
-        if ok then
-            ok, err = dict:safe_set("l|" .. id, 0, ttl)
-        end
-        if ok then
-            ok, err = dict:safe_set("e|" .. id, expires, ttl)
-        end
-        if not ok then
-            forget(dict, id)
+    local dict, id = self.dict, id_of(entry)
+    local changed = false
+    for try = 1, TRIES do
+        local ok, err, news = write(dict, id, entry)
+        if ok == false then
             return false, err
         end
-        changed, fresh = true, true
-    else
-        dict:expire("b|" .. id, ttl)
-        dict:expire("l|" .. id, ttl)
-    end
-
-    if entry.state == _M.SEALED then
-        local ok, err = dict:safe_add("s|" .. id, true, ttl)
-        if ok then
-            changed = true
-        elseif err == "exists" then
-            dict:expire("s|" .. id, ttl)
-        else
-            if fresh then
-                forget(dict, id)
+        changed = changed or news
+        if ok and not dict:get("x|" .. id) and dict:get("e2|" .. id) then
+            if changed then
+                copy.changed(dict, id)
             end
-            return false, err
+            return true
         end
-    else
-        dict:expire("s|" .. id, ttl)
+        if try > 2 then
+            ngx.sleep(PAUSE)
+        end
     end
-
     if changed then
-        dict:incr("gen", 1)
+        copy.changed(dict, id)
     end
-    return true
-end
-
-
-local function load(self, gen)
-    local dict, old = self.dict, self.parsed
-    local now = ngx_now()
-    local parsed, list, ips = {}, {}, {}
-    local expires = huge
-
-    for _, key in ipairs(dict:get_keys(0)) do
-        local till = str_byte(key, 1) == BYTE_E and dict:get(key)
-        if till and till > now then
-            local fixed = old[key]
-            if not fixed then
-                local uid, ip, port = str_match(key, "^e|([^|]+)|([^|]+)|(%d*)$")
-                fixed = { id = str_sub(key, 3), uid = uid, ip = ip, port = tonumber(port) }
-            end
-            parsed[key] = fixed
-
-            local entry = {
-                id = fixed.id, uid = fixed.uid, ip = fixed.ip, port = fixed.port,
-                sealed = dict:get("s|" .. fixed.id) == true, expires = till,
-            }
-            list[#list + 1] = entry
-            local same = ips[entry.ip]
-            if same then
-                same[#same + 1] = entry
-            else
-                ips[entry.ip] = { entry }
-            end
-            expires = till < expires and till or expires
-        end
-    end
-
-    self.parsed = parsed
-    self.set = { gen = gen, n = #list, list = list, ips = ips, expires = expires }
-    return self.set
+    return false, "it has just expired and is being cleared away: put it again"
 end
 
 
 --- The deny-list as it is now. Two comparisons and one read of the dictionary, unless it changed.
+-- @treturn table { n, ips, gen }, for level, bypassed and passed
 function _M:current()
-    local set = self.set
-    -- the generation is read before the keys: a change in between is loaded twice, never missed
-    local gen = self.dict:get("gen") or 0
-    if gen == set.gen and (set.n == 0 or ngx_now() < set.expires) then
-        return set
-    end
-    return load(self, gen)
-end
-
-
---- What a set says of an address.
--- @treturn string|nil "sealed", "draining" or nil
-function _M.level(set, addr)
-    local same = set.ips[addr.ip]
-    if not same then
-        return nil
-    end
-
-    local level
-    for i = 1, #same do
-        local entry = same[i]
-        if not entry.port or entry.port == addr.port then
-            if entry.sealed then
-                return _M.SEALED
-            end
-            level = _M.DRAINING
-        end
-    end
-    return level
+    self.set = self.copy:current()
+    return self.set
 end
 
 
@@ -180,15 +164,9 @@ end
 function _M:bypassed(set, addr)
     for _, entry in ipairs(set.ips[addr.ip] or {}) do
         if not entry.port or entry.port == addr.port then
-            self.dict:incr("b|" .. entry.id, 1)
+            self.dict:incr("b2|" .. entry.id, 1)
         end
     end
-end
-
-
---- How often this entry was bypassed.
-function _M:bypasses(entry)
-    return self.dict:get("b|" .. entry.id) or 0
 end
 
 
@@ -196,77 +174,102 @@ end
 function _M:passed(set, addr)
     for _, entry in ipairs(set.ips[addr.ip] or {}) do
         if entry.sealed and (not entry.port or entry.port == addr.port) then
-            self.dict:incr("l|" .. entry.id, 1)
+            self.dict:incr("b2|" .. entry.id, LATE)
+            self.dict:incr("late", 1)
         end
     end
 end
 
 
---- How many were, since it was sealed.
-function _M:late(entry)
-    return self.dict:get("l|" .. entry.id) or 0
+--- How often this entry was bypassed, and how many were sent there since it was sealed.
+-- @treturn number @treturn number
+function _M:passes(entry)
+    local both = self.dict:get("b2|" .. entry.id) or 0
+    return both % LATE, floor(both / LATE)
 end
 
 
---- When it expires. A renewal is no change that workers must see, so it is not in their copies.
-function _M:expires(entry)
-    return self.dict:get("e|" .. entry.id) or entry.expires
+--- Seconds until it expires. A renewal is no change that workers see: it is not in their copies.
+function _M:left(entry)
+    local left = (self.dict:get("e2|" .. entry.id) or entry.expires) - clock_now()
+    return left > 0 and left or 0
 end
 
 
 --- The stored entry with the same uid, ip and port, or nil.
 function _M:find(entry)
     local id = id_of(entry)
-    local expires = self.dict:get("e|" .. id)
-    if not expires then
+    local expires = self.dict:get("e2|" .. id)
+    if not expires or expires <= clock_now() then
         return nil
     end
     return {
         id = id, uid = entry.uid, ip = entry.ip, port = entry.port,
-        sealed = self.dict:get("s|" .. id) == true, expires = expires,
+        sealed = self.dict:get("s2|" .. id) == true, expires = expires,
     }
 end
 
 
 --- Removes every entry of these uids. @treturn number how many entries there were
 function _M:remove(uids)
-    local wanted, removed = {}, 0
-    for _, uid in ipairs(uids) do
-        wanted[uid] = true
-    end
-
-    self.set = { gen = -1, n = 0, expires = 0, ips = {} }
-    for _, entry in ipairs(self:current().list) do
-        if wanted[entry.uid] then
-            forget(self.dict, entry.id)
-            removed = removed + 1
-        end
-    end
-    if removed > 0 then
-        self.dict:incr("gen", 1)
+    local removed = 0
+    for _, entry in ipairs((self:of_uids(uids))) do
+        forget(self.dict, entry.id)
+        copy.changed(self.dict, entry.id)
+        removed = removed + 1
     end
     return removed
 end
 
 
+--- All entries. @treturn table list
+function _M:all()
+    self:current()
+    local list = {}
+    for _, entry in pairs(self.copy.by_id) do
+        list[#list + 1] = entry
+    end
+    return list
+end
+
+
 --- Entries by uid. @treturn table found @treturn table uids with no entry
 function _M:of_uids(uids)
-    local wanted, found, unknown = {}, {}, {}
+    self:current()
+    local asked, found, unknown = {}, {}, {}
     for _, uid in ipairs(uids) do
-        wanted[uid] = wanted[uid] or false
-    end
-    for _, entry in ipairs(self:current().list) do
-        if wanted[entry.uid] ~= nil then
-            wanted[entry.uid] = true
-            found[#found + 1] = entry
-        end
-    end
-    for uid, seen in pairs(wanted) do
-        if not seen then
-            unknown[#unknown + 1] = uid
+        if not asked[uid] then
+            asked[uid] = true
+            local of_uid = self.copy.by_uid[uid]
+            if not of_uid then
+                unknown[#unknown + 1] = uid
+            end
+            for _, entry in pairs(of_uid or {}) do
+                found[#found + 1] = entry
+            end
         end
     end
     return found, unknown
+end
+
+
+--- What they come to, which costs the same however many there are.
+-- @treturn table { entries, generation, late }
+function _M:held()
+    local set = self:current()
+    return { entries = set.n, generation = set.gen, late = self.dict:get("late") or 0 }
+end
+
+
+--- Clears away some of what has expired. @tparam number most so many at once
+function _M:clear(most)
+    for _ = 1, most do
+        local id = self.copy:expired()
+        if not id then
+            return
+        end
+        clear(self.dict, id)
+    end
 end
 
 

@@ -2,10 +2,10 @@
 -- starts during a drain is not a hole. Plain cosockets: no library that APISIX might not ship.
 --
 --   fetch        "running", "done" or "failed: <why>"
---   fetch-until  when it gives up (seconds since the epoch)
+--   fetch-until  when it gives up (clock.now)
 local request   = require("apisix.drain.request")
+local clock_now = require("apisix.drain.clock").now
 local ngx       = ngx
-local ngx_now   = ngx.now
 local log       = ngx.log
 local pcall     = pcall
 local ipairs    = ipairs
@@ -128,8 +128,7 @@ local function run(premature, entries, settings, token)
         end
 
         why = ok and err or done
-        ngx.update_time()
-        if ngx_now() + PAUSE >= till or ngx.worker.exiting() then
+        if clock_now() + PAUSE >= till or ngx.worker.exiting() then
             break
         end
         ngx.sleep(PAUSE)
@@ -144,7 +143,7 @@ function _M.start(entries, settings, token)
     if not settings.agent then
         return
     end
-    entries.dict:safe_add("fetch-until", ngx_now() + settings.fetch_give_up)
+    entries.dict:safe_add("fetch-until", clock_now() + settings.fetch_give_up)
     if entries.dict:safe_add("fetch", "running") then
         local ok, err = ngx.timer.at(0, run, entries, settings, token)
         if not ok then
@@ -163,7 +162,7 @@ function _M.ready(dict)
         return true, status ~= "done" and status or nil
     end
     -- the worker that fetched may have died with it
-    if ngx_now() > (dict:get("fetch-until") or 0) + PAUSE + TIMEOUT_MS / 1000 then
+    if clock_now() > (dict:get("fetch-until") or 0) + PAUSE + TIMEOUT_MS / 1000 then
         return true, "failed: nobody finished it"
     end
     return false, "fetching the entries that hold from the agent"

@@ -5,6 +5,9 @@ local ngx    = ngx
 local io     = io
 local format = string.format
 
+-- a release that keeps its entries otherwise has none of those from before
+local KEY = "instance|" .. cells.LAYOUT
+
 local _M = {}
 
 
@@ -23,10 +26,10 @@ end
 
 --- @tparam table dict the deny-list's
 function _M.of(dict)
-    local id = dict:get("instance")
+    local id = dict:get(KEY)
     if not id then
-        dict:safe_add("instance", random_id())
-        id = dict:get("instance")
+        dict:safe_add(KEY, random_id())
+        id = dict:get(KEY)
     end
     return id
 end

@@ -14,6 +14,7 @@ local token_mod    = require("apisix.drain.token")
 local fetch        = require("apisix.drain.fetch")
 local ngx          = ngx
 local ngx_now      = ngx.now
+local clock_now    = require("apisix.drain.clock").now
 local log          = ngx.log
 local ipairs       = ipairs
 local pcall        = pcall
@@ -24,6 +25,7 @@ local BEAT        = 0.25    -- how often a worker looks at its configuration rev
 local RECONCILE   = 5
 local SWEEP       = 60
 local STEP_KB     = 2048
+local CLEAR       = 200     -- expired entries cleared away in one beat, at most
 local COUNTS      = { "moved", "bypasses", "refused", "errors" }
 
 local _M = {
@@ -56,7 +58,7 @@ end
 
 local function caught(err)
     count("errors")
-    here.counts:set("x|" .. here.number, ngx_now())
+    here.counts:set("x|" .. here.number, clock_now())
     log(ngx.ERR, "apisix-drain: a hook failed, the request went on without it: ", err)
 end
 
@@ -80,10 +82,10 @@ end
 
 
 local function beat(core)
-    local counts, number, now = here.counts, here.number, ngx_now()
+    local counts, number, now = here.counts, here.number, clock_now()
     if now - here.beaten >= 1 then
         here.beaten = now
-        counts:set("h|" .. number, now)
+        counts:set("h|" .. number, ngx_now())
         workers_mod.purge(counts)
         if here.active then
             tell(install.verify(package.loaded["apisix.balancer"], package.loaded["apisix"]))
@@ -92,10 +94,11 @@ local function beat(core)
 
     -- a worker without requests looks too, so that its next pick does not begin with an old list
     local set = here.entries:current()
+    here.entries:clear(CLEAR)
     -- it goes down, too, when etcd comes back from a backup and APISIX reads everything anew
     local applied, kinds = revision.read(core)
     if applied > 0 and workers_mod.applied(counts, number, here.applied, applied, kinds) then
-        counts:set("a|" .. number, now)
+        counts:set("a|" .. number, ngx_now())
     end
 
     if now - here.reconciled >= RECONCILE then
@@ -144,10 +147,10 @@ local function register(core)
     end
 
     here.counts, here.number = counts, me.number
-    here.beaten, here.reconciled, here.swept, here.applied = 0, ngx_now(), ngx_now(), {}
+    here.beaten, here.reconciled, here.swept, here.applied = 0, clock_now(), clock_now(), {}
     if ngx.get_phase() ~= "init_worker" then
         -- it has served without us: requests are under way that nobody counts, as after an error
-        counts:set("x|" .. me.number, ngx_now())
+        counts:set("x|" .. me.number, clock_now())
     end
 
     here.entries = entries_mod.new(entries_dict)
@@ -205,7 +208,7 @@ function _M.start()
         if here.active and here.stopped and here.stopped ~= ngx_now() then
             -- it was off for longer than one turn of the event loop: requests may have passed
             -- uncounted, as after an error
-            here.counts:set("x|" .. here.number, ngx_now())
+            here.counts:set("x|" .. here.number, clock_now())
         end
         here.stopped = nil
         tell(why)

@@ -2,12 +2,13 @@
 -- reload; the token before the last change goes on being accepted for a minute, because the two
 -- sides never see the new one at the same moment.
 local ngx       = ngx
-local ngx_now   = ngx.now
+local clock_now = require("apisix.drain.clock").now
 local hmac_sha1 = ngx.hmac_sha1
 local io_open   = io.open
 local os_getenv = os.getenv
 local str_match = string.match
 local setmetatable = setmetatable
+local huge      = math.huge
 
 local REREAD  = 5
 local OVERLAP = 60
@@ -37,13 +38,13 @@ end
 
 
 function _M.new(settings)
-    return setmetatable({ settings = settings, read_at = -REREAD, salt = nil }, mt)
+    return setmetatable({ settings = settings, read_at = -huge, salt = nil }, mt)
 end
 
 
 local function refresh(self)
-    local now = ngx_now()
-    if now - self.read_at < REREAD and now >= self.read_at then
+    local now = clock_now()
+    if now - self.read_at < REREAD then
         return
     end
 
@@ -69,7 +70,7 @@ end
 local function same(self, given, token)
     if not self.salt then
         local file = io_open("/dev/urandom", "rb")
-        self.salt = file and file:read(20) or tostring(self) .. ngx_now()
+        self.salt = file and file:read(20) or tostring(self) .. clock_now()
         if file then
             file:close()
         end
@@ -94,7 +95,7 @@ function _M:accepts(header)
 
     local ok = same(self, given, self.token)
     local old = self.old and same(self, given, self.old)
-    if ok or (old and ngx_now() < self.old_until) then
+    if ok or (old and clock_now() < self.old_until) then
         return true
     end
     return false, "the token is not the one this gateway was given"

@@ -8,7 +8,7 @@
 --   v|number           highest configuration revision it applied
 --   v|number|kind      of one kind of object; -1: this APISIX has none
 --   a|number           when it last saw one of these change
---   x|number           when a hook of ours last failed in it, 0 for never
+--   x|number           when a hook of ours last failed in it (clock.now), 0 for never
 --   u|number           why it is unfit, absent when it is fit
 --   d|number           which deny-list it reads, and how it counts: see instance.shared
 --   q|number           true when it only finishes its requests (reload)
@@ -20,6 +20,7 @@ local inflight     = require("apisix.drain.inflight")
 local revision     = require("apisix.drain.revision")
 local ngx          = ngx
 local ngx_now      = ngx.now
+local clock_now    = require("apisix.drain.clock").now
 local ipairs       = ipairs
 local pairs        = pairs
 local tonumber     = tonumber
@@ -28,6 +29,8 @@ local str_match    = string.match
 local MAX_SLOTS = 512
 -- an error in a hook means that a request may have passed uncounted: not fit for so long, seconds
 local ERROR_HOLD = 60
+-- so many dead workers are remembered to be purged
+local KEPT = 1000
 -- what a worker that is registered always has, each with "|number"
 local KEYS = { "h|", "v|", "a|", "x|", "d|" }
 
@@ -140,7 +143,7 @@ function _M.list(dict)
                 shared = dict:get("d|" .. number),
             }
             local failed = dict:get("x|" .. number) or 0
-            if failed > 0 and ngx_now() - failed < ERROR_HOLD then
+            if failed > 0 and clock_now() - failed < ERROR_HOLD then
                 worker.unfit = "a hook failed, or the plugin was off, less than "
                                .. ERROR_HOLD .. " s ago, see error.log"
             end
@@ -246,7 +249,8 @@ end
 function _M.purge(dict)
     local _, dead = _M.list(dict)
     for _, worker in ipairs(dead) do
-        if dict:safe_add("purge|" .. worker.number, true, 60) then
+        if dict:safe_add("purge|" .. worker.number, true) then
+            dict:delete("purge|" .. worker.number - KEPT)
             inflight.purge(dict, worker.number)
             for _, key in ipairs(KEYS) do
                 dict:delete(key .. worker.number)

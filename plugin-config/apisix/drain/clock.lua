@@ -1,0 +1,24 @@
+--- Seconds by a clock that does not step: CLOCK_MONOTONIC, the same in all processes. ngx.now is
+-- the wall clock, and so is what ngx.shared expires by: when that is set, an entry would be gone
+-- too early, or stay for hours. What is told to others as a time stays ngx.now.
+local ffi      = require("ffi")
+local C        = ffi.C
+local tonumber = tonumber
+
+-- under a name of our own: another module may have declared it with another type of argument
+ffi.cdef([[int apisix_drain_clock(int id, void *at) __asm__("clock_gettime");]])
+
+local MONOTONIC = ffi.os == "Linux" and 1 or 6
+local at        = ffi.new("long[2]")
+
+local _M = {}
+
+
+--- Seconds since some moment in the past, as a number with fractions.
+function _M.now()
+    C.apisix_drain_clock(MONOTONIC, at)
+    return tonumber(at[0]) + tonumber(at[1]) / 1e9
+end
+
+
+return _M

@@ -1,0 +1,76 @@
+import { expect } from 'chai'
+import { Backend } from './backend.ts'
+import { many } from './client.ts'
+import { eventually } from './eventually.ts'
+import { Gateway } from './gateway.ts'
+import { costOfHeld, heldEntries, putAll } from './held.ts'
+
+describe('Entries that are held', () => {
+  let gateway: Gateway | undefined
+
+  afterEach(async () => {
+    await gateway?.stop()
+    gateway = undefined
+  })
+
+  it('cost nothing to whoever asks for the state, and nothing to a change of others', async () => {
+    const none = await costOfHeld(0, 60)
+    const many = await costOfHeld(3000, 60)
+    // by the CPU of the same worker: 3 is far from what noise does, and further from what 3,000 entries take
+    expect(many.summary / none.summary, 'state?entries=late').to.be.below(3)
+    expect(many.change / none.change, 'put, seal and remove another one').to.be.below(3)
+  })
+
+  it('are summed up: how many, how often they changed, and what was sent in spite of a seal', async () => {
+    const pod = await Backend.start()
+    try {
+      gateway = await Gateway.start({
+        workers: 2,
+        before: `
+          local entries = require("apisix.drain.entries")
+          local current = entries.current
+          entries.current = function(self)
+            if ngx.shared["stand-in"]:get("broken") == "current" and ngx.get_phase() ~= "content" then
+              error("a bug")
+            end
+            return current(self)
+          end`
+      })
+      const { barrier, url } = gateway
+      await gateway.configured({ u: { nodes: [pod.node] } })
+      await putAll(gateway, heldEntries(20))
+      await barrier.put(pod.entry())
+      const { held: first, entries: none, instance } = await barrier.summary()
+      expect(none).to.deep.equal([])
+      expect(first).to.include({ entries: 21, late: 0 })
+      await putAll(gateway, heldEntries(20))
+      expect((await barrier.summary()).held, 'a renewal is no change').to.deep.equal(first)
+      await barrier.put(pod.sealed)
+      await barrier.remove('00000000-0000-4000-8000-000000000000')
+      const { held: then } = await barrier.summary()
+      expect(then).to.deep.equal({ entries: 20, generation: first.generation + 2, late: 0 })
+
+      await gateway.lookedAgain()
+      await gateway.door('/break?what=current')
+      await many(`${url}/u`, 3)
+      await gateway.door('/break?what=nothing')
+      const g = gateway
+      await eventually('what was sent there is told', async () => (await g.barrier.summary()).held.late === 3)
+      const told = await barrier.summary()
+      expect(told.entries.map(({ uid, late }) => [uid, late])).to.deep.equal([[pod.uid, 3]])
+      expect((await barrier.state()).entries).to.have.length(20)
+      expect(told.instance).to.equal(instance)
+    } finally {
+      await pod.kill()
+    }
+  })
+
+  it('of which one has expired are one fewer', async () => {
+    gateway = await Gateway.start({ workers: 2 })
+    const { barrier } = gateway
+    await barrier.put({ uid: 'short', ip: '10.0.0.1', ttl: 1 }, { uid: 'long', ip: '10.0.0.2' })
+    const { held } = await barrier.summary()
+    await eventually('there is one', async () => (await barrier.summary()).held.entries === 1)
+    expect((await barrier.summary()).held.generation).to.equal(held.generation)
+  })
+})

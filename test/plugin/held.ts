@@ -1,0 +1,79 @@
+import { readFileSync } from 'node:fs'
+import type { EntryIn } from './barrier.ts'
+import { Gateway } from './gateway.ts'
+
+/** CPU time that a process has used, in ns. */
+export const cpuOf = (pid: number): number =>
+  Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0])
+
+/** Entries as of a cluster: uids as long as those of Kubernetes. */
+export const heldEntries = (n: number, differs: Partial<EntryIn> = {}): EntryIn[] =>
+  Array.from({ length: n }, (_, i) => ({
+    uid: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
+    ip: `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`,
+    port: 8080,
+    ttl: 3600,
+    ...differs
+  }))
+
+const BATCH = 1000
+
+export async function putAll({ barrier }: Gateway, entries: readonly EntryIn[]): Promise<void> {
+  for (let from = 0; from < entries.length; from += BATCH)
+    await barrier.put(...entries.slice(from, from + BATCH))
+}
+
+/** Microseconds of CPU, of all workers together. */
+export interface HeldCost {
+  /** The state as the agent reads it, once. */
+  readonly summary: number
+  /** The state with all entries, once. */
+  readonly state: number
+  /** Another entry put, sealed and removed, until every worker has taken it over. */
+  readonly change: number
+  /** A renewal of each, for one entry. */
+  readonly renewal: number
+  /** A second in which nobody asks anything. */
+  readonly idleSecond: number
+}
+
+/** What a gateway that holds so many entries pays. `calls`: of each kind. */
+export async function costOfHeld(held: number, calls: number, workers = 1): Promise<HeldCost> {
+  const gateway = await Gateway.start({ workers, dictionary: '10m', counts: '10m' })
+  try {
+    const { barrier } = gateway
+    const entries = heldEntries(held, { state: 'sealed' })
+    await putAll(gateway, entries)
+    await gateway.lookedAgain()
+    const pids = gateway.workers()
+    const used = () => pids.reduce((sum, pid) => sum + cpuOf(pid), 0)
+    const each = async (times: number, act: () => Promise<unknown>): Promise<number> => {
+      const before = used()
+      for (let i = 0; i < times; i += 1) await act()
+      return (used() - before) / times / 1000
+    }
+    const other: EntryIn = { uid: 'other', ip: '10.255.0.1' }
+    const change = async () => {
+      await barrier.put(other)
+      await barrier.put({ ...other, state: 'sealed' })
+      await barrier.remove(other.uid)
+    }
+    // LuaJIT compiles what it has seen often
+    await each(calls, () => barrier.summary())
+    await each(calls, change)
+    const idle = await (async () => {
+      const [before, from] = [used(), performance.now()]
+      await new Promise(resolve => setTimeout(resolve, 2000))
+      return (used() - before) / (performance.now() - from)
+    })()
+    return {
+      summary: await each(calls, () => barrier.summary()),
+      state: await each(Math.ceil(calls / 10), () => barrier.state()),
+      change: await each(calls, change),
+      renewal: held === 0 ? 0 : (await each(1, () => putAll(gateway, entries))) / held,
+      idleSecond: idle
+    }
+  } finally {
+    await gateway.stop()
+  }
+}
