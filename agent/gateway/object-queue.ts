@@ -10,6 +10,12 @@ export interface ObjectQueue {
   readonly target: Target
   /** `false` when that pod's node is already waiting or under way. */
   add(holder: HolderKey, node: NodeKey, uid: PodUid, now: number): boolean
+  /** The owner goes first until then (the earliest of what waits); before that it is only looked at. */
+  leave(until: number): void
+  /** Until when; 0 where it is left to nobody. */
+  readonly leftUntil: number
+  /** Since when it has been left to its owner, or to the leader. */
+  readonly since: number
   /** It is to be looked at for the sake of what is wished of it. `false` when that waits already. */
   tend(): boolean
   /** Stops waiting for this pod, and takes it out of what is under way as far as it is not written yet. */
@@ -57,16 +63,27 @@ export function createObjectQueue(target: Target): ObjectQueue {
   let lookedAt = 0
   /** Since when the leader could have written what waits: from the first that came, or the last that went. */
   let since = 0
+  let leftUntil = 0
   return {
     target,
     add(holder, node, uid, now) {
       if ((waiting.get(holder)?.get(node) ?? underWay.get(holder)?.get(node)) === uid) return false
       if (waiting.size === 0 && underWay.size === 0) {
         looks = 0
+        leftUntil = Infinity
         lookedAt = since = now
       }
       waiting.set(holder, (waiting.get(holder) ?? new Map<NodeKey, PodUid>()).set(node, uid))
       return true
+    },
+    leave(until) {
+      leftUntil = Math.min(leftUntil, until)
+    },
+    get leftUntil() {
+      return leftUntil === Infinity ? 0 : leftUntil
+    },
+    get since() {
+      return since
     },
     tend() {
       const fresh = !tended
@@ -113,7 +130,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
     },
     readyAt: now => Math.max(notBefore, nextWriteAt(written, now)),
     lookAt: () => lookedAt + Math.min(LOOK_MS.longest, LOOK_MS.first * 2 ** looks),
-    overdueAt: () => nextWriteAt(written, since) + LATE_MS
+    overdueAt: () => Math.max(nextWriteAt(written, since), leftUntil === Infinity ? 0 : leftUntil) + LATE_MS
   }
 }
 

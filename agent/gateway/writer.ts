@@ -5,7 +5,8 @@ import type { Clock } from '../clock.ts'
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import { createListeners } from '../listeners.ts'
 import type { Change } from '../plan/change.ts'
-import type { Holder, HolderKey } from '../plan/holder.ts'
+import type { Holder, HolderKey, Owner } from '../plan/holder.ts'
+import { UNKNOWN_OWNER, ownerLate, ownersTime, ownerTook, type OwnersCourse } from '../plan/owners-time.ts'
 import type { AdminApi } from './admin-api.ts'
 import type { Inventory } from './inventory.ts'
 import { writerOf } from './owner.ts'
@@ -26,6 +27,8 @@ export interface Writer {
   /** Reads an object and brings it to what is wished of it (`WriterOptions.wishes`). Idempotent, as `submit` is. */
   tend(target: Target): void
   status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
+  /** How long this owner is given to remove a node itself, in ms: learned from what it was seen to take. */
+  ownersTime(owner: Owner): Millis
   /** The drain is over or undone: what has not been written yet is not written, what is known of it is dropped. */
   forget(uid: PodUid): void
   /** What was submitted has come to something. Returns what ends it. */
@@ -69,11 +72,16 @@ export interface WriterOptions {
   readonly leader?: { yields(): boolean; missed(): void } | undefined
 }
 
+/** The part of its time in which a removal is surely the owner's own. */
+const OWNERS_PART = 0.8
+
 export function createWriter(options: WriterOptions): Writer {
   const { admin, inventory, clock, log, gatherMs = 0, giveUpMs = 10_000 } = options
   const queues = new Map<string, ObjectQueue>()
   const working = new Map<ObjectQueue, Promise<void>>()
   const statuses = createWriteStatuses()
+  const courses = new Map<Owner, OwnersCourse>()
+  const owners = new Map<ObjectQueue, Owner>()
   /** What our last write of each holder listed. */
   const listed = new Map<HolderKey, { readonly at: Millis; readonly nodes: ReadonlySet<NodeKey> }>()
   const listeners = createListeners()
@@ -108,6 +116,7 @@ export function createWriter(options: WriterOptions): Writer {
     try {
       const gone = await lookAt(tools, queue.target, removal)
       gone.forEach(note)
+      if (gone.length > 0) learnOwner(queue, took)
       queue.looked(clock.now(), removal, gone)
     } catch (error) {
       queue.looked(clock.now(), removal, [])
@@ -119,11 +128,13 @@ export function createWriter(options: WriterOptions): Writer {
   const writeOnce = async (queue: ObjectQueue): Promise<void> => {
     const removal = queue.take()
     const { resource, id } = queue.target
+    const wasLeft = queue.leftUntil > queue.since
     try {
       const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
       // It was the leader's turn: the others that wait for it need not.
       if (removed > 0 && yields()) options.leader?.missed()
       outcomes.forEach(note)
+      if (removed > 0 && wasLeft && !yields()) learnOwner(queue, ownerLate)
       const progress = outcomes.some(o => o.state === 'removed') || (content && outcomes.length === 0)
       // What is wished comes in whole: its next write waits as for one node.
       queue.ended(clock.now(), { removed: removed + Math.min(wished, 1), progress })
@@ -149,13 +160,27 @@ export function createWriter(options: WriterOptions): Writer {
     await gathered()
     while (queue.waiting && !ended.signal.aborted) {
       const now = clock.now()
-      const onlyLook = yields() && now < queue.overdueAt()
+      const onlyLook = now < queue.leftUntil || (yields() && now < queue.overdueAt())
       const pause = (onlyLook ? queue.lookAt() : queue.readyAt(now)) - now
       // What is submitted meanwhile goes into the same write.
       if (pause > 0) await clock.sleep(pause, ended.signal).catch(() => {})
       else await gate.add(() => (onlyLook ? lookOnce(queue) : writeOnce(queue)))
     }
     working.delete(queue)
+  }
+
+  const took = (course: OwnersCourse, now: Millis, queue: ObjectQueue): OwnersCourse =>
+    // Near its end another agent may have written.
+    now < queue.since + OWNERS_PART * (queue.leftUntil - queue.since)
+      ? ownerTook(course, now - queue.since)
+      : course
+  const learnOwner = (
+    queue: ObjectQueue,
+    learn: (course: OwnersCourse, now: Millis, queue: ObjectQueue) => OwnersCourse
+  ): void => {
+    const owner = owners.get(queue)
+    if (owner !== undefined)
+      courses.set(owner, learn(courses.get(owner) ?? UNKNOWN_OWNER, clock.now(), queue))
   }
 
   /** A list of ours that was read before the removal and written after it brings a node back as any other writer's does. */
@@ -190,7 +215,8 @@ export function createWriter(options: WriterOptions): Writer {
         // A failure stays visible until it is known that the next try did better.
         if (state === 'failed') continue
         const who = state === 'removed' ? whoPutBack(change.holder, key, removedAt ?? 0) : undefined
-        const why = who === undefined ? '' : `put back by ${who}`
+        const left = (change.notBefore ?? 0) > clock.now() ? 'left to its owner for now' : ''
+        const why = who === undefined ? left : `put back by ${who}`
         if (who !== undefined) {
           const { key: holder, revision } = change.holder
           const afterMs = Math.round(clock.now() - (removedAt ?? 0))
@@ -198,8 +224,12 @@ export function createWriter(options: WriterOptions): Writer {
         }
         statuses.set(change.holder.key, key, uid, { state: 'writing', why, acceptedAt: undefined })
       }
-      if (fresh.length > 0) begin(queue)
+      if (fresh.length === 0) return
+      queue.leave(change.notBefore ?? 0)
+      owners.set(queue, change.holder.owner)
+      begin(queue)
     },
+    ownersTime: owner => ownersTime(courses.get(owner) ?? UNKNOWN_OWNER, clock.now()),
     status: (holder, node, uid) => statuses.get(holder, node, uid),
     forget(uid) {
       for (const queue of queues.values()) queue.drop(uid)

@@ -7,7 +7,7 @@ import type { Sources } from './sources.ts'
 /** What a plan has to know of this moment beside the world: how APISIX is run, and which drains a barrier covers. */
 export function planSettings(
   settings: PlanSettings,
-  { mode, barrier, cluster }: Pick<Sources, 'mode' | 'barrier' | 'cluster'>,
+  { mode, barrier, cluster, writer }: Pick<Sources, 'mode' | 'barrier' | 'cluster' | 'writer'>,
   drains: Drains,
   unsure: ReadonlySet<PodUid>
 ): PlanSettings {
@@ -23,6 +23,7 @@ export function planSettings(
     ...settings,
     unsure,
     unbarred: new Set(unbarred),
+    ownersMs: owner => writer.ownersTime(owner),
     standalone: mode.current().mode === 'standalone'
   }
 }

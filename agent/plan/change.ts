@@ -1,4 +1,4 @@
-import type { NodeKey, PodUid } from '../drain/facts.ts'
+import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { Holder, HolderKey } from './holder.ts'
 
 /** One holder, everything to take out of it in one write. A plan never holds two changes for one holder. */
@@ -6,6 +6,8 @@ export interface Change {
   readonly kind: 'remove'
   readonly holder: Holder
   readonly nodes: readonly { readonly key: NodeKey; readonly uid: PodUid }[]
+  /** Until then it is left to the holder's owner, and only looked at. Absent: written at once. */
+  readonly notBefore?: Millis
 }
 
 /** A node that stays listed although its pod ends, and the reason. */

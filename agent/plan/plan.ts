@@ -4,6 +4,7 @@ import type { Millis } from '../drain/facts.ts'
 import type { Change, Plan } from './change.ts'
 import type { Holder } from './holder.ts'
 import { endingNodes, isEnding, type Match } from './match.ts'
+import { ownersTurn } from './owners-time.ts'
 import { POLICIES } from './policies.ts'
 import type { PlanSettings, World } from './world.ts'
 
@@ -18,7 +19,13 @@ export function plan(world: World, drains: Drains, now: Millis, settings: PlanSe
   const byHolder = Map.groupBy(matches, match => match.holder.key)
   const changes = [...byHolder.values()].map(changeOf).sort(by(change => change.holder.key))
   const context = { world, drains, now, settings }
-  return POLICIES.reduce<Plan>((plan, policy) => policy(plan, context), { changes, kept: [] })
+  const kept = POLICIES.reduce<Plan>((plan, policy) => policy(plan, context), { changes, kept: [] })
+  return { ...kept, changes: kept.changes.map(change => inTurn(change, drains, settings)) }
+}
+
+function inTurn(change: Change, drains: Drains, settings: PlanSettings): Change {
+  const notBefore = ownersTurn(change, drains, settings)
+  return notBefore === undefined ? change : { ...change, notBefore }
 }
 
 /** The holders as they are after a plan was carried out: a model for tests and for reasoning, nothing is written. */

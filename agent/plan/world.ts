@@ -1,5 +1,5 @@
-import type { PodFact, PodUid } from '../drain/facts.ts'
-import type { Holder } from './holder.ts'
+import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
+import type { Holder, Owner } from './holder.ts'
 
 /** What a plan is made from. Lookups, not lists: a plan for 500 drains looks only at the holders that list them. */
 export interface World {
@@ -30,6 +30,8 @@ export interface PlanSettings {
   readonly unbarred?: ReadonlySet<PodUid>
   /** How long after a drain began a holder is left to the ingress controller that owns it, in ms; 0 = not at all. */
   readonly deferMs: number
+  /** How long each owner usually takes to remove a node itself, in ms (`ownersTime`); without a barrier it gets that. Absent: nothing. */
+  readonly ownersMs?: (owner: Owner) => Millis
 }
 
 /** A world over plain lists, indexed once: O(nodes + pods). */

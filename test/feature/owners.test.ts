@@ -17,6 +17,9 @@ async function web(rig: Rig) {
   const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
   await Promise.all([rig.serve(old), rig.serve(fresh)])
   rig.service('web', [old, fresh])
+  rig.admin.listener.server.on('request', ({ method, url }) => {
+    if (method === 'GET' && url === '/apisix/admin/upstreams/web') reading.set(rig, reads(rig) + 1)
+  })
   rig.put('upstreams', 'web', owned([old, fresh]))
   rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
   await rig.settled()
@@ -28,6 +31,9 @@ async function web(rig: Rig) {
   }
 }
 
+const PATCH = 'PATCH /apisix/admin/upstreams/web'
+const reads = (rig: Rig) => reading.get(rig) ?? 0
+const reading = new WeakMap<Rig, number>()
 const putBacks = (rig: Rig) => rig.agent.lines.filter(({ msg }) => msg === 'node put back')
 
 describe('feature: holders that somebody else writes', () => {
@@ -55,12 +61,32 @@ describe('feature: holders that somebody else writes', () => {
     expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/web'])
   })
 
-  test('without the plugin it is written at once', async start => {
+  test('without the plugin the owner goes first too, and where it is alive the agent writes nothing', async start => {
     const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '20s' } })
-    const { old } = await web(rig)
+    const { old, fresh } = await web(rig)
     rig.end(old)
+    const hook = rig.hook(old)
+    await until('it is looked at', () => reads(rig) > 0)
+    rig.put('upstreams', 'web', owned([fresh]))
+    expect((await hook).body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(rig.writes).to.deep.equal([])
+  })
+
+  test('without the plugin an owner that does not come is given a second once, and then none for a while', async start => {
+    const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '20s' } })
+    const { old, fresh, since } = await web(rig)
+    const third = rig.pod('web-3')
+    await rig.serve(third)
+    rig.put('upstreams', 'web', owned([old, fresh, third]))
+    await until('the inventory has it', () => rig.agent.nodes('upstreams/web') === 3)
+    rig.end(old)
+    await until('it is written', () => rig.writes.length > 0)
+    expect(Date.now() - since()).to.be.at.least(1000)
     expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
-    expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/web'])
+    rig.end(fresh)
+    expect((await rig.hook(fresh)).body).to.include({ result: 'removed', evidence: 'observed' })
+    expect(rig.writes).to.deep.equal([PATCH, PATCH])
+    expect(rig.agent.loop.lastPlan().kept).to.deep.equal([])
   })
 
   test('a barrier that does not answer is none: it is written at once', async start => {

@@ -1,0 +1,61 @@
+import type { Drains } from '../drain/drain.ts'
+import type { Millis } from '../drain/facts.ts'
+import type { Change } from './change.ts'
+import type { Holder, Owner } from './holder.ts'
+import type { PlanSettings } from './world.ts'
+
+/** What was seen of one owner: how long its last removals took, and how often it has been late since the last one. */
+export interface OwnersCourse {
+  readonly tookMs: readonly Millis[]
+  readonly lates: number
+  readonly lateAt: Millis
+}
+
+/** Real ingress controllers write 70 to 340 ms after the deletion (measured, 1.8.4 and 2.2.0). */
+const LONGEST_MS = 1000
+const SHORTEST_MS = 100
+/** How many removals are remembered. */
+const REMEMBERED = 16
+/** An owner that was late is given no time for this long, in ms; doubled with each time, as it may be gone for good. */
+const PAUSE_MS = { first: 10_000, longest: 600_000 }
+
+export const UNKNOWN_OWNER: OwnersCourse = { tookMs: [], lates: 0, lateAt: 0 }
+
+/** It took a node out, so long after it was left to it. */
+export const ownerTook = ({ tookMs }: OwnersCourse, ms: Millis): OwnersCourse => ({
+  tookMs: [...tookMs, ms].slice(-REMEMBERED),
+  lates: 0,
+  lateAt: 0
+})
+
+/** It did not within its time: what it took before says nothing of how long it takes now. */
+export const ownerLate = ({ lates }: OwnersCourse, now: Millis): OwnersCourse => ({
+  tookMs: [],
+  lates: lates + 1,
+  lateAt: now
+})
+
+/** How long an owner is given for its own removal, in ms: twice as long as the slowest it was seen to make; 0 where it seems to be gone. */
+export function ownersTime({ tookMs, lates, lateAt }: OwnersCourse, now: Millis): Millis {
+  const pause = lates === 0 ? 0 : Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** (lates - 1))
+  if (now < lateAt + pause) return 0
+  if (tookMs.length === 0) return LONGEST_MS
+  return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, 2 * Math.max(...tookMs)))
+}
+
+/**
+ * Where no barrier keeps requests away the owner of a holder still goes first, for as long as it usually takes: a write of
+ * ours beside its own can only cost the one or the other its change. `undefined`: it is for us to write at once.
+ */
+export function ownersTurn(
+  { holder, nodes }: Pick<Change, 'nodes'> & { readonly holder: Pick<Holder, 'owner'> },
+  drains: Drains,
+  { deferMs, ownersMs }: Pick<PlanSettings, 'deferMs' | 'ownersMs'>
+): Millis | undefined {
+  if (!isController(holder.owner) || !ownersMs) return undefined
+  const given = Math.min(deferMs, ownersMs(holder.owner))
+  if (given === 0) return undefined
+  return Math.min(...nodes.map(({ uid }) => (drains.get(uid)?.since ?? -Infinity) + given))
+}
+
+const isController = (owner: Owner): boolean => owner !== 'nobody-known'
