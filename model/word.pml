@@ -1,0 +1,275 @@
+/*
+ * The worker's word, for spin: a seal leaves no worker with a place whose choices are all gone.
+ * barrier.pml proves that no request reaches the pod after the ack, whenever the agent seals. This
+ * file proves that the agent seals at a moment at which nobody is refused because of it.
+ *
+ * Two addresses, A and B; a deny-list of one gateway (another gateway has a list and workers of its
+ * own, and the agent asks them in the same way); WORKERS workers, each with a place of its own: the
+ * set of addresses that it chooses from, and no two need be equal. Two agents.
+ *
+ * A worker:  (1) read the generation of the deny-list   (2) read the list   (3) tell, in one step with
+ *                a look at its own configuration: which of its places have no choice left that is free
+ *                ("sole"), and which other choices there are ("others")
+ * An agent:  (1) entry draining   (2) read each worker's word   (3) all good: seal
+ *
+ * The rules, and what breaks each of them, given with -D (check.ts runs them all, and spin must find
+ * the request that is refused):
+ *   W1  a word belongs to one generation and one configuration; a change of either makes it void
+ *         ANY_GENERATION  a word about an entry counts that was given before this entry came
+ *         LIST_FIRST      the generation is read after the list
+ *         STALE_WORD      a word stays when the configuration changes
+ *         LATE_VOID       a word is void only a step after the configuration has changed
+ *         NO_MARK         a word that took several steps is told though the configuration changed
+ *         KEPT_BY_ID      a worker that starts inherits the word of the one it replaces
+ *   W2  who has not spoken has not agreed: one that is frozen, that starts, that is late
+ *         SILENCE         the silent are left out
+ *   W3  each worker speaks for itself
+ *         ONE_FOR_ALL     the word of one worker counts for all
+ *   W4  no sole place, and another choice that the agent does not know to be bad
+ *         SOLE_IGNORED    the agent seals in spite of a sole place
+ *         OTHERS_IGNORED  the agent does not look at the others
+ * And REACHED must "fail" too: it claims that nothing is ever sealed.
+ *
+ * What no rule can prevent: the owner takes the last other choice away while the seal is under way,
+ * after the word was read. For a client this is the same as a moment later, when the seal stands. So
+ * a refusal counts against us when the worker still has the configuration that it spoke of.
+ *
+ * In it: workers that stop at any point (a frozen one is one that does not move), CHANGES
+ * configurations that change at any point, one RESTART of a worker with a configuration that may be
+ * old, an entry that is removed and comes AGAIN, a node that is BAD (its pod does not serve), and
+ * TWIN agents on one address.
+ *
+ * The search shows: the generation need not be the present one. A word counts from the generation in which
+ * its entry came (born), so entries of other pods do not hold up a seal.
+ */
+#ifndef WORKERS
+#define WORKERS 2
+#endif
+#ifndef CHANGES
+#define CHANGES 1
+#endif
+
+#define A 0
+#define B 1
+#define bit(x) (1 << x)
+
+#define OPEN     0
+#define DRAINING 1
+#define SEALED   2
+
+#define NOTHING 255
+
+byte entry[2] = OPEN;
+byte gen;                  /* of the deny-list: up with every change */
+byte born[2];              /* the generation in which the entry came */
+bool bad[2];               /* no pod serves there, and agents know it */
+
+byte place[WORKERS];       /* what the worker chooses from, a bit for each address; 0: no place */
+byte mark[WORKERS];        /* names this configuration; up with every change */
+byte said[WORKERS];        /* its word: the generation, */
+byte sole[WORKERS];        /* a bit for each address whose place has no other free choice, */
+byte others[WORKERS];      /* the free choices that it named */
+
+byte since[WORKERS];       /* not the agents': addresses whose agent has read a word that still is
+                              about the worker's configuration */
+bool sealed;
+
+/* A request that comes to this place now finds only sealed nodes and bad ones, and could have had
+   this address. */
+#define serves(w, x)  ((place[w] & bit(x)) && entry[x] != SEALED && !bad[x])
+#define taken(w, x)   ((place[w] & bit(x)) && entry[x] == SEALED && !bad[x])
+#define refused(w, x) (taken(w, x) && !serves(w, A) && !serves(w, B))
+
+#define counts(w, x)  (said[w] != NOTHING && said[w] >= born[x])
+
+inline void_word(w) { said[w] = NOTHING; sole[w] = 0; others[w] = 0 }
+
+proctype Worker(byte w) {
+  byte g, list, free, m, was;
+
+end:
+  do
+  :: said[w] != gen ->
+#ifdef LIST_FIRST
+     d_step { m = mark[w]; was = place[w]; list = (entry[A] != OPEN) + 2 * (entry[B] != OPEN) };
+     g = gen;
+#else
+     d_step { m = mark[w]; was = place[w]; g = gen };
+     list = (entry[A] != OPEN) + 2 * (entry[B] != OPEN);
+#endif
+     d_step {
+       free = was & (3 - list);
+       if
+#ifndef NO_MARK
+       :: mark[w] != m -> skip
+       :: else ->
+#else
+       :: true ->
+#endif
+          said[w] = g;
+          others[w] = free;
+          sole[w] = (free == 0 -> was & list : 0)
+       fi;
+       g = 0; list = 0; free = 0; m = 0; was = 0
+     }
+  od
+}
+
+inline another(w) {
+  if
+  :: place[w] != 0 -> place[w] = 0
+  :: place[w] != 1 -> place[w] = 1
+  :: place[w] != 2 -> place[w] = 2
+  :: place[w] != 3 -> place[w] = 3
+  fi;
+  mark[w]++; since[w] = 0
+}
+
+/* The worker takes in what its owner wrote: in one step of the worker, between any two of its own. */
+proctype Owner() {
+  byte left = CHANGES, w;
+
+end:
+  do
+  :: left > 0 ->
+     atomic {
+       left--;
+       if
+       :: w = 0
+#if WORKERS > 1
+       :: w = 1
+#endif
+       fi;
+       another(w);
+#ifndef STALE_WORD
+#ifndef LATE_VOID
+       void_word(w)
+#endif
+#endif
+     };
+#ifdef LATE_VOID
+     atomic { void_word(w) };
+#endif
+     w = 0
+  od
+}
+
+/* Killed, and another one serves in its place, with what it read at its start. Nothing that the old
+   one was about to say is ever told. */
+proctype Restart() {
+end:
+  atomic {
+    another(0);
+#ifndef KEPT_BY_ID
+    void_word(0)
+#endif
+  }
+}
+
+#ifdef ANY_GENERATION
+#define spoken(w, x) (said[w] != NOTHING)
+#else
+#define spoken(w, x) counts(w, x)
+#endif
+
+#ifdef SOLE_IGNORED
+#define free_of_sole(w, x) true
+#else
+#define free_of_sole(w, x) ((sole[w] & bit(x)) == 0)
+#endif
+
+/* Only the other address can be another choice here. A worker without a place needs none. */
+#ifdef OTHERS_IGNORED
+#define another_serves(w, x) true
+#else
+#define another_serves(w, x) ((others[w] & bit(1 - x)) == 0 || !bad[1 - x])
+#endif
+
+#define agrees(w, x) (spoken(w, x) && free_of_sole(w, x) && another_serves(w, x))
+
+proctype Agent(byte x; byte again) {
+  byte w;
+
+put:
+  atomic {
+    if
+    :: entry[x] == OPEN -> gen++; entry[x] = DRAINING; born[x] = gen
+    :: else -> skip
+    fi
+  };
+  if
+  :: again > 0 -> atomic { again--; gen++; entry[x] = OPEN; goto put }
+  :: true
+  fi;
+
+  w = 0;
+end: /* for ever, if nobody ever agrees: that is the deadline's to end, which says so */
+  do
+  :: w == WORKERS -> break
+#ifdef ONE_FOR_ALL
+  :: atomic { w < WORKERS && agrees(0, x) -> since[w] = since[w] | bit(x); w++ }
+#else
+#ifdef SILENCE
+  :: atomic { w < WORKERS && (agrees(w, x) || !spoken(w, x)) -> since[w] = since[w] | bit(x); w++ }
+#else
+  :: atomic { w < WORKERS && agrees(w, x) -> since[w] = since[w] | bit(x); w++ }
+#endif
+#endif
+  od;
+
+  /* a request that comes now */
+  atomic {
+    if
+    :: entry[x] == DRAINING -> entry[x] = SEALED; gen++; sealed = true
+    :: else -> skip
+    fi;
+    assert(!(refused(0, x) && (since[0] & bit(x))));
+#if WORKERS > 1
+    assert(!(refused(1, x) && (since[1] & bit(x))));
+#endif
+#ifdef REACHED
+    assert(!sealed);
+#endif
+  }
+}
+
+init {
+  atomic {
+    byte w = 0;
+    do
+    :: w < WORKERS ->
+       said[w] = NOTHING;
+       if
+       :: place[w] = 0
+       :: place[w] = 1
+       :: place[w] = 2
+       :: place[w] = 3
+       fi;
+       w++
+    :: else -> break
+    od;
+#ifdef BAD
+    bad[B] = true;
+#endif
+    run Worker(0);
+#if WORKERS > 1
+    run Worker(1);
+#endif
+#if CHANGES > 0
+    run Owner();
+#endif
+#ifdef RESTART
+    run Restart();
+#endif
+    run Agent(A, 0);
+#ifdef TWIN
+    run Agent(A, 0);
+#else
+#ifdef AGAIN
+    run Agent(B, 1);
+#else
+    run Agent(B, 0);
+#endif
+#endif
+  }
+}
