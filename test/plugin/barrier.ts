@@ -17,7 +17,18 @@ export interface EntryOut {
   inflight: { requests: number; long: number }
   bypasses: number
   late: number
+  word: Word
   error?: string
+}
+
+/** What the workers say of an entry. */
+export interface Word {
+  said: number
+  asked: number
+  places: number
+  sole: number
+  hidden: number
+  others: { ip: string; port?: number }[]
 }
 
 export interface Told {

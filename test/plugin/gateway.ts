@@ -38,8 +38,21 @@ export interface Upstream {
   discovery_type?: 'stand_in'
 }
 
+export type Kinds = Record<string, readonly object[]>
+
+/** Configuration as APISIX holds it, see fake/apisix/objects.lua. */
+export interface Objects {
+  kinds: Kinds
+  standalone?: boolean
+  reload?: Record<string, boolean>
+  names?: Record<string, readonly string[]>
+  same?: boolean
+  worker?: Record<string, Kinds>
+}
+
 /** Upstreams by id, which is the first part of the path; `discovery` holds nodes by service name. */
-export type Config = Record<string, Upstream> | { discovery: Record<string, readonly Node[]> }
+export type Config =
+  Record<string, Upstream> | { discovery?: Record<string, readonly Node[]>; objects?: Objects }
 
 /** Throws with what to install when this machine has no nginx with Lua. */
 function needNginx(): void {

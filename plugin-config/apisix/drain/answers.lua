@@ -5,6 +5,7 @@ local workers  = require("apisix.drain.workers")
 local inflight = require("apisix.drain.inflight")
 local json     = require("apisix.drain.json")
 local fetch    = require("apisix.drain.fetch")
+local words    = require("apisix.drain.words")
 local ngx      = ngx
 local ngx_now  = ngx.now
 local ipairs   = ipairs
@@ -19,6 +20,7 @@ function _M.base(barrier)
     barrier.living, barrier.numbers = living, workers.numbers(living)
     local dict = barrier.entries.dict
     barrier.unfit = workers.unfit(barrier.counts, living, ngx.worker.count(), instance.shared(dict))
+    barrier.words = nil
     return {
         instance = instance.of(dict), fit = #barrier.unfit == 0,
         now = ngx_now(),
@@ -29,13 +31,16 @@ end
 --- An entry as told, counted at this moment.
 function _M.entry(barrier, entry)
     local bypasses, late = barrier.entries:passes(entry)
-    return {
+    local told = {
         uid = entry.uid, ip = entry.ip, port = entry.port,
         state = entry.sealed and "sealed" or "draining",
         ttl = barrier.entries:left(entry),
         inflight = inflight.read(barrier.counts, barrier.numbers, entry.ip, entry.port),
         bypasses = bypasses, late = late,
     }
+    barrier.words = barrier.words
+        or words.read(barrier.counts, barrier.living, barrier.entries.dict:get("gen") or 0)
+    return barrier.words:into(told, entry.id)
 end
 
 

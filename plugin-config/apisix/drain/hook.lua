@@ -44,6 +44,7 @@ if ngx.config.subsystem == "http" then
     -- this is the master: what is mapped now, every worker will have
     pcall(function()
         require("apisix.drain.cells").prepare(ngx.shared["apisix-drain-counts"])
+        require("apisix.drain.wake").prepare(ngx.shared["apisix-drain-counts"])
     end)
     if package.loaded[NAME] then
         hang_on(package.loaded[NAME])

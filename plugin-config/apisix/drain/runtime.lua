@@ -12,6 +12,7 @@ local revision     = require("apisix.drain.revision")
 local settings_mod = require("apisix.drain.settings")
 local token_mod    = require("apisix.drain.token")
 local fetch        = require("apisix.drain.fetch")
+local speaker      = require("apisix.drain.speaker")
 local ngx          = ngx
 local ngx_now      = ngx.now
 local clock_now    = require("apisix.drain.clock").now
@@ -123,6 +124,7 @@ end
 local function on_timer(premature, core)
     if premature then
         here.counts:safe_set("q|" .. here.number, true)
+        speaker.stop()
         return
     end
     local ok, err = pcall(beat, core)
@@ -169,6 +171,9 @@ local function register(core)
     if not ok then
         return "failed to start the timer: " .. err
     end
+    speaker.start({
+        core = core, entries = here.entries, counts = counts, number = me.number, switch = here,
+    })
     return nil
 end
 

@@ -33,6 +33,8 @@ local ERROR_HOLD = 60
 local KEPT = 1000
 -- what a worker that is registered always has, each with "|number"
 local KEYS = { "h|", "v|", "a|", "x|", "d|" }
+-- what it may have
+local MORE = { "u|", "q|", "g|", "t|", "wake|" }
 
 local _M = {}
 
@@ -255,8 +257,9 @@ function _M.purge(dict)
             for _, key in ipairs(KEYS) do
                 dict:delete(key .. worker.number)
             end
-            dict:delete("u|" .. worker.number)
-            dict:delete("q|" .. worker.number)
+            for _, key in ipairs(MORE) do
+                dict:delete(key .. worker.number)
+            end
             dict:delete("w|" .. worker.slot)
         end
     end

@@ -3,6 +3,7 @@
 local core    = require("apisix.core")
 local pickers = require("apisix.pickers")
 local cjson   = require("cjson.safe")
+local objects = require("apisix.objects")
 local ngx     = ngx
 
 local dict = ngx.shared["stand-in"]
@@ -44,6 +45,7 @@ local function apply()
         core.config.applied["/upstreams"] = resource(false)
         core.config.applied["/services"] = resource(true)
         core.config.applied["/routes"] = resource(true)
+        objects.apply(core, upstreams.objects, now)
     end
 end
 
@@ -233,6 +235,8 @@ function _M.test_door()
         ngx.say(dict:get("picked") or 0)
     elseif path == "/worker" then
         ngx.say(dict:get("worker of " .. ngx.var.arg_id) or 0)
+    elseif path == "/stale" then
+        ngx.say(dict:get("stale") or 0)
     elseif path == "/break" then
         -- a bug in ours, from the next request on, in every worker
         dict:set("broken", ngx.var.arg_what)

@@ -1,0 +1,105 @@
+--- The nodes of an upstream, in every form in which APISIX 2.15 to 3.x holds them: a list, a map of
+-- "host:port" to weight (traffic-split keeps that one), names, and service discovery.
+local address   = require("apisix.drain.address")
+local ipairs    = ipairs
+local pairs     = pairs
+local pcall     = pcall
+local type      = type
+local tonumber  = tonumber
+local require   = require
+local str_match = string.match
+local str_byte  = string.byte
+local str_sub   = string.sub
+
+local PORTS   = { http = 80, https = 443, grpc = 80, grpcs = 443 }
+local BRACKET = str_byte("[")
+
+local _M = {}
+
+
+local function bare(host)
+    return str_byte(host, 1) == BRACKET and str_sub(host, 2, -2) or host
+end
+
+
+-- { host, port } of each. A request may have put an address where a name was, and kept the name
+local function written(nodes, scheme)
+    local list, default = {}, PORTS[scheme or "http"]
+    for key, node in pairs(nodes) do
+        local host, port
+        if type(node) == "table" then
+            host, port = node.domain or node.host, node.port
+        else
+            host, port = str_match(key, "^(.*):(%d+)$")
+            if not host or (host:find(":", 1, true) and str_byte(host, 1) ~= BRACKET) then
+                host, port = key, nil
+            end
+        end
+        if type(host) == "string" then
+            list[#list + 1] = { host = bare(host), port = tonumber(port) or default }
+        end
+    end
+    return list
+end
+
+
+local function discovered(conf)
+    local ok, loaded = pcall(require, "apisix.discovery.init")
+    local found = ok and type(loaded) == "table" and loaded.discovery
+                  and loaded.discovery[conf.discovery_type]
+    if not found then
+        return nil
+    end
+    local nodes
+    ok, nodes = pcall(found.nodes, conf.service_name, conf.discovery_args)
+    return ok and type(nodes) == "table" and nodes or nil
+end
+
+
+-- All records of a name: a request takes one of them, and not always the same.
+local function resolved(core, host)
+    local resolver = core.resolver or {}
+    if resolver.parse_domain_all then
+        local ok, found = pcall(resolver.parse_domain_all, host)
+        return ok and type(found) == "table" and #found > 0 and found or nil
+    end
+    return nil
+end
+
+
+--- @tparam table conf the upstream
+-- @tparam table|nil core apisix.core: look nodes up that are not written down. That may wait.
+-- @treturn table|nil list of { ip, port }; nil where they cannot be known
+-- @treturn boolean true where they are not written down
+function _M.of(conf, core)
+    local moves = conf.service_name ~= nil or conf.discovery_type ~= nil
+    local nodes = conf.nodes
+    if moves and core then
+        nodes = discovered(conf)
+    end
+    if type(nodes) ~= "table" or (moves and not core) then
+        return not moves and {} or nil, moves
+    end
+
+    local list = {}
+    for _, node in ipairs(written(nodes, conf.scheme)) do
+        local ip = address.canonical(node.host)
+        if ip then
+            list[#list + 1] = { ip = ip, port = node.port }
+        elseif not core then
+            return nil, true
+        else
+            local records = resolved(core, node.host)
+            if not records then
+                return nil, true
+            end
+            for _, record in ipairs(records) do
+                list[#list + 1] = { ip = address.canonical(record) or record, port = node.port }
+            end
+        end
+    end
+    return list, moves
+end
+
+
+return _M

@@ -1,0 +1,273 @@
+--- Where this worker would choose an address: the places of the configuration that it routes by.
+-- A place is a set of nodes of which one is chosen: an upstream that something refers to, or one
+-- that is written into a route, a service, or a traffic-split rule wherever plugins can stand.
+--
+-- Nodes that are written down are indexed by address. An item of the configuration is never changed
+-- but replaced, so what is new is found by identity. Nodes by service discovery and by name are
+-- looked up each time: `pause` is called after every few items, and must let requests pass.
+local revision = require("apisix.drain.revision")
+local nodes_of = require("apisix.drain.nodes").of
+local KINDS    = revision.KINDS
+local setmetatable = setmetatable
+local ipairs   = ipairs
+local pairs    = pairs
+local next     = next
+local pcall    = pcall
+local type     = type
+local tostring = tostring
+local str_match = string.match
+
+-- items between two pauses
+local CHUNK = 50
+
+local _M = {}
+local mt = { __index = _M }
+
+
+--- @tparam table core apisix.core
+-- @tparam function pause lets requests pass
+-- @tparam function changed called in the step in which APISIX changes the configuration
+function _M.new(core, pause, changed)
+    return setmetatable({
+        core = core, pause = pause, on_change = changed,
+        kinds = {},         -- what was seen: { seen = { [item] = record }, n }
+        by_ip = {},         -- { [ip] = { [place] = true } }
+        moving = {},        -- { [place] = true }: no written addresses
+        upstreams = {},     -- { [id] = { [place] = true } }
+        refs = {},          -- { [id] = how many items refer to it }
+        watched = setmetatable({}, { __mode = "k" }),
+        steps = 0,
+    }, mt)
+end
+
+
+local function rest(self)
+    self.steps = self.steps + 1
+    if self.steps % CHUNK == 0 then
+        self.pause()
+    end
+end
+
+
+-- APISIX calls both of these before it stores an item, the filter in the same step; an object that
+-- has no filter gets one.
+local function watch(self, object)
+    if self.watched[object] then
+        return
+    end
+    self.watched[object] = true
+    local changed, upgrade, filter = self.on_change, object.upgrade_version, object.filter
+    if type(upgrade) == "function" then
+        object.upgrade_version = function(...)
+            changed()
+            return upgrade(...)
+        end
+    end
+    object.filter = function(...)
+        if filter then
+            filter(...)
+        end
+        changed()
+    end
+end
+
+
+local function place_of(conf, upstream_id)
+    local list, moves = nodes_of(conf)
+    return { conf = conf, upstream = upstream_id, list = list, moves = moves }
+end
+
+
+-- What an item brings: places, and ids of upstreams that it refers to.
+local function record_of(kind, item)
+    local places, refs = {}, {}
+    local value = type(item) == "table" and item.value
+    if type(value) ~= "table" then
+        return { places = places, refs = refs }
+    end
+    if kind == "upstreams" then
+        local id = value.id or str_match(item.key or "", "([^/]+)$")
+        places[1] = place_of(value, tostring(id))
+        return { places = places, refs = refs }
+    end
+
+    local function refer(conf, id)
+        if type(conf) == "table" then
+            places[#places + 1] = place_of(conf)
+        elseif id then
+            refs[#refs + 1] = tostring(id)
+        end
+    end
+    refer(value.upstream, value.upstream_id)
+    local split = type(value.plugins) == "table" and value.plugins["traffic-split"]
+    for _, rule in ipairs(type(split) == "table" and split.rules or {}) do
+        for _, choice in ipairs(rule.weighted_upstreams or {}) do
+            refer(choice.upstream, choice.upstream_id)
+        end
+    end
+    return { places = places, refs = refs }
+end
+
+
+local function mark(map, key, place, on)
+    local set = map[key]
+    if on then
+        if not set then
+            set = {}
+            map[key] = set
+        end
+        set[place] = true
+    elseif set then
+        set[place] = nil
+        if not next(set) then
+            map[key] = nil
+        end
+    end
+end
+
+
+local function apply(self, record, on)
+    for _, id in ipairs(record.refs) do
+        local n = (self.refs[id] or 0) + (on and 1 or -1)
+        self.refs[id] = n > 0 and n or nil
+    end
+    for _, place in ipairs(record.places) do
+        if place.upstream then
+            mark(self.upstreams, place.upstream, place, on)
+        end
+        if place.moves then
+            self.moving[place] = on or nil
+        else
+            for _, node in ipairs(place.list) do
+                mark(self.by_ip, node.ip, place, on)
+            end
+        end
+    end
+end
+
+
+-- Takes in one kind. Its list may change during a pause: the caller looks again then.
+local function take(self, kind, values)
+    local known = self.kinds[kind] or { seen = {}, n = 0 }
+    self.kinds[kind] = known
+    local present, fresh, n = {}, {}, 0
+    for i = 1, #values do
+        local item = values[i]
+        if item then
+            n = n + 1
+            present[item] = true
+            if not known.seen[item] then
+                fresh[#fresh + 1] = item
+            end
+        end
+    end
+    if #fresh == 0 and n == known.n then
+        return
+    end
+    for item, record in pairs(known.seen) do
+        if not present[item] then
+            apply(self, record, false)
+            known.seen[item], known.n = nil, known.n - 1
+        end
+    end
+    for _, item in ipairs(fresh) do
+        local record = record_of(kind, item)
+        apply(self, record, true)
+        known.seen[item], known.n = record, known.n + 1
+        rest(self)
+    end
+end
+
+
+local function each(self, look)
+    local fetch = self.core.config and self.core.config.fetch_created_obj
+    local any = false
+    for _, kind in ipairs(KINDS) do
+        local ok, object = pcall(fetch, "/" .. kind)
+        object = ok and type(object) == "table" and object or nil
+        if object then
+            if object.need_reload then
+                return false
+            end
+            any = any or object.values ~= nil
+        end
+        look(kind, object)
+    end
+    return any
+end
+
+
+--- Brings the index up to date.
+-- @treturn boolean false while the configuration is not there, or being read anew: say nothing
+function _M:refresh()
+    return each(self, function(kind, object)
+        if object then
+            watch(self, object)
+        end
+        take(self, kind, object and object.values or {})
+    end)
+end
+
+
+--- Is the index still what APISIX has? A look at the identity of each item, no more.
+-- @treturn boolean
+function _M:holds()
+    local same = true
+    local any = each(self, function(kind, object)
+        local known, n = self.kinds[kind], 0
+        local values = object and object.values or {}
+        for i = 1, same and known and #values or 0 do
+            local item = values[i]
+            if item then
+                n = n + 1
+                same = same and known.seen[item] ~= nil
+            end
+        end
+        same = same and known ~= nil and n == known.n
+    end)
+    return any and same
+end
+
+
+local function is_used(self, place)
+    return not place.upstream or self.refs[place.upstream] ~= nil
+end
+
+
+--- Calls `each(list)` with the nodes of every place that may be about an address of the deny-list.
+-- Pauses; the caller finds out what changed meanwhile.
+-- @tparam table ips the deny-list's addresses, as keys
+-- @treturn number places into which this worker cannot look: a name that it cannot resolve, say
+function _M:about(ips, visit)
+    local found, hidden = {}, 0
+    for ip in pairs(ips) do
+        for place in pairs(self.by_ip[ip] or {}) do
+            found[place] = true
+        end
+    end
+    -- they are a copy: a pause lets the index change
+    for place in pairs(self.moving) do
+        found[place] = true
+    end
+    for place in pairs(found) do
+        if is_used(self, place) then
+            local list = place.moves and nodes_of(place.conf, self.core) or place.list
+            if list then
+                visit(list)
+            else
+                hidden = hidden + 1
+            end
+            rest(self)
+        end
+    end
+    return hidden
+end
+
+
+--- Are there places whose nodes change without a change of the configuration?
+function _M:moves()
+    return next(self.moving) ~= nil
+end
+
+
+return _M

@@ -1,0 +1,58 @@
+--- When this worker speaks (word.lua): when it is woken, and by a timer in any case. And how a
+-- request of the Barrier API hears what all of them say.
+local word_mod = require("apisix.drain.word")
+local words    = require("apisix.drain.words")
+local wake     = require("apisix.drain.wake")
+local ngx      = ngx
+local clock_now = require("apisix.drain.clock").now
+
+local LOOK  = 0.02      -- when it looks at the latest, woken or not, seconds
+local HEAR  = 0.004     -- how long a put waits for all
+local PAUSE = 0.0005
+
+local _M = {}
+local word, switch
+
+
+local function look(premature)
+    if not premature and word and switch.active then
+        word:look()
+    end
+end
+
+
+--- Once in the life of a worker.
+-- @tparam table deps { core, entries, counts, number, switch = { active } }
+function _M.start(deps)
+    switch = deps.switch
+    word = word_mod.new(deps)
+    ngx.timer.every(LOOK, look)
+    wake.listen(deps.counts, deps.number, look)
+end
+
+
+--- For a worker that exits.
+function _M.stop()
+    wake.stop()
+end
+
+
+--- Wakes every worker, and waits a little for their words about the deny-list as it is now.
+-- @tparam table barrier { entries, counts, living: see workers.list }
+-- @treturn boolean true when something may have been said, so what was read before is old
+function _M.hear(barrier)
+    local counts, living = barrier.counts, barrier.living
+    local gen = barrier.entries.dict:get("gen") or 0
+    if words.complete(counts, living, gen) or not wake.wake(counts, living) then
+        return false
+    end
+    look()
+    local till = clock_now() + HEAR
+    while not words.complete(counts, living, gen) and clock_now() < till do
+        ngx.sleep(PAUSE)
+    end
+    return true
+end
+
+
+return _M

@@ -1,0 +1,120 @@
+-- A stand-in for how APISIX holds its configuration (core.config): an object for each kind with its
+-- list of items. An item that changes is replaced, one that does not stays the same table.
+--
+--   etcd         upgrade_version is called, then the filter, then the item is put in its place
+--   standalone   the list is a new one; the filter is called for items that are new
+local cjson = require("cjson.safe")
+local ngx   = ngx
+
+local kinds = {}
+local _M = {}
+
+local methods = { upgrade_version = function(self, version) self.prev_index = version end }
+
+
+local function object_of(kind, standalone)
+    local object = kinds[kind]
+    if not object then
+        object = setmetatable({ key = kind, conf_version = 0, texts = {} },
+                              standalone and {} or { __index = methods })
+        kinds[kind] = object
+    end
+    return object
+end
+
+
+local function item_of(kind, value, version)
+    local id = tostring(value.id)
+    return { key = "/apisix/" .. kind .. "/" .. id, value = value, modifiedIndex = version }
+end
+
+
+local function by_etcd(object, kind, list, version)
+    object.values = object.values or {}
+    local place = {}
+    for i, item in ipairs(object.values) do
+        if item then
+            place[tostring(item.value.id)] = i
+        end
+    end
+    for _, value in ipairs(list) do
+        local id, text = tostring(value.id), cjson.encode(value)
+        if object.texts[id] ~= text then
+            local item = item_of(kind, value, version)
+            object:upgrade_version(version)
+            if object.filter then
+                object.filter(item)
+            end
+            object.values[place[id] or #object.values + 1] = item
+            object.texts[id] = text
+        end
+        place[id] = nil
+    end
+    for id, i in pairs(place) do
+        object:upgrade_version(version)
+        object.values[i], object.texts[id] = false, nil
+    end
+end
+
+
+local function by_document(object, kind, list, version)
+    local old, values = {}, {}
+    for _, item in ipairs(object.values or {}) do
+        old[tostring(item.value.id)] = item
+    end
+    for i, value in ipairs(list) do
+        local id, text = tostring(value.id), cjson.encode(value)
+        values[i] = object.texts[id] == text and old[id] or item_of(kind, value, version)
+        if values[i] ~= old[id] and object.filter then
+            object.filter(values[i])
+        end
+        object.texts[id] = text
+    end
+    object.values, object.conf_version = values, version
+end
+
+
+-- Does this worker's word stand? Its number is the one it registered with.
+local function speaks()
+    local counts = ngx.shared["apisix-drain-counts"]
+    for slot = 1, counts and 64 or 0 do
+        local number, pid = (counts:get("w|" .. slot) or ""):match("^(%d+) %d+ (%d+)")
+        if tonumber(pid) == ngx.worker.pid() then
+            return counts:get("g|" .. number) ~= nil
+        end
+    end
+    return false
+end
+
+
+--- Takes a configuration over, given as one object:
+--     kinds        { upstreams = { value, … }, … }
+--     standalone   true: one document, else etcd
+--     reload       kinds that are being read anew
+--     same         true: nothing in it is new
+--     names        { [name] = addresses }
+--     worker       { ["0"] = kinds that this worker has in place of those, … }
+function _M.apply(core, objects, version)
+    if not objects then
+        return
+    end
+    local own = (objects.worker or {})[tostring(ngx.worker.id())] or {}
+    for kind, list in pairs(objects.kinds) do
+        local object = object_of(kind, objects.standalone)
+        local put = objects.standalone and by_document or by_etcd
+        put(object, kind, own[kind] or list, version)
+        object.need_reload = (objects.reload or {})[kind]
+        object.prev_index = object.prev_index or version
+        core.config.applied["/" .. kind] = object
+    end
+    -- for tests: words that stood when the configuration was another one already
+    if speaks() and not objects.same then
+        ngx.shared["stand-in"]:incr("stale", 1, 0)
+    end
+    core.resolver = {
+        parse_domain_all = function(name) return (objects.names or {})[name] end,
+    }
+end
+
+
+return _M
