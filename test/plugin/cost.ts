@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { send } from './client.ts'
 import { Gateway, type Node, nginxVersion } from './gateway.ts'
+import { costOfHeld, cpuOf } from './held.ts'
 
 /**
  * What the plugin costs a request, between gateways with and without it, in two measures:
@@ -17,12 +18,15 @@ import { Gateway, type Node, nginxVersion } from './gateway.ts'
  *   a second, the plugin's timers weigh in: about 2 ms of CPU a second in an idle worker, whatever it serves.
  * - instructions in user space, by valgrind, which a busy machine does not change (only LuaJIT's choice does).
  *
- * Usage: node test/plugin/cost.ts [starts of all gateways, 0 for none] [runs of valgrind, 0 for none]. The gateway answers
+ * And what a gateway pays for the entries that it holds, in microseconds of CPU of all its workers.
+ *
+ * Usage: node test/plugin/cost.ts [starts of all gateways, 0 for none] [runs of valgrind, 0 for none] [calls for held entries, 0 for
+ * none]. The gateway answers
  * through an nginx that does nothing else, and the stand-in for APISIX does far less than APISIX: look at the
  * difference (median of the samples, and their middle half), and hold it against the 24 us that a request costs a real
  * APISIX on the same machine when it is quiet. `dictionary` is the plugin loaded the way that counts there.
  */
-const [STARTS = 20, RUNS = 3] = process.argv.slice(2).map(Number)
+const [STARTS = 20, RUNS = 3, CALLS = 200] = process.argv.slice(2).map(Number)
 const WARM_REQUESTS = 20_000
 const SECONDS = 4
 const APISIX_US = 24
@@ -36,9 +40,6 @@ const LOAD: Partial<Record<Case, 'none' | 'plugin'>> = {
   'without too': 'none',
   dictionary: 'plugin'
 }
-
-/** CPU time that a process has used, in ns. */
-const cpuOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0])
 
 /** The value that `share` of them lie below. */
 const quantile = (values: readonly number[], share: number): number =>
@@ -157,7 +158,28 @@ function told(unit: string, measured: Record<Case, number[]>): object[] {
   })
 }
 
+/** A second of 3,000 held entries is 8 summaries (two agents, four times each) and 150 renewals (each of both, every 40 s). */
+async function held(): Promise<void> {
+  const rows: object[] = []
+  for (const workers of [1, 8]) {
+    for (const entries of [0, 1000, 3000]) {
+      const cost = await costOfHeld(entries, CALLS, workers)
+      const second = 8 * cost.summary + (2 * entries * cost.renewal) / 40
+      const rounded = Object.entries(cost).map(([what, us]) => [what, Number(us.toFixed(1))])
+      rows.push({
+        workers,
+        entries,
+        ...Object.fromEntries(rounded),
+        '% of one worker': (second / 1e4).toFixed(2)
+      })
+    }
+  }
+  console.table(rows)
+}
+
 async function main(): Promise<void> {
+  if (CALLS > 0) await held()
+  if (STARTS === 0 && RUNS === 0) return
   const server = 'location = /u { return 200 "ok"; }'
   const origin = await Gateway.start({ workers: 1, load: 'none', server })
   try {

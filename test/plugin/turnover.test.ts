@@ -188,8 +188,10 @@ describe('Workers that come and go in mid-drain', () => {
         return fresh.length === 1 && workers.filter(w => w.exiting).length === workers.length - 1
       })
       const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-      const starting = g.workers().filter(pid => title(pid).startsWith('nginx: master'))
-      expect(starting).to.have.length(2)
+      const masters = () => g.workers().filter(pid => title(pid).startsWith('nginx: master'))
+      // the first one registers a moment before it has its title
+      await eventually('two are starting', () => masters().length === 2)
+      const starting = masters()
       const { fit, unfit, entries } = await g.barrier.state()
       expect({ fit, unfit }).to.deep.equal({ fit: true, unfit: [] })
       expect(entries[0]?.inflight.requests).to.equal(REQUESTS)

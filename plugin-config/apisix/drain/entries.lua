@@ -191,6 +191,9 @@ end
 
 --- Seconds until it expires. A renewal is no change that workers see: it is not in their copies.
 function _M:left(entry)
+    if entry.left then
+        return entry.left
+    end
     local left = (self.dict:get("e2|" .. entry.id) or entry.expires) - clock_now()
     return left > 0 and left or 0
 end
@@ -199,13 +202,13 @@ end
 --- The stored entry with the same uid, ip and port, or nil.
 function _M:find(entry)
     local id = id_of(entry)
-    local expires = self.dict:get("e2|" .. id)
-    if not expires or expires <= clock_now() then
+    local left = (self.dict:get("e2|" .. id) or 0) - clock_now()
+    if left <= 0 then
         return nil
     end
     return {
         id = id, uid = entry.uid, ip = entry.ip, port = entry.port,
-        sealed = self.dict:get("s2|" .. id) == true, expires = expires,
+        sealed = self.dict:get("s2|" .. id) == true, left = left,
     }
 end
 

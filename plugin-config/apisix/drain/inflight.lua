@@ -265,16 +265,27 @@ local function count(dict, worker, ip, port, place, sum)
 end
 
 
+--- What these workers have in flight and could not count on its address: a part of every address.
+-- @treturn number
+function _M.unplaced(dict, workers)
+    local sum = 0
+    for _, worker in ipairs(workers) do
+        sum = sum + (dict:get("o|" .. worker) or 0)
+    end
+    return sum
+end
+
+
 --- What these workers have in flight to an address.
 -- @tparam table dict the counts
 -- @tparam table workers numbers of the processes that live
+-- @tparam number unplaced from unplaced, read after the entries that are asked about were written
 -- @tparam string ip canonical
 -- @tparam number|nil port nil for every port
 -- @treturn table { requests, long }
-function _M.read(dict, workers, ip, port)
-    local sum = { requests = 0, long = 0 }
+function _M.read(dict, workers, unplaced, ip, port)
+    local sum = { requests = unplaced, long = 0 }
     for _, worker in ipairs(workers) do
-        sum.requests = sum.requests + (dict:get("o|" .. worker) or 0)
         local at = 1
         local listed = dict:get("p|" .. worker .. "|" .. ip .. "|1")
         while listed do

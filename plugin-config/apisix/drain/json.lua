@@ -28,7 +28,8 @@ local function number(value)
 end
 
 
---- Text of a value made of strings, numbers (to the millisecond), booleans, objects and lists.
+--- Text of a value made of strings, numbers (to the millisecond), booleans, objects and lists. What
+-- has a metatable with a function `text` is what that says.
 function _M.encode(value)
     local kind = type(value)
     if kind == "string" then
@@ -39,8 +40,11 @@ function _M.encode(value)
         return tostring(value)
     end
 
-    local parts = {}
-    if getmetatable(value) == list_mt then
+    local mt, parts = getmetatable(value), {}
+    if mt and mt.text then
+        return mt.text(value)
+    end
+    if mt == list_mt then
         for i = 1, #value do
             parts[i] = _M.encode(value[i])
         end
