@@ -192,6 +192,7 @@ function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
     },
     someNamespacesOnly: kubernetes.namespaces.length > 0,
     podRanges: sync.podRanges,
-    guardEveryMs: GUARD_EVERY_MS
+    guardEveryMs: GUARD_EVERY_MS,
+    kubeletStatusDelayMs: drain.kubeletStatusDelayMs
   }
 }

@@ -41,6 +41,8 @@ export interface LoopSettings {
   readonly podRanges: readonly string[]
   /** While anything is being drained the holders are listed again this often, in ms: the guard against writers. */
   readonly guardEveryMs: number
+  /** How late a kubelet may say that it ends a pod by itself, in ms. */
+  readonly kubeletStatusDelayMs: number
   /** How long an entry outlives its drain, in ms; default `LINGER_MS`. */
   readonly lingerMs?: number
 }
@@ -101,7 +103,14 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   const sweeper = createSweeper(sources, settings.guardEveryMs)
   const told = createTeller(observers, log)
   const alarm = createAlarm(clock, wake)
-  const hooks = createHooks({ cluster, clock, log: log.child({ part: 'hooks' }), proven: answerAtOnce, wake })
+  const hooks = createHooks({
+    cluster,
+    clock,
+    log: log.child({ part: 'hooks' }),
+    proven: answerAtOnce,
+    statusDelayMs: settings.kubeletStatusDelayMs,
+    wake
+  })
   let drains: Drains = new Map()
   let planned: Plan = NOTHING
   let lookedAt: Millis = 0

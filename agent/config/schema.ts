@@ -119,6 +119,11 @@ const drain = z.strictObject({
     { min: '0s', max: '10m' },
     'The sleep that this tool replaces: how long a hook is held where nothing could be proved, if `minimumEvidence` is `timer`. Else it is held until its deadline.'
   ),
+  kubeletStatusDelay: duration(
+    '3s',
+    { min: '0s', max: '10s' },
+    'How late a kubelet may say that it ends a pod by itself (its host shuts down, or lacks memory or disk). Kubernetes is asked again after this before a hook is told that its pod stays, so a container restart is held up by it.'
+  ),
   dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.'),
   inventoryEvery: duration(
     '30s',

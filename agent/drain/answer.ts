@@ -102,8 +102,8 @@ function withoutDrain(
     return no({ result: 'deadline', why: 'the pod is gone and no holder lists it', change: CHANGE.gone })
   if (!eligibility.ends && eligibility.reason === 'skip')
     return no({ result: 'skipped', why: eligibility.why, change: CHANGE.skipped })
-  if (!eligibility.ends && eligibility.reason === 'stays' && seen.hookConfirmed === false)
-    return yes({ on: 'kubernetes', hookConfirmed: seen.hookConfirmed, why: eligibility.why })
+  if (!eligibility.ends && eligibility.reason === 'stays' && seen.hookAsked)
+    return yes({ on: 'kubernetes', asked: seen.hookAsked, why: eligibility.why })
   const why = eligibility.ends ? 'the drain is about to begin' : eligibility.why
   const end = due(deadlineOf(seen.pod, hook.receivedAt, settings))
   return now < end

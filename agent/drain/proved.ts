@@ -2,6 +2,7 @@ import type { Proved, ProvedResult, Unproved } from './ack.ts'
 import type { Drain, Grade, Hook, Proven, Waiting } from './drain.ts'
 import { formatDuration } from './duration.ts'
 import type { Millis, PodFact } from './facts.ts'
+import type { Asked } from './seen.ts'
 
 /**
  * The evidence of a 200. There is no other way to make one, and each kind holds what was seen:
@@ -9,7 +10,7 @@ import type { Millis, PodFact } from './facts.ts'
  * - `gateways`: the verdict of the proof, of a grade that every gateway reached
  * - `seal`: every gateway has sealed the entry, and the caller does not wait for requests in flight
  * - `last-endpoint`: a holder lists no other node, and the pod was kept in use until its deadline
- * - `kubernetes`: the API server was asked about this hook and says that the pod stays, or the drain turned out to be of one that does
+ * - `kubernetes`: the API server was asked about this hook, and again after `drain.kubeletStatusDelay`, and says that the pod stays; or the drain turned out to be of one that does
  */
 export type Basis =
   | { readonly on: 'gateways'; readonly verdict: Proven }
@@ -21,7 +22,7 @@ export type Basis =
     }
   | { readonly on: 'last-endpoint'; readonly verdict: Waiting & { readonly lastEndpoint: true } }
   | { readonly on: 'kubernetes'; readonly undone: Extract<Drain, { phase: 'undone' }> }
-  | { readonly on: 'kubernetes'; readonly hookConfirmed: false; readonly why: string }
+  | { readonly on: 'kubernetes'; readonly asked: Asked; readonly why: string }
 
 interface Claim {
   readonly result: ProvedResult
@@ -57,7 +58,7 @@ function claimOf(basis: Basis, overdue: string): Claim {
     return { result: 'deadline', evidence: grade, why: `${overdue}: ${verdict.why}`, verdict }
   }
   if (basis.on === 'kubernetes') {
-    const why = 'undone' in basis ? basis.undone.why : basis.why
+    const why = 'undone' in basis ? basis.undone.why : `${basis.why}; ${askedWords(basis.asked)}`
     return { result: 'not-terminating', evidence: 'none', why }
   }
   const { verdict } = basis
@@ -69,6 +70,9 @@ function claimOf(basis: Basis, overdue: string): Claim {
     ? { result: 'deadline', evidence, why: `${overdue}: ${left}`, verdict }
     : { result: 'removed', evidence: 'barrier', why: left, verdict }
 }
+
+const askedWords = ({ at, again }: Asked): string =>
+  again > at ? `asked twice, ${formatDuration(Math.round(again - at))} apart` : 'asked once'
 
 /** How long the hook was held until its time was up. */
 export const overdueWords = ({ receivedAt }: Hook, now: Millis): string =>

@@ -1,6 +1,12 @@
 import type { Verdict } from './drain.ts'
 import type { Millis, PodFact } from './facts.ts'
 
+/** When the API server was asked whether a pod ends, and when again: after a kubelet that ends it by itself would have said so. */
+export interface Asked {
+  readonly at: Millis
+  readonly again: Millis
+}
+
 /** Everything the loop knows of one pod (one uid) in this round. */
 export interface Seen {
   /** The pod as last seen, by the watch or by asking the API server. */
@@ -11,10 +17,12 @@ export interface Seen {
   readonly sliceTerminating: boolean
   /** The watches of pods and of EndpointSlices are live: who is not said to end does not. */
   readonly current: boolean
-  /** When the first hook that is still held (or was just answered) came in. */
+  /** When the first hook came in that is still held, or whose pod's grace may still run. */
   readonly hookAt: Millis | undefined
   /** Kubernetes was asked because of a hook: it says that the pod ends, or that it stays. `undefined`: not known yet. */
   readonly hookConfirmed: boolean | undefined
+  /** When it was asked, where it says that the pod stays. */
+  readonly hookAsked?: Asked | undefined
   /** Some holder or gateway still lists the pod. `undefined`: no inventory yet. */
   readonly listed: boolean | undefined
   /** What the evidence amounts to (`prove`); `undefined` before any was gathered. */

@@ -1,11 +1,13 @@
 import type { Clock } from '../clock.ts'
 import type { Ack } from '../drain/ack.ts'
 import type { Hook } from '../drain/drain.ts'
-import type { PodFact, PodUid } from '../drain/facts.ts'
+import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
+import type { Asked } from '../drain/seen.ts'
 import type { Log } from '../log.ts'
 import { CannotVouch } from '../serve/cannot-vouch.ts'
 import type { HoldRequest } from '../serve/holds.ts'
 import type { Cluster } from '../watch/cluster.ts'
+import { createHookWitnesses } from './hook-witnesses.ts'
 
 /** A hook that waits for its answer. */
 export interface HeldHook {
@@ -14,6 +16,8 @@ export interface HeldHook {
   readonly pod: PodFact
   /** What the API server said when the watch did not know of an end: it ends, it stays; `undefined` = not asked yet. */
   readonly ends: boolean | undefined
+  /** When the API server was asked that says so. */
+  readonly asked?: Asked | undefined
 }
 
 /** The hooks that are being held. A round reads them and answers them; nothing else does. */
@@ -22,6 +26,8 @@ export interface Hooks {
   held(): readonly HeldHook[]
   uids(): ReadonlySet<PodUid>
   answer(hook: Hook, ack: Ack): void
+  /** When the first hook of this pod came in that its end does not explain yet (`hook-witnesses.ts`). */
+  witnessOf(pod: PodFact, now: Millis): Millis | undefined
 }
 
 export interface HooksOptions {
@@ -30,6 +36,8 @@ export interface HooksOptions {
   readonly log: Log
   /** The answer to a hook that needs no look: its drain is proven. */
   readonly proven: (hook: Hook) => Ack | undefined
+  /** `drain.kubeletStatusDelay`: a pod stays only if the API server says so after this, too. */
+  readonly statusDelayMs: number
   /** Something changed: look again. */
   readonly wake: () => void
 }
@@ -49,30 +57,46 @@ interface Entry extends HeldHook {
   readonly reject: (reason: Error) => void
 }
 
-export function createHooks({ cluster, clock, log, proven, wake }: HooksOptions): Hooks {
+export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }: HooksOptions): Hooks {
   const entries = new Map<string, Entry>()
+  const witnesses = createHookWitnesses()
 
   /**
-   * A hook for a pod that the watch does not know to end is either early (an httpGet hook can come before the watch
-   * event) or a container restart, which calls preStop too, with no deletionTimestamp. Only the API server knows which.
+   * A hook for a pod that the watch does not know to end is early (an httpGet hook can come before the watch event), or
+   * that of an end that began at the kubelet, whose status comes later, or a container restart, which calls preStop too. The API
+   * server knows the first at once and the second after a while.
    */
-  const ask = async (id: string, pod: PodFact, signal: AbortSignal): Promise<void> => {
+  const ask = async (id: string, { receivedAt }: Hook, pod: PodFact, signal: AbortSignal): Promise<void> => {
     await clock.sleep(WATCH_FIRST_MS, signal).catch(() => {})
-    if (!entries.has(id)) return
-    if (knownToEnd(pod)) return learn(id, { pod: cluster.pods.get(pod.uid) ?? pod, ends: true })
+    const first = await staysNow(id, pod, signal)
+    if (!first) return
+    const rest = receivedAt + statusDelayMs - clock.now()
+    if (rest <= 0) return learn(id, { ...first, ends: false, asked: { at: first.at, again: first.at } })
+    await clock.sleep(rest, signal).catch(() => {})
+    const again = await staysNow(id, pod, signal)
+    if (again) learn(id, { ...again, ends: false, asked: { at: first.at, again: again.at } })
+  }
+
+  /** The pod as the API server has it, where it does not say that it ends. `undefined`: it ends, or nothing is to be learned any more. */
+  const staysNow = async (
+    id: string,
+    pod: PodFact,
+    signal: AbortSignal
+  ): Promise<{ readonly pod: PodFact; readonly at: Millis } | undefined> => {
+    if (!entries.has(id)) return undefined
+    if (knownToEnd(pod)) return itEnds(id, cluster.pods.get(pod.uid) ?? pod)
     for (const pause of [...ASK_AGAIN_MS, undefined]) {
       try {
         const current = await bounded(clock, ASK_MS, signal, limited =>
           cluster.fetchPod(pod.namespace, pod.name, limited)
         )
         const same = current?.uid === pod.uid ? current : undefined
-        const ends = same === undefined || saysThatItEnds(same)
-        if (ends) cluster.doubt('pods')
-        learn(id, { pod: same ?? pod, ends })
-        return
+        if (same && !saysThatItEnds(same)) return { pod: same, at: clock.now() }
+        cluster.doubt('pods')
+        return itEnds(id, same ?? pod)
       } catch (err) {
-        if (signal.aborted) return
-        if (knownToEnd(pod)) return learn(id, { pod, ends: true })
+        if (signal.aborted) return undefined
+        if (knownToEnd(pod)) return itEnds(id, pod)
         log.warn(
           { err, pod: pod.name, namespace: pod.namespace },
           'could not ask the API server about a hook'
@@ -87,10 +111,14 @@ export function createHooks({ cluster, clock, log, proven, wake }: HooksOptions)
           'the API server could not be asked whether this pod ends, and the watch does not say so'
         )
       )
+    return undefined
   }
-  const learn = (id: string, news: Pick<HeldHook, 'pod' | 'ends'>) => {
+  const itEnds = (id: string, pod: PodFact): undefined => {
+    learn(id, { pod, ends: true })
+  }
+  const learn = (id: string, { pod, ends, asked }: Pick<HeldHook, 'pod' | 'ends' | 'asked'>) => {
     const entry = entries.get(id)
-    if (entry) entries.set(id, { ...entry, ...news })
+    if (entry) entries.set(id, { ...entry, pod, ends, asked })
     wake()
   }
   const knownToEnd = (pod: PodFact) => saysThatItEnds(cluster.pods.get(pod.uid) ?? pod)
@@ -100,7 +128,9 @@ export function createHooks({ cluster, clock, log, proven, wake }: HooksOptions)
       const ack = proven(hook)
       if (ack) return Promise.resolve(ack)
       return new Promise<Ack>((resolve, reject) => {
+        const over = new AbortController()
         const end = () => {
+          over.abort()
           entries.delete(hook.id)
           signal.removeEventListener('abort', away)
         }
@@ -118,12 +148,16 @@ export function createHooks({ cluster, clock, log, proven, wake }: HooksOptions)
           resolve: ack => (end(), resolve(ack)),
           reject: reason => (end(), reject(reason))
         })
-        if (!known) void ask(hook.id, pod, signal)
+        if (!known) {
+          witnesses.add(hook, cluster.pods.get(pod.uid) ?? pod)
+          void ask(hook.id, hook, pod, over.signal)
+        }
         wake()
       })
     },
     held: () => [...entries.values()],
     uids: () => new Set([...entries.values()].map(({ pod }) => pod.uid)),
+    witnessOf: (pod, now) => witnesses.at(pod, now),
     answer: (hook, ack) => entries.get(hook.id)?.resolve(ack)
   }
 }

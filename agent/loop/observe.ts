@@ -72,9 +72,12 @@ function lookAt(
   if (!pod) return undefined
 
   const sliceTerminating = cluster.slices.terminating(uid, pod.namespace)
-  const hookAt = held.length > 0 ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : undefined
+  const isHeld = held.length > 0
+  const hookAt = isHeld
+    ? Math.min(...held.map(({ hook }) => hook.receivedAt))
+    : round.hooks.witnessOf(pod, round.now)
   // Finished Jobs stay for days and are looked at in every round: nothing is remembered of them.
-  const memory = drain || hookAt !== undefined ? round.memories.of(uid) : undefined
+  const memory = drain || isHeld ? round.memories.of(uid) : undefined
   if (memory && sliceTerminating) memory.sliceAt ??= round.now
   if (memory) memory.hookAt ??= hookAt
   if (memory) memory.heardAt ??= cluster.pods.deletionHeardAt(uid)
@@ -93,6 +96,7 @@ function lookAt(
     current,
     hookAt,
     hookConfirmed: confirmed(held),
+    hookAsked: held.find(({ asked }) => asked)?.asked,
     listed:
       isListed(pod, drain, memory, round.world) ||
       (isOld(inventory.readAt(), endedAt, isOver(pod) && !wasListed) ? undefined : false),

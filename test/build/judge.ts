@@ -55,6 +55,7 @@ export function createJudge(options: {
       .find(
         ({ metadata, status }) =>
           metadata.deletionTimestamp === undefined &&
+          !endedAt.has(metadata.uid) &&
           status.phase === 'Running' &&
           status.podIPs?.some(
             ({ ip }) => node === ip || node.startsWith(`${ip}:`) || node.startsWith(`[${ip}]`)

@@ -45,6 +45,8 @@ export interface Rig extends Pods, Holders {
   load(perSecond: number): Load
   /** One more gateway, with its pod. `silent`: it serves, but neither its Control API nor its barrier answers. */
   addGateway(options?: { readonly silent?: boolean }): Promise<Gateway>
+  /** Its kubelet ends the pod by itself, and says so now: the host shuts down, or lacks memory. */
+  evicted(pod: TestPod): void
   /** Changes the pod of a gateway. */
   gatewayIs(gateway: Gateway, state: GatewayState): void
   /** Methods and paths of all writes that the agent sent to the Admin API. */
@@ -106,6 +108,7 @@ const QUICK = {
   DRAIN_OBSERVED_SETTLE: '20ms',
   DRAIN_ACCEPTED_SETTLE: '2s',
   DRAIN_FLOOR: '3s',
+  DRAIN_KUBELET_STATUS_DELAY: '500ms',
   DRAIN_MINIMUM_EVIDENCE: 'timer',
   DRAIN_INVENTORY_EVERY: '1s',
   APISIX_ADMIN_TIMEOUT: '2s',
@@ -226,6 +229,10 @@ async function build(
     end(pod, graceSeconds) {
       pods.end(pod, graceSeconds)
       judge.ended(pod)
+    },
+    evicted(pod) {
+      judge.ended(pod)
+      pods.condition(pod, 'DisruptionTarget', 'True')
     },
     discovery,
     barrierToken: KEY,

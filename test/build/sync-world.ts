@@ -190,7 +190,8 @@ function startSyncAgent({
       },
       someNamespacesOnly: false,
       podRanges: [],
-      guardEveryMs: 2000
+      guardEveryMs: 2000,
+      kubeletStatusDelayMs: 3000
     },
     clock,
     log,

@@ -65,12 +65,14 @@ async function listener(take: (client: Socket) => void) {
   return { port: (server.address() as AddressInfo).port, close: () => void server.close() }
 }
 
-/** Runs it in a real shell with a real curl, from the pod's address. */
+/** Runs it in a real shell with a real curl, from the pod's address, with the variables that the documented container has, and a proxy. */
 async function run(script: string, port: number, pod: TestPod) {
   const text = script
     .replace('apisix-drain.apisix:8080', `127.0.0.1:${port}`)
     .replace('curl ', `curl --interface ${pod.ip} `)
-  const child = spawn('sh', ['-c', text])
+  const proxy = 'http://127.0.0.1:1'
+  const named = { POD_NAME: pod.name, POD_NAMESPACE: pod.namespace }
+  const child = spawn('sh', ['-c', text], { env: { ...process.env, ...named, http_proxy: proxy } })
   let out = ''
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
   const from = performance.now()

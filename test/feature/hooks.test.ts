@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { setTimeout as wait } from 'node:timers/promises'
 import { until } from '../build/apisix.ts'
 import { callHook } from '../build/hook.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
@@ -119,18 +120,57 @@ describe('feature: hooks', () => {
     expect(rig.agent.loop.drains().has(old.uid as never)).to.equal(false)
   })
 
-  test('a liveness restart is answered at once and nothing is removed, the second time too', async start => {
-    const rig = await start({ barrier: true })
+  test('a liveness restart is held up by the delay of a kubelet, and nothing is removed, the second time too', async start => {
+    const rig = await start({ barrier: true, config: { DRAIN_KUBELET_STATUS_DELAY: '500ms' } })
     const { old, fresh } = await two(rig)
     for (const restarts of [1, 2]) {
       const { status, body, ms } = await rig.hook(old)
       expect([status, body.result, body.evidence]).to.deep.equal([200, 'not-terminating', 'none'])
-      expect(ms).to.be.below(1000)
+      expect(body.why).to.match(/; asked twice, \S+ apart$/)
+      expect(ms).to.be.within(490, 2500)
       rig.restarted(old, restarts)
     }
     expect(rig.nodes('upstreams/web')).to.deep.equal([old.node, fresh.node])
     expect(rig.writes).to.deep.equal([])
     expect(rig.gateways[0]!.barrier?.entries.size).to.equal(0)
+  })
+
+  test('a host that shuts down runs the hook before its status is seen: the pod is drained', async start => {
+    const rig = await start({ config: { DRAIN_KUBELET_STATUS_DELAY: '3s' } })
+    const { old, fresh } = await two(rig)
+    const held = rig.hook(old)
+    await until('the hook is held', () => rig.agent.loop.held().length === 1)
+    await wait(150)
+    rig.evicted(old)
+    const { status, body } = await held
+    expect([status, body.result, body.evidence]).to.deep.equal([200, 'removed', 'observed'])
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
+  test('the status of a kubelet that comes after the answer still begins the drain', async start => {
+    const rig = await start({ config: { DRAIN_KUBELET_STATUS_DELAY: '100ms' } })
+    const { old, fresh } = await two(rig)
+    expect((await rig.hook(old)).body.result).to.equal('not-terminating')
+    expect(rig.agent.loop.drains().size).to.equal(0)
+    rig.evicted(old)
+    await until('it is taken out', () => rig.nodes('upstreams/web').length === 1)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+    const witnesses = rig.agent.loop.drains().get(old.uid as never)?.witnesses
+    expect(witnesses).to.include.keys('hook', 'disruption')
+  })
+
+  test('a disruption without a hook, or after a restart that explains the hook, begins nothing', async start => {
+    const rig = await start({ config: { DRAIN_KUBELET_STATUS_DELAY: '100ms' } })
+    const { old, fresh } = await two(rig)
+    expect((await rig.hook(old)).body.result).to.equal('not-terminating')
+    rig.restarted(old, 1)
+    rig.condition(old, 'DisruptionTarget', 'True')
+    rig.condition(fresh, 'DisruptionTarget', 'True')
+    await until('the agent has seen it', () =>
+      [old, fresh].every(({ ip }) => rig.agent.pod(ip)?.disruptionTarget)
+    )
+    expect(rig.agent.loop.drains().size).to.equal(0)
+    expect(rig.nodes('upstreams/web')).to.have.length(2)
   })
 
   test('a hook that comes before the watch event is believed once the API server agrees', async start => {

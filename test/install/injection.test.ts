@@ -98,7 +98,7 @@ describe('hooks that are injected', () => {
     const spec = await pod('shop', { containers: [main('web', { env: [{ name: 'A', value: 'b' }] })] })
     expect(commandOf(spec)).to.deep.equal(helperFor(24, 5))
     const [container] = spec.containers
-    expect(container?.env).to.deep.equal([{ name: 'A', value: 'b' }])
+    expect(container?.env?.[0]).to.deep.equal({ name: 'A', value: 'b' })
     expect(container?.volumeMounts).to.deep.equal([
       { name: 'apisix-drain-hook', mountPath: '/apisix-drain', readOnly: true }
     ])

@@ -35,6 +35,7 @@ describe('config', () => {
       observedSettleMs: 250,
       acceptedSettleMs: 5000,
       floorMs: 15_000,
+      kubeletStatusDelayMs: 3000,
       dryRun: false,
       inventoryEveryMs: 30_000,
       onDisruption: false,

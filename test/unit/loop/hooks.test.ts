@@ -15,7 +15,8 @@ type Answers = (PodFact | undefined | Error)[]
 function rig(
   watched: PodFact[],
   answers: Answers,
-  proven: (hook: Hook) => Ack | undefined = () => undefined
+  proven: (hook: Hook) => Ack | undefined = () => undefined,
+  statusDelayMs = 0
 ) {
   const clock = manualClock()
   const doubts: string[] = []
@@ -25,6 +26,7 @@ function rig(
     clock,
     log: memoryLog().log,
     proven,
+    statusDelayMs,
     wake: () => (woken += 1),
     cluster: {
       pods: { get: (uid: string) => watched.find(p => p.uid === uid) } as never,
@@ -101,6 +103,81 @@ describe('held hooks', () => {
     expect(doubts).to.deep.equal([])
   })
 
+  describe('of an end that may have begun at the kubelet', () => {
+    const DELAY = 3000
+    const held = async (answers: Answers) => {
+      const watched = [pod('web-1')]
+      const given = rig(watched, answers, undefined, DELAY)
+      const called = { ...hook(watched[0]!), receivedAt: given.clock.now() }
+      const answered = given.hooks.hold({ hook: called, pod: watched[0]! }, never)
+      await asks(given.clock)
+      return { ...given, watched, called, answered, entry: () => given.hooks.held()[0] }
+    }
+
+    it('believes that the pod stays when it was asked again after the delay, not earlier', async () => {
+      const { clock, called, asked, entry, woken } = await held([pod('web-1')])
+      clock.advance(DELAY - 6)
+      await turn()
+      expect([entry()?.ends, asked.length]).to.deep.equal([undefined, 1])
+      const before = woken()
+      clock.advance(1)
+      await turn()
+      expect(asked).to.have.length(2)
+      const { receivedAt } = called
+      const when = { at: receivedAt + 5, again: receivedAt + DELAY }
+      expect(entry()).to.deep.include({ ends: false, asked: when })
+      expect(woken()).to.be.above(before)
+    })
+
+    it('learns of it from the API server where the watch says nothing', async () => {
+      const { clock, entry, doubts } = await held([pod('web-1'), pod('web-1', { disruptionTarget: true })])
+      clock.advance(DELAY)
+      await turn()
+      expect(entry()).to.include({ ends: true })
+      expect(entry()?.pod.disruptionTarget).to.equal(true)
+      expect(doubts).to.deep.equal(['pods'])
+    })
+
+    it('asks no more when the watch says it meanwhile, nor when the hook was answered', async () => {
+      const late = await held([pod('web-1')])
+      late.watched[0] = pod('web-1', { phase: 'Failed' })
+      late.clock.advance(DELAY)
+      await turn()
+      expect(late.entry()).to.include({ ends: true })
+      expect(late.asked).to.have.length(1)
+
+      const over = await held([pod('web-1')])
+      over.hooks.answer(over.called, ackFor(over.watched[0]!))
+      await over.answered
+      await turn()
+      expect(over.clock.pending).to.equal(0)
+      over.clock.advance(DELAY)
+      await turn()
+      expect(over.asked).to.have.length(1)
+    })
+
+    it('cannot vouch where the API server is away the second time', async () => {
+      const { clock, answered } = await held([pod('web-1'), new Error('connection refused')])
+      const refused = answered.catch((err: unknown) => err)
+      for (let i = 0; i < 9; i += 1) {
+        clock.advance(1000)
+        await turn()
+      }
+      expect(await refused).to.be.instanceOf(CannotVouch)
+    })
+
+    it('is a witness for the grace, answered or not, until a container comes back', async () => {
+      const { hooks, called, watched } = await held([pod('web-1')])
+      const web = watched[0]!
+      hooks.answer(called, ackFor(web))
+      const at = (of: PodFact, ms: number) => hooks.witnessOf(of, called.receivedAt + ms)
+      expect(at(web, 29_999)).to.equal(called.receivedAt)
+      expect(at(web, 30_000)).to.equal(undefined)
+      expect(at({ ...web, restarts: 1 }, 5000)).to.equal(undefined)
+      expect(at(pod('web-2'), 5000)).to.equal(undefined)
+    })
+  })
+
   it('takes a pod that is gone, or another one under its name, for ended', async () => {
     const serving = pod('web-1')
     for (const answer of [undefined, pod('web-1', { uid: 'uid-next' as never })]) {
@@ -132,6 +209,7 @@ describe('held hooks', () => {
       clock,
       log: memoryLog().log,
       proven: () => undefined,
+      statusDelayMs: 0,
       wake: () => {},
       cluster: {
         pods: { get: () => serving } as never,

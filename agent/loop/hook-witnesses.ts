@@ -1,0 +1,37 @@
+import type { Hook } from '../drain/drain.ts'
+import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
+
+/** How many hooks are remembered, the latest. */
+const MOST = 10_000
+
+/**
+ * Hooks of pods that nothing said to end when they came in. A kubelet that ends a pod by itself (its host shuts down, or runs out of
+ * memory or disk) runs the hook first and writes the status later, with many pods much later (kubelet 1.36,
+ * `killPodNow` and the status manager): such a hook stays a witness for as long as the grace may run, answered or not.
+ */
+export interface HookWitnesses {
+  add(hook: Hook, pod: PodFact): void
+  /** When the first hook of this pod came in. `undefined`: none within the grace, or a container came back since: a restart. */
+  at(pod: PodFact, now: Millis): Millis | undefined
+}
+
+export function createHookWitnesses(): HookWitnesses {
+  /** The oldest first. */
+  const heard = new Map<PodUid, { readonly at: Millis; readonly until: Millis; readonly restarts: number }>()
+  const at: HookWitnesses['at'] = ({ uid, restarts }, now) => {
+    const known = heard.get(uid)
+    return known && now < known.until && restarts <= known.restarts ? known.at : undefined
+  }
+  return {
+    add({ receivedAt }, pod) {
+      const first = at(pod, receivedAt) ?? receivedAt
+      heard.delete(pod.uid)
+      heard.set(pod.uid, { at: first, until: receivedAt + pod.graceMs, restarts: pod.restarts })
+      for (const [uid, { until }] of heard) {
+        if (heard.size <= MOST && receivedAt < until) break
+        heard.delete(uid)
+      }
+    },
+    at
+  }
+}
