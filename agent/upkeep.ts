@@ -11,7 +11,8 @@ import type { Sources } from './loop/sources.ts'
 import { createSync, type Sync } from './loop/sync.ts'
 import { createUpkeep, type Upkeep } from './loop/upkeep.ts'
 import { addressOf } from './gateway/nodes.ts'
-import type { PodFact } from './drain/facts.ts'
+import { isOfWorkload } from './drain/workload.ts'
+import type { NodeKey, PodFact } from './drain/facts.ts'
 import { isEnding } from './plan/match.ts'
 import { serviceName } from './plan/claim.ts'
 import type { Events } from './serve/events.ts'
@@ -32,26 +33,36 @@ export function startUpkeep(parts: UpkeepParts): {
 } {
   const { config, cluster, clock, loop } = parts
   const drains = () => loop().drains()
-  const restore = createRestore((uid, host) => {
-    const pod = cluster.pods.get(uid)
-    return (
-      pod !== undefined &&
-      pod.deletionAt === undefined &&
-      pod.ips.includes(host) &&
-      !isEnding(drains().get(uid))
-    )
+  const stays = ({ uid, deletionAt }: PodFact) => deletionAt === undefined && !isEnding(drains().get(uid))
+  const isLeaving = (node: NodeKey) => {
+    const { host } = addressOf(node)
+    const pods = cluster.pods.byIp(host)
+    return pods.length > 0 ? !pods.some(stays) : cluster.pods.endedAt(host) !== undefined
+  }
+  const restore = createRestore({
+    staysAt(uid, host) {
+      const pod = cluster.pods.get(uid)
+      return pod !== undefined && pod.ips.includes(host) && stays(pod)
+    },
+    isBack: (pod, { host, port }) =>
+      cluster.pods
+        .byIp(host)
+        .some(
+          next =>
+            next.uid !== pod.uid &&
+            isOfWorkload(pod, next) &&
+            next.ready &&
+            stays(next) &&
+            (!next.hostNetwork ||
+              port === undefined ||
+              [...next.containerPorts, ...cluster.slices.portsOf(next.uid)].includes(port))
+        ),
+    isLeaving,
+    holders: () => parts.inventory.holders()
   })
   const sync = config.sync.enabled ? syncOf(parts) : undefined
   const ghosts = ghostsOf(parts)
-  const amends = createAmends({
-    isLeaving: node => {
-      const { host } = addressOf(node)
-      const pods = cluster.pods.byIp(host)
-      const stays = ({ uid, deletionAt }: PodFact) => deletionAt === undefined && !isEnding(drains().get(uid))
-      return pods.length > 0 ? !pods.some(stays) : cluster.pods.endedAt(host) !== undefined
-    },
-    now: () => clock.now()
-  })
+  const amends = createAmends({ isLeaving, now: () => clock.now() })
   const upkeep = createUpkeep({
     restore,
     amends,

@@ -53,7 +53,7 @@ export function createUpkeep({ restore, amends, sync, ghosts, writer, now }: Upk
         const uid = (after ?? before)?.uid
         if (uid === undefined) return
         if (after?.phase === 'undone') restore.undone(uid, now())
-        else if (!after && before?.phase !== 'undone') restore.over(uid)
+        else if (!after && before && before.phase !== 'undone') restore.over(before.pod, now())
       },
       round() {
         ghosts.look(now())

@@ -25,6 +25,8 @@ export interface PodOptions {
   readonly annotations?: Readonly<Record<string, string>>
   readonly port?: number
   readonly hostNetwork?: boolean
+  /** Its controller: kind and name. */
+  readonly owner?: { readonly kind: string; readonly name: string }
   /** Conditions of its `readinessGates`. It is Ready only when they are, and a kubelet says so. */
   readonly gates?: readonly string[]
 }
@@ -64,7 +66,14 @@ export function createPods(store: Store, addresses: Addresses): Pods {
     pod(name, options = {}) {
       const { namespace = NAMESPACE, ip = addresses.allocate(), port = PORT } = options
       const { metadata } = store.create('pods', {
-        metadata: { namespace, name, ...(options.annotations && { annotations: options.annotations }) },
+        metadata: {
+          namespace,
+          name,
+          ...(options.annotations && { annotations: options.annotations }),
+          ...(options.owner && {
+            ownerReferences: [{ apiVersion: 'apps/v1', uid: 'owner', controller: true, ...options.owner }]
+          })
+        },
         spec: {
           nodeName: 'host-1',
           terminationGracePeriodSeconds: options.graceSeconds ?? 30,

@@ -3,6 +3,7 @@ import type { PodUid } from '../../../agent/drain/facts.ts'
 import { createRestore } from '../../../agent/loop/restore.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
 import { holder } from '../../build/holder.ts'
+import { pod } from '../../build/pod.ts'
 
 const UID = 'uid-web-1' as PodUid
 const TARGET = { resource: 'upstreams', id: 'web' } as const
@@ -10,8 +11,13 @@ const BEFORE = holder('web', ['10.0.0.1:8080=7', '10.0.0.2:8080'])
 const AFTER = holder('web', ['10.0.0.2:8080'])
 
 function rig(before: Holder = BEFORE) {
-  const state = { stays: true }
-  const restore = createRestore(() => state.stays)
+  const state = { stays: true, isBack: false, today: AFTER as Holder | undefined, leaving: new Set<string>() }
+  const restore = createRestore({
+    staysAt: () => state.stays,
+    isBack: () => state.isBack,
+    isLeaving: node => state.leaving.has(node),
+    holders: () => new Map(state.today ? [[state.today.key, state.today]] : [])
+  })
   const take = () => restore.taken({ target: TARGET, holder: before, node: before.nodes[0]!, uid: UID })
   const puts = (found: readonly Holder[] | undefined) =>
     restore.wishes(TARGET, found).flatMap(({ put }) => put.map(({ key, weight }) => `${key}=${weight}`))
@@ -23,7 +29,7 @@ describe('what a drain that is undone puts back', () => {
     const { restore, take, puts } = rig()
     take()
     expect(puts([AFTER])).to.deep.equal([])
-    restore.over(UID)
+    restore.over(pod('web-1', { uid: UID }), 0)
     restore.undone(UID, 0)
     expect(restore.targets(0)).to.deep.equal([])
   })
@@ -85,5 +91,59 @@ describe('what a drain that is undone puts back', () => {
     restore.undone(UID, 0)
     const [wish] = restore.wishes(TARGET, [{ ...AFTER, form: 'array' }])
     expect(wish?.put[0]?.raw).to.deep.equal({ host: '10.0.0.1', port: 8080, weight: 7 })
+  })
+})
+
+describe('what a drain took at an address that is fixed', () => {
+  const OWNED = pod('web-1', { uid: UID, owner: 'DaemonSet/web' })
+  const begun = (before: Holder = BEFORE) => {
+    const world = rig(before)
+    world.take()
+    world.restore.over(OWNED, 0)
+    return world
+  }
+
+  it('is put back as it was when the next pod of the workload is up there, and once', () => {
+    const { state, restore, puts } = begun()
+    expect([restore.targets(0), puts([AFTER])]).to.deep.equal([[], []])
+    state.isBack = true
+    expect(restore.targets(0)).to.deep.equal([TARGET])
+    expect(puts([AFTER])).to.deep.equal(['10.0.0.1:8080=7'])
+    expect([puts([BEFORE]), puts([AFTER])]).to.deep.equal([[], []])
+  })
+
+  const others: readonly (readonly [string, Holder | undefined])[] = [
+    ['somebody lists another node', holder('web', ['10.0.0.2:8080', '10.0.0.9:8080'])],
+    ['somebody took another node out', holder('web', [])],
+    ['somebody has put it back', BEFORE],
+    ['the holder is gone', undefined]
+  ]
+  for (const [why, today] of others)
+    it(`is left alone where ${why}`, () => {
+      const { state, restore } = begun()
+      state.today = today
+      expect(restore.targets(0)).to.deep.equal([])
+      Object.assign(state, { today: AFTER, isBack: true })
+      expect(restore.targets(0)).to.deep.equal([])
+    })
+
+  it('is put back though other nodes leave and come back by our hand, and somebody changed a weight', () => {
+    const { state, restore } = begun()
+    Object.assign(state, { today: holder('web', ['10.0.0.2:8080=3']), isBack: true })
+    expect(restore.targets(0)).to.deep.equal([TARGET])
+    Object.assign(state, { today: holder('web', []), leaving: new Set(['10.0.0.2:8080']) })
+    expect(restore.targets(0)).to.deep.equal([TARGET])
+  })
+
+  it('is its owner’s where an ingress controller writes the holder', () => {
+    const { state, restore } = begun({ ...BEFORE, owner: 'ingress-controller-2' })
+    state.isBack = true
+    expect(restore.targets(0)).to.deep.equal([])
+  })
+
+  it('is waited for an hour', () => {
+    const { state, restore } = begun()
+    state.isBack = true
+    expect(restore.targets(3_600_001)).to.deep.equal([])
   })
 })

@@ -1,0 +1,14 @@
+import type { PodFact } from './facts.ts'
+
+/**
+ * Whether the other pod takes this one's place: of the same controller, where a Deployment's ReplicaSets are one. Mirror pods are all
+ * owned by their host, so there the name counts.
+ */
+export function isOfWorkload(pod: PodFact, other: PodFact): boolean {
+  if (pod.owner === undefined || other.owner === undefined || pod.namespace !== other.namespace) return false
+  if (pod.owner.startsWith('Node/')) return pod.owner === other.owner && pod.name === other.name
+  return workloadOf(pod.owner) === workloadOf(other.owner)
+}
+
+const workloadOf = (owner: string): string =>
+  owner.startsWith('ReplicaSet/') ? owner.replace(/-[a-z0-9]+$/, '') : owner
