@@ -10,5 +10,9 @@ export function isOfWorkload(pod: PodFact, other: PodFact): boolean {
   return workloadOf(pod.owner) === workloadOf(other.owner)
 }
 
+/** The next pod in its place has the same address: there is one on each host. */
+export const hasFixedAddress = ({ hostNetwork, owner = '' }: PodFact): boolean =>
+  hostNetwork && (owner.startsWith('DaemonSet/') || owner.startsWith('Node/'))
+
 const workloadOf = (owner: string): string =>
   owner.startsWith('ReplicaSet/') ? owner.replace(/-[a-z0-9]+$/, '') : owner

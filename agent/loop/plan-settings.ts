@@ -1,6 +1,7 @@
 import type { Drains } from '../drain/drain.ts'
 import type { Millis, PodUid } from '../drain/facts.ts'
 import type { Plan } from '../plan/change.ts'
+import { returnsUntil } from '../plan/policies.ts'
 import type { PlanSettings } from '../plan/world.ts'
 import type { Sources } from './sources.ts'
 
@@ -31,8 +32,9 @@ export function planSettings(
 /** When to plan again for holders that are left to their owner until then, though nothing happens. */
 export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): Millis | undefined {
   const times = kept.flatMap(({ why, uid }) => {
-    const since = why === 'deferred' ? drains.get(uid)?.since : undefined
-    return since === undefined ? [] : [since + deferMs]
+    const drain = drains.get(uid)
+    if (drain && why === 'deferred') return [drain.since + deferMs]
+    return drain && why === 'fixed-address' ? [returnsUntil(drain)] : []
   })
   return times.length > 0 ? Math.min(...times) : undefined
 }

@@ -16,7 +16,14 @@ export interface Kept {
   readonly node: NodeKey
   readonly uid: PodUid
   readonly why:
-    'last-node' | 'discovery' | 'standalone' | 'deferred' | 'dry-run' | 'paused' | 'address-unknown'
+    | 'last-node'
+    | 'discovery'
+    | 'standalone'
+    | 'deferred'
+    | 'fixed-address'
+    | 'dry-run'
+    | 'paused'
+    | 'address-unknown'
 }
 
 /** What has to change at APISIX, as a value. */

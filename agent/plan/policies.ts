@@ -1,5 +1,6 @@
 import type { Drain, Drains } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
+import { hasFixedAddress } from '../drain/workload.ts'
 import type { Change, Kept, Plan } from './change.ts'
 import type { Holder, HolderNode } from './holder.ts'
 import { serves } from './match.ts'
@@ -36,6 +37,26 @@ export const deferToOwner: Policy = (plan, { drains, now, settings }) =>
       : change.nodes.filter(({ uid }) => {
           const drain = drains.get(uid)
           return drain !== undefined && !settings.unbarred?.has(uid) && now < drain.since + settings.deferMs
+        })
+  )
+
+/** From the deadline of a pod at a fixed address until it is taken out all the same, in ms: its next pod may never come. */
+const RETURNS_MS = 60_000
+
+export const returnsUntil = ({ deadline }: Drain): Millis => deadline + RETURNS_MS
+
+/**
+ * The next pod of a DaemonSet on its host, and of a mirror pod, has the same address: while the barrier keeps requests away there is
+ * nothing to write, and nothing to put back.
+ */
+export const fixedAddress: Policy = (plan, { drains, now, settings }) =>
+  keep(plan, 'fixed-address', change =>
+    change.holder.owner !== 'nobody-known'
+      ? []
+      : change.nodes.filter(({ uid }) => {
+          const drain = drains.get(uid)
+          const stays = drain !== undefined && hasFixedAddress(drain.pod) && now < returnsUntil(drain)
+          return stays && !settings.unbarred?.has(uid)
         })
   )
 
@@ -80,6 +101,7 @@ export const POLICIES: readonly Policy[] = [
   sureOfAddress,
   keepLastNode,
   deferToOwner,
+  fixedAddress,
   dryRun,
   paused
 ]

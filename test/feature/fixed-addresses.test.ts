@@ -1,5 +1,7 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
+import { arrayOf } from '../build/held-nodes.ts'
+import { get } from '../build/load.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const DAEMON_SET = { kind: 'DaemonSet', name: 'web' }
@@ -30,4 +32,29 @@ describe('feature: pods whose next one has the same address', () => {
       const byHost = (a: { host: string }, b: { host: string }) => a.host.localeCompare(b.host)
       expect(value.nodes.toSorted(byHost)).to.deep.equal(nodes.toSorted(byHost))
     })
+
+  test('with the plugin they are not written at all, and the next pod gets its requests', async start => {
+    const rig = await start({ barrier: true })
+    const options = { hostNetwork: true, owner: DAEMON_SET }
+    const pods = ['web-a', 'web-b', 'web-c'].map(name => rig.pod(name, options))
+    const backends = await Promise.all(pods.map(pod => rig.serve(pod)))
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: arrayOf(pods) })
+    rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
+    await rig.settled()
+    await until('the inventory has it', () => rig.agent.nodes('upstreams/web') === 3)
+    for (const [i, pod] of pods.entries()) {
+      rig.end(pod)
+      expect((await rig.hook(pod)).body).to.include({ result: 'drained', evidence: 'barrier' })
+      await backends[i]?.close()
+      rig.gone(pod)
+      const next = await rig.serve(rig.pod(`${pod.name}-next`, { ...options, ip: pod.ip }))
+      const proxy = rig.gateways[0]?.urls.proxy ?? ''
+      await until(
+        'the next pod has requests',
+        () => (void get(`${proxy}/`).catch(() => {}), next.arrivals.length > 0)
+      )
+    }
+    expect(rig.writes).to.deep.equal([])
+    expect(rig.nodes('upstreams/web')).to.have.length(3)
+  })
 })
