@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
+import { get } from './load.ts'
 
 /** A pod's application: answers with its name, and remembers what reached it. */
 export interface Backend {
@@ -11,10 +12,17 @@ export interface Backend {
   readonly open: number
   /** Answers those that `?hold` keeps waiting. */
   release(): void
+  /**
+   * Resolves when what was sent to it before has been read. Its own request goes through the queue of connections that are not
+   * accepted yet, of which a process takes one at a time; it is no arrival.
+   */
+  caughtUp(): Promise<void>
   /** As a worst-case app at SIGTERM: no new connection, idle ones are closed, what was accepted is finished. */
   terminate(): Promise<void>
   close(): Promise<void>
 }
+
+const CAUGHT_UP = '/caught-up'
 
 /** Listens on the pod's own address. A request with `?hold` in its path is answered at `release`. */
 export async function startBackend(name: string, ip: string, port: number): Promise<Backend> {
@@ -23,6 +31,10 @@ export async function startBackend(name: string, ip: string, port: number): Prom
   let held: (() => void)[] = []
   let open = 0
   const server = createServer((request, response) => {
+    if (request.url === CAUGHT_UP) {
+      response.end()
+      return
+    }
     arrivals.push(performance.now())
     open += 1
     response.once('close', () => (open -= 1))
@@ -56,6 +68,9 @@ export async function startBackend(name: string, ip: string, port: number): Prom
       return open
     },
     release,
+    async caughtUp() {
+      await get(`http://${ip}:${port}${CAUGHT_UP}`)
+    },
     terminate: stop,
     async close() {
       const stopped = stop()
