@@ -16,9 +16,9 @@ describe('Entries that are held', () => {
   it('cost nothing to whoever asks for the state, and nothing to a change of others', async () => {
     const none = await costOfHeld(0, 60)
     const many = await costOfHeld(3000, 60)
-    // by the CPU of the same worker: 3 is far from what noise does, and further from what 3,000 entries take
+    // by the CPU of the worker, and in its own measure: noise is far below these bounds, and what 3,000 entries take is far above
     expect(many.summary / none.summary, 'state?entries=late').to.be.below(3)
-    expect(many.change / none.change, 'put, seal and remove another one').to.be.below(3)
+    expect((many.change - none.change) / none.summary, 'put, seal and remove another one').to.be.below(20)
   })
 
   it('are summed up: how many, how often they changed, and what was sent in spite of a seal', async () => {
