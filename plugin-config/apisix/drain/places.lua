@@ -4,9 +4,10 @@
 --
 -- Nodes that are written down are indexed by address. An item of the configuration is never changed
 -- but replaced, so what is new is found by identity. Nodes by service discovery and by name are
--- looked up each time: `pause` is called after every few items, and must let requests pass.
+-- looked up each time: `pause` is called three times a millisecond, and must let requests pass.
 local revision = require("apisix.drain.revision")
 local nodes_of = require("apisix.drain.nodes").of
+local clock_now = require("apisix.drain.clock").now
 local KINDS    = revision.KINDS
 local setmetatable = setmetatable
 local ipairs   = ipairs
@@ -17,8 +18,9 @@ local type     = type
 local tostring = tostring
 local str_match = string.match
 
--- items between two pauses
-local CHUNK = 50
+-- how long requests wait for this, in seconds; looking at a list takes that long for so many items
+local MOST = 0.0003
+local MANY = 250
 
 local _M = {}
 local mt = { __index = _M }
@@ -30,21 +32,21 @@ local mt = { __index = _M }
 function _M.new(core, pause, changed)
     return setmetatable({
         core = core, pause = pause, on_change = changed,
-        kinds = {},         -- what was seen: { seen = { [item] = record }, n }
+        kinds = {},         -- what was seen: { items, length, seen = { [item] = record }, turn }
         by_ip = {},         -- { [ip] = { [place] = true } }
         moving = {},        -- { [place] = true }: no written addresses
         upstreams = {},     -- { [id] = { [place] = true } }
         refs = {},          -- { [id] = how many items refer to it }
         watched = setmetatable({}, { __mode = "k" }),
-        steps = 0,
+        rested = 0,
     }, mt)
 end
 
 
 local function rest(self)
-    self.steps = self.steps + 1
-    if self.steps % CHUNK == 0 then
+    if clock_now() - self.rested >= MOST then
         self.pause()
+        self.rested = clock_now()
     end
 end
 
@@ -146,36 +148,59 @@ local function apply(self, record, on)
 end
 
 
--- Takes in one kind. Its list may change during a pause: the caller looks again then.
-local function take(self, kind, values)
-    local known = self.kinds[kind] or { seen = {}, n = 0 }
-    self.kinds[kind] = known
-    local present, fresh, n = {}, {}, 0
-    for i = 1, #values do
-        local item = values[i]
-        if item then
-            n = n + 1
-            present[item] = true
-            if not known.seen[item] then
-                fresh[#fresh + 1] = item
-            end
+-- The list as it was taken in is kept, because to compare two lists costs a tenth of looking up
+-- each item.
+local function is_same(known, values)
+    local items = known and known.items
+    if not items or known.length ~= #values then
+        return false
+    end
+    for i = 1, known.length do
+        if items[i] ~= values[i] then
+            return false
         end
     end
-    if #fresh == 0 and n == known.n then
+    return true
+end
+
+
+-- Takes in one kind. Its list may change during a pause: the caller looks again then.
+local function take(self, kind, values)
+    local known = self.kinds[kind] or { seen = {}, turn = 0 }
+    self.kinds[kind] = known
+    if is_same(known, values) then
         return
     end
+    -- absent until all of it is taken in
+    known.items, known.turn = nil, known.turn + 1
+    local items, fresh, length = {}, {}, #values
+    for i = 1, length do
+        local item = values[i]
+        items[i] = item
+        local record = item and known.seen[item]
+        if record then
+            record.turn = known.turn
+        elseif item then
+            fresh[#fresh + 1] = item
+        end
+        if i % MANY == 0 then
+            rest(self)
+        end
+    end
     for item, record in pairs(known.seen) do
-        if not present[item] then
+        if record.turn ~= known.turn then
             apply(self, record, false)
-            known.seen[item], known.n = nil, known.n - 1
+            known.seen[item] = nil
         end
     end
     for _, item in ipairs(fresh) do
         local record = record_of(kind, item)
+        record.turn = known.turn
         apply(self, record, true)
-        known.seen[item], known.n = record, known.n + 1
+        known.seen[item] = record
         rest(self)
     end
+    known.items, known.length = items, length
 end
 
 
@@ -200,6 +225,7 @@ end
 --- Brings the index up to date.
 -- @treturn boolean false while the configuration is not there, or being read anew: say nothing
 function _M:refresh()
+    self.rested = clock_now()
     return each(self, function(kind, object)
         if object then
             watch(self, object)
@@ -214,16 +240,7 @@ end
 function _M:holds()
     local same = true
     local any = each(self, function(kind, object)
-        local known, n = self.kinds[kind], 0
-        local values = object and object.values or {}
-        for i = 1, same and known and #values or 0 do
-            local item = values[i]
-            if item then
-                n = n + 1
-                same = same and known.seen[item] ~= nil
-            end
-        end
-        same = same and known ~= nil and n == known.n
+        same = same and is_same(self.kinds[kind], object and object.values or {})
     end)
     return any and same
 end
