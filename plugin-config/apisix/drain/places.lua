@@ -13,10 +13,9 @@ local setmetatable = setmetatable
 local ipairs   = ipairs
 local pairs    = pairs
 local next     = next
-local pcall    = pcall
-local type     = type
-local tostring = tostring
+local pcall, type, tostring = pcall, type, tostring
 local str_match = string.match
+local str_sub  = string.sub
 
 -- how long requests wait for this, in seconds; looking at a list takes that long for so many items
 local MOST = 0.0003
@@ -33,7 +32,8 @@ function _M.new(core, pause, changed)
     return setmetatable({
         core = core, pause = pause, on_change = changed,
         kinds = {},         -- what was seen: { items, length, seen = { [item] = record }, turn }
-        by_ip = {},         -- { [ip] = { [place] = true } }
+        by_ip = {},         -- { [its end] = { [ip] = { [place] = true } } }: to grow a large table
+                            -- takes milliseconds
         moving = {},        -- { [place] = true }: no written addresses
         upstreams = {},     -- { [id] = { [place] = true } }
         refs = {},          -- { [id] = how many items refer to it }
@@ -111,6 +111,13 @@ local function record_of(kind, item)
 end
 
 
+local function part_of(self, ip)
+    local ending = str_sub(ip, -2)
+    self.by_ip[ending] = self.by_ip[ending] or {}
+    return self.by_ip[ending]
+end
+
+
 local function mark(map, key, place, on)
     local set = map[key]
     if on then
@@ -141,15 +148,14 @@ local function apply(self, record, on)
             self.moving[place] = on or nil
         else
             for _, node in ipairs(place.list) do
-                mark(self.by_ip, node.ip, place, on)
+                mark(part_of(self, node.ip), node.ip, place, on)
             end
         end
     end
 end
 
 
--- The list as it was taken in is kept, because to compare two lists costs a tenth of looking up
--- each item.
+-- The list is kept as it was: to compare two lists costs a tenth of looking up each item.
 local function is_same(known, values)
     local items = known and known.items
     if not items or known.length ~= #values then
@@ -258,7 +264,7 @@ end
 function _M:about(ips, visit)
     local found, hidden = {}, 0
     for ip in pairs(ips) do
-        for place in pairs(self.by_ip[ip] or {}) do
+        for place in pairs(part_of(self, ip)[ip] or {}) do
             found[place] = true
         end
     end

@@ -19,6 +19,9 @@ local ngx_sleep    = ngx.sleep
 local TURNS = 3
 -- how often nodes are looked up that are not written down, seconds
 local MOVING = 0.25
+-- what is left to requests between two parts of what takes long: a sleep of 0 makes the worker one
+-- that never waits, and on a busy machine its requests wait for the scheduler
+local PAUSE = 0.001
 
 local _M = {}
 local mt = { __index = _M }
@@ -39,7 +42,8 @@ function _M.new(deps)
         entries = deps.entries, counts = deps.counts, number = deps.number,
         mark = 0, looked = 0, idle = nil, told = nil, busy = false,
     }, mt)
-    self.places = places_mod.new(deps.core, function() ngx_sleep(0) end, function() void(self) end)
+    self.places = places_mod.new(deps.core, function() ngx_sleep(PAUSE) end,
+                                 function() void(self) end)
     return self
 end
 
