@@ -70,34 +70,37 @@ describe('a replacement that its owner adds before a write of ours that was cut 
 })
 
 describe('feature: one Service, and an upstream for each of its two versions', () => {
-  const test = sideBySide({ barrier: false, config: { DRAIN_DEFER_WRITES: '0s' } })
+  const test = sideBySide({ config: { DRAIN_DEFER_WRITES: '0s' } })
 
-  test('no version is given a pod of the other, though each write finds young pods of the Service missing', async start => {
-    const rig = await start()
-    const names = ['v1-old', 'v1-new', 'v2-old', 'v2-new'] as const
-    const pods = names.map(name => rig.pod(name))
-    await Promise.all(pods.map(pod => rig.serve(pod)))
-    const [old1, new1, old2, new2] = pods as [
-      (typeof pods)[0],
-      (typeof pods)[0],
-      (typeof pods)[0],
-      (typeof pods)[0]
-    ]
-    rig.service('web', pods)
-    const labels = { 'managed-by': 'apisix-ingress-controller' }
-    rig.put('upstreams', 'v1', { type: 'roundrobin', labels, nodes: arrayOf([old1, new1]) })
-    rig.put('upstreams', 'v2', { type: 'roundrobin', labels, nodes: arrayOf([old2, new2]) })
-    rig.put('routes', 'v1', { uri: '/v1', upstream_id: 'v1' })
-    rig.put('routes', 'v2', { uri: '/v2', upstream_id: 'v2' })
-    await rig.settled()
-    await until('the inventory has both', () =>
-      ['v1', 'v2'].every(id => rig.agent.nodes(`upstreams/${id}`) === 2)
-    )
-    rig.end(old1)
-    rig.end(old2)
-    const replies = await Promise.all([rig.hook(old1), rig.hook(old2)])
-    for (const { body } of replies) expect(body).to.include({ result: 'removed' })
-    expect(rig.nodes('upstreams/v1')).to.deep.equal([new1.node])
-    expect(rig.nodes('upstreams/v2')).to.deep.equal([new2.node])
-  })
+  for (const barrier of [false, true])
+    test(`no version is given a pod of the other, though each write finds young pods of the Service missing (${barrier ? 'with' : 'without'} the plugin)`, async start => {
+      const rig = await start({ barrier })
+      const names = ['v1-old', 'v1-new', 'v2-old', 'v2-new'] as const
+      const pods = names.map(name => rig.pod(name))
+      await Promise.all(pods.map(pod => rig.serve(pod)))
+      const [old1, new1, old2, new2] = pods as [
+        (typeof pods)[0],
+        (typeof pods)[0],
+        (typeof pods)[0],
+        (typeof pods)[0]
+      ]
+      rig.service('web', pods)
+      const labels = { 'managed-by': 'apisix-ingress-controller' }
+      rig.put('upstreams', 'v1', { type: 'roundrobin', labels, nodes: arrayOf([old1, new1]) })
+      rig.put('upstreams', 'v2', { type: 'roundrobin', labels, nodes: arrayOf([old2, new2]) })
+      rig.put('routes', 'v1', { uri: '/v1', upstream_id: 'v1' })
+      rig.put('routes', 'v2', { uri: '/v2', upstream_id: 'v2' })
+      await rig.settled()
+      await until('the inventory has both', () =>
+        ['v1', 'v2'].every(id => rig.agent.nodes(`upstreams/${id}`) === 2)
+      )
+      rig.end(old1)
+      rig.end(old2)
+      const replies = await Promise.all([rig.hook(old1), rig.hook(old2)])
+      const result = barrier ? 'drained' : 'removed'
+      for (const { body } of replies) expect(body).to.include({ result })
+      await until('both are out', () => ['v1', 'v2'].every(id => rig.nodes(`upstreams/${id}`).length === 1))
+      expect(rig.nodes('upstreams/v1')).to.deep.equal([new1.node])
+      expect(rig.nodes('upstreams/v2')).to.deep.equal([new2.node])
+    })
 })

@@ -272,6 +272,37 @@ describe('writer', () => {
       expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.2', '10.0.0.3'))
     })
 
+    it('may set a weight or rotate a key while Kubernetes is asked: both stay', async () => {
+      const consumer = (key: string, ...hosts: string[]) => ({
+        username: 'jack',
+        plugins: {
+          'key-auth': { key },
+          'traffic-split': {
+            rules: [{ weighted_upstreams: [{ upstream: { type: 'roundrobin', nodes: array(...hosts) } }] }]
+          }
+        }
+      })
+      apisix.put('consumers', 'jack', consumer('old', '10.0.0.1', '10.0.0.2'))
+      apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
+      const canary = array('10.0.0.1', '10.0.0.2').map(node => ({ ...node, weight: 7 }))
+      let once = true
+      begin({
+        stillEnding: async () => {
+          if (once) {
+            apisix.put('consumers', 'jack', consumer('new', '10.0.0.1', '10.0.0.2'))
+            apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: canary })
+          }
+          once = false
+          return true
+        }
+      })
+      remove(holder('consumers/jack/plugins/traffic-split/0/0'), '10.0.0.1:80')
+      remove(holder('upstreams/api'), '10.0.0.1:80')
+      await writer.idle()
+      expect(apisix.value('consumers', 'jack')).to.deep.include(consumer('new', '10.0.0.2'))
+      expect(apisix.nodes('api')).to.deep.equal(canary.slice(1))
+    })
+
     it('are not asked for a node that is known to leave: what is submitted meanwhile goes with the same write', async () => {
       apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2', '10.0.0.3') })
       const planned = holder('upstreams/api')
