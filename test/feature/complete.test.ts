@@ -4,12 +4,12 @@ import { until } from '../build/apisix.ts'
 import { startBalancer } from '../build/balancer.ts'
 import type { HookBody } from '../build/hook.ts'
 import { get } from '../build/load.ts'
-import { SHORT, type Rig } from '../build/rig.ts'
+import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 /** Two pods behind all gateways; one of them is to end. */
 async function pods(rig: Rig) {
-  const [old, fresh] = [rig.pod('web-1', { graceSeconds: 4 }), rig.pod('web-2')]
+  const [old, fresh] = [rig.pod('web-1', { graceSeconds: 30 }), rig.pod('web-2')]
   const backend = await rig.serve(old)
   const other = await rig.serve(fresh)
   rig.upstream('web', [old, fresh])
@@ -26,7 +26,11 @@ const byHand = (...gateways: { name: string; host: string }[]) => ({
 const doubts = (rig: Rig) => rig.agent.doubts()
 
 describe('feature: the list of gateways is complete, or the answer says so', () => {
-  const test = sideBySide({ barrier: true, gateways: 2, config: { ...SHORT, DRAIN_RESERVE: '1s' } })
+  const test = sideBySide({
+    barrier: true,
+    gateways: 2,
+    config: { DRAIN_ACCEPTED_SETTLE: '150ms', DRAIN_FLOOR: '15s' }
+  })
 
   test('a gateway that is a load balancer before two is none: it never gives evidence', async start => {
     const rig = await start({ agent: false })
