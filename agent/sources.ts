@@ -1,3 +1,4 @@
+import { watchAbsence } from './absence.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createBarrierKeeper } from './confirm/barrier.ts'
@@ -91,6 +92,7 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
       wrap: api => meters.barrier(api),
       clock,
       log: part('barrier'),
+      knowledge: { resumedAt: () => absence.resumedAt(), knownAt: () => cluster.podsAssuredAt() },
       ttlMs: apisix.barrier.ttlMs
     })
   const cluster: Cluster = startCluster({
@@ -117,6 +119,10 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     loop,
     events
   })
+  const absence = watchAbsence(clock, () => {
+    log.warn('this process was away: no entry is put until the watch of pods tells again')
+    cluster.assurePods()
+  })
   const stopVanished = watchVanished({ cluster, barrier, probe, survey }, clock, part('watch'))
   inventory.start()
   return {
@@ -132,6 +138,7 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     sync,
     hangUp() {
       stopVanished()
+      absence.stop()
       api.close()
       documents.close()
     }

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 
 import type { Clock } from '../clock.ts'
 import type { Millis, PodUid } from '../drain/facts.ts'
-import type { BarrierAnswer, BarrierApi } from '../gateway/barrier-api.ts'
+import type { BarrierAnswer, BarrierApi, BarrierGateway } from '../gateway/barrier-api.ts'
 import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
@@ -10,6 +10,7 @@ import { lookPause } from './look-pause.ts'
 import {
   entriesOf,
   forgotten,
+  missingOf,
   readingOf,
   sameNodes,
   saysTheSame,
@@ -23,6 +24,8 @@ import type { BarrierReading } from './evidence.ts'
 export interface BarrierLane {
   /** What is desired has changed. */
   readonly look: () => void
+  /** What the gateway says that it holds. Whatever it should hold and does not is put again at once. */
+  readonly compare: (told: Pick<BarrierGateway, 'entries' | 'held'>, askedAt: Millis) => void
   /** The gateway may have been restarted: tell it everything again. */
   readonly again: () => void
   readonly reading: (uid: PodUid) => BarrierReading | undefined
@@ -37,6 +40,8 @@ export interface BarrierLaneOptions {
   readonly log: Logger
   readonly ttlMs: number
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
+  /** Entries are desired by what is known now; else nothing is put. What is held may be lifted at any time. */
+  readonly mayPut: () => boolean
   /** Those of them that are to be watched. */
   readonly awaited: () => readonly DesiredEntry[]
   readonly tell: () => void
@@ -71,6 +76,7 @@ export function createBarrierLane({
   log,
   ttlMs,
   desired,
+  mayPut,
   awaited,
   tell
 }: BarrierLaneOptions): BarrierLane {
@@ -231,7 +237,8 @@ export function createBarrierLane({
     // Several calls in one turn of the event loop become one.
     await Promise.resolve()
     const now = clock.now()
-    const due = [...desired().values()].filter(entry => isDue(entry, now))
+    const isKnown = mayPut()
+    const due = isKnown ? [...desired().values()].filter(entry => isDue(entry, now)) : []
     const over: PodUid[] = []
     for (const [uid, until] of held) {
       if (until <= now) held.delete(uid)
@@ -245,7 +252,7 @@ export function createBarrierLane({
     if (due.length > 0) await push(due)
     if (over.length > 0) await lift(over)
     if (due.length + over.length === 0)
-      return pause(Math.min(...[...stored.values()].map(s => s.sentAt + ttlMs / 3)))
+      return pause(isKnown ? Math.min(...[...stored.values()].map(s => s.sentAt + ttlMs / 3)) : Infinity)
     bell.ring()
     tell()
   }
@@ -314,8 +321,22 @@ export function createBarrierLane({
       .sort()
       .join(' ')
 
+  /** Expired on a clock that was set (an older plugin), dropped for want of room, lifted by somebody else. */
+  const compare: BarrierLane['compare'] = (told, askedAt) => {
+    const held = [...stored.values()].filter(
+      ({ entry, storedAt, refused }) => !refused && storedAt <= askedAt && desired().get(entry.uid) === entry
+    )
+    const missing = missingOf(
+      held.map(({ entry }) => entry),
+      told
+    )
+    for (const { uid } of missing) stored.delete(uid)
+    if (missing.length > 0) bell.ring()
+  }
+
   return {
     look,
+    compare,
     again: () => {
       restarts++
       stored.clear()

@@ -1,5 +1,5 @@
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
-import type { BarrierEntry, BarrierState } from '../gateway/barrier-api.ts'
+import type { BarrierEntry, BarrierGateway, BarrierState } from '../gateway/barrier-api.ts'
 import { addressOf } from '../gateway/nodes.ts'
 import type { BarrierReading } from './evidence.ts'
 
@@ -76,6 +76,28 @@ export function readingOf(
     ? { ...reading, unchangedSince: before.unchangedSince }
     : reading
 }
+
+/**
+ * Which of the entries that a gateway should hold it may have lost. Where it tells only how many it holds, and these are too few, it
+ * may be any of them.
+ */
+export function missingOf(
+  wanted: readonly DesiredEntry[],
+  { entries, held }: Pick<BarrierGateway, 'entries' | 'held'>
+): readonly DesiredEntry[] {
+  if (held !== undefined) {
+    const addresses = new Set(wanted.flatMap(({ uid, nodes }) => nodes.map(node => `${uid} ${node}`)))
+    return held.entries < addresses.size ? wanted : []
+  }
+  if (entries === undefined) return []
+  const byPod = Map.groupBy(entries, ({ uid }) => uid)
+  return wanted.filter(entry => !isHeld(entry, byPod.get(entry.uid) ?? []))
+}
+
+const isHeld = (entry: DesiredEntry, told: readonly BarrierState[]): boolean =>
+  entriesOf(entry, 0).every(({ ip, port, state }) =>
+    told.some(s => s.ip === ip && s.port === port && (s.state === 'sealed' || state === 'draining'))
+  )
 
 /** Whether two readings differ in nothing but when they were read. */
 export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {

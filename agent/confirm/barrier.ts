@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 
 import type { Clock } from '../clock.ts'
-import type { GatewayFact, PodUid } from '../drain/facts.ts'
+import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
 import {
   createBarrierClient,
   type BarrierApi,
@@ -28,6 +28,8 @@ export interface BarrierKeeper {
   reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
   /** Why nothing that answers for this gateway counts, however fit it is: it is not one gateway. Empty where it is. */
   doubt(gatewayId: string): string
+  /** What is desired is desired by what is known now: this process was not away, or its watch has told since. */
+  isKnown(): boolean
   /** What every gateway should hold now, as it is told. */
   entries(): readonly BarrierEntry[]
   /** What the gateway says of itself; read every few seconds, and often while an entry waits to be sealed. */
@@ -43,9 +45,24 @@ export interface BarrierKeeperOptions {
   readonly wrap?: (api: BarrierApi) => BarrierApi
   readonly clock: Clock
   readonly log: Logger
+  /** What was known when entries were desired; default: everything. */
+  readonly knowledge?: Knowledge
   /** How long an entry holds without being renewed, in ms; default 60 000. Renewed at a third of it. */
   readonly ttlMs?: number
 }
+
+/**
+ * An entry is put by what is known of its address. After an absence of this process that may be minutes old, and the address another
+ * pod's: nothing is put or renewed until entries were desired by what a watch has shown since.
+ */
+export interface Knowledge {
+  /** When this process was last back from an absence. */
+  resumedAt(): Millis
+  /** Up to when everything is known, now. */
+  knownAt(): Millis
+}
+
+const ALWAYS_HERE: Knowledge = { resumedAt: () => -Infinity, knownAt: () => -Infinity }
 
 interface Known {
   gateway: GatewayFact
@@ -59,6 +76,7 @@ export function createBarrierKeeper({
   wrap = api => api,
   clock,
   log,
+  knowledge = ALWAYS_HERE,
   ttlMs = 60_000
 }: BarrierKeeperOptions): BarrierKeeper {
   const client = createBarrierClient(api)
@@ -68,6 +86,7 @@ export function createBarrierKeeper({
   let desired: ReadonlyMap<PodUid, DesiredEntry> = new Map()
   /** Those of them that somebody waits for: few, where hundreds linger. */
   let awaited: readonly DesiredEntry[] = []
+  let desiredBy = -Infinity
 
   const close = (id: string, { lane, reader }: Known): void => {
     lanes.delete(id)
@@ -76,10 +95,14 @@ export function createBarrierKeeper({
     )
     closing.add(work)
   }
+  const mayPut = () => desiredBy >= knowledge.resumedAt()
   const isAwaited = () => awaited.some(({ state }) => state === 'draining')
 
   return {
     desire(list) {
+      const wasBarred = !mayPut()
+      desiredBy = knowledge.knownAt()
+      if (wasBarred && mayPut()) for (const { lane } of lanes.values()) lane.look()
       if (list.length === desired.size && list.every(entry => isSame(entry, desired.get(entry.uid)))) return
       // What is as it was stays the same object: each lane sees at a glance that it has put it already.
       const before = desired
@@ -118,6 +141,7 @@ export function createBarrierKeeper({
           log: log.child({ gateway: gateway.name }),
           ttlMs,
           desired: () => desired,
+          mayPut,
           awaited: () => awaited,
           tell
         })
@@ -129,6 +153,7 @@ export function createBarrierKeeper({
           identity,
           isAwaited,
           isHolding: () => desired.size > 0,
+          read: (told, askedAt) => lane.compare(told, askedAt),
           tell() {
             const now = reader.state().told?.instance
             // Restarted with nothing under way that would have shown it: it has forgotten the entries that are held.
@@ -152,6 +177,7 @@ export function createBarrierKeeper({
         return twinDoubt(twin.gateway.name)
       return known.identity.doubt()
     },
+    isKnown: mayPut,
     entries: () => [...desired.values()].flatMap(entry => entriesOf(entry, ttlMs)),
     state: gatewayId => lanes.get(gatewayId)?.reader.state(),
     onChange: listener => listeners.add(listener),

@@ -37,6 +37,8 @@ export interface GatewayStateOptions {
   readonly isAwaited: () => boolean
   /** Entries are held there: a restart forgets them, and only the state shows one that was too quick for its readiness. */
   readonly isHolding: () => boolean
+  /** After every answer. */
+  readonly read?: (told: BarrierGateway, askedAt: Millis) => void
   /** It says something else than before, but for times and counters. */
   readonly tell: () => void
 }
@@ -54,6 +56,7 @@ export function readGatewayState({
   identity,
   isAwaited,
   isHolding,
+  read: heard = () => {},
   tell
 }: GatewayStateOptions): GatewayStateReader {
   const ended = new AbortController()
@@ -77,6 +80,7 @@ export function readGatewayState({
       identity.note(told, lastAttemptAt, now, true)
       const aheadMs = gatewayClock.ahead()
       current = { told, lastSuccessAt: now, lastAttemptAt, problem: '', refused: false, aheadMs }
+      heard(told, lastAttemptAt)
     } catch (error) {
       const refused = isConnectionRefused(error)
       current = { ...current, lastAttemptAt, problem: (error as Error).message, refused }

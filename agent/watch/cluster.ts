@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { GatewayFact, PodFact } from '../drain/facts.ts'
+import type { GatewayFact, Millis, PodFact } from '../drain/facts.ts'
 import type { Log } from '../log.ts'
 import { ApiError } from './api-error.ts'
 import { pathOf, podsIn, servicesIn, slicesIn, slicesOf, type Collection } from './collection.ts'
@@ -74,6 +74,10 @@ export interface Cluster {
   serverBehindMs(): number
   /** Somebody learned what this watch should have told: it has to show a sign of life, or is begun anew. */
   doubt(part: PartName): void
+  /** Asks the server for a sign that the watch of pods tells all that has happened. */
+  assurePods(): void
+  /** When it was asked that last with success; `-Infinity` before. */
+  podsAssuredAt(): Millis
   /** Ends the watches and the connection. */
   stop(): Promise<void>
 }
@@ -196,6 +200,8 @@ export function startCluster(options: ClusterOptions): Cluster {
     call,
     isWatched: namespace => watchOf('pods', namespace) !== undefined,
     serverBehindMs: () => connection.serverBehindMs(),
+    assurePods: () => watches.pods.forEach(watch => watch.assure()),
+    podsAssuredAt: () => Math.min(...watches.pods.map(watch => watch.assuredAt() ?? -Infinity)),
     doubt: name => watches[name].forEach(watch => watch.doubt()),
     async stop() {
       await Promise.all(Object.values(watches).flatMap(all => all.map(watch => watch.stop())))

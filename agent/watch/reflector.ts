@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Millis } from '../drain/facts.ts'
 import { isExpired, isFromTheFuture, isUnsupported, retryAfterOf } from './api-error.ts'
+import { assure } from './assurance.ts'
 import { createBackoff, type Backoff } from './backoff.ts'
 import { pathOf, type Collection, type Params } from './collection.ts'
 import type { Connection } from './connection.ts'
@@ -19,6 +20,10 @@ export interface Reflector {
   status(): WatchStatus
   /** The watch must show this revision (or, without one, anything) within `doubtMs`, else everything is listed anew. */
   doubt(revision?: Revision): void
+  /** Asks the server for a sign that the watch tells all; `assuredAt` follows as soon as there is one. */
+  assure(): void
+  /** When the server was asked that last; `undefined` before. */
+  assuredAt(): Millis | undefined
   /** An object of this collection that was read past the watch. */
   learn(object: unknown): void
   /** Resolves when nothing of it runs any more. */
@@ -219,13 +224,28 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
     }
   }
   const running = run()
+  const position = () => (state === 'live' ? { turn, revision } : undefined)
+  const behind = (now: Revision) => distrust(`the server has gone back in time, to ${now}`)
+  let assuredAt: Millis | undefined
+  let assuring = new AbortController()
+  const assureNow = () => {
+    assuring.abort()
+    assuring = new AbortController()
+    const signal = AbortSignal.any([stopping.signal, assuring.signal])
+    const look = async () => {
+      assuredAt = await assure({ connection, collection, clock, position, behind, signal })
+      onChange()
+    }
+    // It rejects when it is asked anew, or stopped.
+    void look().catch(() => {})
+  }
   const stopHeartbeat = startHeartbeat({
     connection,
     collection,
     clock,
     everyMs: settings.heartbeatEveryMs,
-    position: () => (state === 'live' ? { turn, revision } : undefined),
-    behind: now => distrust(`the server has gone back in time, to ${now}`),
+    position,
+    behind,
     expect: now => {
       if (isLater(now, revision)) {
         expectations.expect(now, settings.heartbeatLimitMs, 'the watch is silent about what the server has')
@@ -248,6 +268,8 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       if (wanted === undefined ? fresh : !isLater(wanted, revision)) return
       expectations.expect(wanted, settings.doubtMs, 'the watch does not show what the server says')
     },
+    assure: assureNow,
+    assuredAt: () => assuredAt,
     learn(object) {
       const { uid, revision: reached } = metaOf(object) ?? {}
       if (uid === undefined || reached === undefined) return

@@ -12,6 +12,9 @@ export interface AgentProcess {
   /** Its log so far, a line each. */
   lines(): readonly Record<string, unknown>[]
   leads(): boolean
+  /** Stops it (SIGSTOP), or has it go on: to it no time has passed. */
+  pause(): void
+  resume(): void
   /** Ends it as the kernel does (SIGKILL), or as the kubelet asks it to. Resolves with its exit code when it is gone. */
   end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null>
 }
@@ -58,6 +61,8 @@ export async function startAgentProcess(
     return {
       port,
       lines,
+      pause: () => void child.kill('SIGSTOP'),
+      resume: () => void child.kill('SIGCONT'),
       leads: () => lines().findLast(({ msg }) => msg === 'leadership')?.['leads'] === true,
       end
     }

@@ -36,6 +36,8 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
     services: services.store,
     gateways: () => [],
     gatewayEnded() {},
+    assurePods() {},
+    podsAssuredAt: () => -Infinity,
     gatewaysWithoutIp: () => 0,
     parts: () =>
       (['pods', 'endpointslices', 'gateways', 'services'] as const).map(name => ({

@@ -1,7 +1,13 @@
 import { expect } from 'chai'
 
 import { systemClock } from '../../../agent/clock.ts'
-import { createBarrierKeeper, type BarrierKeeper, type DesiredEntry } from '../../../agent/confirm/barrier.ts'
+import {
+  createBarrierKeeper,
+  type BarrierKeeper,
+  type DesiredEntry,
+  type Knowledge
+} from '../../../agent/confirm/barrier.ts'
+import { missingOf } from '../../../agent/confirm/barrier-reading.ts'
 import { ENTRY_BYTES } from '../../../sandbox/apisix/deny-list.ts'
 import type { GatewayFact, NodeKey, PodUid } from '../../../agent/drain/facts.ts'
 import { createBarrier, type Barrier } from '../../../sandbox/apisix/barrier.ts'
@@ -61,7 +67,8 @@ describe('barrier keeper', () => {
       puts: () => requests.filter(r => r.startsWith('PUT')).length
     }
   }
-  const begin = (port: number, differs: { ttlMs?: number; token?: string; timeoutMs?: number } = {}) =>
+  type Differs = { ttlMs?: number; token?: string; timeoutMs?: number; knowledge?: Knowledge }
+  const begin = (port: number, differs: Differs = {}) =>
     (keeper = createBarrierKeeper({
       api: {
         port,
@@ -71,6 +78,7 @@ describe('barrier keeper', () => {
       },
       clock: systemClock,
       log: silent,
+      ...(differs.knowledge && { knowledge: differs.knowledge }),
       ...(differs.ttlMs === undefined ? {} : { ttlMs: differs.ttlMs })
     }))
   const reading = (name: string, id = 'g1') => keeper.reading(name as PodUid, id)
@@ -324,6 +332,70 @@ describe('barrier keeper', () => {
     g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
     await until('it is busy', () => reading('1')?.inflight.requests === 1)
     expect(reading('1')).to.deep.include({ fit: false, binding: true })
+  })
+
+  it('renews nothing after an absence until entries were desired by what is known since, and lifts all the same', async () => {
+    const g = await serve('127.0.7.1')
+    const at = { resumed: -Infinity, known: -Infinity }
+    begin(g.port, { ttlMs: 3000, knowledge: { resumedAt: () => at.resumed, knownAt: () => at.known } })
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    const held = { ...entry('1', 'sealed'), watch: false }
+    keeper.desire([held, { ...entry('2', 'sealed'), watch: false }])
+    await until('it has both', () => g.barrier.entries.size === 2)
+    at.resumed = 1000
+    const before = g.puts()
+    const putAt = performance.now()
+    expect(keeper.isKnown()).to.equal(false)
+    // A new one, and those that are held: the renewal falls due after a second.
+    keeper.desire([held, entry('3')])
+    await until('one is lifted', () => g.barrier.entries.size === 1)
+    await until('the other has expired', () => states(g.barrier).length === 0)
+    expect([g.puts(), performance.now() - putAt > 2500]).to.deep.equal([before, true])
+    at.known = 1001
+    keeper.desire([held, entry('3')])
+    await until('both are put', () => states(g.barrier).length === 2)
+    expect(keeper.isKnown()).to.equal(true)
+  })
+
+  it('finds what is missing by the entries that an older plugin tells, or by how many there are', () => {
+    const wanted = [entry('1', 'sealed'), entry('2', 'sealed', '10.0.0.2', '10.0.1.2')]
+    const told = (uid: string, ip: string, state: 'draining' | 'sealed' = 'sealed') => ({
+      uid,
+      ip,
+      state,
+      ttl: 9,
+      inflight: { requests: 0, long: 0 },
+      bypasses: 0
+    })
+    const [one, two, three] = [told('1', '10.0.0.1'), told('2', '10.0.0.2'), told('2', '10.0.1.2')]
+    const missing = (answer: Parameters<typeof missingOf>[1]) =>
+      missingOf(wanted, answer).map(({ uid }) => uid)
+    expect(missing({ entries: [one, two, three] })).to.deep.equal([])
+    expect(missing({ entries: [one, two] })).to.deep.equal(['2'])
+    expect(missing({ entries: [told('1', '10.0.0.1', 'draining'), two, three] })).to.deep.equal(['1'])
+    expect(missing({})).to.deep.equal([])
+    expect(missing({ entries: [], held: { entries: 3, generation: 1, late: 0 } })).to.deep.equal([])
+    expect(missing({ entries: [], held: { entries: 2, generation: 1, late: 0 } })).to.deep.equal(['1', '2'])
+  })
+
+  it('puts again at once what the state of the gateway does not show any more', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([
+      { ...entry('1', 'sealed'), watch: false },
+      { ...entry('2', 'sealed', '10.0.0.2', '10.0.1.2'), watch: false }
+    ])
+    await until('it has them', () => g.barrier.entries.size === 3)
+    const before = g.puts()
+    const looks = () => g.requests.filter(request => request.startsWith('GET state')).length
+    g.barrier.entries.remove(new Set(['2']))
+    // Of two addresses one is there.
+    g.barrier.entries.put({ uid: '2', ip: '10.0.0.2', port: undefined, state: 'sealed', ttl: 60 })
+    await until('it is put again', () => g.barrier.entries.look('10.0.1.2', 80) === 'sealed')
+    const states = looks()
+    await until('the state is read on', () => looks() > states + 1)
+    expect(g.puts()).to.equal(before + 1)
   })
 
   it('tells a gateway everything again when its readiness has changed', async () => {

@@ -277,4 +277,20 @@ describe('watch: the reflector', function () {
     expect(podNames()).to.have.length(2)
     expect(rig.logged.map(line => line['msg'])).to.include('no WatchList here: using paged lists')
   })
+
+  it('gives a sign of life when it is asked for one, and only as long as the server answers', async () => {
+    await start()
+    expect(rig.cluster.podsAssuredAt()).to.equal(-Infinity)
+    const first = rig.clock.now()
+    rig.cluster.assurePods()
+    await until('a sign', () => rig.cluster.podsAssuredAt() >= first)
+    const undo = rig.kubernetes.faults.answer(500, { path: '/api/v1/pods', watch: false })
+    const second = rig.clock.now()
+    rig.cluster.assurePods()
+    // What the watch brings is no sign: it may have been on its way all the while.
+    await tells('later')
+    expect(rig.cluster.podsAssuredAt()).to.be.below(second)
+    undo()
+    await until('a sign again', () => rig.cluster.podsAssuredAt() >= second)
+  })
 })

@@ -1,0 +1,66 @@
+import { expect } from 'chai'
+import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import { startAgentProcess } from '../build/agent-process.ts'
+import { until } from '../build/apisix.ts'
+import { callHook } from '../build/hook.ts'
+import { get } from '../build/load.ts'
+import { startRig } from '../build/rig.ts'
+
+describe('feature: an agent that was away', function () {
+  this.timeout(90_000)
+
+  it('does not renew the seal of an address that is another pod’s by now', async () => {
+    const rig = await startRig({
+      barrier: true,
+      agent: false,
+      config: { APISIX_BARRIER_TTL: '3s', DRAIN_RESERVE: '1s' }
+    })
+    const agent = await startAgentProcess(rig)
+    try {
+      const [gateway] = rig.gateways as [Gateway]
+      const entries = gateway.barrier!.entries as { put: (typeof gateway.barrier & object)['entries']['put'] }
+      const puts: string[] = []
+      const put = entries.put
+      entries.put = entry => {
+        puts.push(entry.uid)
+        return put(entry)
+      }
+      const bars = (ip: string, port: number) => gateway.barrier?.entries.look(ip, port)
+      const [old, other, last] = [rig.pod('web-1'), rig.pod('web-2'), rig.pod('web-3')]
+      await rig.serve(other)
+      rig.upstream('web', [old, other, last])
+      await rig.applied()
+      rig.end(old)
+      await callHook({ port: agent.port, from: old.ip })
+      expect(bars(old.ip, old.port)).to.equal('sealed')
+
+      agent.pause()
+      rig.gone(old)
+      const next = rig.pod('web-4', { ip: old.ip })
+      const backend = await rig.serve(next)
+      rig.upstream('web', [next, other, last])
+      await rig.applied()
+      await until('the entry has expired', () => bars(next.ip, next.port) === 'free')
+      const before = puts.length
+      agent.resume()
+
+      // It works on: what ends from here on is sealed and answered.
+      rig.end(last)
+      const { body } = await callHook({ port: agent.port, from: last.ip })
+      expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+      await until('it said that it was away', () =>
+        agent.lines().some(({ msg }) => String(msg).startsWith('this process was away'))
+      )
+      expect(puts.slice(before)).not.to.include(old.uid)
+      expect(puts.slice(before)).to.include(last.uid)
+      const answers = await Promise.all([1, 2, 3, 4, 5, 6].map(() => get(`${gateway.urls.proxy}/`)))
+      expect(answers.map(({ status }) => status)).to.deep.equal(Array(6).fill(200))
+      expect(backend.arrivals.length).to.be.above(0)
+      expect(rig.violations()).to.deep.equal([])
+    } finally {
+      agent.resume()
+      await agent.end('SIGKILL')
+      await rig.close()
+    }
+  })
+})
