@@ -8,7 +8,7 @@ import type { Resource } from '../plan/holder.ts'
 import { nodesOf } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
 import { caughtUp } from './caught-up.ts'
-import type { Memory } from './memory.ts'
+import type { Looks, Memory } from './memory.ts'
 import { replacements, type ReplacementSince } from './replacement.ts'
 import type { Sources } from './sources.ts'
 
@@ -60,7 +60,8 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
 /** When to look again although nothing happens; `undefined` where only an event can change anything. */
 export function sealLookAt(drain: Drain, memory: Memory, now: Millis): Millis | undefined {
   if (drain.phase !== 'draining' || memory.sealed) return undefined
-  const quiet = [...memory.looks.values()].map(look => look.quietSince + QUIET_MS)
+  const listedAt = memory.listedAt ?? -Infinity
+  const quiet = [...memory.looks.values()].map(look => Math.max(look.quietSince, listedAt) + QUIET_MS)
   return Math.min(...[...quiet, drain.deadline - SEAL_BEFORE_MS].filter(at => at > now))
 }
 
@@ -81,12 +82,17 @@ function maySeal(
     drain.phase === 'draining' && drain.verdict.kind === 'waiting' && drain.verdict.lastEndpoint
   const needed = neededRevisions(drain, memory, { sources, replacementSince, areCaughtUp })
   const deadline = isLate ? drain.deadline : Infinity
+  // A pod that is newer than the last listing is in no place that is known, and may be the only node of one: a quiet second before
+  // that is known says nothing.
+  const isListed = memory.places.size > 0 || (sources.inventory.readAt() ?? -Infinity) >= drain.since
+  if (isListed) memory.listedAt ??= now
+  const quietSince = (look: Looks) => Math.max(look.quietSince, memory.listedAt ?? Infinity)
   return sources.cluster.gateways().every(({ id }) => {
     const look = memory.looks.get(id)
     const state = barrier.state(id)
     if (!look?.current) return sealableAtOnce(state, needed)
     if (look.current.problem !== '' || !look.current.fit)
-      return isLate || (!lastEndpoint && (needed !== undefined || now >= look.quietSince + QUIET_MS))
+      return isLate || (!lastEndpoint && (needed !== undefined || now >= quietSince(look) + QUIET_MS))
     // By an agent before this one, or by another replica: there is nothing left to spare here.
     if (look.current.entry === 'sealed') return true
     return sealable(look, { deadline }, lastEndpoint, now, {
@@ -94,7 +100,7 @@ function maySeal(
       waitForInflight: false,
       needed,
       applied: kind => state && appliedRevision(state, kind),
-      quietSince: look.quietSince,
+      quietSince: quietSince(look),
       quietMs: QUIET_MS
     }).seal
   })

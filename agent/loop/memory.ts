@@ -25,6 +25,8 @@ export interface Memory {
   readonly looks: Map<string, Looks>
   /** See `Evidence.absentSince`. */
   absentSince: Millis | undefined
+  /** When it was first known where the pod is listed, or that it is nowhere. */
+  listedAt: Millis | undefined
   /** Resolved target ports; kept because the slices go before the pod does. */
   ports: readonly number[]
   /** The barrier entry was sealed once: it is never opened again. */
@@ -54,6 +56,7 @@ export function createMemories(): Memories {
         places: new Map(),
         looks: new Map(),
         absentSince: undefined,
+        listedAt: undefined,
         ports: [],
         sealed: false,
         sealForced: false,

@@ -156,7 +156,7 @@ describe('feature: the barrier', () => {
     rig.upstream('web', [only])
     await rig.settled()
     rig.admin.faults.inject({
-      fault: { kind: 'slow', ms: 600 },
+      fault: { kind: 'slow', ms: 1800 },
       method: 'GET',
       path: '/apisix/admin/upstreams'
     })
