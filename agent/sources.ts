@@ -99,7 +99,7 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     credentials: loadCredentials(credentialSource(kubernetes), clock),
     namespaces: kubernetes.namespaces,
     gatewaySelector: gatewaySelector(apisix.gateways),
-    services: config.sync.enabled,
+    labels: config.sync.enabled,
     gate: config.arrivals.gate,
     clock,
     log: part('watch'),

@@ -1,5 +1,6 @@
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { Grade, HolderReport } from '../drain/drain.ts'
+import type { HiddenPlace } from '../plan/hidden.ts'
 import type { HolderKey } from '../plan/holder.ts'
 
 /** What fresh-connection reads of one gateway's Control API have shown of one drain, since its removal was accepted. */
@@ -72,6 +73,8 @@ export interface Evidence {
   readonly gatewaysKnown: boolean
   /** The entry was sealed because the deadline was near, not because every gateway knew another node. */
   readonly sealForced: boolean
+  /** Where requests may reach the pod from that the rest of this does not cover. */
+  readonly hiddenBy: readonly HiddenPlace[]
 }
 
 /** The evidence a drain needs, and how long each weaker grade must have held before it counts. All times in ms. */

@@ -3,6 +3,7 @@ import type { Drain, GatewayReport, Grade, HolderReport, Verdict } from '../drai
 import { formatDuration } from '../drain/duration.ts'
 import type { Millis } from '../drain/facts.ts'
 import { GRADES, atLeast } from '../drain/grade.ts'
+import type { HiddenPlace } from '../plan/hidden.ts'
 import type { BarrierReading, Evidence, Observation, ProofSettings } from './evidence.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
@@ -32,17 +33,26 @@ export function prove(
   settings: ProofSettings
 ): Verdict {
   const looks = evidence.gateways.map(gateway => lookAt(gateway, drain.since, now, settings))
-  const holds = gradesOf(evidence, looks, drain.since, settings)
+  const hidden = evidence.hiddenBy
+  const holds = capped(gradesOf(evidence, looks, drain.since, settings), hidden)
   const grade = GRADES.find(grade => (holds[grade] ?? Infinity) <= now)
   const minimum = readOptions(drain.pod.annotations).minimumGrade ?? settings.minimumGrade
   const lastEndpoint = evidence.holders.some(holder => holder.state === 'kept-last')
   const contrary = looks.some(look => look.contrary !== '')
   const gateways = looks.map(look => look.report)
-  const holders = evidence.holders.map(({ key, state, why }): HolderReport => ({ key, state, why }))
-  const obstacles = obstaclesTo(grade, evidence, looks)
+  const holders = [
+    ...evidence.holders.map(({ key, state, why }): HolderReport => ({ key, state, why })),
+    ...hidden
+      .filter(({ holder }) => !evidence.holders.some(({ key }) => key === holder))
+      .map(({ holder, why }): HolderReport => ({ key: holder, state: 'foreign', why }))
+  ]
+  const obstacles = [...hidden.map(nameOfHidden), ...obstaclesTo(grade, evidence, looks)]
   const told = evidence.gateways.some(({ gateway }) => gateway.byHand) ? `; ${BY_HAND}` : ''
 
-  const isEnough = grade !== undefined && atLeast(grade, minimum) && !lastEndpoint && !contrary
+  // Nothing better can come of what is hidden: it is not waited for.
+  const blind = hidden.find(({ best }) => best === 'timer')
+  const isEnough =
+    grade !== undefined && (atLeast(grade, minimum) || blind !== undefined) && !lastEndpoint && !contrary
   if (isEnough && grade !== 'timer') {
     const result =
       evidence.holders.length === 0 && evidence.absentSince !== undefined ? 'not-routed' : undefined
@@ -63,9 +73,10 @@ export function prove(
     kind: 'waiting',
     grade,
     lastEndpoint,
-    barred: isComplete(evidence) && looks.every(look => look.sealed),
+    barred: isComplete(evidence) && hidden.length === 0 && looks.every(look => look.sealed),
     contrary,
     floorOver: isEnough,
+    ...(blind && { change: blind.change }),
     until: until === Infinity ? undefined : until,
     why:
       (isEnough
@@ -102,6 +113,18 @@ function gradesOf(
     timer: since + settings.floorMs
   }
 }
+
+/** Without the grades that what is hidden rules out. */
+function capped(
+  holds: Readonly<Record<Grade, Millis | undefined>>,
+  hidden: readonly HiddenPlace[]
+): Readonly<Record<Grade, Millis | undefined>> {
+  const covers = (grade: Grade) => hidden.every(({ best }) => atLeast(best, grade))
+  const kept = GRADES.map(grade => [grade, covers(grade) ? holds[grade] : undefined])
+  return Object.fromEntries(kept) as Record<Grade, Millis | undefined>
+}
+
+const nameOfHidden = ({ holder, why }: HiddenPlace): string => `${holder}: ${why}`
 
 /**
  * When each holder let go of the node. Nobody lists it: since the first inventory that showed so. Discovery holders are

@@ -17,13 +17,16 @@ export const PERMISSIONS: readonly Permission[] = [
   ...['list', 'watch'].map(verb =>
     need(verb, 'discovery.k8s.io', 'endpointslices', 'to map Services to pods')
   ),
+  ...['list', 'watch'].map(verb =>
+    wish(
+      verb,
+      '',
+      'services',
+      'to see which addresses and names stand for pods, and which upstreams follow Services (sync)'
+    )
+  ),
   wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went')
 ]
-
-/** What `sync` asks beside it. */
-export const SYNC_PERMISSIONS: readonly Permission[] = ['list', 'watch'].map(verb =>
-  wish(verb, '', 'services', 'to see which upstreams follow Services (sync)')
-)
 
 /** What `arrivals.gate` asks beside it. */
 export const GATE_PERMISSIONS: readonly Permission[] = [

@@ -20,7 +20,7 @@ import { checkInjection } from './injection.ts'
 import { checkKubernetes } from './kubernetes.ts'
 import { checkLease } from './lease.ts'
 import { checkPods } from './pods.ts'
-import { CONDITION_PERMISSIONS, GATE_PERMISSIONS, PERMISSIONS, SYNC_PERMISSIONS, checkRbac } from './rbac.ts'
+import { CONDITION_PERMISSIONS, GATE_PERMISSIONS, PERMISSIONS, checkRbac } from './rbac.ts'
 
 /** The agent's own clients, so that the doctor goes the ways the agent will go. */
 export interface DoctorClients {
@@ -56,7 +56,6 @@ export function doctorChecks(config: Config, clients: DoctorClients): Readonly<R
     kubernetes: checkKubernetes(ask),
     rbac: checkRbac(ask, kubernetes.namespaces, [
       ...PERMISSIONS,
-      ...(config.sync.enabled ? SYNC_PERMISSIONS : []),
       ...(config.arrivals.gate ? GATE_PERMISSIONS : []),
       ...(config.kubernetes.podCondition ? CONDITION_PERMISSIONS : [])
     ]),

@@ -24,6 +24,9 @@ export interface PodFact {
   readonly hostNetwork: boolean
   /** Every `containerPort` of the spec, init containers (sidecars) too. */
   readonly containerPorts: readonly number[]
+  /** Ports of its host that lead to it (`hostPort`), and the host's address. */
+  readonly hostPorts?: readonly number[]
+  readonly hostIp?: string | undefined
   /** `metadata.deletionTimestamp`: when the grace ends, by the API server's clock (whole seconds). */
   readonly deletionAt: Millis | undefined
   /** `metadata.deletionGracePeriodSeconds`, in ms. */
@@ -48,12 +51,19 @@ export interface PodFact {
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** The part of a Service that says which upstream its endpoints are to be in. */
+/** The part of a Service that says which upstream its endpoints are to be in, and under which addresses it stands for its pods. */
 export interface ServiceFact {
   readonly uid: string
   readonly namespace: string
   readonly name: string
   readonly ports: readonly { readonly name: string; readonly port: number }[]
+  /** Empty where it is headless. */
+  readonly clusterIps: readonly string[]
+  /** `externalIPs`, and the addresses and host names of its load balancer. */
+  readonly external: readonly string[]
+  readonly nodePorts: readonly number[]
+  /** The name that this Service is another name of. */
+  readonly externalName: string | undefined
   /** Only keys under `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
 }

@@ -1,3 +1,5 @@
+import { isIP } from 'node:net'
+
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey, Owner, Resource } from '../plan/holder.ts'
 import type { AdminObject } from './admin-api.ts'
@@ -19,6 +21,10 @@ export interface HolderIndex {
   readonly byHost: (host: string) => readonly Holder[]
   /** The holders whose nodes APISIX finds by itself: they list nothing, and still route to pods. */
   readonly discovered: () => Iterable<Holder>
+  /** Domain names that holders list. */
+  readonly names: () => Iterable<string>
+  /** Its nodes get L4 connections: its own, or because a stream route refers to it. */
+  readonly isL4: (holder: HolderKey) => boolean
   /**
    * The revision of the holder in which this node was first seen: a worker that has applied it knows the node. It stays
    * as long as the node does, so later writes do not raise it. `undefined`: the holder does not list the node.
@@ -42,6 +48,8 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
   const hosts = new Map<string, Set<HolderKey>>()
   const discovered = new Map<HolderKey, Holder>()
   const since = new Map<HolderKey, ReadonlyMap<NodeKey, number>>()
+  const names = new Set<string>()
+  let streamed: ReadonlySet<HolderKey> = new Set()
 
   let ofSecond: ReadonlySet<string> = new Set()
 
@@ -66,7 +74,9 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     for (const { host } of holder.nodes) {
       const keys = hosts.get(host)
       keys?.delete(holder.key)
-      if (keys?.size === 0) hosts.delete(host)
+      if (keys?.size !== 0) continue
+      hosts.delete(host)
+      names.delete(host)
     }
   }
   const add = (holder: Holder): void => {
@@ -75,6 +85,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     for (const { host } of holder.nodes) {
       const keys = hosts.get(host) ?? new Set()
       hosts.set(host, keys.add(holder.key))
+      if (isIP(host) === 0) names.add(host)
     }
   }
   const set = (name: string, known: Known | undefined): void => {
@@ -96,6 +107,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
   return {
     replace(resource, list, beganAt) {
       if (resource === 'services') learnServices(list)
+      if (resource === 'stream_routes') streamed = referredTo(list)
       const listed = new Map(list.map(object => [`${resource}/${object.id}`, object]))
       for (const [name, known] of objects) {
         const stays = known.resource !== resource || listed.has(name) || (known.at ?? -Infinity) >= beganAt
@@ -131,7 +143,21 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     },
     holders: () => holders,
     discovered: () => discovered.values(),
+    names: () => names,
+    isL4: key => holders.get(key)?.l4 === true || streamed.has(key),
     listedSince: (holder, node) => since.get(holder)?.get(node),
     byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
   }
+}
+
+/** The holders that stream routes refer to. */
+function referredTo(routes: readonly AdminObject[]): ReadonlySet<HolderKey> {
+  const id = (value: unknown) =>
+    typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
+  return new Set(
+    routes.flatMap(({ value }) => [
+      ...id(value.upstream_id).map(name => `upstreams/${name}`),
+      ...id(value.service_id).map(name => `services/${name}/upstream`)
+    ])
+  )
 }

@@ -3,6 +3,9 @@ import type { AdminObject } from './admin-api.ts'
 import { isRecord, readNodes } from './nodes.ts'
 import { ownershipOf } from './owner.ts'
 
+/** Schemes of upstreams that only stream routes use. */
+const L4: ReadonlySet<string> = new Set(['tcp', 'tls', 'udp'])
+
 type Path = Holder['path']
 type Values = Readonly<Record<string, unknown>>
 
@@ -63,6 +66,7 @@ function found(object: AdminObject, key: string, path: Path, upstream: unknown):
       // What discovery finds is not in the object; nodes beside `discovery_type` are not used by APISIX.
       nodes: discovery ? [] : (nodes?.nodes ?? []),
       discovery,
+      ...((resource === 'stream_routes' || L4.has(text(upstream.scheme) ?? '')) && { l4: true }),
       owner: ownershipOf({ labels, name, id, resource }, NONE).owner,
       labels,
       name,

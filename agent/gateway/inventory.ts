@@ -22,6 +22,9 @@ export interface Inventory {
   byHost(host: string): readonly Holder[]
   /** The holders whose nodes APISIX finds by discovery. */
   discovered(): Iterable<Holder>
+  /** See `HolderIndex`. */
+  names(): Iterable<string>
+  isL4(holder: HolderKey): boolean
   /** The revision of a holder in which this node was first seen; see `HolderIndex.listedSince`. */
   listedSince(holder: HolderKey, node: NodeKey): number | undefined
   /**
@@ -131,6 +134,8 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     holders: index.holders,
     byHost: index.byHost,
     discovered: index.discovered,
+    names: index.names,
+    isL4: index.isL4,
     listedSince: index.listedSince,
     readAt: resource => {
       if (resource !== undefined) return readAt.get(resource)

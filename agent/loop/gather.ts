@@ -6,6 +6,7 @@ import type { Kept, Plan } from '../plan/change.ts'
 import { endingNodes, nodesOf, type Match } from '../plan/match.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import type { World } from '../plan/world.ts'
+import { rememberHidden } from './hidden.ts'
 import type { Looks, Memory, Place } from './memory.ts'
 import type { Sources } from './sources.ts'
 
@@ -83,7 +84,8 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
       return { gateway, observation, barrier: reading, doubt: doubts.get(gateway.id) ?? '' }
     }),
     gatewaysKnown,
-    sealForced: memory.sealForced
+    sealForced: memory.sealForced,
+    hiddenBy: [...memory.hidden.values()]
   }
 }
 
@@ -97,6 +99,7 @@ export function remember(
   if (ports.length > 0) memory.ports = ports
   rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
   rememberDiscovered(drain, memory, sources)
+  if (drain.phase === 'draining') rememberHidden(drain.pod, memory, world, sources)
 }
 
 /** A restarted gateway counts bypasses from 0 again, and has to be looked at for as long as any other. */

@@ -1,7 +1,9 @@
 import type { BarrierReading } from '../confirm/evidence.ts'
 import type { Drains } from '../drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { HiddenPlace } from '../plan/hidden.ts'
 import type { Holder } from '../plan/holder.ts'
+import type { ServiceName } from '../watch/slice-store.ts'
 
 /** One place in APISIX that lists, or since the drain began listed, the pod. */
 export interface Place {
@@ -29,6 +31,10 @@ export interface Memory {
   listedAt: Millis | undefined
   /** Resolved target ports; kept because the slices go before the pod does. */
   ports: readonly number[]
+  /** The Services that it is, or was, in: kept for the same reason. */
+  services: readonly ServiceName[]
+  /** By holder and reason, for as long as the drain lasts: a worker may still have what is gone from the inventory. */
+  readonly hidden: Map<string, HiddenPlace>
   /** The barrier entry was sealed once: it is never opened again. */
   sealed: boolean
   /** It was sealed because the deadline was near. */
@@ -58,6 +64,8 @@ export function createMemories(): Memories {
         absentSince: undefined,
         listedAt: undefined,
         ports: [],
+        services: [],
+        hidden: new Map(),
         sealed: false,
         sealForced: false,
         heardAt: undefined,

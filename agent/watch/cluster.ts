@@ -32,8 +32,8 @@ export interface ClusterOptions {
   /** Whose pods and slices are watched; all where absent or empty. */
   readonly namespaces?: readonly string[] | undefined
   readonly gatewaySelector: GatewaySelector
-  /** Services are watched too, and pods keep their labels. */
-  readonly services?: boolean
+  /** Pods keep their labels. */
+  readonly labels?: boolean
   /** Pods keep how our readiness gate stands. */
   readonly gate?: boolean
   readonly clock: Clock
@@ -44,11 +44,11 @@ export interface ClusterOptions {
   readonly connection?: Partial<ConnectionSettings>
 }
 
-/** Everything the agent knows of Kubernetes, kept current by three or four watches over one connection. */
+/** Everything the agent knows of Kubernetes, kept current by four watches over one connection. */
 export interface Cluster {
   readonly pods: PodStore
   readonly slices: SliceStore
-  /** Empty where they are not watched. */
+  /** Empty where they may not be read. */
   readonly services: ServiceStore
   /** Every gateway that may serve. */
   gateways(): readonly GatewayFact[]
@@ -91,7 +91,7 @@ export function startCluster(options: ClusterOptions): Cluster {
   const pods = createPodStore(clock)
   const slices = createSliceStore()
   const services = createServiceStore()
-  const readAny = options.services ? toLabelledPod : toPodFact
+  const readAny = options.labels ? toLabelledPod : toPodFact
   const readPod = options.gate ? withGate(readAny) : readAny
   const fixed = 'static' in gatewaysAre ? gatewaysAre.static.map(staticGateway) : []
   const gateways = createGatewayStore(() => clock.now(), fixed)
@@ -126,9 +126,7 @@ export function startCluster(options: ClusterOptions): Cluster {
               gateways.sink
             )
           ],
-    services: options.services
-      ? scopes.map(ns => reflect('services', servicesIn(ns), toServiceFact, services.sink))
-      : []
+    services: scopes.map(ns => reflect('services', servicesIn(ns), toServiceFact, services.sink))
   }
   const call: Cluster['call'] = (method, path, body, signal) =>
     patiently(() => connection.request(method, path, body, signal), {
@@ -167,12 +165,7 @@ export function startCluster(options: ClusterOptions): Cluster {
       onChange()
     },
     gatewaysWithoutIp: () => gateways.store.withoutIp,
-    parts: () => [
-      part('pods'),
-      part('endpointslices'),
-      part('gateways'),
-      ...(options.services ? [part('services')] : [])
-    ],
+    parts: () => [part('pods'), part('endpointslices'), part('gateways'), part('services')],
     async fetchPod(namespace, name, signal) {
       const path = `${podsIn(namespace).path}/${encodeURIComponent(name)}`
       return learn(await get(path, signal))

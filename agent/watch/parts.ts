@@ -2,7 +2,7 @@ import type { WatchState, WatchStatus } from './watch-status.ts'
 
 export type PartName = 'pods' | 'endpointslices' | 'gateways' | 'services'
 
-/** Without it no hook can be answered. What `sync` alone needs is not. */
+/** Without it no hook can be answered. Without Services it can, but for what they hide. */
 export const isNeeded = (name: PartName): boolean => name !== 'services'
 
 /** How one kind of object is being watched, over all namespaces. */

@@ -39,7 +39,9 @@ export function toPodFact(object: unknown): PodFact | undefined {
     ready: conditionIsTrue(status['conditions'], 'Ready'),
     ips: ipsOf(status),
     hostNetwork: spec['hostNetwork'] === true,
-    containerPorts: containerPortsOf(spec),
+    containerPorts: portsOf(spec, 'containerPort'),
+    hostPorts: portsOf(spec, 'hostPort'),
+    hostIp: internedOf(status['hostIP']),
     deletionAt,
     deletionGraceMs: toMillis(numberOf(meta['deletionGracePeriodSeconds'])),
     graceMs: (numberOf(spec['terminationGracePeriodSeconds']) ?? DEFAULT_GRACE_SECONDS) * 1000,
@@ -75,12 +77,17 @@ function phaseOf(phase: unknown): PodPhase {
   return typeof phase === 'string' && PHASES.has(phase) ? (phase as PodPhase) : 'Unknown'
 }
 
-function containerPortsOf(spec: Fields): readonly number[] {
+const internedOf = (value: unknown): string | undefined => {
+  const text = textOf(value)
+  return text === undefined ? undefined : intern.text(text)
+}
+
+function portsOf(spec: Fields, which: 'containerPort' | 'hostPort'): readonly number[] {
   const ports = new Set<number>()
   for (const kind of ['containers', 'initContainers'] as const) {
     for (const container of listOf(spec[kind])) {
       for (const entry of listOf(fieldsOf(container)['ports'])) {
-        const port = portOf(fieldsOf(entry)['containerPort'])
+        const port = portOf(fieldsOf(entry)[which])
         if (port !== undefined) ports.add(port)
       }
     }

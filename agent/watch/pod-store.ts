@@ -33,6 +33,8 @@ export interface PodStore {
   endedAt(ip: string): Millis | undefined
   /** In the /24 (IPv4) or /64 (IPv6) of this address a pod that is not its host's was seen. */
   isNear(ip: string): boolean
+  /** Addresses of hosts on which pods were seen. */
+  hosts(): Iterable<string>
   /** When the deletion of this pod was heard of, while its object is there. */
   deletionHeardAt(uid: PodUid): Millis | undefined
   /** Pods whose objects went at or after this time, newest first: the only trace of one that was deleted with no grace. */
@@ -62,6 +64,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const ended = new Map<string, Millis>()
   /** As many as hosts there are, or some times that: never forgotten. */
   const near = new Set<string>()
+  const hosts = new Set<string>()
 
   const addNear = (ip: string) => {
     const place = neighbourhoodOf(ip)
@@ -69,6 +72,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   }
   const add = (pod: PodFact) => {
     pods.set(pod.uid, pod)
+    if (pod.hostIp !== undefined) hosts.add(pod.hostIp)
     if (!pod.hostNetwork) for (const ip of pod.ips) addNear(ip)
     const inNamespace = names.get(pod.namespace) ?? new Map<string, PodFact>()
     names.set(pod.namespace, inNamespace.set(pod.name, pod))
@@ -153,6 +157,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       ending: () => [...ending.values()],
       gone: uid => tombstones.get(uid),
       endedAt: ip => ended.get(ip),
+      hosts: () => hosts,
       isNear: ip => near.has(neighbourhoodOf(ip) ?? ''),
       deletionHeardAt: uid => heard.get(uid),
       upSince: uid => {

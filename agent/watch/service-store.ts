@@ -2,31 +2,57 @@ import type { ServiceFact } from '../drain/facts.ts'
 import { same } from './same.ts'
 import type { Sink } from './sink.ts'
 
-/** The Services that ask something of us by an annotation. */
+/** The Services: what asks something of us by an annotation, and under which addresses and names they stand for their pods. */
 export interface ServiceStore {
-  /** The same list until something in it changes. */
+  /** Those with an annotation of ours. The same list until something in it changes. */
   asking(): readonly ServiceFact[]
+  byName(namespace: string, name: string): ServiceFact | undefined
+  /** Those that are another name of something (type ExternalName). */
+  aliases(): Iterable<ServiceFact>
 }
 
 /** The store, and the side of it that only its reflector may use. */
 export function createServiceStore(): { readonly store: ServiceStore; readonly sink: Sink<ServiceFact> } {
   const services = new Map<string, ServiceFact>()
+  const names = new Map<string, ServiceFact>()
+  const aliases = new Map<string, ServiceFact>()
   let asking: readonly ServiceFact[] = []
-  const changed = () => {
-    asking = [...services.values()]
+  const changed = (...changed: readonly (ServiceFact | undefined)[]) => {
+    if (changed.some(service => service && asks(service))) asking = [...services.values()].filter(asks)
     return true
   }
-  const gone = (uid: string) => services.delete(uid) && changed()
+  const drop = (uid: string): ServiceFact | undefined => {
+    const service = services.get(uid)
+    if (!service) return undefined
+    services.delete(uid)
+    aliases.delete(uid)
+    if (names.get(nameOf(service))?.uid === uid) names.delete(nameOf(service))
+    return service
+  }
   return {
     sink: {
       set(service) {
-        if (Object.keys(service.annotations).length === 0) return gone(service.uid)
-        if (same(services.get(service.uid), service)) return false
+        const before = services.get(service.uid)
+        if (same(before, service)) return false
+        drop(service.uid)
         services.set(service.uid, service)
-        return changed()
+        names.set(nameOf(service), service)
+        if (service.externalName !== undefined) aliases.set(service.uid, service)
+        return changed(before, service)
       },
-      gone
+      gone(uid) {
+        const service = drop(uid)
+        return service !== undefined && changed(service)
+      }
     },
-    store: { asking: () => asking }
+    store: {
+      asking: () => asking,
+      byName: (namespace, name) => names.get(nameOf({ namespace, name })),
+      aliases: () => aliases.values()
+    }
   }
 }
+
+const asks = ({ annotations }: ServiceFact): boolean => Object.keys(annotations).length > 0
+const nameOf = ({ namespace, name }: Pick<ServiceFact, 'namespace' | 'name'>): string =>
+  `${namespace}/${name}`

@@ -76,5 +76,6 @@ export const evidence = (differs: Partial<Evidence> = {}): Evidence => ({
   gateways: [],
   gatewaysKnown: true,
   sealForced: false,
+  hiddenBy: [],
   ...differs
 })

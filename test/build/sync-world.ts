@@ -214,6 +214,10 @@ function startSyncAgent({
 export const service = (name: string, annotations: Readonly<Record<string, string>>): ServiceFact => ({
   uid: `svc-${name}`,
   namespace: 'shop',
+  clusterIps: [],
+  external: [],
+  nodePorts: [],
+  externalName: undefined,
   name,
   ports: [{ name: 'http', port: 80 }],
   annotations: Object.fromEntries(

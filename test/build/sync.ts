@@ -70,6 +70,10 @@ const serviceOf = (
 ): ServiceFact => ({
   uid: `svc-${name}`,
   namespace: 'shop',
+  clusterIps: [],
+  external: [],
+  nodePorts: [],
+  externalName: undefined,
   name,
   ports,
   annotations: Object.fromEntries(

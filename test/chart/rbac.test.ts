@@ -16,6 +16,7 @@ const PODS: Rule = { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'
 const READS: readonly Rule[] = [
   PODS,
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list', 'watch'] },
+  { apiGroups: [''], resources: ['services'], verbs: ['list', 'watch'] },
   { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] }
 ]
 describe('chart RBAC', () => {
@@ -50,13 +51,6 @@ describe('chart RBAC', () => {
       expect(roles({ [setting]: true })).to.deep.equal([{ ...cluster, rules: [...READS, patch] }, leader])
     const both = { 'config.kubernetes.podCondition': true, 'config.arrivals.gate': true }
     expect(roles(both)).to.deep.equal([{ ...cluster, rules: [...READS, patch] }, leader])
-  })
-
-  it('grants the watch of Services where upstreams follow them, and only there', () => {
-    const services: Rule = { apiGroups: [''], resources: ['services'], verbs: ['list', 'watch'] }
-    const granted = roles({ 'config.sync.enabled': true }).flatMap(({ rules }) => rules)
-    expect(granted).to.deep.include(services)
-    expect(roles().flatMap(({ rules }) => rules)).to.not.deep.include(services)
   })
 
   it('grants the one Lease, in the namespace where it is, and nothing where there is no election', () => {

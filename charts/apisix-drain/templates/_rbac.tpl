@@ -10,6 +10,9 @@
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch]
+- apiGroups: ['']
+  resources: [services]
+  verbs: [list, watch]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
@@ -17,11 +20,6 @@
 - apiGroups: ['']
   resources: [pods/status]
   verbs: [patch]
-{{- end }}
-{{- if dig "sync" "enabled" false .Values.config }}
-- apiGroups: ['']
-  resources: [services]
-  verbs: [list, watch]
 {{- end }}
 {{- end -}}
 

@@ -65,6 +65,7 @@ describe('doctor', () => {
       expect(findings.map(({ level, what }) => `${level} ${what}`)).to.deep.equal([
         'fail we may not watch pods in all namespaces, needed to see that pods end',
         'fail we may not watch endpointslices.discovery.k8s.io in all namespaces, needed to map Services to pods',
+        'warn we may not watch services in all namespaces, needed to see which addresses and names stand for pods, and which upstreams follow Services (sync)',
         'warn we may not create events.events.k8s.io in all namespaces, needed to say on the pod how its drain went'
       ])
       expect(findings[1]?.change).to.equal(

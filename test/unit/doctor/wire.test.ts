@@ -55,7 +55,7 @@ describe('doctor: wired to the agent’s clients', () => {
     expect(healthy, JSON.stringify(findings)).to.equal(true)
     expect(findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)).to.deep.equal([
       'ok kubernetes: the API server answers, version v1.34.0',
-      'ok rbac: all 6 permissions are granted',
+      'ok rbac: all 8 permissions are granted',
       'ok leader: there is no election: every agent does all the work',
       'ok admin-api: the Admin API takes our key; APISIX runs with etcd',
       'ok holders: none yet',

@@ -8,6 +8,10 @@ import { pod, terminating } from '../../build/pod.ts'
 const service = (name: string, upstream: string | undefined): ServiceFact => ({
   uid: `svc-${name}`,
   namespace: 'shop',
+  clusterIps: [],
+  external: [],
+  nodePorts: [],
+  externalName: undefined,
   name,
   ports: [
     { name: 'http', port: 80 },

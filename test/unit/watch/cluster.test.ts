@@ -22,7 +22,8 @@ describe('watch: a cluster', () => {
     expect(cluster.parts().map(p => [p.name, p.state, p.synced, p.objects])).to.deep.equal([
       ['pods', 'live', true, 1],
       ['endpointslices', 'live', true, 0],
-      ['gateways', 'live', true, 0]
+      ['gateways', 'live', true, 0],
+      ['services', 'live', true, 0]
     ])
     const second = createPod(kubernetes, 'web-2', { ip: '10.0.0.2' })
     await until('the new pod is ready', () => cluster.pods.byIp('10.0.0.2')[0]?.ready === true)
@@ -104,7 +105,7 @@ describe('watch: a cluster', () => {
     // Nobody would ever take it out of the store again.
     expect(cluster.pods.byName('other', 'c')).to.equal(undefined)
     expect((await cluster.fetchPodsByIp('10.0.0.1')).map(p => p.name)).to.have.members(['a', 'b'])
-    expect(kubernetes.watchCount()).to.equal(5)
+    expect(kubernetes.watchCount()).to.equal(7)
   })
 
   it('asks the API server itself, and the stores learn what the watch has not told yet', async () => {

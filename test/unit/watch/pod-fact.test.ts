@@ -19,10 +19,11 @@ describe('watch: a pod becomes a fact', () => {
       spec: {
         hostNetwork: true,
         terminationGracePeriodSeconds: 60,
-        containers: [{ ports: [{ containerPort: 8080 }, { containerPort: 8443 }] }, {}],
+        containers: [{ ports: [{ containerPort: 8080, hostPort: 30080 }, { containerPort: 8443 }] }, {}],
         initContainers: [{ ports: [{ containerPort: 15001 }, { containerPort: 8080 }] }]
       },
       status: {
+        hostIP: '10.9.0.1',
         podIPs: [{ ip: '10.0.0.7' }, { ip: 'fd00::7' }],
         conditions: [
           { type: 'Ready', status: 'False' },
@@ -46,6 +47,8 @@ describe('watch: a pod becomes a fact', () => {
       ips: ['10.0.0.7', 'fd00::7'],
       hostNetwork: true,
       containerPorts: [8080, 8443, 15001],
+      hostPorts: [30080],
+      hostIp: '10.9.0.1',
       deletionAt: Date.parse('2026-11-21T10:00:30Z'),
       deletionGraceMs: 30_000,
       graceMs: 60_000,
@@ -68,6 +71,8 @@ describe('watch: a pod becomes a fact', () => {
       ips: [],
       hostNetwork: false,
       containerPorts: [],
+      hostPorts: [],
+      hostIp: undefined,
       deletionAt: undefined,
       deletionGraceMs: undefined,
       graceMs: 30_000,

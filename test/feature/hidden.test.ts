@@ -1,0 +1,133 @@
+import { isDeepStrictEqual } from 'node:util'
+
+import { expect } from 'chai'
+import type { JsonObject } from '../../sandbox/apisix/json.ts'
+import { toServiceFact } from '../../agent/watch/service-fact.ts'
+import { until } from '../build/apisix.ts'
+import { SHORT, type Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** A Service, made before its slice, with what only the real API server and cloud providers set. */
+function serviceIs(rig: Rig, name: string, spec: Fields, status: Fields = {}, namespace = 'shop'): void {
+  const { store } = rig.kubernetes
+  const made = store.get('services', namespace, name)
+  const service = {
+    metadata: { namespace, name },
+    spec: { ports: [{ name: 'http', port: 80 }], ...spec }
+  }
+  if (made) store.update('services', { ...made, ...service, metadata: made.metadata })
+  else store.create('services', service)
+  if (Object.keys(status).length > 0) store.patchStatus('services', namespace, name, status)
+}
+
+const servicesSeen = (rig: Rig): boolean =>
+  rig.kubernetes.store
+    .list('services')
+    .every(service =>
+      isDeepStrictEqual(
+        rig.agent.service(service.metadata.namespace!, service.metadata.name),
+        toServiceFact(service)
+      )
+    )
+
+/** What stands in an upstream in place of the pod, and what makes it stand for the pod. */
+const PLACES: Readonly<Record<string, { upstream: JsonObject; make?: (rig: Rig) => void; why: string }>> = {
+  'ClusterIP of its Service': {
+    upstream: { nodes: { '10.96.0.12:80': 1 } },
+    make: rig => serviceIs(rig, 'web', { clusterIP: '10.96.0.12', clusterIPs: ['10.96.0.12'] }),
+    why: 'upstreams/web: 10.96.0.12:80 is the ClusterIP of Service shop/web'
+  },
+  'name of its Service': {
+    upstream: { nodes: { 'web.shop.svc.cluster.local:80': 1 } },
+    why: 'web.shop.svc.cluster.local:80 is a name of Service shop/web'
+  },
+  'ExternalName of its Service': {
+    upstream: { nodes: { 'outer.bank:80': 1 } },
+    make: rig =>
+      serviceIs(
+        rig,
+        'outer',
+        { type: 'ExternalName', externalName: 'web.shop.svc.cluster.local' },
+        {},
+        'bank'
+      ),
+    why: 'outer.bank:80 is a name of Service bank/outer'
+  },
+  'load balancer of its Service': {
+    upstream: { nodes: { 'lb.example.com:80': 1 } },
+    make: rig =>
+      serviceIs(
+        rig,
+        'web',
+        { type: 'LoadBalancer' },
+        { loadBalancer: { ingress: [{ hostname: 'lb.example.com' }] } }
+      ),
+    why: 'lb.example.com:80 is an outer address of Service shop/web'
+  },
+  'discovery by another registry': {
+    upstream: { type: 'roundrobin', discovery_type: 'nacos', service_name: 'WEB' },
+    why: 'its nodes are found by nacos (WEB), which may list the pod'
+  }
+}
+
+describe('feature: places that hide a pod', () => {
+  const test = sideBySide({ config: SHORT })
+
+  for (const [what, { upstream, make, why }] of Object.entries(PLACES))
+    for (const barrier of [false, true])
+      test(`${what}${barrier ? ', with the barrier' : ''}: held for the floor, then 503 with the place`, async start => {
+        const rig = await start({ barrier })
+        const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+        rig.service('web', [old, fresh])
+        make?.(rig)
+        rig.put('upstreams', 'web', upstream)
+        await rig.settled()
+        await until('the agent has seen it', () => rig.agent.knowsHolder('upstreams/web'))
+        await until('the agent has seen the Services', () => servicesSeen(rig))
+        rig.end(old)
+        const { status, body } = await rig.hook(old)
+        expect({ status, evidence: body.evidence }).to.deep.equal({ status: 503, evidence: 'none' })
+        expect(body.why).to.contain(why)
+        expect(body.change).to.be.a('string').that.is.not.empty
+      })
+
+  for (const barrier of [false, true])
+    test(`machines, outer names and other Services${barrier ? ', with the barrier' : ''} hide nothing`, async start => {
+      const rig = await start({ barrier, config: { DRAIN_FLOOR: '8s' } })
+      const [old, other] = [rig.pod('web-1'), rig.pod('other-1')]
+      rig.service('web', [old])
+      rig.service('other', [other])
+      serviceIs(rig, 'other', { clusterIP: '10.96.0.13', clusterIPs: ['10.96.0.13'] })
+      rig.put('upstreams', 'web', {
+        nodes: { '10.96.0.13:80': 1, 'web.example.com:80': 1, 'other.shop.svc:80': 1, '192.0.2.7:80': 1 }
+      })
+      await rig.settled()
+      await until('the agent has seen it', () => rig.agent.knowsHolder('upstreams/web'))
+      rig.end(old)
+      const { status, body } = await rig.hook(old)
+      expect({ status, result: body.result }).to.deep.equal({ status: 200, result: 'not-routed' })
+    })
+
+  for (const by of ['stream route', 'upstream of one'])
+    test(`L4 (${by}) is never answered by the barrier, which does not cover it`, async start => {
+      const rig = await start({ barrier: true, stream: true })
+      const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+      const nodes = { [old.node]: 1, [fresh.node]: 1 }
+      if (by === 'stream route')
+        rig.put('stream_routes', 's', { server_port: 9100, upstream: { type: 'roundrobin', nodes } })
+      else {
+        rig.put('upstreams', 'web', { type: 'roundrobin', nodes })
+        rig.put('stream_routes', 's', { server_port: 9100, upstream_id: 'web' })
+      }
+      const key = by === 'stream route' ? 'stream_routes/s/upstream' : 'upstreams/web'
+      await rig.settled()
+      await until('the agent lists it', () => rig.agent.nodes(key) === 2)
+      rig.end(old)
+      const { body } = await rig.hook(old)
+      expect(body.evidence).to.not.equal('barrier')
+      expect(body.why).to.contain('L4')
+      expect(rig.nodes(key)).to.deep.equal([fresh.node])
+    })
+})
