@@ -27,6 +27,8 @@ export interface BarrierApiOptions {
   readonly barrier: Barrier
   /** The living workers. */
   readonly workers: () => readonly Worker[]
+  /** Of an old worker after a reload, which only finishes its requests. */
+  readonly exiting: (pid: number) => boolean
   /** The worker that takes a new connection, and keeps it. */
   readonly accept: (socket: Socket) => Worker
   readonly readiness: () => Readiness
@@ -101,7 +103,7 @@ const authorized = (header: string | undefined, token: string): boolean => {
 }
 
 const fitness = ({ barrier, workers }: BarrierApiOptions): string[] => [
-  ...new Set(workers().flatMap(({ pid }) => barrier.unfit(pid)))
+  ...new Set([...barrier.doubts, ...workers().flatMap(({ pid }) => barrier.unfit(pid))])
 ]
 
 function putEntries(options: BarrierApiOptions, ask: Ask): Answer {
@@ -179,7 +181,8 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
       revision: worker.config.revision,
       // one watch, and every kind of object taken in as it comes
       revisions: Object.fromEntries(KINDS.map(kind => [kind, worker.config.revision])),
-      applied: worker.config.appliedAt
+      applied: worker.config.appliedAt,
+      exiting: options.exiting(worker.pid)
     })),
     held: { entries: all.length, generation: barrier.entries.generation, late: barrier.late },
     entries: asked.map(entry => barrier.told(entry)),

@@ -38,6 +38,8 @@ export interface Barrier {
   /** What a worker misses of APISIX's internals; empty for one that is fit. An unfit worker neither avoids nor counts. */
   unfit(pid: number): readonly string[]
   setUnfit(pid: number, missing: readonly string[]): void
+  /** What the plugin says against itself while it counts and avoids as ever, as that of 0.1.0 did in every reload. */
+  doubts: readonly string[]
   /** A worker is gone, with its counts. */
   drop(pid: number): void
   bypassed(ip: string, port: number): void
@@ -103,6 +105,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     get late() {
       return late
     },
+    doubts: [],
     unfit: pid => unfit.get(pid) ?? [],
     setUnfit: (pid, missing) => {
       unfit.set(pid, missing)

@@ -25,12 +25,16 @@ export interface GatewayRun {
   readonly barrierApi: BarrierApi | undefined
   /** As SIGKILL: its connections break, its counts are dropped, and the master starts another one in its place. */
   killWorker(id: number): void
+  /** As SIGHUP: new workers take what comes, the old ones finish their requests and are counted until then. */
+  reload(): void
   close(): Promise<void>
 }
 
 interface Slot extends ProxyWorker {
   readonly agent: Agent
   readonly clients: Set<Socket>
+  /** Connections with a request that is not answered yet. */
+  readonly busy: Set<Socket>
 }
 
 /** No two workers of this process have the same. */
@@ -55,17 +59,23 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
       router: createRouter(worker.config, options.discovery),
       agent: createUpstreamAgent(),
       clients: new Set(),
+      busy: new Set(),
       gateway: options.name,
       barrier,
       onAccess
     }
   }
   const slots = Array.from({ length: options.workers }, (_, id) => spawn(id))
+  const retiring = new Set<Slot>()
   const end = (slot: Slot): void => {
     slot.worker.kill()
     slot.agent.destroy()
     barrier?.drop(slot.worker.pid)
     for (const client of slot.clients) client.destroy()
+    retiring.delete(slot)
+  }
+  const endIfDone = (slot: Slot): void => {
+    if (retiring.has(slot) && slot.busy.size === 0) end(slot)
   }
 
   // The proxy's port is opened with reuseport: the kernel gives a frozen worker its share of new connections. The other
@@ -85,8 +95,16 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
       socket.once('close', () => slot.clients.delete(socket))
     },
     onRequest: (request, response) => {
-      const slot = owners.get(request.socket)
-      slot?.worker.run(() => proxyRequest(slot, request, response))
+      const { socket } = request
+      const slot = owners.get(socket)
+      if (!slot) return
+      slot.busy.add(socket)
+      response.once('close', () => {
+        slot.busy.delete(socket)
+        if (retiring.has(slot)) socket.end()
+        endIfDone(slot)
+      })
+      slot.worker.run(() => proxyRequest(slot, request, response))
     }
   })
   proxy.server.on('upgrade', (request, socket, head) => {
@@ -98,7 +116,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
   const opened: { close(): Promise<void> }[] = [proxy]
   const close = async (): Promise<void> => {
     stopped.abort()
-    for (const slot of slots) end(slot)
+    for (const slot of [...slots, ...retiring]) end(slot)
     await Promise.all(opened.map(one => one.close()))
   }
   try {
@@ -126,7 +144,8 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
         port: options.barrierPort ?? 0,
         token: options.barrierToken ?? '',
         barrier,
-        workers: () => slots.map(({ worker }) => worker),
+        workers: () => [...slots, ...retiring].map(({ worker }) => worker),
+        exiting: pid => [...retiring].some(({ worker }) => worker.pid === pid),
         accept,
         readiness
       }))
@@ -145,6 +164,14 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
         if (!slot) return
         slots[id] = spawn(id)
         end(slot)
+      },
+      reload: () => {
+        for (const [id, slot] of slots.entries()) {
+          retiring.add(slot)
+          slots[id] = spawn(id)
+          for (const client of slot.clients) if (!slot.busy.has(client)) client.destroy()
+          endIfDone(slot)
+        }
       },
       close
     }

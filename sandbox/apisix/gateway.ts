@@ -31,6 +31,8 @@ export interface Gateway {
   readonly barrier: Barrier | undefined
   readonly barrierApi: BarrierApi | undefined
   killWorker(id: number): void
+  /** As `apisix reload`: it goes on serving, with new workers. */
+  reload(): void
   /** Cuts it off from what talks to it, while it goes on serving. What is left out is `open`. */
   partition(cut: { control?: Reachability; admin?: Reachability; barrier?: Reachability }): Promise<void>
   /** Calls `listener` for every request that is over. Returns what ends it. */
@@ -91,6 +93,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       return current().barrierApi
     },
     killWorker: id => current().killWorker(id),
+    reload: () => current().reload(),
     partition: async ({ control = 'open', admin = 'open', barrier = 'open' }) => {
       const { control: controlApi, admin: adminApi, barrierApi } = current()
       await controlApi.listener.reach(control)

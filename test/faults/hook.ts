@@ -12,17 +12,23 @@ const NEVER_MS = 20_000
 /**
  * As the documented hook: again, and elsewhere, where nothing came back or the agent cannot vouch; then it falls back.
  * Resolves with what is wrong about the answers.
+ *
+ * @param inFlight how many requests must hold the hook
  */
 export async function askHook(
   { rig, agents }: Stage,
   pod: TestPod,
-  first: number
+  first: number,
+  inFlight: () => number
 ): Promise<readonly string[]> {
   for (let i = 0; i < TRIES; i++) {
     const agent = pick(agents, first + i)
     const signal = AbortSignal.timeout(NEVER_MS)
     const reply = await (agent && rig.hook(pod, '', signal, agent).catch(() => undefined))
     if (signal.aborted) return [`the hook of ${pod.name} was never answered`]
+    const open = inFlight()
+    if (reply?.status === 200 && open > 0 && reply.body.result !== 'deadline')
+      return [`${pod.name} was answered ${reply.body.result} with ${open} requests in flight to it`]
     if (reply?.status === 200)
       return reply.body.result === 'not-terminating' ? [`${pod.name} ends, and was told that it stays`] : []
     if (reply && reply.status !== 503) return [`the hook of ${pod.name} was answered ${reply.status}`]

@@ -34,6 +34,12 @@ export const MUTANTS: readonly Mutant[] = [
     only: ['barrier', 'Admin API: hangs', 'before the deletion']
   },
   {
+    name: '1: a gateway that said busy is released when its plugin calls itself unfit',
+    edits: [{ file: 'confirm/proof.ts', find: 'barrier?.binding\n', replace: 'false\n' }],
+    expected: /was answered .* with \d+ requests in flight/,
+    only: ['barrier', 'gateway: reloads', 'while the hook is held']
+  },
+  {
     name: '2: answers when the grace is over, and the second net is late too',
     edits: [
       {

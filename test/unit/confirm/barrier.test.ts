@@ -53,6 +53,7 @@ describe('barrier keeper', () => {
       token: 'token',
       barrier,
       workers: () => [worker],
+      exiting: () => false,
       accept: () => (connections.other ? otherWorker : worker),
       readiness: () => ({ ready: true, why: '' })
     })
