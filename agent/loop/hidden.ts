@@ -34,6 +34,7 @@ export function rememberHidden(pod: PodFact, memory: Memory, world: World, sourc
     ...hiddenPlaces(world, pod, behindOf(sources, memory.services, places.length > 0)),
     ...places.flatMap(({ holder, node }) => (inventory.isL4(holder.key) ? [streamed(holder, node)] : []))
   ]
+  for (const [key, { isPassing }] of memory.hidden) if (isPassing) memory.hidden.delete(key)
   for (const place of found) memory.hidden.set(`${place.holder} ${place.why}`, place)
   const nothing = voidOf(sources, memory.services)
   if (nothing !== undefined && places.length === 0)

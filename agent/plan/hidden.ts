@@ -12,6 +12,8 @@ export interface HiddenPlace {
   readonly change: string
   /** The best that can be shown of it. */
   readonly best: Grade
+  /** What the agent does not know yet, and may learn: it counts only as long as it is so. */
+  readonly isPassing?: true
 }
 
 /** What a pod is known to be behind. */
@@ -98,6 +100,7 @@ function unseen({ discovered, isListed, services, servicesKnown }: Behind): Hidd
     places.push({
       holder: 'upstreams',
       best: 'timer',
+      isPassing: true,
       why: 'Services cannot be read, so an address of one cannot be told',
       change: 'let the agent list and watch services (rbac)'
     })

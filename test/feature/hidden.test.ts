@@ -107,7 +107,7 @@ describe('feature: places that hide a pod', () => {
       await until('the agent has seen it', () => rig.agent.knowsHolder('upstreams/web'))
       rig.end(old)
       const { status, body } = await rig.hook(old)
-      expect({ status, result: body.result }).to.deep.equal({ status: 200, result: 'not-routed' })
+      expect({ status, result: body.result }, body.why).to.deep.equal({ status: 200, result: 'not-routed' })
     })
 
   for (const by of ['stream route', 'upstream of one'])
