@@ -35,9 +35,9 @@ const servicesSeen = (rig: Rig): boolean =>
 /** What stands in an upstream in place of the pod, and what makes it stand for the pod. */
 const PLACES: Readonly<Record<string, { upstream: JsonObject; make?: (rig: Rig) => void; why: string }>> = {
   'ClusterIP of its Service': {
-    upstream: { nodes: { '10.96.0.12:80': 1 } },
-    make: rig => serviceIs(rig, 'web', { clusterIP: '10.96.0.12', clusterIPs: ['10.96.0.12'] }),
-    why: 'upstreams/web: 10.96.0.12:80 is the ClusterIP of Service shop/web'
+    upstream: { nodes: { '10.97.0.12:80': 1 } },
+    make: rig => serviceIs(rig, 'web', { clusterIP: '10.97.0.12', clusterIPs: ['10.97.0.12'] }),
+    why: 'upstreams/web: 10.97.0.12:80 is the ClusterIP of Service shop/web'
   },
   'name of its Service': {
     upstream: { nodes: { 'web.shop.svc.cluster.local:80': 1 } },
@@ -99,9 +99,9 @@ describe('feature: places that hide a pod', () => {
       const [old, other] = [rig.pod('web-1'), rig.pod('other-1')]
       rig.service('web', [old])
       rig.service('other', [other])
-      serviceIs(rig, 'other', { clusterIP: '10.96.0.13', clusterIPs: ['10.96.0.13'] })
+      serviceIs(rig, 'other', { clusterIP: '10.97.0.13', clusterIPs: ['10.97.0.13'] })
       rig.put('upstreams', 'web', {
-        nodes: { '10.96.0.13:80': 1, 'web.example.com:80': 1, 'other.shop.svc:80': 1, '192.0.2.7:80': 1 }
+        nodes: { '10.97.0.13:80': 1, 'web.example.com:80': 1, 'other.shop.svc:80': 1, '192.0.2.7:80': 1 }
       })
       await rig.settled()
       await until('the agent has seen it', () => rig.agent.knowsHolder('upstreams/web'))
