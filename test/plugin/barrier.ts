@@ -74,6 +74,8 @@ const ENTRIES = '/v1/barrier/entries'
 export class Barrier {
   readonly #url: string
   readonly #token: string
+  /** Puts ask for the workers' words. */
+  words = false
 
   constructor(url: string, token: string) {
     this.#url = url
@@ -105,7 +107,7 @@ export class Barrier {
   }
 
   async put(...entries: EntryIn[]): Promise<Told> {
-    return await this.#ok('PUT', ENTRIES, {
+    return await this.#ok('PUT', this.words ? `${ENTRIES}?words=true` : ENTRIES, {
       entries: entries.map(e => ({ state: 'draining', ttl: 60, ...e }))
     })
   }

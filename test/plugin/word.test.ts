@@ -25,6 +25,7 @@ describe("The worker's word", () => {
 
   const start = async (objects: Objects, options: Parameters<typeof Gateway.start>[0] = {}) => {
     gateway = await Gateway.start(options)
+    gateway.barrier.words = true
     await gateway.configured({ objects })
   }
 
@@ -57,6 +58,16 @@ describe("The worker's word", () => {
     'a split in a consumer': { consumers: [split({ upstream: { nodes: map } })] },
     'a split in a consumer group': { consumer_groups: [split({ upstream: { nodes: map } })] }
   }
+
+  it('is not made before an agent asks for it', async () => {
+    await start({ kinds: { upstreams: [{ id: 'u', nodes: [A, B] }], routes: [route] } })
+    gateway.barrier.words = false
+    expect((await gateway.barrier.put(pod)).entries[0]).not.to.have.property('word')
+    expect(await wordOf()).to.equal(undefined)
+    gateway.barrier.words = true
+    await gateway.barrier.put(pod)
+    await says({ places: 1, sole: 0 })
+  })
 
   it('names every kind of place', async () => {
     await start({ kinds: { routes: [] } })

@@ -6,6 +6,7 @@ local inflight = require("apisix.drain.inflight")
 local json     = require("apisix.drain.json")
 local fetch    = require("apisix.drain.fetch")
 local words    = require("apisix.drain.words")
+local speaker  = require("apisix.drain.speaker")
 local ngx      = ngx
 local ngx_now  = ngx.now
 local ipairs   = ipairs
@@ -35,10 +36,11 @@ end
 -- an escape (request.lua).
 local told = { text = function(entry)
     return format('{"uid":"%s","ip":"%s",%s"state":"%s","ttl":%.3f,"inflight":'
-                  .. '{"requests":%d,"long":%d},"bypasses":%d,"late":%d,"word":%s}',
+                  .. '{"requests":%d,"long":%d},"bypasses":%d,"late":%d%s}',
                   entry.uid, entry.ip, entry.port and '"port":' .. entry.port .. ',' or "",
                   entry.state, entry.ttl, entry.inflight.requests, entry.inflight.long,
-                  entry.bypasses, entry.late, json.encode(entry.word))
+                  entry.bypasses, entry.late,
+                  entry.word and ',"word":' .. json.encode(entry.word) or "")
 end }
 
 
@@ -53,6 +55,9 @@ function _M.entry(barrier, entry)
                                  entry.ip, entry.port),
         bypasses = bypasses, late = late,
     }, told)
+    if not speaker.wanted(barrier.counts) then
+        return body
+    end
     barrier.words = barrier.words
         or words.read(barrier.counts, barrier.living, barrier.entries.dict:get("gen") or 0)
     return barrier.words:into(body, entry.id)

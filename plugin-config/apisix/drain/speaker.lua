@@ -11,23 +11,41 @@ local HEAR  = 0.004     -- how long a put waits for all
 local PAUSE = 0.0005
 
 local _M = {}
-local word, switch
+-- in the dictionary of counts: an agent wants words. Until then no worker makes any
+local WANTED = "words-wanted"
+local word, deps
 
 
 local function look(premature)
-    if not premature and word and switch.active then
-        word:look()
+    if premature or not deps.switch.active or not (word or deps.counts:get(WANTED)) then
+        return
     end
+    if not word then
+        word = word_mod.new(deps)
+        wake.listen(deps.counts, deps.number, look)
+    end
+    word:look()
 end
 
 
 --- Once in the life of a worker.
--- @tparam table deps { core, entries, counts, number, switch = { active } }
-function _M.start(deps)
-    switch = deps.switch
-    word = word_mod.new(deps)
+-- @tparam table with { core, entries, counts, number, switch = { active } }
+function _M.start(with)
+    deps = with
     ngx.timer.every(LOOK, look)
-    wake.listen(deps.counts, deps.number, look)
+end
+
+
+--- An agent wants words from now on.
+-- @tparam table counts
+function _M.want(counts)
+    counts:safe_add(WANTED, true)
+end
+
+
+--- Does one?
+function _M.wanted(counts)
+    return counts:get(WANTED) == true
 end
 
 
@@ -46,7 +64,9 @@ function _M.hear(barrier)
     if words.complete(counts, living, gen) or not wake.wake(counts, living) then
         return false
     end
-    look()
+    if deps then
+        look()
+    end
     local till = clock_now() + HEAR
     while not words.complete(counts, living, gen) and clock_now() < till do
         ngx.sleep(PAUSE)
