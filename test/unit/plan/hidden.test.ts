@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { PodFact, ServiceFact } from '../../../agent/drain/facts.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
-import { hiddenPlaces, type Behind } from '../../../agent/plan/hidden.ts'
+import { hiddenPlaces, streamed, type Behind } from '../../../agent/plan/hidden.ts'
 import { worldOf } from '../../../agent/plan/world.ts'
 import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
@@ -40,6 +40,12 @@ function hiding(
 }
 
 describe('places that hide a pod', () => {
+  it('name the node of a stream route as it is written', () => {
+    const why = (node: string) => streamed(holder('tcp', []), node).why
+    expect(why('10.0.0.1:80')).to.match(/^10\.0\.0\.1:80 is proxied as L4/)
+    expect(why('fd00::7')).to.match(/^\[fd00::7\] is proxied as L4/)
+  })
+
   it('are the names of its Services, under any domain, and of one of its pods; no other name is', () => {
     const names = [
       'web',

@@ -61,4 +61,13 @@ describe('the time that an owner is given for its own removal', () => {
     expect(turn('ingress-controller-2')).to.equal(undefined)
     expect(turn('nobody-known', 2000, () => 300)).to.equal(undefined)
   })
+
+  it('is over where a pod has no drain any more', () => {
+    const nodes = [{ key: '10.0.0.1:80', uid: pod('a').uid }]
+    const change = {
+      holder: { ...holder('web', ['10.0.0.1:80']), owner: 'ingress-controller-2' as const },
+      nodes
+    }
+    expect(ownersTurn(change, drainsOf([]), { deferMs: 2000, ownersMs: () => 300 })).to.be.below(NOW)
+  })
 })
