@@ -1,5 +1,5 @@
 import type { Grade } from '../drain/drain.ts'
-import { nodeKey, type PodFact, type ServiceFact } from '../drain/facts.ts'
+import type { PodFact, ServiceFact } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from './holder.ts'
 import { nodesAt } from './nodes-at.ts'
 import type { World } from './world.ts'
@@ -154,6 +154,6 @@ const isNobodysPort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port 
 export const streamed = (holder: Holder, node: string): HiddenPlace => ({
   holder: holder.key,
   best: 'accepted',
-  why: `${nodeKey(node, undefined) === node ? node : `[${node}]`} is proxied as L4 (TCP, UDP), which the barrier does not cover`,
+  why: `${node} is proxied as L4 (TCP, UDP), which the barrier does not cover`,
   change: 'none yet: give such pods a sleep for the connections that they have'
 })

@@ -57,7 +57,10 @@ onEachKubernetes('helm on a real API server', version => {
     expect(said).to.include('uses the Admin API at http://apisix-admin.apisix:9180')
     expect(said).to.include('kubectl -n apisix create secret generic apisix-drain --from-literal=admin-key=')
     expect(said).to.include('kubectl -n apisix exec deploy/apisix-drain -- node agent/main.ts doctor')
-    expect(said).to.include('http://apisix-drain.apisix:8080/v1/prestop && exit')
+    expect(said).to.include(
+      '"http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME" && exit'
+    )
+    expect(said).to.include('--noproxy')
   })
 
   it('makes pods that a namespace of Pod Security level restricted takes', async () => {

@@ -41,9 +41,9 @@ function hiding(
 
 describe('places that hide a pod', () => {
   it('name the node of a stream route as it is written', () => {
-    const why = (node: string) => streamed(holder('tcp', []), node).why
-    expect(why('10.0.0.1:80')).to.match(/^10\.0\.0\.1:80 is proxied as L4/)
-    expect(why('fd00::7')).to.match(/^\[fd00::7\] is proxied as L4/)
+    const { why, best } = streamed(holder('tcp', []), '10.0.0.1:80')
+    expect(why).to.match(/^10\.0\.0\.1:80 is proxied as L4/)
+    expect(best).to.equal('accepted')
   })
 
   it('are the names of its Services, under any domain, and of one of its pods; no other name is', () => {
