@@ -126,9 +126,10 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'loop/hooks.ts',
-        find: 'if (!entries.has(id)) return',
-        replace: 'if (!knownToEnd(pod)) return learn(id, { pod, ends: false })'
-      }
+        find: 'if (!entries.has(id)) return undefined',
+        replace: 'if (!knownToEnd(pod)) return { pod, at: clock.now() }'
+      },
+      { file: 'loop/hooks.ts', find: 'if (rest <= 0) return', replace: 'if (rest < Infinity) return' }
     ],
     expected: /ends, and was told that it stays/,
     only: ['barrier', 'API server: silent watches', 'before the deletion']
