@@ -18,8 +18,7 @@ const CLOSED_MS = 10_000
 export async function checkOutcome(
   stage: Stage,
   scenario: Scenario,
-  staying: readonly TestPod[],
-  ownersSync: () => void
+  staying: readonly TestPod[]
 ): Promise<readonly string[]> {
   const { rig } = stage
   const violations: string[] = []
@@ -31,7 +30,7 @@ export async function checkOutcome(
   if (isWritten(scenario.mode))
     await check(
       () => `it does not end well: ${nodes().join(' ')} are listed, not ${wanted.join(' ')}`,
-      () => (ownersSync(), nodes().join() === wanted.join()),
+      () => nodes().join() === wanted.join(),
       CONVERGED_MS
     )
   else if (rig.writes.length > 0) violations.push(`the agent wrote ${rig.writes.join(', ')}`)

@@ -17,6 +17,21 @@ const SERVICE = 'shop/web'
 
 export const isWritten = (mode: Mode): boolean => mode === 'observed' || mode === 'barrier'
 
+/** From one look of the owner's at what it has listed to the next, in ms. */
+const SYNC_MS = 500
+
+/**
+ * What a write of the agent's overwrote in its window is for its owner to list again, as a controller that compares does at its next
+ * sync (docs/decisions/0024). Returns what ends that.
+ */
+export function startSyncs(rig: Rig, owner: Owner): () => void {
+  const timer = setInterval(() => {
+    const lost = rig.overwritten()
+    for (const pod of rig.pods()) if (lost.includes(pod.node)) void owner.add(pod)
+  }, SYNC_MS)
+  return () => clearInterval(timer)
+}
+
 export function ownerOf(rig: Rig, { mode, form }: Pick<Scenario, 'mode' | 'form'>): Owner {
   if (isWritten(mode)) return byHand(rig, form)
   return mode.startsWith('standalone') ? documents(rig) : discovery(rig)

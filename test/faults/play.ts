@@ -11,7 +11,7 @@ import { countingClock, type CountingClock } from './counting-clock.ts'
 import { FAULTS } from './faults.ts'
 import { isBack } from './faults-kubernetes.ts'
 import { askHook } from './hook.ts'
-import { HOLDER, isWritten, ownerOf } from './owner.ts'
+import { HOLDER, isWritten, ownerOf, startSyncs, type Owner } from './owner.ts'
 import { describeScenario, leavesGhosts, type Moment, type Scenario } from './scenario.ts'
 import type { Stage } from './stage.ts'
 
@@ -77,8 +77,10 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
       ...(scenario.agents === 'two, one leads' && { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain' })
     }
   })
+  const owner = ownerOf(rig, scenario)
+  const endSyncs = startSyncs(rig, owner)
   try {
-    await perform(rig, scenario, { windows, mends, clocks, skew, logs })
+    await perform(rig, scenario, owner, { windows, mends, clocks, skew, logs })
   } catch (error) {
     const lines = logs.flatMap((one, agent) => one.map(line => JSON.stringify({ agent, ...line })))
     keep?.([describeScenario(scenario), String(error), ...lines].join('\n'))
@@ -86,6 +88,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
   } finally {
     // Nothing comes back into a rig that is closed.
     await Promise.allSettled(mends)
+    endSyncs()
     await rig.close()
   }
 }
@@ -93,6 +96,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
 async function perform(
   rig: Rig,
   scenario: Scenario,
+  owner: Owner,
   {
     windows,
     mends,
@@ -107,7 +111,6 @@ async function perform(
     logs: TestAgent['lines'][]
   }
 ): Promise<void> {
-  const owner = ownerOf(rig, scenario)
   const agents: TestAgent[] = []
   const proxies = rig.gateways.map(({ urls }) => urls.proxy)
   const backends = new Map<string, Backend>()
@@ -266,12 +269,7 @@ async function perform(
   rig.kubernetes.faults.endWatches()
   // Whoever could not be reached is told now.
   if (!isWritten(scenario.mode)) await owner.write(staying)
-  // What a write of the agent's overwrote in its window is for its owner to write again (docs/faults.md).
-  const ownersSync = () => {
-    const lost = rig.overwritten()
-    for (const pod of rig.pods()) if (lost.includes(pod.node)) void owner.add(pod)
-  }
-  violations.push(...(await checkOutcome(stage, scenario, staying, ownersSync)))
+  violations.push(...(await checkOutcome(stage, scenario, staying)))
   // One that a gateway was slow with, or has tried again elsewhere, may come in later than the others.
   const answered = Promise.all(held).then(() => true)
   while (!(await Promise.race([answered, wait(RELEASE_MS, false)]))) release()
