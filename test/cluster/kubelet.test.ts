@@ -22,7 +22,7 @@ const isAskedAgain = (web: Workload, name: string) =>
 
 /** What only a real kubelet does to pods, and what has no replacement. */
 describe('pods that a kubelet restarts, or that nobody replaces in time', () => {
-  it('a liveness probe fails: the hook returns at once, and the pod goes on under its uid', async () => {
+  it('a liveness probe fails: the hook returns when Kubernetes was asked twice, and the pod goes on under its uid', async () => {
     const livenessProbe = {
       exec: { command: ['test', '!', '-e', '/tmp/sick'] },
       periodSeconds: 1,
