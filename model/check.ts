@@ -45,7 +45,14 @@ const RUNS: readonly Run[] = [
   { what: 'W2: silence agrees', flags: ['SILENCE'], holds: false, model: 'word' },
   { what: 'W3: one worker speaks for all', flags: ['ONE_FOR_ALL'], holds: false, model: 'word' },
   { what: 'W4: a sole place is ignored', flags: ['SOLE_IGNORED'], holds: false, model: 'word' },
-  { what: 'W4: nobody looks at the others', flags: ['OTHERS_IGNORED', 'BAD'], holds: false, model: 'word' }
+  { what: 'W4: nobody looks at the others', flags: ['OTHERS_IGNORED', 'BAD'], holds: false, model: 'word' },
+  { what: 'W4: the gateway does not look again', flags: ['UNCHECKED'], holds: false, model: 'word' },
+  {
+    what: 'W4: the gateway looks at sole places only',
+    flags: ['ANY_OTHERS', 'BAD'],
+    holds: false,
+    model: 'word'
+  }
 ]
 
 const path = (model: string) => fileURLToPath(new URL(`./${model}.pml`, import.meta.url))

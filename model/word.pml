@@ -10,7 +10,9 @@
  * A worker:  (1) read the generation of the deny-list   (2) read the list   (3) tell, in one step with
  *                a look at its own configuration: which of its places have no choice left that is free
  *                ("sole"), and which other choices there are ("others")
- * An agent:  (1) entry draining   (2) read each worker's word   (3) all good: seal
+ * An agent:  (1) entry draining   (2) read each worker's word, and judge it
+ *            (3) all good: ask for the seal, and say which words it judged
+ * The gateway that is asked:  (4) read each worker's word again   (5) all as judged: seal
  *
  * The rules, and what breaks each of them, given with -D (check.ts runs them all, and spin must find
  * the request that is refused):
@@ -28,11 +30,14 @@
  *   W4  no sole place, and another choice that the agent does not know to be bad
  *         SOLE_IGNORED    the agent seals in spite of a sole place
  *         OTHERS_IGNORED  the agent does not look at the others
+ *         UNCHECKED       the gateway seals without a look: the agent's is from before
+ *         ANY_OTHERS      the gateway looks for sole places only, not whether the others are those of
+ *                         which the agent knows one that serves
  * And REACHED must "fail" too: it claims that nothing is ever sealed.
  *
- * What no rule can prevent: the owner takes the last other choice away while the seal is under way,
- * after the word was read. For a client this is the same as a moment later, when the seal stands. So
- * a refusal counts against us when the worker still has the configuration that it spoke of.
+ * What no rule can prevent: the owner takes the last other choice away between (4) and (5), some
+ * microseconds. For a client this is the same as a moment later, when the seal stands. So a refusal
+ * counts against us when the worker has the same configuration since the gateway took the seal up.
  *
  * In it: workers that stop at any point (a frozen one is one that does not move), CHANGES
  * configurations that change at any point, one RESTART of a worker with a configuration that may be
@@ -70,8 +75,8 @@ byte said[WORKERS];        /* its word: the generation, */
 byte sole[WORKERS];        /* a bit for each address whose place has no other free choice, */
 byte others[WORKERS];      /* the free choices that it named */
 
-byte since[WORKERS];       /* not the agents': addresses whose agent has read a word that still is
-                              about the worker's configuration */
+byte since[WORKERS];       /* nobody's: a bit for each agent whose seal was taken up since the worker has
+                              its configuration */
 bool sealed;
 
 /* A request that comes to this place now finds only sealed nodes and bad ones, and could have had
@@ -187,8 +192,49 @@ end:
 
 #define agrees(w, x) (spoken(w, x) && free_of_sole(w, x) && another_serves(w, x))
 
-proctype Agent(byte x; byte again) {
-  byte w;
+#ifdef ONE_FOR_ALL
+#define whose(w) 0
+#else
+#define whose(w) w
+#endif
+
+#ifdef SILENCE
+#define fine(w, x) (agrees(w, x) || !spoken(w, x))
+#else
+#define fine(w, x) agrees(w, x)
+#endif
+
+/* What the agent has judged of this worker, in a bit: does it name the other address? */
+#define names(w, x) ((others[w] & bit(1 - x)) != 0)
+
+#ifdef ANY_OTHERS
+#define as_judged(w, x, judged) true
+#else
+#define as_judged(w, x, judged) (names(w, x) == ((judged & bit(w)) != 0))
+#endif
+
+#ifdef SILENCE
+#define holds(w, x, judged) (!spoken(w, x) || (free_of_sole(w, x) && as_judged(w, x, judged)))
+#else
+#define holds(w, x, judged) (spoken(w, x) && free_of_sole(w, x) && as_judged(w, x, judged))
+#endif
+
+inline taken_up(me) {
+  since[0] = since[0] | bit(me);
+#if WORKERS > 1
+  since[1] = since[1] | bit(me)
+#endif
+}
+
+inline refused_again(me) {
+  since[0] = since[0] & ~bit(me);
+#if WORKERS > 1
+  since[1] = since[1] & ~bit(me)
+#endif
+}
+
+proctype Agent(byte me; byte x; byte again) {
+  byte w, judged;
 
 put:
   atomic {
@@ -202,20 +248,23 @@ put:
   :: true
   fi;
 
+judge:
   w = 0;
+  judged = 0;
 end: /* for ever, if nobody ever agrees: that is the deadline's to end, which says so */
   do
   :: w == WORKERS -> break
-#ifdef ONE_FOR_ALL
-  :: atomic { w < WORKERS && agrees(0, x) -> since[w] = since[w] | bit(x); w++ }
-#else
-#ifdef SILENCE
-  :: atomic { w < WORKERS && (agrees(w, x) || !spoken(w, x)) -> since[w] = since[w] | bit(x); w++ }
-#else
-  :: atomic { w < WORKERS && agrees(w, x) -> since[w] = since[w] | bit(x); w++ }
-#endif
-#endif
+  :: atomic { w < WORKERS && fine(whose(w), x) -> judged = judged | (names(whose(w), x) << w); w++ }
   od;
+
+  atomic { w = 0; taken_up(me) };
+#ifndef UNCHECKED
+  do
+  :: w == WORKERS -> break
+  :: atomic { w < WORKERS && holds(whose(w), x, judged) -> w++ }
+  :: atomic { w < WORKERS && !holds(whose(w), x, judged) -> refused_again(me); goto judge }
+  od;
+#endif
 
   /* a request that comes now */
   atomic {
@@ -223,9 +272,9 @@ end: /* for ever, if nobody ever agrees: that is the deadline's to end, which sa
     :: entry[x] == DRAINING -> entry[x] = SEALED; gen++; sealed = true
     :: else -> skip
     fi;
-    assert(!(refused(0, x) && (since[0] & bit(x))));
+    assert(!(refused(0, x) && (since[0] & bit(me))));
 #if WORKERS > 1
-    assert(!(refused(1, x) && (since[1] & bit(x))));
+    assert(!(refused(1, x) && (since[1] & bit(me))));
 #endif
 #ifdef REACHED
     assert(!sealed);
@@ -261,14 +310,14 @@ init {
 #ifdef RESTART
     run Restart();
 #endif
-    run Agent(A, 0);
+    run Agent(0, A, 0);
 #ifdef TWIN
-    run Agent(A, 0);
+    run Agent(1, A, 0);
 #else
 #ifdef AGAIN
-    run Agent(B, 1);
+    run Agent(1, B, 1);
 #else
-    run Agent(B, 0);
+    run Agent(1, B, 0);
 #endif
 #endif
   }

@@ -13,13 +13,32 @@ export interface BarrierEntry {
   readonly state: 'draining' | 'sealed'
   /** Seconds, 1 to 3600. */
   readonly ttl: number
+  /** With `sealed`: seal only if the workers' word is still the one with this tag, else leave it draining. */
+  readonly sealIf?: string
 }
 
 /** An entry as the gateway tells it. */
 export type BarrierState = z.infer<typeof told>
+export type WorkersWord = z.infer<typeof word>
 export type BarrierAnswer = z.infer<typeof answer>
 export type BarrierGateway = z.infer<typeof gatewayState>
 
+/** What the workers of one gateway say of an entry. It holds when `said` is `asked`, and then it has a tag. */
+const word = z.looseObject({
+  said: z.number(),
+  asked: z.number(),
+  /** Where a worker would choose the address: the most that one of them told, and so with `hidden`. */
+  places: z.number(),
+  /** Names of places without another choice that is not denied, for any of the workers. */
+  sole: z.array(z.string()),
+  /** Places into which a worker cannot look. */
+  hidden: z.number(),
+  /** The other choices of every other place, `address:port` each; `more` of them are left out. */
+  others: z.array(z.looseObject({ places: z.number(), nodes: z.array(z.string()), more: z.number() })),
+  /** Places whose other choices are left out. */
+  cut: z.number(),
+  tag: z.string().optional()
+})
 const told = z.looseObject({
   uid: z.string(),
   ip: z.string(),
@@ -29,7 +48,9 @@ const told = z.looseObject({
   inflight: z.looseObject({ requests: z.number(), long: z.number() }),
   bypasses: z.number(),
   /** Sent there although it was sealed. An older plugin does not count them. */
-  late: z.number().optional()
+  late: z.number().optional(),
+  /** There once an agent has asked for it. An older plugin has none. */
+  word: word.optional()
 })
 const answer = z.looseObject({
   instance: z.string(),

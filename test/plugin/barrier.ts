@@ -6,6 +6,7 @@ export interface EntryIn {
   port?: number
   state?: 'draining' | 'sealed'
   ttl?: number
+  sealIf?: string
 }
 
 export interface EntryOut {
@@ -26,9 +27,11 @@ export interface Word {
   said: number
   asked: number
   places: number
-  sole: number
+  sole: string[]
   hidden: number
-  others: { ip: string; port?: number }[]
+  others: { places: number; nodes: string[]; more: number }[]
+  cut: number
+  tag?: string
 }
 
 export interface Told {

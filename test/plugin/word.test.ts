@@ -6,7 +6,9 @@ import { Gateway, type Kinds, type Objects } from './gateway.ts'
 const A = { host: '10.0.0.1', port: 80, weight: 1 }
 const B = { host: '10.0.0.2', port: 80, weight: 1 }
 const pod = { uid: 'a', ip: A.host }
-const b = { ip: B.host, port: 80 }
+/** So many places have this one other choice. */
+const other = (node: string, places = 1) => [{ places, nodes: [node], more: 0 }]
+const b = other('10.0.0.2:80')
 /** As traffic-split keeps it: a map of address to weight. */
 const map = { '10.0.0.1:80': 1, '10.0.0.2:80': 1 }
 const split = (choice: object) => ({
@@ -14,7 +16,7 @@ const split = (choice: object) => ({
   plugins: { 'traffic-split': { rules: [{ weighted_upstreams: [{ weight: 1 }, choice] }] } }
 })
 const route = { id: '1', upstream_id: 'u' }
-const WITHOUT: Word = { said: 3, asked: 3, places: 0, sole: 0, hidden: 0, others: [] }
+const WITHOUT: Partial<Word> = { said: 3, asked: 3, places: 0, sole: [], hidden: 0, others: [], cut: 0 }
 
 describe("The worker's word", () => {
   let gateway: Gateway
@@ -66,7 +68,7 @@ describe("The worker's word", () => {
     expect(await wordOf()).to.equal(undefined)
     gateway.barrier.words = true
     await gateway.barrier.put(pod)
-    await says({ places: 1, sole: 0 })
+    await says({ places: 1, sole: [] })
   })
 
   it('names every kind of place', async () => {
@@ -77,8 +79,9 @@ describe("The worker's word", () => {
       await gateway.configured({
         objects: { kinds: { ...all, consumers: [], consumer_groups: [], ...kinds } }
       })
-      const word = await says({ places: 1 })
-      expect(word, name).to.deep.equal({ ...WITHOUT, places: 1, others: [b] })
+      const { tag, ...word } = await says({ places: 1 })
+      expect(word, name).to.deep.equal({ ...WITHOUT, places: 1, others: b })
+      expect(tag).to.match(/^[0-9a-f]{16}$/)
     }
   })
 
@@ -89,7 +92,7 @@ describe("The worker's word", () => {
     await gateway.configured({
       objects: { kinds: { upstreams: [{ id: 'u', nodes: [A] }], routes: [route] } }
     })
-    await says({ places: 1, sole: 1 })
+    await says({ places: 1, sole: ['upstreams/u'] })
     await gateway.configured({ objects: { kinds: { upstreams: [{ id: 'u', nodes: [A] }], routes: [] } } })
     await says(WITHOUT)
   })
@@ -97,30 +100,73 @@ describe("The worker's word", () => {
   it('calls a place sole when all of its nodes are denied, and each port is a node of its own', async () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } })
     await gateway.barrier.put({ ...pod, port: 80 }, { uid: 'b', ip: B.host, port: 81 })
-    await says({ places: 1, sole: 0, others: [b] })
+    await says({ places: 1, sole: [], others: b })
     await says(WITHOUT, 'b')
     await gateway.barrier.put({ uid: 'c', ip: B.host })
-    await says({ places: 1, sole: 1, others: [] })
-    await says({ places: 1, sole: 1 }, 'c')
+    await says({ places: 1, sole: ['routes/1'], others: [] })
+    await says({ places: 1, sole: ['routes/1'] }, 'c')
     await gateway.barrier.remove('c')
-    await says({ places: 1, sole: 0, others: [b] })
+    await says({ places: 1, sole: [], others: b })
   })
 
   it('names the port that the scheme stands for, and some of many others', async () => {
-    const many = [1, 2, 3, 4, 5, 6, 7].map(n => ({ host: `10.0.1.${n}`, weight: 1 }))
+    const many = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(n => ({ host: `10.0.1.${n}`, weight: 1 }))
     const upstream = { scheme: 'https', nodes: [{ host: A.host, weight: 1 }, ...many] }
     await start({ kinds: { routes: [{ id: '1', upstream }] } })
     await gateway.barrier.put({ ...pod, port: 443 })
-    const word = await says({ places: 1, sole: 0 })
-    expect(word.others).to.have.length(4)
-    expect(word.others[0]).to.deep.equal({ ip: '10.0.1.1', port: 443 })
+    const nodes = [1, 2, 3, 4, 5, 6, 7, 8].map(n => `10.0.1.${n}:443`)
+    await says({ places: 1, sole: [], others: [{ places: 1, nodes, more: 2 }] })
+  })
+
+  it('names the other choices of each place, and places with the same ones once', async () => {
+    const C = { host: 'fd00::1', port: 81, weight: 1 }
+    const kinds = {
+      upstreams: [{ id: 'u', nodes: [C, A, B] }],
+      routes: [split({ upstream: { nodes: map } }), { ...route, id: '2' }, { ...route, id: '3' }],
+      services: [
+        { id: '1', upstream: { nodes: [A, B] } },
+        { id: '2', upstream: { nodes: [B, A, C] } },
+        { id: '3', upstream: { nodes: [A] } }
+      ]
+    }
+    await start({ kinds })
+    await gateway.barrier.put(pod)
+    const both = { places: 2, nodes: ['10.0.0.2:80', '[fd00::1]:81'], more: 0 }
+    const others = [...other('10.0.0.2:80', 2), both]
+    const { tag } = await says({ places: 5, sole: ['services/3'], others, cut: 0 })
+    expect(tag).to.be.a('string')
+    await gateway.barrier.put({ uid: 'b', ip: B.host })
+    const names = ['routes/1/traffic-split', 'services/1', 'services/3']
+    await says({ places: 5, sole: names, others: [{ places: 2, nodes: ['[fd00::1]:81'], more: 0 }] })
+  })
+
+  it('says how many places it leaves out', async () => {
+    const services = Array.from({ length: 20 }, (_, i) => ({
+      id: `${i}`,
+      upstream: { nodes: [A, { ...B, port: 100 + i }] }
+    }))
+    await start({ kinds: { services } })
+    await gateway.barrier.put(pod)
+    const { others } = await says({ places: 20, sole: [], cut: 4 })
+    expect(others).to.have.length(16)
   })
 
   it('is asked of each worker, whose places differ', async () => {
     const routes = [{ id: '1', upstream: { nodes: [A, B] } }]
     await start({ kinds: { routes }, worker: { 1: { routes: [{ id: '1', upstream: { nodes: [A] } }] } } })
     await gateway.barrier.put(pod)
-    await says({ places: 1, sole: 1, others: [b] })
+    await says({ places: 1, sole: ['routes/1'], others: b })
+  })
+
+  it('unites what workers say that have others', async () => {
+    const places = (...all: object[][]) => ({
+      routes: all.map((nodes, i) => ({ id: `${i + 1}`, upstream: { nodes } }))
+    })
+    const C = { ...B, port: 81 }
+    await start({ kinds: places([A, B]), worker: { 0: places([A, C], [A, C]), 2: places([A], [A, B], [A]) } })
+    await gateway.barrier.put(pod)
+    const others = [...b, ...other('10.0.0.2:81', 2)]
+    await says({ places: 3, sole: ['routes/1', 'routes/3'], others })
   })
 
   it('comes with the answer to the put, also after a reload', async () => {
@@ -146,7 +192,7 @@ describe("The worker's word", () => {
   it('comes by a timer where nobody can be woken', async () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } }, { load: 'plugin' })
     await gateway.barrier.put(pod)
-    await says({ places: 1, sole: 0, others: [b] })
+    await says({ places: 1, sole: [], others: b })
   })
 
   for (const standalone of [false, true]) {
@@ -157,10 +203,10 @@ describe("The worker's word", () => {
       await start({ kinds: kinds(0), standalone })
       await gateway.barrier.put(pod)
       for (let n = 1; n <= 10; n++) {
-        await says({ places: 1, sole: (n - 1) % 2 })
+        await says({ places: 1, sole: n % 2 ? [] : ['routes/1'] })
         await gateway.configure({ objects: { kinds: kinds(n), standalone } })
       }
-      await says({ places: 1, sole: 0 })
+      await says({ places: 1, sole: [] })
       expect(await gateway.door('/stale')).to.equal('0\n')
     })
 
@@ -181,34 +227,85 @@ describe("The worker's word", () => {
     await gateway.lookedAgain()
     expect(await wordOf()).to.deep.include({ said: 0, asked: 3 })
     await gateway.configured({ objects: { kinds } })
-    await says({ places: 1, sole: 1 })
+    await says({ places: 1, sole: ['routes/1'] })
+  })
+
+  /** With one worker that stands still. A connection that it takes is never answered: `other` tries on several. */
+  const frozen = async (
+    act: (other: (what: string, check: () => Promise<void>) => Promise<void>) => Promise<void>
+  ) => {
+    const pid = gateway.workers()[0]!
+    process.kill(pid, 'SIGSTOP')
+    try {
+      await act(async (what, check) => {
+        await eventually(what, async () => {
+          await Promise.any(Array.from({ length: 8 }, check))
+          return true
+        })
+      })
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+  }
+
+  const seal = async (tag: string | undefined, uid = 'a') => {
+    const answer = await gateway.barrier.put({ ...pod, uid, state: 'sealed', sealIf: tag ?? 'none' })
+    return answer.entries[0]!
+  }
+
+  it('is what a seal can depend on', async () => {
+    const kinds = (nodes: object[]) => ({ routes: [{ id: '1', upstream: { nodes } }] })
+    await start({ kinds: kinds([A, B]) })
+    await gateway.barrier.put(pod)
+    const { tag: first } = await says({ places: 1, others: b })
+    // another choice, of which the agent has not thought
+    const C = { ...B, port: 81 }
+    await gateway.configured({ objects: { kinds: kinds([A, C]) } })
+    expect(await seal(first)).to.include({ state: 'draining' })
+    const { tag: second } = await says({ places: 1, others: other('10.0.0.2:81') })
+    expect(second).not.to.equal(first)
+    // none at all
+    await gateway.configured({ objects: { kinds: kinds([A]) } })
+    expect(await seal(second)).to.include({ state: 'draining' })
+    const { tag: sole } = await says({ sole: ['routes/1'] })
+    expect(await seal(sole)).to.include({ state: 'draining' })
+    await gateway.configured({ objects: { kinds: kinds([A, B]) } })
+    expect((await says({ places: 1, others: b })).tag).to.equal(first)
+    await eventually('it is sealed: a busy machine may need more than the few milliseconds', async () => {
+      return (await seal(first)).state === 'sealed'
+    })
+    expect(await seal('another')).to.include({ state: 'sealed' })
+  })
+
+  it('lets no seal through while a worker has not spoken of this entry', async () => {
+    await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } })
+    await gateway.barrier.put(pod)
+    const { tag } = await says({ places: 1 })
+    await frozen(async other => {
+      // what it said of another entry still counts
+      await other('two have spoken of b', async () => {
+        const { entries } = await gateway.barrier.put(pod, { uid: 'b', ip: '10.0.0.9' })
+        expect(entries[0]!.word).to.deep.include({ said: 3, tag })
+        expect(entries[1]!.word).to.deep.include({ said: 2, asked: 3 })
+        expect(entries[1]!.word).not.to.have.property('tag')
+        // the same pod again: of this entry the frozen one has not spoken
+        expect(await seal(tag, 'again')).to.include({ state: 'draining' })
+      })
+    })
+    await eventually('all have', async () => (await seal(tag, 'again')).state === 'sealed')
   })
 
   it('is missing from a worker that is frozen, and no other speaks for it', async () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } })
     await gateway.barrier.put(pod)
     await says({ places: 1 })
-    // a connection that the frozen one takes is never answered: those after it come through
-    const frozen = gateway.workers()[0]!
-    process.kill(frozen, 'SIGSTOP')
-    try {
-      const looks = async () =>
-        await Promise.any(
-          Array.from({ length: 8 }, async () => {
-            const answer = await gateway.barrier.put({ uid: 'b', ip: B.host })
-            const { word } = answer.entries[0]!
-            if (word.said < 2) throw new Error('not yet')
-            return word
-          })
-        )
-      await eventually('the others have spoken', async () => {
-        expect(await looks()).to.deep.include({ said: 2, asked: 3, sole: 1 })
-        return true
+    await frozen(async other => {
+      await other('the others have spoken', async () => {
+        const { word } = (await gateway.barrier.put({ uid: 'b', ip: B.host })).entries[0]!
+        expect(word).to.deep.include({ said: 2, asked: 3, sole: ['routes/1'] })
       })
-    } finally {
-      process.kill(frozen, 'SIGCONT')
-    }
-    await says({ places: 1, sole: 1 }, 'b')
+    })
+    await says({ places: 1, sole: ['routes/1'] }, 'b')
   })
 
   it('looks at service discovery as it is now', async () => {
@@ -218,9 +315,9 @@ describe("The worker's word", () => {
     await gateway.barrier.put(pod)
     await says(WITHOUT)
     await gateway.configured({ objects, discovery: { shop: [A] } })
-    await says({ places: 1, sole: 1 })
+    await says({ places: 1, sole: ['routes/1'] })
     await gateway.configured({ objects, discovery: { shop: [A, B] } })
-    await says({ places: 1, sole: 0, others: [b] })
+    await says({ places: 1, sole: [], others: b })
   })
 
   it('looks at all records of a name, and says where it cannot', async () => {
@@ -230,6 +327,6 @@ describe("The worker's word", () => {
     await gateway.barrier.put(pod)
     await says({ places: 0, hidden: 1 })
     await gateway.configured({ objects: { kinds, names: { 'shop.example': [B.host, A.host] }, same: true } })
-    await says({ places: 1, sole: 0, hidden: 0, others: [b] })
+    await says({ places: 1, sole: [], hidden: 0, others: b })
   })
 })

@@ -58,9 +58,20 @@ function _M.entry(barrier, entry)
     if not speaker.wanted(barrier.counts) then
         return body
     end
-    barrier.words = barrier.words
-        or words.read(barrier.counts, barrier.living, barrier.entries.dict:get("gen") or 0)
-    return barrier.words:into(body, entry.id)
+    barrier.words = barrier.words or words.read(barrier.counts, barrier.living)
+    body.word = barrier.words:of(entry.id, barrier.entries:since(entry.id))
+    return body
+end
+
+
+--- Do all workers say of an entry what was said when this tag was told, and no place is sole? As
+-- they are at this moment: to read, and to seal next, is one step.
+-- @tparam table entry as put
+-- @treturn boolean
+function _M.still_says(barrier, entry)
+    local id = barrier.entries.id_of(entry)
+    local word = words.read(barrier.counts, barrier.living):of(id, barrier.entries:since(id))
+    return word.tag == entry.seal_if and not word.is_sole
 end
 
 

@@ -77,18 +77,55 @@ local function with(parse, handle)
 end
 
 
-local function put(barrier, list)
-    local failed = {}
+-- Writes all of them. One whose seal has a condition is draining until that is looked at.
+-- @treturn table what went wrong, by place in the list
+-- @treturn table those whose seal has a condition
+local function store(barrier, list)
+    local failed, conditional = {}, {}
     for i, entry in ipairs(list) do
+        if entry.seal_if then
+            entry.state = barrier.entries.DRAINING
+            conditional[#conditional + 1] = i
+        end
         local ok, err = barrier.entries:put(entry)
         failed[i] = not ok and err or nil
     end
+    return failed, conditional
+end
+
+
+-- The newest change that words about these must know.
+local function newest(barrier, list)
+    local gen = 0
+    for _, entry in ipairs(list) do
+        gen = max(gen, barrier.entries:since(barrier.entries.id_of(entry)) or 0)
+    end
+    return gen
+end
+
+
+local function seal(barrier, list, conditional, failed)
+    for _, i in ipairs(conditional) do
+        local entry = list[i]
+        if not failed[i] and answers.still_says(barrier, entry) then
+            entry.state = barrier.entries.SEALED
+            local ok, err = barrier.entries:put(entry)
+            failed[i] = not ok and err or nil
+        end
+    end
+end
+
+
+local function put(barrier, list)
+    local failed, conditional = store(barrier, list)
 
     -- everything is written; only now is anything read (steps 3 and 4 of the guarantee)
     local body = answers.base(barrier)
-    if ngx.var.arg_words == "true" then
+    if #conditional > 0 or ngx.var.arg_words == "true" then
         speaker.want(barrier.counts)
-        if speaker.hear(barrier) then
+        local heard = speaker.hear(barrier, newest(barrier, list))
+        seal(barrier, list, conditional, failed)
+        if heard or #conditional > 0 then
             body = answers.base(barrier)
         end
     end

@@ -86,7 +86,8 @@ end
 
 
 -- Takes over what the dictionary says of one entry.
-local function refresh(self, id, now)
+-- @tparam number|nil number of the change that it is about
+local function refresh(self, id, now, number)
     local dict, entry = self.dict, self.by_id[id]
     local till = dict:get("e2|" .. id)
     if not till or till <= now then
@@ -98,16 +99,17 @@ local function refresh(self, id, now)
     end
     entry = entry or add(self, id)
     entry.expires, entry.sealed = till, dict:get("s2|" .. id) == true
+    entry.since = number or entry.since
     self.expires = min(self.expires, till)
 end
 
 
-local function load(self, now)
+local function load(self, now, gen)
     self.by_id, self.by_uid, self.ips = {}, {}, {}
     self.n, self.expires = 0, huge
     for _, key in ipairs(self.dict:get_keys(0)) do
         if str_sub(key, 1, 3) == "e2|" then
-            refresh(self, str_sub(key, 4), now)
+            refresh(self, str_sub(key, 4), now, gen)
         end
     end
 end
@@ -124,7 +126,7 @@ local function follow(self, after, upto, now)
         if tonumber(at) ~= number then
             return false
         end
-        refresh(self, id, now)
+        refresh(self, id, now, number)
     end
     return true
 end
@@ -148,7 +150,7 @@ end
 local function bring_up(self, gen)
     local now = clock_now()
     if gen ~= self.set.gen and not follow(self, self.set.gen, gen, now) then
-        load(self, now)
+        load(self, now, gen)
     end
     if now >= self.expires then
         renew(self, now)

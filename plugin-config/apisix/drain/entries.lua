@@ -41,6 +41,7 @@ local mt = { __index = _M }
 local function id_of(entry)
     return entry.uid .. "|" .. entry.ip .. "|" .. (entry.port or "")
 end
+_M.id_of = id_of
 
 
 --- @tparam table dict an ngx.shared dictionary that only entries use
@@ -186,6 +187,15 @@ end
 function _M:passes(entry)
     local both = self.dict:get("b2|" .. entry.id) or 0
     return both % LATE, floor(both / LATE)
+end
+
+
+--- The number of the change since which an entry is what it is: what was said before is not about it.
+-- @treturn number|nil nil where there is none
+function _M:since(id)
+    self:current()
+    local entry = self.copy.by_id[id]
+    return entry and entry.since
 end
 
 

@@ -6,6 +6,7 @@ local pairs     = pairs
 local pcall     = pcall
 local type      = type
 local tonumber  = tonumber
+local tostring  = tostring
 local require   = require
 local str_match = string.match
 local str_byte  = string.byte
@@ -94,7 +95,11 @@ function _M.of(conf, core)
                 return nil, true
             end
             for _, record in ipairs(records) do
-                list[#list + 1] = { ip = address.canonical(record) or record, port = node.port }
+                local ip = address.canonical(tostring(record))
+                if not ip then
+                    return nil, true
+                end
+                list[#list + 1] = { ip = ip, port = node.port }
             end
         end
     end

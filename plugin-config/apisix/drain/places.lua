@@ -15,6 +15,7 @@ local pairs    = pairs
 local next     = next
 local pcall, type, tostring = pcall, type, tostring
 local str_match = string.match
+local str_gsub = string.gsub
 local str_sub  = string.sub
 
 -- how long requests wait for this, in seconds; looking at a list takes that long for so many items
@@ -74,9 +75,9 @@ local function watch(self, object)
 end
 
 
-local function place_of(conf, upstream_id)
+local function place_of(conf, name, upstream_id)
     local list, moves = nodes_of(conf)
-    return { conf = conf, upstream = upstream_id, list = list, moves = moves }
+    return { conf = conf, name = name, upstream = upstream_id, list = list, moves = moves }
 end
 
 
@@ -87,24 +88,26 @@ local function record_of(kind, item)
     if type(value) ~= "table" then
         return { places = places, refs = refs }
     end
+    local id = tostring(value.id or str_match(item.key or "", "([^/]+)$"))
+    -- as `kind/id`, and nothing that would end it in a line (words.lua)
+    local name = kind .. "/" .. str_gsub(id, "[^%w._-]", "_")
     if kind == "upstreams" then
-        local id = value.id or str_match(item.key or "", "([^/]+)$")
-        places[1] = place_of(value, tostring(id))
+        places[1] = place_of(value, name, id)
         return { places = places, refs = refs }
     end
 
-    local function refer(conf, id)
+    local function refer(conf, ref, within)
         if type(conf) == "table" then
-            places[#places + 1] = place_of(conf)
-        elseif id then
-            refs[#refs + 1] = tostring(id)
+            places[#places + 1] = place_of(conf, name .. within)
+        elseif ref then
+            refs[#refs + 1] = tostring(ref)
         end
     end
-    refer(value.upstream, value.upstream_id)
+    refer(value.upstream, value.upstream_id, "")
     local split = type(value.plugins) == "table" and value.plugins["traffic-split"]
     for _, rule in ipairs(type(split) == "table" and split.rules or {}) do
         for _, choice in ipairs(rule.weighted_upstreams or {}) do
-            refer(choice.upstream, choice.upstream_id)
+            refer(choice.upstream, choice.upstream_id, "/traffic-split")
         end
     end
     return { places = places, refs = refs }
@@ -257,7 +260,7 @@ local function is_used(self, place)
 end
 
 
---- Calls `each(list)` with the nodes of every place that may be about an address of the deny-list.
+--- Calls `visit(list, name)` with the nodes of every place that may be about an address of the deny-list.
 -- Pauses; the caller finds out what changed meanwhile.
 -- @tparam table ips the deny-list's addresses, as keys
 -- @treturn number places into which this worker cannot look: a name that it cannot resolve, say
@@ -276,7 +279,7 @@ function _M:about(ips, visit)
         if is_used(self, place) then
             local list = place.moves and nodes_of(place.conf, self.core) or place.list
             if list then
-                visit(list)
+                visit(list, place.name)
             else
                 hidden = hidden + 1
             end

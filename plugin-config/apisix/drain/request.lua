@@ -11,7 +11,7 @@ local MAX_ITEMS = 1000
 local MAX_TTL   = 3600
 local MAX_WAIT  = 30
 
-local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true }
+local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true, sealIf = true }
 local PUT      = { entries = true }
 local DELETE   = { uids = true }
 local INFLIGHT = { uids = true, wait = true, ["until"] = true }
@@ -93,7 +93,13 @@ local function entry_of(item, where)
     if not (type(ttl) == "number" and ttl >= 1 and ttl <= MAX_TTL) then
         return nil, where .. ".ttl must be a number of seconds from 1 to " .. MAX_TTL
     end
-    return { uid = item.uid, ip = ip, port = port, state = item.state, ttl = ttl }
+    local seal_if = item.sealIf
+    if seal_if ~= nil and not (item.state == "sealed" and type(seal_if) == "string") then
+        return nil, where .. ".sealIf must be the tag of a word, with the state \"sealed\""
+    end
+    return {
+        uid = item.uid, ip = ip, port = port, state = item.state, ttl = ttl, seal_if = seal_if,
+    }
 end
 
 

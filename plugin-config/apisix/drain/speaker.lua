@@ -55,12 +55,12 @@ function _M.stop()
 end
 
 
---- Wakes every worker, and waits a little for their words about the deny-list as it is now.
+--- Wakes every worker, and waits a little for their words about a deny-list.
 -- @tparam table barrier { entries, counts, living: see workers.list }
+-- @tparam number gen the generation that they must know
 -- @treturn boolean true when something may have been said, so what was read before is old
-function _M.hear(barrier)
+function _M.hear(barrier, gen)
     local counts, living = barrier.counts, barrier.living
-    local gen = barrier.entries.dict:get("gen") or 0
     if words.complete(counts, living, gen) or not wake.wake(counts, living) then
         return false
     end

@@ -58,8 +58,8 @@ local function speak(self)
         local mark, list = self.mark, self.entries:all()
         local gen = self.entries.set.gen
         local set, about = about_mod.new(list)
-        local hidden = places:about(set.ips, function(nodes)
-            about_mod.add(about, set, nodes)
+        local hidden = places:about(set.ips, function(nodes, name)
+            about_mod.add(about, set, nodes, name)
         end)
         -- from here to the telling is one step
         if self.mark == mark and places:holds() then

@@ -2,8 +2,8 @@
 -- other process ever inherits one.
 --
 --   g|number   the generation of the deny-list that its word is about; absent: it has not spoken
---   t|number   the word: "generation hidden", then a line for each entry,
---              "id places sole other,other,…"
+--   t|number   the word: "generation hidden", then a line for each entry, "id" and its text (about.lua)
+local union     = require("apisix.drain.union")
 local setmetatable = setmetatable
 local ipairs    = ipairs
 local pairs     = pairs
@@ -12,9 +12,6 @@ local max       = math.max
 local concat    = table.concat
 local str_match = string.match
 local str_gmatch = string.gmatch
-local json      = require("apisix.drain.json")
-
-local OTHERS = 4
 
 local _M = {}
 local mt = { __index = _M }
@@ -26,8 +23,7 @@ local parsed = {}
 function _M.tell(dict, number, gen, about, hidden)
     local lines = { gen .. " " .. hidden }
     for id, word in pairs(about) do
-        lines[#lines + 1] = id .. " " .. word.places .. " " .. word.sole .. " "
-                            .. concat(word.others, ",")
+        lines[#lines + 1] = id .. " " .. word:text()
     end
     local ok = dict:safe_set("t|" .. number, concat(lines, "\n"))
                and dict:safe_set("g|" .. number, gen)
@@ -48,8 +44,8 @@ end
 local function parse(text)
     local gen, hidden = str_match(text, "^(%d+) (%d+)")
     local word = { text = text, gen = tonumber(gen), hidden = tonumber(hidden), of = {} }
-    for id, places, sole, others in str_gmatch(text, "\n(%S+) (%d+) (%d+) ([^\n]*)") do
-        word.of[id] = { places = tonumber(places), sole = tonumber(sole), others = others }
+    for id, line in str_gmatch(text, "\n(%S+) ([^\n]*)") do
+        word.of[id] = line
     end
     return word
 end
@@ -66,9 +62,8 @@ function _M.complete(dict, living, gen)
 end
 
 
---- The words of the workers that serve.
--- @tparam number gen words about an earlier generation of the deny-list are void
-function _M.read(dict, living, gen)
+--- The words of the workers that serve, as they are now.
+function _M.read(dict, living)
     local self, kept = { list = {}, asked = 0 }, {}
     for _, worker in ipairs(living) do
         if not worker.exiting then
@@ -79,9 +74,7 @@ function _M.read(dict, living, gen)
                 word = parse(text)
             end
             kept[worker.number] = word or nil
-            if word and word.gen >= gen then
-                self.list[#self.list + 1] = word
-            end
+            self.list[#self.list + 1] = word
         end
     end
     parsed = kept
@@ -89,29 +82,20 @@ function _M.read(dict, living, gen)
 end
 
 
---- Adds to an entry, as told, what the workers say of it.
--- @tparam table told the entry as told
+--- What they say of an entry.
 -- @tparam string id
-function _M:into(told, id)
-    local said, places, sole, hidden, others = 0, 0, 0, 0, json.list()
+-- @tparam number|nil since the change since which it is what it is: what was said before does not count
+-- @treturn table see union.of
+function _M:of(id, since)
+    local said, hidden, texts = 0, 0, {}
     for _, word in ipairs(self.list) do
-        local of = word.of[id]
-        if of then
+        local text = since and word.gen >= since and word.of[id]
+        if text then
             said, hidden = said + 1, max(hidden, word.hidden)
-            places, sole = max(places, of.places), max(sole, of.sole)
-            for ip, port in str_gmatch(of.others, "([^|,]+)|(%d*)") do
-                if #others < OTHERS and not others[ip .. "|" .. port] then
-                    others[ip .. "|" .. port] = true
-                    others[#others + 1] = { ip = ip, port = tonumber(port) }
-                end
-            end
+            texts[said] = text
         end
     end
-    told.word = {
-        said = said, asked = self.asked,
-        places = places, sole = sole, hidden = hidden, others = others,
-    }
-    return told
+    return union.of(said, self.asked, hidden, texts)
 end
 
 

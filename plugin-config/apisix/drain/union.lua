@@ -1,0 +1,118 @@
+--- What all workers say of an entry, put together so that nothing is lost that speaks against a seal:
+-- places are those of whoever has most, a place that is sole for one worker is sole, and a list of
+-- other choices that one worker has in a place is there.
+local LISTS     = require("apisix.drain.about").LISTS
+local NAMES     = require("apisix.drain.about").NAMES
+local json      = require("apisix.drain.json")
+local setmetatable = setmetatable
+local ipairs    = ipairs
+local pairs     = pairs
+local tonumber  = tonumber
+local max       = math.max
+local concat    = table.concat
+local sort      = table.sort
+local md5       = ngx.md5
+local str_match = string.match
+local str_gmatch = string.gmatch
+local str_sub   = string.sub
+
+-- workers mostly say the same, and of most entries for long
+local REMEMBERED = 4096
+
+local _M = {}
+local known, known_n = {}, 0
+local as_is = { text = function(self) return self.json end }
+
+
+local function add(all, text)
+    local places, cut, sole, others = str_match(text, "^(%d+) (%d+) (%S*) (%S*)$")
+    all.places, all.cut = max(all.places, tonumber(places)), max(all.cut, tonumber(cut))
+    for name in str_gmatch(sole, "[^;]+") do
+        all.sole[name] = true
+    end
+    for n, list in str_gmatch(others, "(%d+)/([^;]+)") do
+        all.others[list] = max(all.others[list] or 0, tonumber(n))
+    end
+end
+
+
+local function sorted(set, most)
+    local list = json.list()
+    for key in pairs(set) do
+        list[#list + 1] = key
+    end
+    sort(list)
+    for i = most + 1, #list do
+        list[i] = nil
+    end
+    return list
+end
+
+
+local function together(texts)
+    local all = { places = 0, cut = 0, sole = {}, others = {} }
+    for _, text in ipairs(texts) do
+        add(all, text)
+    end
+    local others = json.list()
+    for i, list in ipairs(sorted(all.others, math.huge)) do
+        if i > LISTS then
+            all.cut = all.cut + all.others[list]
+        else
+            local more, names = str_match(list, "^(%d+)/(.*)$")
+            local nodes = json.list()
+            for name in str_gmatch(names, "[^,]+") do
+                nodes[#nodes + 1] = name
+            end
+            others[i] = { places = all.others[list], nodes = nodes, more = tonumber(more) }
+        end
+    end
+    all.sole, all.others = sorted(all.sole, NAMES), others
+    return all
+end
+
+
+-- The same words have the same tag, also in another worker: all that it is made of is in order.
+local function told(texts, hidden, key)
+    local all = together(texts)
+    return {
+        json = '"places":' .. all.places .. ',"sole":' .. json.encode(all.sole) .. ',"hidden":'
+               .. hidden .. ',"others":' .. json.encode(all.others) .. ',"cut":' .. all.cut,
+        is_sole = #all.sole > 0, tag = str_sub(md5(key), 1, 16),
+    }
+end
+
+
+--- @tparam number said how many workers have spoken
+-- @tparam number asked how many serve
+-- @tparam number hidden places into which one of them cannot look
+-- @tparam table texts what they said, see about.lua
+-- @treturn table for json.encode; `tag` names what all of them say, nil until all have spoken;
+--   `is_sole` where a place is sole for one of them
+function _M.of(said, asked, hidden, texts)
+    local distinct, seen = {}, {}
+    for _, text in ipairs(texts) do
+        if not seen[text] then
+            seen[text], distinct[#distinct + 1] = true, text
+        end
+    end
+    sort(distinct)
+    local key = hidden .. " " .. concat(distinct, "\n")
+    local one = known[key]
+    if not one then
+        if known_n >= REMEMBERED then
+            known, known_n = {}, 0
+        end
+        one = told(distinct, hidden, key)
+        known[key], known_n = one, known_n + 1
+    end
+    local tag = asked > 0 and said == asked and one.tag or nil
+    return setmetatable({
+        tag = tag, is_sole = one.is_sole,
+        json = '{"said":' .. said .. ',"asked":' .. asked .. "," .. one.json
+               .. (tag and ',"tag":"' .. tag .. '"' or "") .. "}",
+    }, as_is)
+end
+
+
+return _M
