@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { errorMessage, json, type Answer } from './answer.ts'
 import { serveApi, type Ask } from './api-server.ts'
-import { parseEntries, parseQuestion, parseRemoval } from './barrier-input.ts'
+import { parseEntries, parseQuestion, parseRemoval, type PutEntry } from './barrier-input.ts'
 import { epochSeconds, type Barrier } from './barrier.ts'
 import { ENTRY_BYTES } from './deny-list.ts'
 import { createFaults, type Faults } from './faults.ts'
@@ -106,15 +106,36 @@ const fitness = ({ barrier, workers }: BarrierApiOptions): string[] => [
   ...new Set([...barrier.doubts, ...workers().flatMap(({ pid }) => barrier.unfit(pid))])
 ]
 
-function putEntries(options: BarrierApiOptions, ask: Ask): Answer {
+/** One whose seal has a condition is draining until that is looked at. */
+const asDraining = (entry: PutEntry): PutEntry =>
+  entry.sealIf === undefined ? entry : { ...entry, state: 'draining' }
+
+/** Nothing comes between the look and the seal. */
+function sealIfSaid({ entries, words }: Barrier, list: readonly PutEntry[]): void {
+  for (const entry of list) {
+    const stored = entries.find(entry)
+    const word = stored && entry.sealIf !== undefined ? words?.of(stored) : undefined
+    if (word?.tag !== undefined && word.tag === entry.sealIf && word.sole.length === 0) entries.put(entry)
+  }
+}
+
+async function putEntries(options: BarrierApiOptions, ask: Ask): Promise<Answer> {
   const { barrier } = options
   const parsed = parseEntries(ask.body)
   if (!parsed.ok) return errorMessage(400, parsed.problem)
   // All are written before the first count is read: each state told is one after its own write.
-  const stored = parsed.value.map(entry => barrier.entries.put(entry))
+  const stored = parsed.value.map(entry => barrier.entries.put(asDraining(entry)))
+  const conditional = parsed.value.filter(({ sealIf }, index) => sealIf !== undefined && stored[index])
+  if (conditional.length > 0 || ask.query.get('words') === 'true') {
+    barrier.words?.want()
+    await barrier.words?.hear(stored.filter(entry => entry !== undefined))
+    sealIfSaid(barrier, conditional)
+  }
   const entries = parsed.value.map(({ uid, ip, port }, index) => {
-    const entry = stored[index]
-    return entry ? barrier.told(entry) : { uid, ip, port, error: 'not stored: dictionary full' }
+    const entry = stored[index] && barrier.entries.find({ uid, ip, port })
+    return entry
+      ? barrier.told(entry)
+      : { uid, ip, port, error: stored[index] ? 'removed by another request' : 'not stored: dictionary full' }
   })
   barrier.answered(entries.filter(entry => 'state' in entry))
   const body = {

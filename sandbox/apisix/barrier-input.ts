@@ -14,13 +14,19 @@ const ip = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-const entry = z.strictObject({
-  uid,
-  ip,
-  port: z.int().min(1).max(65535).optional(),
-  state: z.enum(['draining', 'sealed']),
-  ttl: z.number().min(1).max(3600)
-})
+const entry = z
+  .strictObject({
+    uid,
+    ip,
+    port: z.int().min(1).max(65535).optional(),
+    state: z.enum(['draining', 'sealed']),
+    ttl: z.number().min(1).max(3600),
+    sealIf: z.string().optional()
+  })
+  .refine(({ state, sealIf }) => sealIf === undefined || state === 'sealed', {
+    message: 'must be the tag of a word, with the state "sealed"',
+    path: ['sealIf']
+  })
 
 const entries = z.strictObject({ entries: z.array(entry).max(1000) })
 
@@ -49,10 +55,16 @@ const parserOf =
 
 const parseRawEntries = parserOf(entries)
 
-export function parseEntries(body: string): Parsed<Entry[]> {
+/** `sealIf`: the tag of the word that must still stand. */
+export type PutEntry = Entry & { readonly sealIf: string | undefined }
+
+export function parseEntries(body: string): Parsed<PutEntry[]> {
   const parsed = parseRawEntries(body)
   if (!parsed.ok) return parsed
-  return { ok: true, value: parsed.value.entries.map(one => ({ ...one, port: one.port })) }
+  return {
+    ok: true,
+    value: parsed.value.entries.map(one => ({ ...one, port: one.port, sealIf: one.sealIf }))
+  }
 }
 
 export const parseRemoval = parserOf(removal)

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createDenyList, type DenyList, type StoredEntry } from './deny-list.ts'
+import type { ToldWord, Words } from './words.ts'
 import { createInflightCounts, type Inflight, type InflightCounts } from './inflight.ts'
 
 export interface BarrierCounts {
@@ -24,6 +25,7 @@ export interface Told {
   readonly inflight: Inflight
   readonly bypasses: number
   readonly late: number
+  readonly word?: ToldWord
 }
 
 /** What the plugin is inside one gateway: a deny-list and counts, in memory that all workers share. */
@@ -45,6 +47,8 @@ export interface Barrier {
   bypassed(ip: string, port: number): void
   /** A request is sent there whatever the entries say. */
   passed(ip: string, port: number): void
+  /** What the workers say of entries; undefined: an older plugin, which has no words. */
+  words: Words | undefined
   /** The counts are read now. */
   told(entry: StoredEntry): Told
   /**
@@ -81,6 +85,10 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
   const confirmed = new Set<string>()
   const listeners = new Set<(uid: string) => void>()
 
+  const word = (entry: StoredEntry): { word?: ToldWord } => {
+    const said = barrier.words?.of(entry)
+    return said ? { word: said } : {}
+  }
   const told = (entry: StoredEntry): Told => ({
     uid: entry.uid,
     ip: entry.ip,
@@ -89,7 +97,8 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     ttl: Math.max(entry.expires - epochSeconds(), 0),
     inflight: inflight.of(entry.ip, entry.port),
     bypasses: entry.bypasses,
-    late: entry.late
+    late: entry.late,
+    ...word(entry)
   })
   const isIdle = (uid: string, until: 'requests' | 'all'): boolean =>
     entries.ofUid(uid).every(({ ip, port }) => {
@@ -97,7 +106,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
       return requests === 0 && (until === 'requests' || long === 0)
     })
 
-  return {
+  const barrier: Barrier = {
     instance: randomUUID(),
     entries,
     inflight,
@@ -106,6 +115,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
       return late
     },
     doubts: [],
+    words: undefined,
     unfit: pid => unfit.get(pid) ?? [],
     setUnfit: (pid, missing) => {
       unfit.set(pid, missing)
@@ -159,4 +169,5 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
         signal.addEventListener('abort', end)
       })
   }
+  return barrier
 }

@@ -12,10 +12,15 @@ export interface ConfigView {
   apply(event: StoreEvent): void
   /** Reads everything anew, as a worker does when its watch has been broken. */
   reload(store: Store): void
+  /** Calls `listener` in the step that changes an object; undefined: it is gone. Returns what ends it. */
+  onChange(listener: ChangeListener): () => void
 }
+
+export type ChangeListener = (resource: string, id: string, item: Item | undefined) => void
 
 export function createConfigView(store: Store): ConfigView {
   const resources = new Map<string, Map<string, Item>>()
+  const listeners = new Set<ChangeListener>()
   let revision = 0
   let appliedAt = 0
 
@@ -27,6 +32,9 @@ export function createConfigView(store: Store): ConfigView {
   const reached = (next: number): void => {
     revision = next
     appliedAt = Date.now() / 1000
+  }
+  const tell: ChangeListener = (resource, id, item) => {
+    for (const listener of listeners) listener(resource, id, item)
   }
   const view: ConfigView = {
     get revision() {
@@ -43,15 +51,28 @@ export function createConfigView(store: Store): ConfigView {
       const key = event.kind === 'put' ? event.item.key : event.key
       if (event.kind === 'put') of(resourceOf(key)).set(idOf(key), event.item)
       else resources.get(resourceOf(key))?.delete(idOf(key))
+      tell(resourceOf(key), idOf(key), event.kind === 'put' ? event.item : undefined)
       reached(event.revision)
     },
     reload: from => {
       for (const resource of new Set([...resources.keys(), ...from.resources()])) {
         const known = of(resource)
-        for (const id of known.keys()) if (!from.get(keyOf(resource, id))) known.delete(id)
-        for (const item of from.list(resource)) known.set(idOf(item.key), item)
+        for (const id of known.keys()) {
+          if (from.get(keyOf(resource, id))) continue
+          known.delete(id)
+          tell(resource, id, undefined)
+        }
+        for (const item of from.list(resource)) {
+          const old = known.get(idOf(item.key))
+          known.set(idOf(item.key), item)
+          if (old !== item) tell(resource, idOf(item.key), item)
+        }
       }
       reached(from.revision)
+    },
+    onChange: listener => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
     }
   }
   view.reload(store)

@@ -13,6 +13,8 @@ export interface Entry {
 export interface StoredEntry extends Omit<Entry, 'ttl'> {
   /** Seconds since the epoch. */
   readonly expires: number
+  /** The generation since which it is what it is. */
+  readonly since: number
   bypasses: number
   /** Requests that were sent there although it is sealed. */
   late: number
@@ -36,6 +38,13 @@ export interface DenyList {
   look(ip: string, port: number): Look
   covering(ip: string, port: number): StoredEntry[]
   ofUid(uid: string): StoredEntry[]
+  find(entry: Pick<Entry, 'uid' | 'ip' | 'port'>): StoredEntry | undefined
+  /** All of an address. */
+  on(ip: string): StoredEntry[]
+  /** Drops what has expired. */
+  sweep(): void
+  /** Calls `listener` when an entry of this address is put, sealed, removed or dropped. Returns what ends it. */
+  onChange(listener: (ip: string) => void): () => void
   all(): StoredEntry[]
 }
 
@@ -50,8 +59,12 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
   const entries = new Map<string, StoredEntry>()
   const byIp: Index = new Map()
   const byUid: Index = new Map()
+  const listeners = new Set<(ip: string) => void>()
   let generation = 0
 
+  const changed = (ip: string): void => {
+    for (const listener of listeners) listener(ip)
+  }
   const forget = (key: string, entry: StoredEntry): void => {
     entries.delete(key)
     unindex(byIp, entry.ip, entry)
@@ -63,7 +76,12 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
     return [...found].filter(entry => entry.expires > at)
   }
   const dropExpired = (): void => {
-    for (const [key, entry] of entries) if (entry.expires <= now()) forget(key, entry)
+    const at = now()
+    for (const [key, entry] of entries) {
+      if (entry.expires > at) continue
+      forget(key, entry)
+      changed(entry.ip)
+    }
   }
   const covering = (ip: string, port: number): StoredEntry[] =>
     live(byIp.get(ip)).filter(entry => (entry.port ?? port) === port)
@@ -80,25 +98,28 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
     },
     put: ({ uid, ip, port, state, ttl }) => {
       if ((entries.size + 1) * ENTRY_BYTES > capacity) dropExpired()
-      const key = JSON.stringify([uid, ip, port])
+      const key = keyOf({ uid, ip, port })
       const old = entries.get(key)
       if (!old && (entries.size + 1) * ENTRY_BYTES > capacity) return undefined
       const alive = old !== undefined && old.expires > now()
       const sealed = state === 'sealed' || (alive && old.state === 'sealed')
       if (old) forget(key, old)
+      const isNews = !alive || sealed !== (old.state === 'sealed')
+      if (isNews) generation += 1
       const entry: StoredEntry = {
         uid,
         ip,
         port,
         state: sealed ? 'sealed' : 'draining',
         expires: now() + ttl,
+        since: isNews ? generation : old.since,
         bypasses: alive ? old.bypasses : 0,
         late: alive ? old.late : 0
       }
-      if (!alive || sealed !== (old.state === 'sealed')) generation += 1
       entries.set(key, entry)
       index(byIp, ip, entry)
       index(byUid, uid, entry)
+      if (isNews) changed(ip)
       return entry
     },
     remove: uids => {
@@ -109,6 +130,7 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
         forget(key, entry)
         removed += 1
         generation += 1
+        changed(entry.ip)
       }
       return removed
     },
@@ -119,10 +141,21 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
       return found.some(entry => entry.state === 'sealed') ? 'sealed' : 'draining'
     },
     covering,
+    find: ({ uid, ip, port }) =>
+      live([entries.get(keyOf({ uid, ip, port }))].filter(e => e !== undefined))[0],
     ofUid: uid => live(byUid.get(uid)),
+    on: ip => live(byIp.get(ip)),
+    sweep: dropExpired,
+    onChange: listener => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
     all: () => live(entries.values())
   }
 }
+
+const keyOf = ({ uid, ip, port }: Pick<Entry, 'uid' | 'ip' | 'port'>): string =>
+  JSON.stringify([uid, ip, port])
 
 type Index = Map<string, Set<StoredEntry>>
 

@@ -1,5 +1,6 @@
 import type { Discovery } from './discovery.ts'
 import type { FetchEntriesOptions } from './fetch-entries.ts'
+import type { Names } from './places.ts'
 import type { Store } from './store.ts'
 import type { ApplyDelay } from './worker.ts'
 
@@ -25,6 +26,8 @@ export interface GatewayOptions {
   readonly standalone?: boolean
   /** `discovery.kubernetes` is configured. */
   readonly discovery?: Discovery
+  /** What names of nodes resolve to, for the words of workers. None: they do not. */
+  readonly names?: Names
   /** L4 proxying, see AdminApiOptions. */
   readonly stream?: boolean
   readonly patchGapMs?: number

@@ -13,6 +13,7 @@ import { listen, type Listener } from './server.ts'
 import { proxyUpgrade } from './upgrade.ts'
 import { serveStandaloneApi } from './standalone-api.ts'
 import { createUpstreamAgent } from './upstream-agent.ts'
+import { createWords } from './words.ts'
 import { createWorker, measuredDelay, polledDelay, type Worker } from './worker.ts'
 
 /** A gateway from a start to the next stop: everything in it is lost then, as in a full restart. */
@@ -67,6 +68,15 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
   }
   const slots = Array.from({ length: options.workers }, (_, id) => spawn(id))
   const retiring = new Set<Slot>()
+  const words =
+    barrier &&
+    createWords({
+      workers: () => slots.map(({ worker }) => worker),
+      barrier,
+      discovery: options.discovery,
+      names: options.names
+    })
+  if (barrier) barrier.words = words
   const end = (slot: Slot): void => {
     slot.worker.kill()
     slot.agent.destroy()
@@ -116,6 +126,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
   const opened: { close(): Promise<void> }[] = [proxy]
   const close = async (): Promise<void> => {
     stopped.abort()
+    words?.close()
     for (const slot of [...slots, ...retiring]) end(slot)
     await Promise.all(opened.map(one => one.close()))
   }

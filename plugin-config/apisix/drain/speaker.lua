@@ -8,7 +8,8 @@ local clock_now = require("apisix.drain.clock").now
 
 local LOOK  = 0.02      -- when it looks at the latest, woken or not, seconds
 local HEAR  = 0.004     -- how long a put waits for all
-local PAUSE = 0.0005
+-- the shortest that is a wait: ngx.sleep counts milliseconds
+local PAUSE = 0.001
 
 local _M = {}
 -- in the dictionary of counts: an agent wants words. Until then no worker makes any

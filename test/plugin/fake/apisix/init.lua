@@ -95,7 +95,9 @@ local function discovered(name)
 end
 
 
-package.loaded["apisix.discovery.init"] = { discovery = { stand_in = { nodes = discovered } } }
+package.loaded["apisix.discovery.init"] = {
+    discovery = { stand_in = { nodes = discovered }, kubernetes = { nodes = discovered } },
+}
 
 
 local function content(nodes)
