@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { errorMessage, json, type Answer } from './answer.ts'
 import { serveApi, type Ask } from './api-server.ts'
 import { parseEntries, parseQuestion, parseRemoval, type PutEntry } from './barrier-input.ts'
-import { epochSeconds, type Barrier } from './barrier.ts'
+import type { Barrier } from './barrier.ts'
 import { ENTRY_BYTES } from './deny-list.ts'
 import { createFaults, type Faults } from './faults.ts'
 import type { Listener } from './server.ts'
@@ -141,7 +141,7 @@ async function putEntries(options: BarrierApiOptions, ask: Ask): Promise<Answer>
   const body = {
     instance: barrier.instance,
     fit: fitness(options).length === 0,
-    now: epochSeconds(),
+    now: barrier.now(),
     entries
   }
   if (stored.every(Boolean)) return json(200, body)
@@ -175,7 +175,7 @@ async function inflight(options: BarrierApiOptions, ask: Ask): Promise<Answer> {
   return json(200, {
     instance: barrier.instance,
     fit: fitness(options).length === 0,
-    now: epochSeconds(),
+    now: barrier.now(),
     entries,
     unknown: uids.filter(uid => barrier.entries.ofUid(uid).length === 0)
   })
@@ -192,7 +192,7 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
     apisix: '3.18.0',
     fit: unfit.length === 0,
     unfit,
-    now: epochSeconds(),
+    now: barrier.now(),
     workers: workers().map(worker => ({
       id: worker.id,
       pid: worker.pid,

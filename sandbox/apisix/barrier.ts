@@ -42,6 +42,10 @@ export interface Barrier {
   setUnfit(pid: number, missing: readonly string[]): void
   /** What the plugin says against itself while it counts and avoids as ever, as that of 0.1.0 did in every reload. */
   doubts: readonly string[]
+  /** How far the wall clock was set. Entries run out by a clock that is never set. */
+  clockAheadMs: number
+  /** By the wall clock, in seconds since the epoch. */
+  now(): number
   /** A worker is gone, with its counts. */
   drop(pid: number): void
   bypassed(ip: string, port: number): void
@@ -116,6 +120,10 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     },
     doubts: [],
     words: undefined,
+    clockAheadMs: 0,
+    now() {
+      return epochSeconds() + this.clockAheadMs / 1000
+    },
     unfit: pid => unfit.get(pid) ?? [],
     setUnfit: (pid, missing) => {
       unfit.set(pid, missing)

@@ -28,6 +28,8 @@ export interface FaultRule {
   readonly method?: string
   /** Only paths that begin so. */
   readonly path?: string
+  /** Only that path itself. */
+  readonly exactly?: boolean
 }
 
 export interface Faults {
@@ -55,7 +57,9 @@ export function createFaults(): Faults {
     },
     take: (method, path) => {
       const entry = rules.find(
-        ({ rule }) => (rule.method ?? method) === method && path.startsWith(rule.path ?? '')
+        ({ rule }) =>
+          (rule.method ?? method) === method &&
+          (rule.exactly ? path === rule.path : path.startsWith(rule.path ?? ''))
       )
       if (!entry) return undefined
       entry.left -= 1

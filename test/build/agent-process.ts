@@ -29,10 +29,11 @@ export async function startAgentProcess(
   stdout: number | 'pipe' = 'pipe'
 ): Promise<AgentProcess> {
   const settings = Object.entries({ ...rig.settings, ...differs })
-  const child = spawn(process.execPath, [MAIN], {
+  const child = spawn(process.execPath, [...process.execArgv, MAIN], {
     stdio: ['ignore', stdout, 'inherit'],
     env: {
       PATH: process.env['PATH'],
+      ...(process.env['FAULTS_MUTANT'] !== undefined && { FAULTS_MUTANT: process.env['FAULTS_MUTANT'] }),
       KEY: rig.barrierToken,
       APISIX_DRAIN_APISIX_ADMIN_KEY_ENV: 'KEY',
       ...Object.fromEntries(settings.map(([name, value]) => [`APISIX_DRAIN_${name}`, value]))

@@ -43,6 +43,8 @@ export interface Rig extends Pods, Holders {
   /** A real HTTP server at the pod's address. */
   serve(pod: TestPod): Promise<Backend>
   load(perSecond: number): Load
+  /** A loopback address that is no other's. */
+  address(): string
   /** One more gateway, with its pod. `silent`: it serves, but neither its Control API nor its barrier answers. */
   addGateway(options?: { readonly silent?: boolean }): Promise<Gateway>
   /** Its kubelet ends the pod by itself, and says so now: the host shuts down, or lacks memory. */
@@ -278,6 +280,7 @@ async function build(
       ends.push(() => load.stop())
       return load
     },
+    address: () => addresses.allocate(),
     async addGateway({ silent = false } = {}) {
       const gateway = await apisix.add(addresses.allocate())
       if (silent) await gateway.partition({ control: 'silent', ...(barrier && { barrier: 'silent' }) })

@@ -3,21 +3,50 @@ import { systemClock, type Clock } from '../../agent/clock.ts'
 /** The agent's clock, which also tells how many alarms and sleeps have neither come nor been cancelled. */
 export interface CountingClock extends Clock {
   readonly pending: number
+  /**
+   * Time goes by and nothing is woken, as in a process that is stopped (SIGSTOP). What was due comes first when the last pause ends:
+   * before anything that is heard after it.
+   */
+  pause(): () => void
 }
 
 export function countingClock(): CountingClock {
   const alarms = new Set<object>()
   let sleeping = 0
+  let pauses = 0
+  let held: (() => void)[] = []
+  const whenAwake = (run: () => void): void => {
+    if (pauses === 0) run()
+    else held.push(run)
+  }
   return {
     get pending() {
       return alarms.size + sleeping
     },
+    pause() {
+      pauses += 1
+      let isOver = false
+      return () => {
+        if (isOver) return
+        isOver = true
+        pauses -= 1
+        if (pauses > 0) return
+        const due = held
+        held = []
+        for (const run of due) run()
+      }
+    },
     now: () => systemClock.now(),
-    soon: run => systemClock.soon(run),
+    soon: run => systemClock.soon(() => whenAwake(run)),
     async sleep(ms, signal) {
       sleeping += 1
       try {
         await systemClock.sleep(ms, signal)
+        if (pauses === 0) return
+        const { promise, resolve, reject } = Promise.withResolvers<void>()
+        whenAwake(resolve)
+        signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+        await promise
       } finally {
         sleeping -= 1
       }
@@ -25,11 +54,16 @@ export function countingClock(): CountingClock {
     alarm(at, wake) {
       const one = {}
       alarms.add(one)
-      const cancel = systemClock.alarm(at, () => {
-        alarms.delete(one)
-        wake()
-      })
+      let cancelled = false
+      const cancel = systemClock.alarm(at, () =>
+        whenAwake(() => {
+          if (cancelled) return
+          alarms.delete(one)
+          wake()
+        })
+      )
       return () => {
+        cancelled = true
         alarms.delete(one)
         cancel()
       }

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+import { OWNER_AGENT } from '../../sandbox/owner/put.ts'
 import type { AdminApi } from '../../sandbox/apisix/admin-api.ts'
 import { WRONG_KEY, type FaultRule } from '../../sandbox/apisix/faults.ts'
 import type { Break, Stage } from './stage.ts'
@@ -15,6 +17,8 @@ const inject =
     return () => undo.forEach(one => one())
   }
 
+export const SLOW_LISTING_MS = 1200
+
 export const ADMIN_FAULTS = {
   'Admin API: 500': inject({ fault: { kind: 'status', status: 500 } }),
   'Admin API: 503 to writes': inject({ fault: { kind: 'status', status: 503 }, method: 'PATCH' }),
@@ -22,6 +26,13 @@ export const ADMIN_FAULTS = {
   'Admin API: other key': inject({ fault: WRONG_KEY }),
   'Admin API: hangs': inject({ fault: { kind: 'hang' } }),
   'Admin API: slow': inject({ fault: { kind: 'slow', ms: 300 } }),
+  // What it says is as old as that when it comes.
+  'Admin API: slow listings': inject({
+    fault: { kind: 'slow', ms: SLOW_LISTING_MS },
+    method: 'GET',
+    path: '/apisix/admin/upstreams',
+    exactly: true
+  }),
   'Admin API: applies and is silent': inject({ fault: { kind: 'applied-but-timed-out' }, method: 'PATCH' }),
   'Admin API: closes mid-body': inject({ fault: { kind: 'close-mid-body' } }),
   'Admin API: connections break': inject({ fault: { kind: 'reset' } }),
@@ -33,6 +44,15 @@ export const ADMIN_FAULTS = {
       const running = new Set([...admins(stage)].map(({ listener }) => listener))
       for (const listener of listeners) if (running.has(listener)) await listener.reach('open')
     }
+  },
+  // After the agent has read and before it writes.
+  'owner: writes in between': stage => {
+    const servers = [...admins(stage)].map(({ listener }) => listener.server)
+    const write = ({ method, headers }: IncomingMessage) => {
+      if (method === 'PATCH' && headers['user-agent'] !== OWNER_AGENT) stage.ownerWrites()
+    }
+    for (const server of servers) server.prependListener('request', write)
+    return () => servers.forEach(server => server.off('request', write))
   },
   'etcd: down': ({ rig }) => {
     rig.apisix.store.health = 'down'

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { pick, type Break } from './stage.ts'
 
 const STALL_MS = 400
@@ -8,20 +9,32 @@ export const AGENT_FAULTS = {
     const agent = pick(stage.agents, which)
     if (!agent) return () => {}
     stage.agents.splice(stage.agents.indexOf(agent), 1)
-    await agent.close()
+    await stage.endAgent(agent)
     return () => stage.startAgent()
   },
   'agent: replaced at once': async (stage, which) => {
     const agent = pick(stage.agents, which)
     if (!agent) return () => {}
     stage.agents.splice(stage.agents.indexOf(agent), 1)
-    await Promise.all([agent.close(), stage.startAgent()])
+    await Promise.all([stage.endAgent(agent), stage.startAgent()])
     return () => {}
   },
   'agent: event loop stalls': () => {
     // Everything in this process stands still, as when the CPU quota is used up.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STALL_MS)
     return () => {}
+  },
+  // As by SIGSTOP: its timers rest, and what the API server says meanwhile comes after those that are due by then.
+  'agent: paused': (stage, which) => {
+    const agent = pick(stage.agents, which)
+    if (!agent) return () => {}
+    const resume = stage.pauseAgent(agent)
+    const thaw = stage.rig.kubernetes.faults.freezeConnections({ newOnes: true })
+    return async () => {
+      resume()
+      await turn()
+      thaw()
+    }
   },
   'owner: writes all of it again': stage => {
     stage.ownerWrites()

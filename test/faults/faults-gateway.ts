@@ -22,6 +22,19 @@ const partition =
     }
   }
 
+/** Set by hand or by NTP, in ms: far beyond the ttl of an entry. */
+const STEP_MS = 600_000
+
+const step =
+  (ms: number): Break =>
+  (stage, which) => {
+    const barrier = runningGateway(stage, which)?.barrier
+    if (barrier) barrier.clockAheadMs += ms
+    return () => {
+      if (barrier) barrier.clockAheadMs -= ms
+    }
+  }
+
 export const GATEWAY_FAULTS = {
   'gateway: frozen': (stage, which) => freeze(runningGateway(stage, which)?.workers ?? []),
   'gateway: one worker frozen': (stage, which) => {
@@ -47,6 +60,10 @@ export const GATEWAY_FAULTS = {
       if (barrier) barrier.doubts = []
     }
   },
+  'gateway: clock jumps ahead': step(STEP_MS),
+  'gateway: clock jumps back': step(-STEP_MS),
+  // From the beginning of the run to its end: `play` puts a balancer before two gateways of which the agents know one address.
+  'gateway: second behind one address': () => () => {},
   // No request while it is not Ready; when it is back its deny-list is empty until it has fetched the entries.
   'gateway: restarts': async (stage, which) => {
     const gateway = runningGateway(stage, which)

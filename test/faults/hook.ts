@@ -13,20 +13,22 @@ const NEVER_MS = 20_000
  * As the documented hook: again, and elsewhere, where nothing came back or the agent cannot vouch; then it falls back.
  * Resolves with what is wrong about the answers.
  *
- * @param inFlight how many requests must hold the hook
+ * @param expected `inFlight`: how many requests must hold the hook; `mayProve`: the agents know every gateway
  */
 export async function askHook(
   { rig, agents }: Stage,
   pod: TestPod,
   first: number,
-  inFlight: () => number
+  { inFlight, mayProve }: { readonly inFlight: () => Promise<number>; readonly mayProve: boolean }
 ): Promise<readonly string[]> {
   for (let i = 0; i < TRIES; i++) {
     const agent = pick(agents, first + i)
     const signal = AbortSignal.timeout(NEVER_MS)
     const reply = await (agent && rig.hook(pod, '', signal, agent).catch(() => undefined))
     if (signal.aborted) return [`the hook of ${pod.name} was never answered`]
-    const open = inFlight()
+    if (!mayProve && reply?.body.evidence === 'barrier')
+      return [`${pod.name} was answered by the barrier of some gateways only`]
+    const open = reply?.status === 200 ? await inFlight() : 0
     if (reply?.status === 200 && open > 0 && reply.body.result !== 'deadline')
       return [`${pod.name} was answered ${reply.body.result} with ${open} requests in flight to it`]
     if (reply?.status === 200)

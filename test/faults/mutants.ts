@@ -1,14 +1,20 @@
 import { readFile } from 'node:fs/promises'
-import { MUTANTS, type Mutant } from './mutant-list.ts'
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { MUTANTS, type FoundByRuns, type FoundByTest, type Mutant } from './mutant-list.ts'
 import { playAll } from './run.ts'
 
 /**
- * Shows of every check that it can fail: agents that are broken in one place each, and a few runs in which that must be found.
+ * Shows of every check that it can fail: agents that are broken in one place each, and a few runs, or one test, in which that must be found.
  * Closed by `N passed, N failed`. An argument picks mutants by a part of their name.
  */
 const RUNS = 32
 const LANES = 12
 const AT_ONCE = 2
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
+/** That of the suite that the test belongs to. */
+const TIMEOUT_MS = '10000'
 const MUTATE = new URL('mutate.ts', import.meta.url).href
 
 /** Why this mutant was not found out; `undefined` where it was. */
@@ -18,6 +24,12 @@ async function missed(mutant: Mutant): Promise<string | undefined> {
     if (source.split(find).length !== 2)
       return `agent/${file} no longer has this exactly once, so bring the mutant up to date: ${find}`
   }
+  return 'file' in mutant.found
+    ? missedByTest(mutant.name, mutant.found)
+    : missedByRuns(mutant.name, mutant.found)
+}
+
+async function missedByRuns(name: string, { expected, only }: FoundByRuns): Promise<string | undefined> {
   const found = new AbortController()
   const said = new Set<string>()
   await playAll(
@@ -25,7 +37,7 @@ async function missed(mutant: Mutant): Promise<string | undefined> {
       seed: 1,
       runs: RUNS,
       path: undefined,
-      only: mutant.only,
+      only,
       processes: 1,
       lanes: LANES,
       shrinks: false,
@@ -35,13 +47,34 @@ async function missed(mutant: Mutant): Promise<string | undefined> {
     ({ failure }) => {
       for (const line of failure?.why.split('\n') ?? []) {
         said.add(line)
-        if (mutant.expected.test(line)) found.abort()
+        if (expected.test(line)) found.abort()
       }
     },
-    { execArgv: ['--import', MUTATE], env: { FAULTS_MUTANT: mutant.name }, enough: found.signal }
+    { execArgv: ['--import', MUTATE], env: { FAULTS_MUTANT: name }, enough: found.signal }
   )
   if (found.signal.aborted) return undefined
-  return `of ${RUNS} runs none said ${mutant.expected}, only: ${[...said].join('; ') || 'nothing'}`
+  return `of ${RUNS} runs none said ${expected}, only: ${[...said].join('; ') || 'nothing'}`
+}
+
+/** That the test passes without the mutant is what the other suites show. */
+async function missedByTest(name: string, { file, title }: FoundByTest): Promise<string | undefined> {
+  const args = ['--import', MUTATE, MOCHA, '--no-config', '--timeout', TIMEOUT_MS, '--exit']
+  const { promise, resolve } = Promise.withResolvers<string>()
+  execFile(
+    process.execPath,
+    [...args, '--reporter', 'json', '--fgrep', title, file],
+    { cwd: ROOT, env: { ...process.env, FAULTS_MUTANT: name }, maxBuffer: 64 * 1024 * 1024 },
+    (_, stdout) => resolve(stdout)
+  )
+  const report = await promise
+  const parsed = JSON.parse(report.slice(report.indexOf('{\n  "stats"'))) as {
+    readonly stats: { readonly tests: number }
+    readonly failures: readonly { readonly fullTitle: string }[]
+  }
+  if (parsed.stats.tests === 0) return `${file} has no test of this title: ${title}`
+  return parsed.failures.some(({ fullTitle }) => fullTitle.includes(title))
+    ? undefined
+    : `passed all the same: ${title}`
 }
 
 const part = process.argv[2] ?? ''

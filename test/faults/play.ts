@@ -9,10 +9,12 @@ import { stalledMs } from '../build/stall.ts'
 import { checkLeaks, checkOutcome } from './after.ts'
 import { countingClock, type CountingClock } from './counting-clock.ts'
 import { FAULTS } from './faults.ts'
+import { SLOW_LISTING_MS } from './faults-admin.ts'
 import { isBack } from './faults-kubernetes.ts'
 import { askHook } from './hook.ts'
 import { HOLDER, isWritten, ownerOf, startSyncs, type Owner } from './owner.ts'
-import { describeScenario, leavesGhosts, type Moment, type Scenario } from './scenario.ts'
+import { hideGateway } from './hidden-gateway.ts'
+import { describeScenario, has, isCounted, leavesGhosts, type Moment, type Scenario } from './scenario.ts'
 import type { Stage } from './stage.ts'
 
 const GRACE_SECONDS = 4
@@ -36,6 +38,8 @@ const OUT_MS = 20_000
 const RELEASE_MS = 50
 /** Between two looks at whether a gateway is ready, in ms. */
 const PROBE_MS = 20
+/** From the kubelet's call of a hook to what it tells the API server: less than the agent waits for that (`QUICK`), in ms. */
+const KUBELET_LATE_MS = 200
 /** From a change of endpoints to its owner's write, where not the agent writes. */
 const OWNER_LAG_MS = 300
 
@@ -50,6 +54,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     windows.reduce((sum, one) => sum + Math.max(0, Math.min(to, one.to) - Math.max(from, one.from)), 0) +
     stalledMs(from, to)
   const barrier = scenario.mode.endsWith('barrier')
+  const hidesGateway = has(scenario, 'gateway: second behind one address')
   const clocks: CountingClock[] = []
   const skew = { ms: 0 }
   const mends: Promise<unknown>[] = []
@@ -73,14 +78,24 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     config: {
       ...SETTINGS,
       ...(leavesGhosts(scenario) && GHOSTS),
-      ...(barrier && { APISIX_BARRIER_TTL: '15s' }),
+      // An entry that a hidden gateway was given is lifted there or not.
+      ...(barrier && { APISIX_BARRIER_TTL: hidesGateway ? '3s' : '15s' }),
+      ...(has(scenario, 'Admin API: slow listings') && { APISIX_ADMIN_TIMEOUT: `${2 * SLOW_LISTING_MS}ms` }),
       ...(scenario.agents === 'two, one leads' && { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain' })
     }
   })
   const owner = ownerOf(rig, scenario)
   const endSyncs = startSyncs(rig, owner)
+  const hidden = hidesGateway ? await hideGateway(rig) : undefined
   try {
-    await perform(rig, scenario, owner, { windows, mends, clocks, skew, logs })
+    await perform(rig, scenario, owner, {
+      windows,
+      mends,
+      clocks,
+      skew,
+      logs,
+      settings: hidden?.settings ?? {}
+    })
   } catch (error) {
     const lines = logs.flatMap((one, agent) => one.map(line => JSON.stringify({ agent, ...line })))
     keep?.([describeScenario(scenario), String(error), ...lines].join('\n'))
@@ -89,6 +104,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     // Nothing comes back into a rig that is closed.
     await Promise.allSettled(mends)
     endSyncs()
+    await hidden?.close()
     await rig.close()
   }
 }
@@ -102,20 +118,27 @@ async function perform(
     mends,
     clocks,
     skew,
-    logs
+    logs,
+    settings
   }: {
     windows: { from: number; to: number }[]
     mends: Promise<unknown>[]
     clocks: CountingClock[]
     skew: { ms: number }
     logs: TestAgent['lines'][]
+    /** Of every agent, beside those of the rig. */
+    settings: Readonly<Record<string, string>>
   }
 ): Promise<void> {
   const agents: TestAgent[] = []
   const proxies = rig.gateways.map(({ urls }) => urls.proxy)
   const backends = new Map<string, Backend>()
   const violations: string[] = []
-  const isEnding = (pod: TestPod) => rig.object(pod)?.metadata.deletionTimestamp !== undefined
+  const evicted = new Set<string>()
+  const isEnding = (pod: TestPod) =>
+    evicted.has(pod.uid) || rig.object(pod)?.metadata.deletionTimestamp !== undefined
+  const clockOf = new Map<TestAgent, CountingClock>()
+  const resumes = new Map<TestAgent, (() => void)[]>()
 
   const stage: Stage = {
     rig,
@@ -123,9 +146,21 @@ async function perform(
     proxies,
     leaving: new Set(),
     async startAgent() {
-      const agent = await rig.startAgent()
+      const starting = rig.startAgent(settings)
+      const clock = clocks.at(-1)
+      const agent = await starting
+      if (clock) clockOf.set(agent, clock)
       agents.push(agent)
       logs.push(agent.lines)
+    },
+    async endAgent(agent) {
+      for (const resume of resumes.get(agent) ?? []) resume()
+      await agent.close()
+    },
+    pauseAgent(agent) {
+      const resume = clockOf.get(agent)?.pause() ?? (() => {})
+      resumes.set(agent, [...(resumes.get(agent) ?? []), resume])
+      return resume
     },
     unready(gateway) {
       const at = proxies.indexOf(gateway.urls.proxy)
@@ -167,6 +202,7 @@ async function perform(
   }
   const showEndpoints = () => rig.service('web', rig.pods())
 
+  const hidesGateway = has(scenario, 'gateway: second behind one address')
   const ending: TestPod[] = []
   const staying: TestPod[] = []
   for (let i = 0; i < scenario.ending; i++) ending.push(await arrive(`old-${i}`))
@@ -204,7 +240,8 @@ async function perform(
     : []
 
   await at('before the deletion')
-  for (const pod of ending) rig.end(pod)
+  const isKubelets = has(scenario, 'kubelet: ends pods by itself')
+  if (!isKubelets) for (const pod of ending) rig.end(pod)
   showEndpoints()
   const whoStays = () => rig.pods().filter(pod => !isEnding(pod))
   // An owner that would have none to list waits for the replacement.
@@ -212,12 +249,29 @@ async function perform(
     ? Promise.resolve()
     : wait(OWNER_LAG_MS).then(() => owner.write(whoStays()))
   await at('between deletion and hook')
-  // Where every gateway can be asked all the time, only its own 0 in flight or the deadline releases a hook.
-  const counted =
-    scenario.mode.endsWith('barrier') && scenario.breaks.every(({ fault }) => fault === 'gateway: reloads')
-  const inFlightTo = (pod: TestPod) => () => (counted ? (backends.get(pod.uid)?.open ?? 0) : 0)
-  const hooks = Promise.all(ending.map((pod, i) => askHook(stage, pod, i, inFlightTo(pod))))
+  const isAskable = isCounted(scenario)
+  const inFlightTo = async (pod: TestPod) => {
+    const backend = isAskable ? backends.get(pod.uid) : undefined
+    // What a worker had under way that was killed ends a moment later for the pod.
+    await backend?.caughtUp()
+    return backend?.open ?? 0
+  }
+  const hooks = Promise.all(
+    ending.map((pod, i) =>
+      askHook(stage, pod, i, { inFlight: () => inFlightTo(pod), mayProve: !hidesGateway })
+    )
+  )
   hooks.catch(() => {})
+  if (isKubelets) {
+    await wait(KUBELET_LATE_MS)
+    for (const pod of ending) {
+      evicted.add(pod.uid)
+      rig.evicted(pod)
+    }
+    await wait(KUBELET_LATE_MS)
+    for (const pod of ending) rig.end(pod)
+    showEndpoints()
+  }
   await wait(30)
   await at('while the hook is held')
   const late = async (name: string, ip?: string) => {

@@ -24,7 +24,7 @@ export type Moment = (typeof MOMENTS)[number]
 export const AGENTS = ['one', 'two', 'two, one leads'] as const
 
 /** Faults in which a watch says nothing of an end. */
-const DEAF: readonly FaultName[] = ['API server: silent watches', 'API server: half-open']
+const DEAF: readonly FaultName[] = ['API server: silent watches', 'API server: half-open', 'agent: paused']
 
 /** After which another agent knows nothing of a pod that is gone by then. */
 const ENDS: ReadonlySet<FaultName> = new Set(['agent: killed', 'agent: replaced at once'])
@@ -32,6 +32,26 @@ const ENDS: ReadonlySet<FaultName> = new Set(['agent: killed', 'agent: replaced 
 /** A pod can go while no agent sees it: what is left of it is for whoever looks for ghosts. */
 export const leavesGhosts = ({ breaks }: Pick<Scenario, 'breaks'>): boolean =>
   breaks.some(({ fault }) => ENDS.has(fault))
+
+/** Whether one of these is what breaks. */
+export const has = ({ breaks }: Pick<Scenario, 'breaks'>, ...names: readonly FaultName[]): boolean =>
+  breaks.some(({ fault }) => names.includes(fault))
+
+/**
+ * With these the gateways can be asked all the time: only its own 0 in flight, or the deadline, releases a hook.
+ */
+const ASKABLE: ReadonlySet<FaultName> = new Set([
+  'gateway: reloads',
+  'gateway: one worker killed',
+  'gateway: clock jumps ahead',
+  'gateway: clock jumps back',
+  'agent: paused',
+  'Admin API: slow listings',
+  'owner: writes in between'
+])
+
+export const isCounted = ({ mode, breaks }: Pick<Scenario, 'mode' | 'breaks'>): boolean =>
+  mode.endsWith('barrier') && breaks.every(({ fault }) => ASKABLE.has(fault))
 
 /** One thing that breaks. */
 export interface Breakage {
@@ -103,7 +123,9 @@ function withoutKnownGaps(scenario: Scenario): Scenario {
     ...scenario,
     // Two agents that know of different ends, as their hooks told each, leave the node that the other takes out: where no pod stays
     // the holder is empty for a moment. One that does not lead writes too where the leader does not.
-    ...(breaks('API server:') && scenario.agents !== 'one' && scenario.staying === 0 && { staying: 1 }),
+    ...((breaks('API server:') || breaks('agent: paused')) &&
+      scenario.agents !== 'one' &&
+      scenario.staying === 0 && { staying: 1 }),
     ...(DEAF.some(breaks) && scenario.agents === 'two' && { agents: 'two, one leads' })
   }
 }

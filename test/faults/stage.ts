@@ -8,6 +8,10 @@ export interface Stage {
   /** The agents that run. */
   readonly agents: TestAgent[]
   startAgent(): Promise<void>
+  /** Ends it, paused or not. */
+  endAgent(agent: TestAgent): Promise<void>
+  /** Its timers rest until what is returned is called. */
+  pauseAgent(agent: TestAgent): () => void
   /** Proxies that get requests: those of gateways that are Ready. */
   readonly proxies: string[]
   /** Gateways whose pods end: they are not Ready again. */

@@ -1,0 +1,28 @@
+import { startBalancer } from '../build/balancer.ts'
+import type { Rig } from '../build/rig.ts'
+
+/**
+ * A list of gateways as an operator writes it who takes a load balancer for a gateway: the first of the rig at its own address, and one
+ * address that leads to the others, of which one more is started.
+ */
+export async function hideGateway(
+  rig: Rig
+): Promise<{ readonly settings: Readonly<Record<string, string>>; close(): Promise<void> }> {
+  await rig.addGateway()
+  const [first, ...others] = rig.gateways
+  if (!first) throw new Error('the rig has no gateway')
+  const edge = rig.address()
+  const ports = [first.urls.control, first.urls.barrier, first.urls.admin].flatMap(url =>
+    url ? [Number(new URL(url).port)] : []
+  )
+  const balancer = await startBalancer(
+    edge,
+    ports,
+    others.map(({ host }) => host)
+  )
+  const list = [
+    { name: first.name, host: first.host },
+    { name: 'edge', host: edge }
+  ]
+  return { settings: { APISIX_GATEWAYS_STATIC: JSON.stringify(list) }, close: () => balancer.close() }
+}
