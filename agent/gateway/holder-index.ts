@@ -50,6 +50,8 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
   const since = new Map<HolderKey, ReadonlyMap<NodeKey, number>>()
   const names = new Set<string>()
   let streamed: ReadonlySet<HolderKey> = new Set()
+  let streams: readonly AdminObject[] = []
+  let upstreamOf: ReadonlyMap<string, string> = new Map()
 
   let ofSecond: ReadonlySet<string> = new Set()
 
@@ -106,8 +108,12 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
 
   return {
     replace(resource, list, beganAt) {
-      if (resource === 'services') learnServices(list)
-      if (resource === 'stream_routes') streamed = referredTo(list)
+      if (resource === 'services') {
+        learnServices(list)
+        upstreamOf = new Map(list.flatMap(({ id, value }) => idIn(value.upstream_id).map(to => [id, to])))
+      }
+      if (resource === 'stream_routes') streams = list
+      if (resource === 'services' || resource === 'stream_routes') streamed = referredTo(streams, upstreamOf)
       const listed = new Map(list.map(object => [`${resource}/${object.id}`, object]))
       for (const [name, known] of objects) {
         const stays = known.resource !== resource || listed.has(name) || (known.at ?? -Infinity) >= beganAt
@@ -150,14 +156,19 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
   }
 }
 
-/** The holders that stream routes refer to. */
-function referredTo(routes: readonly AdminObject[]): ReadonlySet<HolderKey> {
-  const id = (value: unknown) =>
-    typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
+const idIn = (value: unknown): readonly string[] =>
+  typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
+
+/** The holders that stream routes refer to: an upstream, a service, or the upstream that this service refers to. */
+function referredTo(
+  routes: readonly AdminObject[],
+  upstreamOf: ReadonlyMap<string, string>
+): ReadonlySet<HolderKey> {
   return new Set(
-    routes.flatMap(({ value }) => [
-      ...id(value.upstream_id).map(name => `upstreams/${name}`),
-      ...id(value.service_id).map(name => `services/${name}/upstream`)
-    ])
+    routes.flatMap(({ value }) => {
+      const services = idIn(value.service_id)
+      const upstreams = [...idIn(value.upstream_id), ...services.flatMap(id => upstreamOf.get(id) ?? [])]
+      return [...upstreams.map(id => `upstreams/${id}`), ...services.map(id => `services/${id}/upstream`)]
+    })
   )
 }

@@ -110,18 +110,28 @@ describe('feature: places that hide a pod', () => {
       expect({ status, result: body.result }, body.why).to.deep.equal({ status: 200, result: 'not-routed' })
     })
 
-  for (const by of ['stream route', 'upstream of one'])
+  for (const by of ['stream route', 'upstream of one', 'service of one', 'upstream of its service'])
     test(`L4 (${by}) is never answered by the barrier, which does not cover it`, async start => {
       const rig = await start({ barrier: true, stream: true })
       const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
       const nodes = { [old.node]: 1, [fresh.node]: 1 }
       if (by === 'stream route')
         rig.put('stream_routes', 's', { server_port: 9100, upstream: { type: 'roundrobin', nodes } })
-      else {
+      else if (by === 'service of one') {
+        rig.put('services', 'web', { upstream: { type: 'roundrobin', nodes } })
+        rig.put('stream_routes', 's', { server_port: 9100, service_id: 'web' })
+      } else {
         rig.put('upstreams', 'web', { type: 'roundrobin', nodes })
-        rig.put('stream_routes', 's', { server_port: 9100, upstream_id: 'web' })
+        if (by === 'upstream of its service') rig.put('services', 'web', { upstream_id: 'web' })
+        const to = by === 'upstream of one' ? { upstream_id: 'web' } : { service_id: 'web' }
+        rig.put('stream_routes', 's', { server_port: 9100, ...to })
       }
-      const key = by === 'stream route' ? 'stream_routes/s/upstream' : 'upstreams/web'
+      const key =
+        by === 'stream route'
+          ? 'stream_routes/s/upstream'
+          : by === 'service of one'
+            ? 'services/web/upstream'
+            : 'upstreams/web'
       await rig.settled()
       await until('the agent lists it', () => rig.agent.nodes(key) === 2)
       rig.end(old)
