@@ -74,9 +74,10 @@ export const keepLastNode: Policy = (plan, context) => {
     const takesOver = (node: HolderNode) => !ending.has(node.key) && carries(holder, node)
     if (holder.nodes.some(node => takesOver(node) && serves(context.world, context.drains, node))) return []
     const last = lastOf(holder, nodes, context.drains)
-    // A pod that is gone serves nobody: its node stays only where nothing else would be picked.
-    const dead = context.drains.get(last.uid)?.phase === 'gone'
-    return dead && holder.nodes.some(takesOver) ? [] : [last]
+    // A pod that is gone serves nobody, and weight 0 draws nothing: such a node stays only where nothing else would be picked.
+    const draws = holder.nodes.some(node => node.key === last.key && carries(holder, node))
+    const helps = draws && context.drains.get(last.uid)?.phase !== 'gone'
+    return !helps && holder.nodes.some(takesOver) ? [] : [last]
   })
 }
 

@@ -72,7 +72,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'plan/policies.ts',
-        find: 'return dead && holder.nodes.some(takesOver) ? [] : [last]',
+        find: 'return !helps && holder.nodes.some(takesOver) ? [] : [last]',
         replace: 'return []'
       },
       { file: 'gateway/settle.ts', find: 'holder && lastOf(holder, present)', replace: 'undefined' },

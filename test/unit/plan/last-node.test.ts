@@ -1,0 +1,30 @@
+import { expect } from 'chai'
+import { begin } from '../../../agent/drain/step.ts'
+import { plan } from '../../../agent/plan/plan.ts'
+import { worldOf } from '../../../agent/plan/world.ts'
+import { DRAIN_SETTINGS, drainsOf, seen } from '../../build/drain.ts'
+import { holder } from '../../build/holder.ts'
+import { pod, terminating } from '../../build/pod.ts'
+
+const ENDING = pod('a', { ips: ['10.0.0.1'], ...terminating(0) })
+const UNREADY = pod('b', { ips: ['10.0.0.2'], ready: false })
+
+/** What leaves a holder in which nothing serves but a pod that ends. */
+function leaves(...nodes: readonly string[]): readonly string[] {
+  const drains = drainsOf([begin(seen(ENDING), 0, DRAIN_SETTINGS)!])
+  const settings = { dryRun: false, paused: false, deferMs: 0 }
+  const { changes } = plan(worldOf([holder('web', nodes)], [ENDING, UNREADY]), drains, 1000, settings)
+  return changes.flatMap(change => change.nodes.map(({ key }) => key))
+}
+
+describe('a node that ends while no other serves', () => {
+  it('stays where it gets requests', () => {
+    expect(leaves('10.0.0.1:80', '10.0.0.2:80')).to.deep.equal([])
+    expect(leaves('10.0.0.1:80=0')).to.deep.equal([])
+    expect(leaves('10.0.0.1:80=0', '10.0.0.2:80=0')).to.deep.equal([])
+  })
+
+  it('goes where its weight is 0 and another draws the requests: to keep it would help nobody', () => {
+    expect(leaves('10.0.0.1:80=0', '10.0.0.2:80')).to.deep.equal(['10.0.0.1:80'])
+  })
+})
