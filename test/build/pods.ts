@@ -25,6 +25,12 @@ export interface PodOptions {
   readonly annotations?: Readonly<Record<string, string>>
   readonly port?: number
   readonly hostNetwork?: boolean
+  /** The port of its host that leads to its own. */
+  readonly hostPort?: number
+  /** The address of its host. */
+  readonly hostIp?: string
+  /** Its container says no word of its port. */
+  readonly declaresNone?: boolean
   /** Its controller: kind and name. */
   readonly owner?: { readonly kind: string; readonly name: string }
   /** Conditions of its `readinessGates`. It is Ready only when they are, and a kubelet says so. */
@@ -65,6 +71,8 @@ export function createPods(store: Store, addresses: Addresses): Pods {
     pods: () => made.filter(pod => object(pod) !== undefined),
     pod(name, options = {}) {
       const { namespace = NAMESPACE, ip = addresses.allocate(), port = PORT } = options
+      const hostPort = options.hostPort === undefined ? {} : { hostPort: options.hostPort }
+      const hostIp = options.hostIp === undefined ? {} : { hostIP: options.hostIp }
       const { metadata } = store.create('pods', {
         metadata: {
           namespace,
@@ -78,14 +86,16 @@ export function createPods(store: Store, addresses: Addresses): Pods {
           nodeName: 'host-1',
           terminationGracePeriodSeconds: options.graceSeconds ?? 30,
           ...(options.hostNetwork && { hostNetwork: true }),
-          containers: [{ name: 'app', ports: [{ containerPort: port }] }],
+          containers: [
+            { name: 'app', ports: options.declaresNone ? [] : [{ containerPort: port, ...hostPort }] }
+          ],
           ...(options.gates && { readinessGates: options.gates.map(conditionType => ({ conditionType })) })
         }
       })
       const pod = { namespace, name, uid: metadata.uid, ip, port, node: `${ip}:${port}` }
       const status = runningStatus(ip, new Date().toISOString())
       const podIPs = options.ipv6 === undefined ? status.podIPs : [{ ip }, { ip: options.ipv6 }]
-      patch(pod, { ...status, podIPs })
+      patch(pod, { ...status, ...hostIp, podIPs })
       if (options.ready === false) condition(pod, 'Ready', 'False')
       made.push(pod)
       return pod

@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import type { JsonObject } from '../../sandbox/apisix/json.ts'
 import { toServiceFact } from '../../agent/watch/service-fact.ts'
 import { until } from '../build/apisix.ts'
+import type { PodOptions, TestPod } from '../build/pods.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
@@ -32,8 +33,23 @@ const servicesSeen = (rig: Rig): boolean =>
       )
     )
 
+const HOST = '10.9.0.1'
+/** `SHORT` has it. */
+const FLOOR_MS = 600
+
+interface Hidden {
+  readonly pod?: PodOptions
+  /** Default: Service `web` has the pod. */
+  readonly inService?: false
+  readonly make?: (rig: Rig) => void
+  readonly upstream: JsonObject | ((pod: TestPod) => JsonObject)
+  readonly why: string | ((pod: TestPod) => string)
+}
+
+const onlyNode = (node: string): JsonObject => ({ type: 'roundrobin', nodes: { [node]: 1 } })
+
 /** What stands in an upstream in place of the pod, and what makes it stand for the pod. */
-const PLACES: Readonly<Record<string, { upstream: JsonObject; make?: (rig: Rig) => void; why: string }>> = {
+const PLACES: Readonly<Record<string, Hidden>> = {
   'ClusterIP of its Service': {
     upstream: { nodes: { '10.97.0.12:80': 1 } },
     make: rig => serviceIs(rig, 'web', { clusterIP: '10.97.0.12', clusterIPs: ['10.97.0.12'] }),
@@ -42,6 +58,32 @@ const PLACES: Readonly<Record<string, { upstream: JsonObject; make?: (rig: Rig) 
   'name of its Service': {
     upstream: { nodes: { 'web.shop.svc.cluster.local:80': 1 } },
     why: 'web.shop.svc.cluster.local:80 is a name of Service shop/web'
+  },
+  'its own name in its Service': {
+    upstream: { nodes: { 'web-1.web.shop.svc.cluster.local:28080': 1 } },
+    make: rig => serviceIs(rig, 'web', { clusterIP: 'None', clusterIPs: ['None'] }),
+    why: 'web-1.web.shop.svc.cluster.local:28080 is a name of Service shop/web'
+  },
+  'NodePort of its Service, at the host of another pod': {
+    pod: { hostIp: '10.9.0.2' },
+    upstream: onlyNode(`${HOST}:30080`),
+    make: rig => {
+      rig.pod('other', { hostIp: HOST })
+      serviceIs(rig, 'web', { type: 'NodePort', ports: [{ name: 'http', port: 80, nodePort: 30080 }] })
+    },
+    why: `upstreams/web: ${HOST}:30080 is a NodePort of Service shop/web`
+  },
+  'hostPort of the pod': {
+    pod: { hostIp: HOST, hostPort: 9000 },
+    inService: false,
+    upstream: onlyNode(`${HOST}:9000`),
+    why: `upstreams/web: ${HOST}:9000 is the hostPort of the pod`
+  },
+  'hostNetwork without declared ports': {
+    pod: { hostNetwork: true, declaresNone: true },
+    inService: false,
+    upstream: ({ node }) => onlyNode(node),
+    why: ({ node }) => `upstreams/web: ${node} is at its host’s address, and the pod declares no ports`
   },
   'ExternalName of its Service': {
     upstream: { nodes: { 'outer.bank:80': 1 } },
@@ -75,21 +117,23 @@ const PLACES: Readonly<Record<string, { upstream: JsonObject; make?: (rig: Rig) 
 describe('feature: places that hide a pod', () => {
   const test = sideBySide({ config: SHORT })
 
-  for (const [what, { upstream, make, why }] of Object.entries(PLACES))
+  for (const [what, { pod: options, inService = true, upstream, make, why }] of Object.entries(PLACES))
     for (const barrier of [false, true])
       test(`${what}${barrier ? ', with the barrier' : ''}: held for the floor, then 503 with the place`, async start => {
         const rig = await start({ barrier })
-        const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
-        rig.service('web', [old, fresh])
+        const [old, fresh] = [rig.pod('web-1', options), rig.pod('web-2')]
+        if (inService) rig.service('web', [old, fresh])
         make?.(rig)
-        rig.put('upstreams', 'web', upstream)
+        rig.put('upstreams', 'web', typeof upstream === 'function' ? upstream(old) : upstream)
         await rig.settled()
         await until('the agent has seen it', () => rig.agent.knowsHolder('upstreams/web'))
         await until('the agent has seen the Services', () => servicesSeen(rig))
+        const before = Date.now()
         rig.end(old)
         const { status, body } = await rig.hook(old)
+        expect(Date.now() - before).to.be.at.least(FLOOR_MS)
         expect({ status, evidence: body.evidence }).to.deep.equal({ status: 503, evidence: 'none' })
-        expect(body.why).to.contain(why)
+        expect(body.why).to.contain(typeof why === 'function' ? why(old) : why)
         expect(body.change).to.be.a('string').that.is.not.empty
       })
 
