@@ -1,7 +1,10 @@
+import { tellLeadsTo, type LeadsTo } from '../plan/leads-to.ts'
 import type { Row } from './compare.ts'
 
 export interface DiffReport {
   readonly differences: readonly Row[]
+  /** Places that lead to pods without listing them, or that no barrier covers. No difference, so the exit code does not tell of them. */
+  readonly hidden: readonly LeadsTo[]
   /** What was compared. */
   readonly holders: number
   readonly gateways: readonly string[]
@@ -13,20 +16,21 @@ const HEAD = { kind: 'KIND', node: 'NODE', where: 'WHERE', holder: 'HOLDER', wri
 const COLUMNS = ['kind', 'node', 'where', 'holder', 'writer'] as const
 
 /** A table for people, with one line at the end that says what it comes to. */
-export function formatDiff({ differences, holders, gateways, unread }: DiffReport): string {
+export function formatDiff({ differences, hidden, holders, gateways, unread }: DiffReport): string {
   const widths = COLUMNS.map(column => Math.max(...[HEAD, ...differences].map(row => row[column].length)))
   const line = (row: Readonly<Record<(typeof COLUMNS)[number], string>>) =>
     COLUMNS.map((column, i) => row[column].padEnd(widths[i] ?? 0))
       .join('  ')
       .trimEnd()
   const table = differences.length > 0 ? [line(HEAD), ...differences.map(line), ''] : []
+  const places = hidden.flatMap(place => [`hidden: ${tellLeadsTo(place)}`, `  -> ${place.change}`])
   const silent = unread.map(({ gateway, why }) => `not read: ${gateway}: ${why}`)
   const compared = `${holders} holders at the Admin API and ${gateways.length} gateways`
   const verdict =
     differences.length > 0
       ? `${differences.length} differences in ${compared}`
       : `no difference in ${compared}`
-  return `${[...table, ...silent, verdict].join('\n')}\n`
+  return `${[...table, ...places, ...silent, verdict].join('\n')}\n`
 }
 
 /** Whether the three agree: not known where a gateway could not be read. */

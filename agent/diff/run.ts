@@ -11,6 +11,7 @@ import { createLists } from '../gateway/lists.ts'
 import { watchMode } from '../gateway/mode-watch.ts'
 import type { Holder } from '../plan/holder.ts'
 import { expectedNodes } from '../loop/expected.ts'
+import { everyHidden } from '../loop/hidden.ts'
 import { startCluster, type Cluster } from '../watch/cluster.ts'
 import { loadCredentials } from '../watch/load-credentials.ts'
 import { adminOptions, controlOptions, credentialSource, gatewaySelector } from '../wire.ts'
@@ -74,7 +75,8 @@ export async function diff(config: Config, json: boolean): Promise<number> {
         expectedNodes(cluster, holder, clock.now(), followsAll(holder) ? Infinity : undefined),
       isNobodys: host => inRange(host) && cluster.pods.byIp(host).length === 0 && !cluster.slices.lists(host)
     })
-    return { rows, holders: inventory.holders().size, gateways: [...sightings.keys()], unread }
+    const hidden = everyHidden({ cluster, inventory })
+    return { rows, hidden, holders: inventory.holders().size, gateways: [...sightings.keys()], unread }
   }
 
   try {

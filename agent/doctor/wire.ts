@@ -8,6 +8,7 @@ import type { ReadGateway } from '../gateway/control-api.ts'
 import { detectMode } from '../gateway/mode.ts'
 import { readInjectSettings } from '../inject/settings.ts'
 import type { Connection } from '../watch/connection.ts'
+import { podsIn, servicesIn, slicesIn, type Collection } from '../watch/collection.ts'
 import { gatewayPodReader, staticGateway } from '../watch/gateway-fact.ts'
 import { fieldsOf, listOf, textOf } from '../watch/read.ts'
 import { leasePlace } from '../wire.ts'
@@ -15,6 +16,7 @@ import { checkAdmin } from './admin.ts'
 import { checkClocks } from './clocks.ts'
 import type { Check } from './finding.ts'
 import { checkGateways } from './gateways.ts'
+import { checkHidden } from './hidden.ts'
 import { checkHolders } from './holders.ts'
 import { checkInjection } from './injection.ts'
 import { checkKubernetes } from './kubernetes.ts'
@@ -47,6 +49,8 @@ export function doctorChecks(config: Config, clients: DoctorClients): Readonly<R
     readBarrier: (host: string, signal: AbortSignal) =>
       barrier ? barrier.at(host).state(signal) : Promise.reject(new Error('there is no barrier client'))
   }
+  const each = (collection: (namespace: string | undefined) => Collection) => (signal: AbortSignal) =>
+    pagesOf(kubernetes.namespaces, collection, connection, signal)
   const clocks = [
     { of: 'kubernetes', decides: true, date: (signal: AbortSignal) => kubernetesDate(connection, signal) },
     { of: 'admin-api', decides: false, date: (signal: AbortSignal) => adminDate(apisix.admin, signal) }
@@ -63,9 +67,14 @@ export function doctorChecks(config: Config, clients: DoctorClients): Readonly<R
     ...(inject && { injection: checkInjection(ask, () => readInjectSettings(inject.file)) }),
     'admin-api': checkAdmin(signal => detectMode(admin, signal), apisix.mode),
     holders: checkHolders(admin, apisix.mode, apisix.owner),
+    hidden: checkHidden(admin, apisix, clock, {
+      pods: each(podsIn),
+      slices: each(slicesIn),
+      services: each(servicesIn)
+    }),
     gateways: checkGateways(gatewayCalls, config),
     clock: checkClocks(clocks, () => clock.now(), drain.reserveMs),
-    pods: checkPods(signal => podPages(kubernetes.namespaces, connection, signal), {
+    pods: checkPods(each(podsIn), {
       reserveMs: drain.reserveMs,
       needMs
     })
@@ -80,7 +89,7 @@ async function listGateways(
   const source = apisix.gateways
   if (source.kind === 'static') return source.gateways.map(staticGateway)
   const gateways: GatewayFact[] = []
-  for await (const pods of listPages(podsPath(source.namespace), connection, signal, source.selector)) {
+  for await (const pods of listPages(podsIn(source.namespace).path, connection, signal, source.selector)) {
     for (const pod of pods) {
       const found = readGatewayPod(pod)
       if (found && !found.ended) gateways.push(found.gateway)
@@ -89,17 +98,15 @@ async function listGateways(
   return gateways
 }
 
-async function* podPages(
+async function* pagesOf(
   namespaces: readonly string[],
+  collection: (namespace: string | undefined) => Collection,
   connection: DoctorClients['connection'],
   signal: AbortSignal
 ): AsyncIterable<readonly unknown[]> {
   const scopes = namespaces.length > 0 ? namespaces : [undefined]
-  for (const namespace of scopes) yield* listPages(podsPath(namespace), connection, signal)
+  for (const namespace of scopes) yield* listPages(collection(namespace).path, connection, signal)
 }
-
-const podsPath = (namespace: string | undefined) =>
-  namespace === undefined ? '/api/v1/pods' : `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`
 
 /** @throws Error on any status but 200 */
 async function* listPages(

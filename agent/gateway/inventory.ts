@@ -58,7 +58,8 @@ export interface InventoryOptions {
 /** After a listing with problems; doubled each time, up to the usual interval. */
 const FIRST_RETRY_MS = 1000
 
-const RESOURCES: readonly Resource[] = [
+/** Every collection whose objects list nodes. */
+export const RESOURCES: readonly Resource[] = [
   'upstreams',
   'services',
   'routes',

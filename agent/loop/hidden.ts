@@ -1,15 +1,21 @@
 import type { PodFact } from '../drain/facts.ts'
 import { hiddenPlaces, streamed, type Behind } from '../plan/hidden.ts'
-import type { World } from '../plan/world.ts'
+import { leadsTo, type LeadsTo } from '../plan/leads-to.ts'
+import { worldOf, type World } from '../plan/world.ts'
+import { hasEnded } from '../watch/pod-fact.ts'
 import type { ServiceName } from '../watch/slice-store.ts'
 import type { Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
 
-type Parts = Pick<Sources, 'cluster' | 'inventory'>
+/** What shows places that hide pods. */
+export interface HiddenParts {
+  readonly cluster: Pick<Sources['cluster'], 'pods' | 'slices' | 'services' | 'parts'>
+  readonly inventory: Pick<Sources['inventory'], 'holders' | 'names' | 'discovered' | 'isL4'>
+}
 
 /** What is known of the Services that a pod is in, and of what may stand for it. */
 export function behindOf(
-  { cluster, inventory }: Parts,
+  { cluster, inventory }: HiddenParts,
   services: readonly ServiceName[],
   isListed: boolean
 ): Behind {
@@ -22,6 +28,18 @@ export function behindOf(
     discovered: inventory.discovered(),
     isListed
   }
+}
+
+/** All places that hide pods now: for `doctor`, `diff` and the snapshot. Looks at every pod and node. */
+export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
+  const { cluster, inventory } = parts
+  const pods = [...cluster.pods.values()].filter(pod => !hasEnded(pod))
+  return leadsTo({
+    world: worldOf(inventory.holders().values(), pods, uid => cluster.slices.portsOf(uid)),
+    pods,
+    isL4: inventory.isL4,
+    behind: (pod, isListed) => behindOf(parts, cluster.slices.servicesOf(pod.uid), isListed)
+  })
 }
 
 /** Brings up to date where requests may reach the pod from that no list of nodes shows. */

@@ -7,6 +7,8 @@ import type { World } from './world.ts'
 /** A place in APISIX that may lead to a pod without listing its address, or that no evidence covers. */
 export interface HiddenPlace {
   readonly holder: HolderKey
+  /** Absent where it is not one node. */
+  readonly node?: string | undefined
   /** What stands there, why it may lead to the pod, and what would help: for answers, `doctor` and `diff`. */
   readonly why: string
   readonly change: string
@@ -56,7 +58,13 @@ export function hiddenPlaces(
     for (const holder of world.holdersOf(host))
       for (const node of nodesAt(holder.nodes, host))
         if (fits(node))
-          found.push({ holder: holder.key, best: 'timer', change: ENDPOINTS, why: `${node.key} is ${what}` })
+          found.push({
+            holder: holder.key,
+            node: node.key,
+            best: 'timer',
+            change: ENDPOINTS,
+            why: `${node.key} is ${what}`
+          })
   }
   for (const { namespace, name, clusterIps = [], external = [], nodePorts = [] } of behind.services) {
     const service = `Service ${namespace}/${name}`
@@ -114,6 +122,8 @@ function namesOf({
   aliases
 }: Behind): (host: string) => { namespace: string; name: string } | undefined {
   const known = [...services]
+  // Looked through again and again, and an iterator ends.
+  const others = [...aliases]
   const find = (host: string) => {
     const labels = host.toLowerCase().replace(/\.$/, '').split('.')
     return known.find(
@@ -125,7 +135,7 @@ function namesOf({
   }
   for (let more = true; more;) {
     more = false
-    for (const alias of aliases) {
+    for (const alias of others) {
       if (alias.externalName === undefined || known.includes(alias) || !find(alias.externalName)) continue
       known.push(alias)
       more = true
@@ -153,6 +163,7 @@ const isNobodysPort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port 
 /** A stream route's nodes are chosen by the stream subsystem: its workers have no deny-list, and count nothing. */
 export const streamed = (holder: Holder, node: string): HiddenPlace => ({
   holder: holder.key,
+  node,
   best: 'accepted',
   why: `${node} is proxied as L4 (TCP, UDP), which the barrier does not cover`,
   change: 'none yet: give such pods a sleep for the connections that they have'

@@ -102,6 +102,32 @@ describe('feature: apisix-drain diff', () => {
     expect(code).to.equal(1)
   })
 
+  test('names places that hide pods, which are no difference', async start => {
+    const rig = await start()
+    rig.service('web', [rig.pod('web-1'), rig.pod('web-2')])
+    rig.put('upstreams', 'web', { name: 'shop_web', nodes: { 'web.shop.svc:80': 1 } })
+    await rig.applied()
+    const why = 'web.shop.svc:80 is a name of Service shop/web'
+    const { code, out } = await diff(rig)
+    expect(out).to.contain(
+      `hidden: upstreams/web (shop_web): ${why}; it may lead to 2 pods (shop/web-1, shop/web-2)`
+    )
+    expect(out).to.contain('resolveGranularity: endpoint').and.to.contain('no difference in 1 holders')
+    expect(code).to.equal(0)
+    const json = await diff(rig, '--json')
+    const { hidden } = JSON.parse(json.out) as DiffReport
+    expect(hidden).to.have.length(1)
+    expect(hidden[0]).to.deep.include({
+      holder: 'upstreams/web',
+      name: 'shop_web',
+      node: 'web.shop.svc:80',
+      why,
+      pods: ['shop/web-1', 'shop/web-2'],
+      count: 2
+    })
+    expect(json.code).to.equal(0)
+  })
+
   test('exits 1 where a gateway cannot be read: nothing is known of it', async start => {
     const rig = await start()
     rig.upstream('web', [rig.pod('web-1')])

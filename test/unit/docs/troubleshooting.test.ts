@@ -29,7 +29,7 @@ const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
   'findings of doctor': inCalls(
     /\b(?:warn|fail|problem|fail : warn\)|warn\))\(/g,
     0,
-    'agent/doctor/{clocks,doctor,gateways,holders,injection,kubernetes,lease,pods,rbac}.ts'
+    'agent/doctor/{clocks,doctor,gateways,hidden,holders,injection,kubernetes,lease,pods,rbac}.ts'
   ),
   'reasons not to start': inCalls(
     /\bnew Error\(/g,

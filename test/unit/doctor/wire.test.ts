@@ -59,6 +59,7 @@ describe('doctor: wired to the agent’s clients', () => {
       'ok leader: there is no election: every agent does all the work',
       'ok admin-api: the Admin API takes our key; APISIX runs with etcd',
       'ok holders: none yet',
+      'ok hidden: no place leads to pods without listing them',
       'ok gateways: 2 known: apisix-0, apisix-1',
       'ok control-api: apisix-0 can be observed',
       'ok control-api: apisix-1 can be observed',

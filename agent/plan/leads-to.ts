@@ -1,0 +1,77 @@
+import type { PodFact } from '../drain/facts.ts'
+import { hiddenPlaces, streamed, type Behind, type HiddenPlace } from './hidden.ts'
+import type { HolderKey } from './holder.ts'
+import type { World } from './world.ts'
+
+/** A place that hides pods, with the pods: what their hooks will be told when they end. */
+export interface LeadsTo {
+  readonly holder: HolderKey
+  /** The name of the holder; `null` where it has none. */
+  readonly name: string | null
+  /** `null` where it is not one node: what a registry finds, or all that a stream route uses. */
+  readonly node: string | null
+  readonly why: string
+  readonly change: string
+  /** Some of the pods that it may lead to, as `namespace/name`. */
+  readonly pods: readonly string[]
+  /** How many there are in all. */
+  readonly count: number
+}
+
+export interface Seen {
+  readonly world: Pick<World, 'holders' | 'holdersOf' | 'ownersOf' | 'portsOf'>
+  readonly pods: Iterable<PodFact>
+  readonly isL4: (holder: HolderKey) => boolean
+  readonly behind: (pod: PodFact, isListed: boolean) => Behind
+}
+
+const NAMED = 5
+
+/**
+ * Every place that hides pods, whether these end or not. Pods of the same Services are looked at once, but for those that have
+ * something of their host.
+ */
+export function leadsTo({ world, pods, isL4, behind }: Seen): readonly LeadsTo[] {
+  const found = new Map<string, { readonly place: HiddenPlace; readonly pods: PodFact[] }>()
+  const add = (place: HiddenPlace, more: readonly PodFact[]) => {
+    const key = `${place.holder} ${place.why}`
+    const known = found.get(key) ?? { place, pods: [] }
+    known.pods.push(...more)
+    found.set(key, known)
+  }
+  const alike = Map.groupBy(pods, pod => {
+    const { services, isListed } = behind(pod, isListedIn(world, pod))
+    const own = pod.hostNetwork || (pod.hostPorts ?? []).length > 0 ? pod.uid : ''
+    return JSON.stringify([own, isListed, ...services.map(({ namespace, name }) => [namespace, name])])
+  })
+  for (const group of alike.values()) {
+    const [pod] = group
+    if (!pod) continue
+    for (const place of hiddenPlaces(world, pod, behind(pod, isListedIn(world, pod))))
+      // That is no place, and passes.
+      if (!place.isPassing) add(place, group)
+  }
+  const names = new Map<HolderKey, string | undefined>()
+  for (const holder of world.holders()) {
+    names.set(holder.key, holder.name)
+    if (!isL4(holder.key)) continue
+    const owners = holder.nodes.flatMap(({ host }) => world.ownersOf(host))
+    if (owners.length > 0) add({ ...streamed(holder, 'each of its nodes'), node: undefined }, owners)
+  }
+  return [...found.values()].map(({ place, pods: led }) => {
+    const unique = [...new Set(led.map(({ namespace, name }) => `${namespace}/${name}`))]
+    const { holder, node = null, why, change } = place
+    const name = names.get(holder) ?? null
+    return { holder, name, node, why, change, pods: unique.slice(0, NAMED), count: unique.length }
+  })
+}
+
+const isListedIn = (world: Seen['world'], { ips }: PodFact): boolean =>
+  ips.some(ip => world.holdersOf(ip).length > 0)
+
+/** In one line, without what would help. */
+export function tellLeadsTo({ holder, name, why, pods, count }: LeadsTo): string {
+  const others = count > pods.length ? ' and others' : ''
+  const led = `${count} ${count === 1 ? 'pod' : 'pods'} (${pods.join(', ')}${others})`
+  return `${holder}${name === null ? '' : ` (${name})`}: ${why}; it may lead to ${led}`
+}
