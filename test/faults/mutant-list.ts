@@ -315,19 +315,24 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
-    name: 'P22: what our write leaves missing is added by what Kubernetes lists',
+    name: 'P22: what Kubernetes lists for the Service is put back with each write',
     edits: [
       {
-        file: 'gateway/settle.ts',
-        find: 'const add = holder && sent ? owed(holder, sent) : []',
+        file: 'sources.ts',
+        find: "import { watchAbsence } from './absence.ts'",
         replace:
-          'const add = holder && sent ? sent.before.nodes.filter(n => !holder.nodes.some(h => h.key === n.key)) : []'
+          "import { watchAbsence } from './absence.ts'; import { expectedNodes } from './loop/expected.ts'; import { nodeOf } from './gateway/nodes.ts'"
+      },
+      {
+        file: 'sources.ts',
+        find: 'wishes: (target, found) => upkeep.wishes(target, found),',
+        replace:
+          'wishes: (target, found = []) => ({ edits: [...upkeep.wishes(target, found).edits, ...found.map(one => ({ holder: one.key, remove: [], put: expectedNodes(cluster, one, clock.now()).map(key => nodeOf(key, one.nodes[0], one.form)) }))] }),'
       }
     ],
     found: {
-      file: 'test/feature/lost-add.test.ts',
-      title:
-        'no version is given a pod of the other, though each write finds young pods of the Service missing'
+      file: 'test/feature/two-versions.test.ts',
+      title: 'a late controller, without the plugin'
     }
   },
   {
