@@ -34,6 +34,8 @@ export interface GatewayRun {
 interface Slot extends ProxyWorker {
   readonly agent: Agent
   readonly clients: Set<Socket>
+  /** Connections to its APIs: they break with it, and a reload leaves them be. */
+  readonly asking: Set<Socket>
   /** Connections with a request that is not answered yet. */
   readonly busy: Set<Socket>
 }
@@ -60,6 +62,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
       router: createRouter(worker.config, options.discovery),
       agent: createUpstreamAgent(),
       clients: new Set(),
+      asking: new Set(),
       busy: new Set(),
       gateway: options.name,
       barrier,
@@ -81,7 +84,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
     slot.worker.kill()
     slot.agent.destroy()
     barrier?.drop(slot.worker.pid)
-    for (const client of slot.clients) client.destroy()
+    for (const socket of [...slot.clients, ...slot.asking]) socket.destroy()
     retiring.delete(slot)
   }
   const endIfDone = (slot: Slot): void => {
@@ -91,9 +94,12 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
   // The proxy's port is opened with reuseport: the kernel gives a frozen worker its share of new connections. The other
   // listeners are shared, and only a worker that runs takes a connection from them (apisix-measured b).
   const owners = new WeakMap<Socket, Slot>()
-  const accept = (): Worker => {
+  const accept = (socket: Socket): Worker => {
     const running = slots.filter(({ worker }) => !worker.frozen)
-    return oneOf(running.length > 0 ? running : slots).worker
+    const slot = oneOf(running.length > 0 ? running : slots)
+    slot.asking.add(socket)
+    socket.once('close', () => slot.asking.delete(socket))
+    return slot.worker
   }
   const proxy = await listen({
     host,

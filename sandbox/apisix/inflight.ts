@@ -15,6 +15,8 @@ export interface InflightCounts {
   drop(pid: number): void
   /** Over all workers; without `port`, over all ports of the address. */
   of(ip: string, port: number | undefined): Inflight
+  /** Over everything. */
+  readonly total: number
   /** Calls `listener` when a count has come to 0: of `ip`, or, when a worker is gone, of any. Returns what ends it. */
   onFallen(listener: (ip: string | undefined) => void): () => void
 }
@@ -67,6 +69,12 @@ export function createInflightCounts(): InflightCounts {
           sum.long += long
         }
       return sum
+    },
+    get total() {
+      const all = [...workers.values()].flatMap(ips =>
+        [...ips.values()].flatMap(ports => [...ports.values()])
+      )
+      return all.reduce((sum, { requests, long }) => sum + requests + long, 0)
     },
     onFallen: listener => {
       listeners.add(listener)

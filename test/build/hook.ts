@@ -44,6 +44,8 @@ export function callHook(options: {
       response.once('error', reject)
       response.once('end', () => {
         const at = performance.now()
+        // nginx's word for a caller that went away has no body.
+        if (text === '') return reject(new Error(`${response.statusCode} without a body`))
         const body = JSON.parse(text) as HookBody
         resolve({ status: response.statusCode ?? 0, body, calledAt, at, ms: at - calledAt })
       })

@@ -193,6 +193,8 @@ async function build(
     apisix: store,
     // In standalone mode only the owner writes; that the agent does not is seen in `writes`.
     byHand: () => options.standalone === true || holders.byHand(),
+    reserveMs: config({ DRAIN_RESERVE: options.config?.['DRAIN_RESERVE'] ?? QUICK.DRAIN_RESERVE }).drain
+      .reserveMs,
     ...(options.excusedMs && { excusedMs: options.excusedMs })
   })
   for (const gateway of apisix.gateways) showGateway(kubernetes, gateway)

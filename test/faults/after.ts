@@ -65,6 +65,10 @@ export async function checkLeaks(
   await until('no entry is left', () => entries().length === 0, LIFTED_MS).catch(() =>
     violations.push(`${entries().length} barrier entries are left of pods that are gone`)
   )
+  const counted = () => gateways.reduce((sum, { barrier }) => sum + (barrier?.inflight.total ?? 0), 0)
+  await until('nothing is counted', () => counted() === 0, CLOSED_MS).catch(() =>
+    violations.push(`${counted()} requests are counted that are over`)
+  )
   for (const agent of agents.splice(0)) await agent.close()
   const servers = [
     rig.admin.listener.server,

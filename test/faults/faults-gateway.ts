@@ -1,5 +1,6 @@
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import type { Worker } from '../../sandbox/apisix/worker.ts'
+import { setClock } from './set-clock.ts'
 import { pick, runningGateway, type Break, type Stage } from './stage.ts'
 
 type Cut = Parameters<Gateway['partition']>[0]
@@ -29,10 +30,11 @@ const step =
   (ms: number): Break =>
   (stage, which) => {
     const barrier = runningGateway(stage, which)?.barrier
-    if (barrier) barrier.clockAheadMs += ms
-    return () => {
-      if (barrier) barrier.clockAheadMs -= ms
+    const set = (byMs: number) => {
+      if (barrier) for (const what of setClock(barrier, byMs)) stage.blame(what)
     }
+    set(ms)
+    return () => set(-ms)
   }
 
 export const GATEWAY_FAULTS = {
@@ -46,8 +48,10 @@ export const GATEWAY_FAULTS = {
     one?.loseWatch()
     return () => one?.restoreWatch()
   },
+  // With its requests in flight and whoever was asking it; another one takes its place, and what it had counted is forgotten.
   'gateway: one worker killed': (stage, which) => {
-    runningGateway(stage, which)?.killWorker(0)
+    const gateway = runningGateway(stage, which)
+    gateway?.killWorker((which >> 1) % gateway.workers.length)
     return () => {}
   },
   // With the requests in flight; its plugin says that it does not fit for as long, as that of 0.1.0 did, and counts them all the same.

@@ -1,11 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { TestPod } from '../build/pods.ts'
+import { stalledMs } from '../build/stall.ts'
 import { pick, type Stage } from './stage.ts'
 
 const TRIES = 3
 const BETWEEN_MS = 150
 /** What stands for the sleep that a hook falls back to. */
 const FALLBACK_MS = 300
+/** One that nothing keeps is answered long before, whatever the machine is busy with. */
+const LONG_MS = 2000
 /** No hook waits for as long as this, whatever the machine is busy with. */
 const NEVER_MS = 20_000
 
@@ -13,13 +16,22 @@ const NEVER_MS = 20_000
  * As the documented hook: again, and elsewhere, where nothing came back or the agent cannot vouch; then it falls back.
  * Resolves with what is wrong about the answers.
  *
- * @param expected `inFlight`: how many requests must hold the hook; `mayProve`: the agents know every gateway
+ * @param expected `inFlight`: how many requests must hold the hook; `mayProve`: the agents know every gateway; `isUnhurt`: nothing
+ *   keeps the hook until its deadline
  */
 export async function askHook(
   { rig, agents }: Stage,
   pod: TestPod,
   first: number,
-  { inFlight, mayProve }: { readonly inFlight: () => Promise<number>; readonly mayProve: boolean }
+  {
+    inFlight,
+    mayProve,
+    isUnhurt
+  }: {
+    readonly inFlight: () => Promise<number>
+    readonly mayProve: boolean
+    readonly isUnhurt: boolean
+  }
 ): Promise<readonly string[]> {
   for (let i = 0; i < TRIES; i++) {
     const agent = pick(agents, first + i)
@@ -31,6 +43,9 @@ export async function askHook(
     const open = reply?.status === 200 ? await inFlight() : 0
     if (reply?.status === 200 && open > 0 && reply.body.result !== 'deadline')
       return [`${pod.name} was answered ${reply.body.result} with ${open} requests in flight to it`]
+    const heldMs = reply ? reply.ms - stalledMs(reply.calledAt, reply.at) : 0
+    if (isUnhurt && reply?.body.result === 'deadline' && heldMs > LONG_MS)
+      return [`${pod.name} was held until its deadline: ${reply.body.why}`]
     if (reply?.status === 200)
       return reply.body.result === 'not-terminating' ? [`${pod.name} ends, and was told that it stays`] : []
     if (reply && reply.status !== 503) return [`the hook of ${pod.name} was answered ${reply.status}`]

@@ -2,7 +2,7 @@
 export interface Mutant {
   readonly name: string
   readonly edits: readonly {
-    /** From `agent/`. */
+    /** From `agent/`; what plays its counterpart is in `../sandbox/`. */
     readonly file: string
     readonly find: string
     readonly replace: string
@@ -52,6 +52,34 @@ export const MUTANTS: readonly Mutant[] = [
     found: {
       expected: /was answered .* with \d+ requests in flight/,
       only: ['barrier', 'gateway: reloads', 'while the hook is held']
+    }
+  },
+  {
+    name: '1: what a worker had in flight when it crashed is counted for ever',
+    edits: [
+      {
+        file: '../sandbox/apisix/inflight.ts',
+        find: 'workers.delete(pid)\n',
+        replace: 'workers.set(-pid, workers.get(pid) ?? new Map()) && workers.delete(pid)\n'
+      }
+    ],
+    found: {
+      expected: /was held until its deadline/,
+      only: ['barrier', 'gateway: one worker killed', 'while the hook is held']
+    }
+  },
+  {
+    name: '1: entries end by the wall clock of their gateway',
+    edits: [
+      {
+        file: '../sandbox/apisix/barrier.ts',
+        find: 'createDenyList(capacity, epochSeconds)',
+        replace: 'createDenyList(capacity, () => barrier.now())'
+      }
+    ],
+    found: {
+      expected: /a clock that was set made/,
+      only: ['barrier', 'gateway: clock jumps ahead', 'gateway: clock jumps back', 'while the hook is held']
     }
   },
   {

@@ -14,7 +14,15 @@ import { isBack } from './faults-kubernetes.ts'
 import { askHook } from './hook.ts'
 import { HOLDER, isWritten, ownerOf, startSyncs, type Owner } from './owner.ts'
 import { hideGateway } from './hidden-gateway.ts'
-import { describeScenario, has, isCounted, leavesGhosts, type Moment, type Scenario } from './scenario.ts'
+import {
+  describeScenario,
+  has,
+  isCounted,
+  isUnhurt,
+  leavesGhosts,
+  type Moment,
+  type Scenario
+} from './scenario.ts'
 import type { Stage } from './stage.ts'
 
 const GRACE_SECONDS = 4
@@ -177,6 +185,7 @@ async function perform(
       if (!proxies.includes(gateway.urls.proxy)) proxies.push(gateway.urls.proxy)
       rig.gatewayIs(gateway, 'ready')
     },
+    blame: what => void violations.push(what),
     moveServerClock: ms => void (skew.ms += ms),
     // With an old view where it writes what we write too; elsewhere it is the one who takes out who ends.
     ownerWrites: () => void owner.write(rig.pods().filter(pod => isWritten(scenario.mode) || !isEnding(pod)))
@@ -233,6 +242,16 @@ async function perform(
   const release = () => {
     for (const backend of backends.values()) backend.release()
   }
+  /** One that a gateway was slow with, or has tried again elsewhere, may come in later than the others. */
+  const releasing = async <T>(work: Promise<T>): Promise<T> => {
+    const over = work.then(
+      () => true,
+      () => true
+    )
+    do release()
+    while (!(await Promise.race([over, wait(RELEASE_MS, false)])))
+    return work
+  }
   const held = scenario.inFlight
     ? Array.from({ length: 2 * listed }, (_, i) =>
         get(`${proxies[i % proxies.length]}/?hold`).catch(() => {})
@@ -258,7 +277,11 @@ async function perform(
   }
   const hooks = Promise.all(
     ending.map((pod, i) =>
-      askHook(stage, pod, i, { inFlight: () => inFlightTo(pod), mayProve: !hidesGateway })
+      askHook(stage, pod, i, {
+        inFlight: () => inFlightTo(pod),
+        mayProve: !hidesGateway,
+        isUnhurt: isUnhurt(scenario)
+      })
     )
   )
   hooks.catch(() => {})
@@ -291,8 +314,7 @@ async function perform(
   }
   await ownersTurn
   await wait(100)
-  release()
-  violations.push(...(await hooks).flat())
+  violations.push(...(await releasing(hooks)).flat())
   await at('after the ack')
   await wait(200)
   release()
@@ -324,9 +346,7 @@ async function perform(
   // Whoever could not be reached is told now.
   if (!isWritten(scenario.mode)) await owner.write(staying)
   violations.push(...(await checkOutcome(stage, scenario, staying)))
-  // One that a gateway was slow with, or has tried again elsewhere, may come in later than the others.
-  const answered = Promise.all(held).then(() => true)
-  while (!(await Promise.race([answered, wait(RELEASE_MS, false)]))) release()
+  await releasing(Promise.all(held))
   const { failures } = await load.stop()
   if (scenario.breaks.length === 0 && failures.length > 0)
     violations.push(`nothing was broken, and requests failed: ${[...new Set(failures)].join(', ')}`)

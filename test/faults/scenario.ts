@@ -50,6 +50,17 @@ const ASKABLE: ReadonlySet<FaultName> = new Set([
   'owner: writes in between'
 ])
 
+/** By these no drain gets longer. */
+const HARMLESS: ReadonlySet<FaultName> = new Set([
+  'gateway: one worker killed',
+  'gateway: clock jumps ahead',
+  'gateway: clock jumps back'
+])
+
+/** Nothing keeps a hook until its deadline. */
+export const isUnhurt = ({ mode, breaks }: Pick<Scenario, 'mode' | 'breaks'>): boolean =>
+  mode.endsWith('barrier') && breaks.every(({ fault }) => HARMLESS.has(fault))
+
 export const isCounted = ({ mode, breaks }: Pick<Scenario, 'mode' | 'breaks'>): boolean =>
   mode.endsWith('barrier') && breaks.every(({ fault }) => ASKABLE.has(fault))
 

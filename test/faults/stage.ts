@@ -22,6 +22,8 @@ export interface Stage {
   ready(gateway: Gateway): Promise<void>
   /** Moves the API server's clock, in ms. */
   readonly moveServerClock: (ms: number) => void
+  /** Something is wrong, in words. */
+  readonly blame: (what: string) => void
   /** Whoever owns the holders writes all of them again, as far as they can. */
   ownerWrites(): void
 }

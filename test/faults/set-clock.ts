@@ -1,0 +1,21 @@
+import type { Barrier } from '../../sandbox/apisix/barrier.ts'
+
+/** As much may have gone by from one look at an entry to the next, in seconds. */
+const BETWEEN = 1
+
+/**
+ * Sets the wall clock of a gateway. Returns what is wrong with its entries after that: they run out by a clock that is never set
+ * (docs/decisions/0019), so each has as long as before.
+ */
+export function setClock(barrier: Barrier, byMs: number): readonly string[] {
+  const look = () =>
+    new Map(barrier.entries.all().map(entry => [`${entry.uid} at ${entry.ip}`, barrier.told(entry).ttl]))
+  const before = look()
+  barrier.clockAheadMs += byMs
+  const after = look()
+  return [...before].flatMap(([entry, ttl]) => {
+    const left = after.get(entry) ?? 0
+    const holds = ttl < BETWEEN || Math.abs(left - ttl) < BETWEEN
+    return holds ? [] : [`a clock that was set made ${Math.round(ttl)} s of ${entry} ${Math.round(left)} s`]
+  })
+}
