@@ -55,7 +55,7 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
-    name: '1: what a worker had in flight when it crashed is counted for ever',
+    name: 'leak: what a worker had in flight when it crashed is counted for ever',
     edits: [
       {
         file: '../sandbox/apisix/inflight.ts',
@@ -64,7 +64,7 @@ export const MUTANTS: readonly Mutant[] = [
       }
     ],
     found: {
-      expected: /was held until its deadline/,
+      expected: /requests? are counted that are over/,
       only: ['barrier', 'gateway: one worker killed', 'while the hook is held']
     }
   },
