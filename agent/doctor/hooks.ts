@@ -6,6 +6,10 @@ export interface HookSpec {
   readonly container: string
   /** The longest the hook can take by its own words, in ms: `timeout`, curl's `-m`, `?timeout=` and the fallback's sleep; our helper's budget. */
   readonly longestMs: number | undefined
+  /** Whether the call says whose hook it is, by name or by the pod's token. By address alone it may be refused (docs/decisions/0022). */
+  readonly named: boolean
+  /** Whether the call goes through a proxy that the container's environment names: the agent then sees the proxy's address. */
+  readonly followsProxy: boolean
 }
 
 /** Our helper keeps its budget by itself, the fallback included (docs/hooks.md), in ms. */
@@ -18,8 +22,12 @@ export function hooksOf(pod: unknown): readonly HookSpec[] {
     const container = fieldsOf(raw)
     const text = textOfHook(fieldsOf(fieldsOf(container['lifecycle'])['preStop']))
     const name = textOf(container['name']) ?? ''
-    if (runsHelper(text)) return [{ container: name, longestMs: budget(text) }]
-    return text.includes('/v1/prestop') ? [{ container: name, longestMs: longest(text) }] : []
+    if (runsHelper(text))
+      return [{ container: name, longestMs: budget(text), named: true, followsProxy: false }]
+    if (!text.includes('/v1/prestop')) return []
+    return [
+      { container: name, longestMs: longest(text), named: isNamed(text), followsProxy: followsProxy(text) }
+    ]
   })
 }
 
@@ -30,6 +38,12 @@ function textOfHook(preStop: Fields): string {
 
 /** The program itself, not a file of that name that something else reads. */
 const runsHelper = (text: string): boolean => new RegExp(`^(?:\\S*/)?${HELPER.name}(?:\\s|$)`).test(text)
+
+const isNamed = (text: string): boolean => /\bpod=|\bauthorization:/i.test(text)
+
+/** The kubelet's own call (`httpGet`) knows nothing of the container's proxy. */
+const followsProxy = (text: string): boolean =>
+  /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b/i.test(text)
 
 const budget = (text: string): number =>
   parseDuration(/\s--?budget[ =]([0-9.a-z]+)/.exec(text)?.[1] ?? '') ?? HELPER.budgetMs

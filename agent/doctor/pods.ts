@@ -10,7 +10,7 @@ export interface PodBudget {
   readonly needMs: number
 }
 
-/** Every pod whose hook is ours has a grace that is long enough for it. Pods of one owner are one finding. */
+/** Every pod whose hook is ours has a grace that is long enough for it, names its pod and uses no proxy. Pods of one owner are one finding. */
 export function checkPods(
   pages: (signal: AbortSignal) => AsyncIterable<readonly unknown[]>,
   budget: PodBudget
@@ -66,6 +66,18 @@ function inspect(
         ]
       : []
   )
+  const unnamed = hooks
+    .filter(({ named }) => !named)
+    .map(
+      ({ container }) =>
+        `the hook of container ${container} does not name its pod: add namespace and pod to its URL, or it is refused where packets leave with another address`
+    )
+  const proxied = hooks
+    .filter(({ followsProxy }) => followsProxy)
+    .map(
+      ({ container }) =>
+        `the hook of container ${container} follows the proxy of its environment: add --noproxy "*" (curl) or --no-proxy (wget)`
+    )
   const owner = `${fact.namespace}/${fact.owner ?? fact.name}`
-  return { owner, problems: [...budgetProblems(fact, budget), ...tooLong] }
+  return { owner, problems: [...budgetProblems(fact, budget), ...tooLong, ...unnamed, ...proxied] }
 }

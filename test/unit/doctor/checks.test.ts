@@ -235,7 +235,7 @@ describe('doctor', () => {
     const curl = (seconds: number, more = '|| sleep 5') => [
       'sh',
       '-c',
-      `curl -fsS -m ${seconds} http://agent:8080/v1/prestop ${more}`
+      `curl -fsS --noproxy "*" -m ${seconds} "http://agent:8080/v1/prestop?namespace=shop&pod=$HOSTNAME" ${more}`
     ]
     const raw = (name: string, command: string[], grace = 30, owner = 'web') => ({
       metadata: {
@@ -270,6 +270,14 @@ describe('doctor', () => {
       const found = await check([raw('a', curl(28)), raw('b', curl(28)), raw('c', curl(25))])
       expect(found).to.deep.equal([
         "warn pods: shop/ReplicaSet/web (2 pods): the hook of container app may take 33s with its fallback, longer than terminationGracePeriodSeconds (30s): raise the grace or lower the hook's -m"
+      ])
+    })
+
+    it('whose hook does not say whose it is, or goes through a proxy, are told', async () => {
+      const found = await check([raw('a', ['curl', 'http://agent:8080/v1/prestop'])])
+      expect(found).to.deep.equal([
+        'warn pods: shop/ReplicaSet/web (1 pod): the hook of container app does not name its pod: add namespace and pod to its URL, or it is refused where packets leave with another address',
+        'warn pods: shop/ReplicaSet/web (1 pod): the hook of container app follows the proxy of its environment: add --noproxy "*" (curl) or --no-proxy (wget)'
       ])
     })
 

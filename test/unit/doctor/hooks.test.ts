@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { hooksOf } from '../../../agent/doctor/hooks.ts'
+import { commandFor } from '../../../agent/inject/command.ts'
 
 describe('doctor: hooks of a pod', () => {
   const exec = (line: string) => ({ exec: { command: ['sh', '-c', line] } })
@@ -34,7 +35,36 @@ describe('doctor: hooks of a pod', () => {
     ['httpGet', { httpGet: { path: '/v1/prestop?timeout=20s', port: 8080 } }, 20_000]
   ]
   for (const [what, preStop, longestMs] of cases) {
-    it(what, () => expect(hooksOf(pod(preStop))).to.deep.equal([{ container: 'app', longestMs }]))
+    it(what, () => {
+      const [hook, ...more] = hooksOf(pod(preStop))
+      expect(more).to.deep.equal([])
+      expect(hook).to.include({ container: 'app', longestMs })
+    })
+  }
+
+  const NAMED = `${URL}?namespace=$POD_NAMESPACE&pod=$POD_NAME`
+  const token = `printf "header = \\"Authorization: Bearer %s\\"" "$(cat /token)" | curl -K -`
+  const injected = (hook: 'curl' | 'helper', tokens: boolean) => ({
+    exec: { command: commandFor({ hook, url: URL, tokens }, 30) }
+  })
+  const calls: [what: string, preStop: unknown, named: boolean, followsProxy: boolean][] = [
+    ['curl by address alone', exec(`curl ${URL}`), false, true],
+    ['curl by address alone, without a proxy', exec(`curl --noproxy "*" ${URL}?timeout=10s`), false, false],
+    ['curl by name', exec(`curl "${NAMED}"`), true, true],
+    ['curl by name, without a proxy', exec(`curl --noproxy "*" "${NAMED}"`), true, false],
+    ['curl by $HOSTNAME', exec(`NO_PROXY=* curl "${URL}?pod=$HOSTNAME&namespace=shop"`), true, false],
+    ['curl with a token', exec(`${token} --noproxy "*" ${URL}`), true, false],
+    ['wget by name', exec(`wget -qO- "${NAMED}"`), true, true],
+    ['wget by name, without a proxy', exec(`wget --no-proxy -qO- "${NAMED}"`), true, false],
+    ['httpGet by address alone', { httpGet: { path: '/v1/prestop', port: 8080 } }, false, false],
+    ['httpGet by name', { httpGet: { path: '/v1/prestop?namespace=shop&pod=web-0' } }, true, false],
+    ['injected curl', injected('curl', false), true, false],
+    ['injected curl with tokens', injected('curl', true), true, false],
+    ['injected helper', injected('helper', false), true, false]
+  ]
+  for (const [what, preStop, named, followsProxy] of calls) {
+    it(`who calls, and which way: ${what}`, () =>
+      expect(hooksOf(pod(preStop))[0]).to.include({ named, followsProxy }))
   }
 
   it('finds them in sidecars, and nowhere else', () => {
