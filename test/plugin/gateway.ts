@@ -42,7 +42,9 @@ export type Kinds = Record<string, readonly object[]>
 
 /** Configuration as APISIX holds it, see fake/apisix/objects.lua. */
 export interface Objects {
-  kinds: Kinds
+  kinds?: Kinds
+  many?: { upstreams: number; nodes: number }
+  replace?: { kind: string; value: object }
   standalone?: boolean
   reload?: Record<string, boolean>
   names?: Record<string, readonly string[]>

@@ -13,6 +13,8 @@ export interface GatewayOptions {
   attr?: string
   /** Lua that runs in each worker before APISIX starts. */
   before?: string
+  /** Lua that runs before anything else is loaded. */
+  early?: string
   /** More directives inside the gateway's server. */
   server?: string
   /** Certificates that Lua trusts when it connects, as APISIX's `ssl_trusted_certificate`. */
@@ -73,6 +75,7 @@ http {
   }
   init_by_lua_block {
     require "resty.core"
+    ${options.early ?? ''}
     FAKE_ATTR = { token_file = "${at.dir}/token", ${options.attr ?? ''} }
     FAKE_PLUGINS = { ${load === 'plugin' ? '"apisix-drain"' : ''} }
     ${load === 'hook' ? 'require "apisix.drain.hook"' : ''}

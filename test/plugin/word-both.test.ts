@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import type { EntryOut, Word } from './barrier.ts'
 import { eventually } from './eventually.ts'
 import type { Kinds } from './gateway.ts'
+import { createRandom } from '../../sandbox/random.ts'
 import { pluginSide, type Side, standInSide } from './sides.ts'
 
 const at = (n: number, port = 80) => ({ host: `10.0.0.${n}`, port, weight: 1 })
@@ -149,6 +150,16 @@ const SCENARIOS: Record<string, Act> = {
       expect(words[0]).to.deep.include({ ...NOTHING, places: 1, others: [other(1, B)] })
       expect(words[0]).to.have.property('tag')
       expect(words[1]).to.deep.equal({ ...NOTHING, said: 2 })
+      // but not once it is put anew: it may be about another pod with the same address
+      await several('it is removed', () => side.barrier.remove('pod-1'))
+      await several('it is put', () => side.barrier.put(pod(1)))
+      await several('two have spoken of the new one, and it stays so', async () => {
+        for (let looks = 0; looks < 10; looks += 1) {
+          const { entries } = await side.barrier.state()
+          const { word } = entries.find(({ uid }) => uid === 'pod-1')!
+          expect(word).to.deep.equal({ ...NOTHING, said: 2, places: 1, others: [other(1, B)] })
+        }
+      })
     } finally {
       side.thaw()
     }
@@ -194,6 +205,39 @@ async function says(side: Side, n: number, part: Partial<Word>, others = part.ot
   return last!
 }
 
+/** Small enough that addresses meet often. */
+function randomKinds(random: () => number): Kinds {
+  const some = (n: number) => Math.floor(random() * n)
+  const nodes = () => Array.from({ length: 1 + some(3) }, () => at(1 + some(5), 80 + some(2)))
+  const upstream = () =>
+    random() < 0.2
+      ? discovered
+      : { nodes: random() < 0.2 ? [{ host: 'shop.example', port: 80, weight: 1 }] : nodes() }
+  const refer = (id: string) =>
+    [{ id, upstream_id: `u${some(3)}` }, { id, upstream: upstream() }, split(id, { upstream: upstream() })][
+      some(3)
+    ]!
+  const list = (most: number, of: (id: string) => object) =>
+    Array.from({ length: some(most + 1) }, (_, i) => of(`${i}`))
+  return {
+    upstreams: list(3, id => ({ id: `u${id}`, ...upstream() })),
+    routes: list(4, refer),
+    services: list(2, refer),
+    global_rules: list(1, id => split(id, { upstream_id: `u${some(3)}` }))
+  }
+}
+
+/** What all entries are said to be, once all workers have spoken; the tag is of each side's own making. */
+async function wordsOf(side: Side): Promise<Record<string, unknown>> {
+  const { entries } = await side.barrier.state()
+  for (const { word } of entries) expect(word).to.include({ said: 3, asked: 3 })
+  const named = entries.map(({ uid, ip, port, word }): [string, unknown] => {
+    const { said, places, sole, hidden, others, cut } = word
+    return [`${uid} ${ip} ${port}`, { said, places, sole, hidden, others, cut }]
+  })
+  return Object.fromEntries(named)
+}
+
 describe("The worker's word, of the plugin and of the stand-in alike", () => {
   const SIDES = { plugin: pluginSide, 'stand-in': standInSide }
   for (const [name, act] of Object.entries(SCENARIOS))
@@ -209,4 +253,42 @@ describe("The worker's word, of the plugin and of the stand-in alike", () => {
           await side.stop()
         }
       })
+
+  it('is the same whatever changes, one change after the other', async () => {
+    const seed = Number(process.env['SEED'] ?? Date.now() % 1e6)
+    const random = createRandom(seed)
+    const sides = await Promise.all([pluginSide(), standInSide()])
+    const [plugin, standIn] = sides
+    try {
+      for (const side of sides) await side.configure({ kinds: inRoutes([A, B]) })
+      await Promise.all(sides.map(side => side.barrier.put({ uid: 'always', ip: '10.0.0.1' })))
+      for (let step = 0; step < 40; step += 1) {
+        const uid = `pod-${Math.floor(random() * 6)}`
+        const entry = {
+          uid,
+          ip: `10.0.0.${1 + Math.floor(random() * 5)}`,
+          ...(random() < 0.5 && { port: 80 })
+        }
+        const kinds = randomKinds(random)
+        const found = [1, 2, 3, 4].filter(() => random() < 0.5).map(n => at(n))
+        const what = Math.floor(random() * 3)
+        for (const side of sides) {
+          if (what === 0) await side.barrier.put(entry)
+          else if (what === 1) await side.barrier.remove(uid)
+          else await side.configure({ kinds: { upstreams: [], ...kinds }, discovered: found })
+        }
+        await eventually(`seed ${seed}, step ${step}: both say the same`, async () => {
+          const [words, other] = [await wordsOf(plugin), await wordsOf(standIn)]
+          for (const uid of Object.keys(other))
+            expect(words[uid], `${uid}: ${JSON.stringify([words[uid], other[uid]])}`).to.deep.equal(
+              other[uid]
+            )
+          expect(words).to.have.all.keys(other)
+          return true
+        })
+      }
+    } finally {
+      await Promise.all(sides.map(side => side.stop()))
+    }
+  })
 })

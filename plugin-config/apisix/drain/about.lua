@@ -1,4 +1,4 @@
---- What there is to say about each entry of a deny-list, place by place.
+--- What there is to say about one entry of the deny-list, place by place.
 local level_of  = require("apisix.drain.entries").level
 local setmetatable = setmetatable
 local ipairs    = ipairs
@@ -11,28 +11,20 @@ local min       = math.min
 -- so many other choices are named of a place, so many different lists of them of an entry, and so
 -- many places by name
 local OTHERS, LISTS, NAMES = 8, 16, 16
+-- to look at so many nodes takes less than requests may wait
+local MANY = 100
 
 local _M = { LISTS = LISTS, NAMES = NAMES }
-local word_mt = {}
-word_mt.__index = word_mt
+local mt = { __index = _M }
 
 
---- The deny-list at one moment, for what takes longer: the worker's copy goes on changing.
--- @tparam table list entries
--- @treturn table set { ips }, for add
--- @treturn table { [entry id] = what there is to say, see text }
-function _M.new(list)
-    local ips, about = {}, {}
-    for _, entry in ipairs(list) do
-        about[entry.id] = setmetatable({ places = 0, sole = {}, others = {} }, word_mt)
-        local same = ips[entry.ip]
-        if same then
-            same[#same + 1] = entry
-        else
-            ips[entry.ip] = { entry }
-        end
-    end
-    return { ips = ips }, about
+--- @tparam table entry { ip, port }
+-- @tparam function set the deny-list as it is at this moment
+-- @tparam function rest lets requests pass, if it is time
+function _M.new(entry, set, rest)
+    return setmetatable({
+        entry = entry, set = set, rest = rest, places = 0, sole = {}, others = {},
+    }, mt)
 end
 
 
@@ -48,15 +40,18 @@ end
 
 -- The other choices of a place: "more/address:port,…", in an order of their own, so that places
 -- with the same ones are the same; nil where there is none.
-local function free_of(list, set)
+local function free_of(self, list)
     local free, more = {}, 0
-    for _, node in ipairs(list) do
-        if not level_of(set, node) then
+    for i, node in ipairs(list) do
+        if not level_of(self.set(), node) then
             if #free < OTHERS then
                 free[#free + 1] = name_of(node)
             else
                 more = more + 1
             end
+        end
+        if i % MANY == 0 then
+            self.rest()
         end
     end
     if #free == 0 then
@@ -67,39 +62,36 @@ local function free_of(list, set)
 end
 
 
-local function add(word, name, free)
-    word.places = word.places + 1
-    if free then
-        word.others[free] = (word.others[free] or 0) + 1
-    else
-        word.sole[#word.sole + 1] = name
+local function covers(entry, list)
+    for _, node in ipairs(list) do
+        if node.ip == entry.ip and (not entry.port or entry.port == node.port) then
+            return true
+        end
     end
+    return false
 end
 
 
---- Adds one place to every entry that it is about: once, however many nodes an entry covers.
--- @tparam table list its nodes, { ip, port } each
+--- Adds a place, once, however many of its nodes the entry covers.
 -- @tparam string name of the place, of letters that text can keep apart
-function _M.add(about, set, list, name)
-    local free, looked, done
-    for _, node in ipairs(list) do
-        for _, entry in ipairs(set.ips[node.ip] or {}) do
-            if (not entry.port or entry.port == node.port) and not (done and done[entry.id]) then
-                done = done or {}
-                done[entry.id] = true
-                if not looked then
-                    free, looked = free_of(list, set), true
-                end
-                add(about[entry.id], name, free)
-            end
-        end
+-- @tparam table list its nodes, { ip, port } each
+function _M:add(name, list)
+    if not covers(self.entry, list) then
+        return
+    end
+    self.places = self.places + 1
+    local free = free_of(self, list)
+    if free then
+        self.others[free] = (self.others[free] or 0) + 1
+    else
+        self.sole[#self.sole + 1] = name
     end
 end
 
 
 --- As one line: "places cut sole;… n/more/address:port,…;…", where `cut` places are left out. Two
 -- workers leave out the same ones.
-function word_mt:text()
+function _M:text()
     local lists, kept, cut = {}, {}, 0
     for free in pairs(self.others) do
         lists[#lists + 1] = free

@@ -70,8 +70,9 @@ end
 -- @treturn boolean
 function _M.still_says(barrier, entry)
     local id = barrier.entries.id_of(entry)
-    local word = words.read(barrier.counts, barrier.living):of(id, barrier.entries:since(id))
-    return word.tag == entry.seal_if and not word.is_sole
+    local all = words.read(barrier.counts, barrier.living)
+    local word = all:of(id, barrier.entries:since(id))
+    return word.tag == entry.seal_if and not word.is_sole and all:stand()
 end
 
 

@@ -36,6 +36,7 @@ function _M.new(dict)
         dict = dict, ring = ring_of(dict),
         by_id = {}, by_uid = {}, ips = {}, n = 0, expires = huge, over = {},
         set = { gen = -1, n = 0, ips = {}, expires = 0 },
+        touched = nil,      -- { [id] = true }: came, went or was sealed; nil until it is wanted
     }, mt)
 end
 
@@ -48,7 +49,15 @@ function _M.changed(dict, id)
 end
 
 
+local function touch(self, id)
+    if self.touched then
+        self.touched[id] = true
+    end
+end
+
+
 local function add(self, id)
+    touch(self, id)
     local uid, ip, port = str_match(id, "^([^|]+)|([^|]+)|(%d*)$")
     local entry = { id = id, uid = uid, ip = ip, port = tonumber(port) }
     self.by_id[id] = entry
@@ -66,6 +75,7 @@ end
 
 
 local function drop(self, entry)
+    touch(self, entry.id)
     self.by_id[entry.id] = nil
     self.n = self.n - 1
     local of_uid, same = self.by_uid[entry.uid], self.ips[entry.ip]
@@ -99,12 +109,18 @@ local function refresh(self, id, now, number)
     end
     entry = entry or add(self, id)
     entry.expires, entry.sealed = till, dict:get("s2|" .. id) == true
-    entry.since = number or entry.since
+    if number then
+        entry.since = number
+        touch(self, id)
+    end
     self.expires = min(self.expires, till)
 end
 
 
 local function load(self, now, gen)
+    for id in pairs(self.by_id) do
+        touch(self, id)
+    end
     self.by_id, self.by_uid, self.ips = {}, {}, {}
     self.n, self.expires = 0, huge
     for _, key in ipairs(self.dict:get_keys(0)) do

@@ -24,6 +24,7 @@ local ngx          = ngx
 local setmetatable = setmetatable
 local ipairs       = ipairs
 local pairs        = pairs
+local next         = next
 local floor        = math.floor
 
 -- more bypasses than an entry lives to see; a number is exact up to 2^53
@@ -187,6 +188,34 @@ end
 function _M:passes(entry)
     local both = self.dict:get("b2|" .. entry.id) or 0
     return both % LATE, floor(both / LATE)
+end
+
+
+--- What came, went or was sealed since the last time, for whoever says something about all of them; all
+-- that there is at first.
+-- @treturn table ids, as keys
+function _M:touched()
+    local mine = self.copy
+    local touched = mine.touched
+    if not touched then
+        touched = {}
+        for id in pairs(mine.by_id) do
+            touched[id] = true
+        end
+    end
+    mine.touched = {}
+    return touched
+end
+
+
+function _M:is_touched()
+    return next(self.copy.touched or {}) ~= nil
+end
+
+
+--- The entry of this id in this worker's copy, or nil.
+function _M:held_as(id)
+    return self.copy.by_id[id]
 end
 
 

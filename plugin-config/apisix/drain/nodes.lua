@@ -13,7 +13,11 @@ local str_byte  = string.byte
 local str_sub   = string.sub
 
 local PORTS   = { http = 80, https = 443, grpc = 80, grpcs = 443 }
+-- so many nodes are looked at before requests may pass
+local MANY    = 50
 local BRACKET = str_byte("[")
+
+local NONE = {}
 
 local _M = {}
 
@@ -53,6 +57,10 @@ local function discovered(conf)
     end
     local nodes
     ok, nodes = pcall(found.nodes, conf.service_name, conf.discovery_args)
+    if ok and nodes == nil and conf.discovery_type == "kubernetes" then
+        -- how it says that a Service has no ready endpoint
+        return NONE
+    end
     return ok and type(nodes) == "table" and nodes or nil
 end
 
@@ -68,42 +76,59 @@ local function resolved(core, host)
 end
 
 
+-- @treturn boolean false where it does not resolve
+local function add_records(list, core, node)
+    for _, record in ipairs(resolved(core, node.host) or {}) do
+        local ip = address.canonical(tostring(record))
+        if not ip then
+            return false
+        end
+        list[#list + 1] = { ip = ip, port = node.port }
+    end
+    return #list > 0
+end
+
+
 --- @tparam table conf the upstream
 -- @tparam table|nil core apisix.core: look nodes up that are not written down. That may wait.
--- @treturn table|nil list of { ip, port }; nil where they cannot be known
+-- @tparam function|nil rest lets requests pass, if it is time
+-- @tparam table|nil known what the list was made of: discovery gives the same until it changes
+-- @treturn table|boolean|nil list of { ip, port }; nil where they cannot be known, true where they
+--   are those of `known`
 -- @treturn boolean true where they are not written down
-function _M.of(conf, core)
+-- @treturn table|nil what it is made of
+function _M.of(conf, core, rest, known)
     local moves = conf.service_name ~= nil or conf.discovery_type ~= nil
     local nodes = conf.nodes
-    if moves and core then
-        nodes = discovered(conf)
-    end
-    if type(nodes) ~= "table" or (moves and not core) then
-        return not moves and {} or nil, moves
+    if moves then
+        nodes = core and discovered(conf)
+        if not nodes then
+            return nil, true
+        elseif nodes == known then
+            return true, true, nodes
+        end
+    elseif type(nodes) ~= "table" then
+        return {}, false
     end
 
-    local list = {}
-    for _, node in ipairs(written(nodes, conf.scheme)) do
+    local list, by_name = {}, false
+    for i, node in ipairs(written(nodes, conf.scheme)) do
         local ip = address.canonical(node.host)
         if ip then
             list[#list + 1] = { ip = ip, port = node.port }
         elseif not core then
             return nil, true
         else
-            local records = resolved(core, node.host)
-            if not records then
+            by_name = true
+            if not add_records(list, core, node) then
                 return nil, true
             end
-            for _, record in ipairs(records) do
-                local ip = address.canonical(tostring(record))
-                if not ip then
-                    return nil, true
-                end
-                list[#list + 1] = { ip = ip, port = node.port }
-            end
+        end
+        if rest and i % MANY == 0 then
+            rest()
         end
     end
-    return list, moves
+    return list, moves or by_name, moves and not by_name and nodes or nil
 end
 
 

@@ -1,15 +1,23 @@
 --- This worker's word: what it says of every entry, in the configuration that it routes by now
 -- (docs/decisions/0029). Nothing is said, and nothing stays said, that is not so any more:
 --
---   the deny-list changed       the word names its generation, and is void for a later one
 --   the configuration changed   it is taken back in the step that changes it
+--   the deny-list changed       what is said of an entry names the generation in which it was said, and
+--                               is void where the entry is younger
 --
--- While there is no entry this is one read of the dictionary each time it is asked to look.
+-- Only what has changed is said anew: the entries in a place that came, went or has other nodes, those
+-- that came or went, and those that share a place with one of them. While there is no entry this is
+-- one read of the dictionary each time it is asked to look.
 local places_mod   = require("apisix.drain.places")
 local about_mod    = require("apisix.drain.about")
 local words        = require("apisix.drain.words")
 local setmetatable = setmetatable
+local ipairs       = ipairs
+local pairs        = pairs
+local next         = next
 local pcall        = pcall
+local max          = math.max
+local str_match    = string.match
 local ngx          = ngx
 local log          = ngx.log
 local clock_now    = require("apisix.drain.clock").now
@@ -17,8 +25,9 @@ local ngx_sleep    = ngx.sleep
 
 -- a configuration that goes on changing leaves the rest to the next look
 local TURNS = 3
--- how often nodes are looked up that are not written down, seconds
-local MOVING = 0.25
+-- how often nodes are looked up that are not written down, seconds, and how much of a worker's time
+-- that may take
+local MOVING, SHARE = 0.25, 0.05
 -- what is left to requests between two parts of what takes long: a sleep of 0 makes the worker one
 -- that never waits, and on a busy machine its requests wait for the scheduler
 local PAUSE = 0.001
@@ -36,15 +45,91 @@ local function void(self)
 end
 
 
+-- All entries with one of these addresses are to be said anew.
+local function touch(self, nodes)
+    local ips = self.entries.set.ips
+    for _, node in ipairs(nodes) do
+        for _, entry in ipairs(ips[node.ip] or {}) do
+            self.dirty[entry.id] = true
+        end
+    end
+end
+
+
 --- @tparam table deps { core, entries, counts, number }
 function _M.new(deps)
     local self = setmetatable({
         entries = deps.entries, counts = deps.counts, number = deps.number,
-        mark = 0, looked = 0, idle = nil, told = nil, busy = false,
+        mark = 0, due = 0, told = nil, idle = nil, busy = false,
+        dirty = {},     -- { [entry id] = true }
+        lines = {},     -- { [part] = { [entry id] = line } }
+        unwritten = {}, -- { [part] = true }
     }, mt)
-    self.places = places_mod.new(deps.core, function() ngx_sleep(PAUSE) end,
-                                 function() void(self) end)
+    self.places = places_mod.new({
+        core = deps.core,
+        pause = function() ngx_sleep(PAUSE) end,
+        changed = function() void(self) end,
+        touched = function(nodes) touch(self, nodes) end,
+    })
     return self
+end
+
+
+-- Takes in what the deny-list has come to. @treturn number its generation
+local function follow(self)
+    local gen, touched = self.entries:current().gen, self.entries:touched()
+    for id in pairs(touched) do
+        self.dirty[id] = true
+        for place in pairs(self.places:of(str_match(id, "|(.*)|"))) do
+            touch(self, place.list)
+            self.places.rest()
+        end
+    end
+    return gen
+end
+
+
+local function say(self, id, gen)
+    local entry, part = self.entries:held_as(id), words.part(id)
+    self.lines[part] = self.lines[part] or {}
+    local text
+    if entry then
+        local about = about_mod.new(entry, function() return self.entries.set end, self.places.rest)
+        for place in pairs(self.places:of(entry.ip)) do
+            if self.places:uses(place) then
+                about:add(place.name, place.list)
+            end
+            self.places.rest()
+        end
+        text = words.line(id, gen, about:text())
+    end
+    if self.lines[part][id] ~= text then
+        self.lines[part][id], self.unwritten[part] = text, true
+    end
+end
+
+
+-- @treturn boolean whether all of it is written
+local function write(self)
+    for part in pairs(self.unwritten) do
+        if not words.write(self.counts, self.number, part, self.lines[part]) then
+            return false
+        end
+        self.unwritten[part] = nil
+        self.places.rest()
+    end
+    return true
+end
+
+
+local function look_up(self)
+    if clock_now() < self.due and not self.places.unseen then
+        return
+    end
+    local began = clock_now()
+    local any = self.places:look_up()
+    local now = clock_now()
+    self.due = any and now + max(MOVING, (now - began) / SHARE) or 0
 end
 
 
@@ -55,16 +140,22 @@ local function speak(self)
             void(self)
             return
         end
-        local mark, list = self.mark, self.entries:all()
-        local gen = self.entries.set.gen
-        local set, about = about_mod.new(list)
-        local hidden = places:about(set.ips, function(nodes, name)
-            about_mod.add(about, set, nodes, name)
-        end)
-        -- from here to the telling is one step
-        if self.mark == mark and places:holds() then
-            self.looked = clock_now()
-            local told = words.tell(self.counts, self.number, gen, about, hidden)
+        local mark = self.mark
+        look_up(self)
+        local gen = follow(self)
+        for id in pairs(self.dirty) do
+            self.dirty[id] = nil
+            say(self, id, gen)
+        end
+        -- from the end of this to the telling is one step
+        if not write(self) then
+            void(self)
+            return
+        end
+        if not places:holds() then
+            void(self)
+        elseif self.mark == mark then
+            local told = words.tell(self.counts, self.number, gen, places:hidden(), mark)
             self.told = told and gen or nil
             if self.entries:current().gen == gen then
                 return
@@ -74,18 +165,29 @@ local function speak(self)
 end
 
 
+-- There is no entry: nothing is said, and nothing kept of what was.
+local function say_nothing(self, gen)
+    self.idle = gen
+    void(self)
+    self.entries:touched()
+    if next(self.lines) then
+        words.forget(self.counts, self.number)
+    end
+    self.dirty, self.lines, self.unwritten = {}, {}, {}
+end
+
+
 local function look(self)
     local set = self.entries:current()
     if set.n == 0 then
-        self.idle = set.gen
-        void(self)
+        say_nothing(self, set.gen)
         return
     end
     if self.told and not self.places:holds() then
         void(self)
     end
-    local is_due = self.places:moves() and clock_now() - self.looked >= MOVING
-    if self.told ~= set.gen or is_due then
+    local is_due = self.due > 0 and clock_now() >= self.due
+    if self.told ~= set.gen or is_due or self.entries:is_touched() then
         speak(self)
     end
 end
@@ -105,6 +207,7 @@ function _M:look()
         return
     end
     self.busy, self.idle = true, nil
+    self.places:begin()
     local ok, err = pcall(look, self)
     self.busy = false
     if not ok then

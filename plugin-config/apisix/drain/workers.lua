@@ -17,6 +17,7 @@
 -- the worker is registered.
 local process      = require("apisix.drain.process")
 local inflight     = require("apisix.drain.inflight")
+local words        = require("apisix.drain.words")
 local revision     = require("apisix.drain.revision")
 local ngx          = ngx
 local ngx_now      = ngx.now
@@ -34,7 +35,7 @@ local KEPT = 1000
 -- what a worker that is registered always has, each with "|number"
 local KEYS = { "h|", "v|", "a|", "x|", "d|" }
 -- what it may have
-local MORE = { "u|", "q|", "g|", "t|", "wake|" }
+local MORE = { "u|", "q|", "wake|" }
 
 local _M = {}
 
@@ -257,6 +258,7 @@ function _M.purge(dict)
             for _, key in ipairs(KEYS) do
                 dict:delete(key .. worker.number)
             end
+            words.forget(dict, worker.number)
             for _, key in ipairs(MORE) do
                 dict:delete(key .. worker.number)
             end

@@ -95,8 +95,15 @@ local function discovered(name)
 end
 
 
+-- That of Kubernetes has no list where a Service has no ready endpoint.
+local function of_kubernetes(name)
+    local nodes = discovered(name)
+    return #nodes > 0 and nodes or nil
+end
+
+
 package.loaded["apisix.discovery.init"] = {
-    discovery = { stand_in = { nodes = discovered }, kubernetes = { nodes = discovered } },
+    discovery = { stand_in = { nodes = discovered }, kubernetes = { nodes = of_kubernetes } },
 }
 
 
@@ -239,6 +246,8 @@ function _M.test_door()
         ngx.say(dict:get("worker of " .. ngx.var.arg_id) or 0)
     elseif path == "/stale" then
         ngx.say(dict:get("stale") or 0)
+    elseif path == "/parts" then
+        ngx.say(cjson.encode({ pid = ngx.worker.pid(), parts = take_parts(ngx.var.arg_spin) }))
     elseif path == "/break" then
         -- a bug in ours, from the next request on, in every worker
         dict:set("broken", ngx.var.arg_what)

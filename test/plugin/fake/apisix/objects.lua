@@ -74,6 +74,41 @@ local function by_document(object, kind, list, version)
 end
 
 
+-- A large configuration, made here: upstreams u1, u2, … and a route to each.
+local function many(want)
+    local list, routes = {}, {}
+    for i = 1, want.upstreams do
+        local nodes = {}
+        for n = 1, want.nodes do
+            nodes[n] = { host = "10." .. n .. "." .. math.floor(i / 250) .. "." .. i % 250,
+                         port = 8080, weight = 1 }
+        end
+        list[i] = { id = "u" .. i, type = "roundrobin", nodes = nodes }
+        routes[i] = { id = "r" .. i, uri = "/" .. i, upstream_id = "u" .. i }
+    end
+    return { upstreams = list, routes = routes }
+end
+
+
+-- One item in place of the one with its id, and nothing else, as one event of etcd.
+local function replace(core, change, version)
+    for kind, object in pairs(kinds) do
+        core.config.applied["/" .. kind] = object
+    end
+    local object = kinds[change.kind]
+    for i, item in ipairs(object.values) do
+        if item and item.value.id == change.value.id then
+            object:upgrade_version(version)
+            local fresh = item_of(change.kind, change.value, version)
+            if object.filter then
+                object.filter(fresh)
+            end
+            object.values[i] = fresh
+        end
+    end
+end
+
+
 -- Does this worker's word stand? Its number is the one it registered with.
 local function speaks()
     local counts = ngx.shared["apisix-drain-counts"]
@@ -93,11 +128,17 @@ end
 --     reload       kinds that are being read anew
 --     same         true: nothing in it is new
 --     names        { [name] = addresses }
+--     many         { upstreams, nodes }: so many of them, in place of `kinds`
+--     replace      { kind, value }: only this item is another one
 --     worker       { ["0"] = kinds that this worker has in place of those, … }
 function _M.apply(core, objects, version)
     if not objects then
         return
     end
+    if objects.replace then
+        return replace(core, objects.replace, version)
+    end
+    objects.kinds = objects.many and many(objects.many) or objects.kinds
     local own = (objects.worker or {})[tostring(ngx.worker.id())] or {}
     for kind, list in pairs(objects.kinds) do
         local object = object_of(kind, objects.standalone)

@@ -1,0 +1,59 @@
+--- What one item of the configuration brings: places, in which a node is chosen, and the upstreams
+-- that it refers to. A place is an upstream, or nodes that are written into a route, a service, or a
+-- traffic-split rule wherever plugins can stand.
+local nodes_of  = require("apisix.drain.nodes").of
+local ipairs    = ipairs
+local type      = type
+local tostring  = tostring
+local str_match = string.match
+local str_gsub  = string.gsub
+
+local _M = {}
+
+
+--- @tparam string kind of object
+-- @tparam table item as core.config holds it
+-- @tparam function rest lets requests pass, if it is time
+-- @treturn table { places, refs }: a place is { conf, name, upstream, list, moves }. `upstream` is the
+--   id of one that is a place only while something refers to it, `list` its nodes, nil where
+--   they are to be looked up (`moves`)
+function _M.of(kind, item, rest)
+    local places, refs = {}, {}
+    local value = type(item) == "table" and item.value
+    if type(value) ~= "table" then
+        return { places = places, refs = refs }
+    end
+
+    local id = tostring(value.id or str_match(item.key or "", "([^/]+)$"))
+    -- as `kind/id`, and nothing that would end it in a line (about.lua)
+    local name = kind .. "/" .. str_gsub(id, "[^%w._-]", "_")
+    local function place(conf, within, upstream)
+        local list, moves = nodes_of(conf, nil, rest)
+        places[#places + 1] = {
+            conf = conf, name = name .. within, upstream = upstream, list = list, moves = moves,
+        }
+    end
+    if kind == "upstreams" then
+        place(value, "", id)
+        return { places = places, refs = refs }
+    end
+
+    local function refer(conf, ref, within)
+        if type(conf) == "table" then
+            place(conf, within)
+        elseif ref then
+            refs[#refs + 1] = tostring(ref)
+        end
+    end
+    refer(value.upstream, value.upstream_id, "")
+    local split = type(value.plugins) == "table" and value.plugins["traffic-split"]
+    for _, rule in ipairs(type(split) == "table" and split.rules or {}) do
+        for _, choice in ipairs(rule.weighted_upstreams or {}) do
+            refer(choice.upstream, choice.upstream_id, "/traffic-split")
+        end
+    end
+    return { places = places, refs = refs }
+end
+
+
+return _M

@@ -1,0 +1,186 @@
+--- What APISIX has of each kind of object, item by item, and what came or went since the last look.
+-- An item is never changed but replaced, so what is new is found by identity.
+local revision = require("apisix.drain.revision")
+local clock_now = require("apisix.drain.clock").now
+local KINDS    = revision.KINDS
+local setmetatable = setmetatable
+local ipairs   = ipairs
+local pairs    = pairs
+local pcall, type = pcall, type
+
+-- to look at so many items takes less than requests may wait
+local MANY = 100
+-- each item is looked at once in so many seconds, whatever seems to be the same
+local CHECK = 5
+local NONE = {}
+
+local _M = {}
+local mt = { __index = _M }
+
+
+--- @tparam table with
+--   core      apisix.core
+--   rest      lets requests pass, if it is time
+--   changed   called in the step in which APISIX changes the configuration
+--   come      called with a kind and an item; what it returns is kept with the item
+--   go        called with that, when the item has gone
+function _M.new(with)
+    return setmetatable({
+        core = with.core, on_change = with.changed, rest = with.rest, come = with.come, go = with.go,
+        -- what was seen: { values, version, check, items, length, turn, seen = { [item] = kept } }
+        kinds = {},
+        stale = {},         -- { [kind] = true }: an item was replaced since it was taken in
+        watched = setmetatable({}, { __mode = "k" }),
+    }, mt)
+end
+
+
+-- APISIX calls both of these before it stores an item, the filter in the same step; an object that
+-- has no filter gets one.
+local function watch(self, kind, object)
+    if self.watched[object] then
+        return
+    end
+    self.watched[object] = true
+    local upgrade, filter = object.upgrade_version, object.filter
+    local function changed()
+        self.stale[kind] = true
+        self.on_change()
+    end
+    if type(upgrade) == "function" then
+        object.upgrade_version = function(...)
+            changed()
+            return upgrade(...)
+        end
+    end
+    object.filter = function(...)
+        if filter then
+            filter(...)
+        end
+        changed()
+    end
+end
+
+
+-- The list is kept as it was: to compare two lists costs a tenth of looking up each item.
+local function is_same(self, known, values)
+    local items = known.items
+    if not items or known.length ~= #values then
+        return false
+    end
+    for i = 1, known.length do
+        if items[i] ~= values[i] then
+            return false
+        end
+        if i % MANY == 0 then
+            self.rest()
+        end
+    end
+    return true
+end
+
+
+-- What a look at the list itself can tell: an item that is replaced in it (etcd) calls `changed`, and a
+-- document (standalone) brings another list.
+local function seems_same(self, kind, values, version)
+    local known = self.kinds[kind]
+    return known ~= nil and known.items ~= nil and known.values == values
+           and known.length == #values and known.version == version and not self.stale[kind]
+end
+
+
+-- Takes in one kind. Its list may change during a pause: the caller looks again then.
+local function take(self, kind, values, version)
+    local known = self.kinds[kind] or { seen = {}, turn = 0, check = 0 }
+    if seems_same(self, kind, values, version) and clock_now() < known.check then
+        return
+    end
+    self.kinds[kind], self.stale[kind] = known, nil
+    known.values, known.version, known.check = values, version, clock_now() + CHECK
+    if is_same(self, known, values) then
+        return
+    end
+    -- absent until all of it is taken in
+    known.items, known.turn = nil, known.turn + 1
+    local items, fresh, length = {}, {}, #values
+    for i = 1, length do
+        local item = values[i]
+        items[i] = item
+        local one = item and known.seen[item]
+        if one then
+            one.turn = known.turn
+        elseif item then
+            fresh[#fresh + 1] = item
+        end
+        if i % MANY == 0 then
+            self.rest()
+        end
+    end
+    local gone, n = {}, 0
+    for item, one in pairs(known.seen) do
+        if one.turn ~= known.turn then
+            gone[#gone + 1] = item
+        end
+        n = n + 1
+        if n % MANY == 0 then
+            self.rest()
+        end
+    end
+    for _, item in ipairs(gone) do
+        self.go(known.seen[item].kept)
+        known.seen[item] = nil
+        self.rest()
+    end
+    for _, item in ipairs(fresh) do
+        known.seen[item] = { turn = known.turn, kept = self.come(kind, item) }
+        self.rest()
+    end
+    known.items, known.length = items, length
+end
+
+
+local function each(self, look)
+    local fetch = self.core.config and self.core.config.fetch_created_obj
+    local any = false
+    for _, kind in ipairs(KINDS) do
+        local ok, object = pcall(fetch, "/" .. kind)
+        object = ok and type(object) == "table" and object or nil
+        if object then
+            if object.need_reload then
+                return false
+            end
+            -- nil: no document of an API-driven gateway has had this kind, and none is used. What etcd
+            -- has not given yet has need_reload
+            any = any or object.values ~= nil
+        end
+        look(kind, object)
+    end
+    return any
+end
+
+
+--- Takes in what came and went.
+-- @treturn boolean false while the configuration is not there, or being read anew: say nothing
+function _M:refresh()
+    return each(self, function(kind, object)
+        if object then
+            watch(self, kind, object)
+        end
+        take(self, kind, object and object.values or NONE, object and object.conf_version)
+    end)
+end
+
+
+--- Is what was taken in still what APISIX has? Costs next to nothing.
+-- @treturn boolean
+function _M:holds()
+    local same = true
+    local any = each(self, function(kind, object)
+        same = same and seems_same(self, kind, object and object.values or NONE,
+                                   object and object.conf_version)
+    end)
+    return any and same
+end
+
+
+return _M
