@@ -14,6 +14,8 @@ export interface Judge {
   arrivals(pod: TestPod, backend: Backend): void
   /** Nodes that the test listed by hand, that a write of ours overwrote in its window, and that are still missing. */
   overwritten(): readonly string[]
+  /** What writes of ours listed although the test never had (docs/decisions/0024); with `sync` that is its task. */
+  unlisted(): readonly string[]
   violations(): readonly string[]
 }
 
@@ -46,6 +48,7 @@ export function createJudge(options: {
   /** When the test listed a node by hand. */
   const listedAt = new Map<string, number>()
   const overwritten = new Map<string, string>()
+  const unlisted: string[] = []
   const before = new Map<string, Record<string, readonly string[]>>()
   const promised = new Map<string, { readonly pod: TestPod; readonly at: number }>()
   const backends: { readonly pod: TestPod; readonly backend: Backend }[] = []
@@ -82,7 +85,10 @@ export function createJudge(options: {
     for (const [holder, nodes] of Object.entries(now)) {
       for (const node of nodes) {
         overwritten.delete(`${holder} ${node}`)
-        if (byHand() && !old[holder]?.includes(node)) listedAt.set(`${holder} ${node}`, at)
+        if (old[holder]?.includes(node)) continue
+        if (byHand()) listedAt.set(`${holder} ${node}`, at)
+        else if (!listedAt.has(`${holder} ${node}`))
+          unlisted.push(`${node} was listed in ${holder}, and its owner never had`)
       }
     }
     if (byHand()) return
@@ -129,6 +135,7 @@ export function createJudge(options: {
     },
     arrivals: (pod, backend) => void backends.push({ pod, backend }),
     overwritten: () => [...overwritten.values()],
+    unlisted: () => unlisted,
     violations() {
       const late = backends.flatMap(({ pod, backend }) => {
         const promise = promised.get(pod.uid)

@@ -59,6 +59,8 @@ export interface Rig extends Pods, Holders {
   settled(): Promise<void>
   /** See `Judge.overwritten`. */
   overwritten(): readonly string[]
+  /** See `Judge.unlisted`. */
+  unlisted(): readonly string[]
   /** What must always hold and does not, in words. */
   violations(): readonly string[]
   close(): Promise<void>
@@ -291,6 +293,7 @@ async function build(
     },
     gatewayIs: (gateway, state) => changeGateway(kubernetes, gateway, state),
     overwritten: () => judge.overwritten(),
+    unlisted: () => judge.unlisted(),
     violations: () => judge.violations(),
     close
   }

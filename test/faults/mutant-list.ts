@@ -358,10 +358,7 @@ export const MUTANTS: readonly Mutant[] = [
           'wishes: (target, found = []) => ({ edits: [...upkeep.wishes(target, found).edits, ...found.map(one => ({ holder: one.key, remove: [], put: expectedNodes(cluster, one, clock.now()).map(key => nodeOf(key, one.nodes[0], one.form)) }))] }),'
       }
     ],
-    found: {
-      file: 'test/feature/two-versions.test.ts',
-      title: 'a late controller, without the plugin'
-    }
+    found: { expected: /was listed in .*, and its owner never had/, only: ['observed', 'API server: slow'] }
   },
   {
     name: 'the owner’s time: it is given none',

@@ -48,6 +48,8 @@ const RELEASE_MS = 50
 const PROBE_MS = 20
 /** From the kubelet's call of a hook to what it tells the API server: less than the agent waits for that (`QUICK`), in ms. */
 const KUBELET_LATE_MS = 200
+/** A pod of the same Service that the owner does not list here: another version. */
+const OTHER = 'other-version'
 /** From a change of endpoints to its owner's write, where not the agent writes. */
 const OWNER_LAG_MS = 300
 
@@ -188,7 +190,7 @@ async function perform(
     blame: what => void violations.push(what),
     moveServerClock: ms => void (skew.ms += ms),
     // With an old view where it writes what we write too; elsewhere it is the one who takes out who ends.
-    ownerWrites: () => void owner.write(rig.pods().filter(pod => isWritten(scenario.mode) || !isEnding(pod)))
+    ownerWrites: () => void owner.write(members().filter(pod => isWritten(scenario.mode) || !isEnding(pod)))
   }
 
   const at = async (moment: Moment) => {
@@ -210,12 +212,14 @@ async function perform(
     return pod
   }
   const showEndpoints = () => rig.service('web', rig.pods())
+  const members = () => rig.pods().filter(({ name }) => name !== OTHER)
 
   const hidesGateway = has(scenario, 'gateway: second behind one address')
   const ending: TestPod[] = []
   const staying: TestPod[] = []
   for (let i = 0; i < scenario.ending; i++) ending.push(await arrive(`old-${i}`))
   for (let i = 0; i < scenario.staying; i++) staying.push(await arrive(`stays-${i}`))
+  await arrive(OTHER)
   showEndpoints()
   await owner.write([...ending, ...staying])
   await stage.startAgent()
@@ -262,7 +266,7 @@ async function perform(
   const isKubelets = has(scenario, 'kubelet: ends pods by itself')
   if (!isKubelets) for (const pod of ending) rig.end(pod)
   showEndpoints()
-  const whoStays = () => rig.pods().filter(pod => !isEnding(pod))
+  const whoStays = () => members().filter(pod => !isEnding(pod))
   // An owner that would have none to list waits for the replacement.
   const ownersTurn = isWritten(scenario.mode)
     ? Promise.resolve()
@@ -350,6 +354,6 @@ async function perform(
   const { failures } = await load.stop()
   if (scenario.breaks.length === 0 && failures.length > 0)
     violations.push(`nothing was broken, and requests failed: ${[...new Set(failures)].join(', ')}`)
-  violations.push(...(await checkLeaks(stage, clocks)), ...rig.violations())
+  violations.push(...(await checkLeaks(stage, clocks)), ...rig.unlisted(), ...rig.violations())
   if (violations.length > 0) throw new Error(violations.join('\n'))
 }
