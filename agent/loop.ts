@@ -1,5 +1,5 @@
 import type { Clock } from './clock.ts'
-import type { DesiredEntry } from './confirm/barrier.ts'
+import type { DesiredDrain } from './confirm/barrier.ts'
 import type { ProofSettings, Wanted } from './confirm/evidence.ts'
 import type { Ack } from './drain/ack.ts'
 import { answer, answerProven } from './drain/answer.ts'
@@ -212,7 +212,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   ): void {
     const gateways = cluster.gateways()
     const context = barrier && entryContext(sources, barrier, world, next, now)
-    const entries: DesiredEntry[] = []
+    const entries: DesiredDrain[] = []
     const evidence: Wanted[] = []
     for (const [uid, drain] of next) {
       const memory = memories.of(uid)
@@ -243,7 +243,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     const times = [sweepAt, ownersTurn, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining') continue
-      times.push(drain.deadline, sealLookAt(drain, memories.of(drain.uid), now))
+      times.push(drain.deadline, sealLookAt(drain, now))
       if (drain.verdict.kind === 'waiting') times.push(drain.verdict.until)
     }
     memories.keep(next, hooks.uids())

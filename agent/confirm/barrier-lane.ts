@@ -13,6 +13,7 @@ import {
   missingOf,
   readingOf,
   sameNodes,
+  samePut,
   saysTheSame,
   unanswered,
   type DesiredEntry,
@@ -42,8 +43,6 @@ export interface BarrierLaneOptions {
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
   /** Entries are desired by what is known now; else nothing is put. What is held may be lifted at any time. */
   readonly mayPut: () => boolean
-  /** Those of them that are to be watched. */
-  readonly awaited: () => readonly DesiredEntry[]
   readonly tell: () => void
 }
 
@@ -52,6 +51,8 @@ interface Stored {
   /** When the put was sent: its ttl runs from a little later on. */
   readonly sentAt: Millis
   readonly storedAt: Millis
+  /** It answered that it is sealed: what is counted from then on is counted after the seal. */
+  readonly sealed: boolean
   /** There was no room for it: nothing is to be asked of it until it is put again. */
   readonly refused: boolean
 }
@@ -77,7 +78,6 @@ export function createBarrierLane({
   ttlMs,
   desired,
   mayPut,
-  awaited,
   tell
 }: BarrierLaneOptions): BarrierLane {
   const stored = new Map<PodUid, Stored>()
@@ -98,7 +98,9 @@ export function createBarrierLane({
   const isDue = (entry: DesiredEntry, now: Millis): boolean => {
     const known = stored.get(entry.uid)
     if (!known || now >= known.sentAt + ttlMs / 3) return true
-    return known.entry !== entry && (known.entry.state !== entry.state || !sameNodes(known.entry, entry))
+    // Sealed there by another agent: nothing that is put changes it any more.
+    if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry)) return false
+    return known.entry !== entry && !samePut(known.entry, entry)
   }
 
   /** Resolves at the bell, or at `at`. */
@@ -160,13 +162,14 @@ export function createBarrierLane({
       held.set(entry.uid, clock.now() + ttlMs)
       // A gateway that may have been restarted meanwhile is told again, whatever this answer was.
       if (asked !== restarts) continue
+      take(entry, states, told, true)
       stored.set(entry.uid, {
         entry,
         sentAt: full ? sentAt - ttlMs / 3 + FULL_MS : sentAt,
         storedAt: clock.now(),
+        sealed: readings.get(entry.uid)?.entry === 'sealed',
         refused: full
       })
-      take(entry, states, told, true)
       if (full) readings.set(entry.uid, unanswered(readings.get(entry.uid), clock.now(), answer.why))
     }
     // A poll that began before the seal proves nothing when it ends: it is begun anew now, and not then.
@@ -211,27 +214,31 @@ export function createBarrierLane({
       signal
     )
     heardFrom(answer, beganAt)
-    const told = toldBy(answer, beganAt)
+    const when = toldBy(answer, beganAt)
     const states = byUid(answer)
     for (const entry of entries) {
       const known = stored.get(entry.uid)
       // Put again while we asked: that answer is newer than this one.
       if (!known || known.storedAt > beganAt) continue
-      take(known.entry, states, told, known.entry.state === 'sealed')
-      if (readings.get(entry.uid)?.entry === 'absent') stored.delete(entry.uid)
+      take(known.entry, states, when, known.sealed)
+      const { entry: told } = readings.get(entry.uid) ?? {}
+      if (told === 'absent') stored.delete(entry.uid)
+      // By another agent, between the question and now: what is asked from here on is asked after the seal.
+      else if (told === 'sealed' && !known.sealed) stored.set(entry.uid, { ...known, sealed: true })
     }
     tell()
   }
 
   const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
-  /** Until it is sealed requests go on, and what has to be seen is whether any came because there was no other node. */
-  const isPolled = (entry: DesiredEntry): boolean =>
-    stored.get(entry.uid)?.entry.state === 'sealed' && isBusy(entry)
+  /** Until it is sealed requests go on, and what has to be seen is what the workers say. */
+  const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)
 
   const watched = (polled: boolean): DesiredEntry[] =>
     failures > 0
       ? []
-      : awaited().filter(entry => stored.get(entry.uid)?.refused === false && isPolled(entry) === polled)
+      : [...desired().values()].filter(
+          entry => entry.watch && stored.get(entry.uid)?.refused === false && isPolled(entry) === polled
+        )
 
   const pusher = async (): Promise<void> => {
     // Several calls in one turn of the event loop become one.

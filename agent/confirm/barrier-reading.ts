@@ -2,26 +2,63 @@ import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { BarrierEntry, BarrierGateway, BarrierState } from '../gateway/barrier-api.ts'
 import { addressOf } from '../gateway/nodes.ts'
 import type { BarrierReading } from './evidence.ts'
+import { OLDER_PLUGIN } from './seal.ts'
+import { wordOf } from './word.ts'
 
-/** What the deny-list of every gateway should hold for one drain. */
+/** What the deny-list of one gateway should hold for one drain. */
 export interface DesiredEntry {
   readonly uid: PodUid
   /** Bare hosts, or hosts with ports where the pod shares its host's address. */
   readonly nodes: readonly NodeKey[]
   readonly state: 'draining' | 'sealed'
+  /** Sealed only where the words with these tags still stand, one for each node. Left out: in any case. */
+  readonly sealIf?: readonly string[]
   /** Still being waited for: it is looked at, or once it is sealed its in-flight is long-polled. */
   readonly watch: boolean
 }
 
-export const sameNodes = ({ nodes: a }: DesiredEntry, { nodes: b }: DesiredEntry): boolean =>
-  a.length === b.length && a.every((node, i) => node === b[i])
+/** What the deny-list of every gateway should hold for one drain. */
+export interface DesiredDrain extends Omit<DesiredEntry, 'sealIf'> {
+  /**
+   * With `sealed`: by gateway, the tags of the words that let it be sealed there. Where a gateway is not named the entry stays draining.
+   * Left out: sealed everywhere, whatever the workers say.
+   */
+  readonly agreed?: ReadonlyMap<string, readonly string[]>
+}
+
+/** A drain's entry as one gateway should hold it. */
+export function entryAt({ agreed, ...drain }: DesiredDrain, gatewayId: string): DesiredEntry {
+  if (!agreed) return drain
+  const sealIf = agreed.get(gatewayId)
+  return sealIf ? { ...drain, sealIf } : { ...drain, state: 'draining' }
+}
+
+const sameList = (a: readonly string[] = [], b: readonly string[] = []): boolean =>
+  a.length === b.length && a.every((one, i) => one === b[i])
+
+export const sameNodes = (
+  { nodes: a }: Pick<DesiredEntry, 'nodes'>,
+  { nodes: b }: Pick<DesiredEntry, 'nodes'>
+): boolean => sameList(a, b)
+
+/** What is put for them is the same. */
+export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
+  a.state === b.state && sameNodes(a, b) && sameList(a.sealIf, b.sealIf)
 
 /** One entry per address. */
-export function entriesOf({ uid, nodes, state }: DesiredEntry, ttlMs: number): BarrierEntry[] {
+export function entriesOf({ uid, nodes, state, sealIf }: DesiredEntry, ttlMs: number): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)
-  return nodes.map(node => {
+  return nodes.map((node, i) => {
     const { host, port } = addressOf(node)
-    return { uid, ip: host, ...(port === undefined ? {} : { port }), state, ttl }
+    const tag = sealIf?.[i]
+    return {
+      uid,
+      ip: host,
+      ...(port === undefined ? {} : { port }),
+      state,
+      ttl,
+      ...(tag !== undefined && { sealIf: tag })
+    }
   })
 }
 
@@ -58,7 +95,10 @@ export function readingOf(
         ? 'sealed'
         : 'draining'
   const inflight = { requests: sum(s => s.inflight.requests), long: sum(s => s.inflight.long) }
-  const says = entry !== 'absent' && (told.fit || inflight.requests + inflight.long > 0)
+  const word = wordOf(states.map(s => s?.word))
+  // An older plugin that is sealed by another agent, or for good, is as good as any.
+  const isOlder = entry === 'draining' && word === undefined
+  const says = !isOlder && entry !== 'absent' && (told.fit || inflight.requests + inflight.long > 0)
   const reading = {
     at: told.at,
     unchangedSince: told.countedAt,
@@ -66,11 +106,11 @@ export function readingOf(
     fit: told.fit,
     entry,
     inflight,
-    bypasses: sum(s => s.bypasses),
+    word,
     late: sum(s => s.late ?? 0),
     readAfterSeal: told.afterSeal && entry === 'sealed',
     binding: says || before?.binding === true,
-    problem: ''
+    problem: isOlder ? OLDER_PLUGIN : ''
   } as const
   return before && saysTheSame(before, reading)
     ? { ...reading, unchangedSince: before.unchangedSince }
@@ -108,7 +148,9 @@ export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {
       r.entry,
       r.inflight.requests,
       r.inflight.long,
-      r.bypasses,
+      r.word?.tags,
+      r.word?.said,
+      r.word?.asked,
       r.readAfterSeal,
       r.problem
     ].join(' ')
@@ -123,7 +165,7 @@ export function unanswered(last: BarrierReading | undefined, at: Millis, problem
     instance: '',
     fit: false,
     entry: 'absent',
-    bypasses: 0,
+    word: undefined,
     late: 0,
     readAfterSeal: false,
     binding: false
@@ -139,7 +181,7 @@ export const forgotten = (last: BarrierReading, instance: string): BarrierReadin
   ...last,
   instance,
   entry: 'absent',
-  bypasses: 0,
+  word: undefined,
   readAfterSeal: false,
   problem: ''
 })

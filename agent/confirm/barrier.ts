@@ -10,18 +10,18 @@ import {
 } from '../gateway/barrier-api.ts'
 import { createListeners } from '../listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
-import { entriesOf, sameNodes, type DesiredEntry } from './barrier-reading.ts'
+import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './barrier-reading.ts'
 import type { BarrierReading } from './evidence.ts'
 import { createGatewayClock } from './gateway-clock.ts'
 import { createIdentity, twinDoubt, type Identity } from './identity.ts'
 import { readGatewayState, type GatewayState, type GatewayStateReader } from './gateway-state.ts'
 
-export type { DesiredEntry } from './barrier-reading.ts'
+export type { DesiredDrain } from './barrier-reading.ts'
 
 /** Keeps the deny-list of every gateway as desired, and reads what it says. */
 export interface BarrierKeeper {
   /** The complete list: a uid that is not in it any more is deleted from every gateway. */
-  desire(list: readonly DesiredEntry[]): void
+  desire(list: readonly DesiredDrain[]): void
   /** The complete list of gateways; a new one, and one whose readiness has changed, is told everything. */
   gateways(list: readonly GatewayFact[]): void
   /** The same object until the gateway has said something else. */
@@ -30,9 +30,9 @@ export interface BarrierKeeper {
   doubt(gatewayId: string): string
   /** What is desired is desired by what is known now: this process was not away, or its watch has told since. */
   isKnown(): boolean
-  /** What every gateway should hold now, as it is told. */
+  /** What a gateway that starts should hold now, as it is told: what hangs on its own workers' words is not sealed there yet. */
   entries(): readonly BarrierEntry[]
-  /** What the gateway says of itself; read every few seconds, and often while an entry waits to be sealed. */
+  /** What the gateway says of itself; read every few seconds, and more often while entries are held. */
   state(gatewayId: string): GatewayState | undefined
   /** After every answer and every failure. Returns what ends it. */
   onChange(listener: () => void): () => void
@@ -69,6 +69,8 @@ interface Known {
   readonly lane: BarrierLane
   readonly reader: GatewayStateReader
   readonly identity: Identity
+  /** What it should hold. */
+  readonly wanted: { entries: ReadonlyMap<PodUid, DesiredEntry> }
 }
 
 export function createBarrierKeeper({
@@ -83,9 +85,7 @@ export function createBarrierKeeper({
   const lanes = new Map<string, Known>()
   const closing = new Set<Promise<unknown>>()
   const listeners = createListeners()
-  let desired: ReadonlyMap<PodUid, DesiredEntry> = new Map()
-  /** Those of them that somebody waits for: few, where hundreds linger. */
-  let awaited: readonly DesiredEntry[] = []
+  let desired: readonly DesiredDrain[] = []
   let desiredBy = -Infinity
 
   const close = (id: string, { lane, reader }: Known): void => {
@@ -96,43 +96,48 @@ export function createBarrierKeeper({
     closing.add(work)
   }
   const mayPut = () => desiredBy >= knowledge.resumedAt()
-  const isAwaited = () => awaited.some(({ state }) => state === 'draining')
+  /** What is as it was stays the same object: a lane sees at a glance that it has put it already. */
+  const desireAt = (
+    id: string,
+    before: ReadonlyMap<PodUid, DesiredEntry>
+  ): ReadonlyMap<PodUid, DesiredEntry> =>
+    new Map(
+      desired.map(drain => {
+        const entry = entryAt(drain, id)
+        const known = before.get(entry.uid)
+        return [entry.uid, known && known.watch === entry.watch && samePut(known, entry) ? known : entry]
+      })
+    )
 
   return {
     desire(list) {
       const wasBarred = !mayPut()
       desiredBy = knowledge.knownAt()
       if (wasBarred && mayPut()) for (const { lane } of lanes.values()) lane.look()
-      if (list.length === desired.size && list.every(entry => isSame(entry, desired.get(entry.uid)))) return
-      // What is as it was stays the same object: each lane sees at a glance that it has put it already.
-      const before = desired
-      desired = new Map(
-        list.map(entry => {
-          const known = before.get(entry.uid)
-          return [entry.uid, known && isSame(entry, known) ? known : entry]
-        })
-      )
-      awaited = [...desired.values()].filter(({ watch }) => watch)
-      for (const { lane, reader } of lanes.values()) {
-        lane.look()
-        if (isAwaited()) reader.hurry()
+      desired = list
+      for (const [id, { lane, wanted }] of lanes) {
+        const before = wanted.entries
+        wanted.entries = desireAt(id, before)
+        const isNew = wanted.entries.values().some(entry => before.get(entry.uid) !== entry)
+        if (isNew || wanted.entries.size !== before.size) lane.look()
       }
     },
     gateways(list) {
       const current = new Map(list.map(gateway => [gateway.id, gateway]))
       for (const [id, known] of lanes) if (current.get(id)?.ip !== known.gateway.ip) close(id, known)
       for (const gateway of current.values()) {
-        const known = lanes.get(gateway.id)
-        if (known) {
-          const restarted = known.gateway.ready !== gateway.ready
-          known.gateway = gateway
-          if (restarted) known.lane.again()
+        const old = lanes.get(gateway.id)
+        if (old) {
+          const restarted = old.gateway.ready !== gateway.ready
+          old.gateway = gateway
+          if (restarted) old.lane.again()
           continue
         }
         const api = wrap(client.at(gateway.ip))
         const tell = () => listeners.tell()
         const gatewayClock = createGatewayClock()
         const identity = createIdentity(gateway.byHand === true)
+        const wanted = { entries: desireAt(gateway.id, new Map()) }
         const lane = createBarrierLane({
           api,
           clock,
@@ -140,9 +145,8 @@ export function createBarrierKeeper({
           identity,
           log: log.child({ gateway: gateway.name }),
           ttlMs,
-          desired: () => desired,
+          desired: () => wanted.entries,
           mayPut,
-          awaited: () => awaited,
           tell
         })
         let instance: string | undefined
@@ -151,8 +155,7 @@ export function createBarrierKeeper({
           clock,
           gatewayClock,
           identity,
-          isAwaited,
-          isHolding: () => desired.size > 0,
+          isHolding: () => desired.length > 0,
           read: (told, askedAt) => lane.compare(told, askedAt),
           tell() {
             const now = reader.state().told?.instance
@@ -162,7 +165,7 @@ export function createBarrierKeeper({
             tell()
           }
         })
-        lanes.set(gateway.id, { gateway, lane, reader, identity })
+        lanes.set(gateway.id, { gateway, lane, reader, identity, wanted })
       }
     },
     reading: (uid, gatewayId) => lanes.get(gatewayId)?.lane.reading(uid),
@@ -178,7 +181,7 @@ export function createBarrierKeeper({
       return known.identity.doubt()
     },
     isKnown: mayPut,
-    entries: () => [...desired.values()].flatMap(entry => entriesOf(entry, ttlMs)),
+    entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs)),
     state: gatewayId => lanes.get(gatewayId)?.reader.state(),
     onChange: listener => listeners.add(listener),
     async stop() {
@@ -188,6 +191,3 @@ export function createBarrierKeeper({
     }
   }
 }
-
-const isSame = (a: DesiredEntry, b: DesiredEntry | undefined): boolean =>
-  a === b || (a.state === b?.state && a.watch === b.watch && sameNodes(a, b))

@@ -2,6 +2,7 @@ import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { Grade, HolderReport } from '../drain/drain.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
 import type { HolderKey } from '../plan/holder.ts'
+import type { Word } from './word.ts'
 
 /** What fresh-connection reads of one gateway's Control API have shown of one drain, since its removal was accepted. */
 export interface Observation {
@@ -30,8 +31,8 @@ export interface BarrierReading {
   readonly fit: boolean
   readonly entry: 'absent' | 'draining' | 'sealed'
   readonly inflight: { readonly requests: number; readonly long: number }
-  /** Requests that were given the node all the same because nothing else could be picked. */
-  readonly bypasses: number
+  /** What its workers say of the pod's addresses; `undefined`: they were not asked, or its plugin is older than the agent. */
+  readonly word: Word | undefined
   /** Requests that were sent to the node although it was sealed: a failure inside the gateway. */
   readonly late: number
   /** The `inflight` above was read after the entry was sealed: the fourth step of the guarantee. */
@@ -68,6 +69,8 @@ export interface Evidence {
     readonly barrier: BarrierReading | undefined
     /** Why nothing that answers for it counts: it is not one gateway (`BarrierKeeper.doubt`). Empty where it is. */
     readonly doubt: string
+    /** Why its workers do not let the entry be sealed, when that was last asked. */
+    readonly unsealed: string
   }[]
   /** The gateway watch is synced, so the list above is complete. */
   readonly gatewaysKnown: boolean

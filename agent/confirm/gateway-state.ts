@@ -2,9 +2,6 @@ import type { Clock } from '../clock.ts'
 import { isConnectionRefused } from '../errors.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { BarrierApi, BarrierGateway } from '../gateway/barrier-api.ts'
-import { appliedOf } from '../plan/applied.ts'
-import type { Resource } from '../plan/holder.ts'
-import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
 
@@ -23,8 +20,6 @@ export interface GatewayState {
 
 export interface GatewayStateReader {
   state(): GatewayState
-  /** Something may have changed that is being waited for: read again, and often. */
-  hurry(): void
   stop(): Promise<void>
 }
 
@@ -33,8 +28,6 @@ export interface GatewayStateOptions {
   readonly clock: Clock
   readonly gatewayClock: GatewayClock
   readonly identity: Identity
-  /** Somebody waits for a worker to apply a configuration. */
-  readonly isAwaited: () => boolean
   /** Entries are held there: a restart forgets them, and only the state shows one that was too quick for its readiness. */
   readonly isHolding: () => boolean
   /** After every answer. */
@@ -43,8 +36,8 @@ export interface GatewayStateOptions {
   readonly tell: () => void
 }
 
-/** From the end of one read to the next, in ms: when a worker is waited for, while entries are held, and otherwise. */
-const PAUSE_MS = { awaited: 50, holding: 250, idle: 5000 }
+/** From the end of one read to the next, in ms: while entries are held, and otherwise. */
+const PAUSE_MS = { holding: 250, idle: 5000 }
 /** A gateway's clock that is not known this well, in ms, is asked for as often as while entries are held, so many times at most. */
 const CLOCK = { withinMs: 1, tries: 40 }
 
@@ -54,13 +47,11 @@ export function readGatewayState({
   clock,
   gatewayClock,
   identity,
-  isAwaited,
   isHolding,
   read: heard = () => {},
   tell
 }: GatewayStateOptions): GatewayStateReader {
   const ended = new AbortController()
-  const bell = createBell()
   let current: GatewayState = {
     told: undefined,
     lastSuccessAt: undefined,
@@ -93,13 +84,8 @@ export function readGatewayState({
   const pause = async (): Promise<void> => {
     // Nothing that it says counts until it has been asked often enough.
     if (identity.isOpen() && current.problem === '') return
-    const awaited = isAwaited()
-    const unhurried = isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
-    const cancel = clock.alarm(clock.now() + (awaited ? PAUSE_MS.awaited : unhurried), bell.ring)
-    // While somebody waits the bell says nothing new, and must not make this a busy loop.
-    if (awaited) await clock.sleep(PAUSE_MS.awaited, ended.signal).catch(() => {})
-    else await bell.heard()
-    cancel()
+    const ms = isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
+    await clock.sleep(ms, ended.signal).catch(() => {})
   }
   const running = (async () => {
     while (!ended.signal.aborted) {
@@ -110,10 +96,8 @@ export function readGatewayState({
 
   return {
     state: () => current,
-    hurry: bell.ring,
     async stop() {
       ended.abort()
-      bell.ring()
       await running
     }
   }
@@ -136,18 +120,3 @@ const said = ({ told, problem }: GatewayState, identity: Identity): string =>
     ]),
     told?.entries?.flatMap(({ uid, late = 0 }) => (late > 0 ? [uid, late] : []))
   ])
-
-/** The highest revision that any worker of the gateway has applied; 0 where none tells. */
-export const newestRevision = (told: BarrierGateway | undefined): number =>
-  Math.max(0, ...(told?.workers ?? []).map(({ revision }) => revision ?? 0))
-
-/**
- * Up to where every worker of the gateway has applied one kind of object: the lowest of their revisions, those on their way
- * out after a reload left aside. `undefined` where one of them has not told it.
- */
-export function appliedRevision({ told }: GatewayState, kind: Resource): number | undefined {
-  const staying = told?.workers.filter(worker => worker.exiting !== true) ?? []
-  const revisions = staying.map(worker => appliedOf(worker, kind))
-  const known = revisions.filter(revision => revision !== undefined)
-  return known.length > 0 && known.length === revisions.length ? Math.min(...known) : undefined
-}

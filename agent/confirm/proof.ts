@@ -5,6 +5,7 @@ import type { Millis } from '../drain/facts.ts'
 import { GRADES, atLeast } from '../drain/grade.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
 import type { BarrierReading, Evidence, Observation, ProofSettings } from './evidence.ts'
+import { isNowhere } from './word.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
 
@@ -51,14 +52,20 @@ export function prove(
 
   // Nothing better can come of what is hidden: it is not waited for.
   const blind = hidden.find(({ best }) => best === 'timer')
+  // The workers have let the entry be sealed: what they say of their places counts for more than what the Admin API lists.
   const isEnough =
-    grade !== undefined && (atLeast(grade, minimum) || blind !== undefined) && !lastEndpoint && !contrary
+    grade !== undefined &&
+    (atLeast(grade, minimum) || blind !== undefined) &&
+    (!lastEndpoint || (grade === 'barrier' && !evidence.sealForced)) &&
+    !contrary
   if (isEnough && grade !== 'timer') {
-    const result =
-      evidence.holders.length === 0 && evidence.absentSince !== undefined ? 'not-routed' : undefined
+    const isUnlisted = evidence.holders.length === 0 && evidence.absentSince !== undefined
+    const isNotRouted =
+      isUnlisted &&
+      (grade !== 'barrier' || evidence.gateways.every(({ barrier }) => isNowhere(barrier?.word)))
     return {
       kind: 'proven',
-      result: result ?? (grade === 'barrier' ? 'drained' : 'removed'),
+      result: isNotRouted ? 'not-routed' : grade === 'barrier' ? 'drained' : 'removed',
       grade,
       forced: evidence.sealForced,
       at: now,
@@ -142,7 +149,7 @@ function acceptances(evidence: Evidence, since: Millis, foreign?: 'discovery too
 const isComplete = (evidence: Evidence): boolean => evidence.gatewaysKnown && evidence.gateways.length > 0
 
 function lookAt(
-  { gateway, barrier, observation, doubt }: GatewayEvidence,
+  { gateway, barrier, observation, doubt, unsealed }: GatewayEvidence,
   since: Millis,
   now: Millis,
   settings: ProofSettings
@@ -151,7 +158,7 @@ function lookAt(
   // broken, and nothing that it says counts.
   const silenced = gateway.ready || gateway.terminating ? doubt : 'not Ready, so nothing that it says counts'
   const counts = silenced === ''
-  const entry = entryOf(barrier, since)
+  const entry = entryOf(barrier, unsealed, since)
   const seen = observationOf(observation, settings)
   const barrierAt = counts && entry.state === 'idle' ? barrier?.unchangedSince : undefined
   const observedAt = counts ? seen.at : undefined
@@ -180,10 +187,10 @@ interface Entry {
 }
 
 /**
- * What the barrier says of the entry. Bypasses do not count here: they end with the seal, and a request that came by one
- * is in flight, so 0 in flight after the seal covers them (`sealable` looks at them before).
+ * What the barrier says of the entry. A request that was given the node for want of another is in flight, so 0 in flight after the seal
+ * covers it.
  */
-function entryOf(barrier: BarrierReading | undefined, since: Millis): Entry {
+function entryOf(barrier: BarrierReading | undefined, unsealed: string, since: Millis): Entry {
   const busy = (why: string, sealed: boolean): Entry => ({ state: 'busy', sealed, why })
   const unusable = (why: string): Entry =>
     barrier?.binding
@@ -196,6 +203,8 @@ function entryOf(barrier: BarrierReading | undefined, since: Millis): Entry {
   const sealed = barrier.entry === 'sealed'
   const { requests, long } = barrier.inflight
   if (barrier.at < since || barrier.entry === 'absent') return busy('its barrier has no entry yet', false)
+  // First, as it may last: what is in flight ends.
+  if (!sealed && unsealed !== '') return busy(`not sealed: ${unsealed}`, false)
   if (requests + long > 0) return busy(`${requests + long} in flight (${long} long-lived)`, sealed)
   if (!sealed) return busy('the entry is not sealed yet', false)
   if (!barrier.readAfterSeal) return busy('in flight was not read after the seal yet', true)

@@ -179,7 +179,9 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
     }
 
     const putBatch = async (entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer> => {
-      const reply = await ask(full, { method: 'PUT', body: { entries }, signal, alsoFine: 507 }, 'entries')
+      // Nothing is asked of the workers about what is sealed in any case.
+      const path = entries.some(({ state }) => state === 'draining') ? 'entries?words=true' : 'entries'
+      const reply = await ask(full, { method: 'PUT', body: { entries }, signal, alsoFine: 507 }, path)
       const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)
       const refused = new Set(reply.entries.filter(e => !('state' in e)).map(e => e.uid))
       const why = refused.size === 0 ? '' : `${reply.error_msg ?? ''}: ${ERRORS.BARRIER_FULL}`

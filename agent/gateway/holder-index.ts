@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-import type { Millis, NodeKey } from '../drain/facts.ts'
+import type { Millis } from '../drain/facts.ts'
 import type { Holder, HolderKey, Owner, Resource } from '../plan/holder.ts'
 import type { AdminObject } from './admin-api.ts'
 import { holdersOf } from './holders.ts'
@@ -25,11 +25,6 @@ export interface HolderIndex {
   readonly names: () => Iterable<string>
   /** Its nodes get L4 connections: its own, or because a stream route refers to it. */
   readonly isL4: (holder: HolderKey) => boolean
-  /**
-   * The revision of the holder in which this node was first seen: a worker that has applied it knows the node. It stays
-   * as long as the node does, so later writes do not raise it. `undefined`: the holder does not list the node.
-   */
-  readonly listedSince: (holder: HolderKey, node: NodeKey) => number | undefined
 }
 
 interface Known {
@@ -47,7 +42,6 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
   const holders = new Map<HolderKey, Holder>()
   const hosts = new Map<string, Set<HolderKey>>()
   const discovered = new Map<HolderKey, Holder>()
-  const since = new Map<HolderKey, ReadonlyMap<NodeKey, number>>()
   const names = new Set<string>()
   let streamed: ReadonlySet<HolderKey> = new Set()
   let streams: readonly AdminObject[] = []
@@ -95,13 +89,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     for (const holder of before) drop(holder)
     for (const holder of known?.holders ?? []) {
       add(holder)
-      const earlier = since.get(holder.key)
-      // Never above what lists it now: revisions begin anew when etcd comes back from a backup.
-      const first = (key: NodeKey) => Math.min(earlier?.get(key) ?? Infinity, holder.revision)
-      const times = holder.nodes.map(({ key }) => [key, first(key)] as const)
-      since.set(holder.key, new Map(times))
     }
-    for (const { key } of before) if (!holders.has(key)) since.delete(key)
     if (known) objects.set(name, known)
     else objects.delete(name)
   }
@@ -151,7 +139,6 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     discovered: () => discovered.values(),
     names: () => names,
     isL4: key => holders.get(key)?.l4 === true || streamed.has(key),
-    listedSince: (holder, node) => since.get(holder)?.get(node),
     byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
   }
 }

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 
 import type { Clock } from '../clock.ts'
-import type { Millis, NodeKey } from '../drain/facts.ts'
+import type { Millis } from '../drain/facts.ts'
 import { createListeners } from '../listeners.ts'
 import type { Holder, HolderKey, Owner, Resource } from '../plan/holder.ts'
 import type { AdminApi, AdminObject } from './admin-api.ts'
@@ -25,15 +25,11 @@ export interface Inventory {
   /** See `HolderIndex`. */
   names(): Iterable<string>
   isL4(holder: HolderKey): boolean
-  /** The revision of a holder in which this node was first seen; see `HolderIndex.listedSince`. */
-  listedSince(holder: HolderKey, node: NodeKey): number | undefined
   /**
    * When the listing that everything here rests on BEGAN (that of the collection which is furthest behind); undefined
    * before the first complete one.
-   *
-   * @param resource that collection alone
    */
-  readAt(resource?: Resource): Millis | undefined
+  readAt(): Millis | undefined
   /** Why some of this is older than it should be, or empty. */
   problem(): string
   /** Takes in one object as just read (the writer's read-back), unless something newer is known. */
@@ -137,11 +133,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     discovered: index.discovered,
     names: index.names,
     isL4: index.isL4,
-    listedSince: index.listedSince,
-    readAt: resource => {
-      if (resource !== undefined) return readAt.get(resource)
-      return readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined
-    },
+    readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
     problem: () => [...problems].map(([resource, why]) => `${resource}: ${why}`).join('; '),
     learn: object => {
       if (index.learn(object, clock.now())) listeners.tell()

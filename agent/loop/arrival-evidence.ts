@@ -88,7 +88,7 @@ export function createArrivalEvidence({
         const holder = found.get(key)
         const node = holder && nodeOf(holder, pod)
         if (node !== undefined && !seen.listedAt.has(key)) seen.listedAt.set(key, now)
-        const revision = node === undefined ? undefined : inventory.listedSince(key, node)
+        const revision = node === undefined ? undefined : holder?.revision
         return { key, listedAt: seen.listedAt.get(key), revision: revision || undefined }
       }),
       gateways: cluster

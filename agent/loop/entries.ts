@@ -1,137 +1,104 @@
-import type { BarrierKeeper, DesiredEntry } from '../confirm/barrier.ts'
-import { appliedRevision } from '../confirm/gateway-state.ts'
-import { type Needed, sealable, sealableAtOnce } from '../confirm/seal.ts'
+import type { BarrierKeeper, DesiredDrain } from '../confirm/barrier.ts'
+import { judge } from '../confirm/seal.ts'
 import type { Drain, Drains } from '../drain/drain.ts'
 import { isUp } from '../drain/eligible.ts'
 import type { Millis, NodeKey } from '../drain/facts.ts'
-import type { Resource } from '../plan/holder.ts'
-import { nodesOf } from '../plan/match.ts'
+import { addressOf } from '../gateway/nodes.ts'
+import { nodesOf, serves } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
-import { caughtUp } from './caught-up.ts'
-import type { Looks, Memory } from './memory.ts'
-import { replacements, type ReplacementSince } from './replacement.ts'
+import type { Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
 
 /** How long before the deadline an entry is sealed whatever is known: from then on an honest 503 beats a dead pod. */
 export const SEAL_BEFORE_MS = 250
-/** How long a gateway whose workers do not tell their revision must have managed without the node, in ms. */
-export const QUIET_MS = 1000
-
-/** A worker that has applied anything at all. */
-const NOTHING_NEEDED: Needed = new Map([['upstreams', 0]])
 
 export interface EntryContext {
-  readonly sources: Sources
-  readonly barrier: BarrierKeeper
+  readonly cluster: Pick<Sources['cluster'], 'gateways'>
+  readonly barrier: Pick<BarrierKeeper, 'reading'>
   readonly world: World
-  readonly replacementSince: ReplacementSince
-  /** See `caughtUp`. */
-  readonly areCaughtUp: () => boolean
+  /** Whether the node, `address:port`, may serve as far as Kubernetes tells. */
+  readonly serves: (node: string) => boolean
   readonly now: Millis
 }
 
 /** What all entries of one round have in common. */
 export function entryContext(
-  sources: Sources,
-  barrier: BarrierKeeper,
+  { cluster }: Pick<Sources, 'cluster'>,
+  barrier: Pick<BarrierKeeper, 'reading'>,
   world: World,
   drains: Drains,
   now: Millis
 ): EntryContext {
-  const replacementSince = replacements(sources, world, drains)
-  return { sources, barrier, world, replacementSince, areCaughtUp: caughtUp(sources, barrier), now }
+  // Hundreds of pods of one Service may end at once, and each has the same others.
+  const known = new Map<string, boolean>()
+  const mayServe = (node: string): boolean => {
+    const found =
+      known.get(node) ?? serves(world, drains, { ...addressOf(node), key: node, weight: 1, raw: node })
+    known.set(node, found)
+    return found
+  }
+  return { cluster, barrier, world, serves: mayServe, now }
 }
 
 /** What the deny-list of every gateway should hold for a drain now; `undefined` where it should hold nothing. */
-export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext): DesiredEntry | undefined {
+export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext): DesiredDrain | undefined {
   if (drain.phase === 'undone') return undefined
   const nodes = barrierNodes(drain, memory, context.world)
   if (nodes.length === 0) return undefined
-  const waiting = drain.phase === 'draining'
-  if (!memory.sealed) {
-    const isLate = context.now >= drain.deadline - SEAL_BEFORE_MS
-    memory.sealed = !waiting || maySeal(drain, memory, context, false)
-    memory.sealForced = !memory.sealed && isLate && maySeal(drain, memory, context, true)
-    memory.sealed ||= memory.sealForced
+  const entry = { uid: drain.uid, nodes }
+  if (drain.phase !== 'draining') return { ...entry, state: 'sealed', watch: false }
+  const { agreed, isUnanimous, isSealed } = agreement(drain, memory, context)
+  if (context.now >= drain.deadline - SEAL_BEFORE_MS) {
+    memory.sealForced ||= !isSealed
+    return { ...entry, state: 'sealed', watch: true }
   }
-  return { uid: drain.uid, nodes, state: memory.sealed ? 'sealed' : 'draining', watch: waiting }
+  memory.sealing ||= isUnanimous && (isSealed || agreed.size > 0)
+  return {
+    ...entry,
+    state: memory.sealing ? 'sealed' : 'draining',
+    watch: true,
+    ...(memory.sealing && { agreed })
+  }
 }
 
 /** When to look again although nothing happens; `undefined` where only an event can change anything. */
-export function sealLookAt(drain: Drain, memory: Memory, now: Millis): Millis | undefined {
-  if (drain.phase !== 'draining' || memory.sealed) return undefined
-  const listedAt = memory.listedAt ?? -Infinity
-  const quiet = [...memory.looks.values()].map(look => Math.max(look.quietSince, listedAt) + QUIET_MS)
-  return Math.min(...[...quiet, drain.deadline - SEAL_BEFORE_MS].filter(at => at > now))
+export function sealLookAt(drain: Drain, now: Millis): Millis | undefined {
+  const at = drain.deadline - SEAL_BEFORE_MS
+  return drain.phase === 'draining' && at > now ? at : undefined
 }
 
 /**
- * `isLate`: the deadline is near, so what a gateway still needs does not count any more.
- *
- * All gateways or none: a gateway that still needs the pod keeps it alive for that gateway's users. One whose barrier cannot
- * be used is not waited for: it could not be sealed, and weaker evidence has to do there. But it may be back in a moment, and
- * what it is told then is a seal: so not where it would lose the last node, and for a while not where that is not known.
+ * Which gateways may seal, by what their workers say. All gateways or none: one that still needs the pod keeps it alive for that
+ * gateway's users. One whose barrier cannot be used is not waited for: it could not be sealed, and weaker evidence has to do there.
  */
-function maySeal(
-  drain: Drain,
+function agreement(
+  { uid }: Drain,
   memory: Memory,
-  { sources, barrier, replacementSince, areCaughtUp, now }: EntryContext,
-  isLate: boolean
-): boolean {
-  const lastEndpoint =
-    drain.phase === 'draining' && drain.verdict.kind === 'waiting' && drain.verdict.lastEndpoint
-  const needed = neededRevisions(drain, memory, { sources, replacementSince, areCaughtUp })
-  const deadline = isLate ? drain.deadline : Infinity
-  // A pod that is newer than the last listing is in no place that is known, and may be the only node of one: a quiet second before
-  // that is known says nothing.
-  const isListed = memory.places.size > 0 || (sources.inventory.readAt() ?? -Infinity) >= drain.since
-  if (isListed) memory.listedAt ??= now
-  const quietSince = (look: Looks) => Math.max(look.quietSince, memory.listedAt ?? Infinity)
-  return sources.cluster.gateways().every(({ id }) => {
-    const look = memory.looks.get(id)
-    const state = barrier.state(id)
-    if (!look?.current) return sealableAtOnce(state, needed)
-    if (look.current.problem !== '' || !look.current.fit)
-      return isLate || (!lastEndpoint && (needed !== undefined || now >= quietSince(look) + QUIET_MS))
-    // By an agent before this one, or by another replica: there is nothing left to spare here.
-    if (look.current.entry === 'sealed') return true
-    return sealable(look, { deadline }, lastEndpoint, now, {
-      sealBeforeMs: SEAL_BEFORE_MS,
-      waitForInflight: false,
-      needed,
-      applied: kind => state && appliedRevision(state, kind),
-      quietSince: quietSince(look),
-      quietMs: QUIET_MS
-    }).seal
-  })
-}
-
-/**
- * The revisions from which on a worker knows, for every holder that lists (or listed) the pod, a node that is not ending.
- * `undefined` where the inventory cannot tell. A pod that no holder lists needs no other node: revision 0. But only a
- * listing that began after the drain shows that none does: an older one is from before the pod was added. And its owner may
- * have replaced it just before that listing: a worker that is behind may know no node but this one.
- */
-function neededRevisions(
-  drain: Drain,
-  memory: Memory,
-  {
-    sources: { inventory, mode },
-    replacementSince,
-    areCaughtUp
-  }: Pick<EntryContext, 'sources' | 'replacementSince' | 'areCaughtUp'>
-): Needed | undefined {
-  if (memory.places.size === 0)
-    return (inventory.readAt() ?? -Infinity) >= drain.since && areCaughtUp() ? NOTHING_NEEDED : undefined
-  // Documents have no revision in common with what the workers tell.
-  if (mode.current().mode === 'standalone') return undefined
-  const needed = new Map<Resource, number>()
-  for (const { holder } of memory.places.values()) {
-    const since = replacementSince(holder.key)
-    if (since === undefined) return undefined
-    needed.set(holder.resource, Math.max(needed.get(holder.resource) ?? 0, since))
+  { cluster, barrier, serves }: EntryContext
+): {
+  /** By gateway: the tags of the words by which it may. */
+  readonly agreed: ReadonlyMap<string, readonly string[]>
+  /** No gateway speaks against it. */
+  readonly isUnanimous: boolean
+  /** Every gateway that can be asked is sealed. */
+  readonly isSealed: boolean
+} {
+  const agreed = new Map<string, readonly string[]>()
+  memory.unsealed.clear()
+  let isSealed = true
+  for (const { id } of cluster.gateways()) {
+    const reading = barrier.reading(uid, id)
+    if (reading?.entry === 'sealed') continue
+    // What it was before the gateway could not be asked any more counts as that.
+    if (reading && (reading.problem !== '' || !reading.fit)) continue
+    isSealed = false
+    const judged = reading?.word
+      ? judge(reading.word, serves)
+      : { why: 'its workers have not been asked yet' }
+    if ('tags' in judged) agreed.set(id, judged.tags)
+    else memory.unsealed.set(id, judged.why)
   }
-  return inventory.readAt() === undefined ? undefined : needed
+  return { agreed, isUnanimous: memory.unsealed.size === 0, isSealed }
 }
 
 /**

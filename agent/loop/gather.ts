@@ -1,4 +1,4 @@
-import type { BarrierReading, Evidence } from '../confirm/evidence.ts'
+import type { Evidence } from '../confirm/evidence.ts'
 import type { Drain, Drains, HolderReport } from '../drain/drain.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import { observable } from '../gateway/control-api.ts'
@@ -7,7 +7,7 @@ import { endingNodes, nodesOf, type Match } from '../plan/match.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import type { World } from '../plan/world.ts'
 import { rememberHidden } from './hidden.ts'
-import type { Looks, Memory, Place } from './memory.ts'
+import type { Memory, Place } from './memory.ts'
 import type { Sources } from './sources.ts'
 
 const KEPT_STATE = {
@@ -79,9 +79,8 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
     gateways: gateways.map(gateway => {
       const observation = probe.observation(drain.uid, gateway.id)
       const reading = barrier?.reading(drain.uid, gateway.id)
-      const look = memory.looks.get(gateway.id)
-      if (reading && reading !== look?.current) memory.looks.set(gateway.id, lookAgain(look, reading, now))
-      return { gateway, observation, barrier: reading, doubt: doubts.get(gateway.id) ?? '' }
+      const unsealed = memory.unsealed.get(gateway.id) ?? ''
+      return { gateway, observation, barrier: reading, doubt: doubts.get(gateway.id) ?? '', unsealed }
     }),
     gatewaysKnown,
     sealForced: memory.sealForced,
@@ -100,15 +99,6 @@ export function remember(
   rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
   rememberDiscovered(drain, memory, sources)
   if (drain.phase === 'draining') rememberHidden(drain.pod, memory, world, sources)
-}
-
-/** A restarted gateway counts bypasses from 0 again, and has to be looked at for as long as any other. */
-export function lookAgain(look: Looks | undefined, current: BarrierReading, now: Millis): Looks {
-  const before = look?.current
-  const isSame = before?.instance === current.instance
-  const known = isSame ? before.bypasses : 0
-  const quietSince = look === undefined || !isSame || current.bypasses > known ? now : look.quietSince
-  return { before, current, quietSince }
 }
 
 function rememberPlaces(

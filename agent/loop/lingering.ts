@@ -1,4 +1,4 @@
-import type { DesiredEntry } from '../confirm/barrier.ts'
+import type { DesiredDrain } from '../confirm/barrier.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import { nodesOf } from '../plan/match.ts'
@@ -13,7 +13,7 @@ export const LINGER_MS = 120_000
  */
 export interface Lingering {
   add(drain: Drain, now: Millis): void
-  entries(world: World, now: Millis): readonly DesiredEntry[]
+  entries(world: World, now: Millis): readonly DesiredDrain[]
   /** Who has the addresses now cannot be known: none of them is kept. */
   clear(): void
 }
@@ -21,7 +21,7 @@ export interface Lingering {
 export function createLingering(lingerMs = LINGER_MS): Lingering {
   const over = new Map<
     PodUid,
-    { readonly pod: PodFact; readonly entry: DesiredEntry; readonly until: Millis }
+    { readonly pod: PodFact; readonly entry: DesiredDrain; readonly until: Millis }
   >()
   return {
     add({ phase, uid, pod }, now) {
@@ -32,7 +32,7 @@ export function createLingering(lingerMs = LINGER_MS): Lingering {
     },
     clear: () => over.clear(),
     entries(world, now) {
-      const entries: DesiredEntry[] = []
+      const entries: DesiredDrain[] = []
       for (const [uid, { pod, entry, until }] of over) {
         // An address that a living pod has by now is never taken from it again.
         if (now < until && !isTaken(pod, world)) entries.push(entry)

@@ -1,4 +1,3 @@
-import type { BarrierReading } from '../confirm/evidence.ts'
 import type { Drains } from '../drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
@@ -13,30 +12,21 @@ export interface Place {
   removedAt: Millis | undefined
 }
 
-/** What one gateway's barrier said before what it says now: the guarantee asks whether anything happened between the two. */
-export interface Looks {
-  readonly before: BarrierReading | undefined
-  readonly current: BarrierReading | undefined
-  /** Since when no request was given the node for want of another. */
-  readonly quietSince: Millis
-}
-
 /** What a drain needs remembered from round to round, beside the drain itself. Only rounds write it. */
 export interface Memory {
   readonly places: Map<string, Place>
-  readonly looks: Map<string, Looks>
+  /** By gateway: why its workers do not let the entry be sealed. */
+  readonly unsealed: Map<string, string>
   /** See `Evidence.absentSince`. */
   absentSince: Millis | undefined
-  /** When it was first known where the pod is listed, or that it is nowhere. */
-  listedAt: Millis | undefined
   /** Resolved target ports; kept because the slices go before the pod does. */
   ports: readonly number[]
   /** The Services that it is, or was, in: kept for the same reason. */
   services: readonly ServiceName[]
   /** By holder and reason, for as long as the drain lasts: a worker may still have what is gone from the inventory. */
   readonly hidden: Map<string, HiddenPlace>
-  /** The barrier entry was sealed once: it is never opened again. */
-  sealed: boolean
+  /** All gateways agreed once, so the first of them may be sealed by now: from here on each seals by its own words. */
+  sealing: boolean
   /** It was sealed because the deadline was near. */
   sealForced: boolean
   /** When the first witness was heard, which is a little before the round that began the drain. */
@@ -60,13 +50,12 @@ export function createMemories(): Memories {
       if (known) return known
       const fresh: Memory = {
         places: new Map(),
-        looks: new Map(),
+        unsealed: new Map(),
         absentSince: undefined,
-        listedAt: undefined,
         ports: [],
         services: [],
         hidden: new Map(),
-        sealed: false,
+        sealing: false,
         sealForced: false,
         heardAt: undefined,
         hookAt: undefined,

@@ -52,18 +52,11 @@ export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodF
 /**
  * A live pod that is Ready (or only waits to be listed: our readiness gate), or an address from where no pods are: a machine or a
  * domain name, which is not ours to judge. What a pod left behind is neither, nor is a pod that is not known yet.
- *
- * @param counts which of the pods that are up are asked for; all of them where it is left out
  */
-export const serves = (
-  world: World,
-  drains: Drains,
-  node: HolderNode,
-  counts: (pod: PodFact) => boolean = () => true
-): boolean =>
+export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
   podsAt(world, node).length === 0
     ? !world.isPodsPlace(node.host)
-    : livePodsAt(world, drains, node).some(pod => isUp(pod) && counts(pod))
+    : livePodsAt(world, drains, node).some(isUp)
 
 /** A pod of another uid that we do not drain has the address now; it may even be ending, and asks to be left alone. */
 const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>

@@ -27,8 +27,6 @@ export interface PodStore {
   readonly gateChanges: number
   /** Pods that were seen to become Ready, but for our readiness gate, and have not ended since, for two minutes at most, with when that was heard of. */
   becameReady(): ReadonlyMap<PodUid, Millis>
-  /** When it was heard that this pod is up, or is up again, where that was within two minutes. */
-  upSince(uid: PodUid): Millis | undefined
   /** When the last pod with this address went; `undefined` where a pod has it, none is remembered, or hosts have it. */
   endedAt(ip: string): Millis | undefined
   /** In the /24 (IPv4) or /64 (IPv6) of this address a pod that is not its host's was seen. */
@@ -43,7 +41,7 @@ export interface PodStore {
   readonly size: number
 }
 
-/** How long a pod that became Ready may be on its way into the gateways, in ms: `becameReady` and `upSince`. */
+/** How long a pod that became Ready may be on its way into the gateways, in ms: `becameReady`. */
 const ARRIVING_MS = 120_000
 /** How many addresses of pods that are gone are remembered, the latest. */
 const ENDED = 50_000
@@ -58,8 +56,6 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   let gateChanges = 0
   const heard = new Map<string, Millis>()
   const readied = new Map<PodUid, Millis>()
-  /** The youngest last. */
-  const ups = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
   const ended = new Map<string, Millis>()
   /** As many as hosts there are, or some times that: never forgotten. */
@@ -108,20 +104,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     remove(pod)
     heard.delete(pod.uid)
     readied.delete(pod.uid)
-    ups.delete(pod.uid)
     entomb(last ?? pod)
-  }
-  const noteUp = (pod: PodFact, wasUp: boolean) => {
-    if (isUp(pod) === wasUp) return
-    ups.delete(pod.uid)
-    if (!wasUp) ups.set(pod.uid, clock.now())
-  }
-  const forgetUps = () => {
-    const now = clock.now()
-    for (const [uid, at] of ups) {
-      if (now - at <= ARRIVING_MS) break
-      ups.delete(uid)
-    }
   }
 
   const set = (pod: PodFact) => {
@@ -136,7 +119,6 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     if (pod.gate !== before?.gate) gateChanges += 1
     if (!isUp(pod) || isEnding(pod)) readied.delete(pod.uid)
     else if (before && !isUp(before)) readied.set(pod.uid, clock.now())
-    noteUp(pod, before !== undefined && isUp(before))
     add(pod)
     return true
   }
@@ -160,10 +142,6 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       hosts: () => hosts,
       isNear: ip => near.has(neighbourhoodOf(ip) ?? ''),
       deletionHeardAt: uid => heard.get(uid),
-      upSince: uid => {
-        forgetUps()
-        return ups.get(uid)
-      },
       becameReady: () => {
         const now = clock.now()
         for (const [uid, at] of readied) if (now - at > ARRIVING_MS) readied.delete(uid)

@@ -14,7 +14,6 @@ export async function startBalancer(
 ): Promise<Balancer> {
   const sockets = new Set<Socket>()
   const servers: Server[] = []
-  let next = 0
   const keep = (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
@@ -22,6 +21,7 @@ export async function startBalancer(
     return socket
   }
   for (const port of ports) {
+    let next = 0
     const server = createServer(incoming => {
       const to = behind[next++ % behind.length]
       const outgoing = keep(connect(port, to))

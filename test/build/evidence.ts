@@ -19,7 +19,7 @@ export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading =
   fit: true,
   entry: 'sealed',
   inflight: { requests: 0, long: 0 },
-  bypasses: 0,
+  word: undefined,
   late: 0,
   readAfterSeal: true,
   binding: false,
@@ -45,6 +45,7 @@ export const gatewayEvidence = (
   barrier: differs.barrier,
   observation: differs.observation,
   doubt: differs.doubt ?? '',
+  unsealed: differs.unsealed ?? '',
   gateway: {
     id: name,
     name,

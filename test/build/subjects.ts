@@ -153,7 +153,10 @@ function planning(
 
 function proving(
   given: Partial<Omit<Evidence, 'gateways' | 'holders'>> & {
-    gateways?: Record<string, { barrier?: object; observation?: object; gateway?: object; doubt?: string }>
+    gateways?: Record<
+      string,
+      { barrier?: object; observation?: object; gateway?: object; doubt?: string; unsealed?: string }
+    >
     holders?: Record<string, object>
     pod?: Partial<PodFact>
     since?: number
@@ -174,12 +177,13 @@ function proving(
       ...rest,
       holders: Object.entries(holders).map(([key, differs]) => holderEvidence(key, differs)),
       gateways: Object.entries(gateways).map(
-        ([name, { barrier: b, observation: o, gateway = {}, doubt = '' }]) =>
+        ([name, { barrier: b, observation: o, gateway = {}, doubt = '', unsealed = '' }]) =>
           gatewayEvidence(name, {
             gateway,
             barrier: b && barrier(b),
             observation: o && observation(o),
-            doubt
+            doubt,
+            unsealed
           })
       )
     }),

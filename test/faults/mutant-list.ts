@@ -328,12 +328,25 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
-    name: 'P14: an old listing shows that no holder lists the pod',
+    name: 'W2: the silent are left out',
     edits: [
+      { file: 'confirm/seal.ts', find: 'if (!complete) return', replace: 'if (said < 0) return' },
       {
-        file: 'loop/entries.ts',
-        find: 'memory.listedAt ?? Infinity',
-        replace: 'memory.listedAt ?? -Infinity'
+        file: 'confirm/barrier-reading.ts',
+        find: 'const tag = sealIf?.[i]',
+        replace: 'const tag = undefined'
+      }
+    ],
+    found: { file: 'test/feature/words.test.ts', title: 'a frozen worker has not agreed' }
+  },
+  {
+    name: 'W4: seals though a worker has nothing else left',
+    edits: [
+      { file: 'confirm/seal.ts', find: 'if (sole.length > 0) return', replace: 'if (said < 0) return' },
+      {
+        file: 'confirm/barrier-reading.ts',
+        find: 'const tag = sealIf?.[i]',
+        replace: 'const tag = undefined'
       }
     ],
     found: {
@@ -341,6 +354,11 @@ export const MUTANTS: readonly Mutant[] = [
       title:
         'the only node, added after the last listing: it is not sealed because an old listing does not show it'
     }
+  },
+  {
+    name: 'W4: does not ask whether one of the others serves',
+    edits: [{ file: 'confirm/seal.ts', find: '!nodes.some(serves)', replace: 'nodes.length === 0' }],
+    found: { file: 'test/feature/words.test.ts', title: 'what is left does not serve' }
   },
   {
     name: 'P22: what Kubernetes lists for the Service is put back with each write',

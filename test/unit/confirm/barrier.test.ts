@@ -4,7 +4,7 @@ import { systemClock } from '../../../agent/clock.ts'
 import {
   createBarrierKeeper,
   type BarrierKeeper,
-  type DesiredEntry,
+  type DesiredDrain,
   type Knowledge
 } from '../../../agent/confirm/barrier.ts'
 import { missingOf } from '../../../agent/confirm/barrier-reading.ts'
@@ -12,7 +12,8 @@ import { ENTRY_BYTES } from '../../../sandbox/apisix/deny-list.ts'
 import type { GatewayFact, NodeKey, PodUid } from '../../../agent/drain/facts.ts'
 import { createBarrier, type Barrier } from '../../../sandbox/apisix/barrier.ts'
 import { serveBarrierApi } from '../../../sandbox/apisix/barrier-api.ts'
-import { createStore } from '../../../sandbox/apisix/store.ts'
+import { createWords, type Words } from '../../../sandbox/apisix/words.ts'
+import { createStore, keyOf } from '../../../sandbox/apisix/store.ts'
 import { createWorker } from '../../../sandbox/apisix/worker.ts'
 import { silent, startRaw, until } from '../../build/apisix.ts'
 
@@ -27,9 +28,9 @@ const gateway = (id: string, ip: string, differs: Partial<GatewayFact> = {}): Ga
 })
 const entry = (
   name: string,
-  state: DesiredEntry['state'] = 'draining',
+  state: DesiredDrain['state'] = 'draining',
   ...nodes: NodeKey[]
-): DesiredEntry => ({
+): DesiredDrain => ({
   uid: name as PodUid,
   nodes: nodes.length > 0 ? nodes : [`10.0.0.${name}`],
   state,
@@ -40,11 +41,21 @@ describe('barrier keeper', () => {
   const store = createStore()
   const worker = createWorker({ id: 0, pid: 1, store, applyDelay: () => 0 })
   const otherWorker = createWorker({ id: 1, pid: 2, store, applyDelay: () => 0 })
+  const words: Words[] = []
   const apis: Awaited<ReturnType<typeof serveBarrierApi>>[] = []
   let keeper: BarrierKeeper
 
   /** One gateway's plugin; all gateways have the same port and addresses of their own, as pods do. */
-  const serve = async (host: string, port = 0, barrier = createBarrier()) => {
+  const serve = async (host: string, port = 0, barrier = createBarrier(), isOlder = false) => {
+    if (!isOlder) {
+      barrier.words = createWords({
+        workers: () => [worker],
+        barrier,
+        discovery: undefined,
+        names: undefined
+      })
+      words.push(barrier.words)
+    }
     const requests: string[] = []
     const connections = { other: false }
     const api = await serveBarrierApi({
@@ -88,6 +99,12 @@ describe('barrier keeper', () => {
   afterEach(async () => {
     await keeper.stop()
     await Promise.all(apis.splice(0).map(api => api.close()))
+    for (const one of words.splice(0)) one.close()
+    for (const [resource, id] of [
+      ['routes', 'all'],
+      ['upstreams', 'web']
+    ] as const)
+      store.delete(keyOf(resource, id))
   })
   after(() => {
     worker.kill()
@@ -114,7 +131,7 @@ describe('barrier keeper', () => {
       fit: true,
       entry: 'draining',
       inflight: { requests: 1, long: 0 },
-      bypasses: 0,
+      late: 0,
       readAfterSeal: false,
       problem: ''
     })
@@ -183,30 +200,94 @@ describe('barrier keeper', () => {
     expect(g.puts()).to.equal(1)
   })
 
-  it('sees bypasses and long-lived connections come and go', async () => {
+  it('sees long-lived connections come and go', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
     g.barrier.inflight.up(1, '10.0.0.1', 80, 'long')
     keeper.desire([entry('1')])
     await until('it is read', () => reading('1')?.inflight.long === 1)
-    g.barrier.bypassed('10.0.0.1', 80)
-    await until('the bypass', () => reading('1')?.bypasses === 1)
     g.barrier.inflight.down(1, '10.0.0.1', 80, 'long')
     await until('it is closed', () => reading('1')?.inflight.long === 0)
   })
 
-  it('looks at what is not sealed though requests are in flight all the while, and tells what was bypassed', async () => {
+  /** An upstream that the worker routes to. */
+  const upstream = (...nodes: string[]) => {
+    const all = Object.fromEntries(nodes.map(node => [node, 1]))
+    store.put(keyOf('upstreams', 'web'), { id: 'web', type: 'roundrobin', nodes: all })
+    store.put(keyOf('routes', 'all'), { id: 'all', uri: '/*', upstream_id: 'web' })
+  }
+  const agreed = (name: string, id = 'g1') => new Map([[id, reading(name, id)?.word?.tags ?? []]])
+
+  it('looks at what is not sealed though requests are in flight all the while, and tells what the workers say', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
+    upstream('10.0.0.1:80')
     g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
     keeper.desire([entry('1')])
-    await until('it is read', () => reading('1')?.inflight.requests === 1)
-    for (const times of [1, 2]) {
-      g.barrier.bypassed('10.0.0.1', 80)
-      await until('the bypass', () => reading('1')?.bypasses === times, 2000)
-    }
+    await until('it has no other choice', () => reading('1')?.word?.sole.join() === 'upstreams/web')
+    upstream('10.0.0.1:80', '10.0.0.2:80')
+    await until(
+      'it has one',
+      () => reading('1')?.word?.sole.length === 0 && reading('1')?.word?.complete === true
+    )
+    expect(reading('1')?.word?.others).to.deep.equal([{ places: 1, nodes: ['10.0.0.2:80'], more: 0 }])
+  })
+
+  it('seals by the words that were judged, and only at the gateways that are named', async () => {
+    const g = await serve('127.0.7.1')
+    const other = await serve('127.0.7.2', g.port)
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1'), gateway('g2', '127.0.7.2')])
+    keeper.desire([entry('1')])
+    await until('both have spoken', () => ['g1', 'g2'].every(id => reading('1', id)?.word?.complete === true))
+    keeper.desire([{ ...entry('1', 'sealed'), agreed: agreed('1') }])
+    await until('it is sealed', () => reading('1')?.entry === 'sealed')
+    expect(reading('1')).to.deep.include({ readAfterSeal: true, problem: '' })
+    expect(other.barrier.entries.look('10.0.0.1', 80)).to.equal('draining')
+    expect(keeper.entries().map(({ state }) => state)).to.deep.equal(['draining'])
+    keeper.desire([{ ...entry('1', 'sealed'), agreed: agreed('1', 'g2') }])
+    await until('the other is sealed', () => reading('1', 'g2')?.entry === 'sealed')
+    expect(reading('1')?.entry).to.equal('sealed')
+  })
+
+  it('does not seal by words that do not stand any more, and reads those of now', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1')])
+    await until('it has spoken', () => reading('1')?.word?.complete === true)
+    const before = agreed('1')
+    upstream('10.0.0.1:80')
+    keeper.desire([{ ...entry('1', 'sealed'), agreed: before }])
+    await until('it has no other choice', () => reading('1')?.word?.sole.join() === 'upstreams/web')
+    expect(g.barrier.entries.look('10.0.0.1', 80)).to.equal('draining')
+    keeper.desire([entry('1', 'sealed')])
+    await until('it is sealed all the same', () => reading('1')?.entry === 'sealed')
+  })
+
+  it('counts what is in flight after a seal that another agent put', async () => {
+    const g = await serve('127.0.7.1')
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1')?.entry === 'draining')
+    g.barrier.entries.put({ uid: '1', ip: '10.0.0.1', port: undefined, state: 'sealed', ttl: 60 })
+    await until('it is counted', () => reading('1')?.readAfterSeal === true)
+  })
+
+  it('says of a plugin that has no words that it is too old, and still counts what is in flight once it is sealed', async () => {
+    const g = await serve('127.0.7.1', 0, createBarrier(), true)
+    begin(g.port)
+    keeper.gateways([gateway('g1', '127.0.7.1')])
+    keeper.desire([entry('1')])
+    await until('it is read', () => reading('1') !== undefined)
+    expect(reading('1')).to.deep.include({ entry: 'draining', binding: false })
+    expect(reading('1')?.problem).to.contain('older than this agent')
+    keeper.desire([entry('1', 'sealed')])
+    await until('it is sealed', () => reading('1')?.entry === 'sealed')
+    expect(reading('1')).to.deep.include({ readAfterSeal: true, binding: true, problem: '' })
   })
 
   it('leaves the gateways alone when the same is desired again', async () => {
@@ -222,7 +303,9 @@ describe('barrier keeper', () => {
       keeper.gateways([gateway('g1', '127.0.7.1')])
       await new Promise(resolve => setTimeout(resolve, 10))
     }
-    expect(g.requests.filter(request => !request.startsWith('GET state'))).to.deep.equal(['PUT entries'])
+    expect(g.requests.filter(request => !request.startsWith('GET state'))).to.deep.equal([
+      'PUT entries?words=true'
+    ])
     expect(reading('1')).to.equal(before)
   })
 

@@ -7,7 +7,7 @@ import { manualClock } from '../../build/manual-clock.ts'
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
 /** A reader of a gateway that answers what `answer` gives, on a clock moved by hand. */
-function rig(answer: () => unknown, awaited: { now: boolean } = { now: false }, holding = { now: false }) {
+function rig(answer: () => unknown, holding = { now: false }) {
   const clock = manualClock()
   let reads = 0
   let told = 0
@@ -15,7 +15,6 @@ function rig(answer: () => unknown, awaited: { now: boolean } = { now: false }, 
     clock,
     gatewayClock: createGatewayClock(),
     identity: createIdentity(false),
-    isAwaited: () => awaited.now,
     isHolding: () => holding.now,
     tell: () => (told += 1),
     api: {
@@ -49,25 +48,9 @@ describe('gateway state', () => {
     await reader.stop()
   })
 
-  it('is read at once when somebody begins to wait for a worker, and often while they do', async () => {
-    const awaited = { now: false }
-    const { reader, advance, reads } = rig(() => ({ instance: 'a', workers: [] }), awaited)
-    await turn()
-    awaited.now = true
-    reader.hurry()
-    await turn()
-    expect(reads()).to.equal(2)
-    await advance(50)
-    expect(reads()).to.equal(3)
-    for (let i = 0; i < 100; i += 1) reader.hurry()
-    await turn()
-    expect(reads()).to.equal(3)
-    await reader.stop()
-  })
-
   it('is read four times a second while entries are held: a quick restart shows nowhere else', async () => {
     const holding = { now: true }
-    const { reader, advance, reads } = rig(() => ({ instance: 'a', workers: [] }), { now: false }, holding)
+    const { reader, advance, reads } = rig(() => ({ instance: 'a', workers: [] }), holding)
     await turn()
     await advance(250)
     expect(reads()).to.equal(2)

@@ -1,178 +1,81 @@
 import { expect } from 'chai'
+import { judge } from '../../../agent/confirm/seal.ts'
+import { isNowhere, wordOf, type Word } from '../../../agent/confirm/word.ts'
+import type { WorkersWord } from '../../../agent/gateway/barrier-api.ts'
 
-import type { BarrierReading } from '../../../agent/confirm/evidence.ts'
-import type { GatewayState } from '../../../agent/confirm/gateway-state.ts'
-import { type Needed, sealable, sealableAtOnce } from '../../../agent/confirm/seal.ts'
-import { barrier } from '../../build/evidence.ts'
-import { pod } from '../../build/pod.ts'
+const told = (differs: Partial<WorkersWord> = {}): WorkersWord => ({
+  said: 2,
+  asked: 2,
+  places: 1,
+  sole: [],
+  hidden: 0,
+  others: [{ places: 1, nodes: ['10.0.0.2:80'], more: 0 }],
+  cut: 0,
+  tag: 't1',
+  ...differs
+})
 
-const drain = { since: 0, deadline: 25_000, pod: pod('web-1') }
-
-describe('sealable', () => {
-  const idle = barrier({ entry: 'draining', readAfterSeal: false, at: 0 })
-  const ask = (
-    current: BarrierReading | undefined,
-    more: {
-      before?: BarrierReading
-      last?: boolean
-      now?: number
-      waitForInflight?: boolean
-      needed?: number
-      applied?: number
-      quietMs?: number
-    } = {}
-  ) =>
-    sealable({ before: more.before, current }, drain, more.last ?? false, more.now ?? 0, {
-      sealBeforeMs: 500,
-      waitForInflight: more.waitForInflight ?? true,
-      needed: more.needed === undefined ? undefined : new Map([['upstreams', more.needed]]),
-      applied: () => more.applied,
-      quietSince: -1000,
-      quietMs: more.quietMs ?? 1000
-    })
-
-  it('when idle and nothing was bypassed since the last look', () => {
-    expect(ask(idle)).to.deep.equal({ seal: true, why: 'nobody needed it for a while' })
-    const twice = { ...idle, bypasses: 2 }
-    expect(ask(twice, { before: twice }).seal).to.equal(true)
-  })
-
-  it('as soon as every worker has applied a configuration that lists another node, and not before', () => {
-    const soon = { quietMs: 60_000 }
-    expect(ask(idle, { ...soon, needed: 7, applied: 7 }).seal).to.equal(true)
-    expect(ask(idle, { ...soon, needed: 7, applied: 6 }).why).to.match(
-      /revision 6 of the upstreams only.*since 7/
-    )
-  })
-
-  it('not while a worker is behind in one of the kinds of object that list the pod', () => {
-    const applied = { upstreams: 9, routes: 4 } as Record<string, number>
-    const told = (needed: Needed) =>
-      sealable({ before: undefined, current: idle }, drain, false, 0, {
-        sealBeforeMs: 500,
-        waitForInflight: true,
-        needed,
-        applied: kind => applied[kind],
-        quietSince: 0,
-        quietMs: 60_000
-      })
-    expect(
-      told(
-        new Map([
-          ['upstreams', 7],
-          ['routes', 4]
-        ])
-      ).seal
-    ).to.equal(true)
-    expect(
-      told(
-        new Map([
-          ['upstreams', 7],
-          ['routes', 5]
-        ])
-      ).why
-    ).to.match(/revision 4 of the routes only.*since 5/)
-    expect(
-      told(
-        new Map([
-          ['upstreams', 7],
-          ['services', 5]
-        ])
-      ).why
-    ).to.match(/is not known/)
-  })
-
-  it('where no revision tells, only after a while without a bypass', () => {
-    expect(ask(idle, { quietMs: 1001 }).seal).to.equal(false)
-    expect(ask(idle, { quietMs: 1001, needed: 7 }).seal).to.equal(false)
-    expect(ask(idle, { quietMs: 1001, applied: 7 }).seal).to.equal(false)
-    expect(ask(idle, { quietMs: 1000 }).seal).to.equal(true)
-  })
-
-  it('not by a look that is from before that while was over, however late it is', () => {
-    expect(ask({ ...idle, at: -1 }, { now: 20_000 }).seal).to.equal(false)
-    expect(ask({ ...idle, at: 0 }, { now: 20_000 }).seal).to.equal(true)
-  })
-
-  it('not when it was picked as the only node since the last look', () => {
-    expect(ask({ ...idle, bypasses: 1 }).seal).to.equal(false)
-    expect(ask({ ...idle, bypasses: 3 }, { before: { ...idle, bypasses: 2 } }).seal).to.equal(false)
-  })
-
-  it('counts bypasses from 0 again after the gateway restarted', () => {
-    const restarted = { ...idle, instance: 'i2', bypasses: 1 }
-    expect(ask(restarted, { before: { ...idle, bypasses: 5 } }).seal).to.equal(false)
-  })
-
-  it('not while requests are in flight, unless they are not waited for', () => {
-    const busy = { ...idle, inflight: { requests: 1, long: 0 } }
-    const long = { ...idle, inflight: { requests: 0, long: 1 } }
-    expect([ask(busy).seal, ask(long).seal]).to.deep.equal([false, false])
-    expect(ask(busy, { waitForInflight: false }).seal).to.equal(true)
-  })
-
-  it('not the last endpoint, until the budget is nearly over', () => {
-    expect(ask(idle, { last: true, now: 24_499 }).seal).to.equal(false)
-    expect(ask(idle, { last: true, now: 24_500 })).to.deep.equal({
-      seal: true,
-      why: 'the budget is nearly over'
+describe('the word of all workers about all addresses of a pod', () => {
+  it('is complete where every worker has spoken of each address, and has a tag for each', () => {
+    expect(wordOf([told(), told({ tag: 't2', places: 2, sole: ['routes/1'] })])).to.deep.include({
+      complete: true,
+      places: 3,
+      sole: ['routes/1'],
+      tags: ['t1', 't2']
     })
   })
 
-  it('not where the barrier cannot be used, nor twice', () => {
-    const late = { now: 24_900 }
-    const unusable = [
-      undefined,
-      { ...idle, problem: 'timeout' },
-      { ...idle, fit: false },
-      barrier(),
-      { ...idle, entry: 'absent' as const }
-    ]
-    for (const reading of unusable) expect(ask(reading, late).seal).to.equal(false)
+  it('is not complete where one worker is silent about one of them', () => {
+    const { tag, ...silent } = told({ said: 1 })
+    expect(tag).to.equal('t1')
+    expect(wordOf([told(), silent])).to.deep.include({ complete: false, said: 1, asked: 2, tags: [] })
+    expect(wordOf([told({ said: 1 })])).to.include({ complete: false })
+  })
+
+  it('is none where a plugin tells none, or nothing is asked', () => {
+    expect(wordOf([told(), undefined])).to.equal(undefined)
+    expect(wordOf([])).to.equal(undefined)
+  })
+
+  it('says that a pod is nowhere only where every worker can look into every place', () => {
+    expect(isNowhere(wordOf([told({ places: 0, others: [] })]))).to.equal(true)
+    expect(isNowhere(wordOf([told({ places: 0, hidden: 1, others: [] })]))).to.equal(false)
+    expect(isNowhere(wordOf([told()]))).to.equal(false)
+    expect(isNowhere(wordOf([told({ places: 0, said: 1 })]))).to.equal(false)
+    expect(isNowhere(undefined)).to.equal(false)
   })
 })
 
-describe('sealable at once', () => {
-  const state = (revisions: readonly number[], differs: { fit?: boolean; problem?: string } = {}) =>
-    ({
-      told: { fit: differs.fit ?? true, workers: revisions.map(revision => ({ revision })) },
-      lastSuccessAt: 0,
-      lastAttemptAt: 0,
-      problem: differs.problem ?? ''
-    }) as unknown as GatewayState
-
-  const seven: Needed = new Map([['upstreams', 7]])
-
-  it('only where every kind of object has been applied that matters: the highest revision of all says nothing of one', () => {
-    const told = (revisions: Record<string, number>) => {
-      const known = state([9])
-      return {
-        ...known,
-        told: { fit: true, workers: [{ revision: 9, revisions }] }
-      } as unknown as GatewayState
-    }
-    expect(sealableAtOnce(told({ upstreams: 7, routes: 9 }), seven)).to.equal(true)
-    expect(sealableAtOnce(told({ upstreams: 6, routes: 9 }), seven)).to.equal(false)
-    expect(sealableAtOnce(told({ upstreams: 0, routes: 9 }), seven), 'it has not said').to.equal(false)
-    expect(sealableAtOnce(told({ routes: 9 }), seven), 'this APISIX has no such kind').to.equal(true)
-    const both: Needed = new Map([...seven, ['routes', 8]])
-    expect(sealableAtOnce(told({ upstreams: 9, routes: 7 }), both)).to.equal(false)
-    expect(sealableAtOnce(told({ upstreams: 7, routes: 8 }), both)).to.equal(true)
+describe('whether a seal leaves every worker with a choice', () => {
+  const ask = (differs: Partial<WorkersWord>, serving: readonly string[] = ['10.0.0.2:80']) =>
+    judge(wordOf([told(differs)]) as Word, node => serving.includes(node))
+  const others = (nodes: readonly string[], more = 0) => ({
+    others: [{ places: 1, nodes: [...nodes], more }]
   })
 
-  it('when every worker is known to have applied what takes over', () => {
-    expect(sealableAtOnce(state([7, 9]), seven)).to.equal(true)
-    expect(sealableAtOnce(state([6, 9]), seven)).to.equal(false)
-    expect(sealableAtOnce(state([0, 9]), seven), 'one that has not looked yet').to.equal(false)
+  it('where another choice in each place may serve', () => {
+    expect(ask({})).to.deep.equal({ tags: ['t1'] })
+    expect(ask(others(['10.0.0.9:80', '10.0.0.2:80']))).to.deep.equal({ tags: ['t1'] })
+    expect(ask({ places: 0, others: [] })).to.deep.equal({ tags: ['t1'] })
   })
 
-  it('never on a guess', () => {
-    expect(sealableAtOnce(undefined, seven)).to.equal(false)
-    expect(sealableAtOnce(state([9]), undefined)).to.equal(false)
-    expect(sealableAtOnce(state([9], { fit: false }), seven)).to.equal(false)
-    expect(sealableAtOnce(state([9], { problem: 'timed out' }), seven), 'it may have restarted').to.equal(
-      false
-    )
-    expect(sealableAtOnce(state([]), seven)).to.equal(false)
+  it('where there are more choices than are named, of which nothing bad is known', () => {
+    expect(ask(others(['10.0.0.9:80'], 3))).to.deep.equal({ tags: ['t1'] })
+  })
+
+  it('not while a worker has not spoken', () => {
+    expect(ask({ said: 1 })).to.deep.equal({ why: '1 of 2 workers have said what they could choose instead' })
+  })
+
+  it('not where nothing else is left in a place, which is named', () => {
+    expect(ask({ sole: ['upstreams/web'] })).to.deep.equal({ why: 'nothing else is left in upstreams/web' })
+    expect(ask({ sole: ['a', 'b', 'c', 'd', 'e'] })).to.deep.equal({
+      why: 'nothing else is left in a, b, c and 2 more'
+    })
+  })
+
+  it('not where all that is left in one of the places does not serve', () => {
+    const both = [...others(['10.0.0.2:80']).others, ...others(['10.0.0.9:80']).others]
+    expect(ask({ others: both })).to.deep.equal({ why: 'what is left does not serve: 10.0.0.9:80' })
   })
 })

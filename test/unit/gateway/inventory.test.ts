@@ -83,24 +83,6 @@ describe('inventory', () => {
     expect(inventory.readAt()).to.equal(before)
   })
 
-  it('tells since which revision a node is listed, which never lies ahead: etcd may come back from a backup', async () => {
-    let listed: AdminObject = { resource: 'upstreams', id: 'web', value: nodes('10.0.0.1:80'), revision: 900 }
-    begin({
-      pageSize: 10,
-      list: async resource =>
-        resource === 'upstreams' ? { total: 1, objects: [listed] } : { total: 0, objects: [] }
-    })
-    await inventory.refresh()
-    listed = { ...listed, value: nodes('10.0.0.1:80', '10.0.0.2:80'), revision: 950 }
-    await inventory.refresh()
-    const since = () =>
-      ['10.0.0.1:80', '10.0.0.2:80'].map(node => inventory.listedSince('upstreams/web', node))
-    expect(since()).to.deep.equal([900, 950])
-    listed = { ...listed, revision: 40 }
-    await inventory.refresh()
-    expect(since()).to.deep.equal([40, 40])
-  })
-
   it('gives a call during a listing the next one, and all such calls the same', async () => {
     begin()
     const first = inventory.refresh()
@@ -152,8 +134,6 @@ describe('inventory', () => {
     expect(keys('10.0.0.1')).to.deep.equal(['upstreams/web'])
     expect(keys('10.0.0.3')).to.deep.equal(['services/s/upstream'])
     expect(inventory.readAt()).to.equal(before)
-    expect(inventory.readAt('upstreams')).to.equal(before)
-    expect(inventory.readAt('services')).to.equal(clock.now())
     expect(inventory.problem()).to.match(/^upstreams: GET .* -> 500/)
   })
 

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { appliedRevision } from '../../../agent/confirm/gateway-state.ts'
 import { acceptedAt, decidedAt, momentsOf } from '../../../agent/loop/moments.ts'
 import { createAlarm } from '../../../agent/loop/alarm.ts'
 import { createMemories } from '../../../agent/loop/memory.ts'
@@ -8,30 +7,6 @@ import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod, terminating } from '../../build/pod.ts'
-
-describe('applied revision', () => {
-  const state = (...workers: object[]) =>
-    ({ told: { workers }, lastSuccessAt: 0, lastAttemptAt: 0, problem: '' }) as never
-  const worker = (revision: number | null, more: object = {}) => ({
-    id: 0,
-    pid: 1,
-    fit: true,
-    revision,
-    ...more
-  })
-
-  it('is that of the worker which is furthest behind', () => {
-    expect(appliedRevision(state(worker(9), worker(7)), 'upstreams')).to.equal(7)
-  })
-  it('is not known while a worker has not told it, or there is none', () => {
-    expect(appliedRevision(state(worker(9), worker(null)), 'upstreams')).to.equal(undefined)
-    expect(appliedRevision(state(worker(9), worker(0)), 'upstreams')).to.equal(undefined)
-    expect(appliedRevision(state(), 'upstreams')).to.equal(undefined)
-  })
-  it('leaves out workers on their way out, which take in nothing any more', () => {
-    expect(appliedRevision(state(worker(9), worker(3, { exiting: true })), 'upstreams')).to.equal(9)
-  })
-})
 
 describe('moments', () => {
   const ending = pod('web-1', terminating(10_000, 30))

@@ -11,7 +11,7 @@ const drainAt = (since: number): Drain =>
 /** An inventory that counts its listings; each is complete as of when it began. */
 function rig(readAt: number | undefined) {
   const listings: number[] = []
-  const state = { now: 0, readAt, pods: 'connecting', applied: 7 }
+  const state = { now: 0, readAt }
   const inventory = {
     readAt: () => state.readAt,
     refresh: async () => {
@@ -19,9 +19,7 @@ function rig(readAt: number | undefined) {
       state.readAt = state.now
     }
   }
-  const cluster = { gateways: () => [{ id: 'g' }], parts: () => [{ name: 'pods', state: state.pods }] }
-  const barrier = { state: () => ({ told: { workers: [{ revision: 5 }, { revision: state.applied }, {}] } }) }
-  const sweeper = createSweeper({ inventory, cluster, barrier } as never, 2000)
+  const sweeper = createSweeper({ inventory } as never, 2000)
   const at = (now: number, ...drains: Drain[]) => {
     state.now = now
     return sweeper.sweep(drains, now)
@@ -34,38 +32,6 @@ describe('sweep', () => {
     const { at, listings } = rig(1000)
     expect(at(5000)).to.equal(undefined)
     expect(listings).to.deep.equal([])
-  })
-
-  it('lists once more when the pods are known: whose address an earlier listing shows cannot be told', () => {
-    const { at, listings, state } = rig(1000)
-    at(4000)
-    state.pods = 'live'
-    for (const now of [5000, 5010, 60_000]) at(now)
-    expect(listings).to.deep.equal([5000])
-  })
-
-  it('lists sooner when a worker has applied something, for a drain that waits for another node', async () => {
-    const { at, listings, state } = rig(1000)
-    const drain = drainAt(5000) as Drain & { phase: 'draining' }
-    const last = { ...drain, verdict: { ...drain.verdict, kind: 'waiting', lastEndpoint: true } } as Drain
-    at(5000, last)
-    // The listing is over by then.
-    await Promise.resolve()
-    expect(at(5100, last)).to.equal(7000)
-    state.applied = 8
-    expect(at(5200, last)).to.equal(5500)
-    at(5500, last)
-    state.applied = 9
-    // A listing is under way, and then took long.
-    expect(at(5600, last)).to.equal(7500)
-    await Promise.resolve()
-    expect(at(5800, last)).to.equal(6700)
-    expect(at(6000, drain)).to.equal(6700)
-    at(6700, drain)
-    await Promise.resolve()
-    state.applied = 10
-    expect(at(6800, drain)).to.equal(8700)
-    expect(listings).to.deep.equal([5000, 5500, 6700])
   })
 
   it('lists at once for the first drain', () => {

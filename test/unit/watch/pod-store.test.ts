@@ -66,28 +66,6 @@ describe('watch: the pod store', () => {
     expect(store.endedAt('10.0.0.7')).to.equal(undefined)
   })
 
-  it('knows since when a pod is up, for two minutes, and nothing of one that is not', () => {
-    const clock = manualClock(1000)
-    const { store, sink } = createPodStore(clock)
-    const since = () => store.upSince(uid('uid-a'))
-    sink.set(pod('a', { ready: false }))
-    expect(since()).to.equal(undefined)
-    clock.advance(1)
-    sink.set(pod('a'))
-    sink.set(pod('b'))
-    clock.advance(5)
-    sink.set(pod('a', { restarts: 1 }))
-    expect([since(), store.upSince(uid('uid-b'))]).to.deep.equal([1001, 1001])
-    sink.set(pod('a', { ready: false, restarts: 1 }))
-    expect(since()).to.equal(undefined)
-    sink.set(pod('a', { restarts: 1 }))
-    expect(since()).to.equal(1006)
-    clock.advance(119_996)
-    expect([since(), store.upSince(uid('uid-b'))]).to.deep.equal([1006, undefined])
-    sink.gone('uid-a', undefined)
-    expect(since()).to.equal(undefined)
-  })
-
   it('gives an address to the new pod when the containers of the old one have ended', () => {
     const { store, sink } = createPodStore(manualClock())
     sink.set(pod('old', { ips: ['10.0.0.7'] }))

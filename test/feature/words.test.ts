@@ -1,0 +1,123 @@
+import { expect } from 'chai'
+import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import { until } from '../build/apisix.ts'
+import { get } from '../build/load.ts'
+import type { TestPod } from '../build/pods.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+/** Ends the pod. Returns its hook, what is waited for, and what the gateways hold of it. */
+function end(rig: Rig, pod: TestPod) {
+  rig.end(pod)
+  let answered = false
+  const hook = rig.hook(pod).finally(() => (answered = true))
+  const why = () => {
+    const drain = rig.agent.loop.drains().get(pod.uid as never)
+    return drain?.phase === 'draining' ? drain.verdict.why : ''
+  }
+  const held = () => rig.gateways.map(({ barrier }) => barrier?.entries.look(pod.ip, pod.port))
+  return { hook, why, held, isAnswered: () => answered }
+}
+
+describe('feature: a seal rests on the word of every worker', () => {
+  const test = sideBySide({ barrier: true })
+
+  const pair = async (rig: Rig) => {
+    const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
+    const backend = await rig.serve(old)
+    await rig.serve(other)
+    rig.upstream('web', [old, other])
+    await rig.settled()
+    await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+    return { old, other, backend }
+  }
+
+  test('a frozen worker has not agreed: its gateway is not sealed before it has spoken', async start => {
+    const rig = await start({ gateways: 2 })
+    const { old } = await pair(rig)
+    const [frozen] = rig.gateways[1]!.workers
+    frozen?.freeze()
+    const { hook, why, held, isAnswered } = end(rig, old)
+    await until('it is said', () => why().includes('1 of 2 workers have said what they could choose instead'))
+    expect([held(), isAnswered()]).to.deep.equal([['draining', 'draining'], false])
+    frozen?.thaw()
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(held()).to.deep.equal(['sealed', 'sealed'])
+  })
+
+  test('a worker that starts with an old configuration has not agreed by the word of the one before it', async start => {
+    const rig = await start()
+    const [gateway] = rig.gateways as [Gateway]
+    const old = rig.pod('web-1')
+    await rig.serve(old)
+    rig.upstream('web', [old])
+    await rig.settled()
+    await until('the agent lists it', () => rig.agent.nodes('upstreams/web') === 1)
+    const { hook, why, held } = end(rig, old)
+    await until('nothing else is left', () => why().includes('nothing else is left in upstreams/web'))
+    gateway.killWorker(0)
+    gateway.workers[0]?.loseWatch()
+    const fresh = rig.pod('web-2')
+    await rig.serve(fresh)
+    rig.upstream('web', [old, fresh])
+    await until('the other has it', () => gateway.workers[1]?.config.revision === rig.apisix.store.revision)
+    await until('it is still said', () => why().includes('nothing else is left in upstreams/web'))
+    expect(held()).to.deep.equal(['draining'])
+    gateway.workers[0]?.restoreWatch()
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await get(`${gateway.urls.proxy}/`)).body).to.equal('web-2')
+  })
+
+  test('what is left does not serve: the pod is kept until one of the others is Ready', async start => {
+    const rig = await start()
+    const [old, other] = [rig.pod('web-1'), rig.pod('web-2', { ready: false })]
+    await rig.serve(old)
+    await rig.serve(other)
+    rig.upstream('web', [old, other])
+    await rig.settled()
+    await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+    const { hook, why, held } = end(rig, old)
+    await until('it is said', () => why().includes(`what is left does not serve: ${other.node}`))
+    expect(held()).to.deep.equal(['draining'])
+    rig.isReady(other, true)
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+  })
+
+  test('a place that its owner has emptied needs nobody', async start => {
+    const rig = await start()
+    const old = rig.pod('web-1')
+    await rig.serve(old)
+    rig.upstream('web', [old])
+    await rig.settled()
+    await until('the agent lists it', () => rig.agent.nodes('upstreams/web') === 1)
+    const { hook, why, held } = end(rig, old)
+    await until('nothing else is left', () => why().includes('nothing else is left in upstreams/web'))
+    expect(held()).to.deep.equal(['draining'])
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: {} })
+    const { body } = await hook
+    expect(body).to.include({ evidence: 'barrier' })
+    expect(body.result).to.be.oneOf(['drained', 'not-routed'])
+  })
+
+  test('a place that nothing refers to keeps no pod', async start => {
+    const rig = await start()
+    const { old, other } = await pair(rig)
+    rig.upstream('unused', [old])
+    await rig.settled()
+    await until('the agent lists it', () => rig.agent.nodes('upstreams/unused') === 1)
+    const { hook } = end(rig, old)
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await get(`${rig.gateways[0]!.urls.proxy}/`)).body).to.equal(other.name)
+  })
+
+  test('a plugin that has no words is not evidence, and the reason says what to install', async start => {
+    const rig = await start({ config: { DRAIN_ACCEPTED_SETTLE: '150ms' } })
+    const [gateway] = rig.gateways as [Gateway]
+    gateway.barrier!.words = undefined
+    const { old } = await pair(rig)
+    const { hook } = end(rig, old)
+    const { body } = await hook
+    expect(body.evidence).to.be.oneOf(['observed', 'accepted'])
+    expect(body.gateways?.[0]?.why).to.contain('install the plugin of this release')
+  })
+})
