@@ -68,11 +68,14 @@ export function settle(removal: Pick<Removal, 'wanted' | 'sent'>, found: readonl
   return { edits, outcomes }
 }
 
-/** The node to keep where all that could serve are to go: the one that began to end last. Weight 0 does not serve beside others. */
+/**
+ * The node to keep where all are to go: one that draws requests, and of those the one that began to end last. Nodes of weight 0 that stay take over
+ * (apisix-measured: where nothing of another weight is left they are chosen); whether they serve, the plan has asked.
+ */
 function lastOf(holder: Holder, leaving: readonly NodeKey[]): NodeKey | undefined {
-  const serving = holder.nodes.filter(n => n.weight > 0)
-  const candidates = serving.length > 0 ? serving : holder.nodes
-  if (candidates.some(n => !leaving.includes(n.key))) return undefined
+  if (holder.nodes.some(n => !leaving.includes(n.key))) return undefined
+  const drawing = holder.nodes.filter(n => n.weight > 0)
+  const candidates = drawing.length > 0 ? drawing : holder.nodes
   return leaving.findLast(key => candidates.some(n => n.key === key))
 }
 

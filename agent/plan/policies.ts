@@ -71,7 +71,10 @@ export const keepLastNode: Policy = (plan, context) => {
     const ending = new Set(
       [...nodes, ...(keptBefore.get(holder.key) ?? [])].map(n => ('key' in n ? n.key : n.node))
     )
-    const takesOver = (node: HolderNode) => !ending.has(node.key) && carries(holder, node)
+    // Without those that end: nodes of weight 0 are somebody's standby, and draw requests where nothing of another weight is left.
+    const rest = holder.nodes.filter(node => !ending.has(node.key))
+    const isStandby = rest.every(({ weight }) => weight === 0)
+    const takesOver = (node: HolderNode) => !ending.has(node.key) && (isStandby || node.weight > 0)
     if (holder.nodes.some(node => takesOver(node) && serves(context.world, context.drains, node))) return []
     const last = lastOf(holder, nodes, context.drains)
     // A pod that is gone serves nobody, and weight 0 draws nothing: such a node stays only where nothing else would be picked.

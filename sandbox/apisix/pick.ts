@@ -102,18 +102,25 @@ const choose = (
   const looks = new Map(targets.map(target => [target, barrier.entries.look(target.host, target.port)]))
   const open = targets.filter(target => looks.get(target) !== 'sealed')
   if (open.length === 0) return { kind: 'sealed' }
-  const free = open.filter(target => looks.get(target) === 'free')
+  const undenied = open.filter(target => looks.get(target) === 'free')
+  // Weight 0 is somebody's standby: a draining node that draws requests is left before it.
+  const isStandby = !undenied.some(draws) && open.some(draws)
+  const free = isStandby ? [] : undenied
   // A lone free node is given again on a retry, but only where it is the only one there is.
   const wanted = free.length === 1 && open.length > 1 && tried.has(free[0] as Target) ? [] : free
   const target = balancer.pick(wanted, tried, key)
   if (target) return { kind: 'choice', target, bypass: false }
   const draining = balancer.pick(
-    open.filter(one => looks.get(one) === 'draining'),
+    isStandby ? open : open.filter(one => looks.get(one) === 'draining'),
     tried,
     key
   )
-  return draining ? { kind: 'choice', target: draining, bypass: true } : { kind: 'tried' }
+  return draining
+    ? { kind: 'choice', target: draining, bypass: looks.get(draining) === 'draining' }
+    : { kind: 'tried' }
 }
+
+const draws = ({ weight }: Target): boolean => weight > 0
 
 const hold = (barrier: Barrier, pid: number, target: Target, bypass: boolean): Held => {
   let kind: InflightKind | undefined = 'requests'

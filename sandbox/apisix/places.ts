@@ -11,6 +11,8 @@ export interface PlaceNode {
   readonly port: number | undefined
   /** `ip:port`, IPv6 in brackets. */
   readonly name: string
+  /** Of weight 0: chosen only where no node of another weight is left. */
+  readonly standby: boolean
 }
 
 /** A set of nodes of which a worker chooses one. */
@@ -163,7 +165,7 @@ export function createPlaces(
 }
 
 const textOf = (nodes: readonly PlaceNode[] | undefined): string | undefined =>
-  nodes?.map(({ name }) => name).join()
+  nodes?.map(({ name, standby }) => `${name}${standby ? '=0' : ''}`).join()
 
 function found(kind: string, { key, value }: Item): Found {
   const id = asText(value['id']) || idOf(key)
@@ -213,7 +215,12 @@ function written(value: JsonObject, names: Names | undefined): PlaceNode[] | und
     for (const ip of ips) {
       const bare = canonicalIp(ip) ?? ip
       const text = bare.includes(':') ? `[${bare}]` : bare
-      nodes.push({ ip: bare, port, name: port === undefined ? text : `${text}:${port}` })
+      nodes.push({
+        ip: bare,
+        port,
+        name: port === undefined ? text : `${text}:${port}`,
+        standby: node.weight === 0
+      })
     }
   }
   return nodes

@@ -100,7 +100,9 @@ function saying({ ip, port }: StoredEntry, entries: DenyList, places: Places): S
 
 /** `more/address:port,…`; undefined where there is none. */
 const freeOf = ({ nodes = [] }: Place, entries: DenyList): string | undefined => {
-  const free = nodes.filter(({ ip, port }) => entries.look(ip, port ?? 0) === 'free').map(({ name }) => name)
+  const all = nodes.filter(({ ip, port }) => entries.look(ip, port ?? 0) === 'free')
+  const drawing = all.filter(({ standby }) => !standby)
+  const free = (drawing.length > 0 ? drawing : all).map(({ name }) => name)
   if (free.length === 0) return undefined
   return `${Math.max(free.length - OTHERS, 0)}/${free.slice(0, OTHERS).sort().join()}`
 }

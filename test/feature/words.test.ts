@@ -99,12 +99,49 @@ describe('feature: a seal rests on the word of every worker', () => {
     expect(body.result).to.be.oneOf(['drained', 'not-routed'])
   })
 
+  test('a standby of weight 0 takes over from the last endpoint once it serves, and not before', async start => {
+    const rig = await start()
+    const [old, standby] = [rig.pod('web-1'), rig.pod('standby', { ready: false })]
+    await rig.serve(old)
+    await rig.serve(standby)
+    const nodes = [
+      { host: old.ip, port: old.port, weight: 1 },
+      { host: standby.ip, port: standby.port, weight: 0 }
+    ]
+    rig.upstream('web', [old])
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes })
+    await rig.settled()
+    await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
+    const served = async () => (await get(`${rig.gateways[0]!.urls.proxy}/`)).body
+    const { hook, why, held } = end(rig, old)
+    await until('it is said', () => why().includes(`what is left does not serve: ${standby.node}`))
+    expect(held()).to.deep.equal(['draining'])
+    expect([await served(), await served()]).to.deep.equal(['web-1', 'web-1'])
+    rig.isReady(standby, true)
+    const { body } = await hook
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect([await served(), await served()]).to.deep.equal(['standby', 'standby'])
+    await until('it is out', () => rig.nodes('upstreams/web').join() === standby.node)
+  })
+
   test('a place that nothing refers to keeps no pod', async start => {
     const rig = await start()
     const { old, other } = await pair(rig)
     rig.upstream('unused', [old])
     await rig.settled()
     await until('the agent lists it', () => rig.agent.nodes('upstreams/unused') === 1)
+    const { hook } = end(rig, old)
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect((await get(`${rig.gateways[0]!.urls.proxy}/`)).body).to.equal(other.name)
+  })
+
+  test('an emptied etcd does not make a pod not routed that workers still choose', async start => {
+    const rig = await start()
+    const { old, other } = await pair(rig)
+    for (const worker of rig.gateways[0]!.workers) worker.loseWatch()
+    rig.remove('routes', 'all')
+    rig.remove('upstreams', 'web')
+    await until('the agent lists nothing', () => !rig.agent.knowsHolder('upstreams/web'))
     const { hook } = end(rig, old)
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
     expect((await get(`${rig.gateways[0]!.urls.proxy}/`)).body).to.equal(other.name)

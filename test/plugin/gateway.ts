@@ -14,6 +14,7 @@ let made = 0
 export interface Node {
   host: string
   port: number
+  weight?: number
   priority?: number
   /** The name that `host` was resolved from. */
   domain?: string

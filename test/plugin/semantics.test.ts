@@ -100,6 +100,16 @@ describe('What a request gets', () => {
     expect((await send(`${gateway.url}/u`)).status).to.equal(200)
   })
 
+  it('a standby of weight 0 is chosen when nothing else is left, and not before a draining node', async () => {
+    await gateway.configured({ u: { nodes: [a.node, { ...b.node, weight: 0 }] } })
+    await barrier().put(a.entry())
+    expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([a.name])
+    await barrier().put(a.sealed)
+    expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([b.name])
+    await gateway.configured({ u: { nodes: [a.node, { ...b.node, weight: 0 }, c.node] } })
+    expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([c.name])
+  })
+
   it('of a draining and a sealed node the draining one is bypassed to', async () => {
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
     await barrier().put(a.entry(), b.sealed)

@@ -28,6 +28,17 @@ const discovered = { type: 'roundrobin', service_name: 'shop/web:http', discover
 type Act = (side: Side) => Promise<void>
 
 const SCENARIOS: Record<string, Act> = {
+  'a standby of weight 0 is another choice where there is none of another weight': async side => {
+    const standby = { ...B, weight: 0 }
+    await side.barrier.put(pod(1))
+    await side.configure({ kinds: inRoutes([A, standby]) })
+    await says(side, 1, { places: 1, others: [other(1, B)] })
+    await side.configure({ kinds: inRoutes([A, standby, C]) })
+    await says(side, 1, { places: 1, others: [other(1, C)] })
+    await side.barrier.put(pod(2))
+    await side.configure({ kinds: inRoutes([A, standby]) })
+    await says(side, 1, { places: 1, sole: ['routes/1'] })
+  },
   'every kind of place': async side => {
     await side.barrier.put(pod(1))
     await side.configure({

@@ -40,10 +40,11 @@ end
 
 -- The other choices of a place: "more/address:port,…", in an order of their own, so that places
 -- with the same ones are the same; nil where there is none.
-local function free_of(self, list)
+-- @tparam boolean standby the nodes of weight 0, which are chosen only where there is no other
+local function free_of(self, list, standby)
     local free, more = {}, 0
     for i, node in ipairs(list) do
-        if not level_of(self.set(), node) then
+        if (node.standby or false) == standby and not level_of(self.set(), node) then
             if #free < OTHERS then
                 free[#free + 1] = name_of(node)
             else
@@ -80,7 +81,7 @@ function _M:add(name, list)
         return
     end
     self.places = self.places + 1
-    local free = free_of(self, list)
+    local free = free_of(self, list, false) or free_of(self, list, true)
     if free then
         self.others[free] = (self.others[free] or 0) + 1
     else

@@ -191,7 +191,8 @@ function _M:passes(entry)
 end
 
 
---- What came, went or was sealed since the last time, for whoever says something about all of them; all
+--- What came, went or was sealed since the last time, for whoever says something about all of
+-- them; all
 -- that there is at first.
 -- @treturn table ids, as keys
 function _M:touched()
@@ -219,7 +220,8 @@ function _M:held_as(id)
 end
 
 
---- The number of the change since which an entry is what it is: what was said before is not about it.
+--- The number of the change since which an entry is what it is: what was said before is not about
+-- it.
 -- @treturn number|nil nil where there is none
 function _M:since(id)
     self:current()

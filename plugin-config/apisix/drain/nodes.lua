@@ -31,17 +31,19 @@ end
 local function written(nodes, scheme)
     local list, default = {}, PORTS[scheme or "http"]
     for key, node in pairs(nodes) do
-        local host, port
+        local host, port, weight
         if type(node) == "table" then
-            host, port = node.domain or node.host, node.port
+            host, port, weight = node.domain or node.host, node.port, node.weight
         else
+            weight = node
             host, port = str_match(key, "^(.*):(%d+)$")
             if not host or (host:find(":", 1, true) and str_byte(host, 1) ~= BRACKET) then
                 host, port = key, nil
             end
         end
         if type(host) == "string" then
-            list[#list + 1] = { host = bare(host), port = tonumber(port) or default }
+            list[#list + 1] = { host = bare(host), port = tonumber(port) or default,
+                                standby = weight == 0 or nil }
         end
     end
     return list
@@ -83,7 +85,7 @@ local function add_records(list, core, node)
         if not ip then
             return false
         end
-        list[#list + 1] = { ip = ip, port = node.port }
+        list[#list + 1] = { ip = ip, port = node.port, standby = node.standby }
     end
     return #list > 0
 end
@@ -93,7 +95,8 @@ end
 -- @tparam table|nil core apisix.core: look nodes up that are not written down. That may wait.
 -- @tparam function|nil rest lets requests pass, if it is time
 -- @tparam table|nil known what the list was made of: discovery gives the same until it changes
--- @treturn table|boolean|nil list of { ip, port }; nil where they cannot be known, true where they
+-- @treturn table|boolean|nil list of { ip, port, standby }; nil where they cannot be known, true
+-- where they
 --   are those of `known`
 -- @treturn boolean true where they are not written down
 -- @treturn table|nil what it is made of
@@ -115,7 +118,7 @@ function _M.of(conf, core, rest, known)
     for i, node in ipairs(written(nodes, conf.scheme)) do
         local ip = address.canonical(node.host)
         if ip then
-            list[#list + 1] = { ip = ip, port = node.port }
+            list[#list + 1] = { ip = ip, port = node.port, standby = node.standby }
         elseif not core then
             return nil, true
         else

@@ -160,13 +160,13 @@ function _M:look_up()
         list[#list + 1] = place
     end
     for _, place in ipairs(list) do
-        local found, _, source = nodes_of(place.conf, self.core, self.rest, place.source)
+        local found, _, made_of = nodes_of(place.conf, self.core, self.rest, place.source)
         if found ~= true and differ(place.list, found) then
             index(self, place, false)
             place.list = found
             index(self, place, true)
         end
-        place.source = source
+        place.source = made_of
         self.rest()
     end
     return #list > 0

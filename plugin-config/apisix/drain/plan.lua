@@ -107,6 +107,31 @@ local function undenied(self, plan, key, version, base, set)
 end
 
 
+local function draws(nodes)
+    for _, node in ipairs(nodes) do
+        if (node.weight or 1) > 0 then
+            return true
+        end
+    end
+    return false
+end
+
+
+-- Nodes of weight 0 are somebody's standby: APISIX chooses one only where no node of another weight
+-- is left. A draining one serves still, so it is left before them, and the agent seals it only
+-- where
+-- they serve.
+local function standby(free, soft)
+    if next(free) == nil or draws(free) or not draws(soft) then
+        return free, soft
+    end
+    for _, node in ipairs(free) do
+        soft[#soft + 1] = node
+    end
+    return {}, soft
+end
+
+
 local function denied(self, last, key, version, base, set)
     local free, soft, marks = {}, {}, {}
     for i, node in ipairs(base.nodes) do
@@ -120,6 +145,8 @@ local function denied(self, last, key, version, base, set)
         marks[i] = addr.id .. " " .. (node.weight or "") .. " " .. (node.priority or "")
                    .. " " .. (level or "")
     end
+
+    free, soft = standby(free, soft)
 
     -- a deny-list that changed elsewhere, or the same nodes told anew, must not cost this upstream
     -- its pickers

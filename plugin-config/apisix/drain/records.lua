@@ -1,5 +1,6 @@
 --- What one item of the configuration brings: places, in which a node is chosen, and the upstreams
--- that it refers to. A place is an upstream, or nodes that are written into a route, a service, or a
+-- that it refers to. A place is an upstream, or nodes that are written into a route, a service, or
+-- a
 -- traffic-split rule wherever plugins can stand.
 local nodes_of  = require("apisix.drain.nodes").of
 local ipairs    = ipairs
@@ -14,7 +15,8 @@ local _M = {}
 --- @tparam string kind of object
 -- @tparam table item as core.config holds it
 -- @tparam function rest lets requests pass, if it is time
--- @treturn table { places, refs }: a place is { conf, name, upstream, list, moves }. `upstream` is the
+-- @treturn table { places, refs }: a place is { conf, name, upstream, list, moves }. `upstream` is
+-- the
 --   id of one that is a place only while something refers to it, `list` its nodes, nil where
 --   they are to be looked up (`moves`)
 function _M.of(kind, item, rest)

@@ -26,7 +26,8 @@ local mt = { __index = _M }
 --   go        called with that, when the item has gone
 function _M.new(with)
     return setmetatable({
-        core = with.core, on_change = with.changed, rest = with.rest, come = with.come, go = with.go,
+        core = with.core, on_change = with.changed, rest = with.rest,
+        come = with.come, go = with.go,
         -- what was seen: { values, version, check, items, length, turn, seen = { [item] = kept } }
         kinds = {},
         stale = {},         -- { [kind] = true }: an item was replaced since it was taken in
@@ -80,7 +81,8 @@ local function is_same(self, known, values)
 end
 
 
--- What a look at the list itself can tell: an item that is replaced in it (etcd) calls `changed`, and a
+-- What a look at the list itself can tell: an item that is replaced in it (etcd) calls `changed`,
+-- and a
 -- document (standalone) brings another list.
 local function seems_same(self, kind, values, version)
     local known = self.kinds[kind]
@@ -149,7 +151,8 @@ local function each(self, look)
             if object.need_reload then
                 return false
             end
-            -- nil: no document of an API-driven gateway has had this kind, and none is used. What etcd
+            -- nil: no document of an API-driven gateway has had this kind, and none is used. What
+            -- etcd
             -- has not given yet has need_reload
             any = any or object.values ~= nil
         end

@@ -1,4 +1,5 @@
---- What all workers say of an entry, put together so that nothing is lost that speaks against a seal:
+--- What all workers say of an entry, put together so that nothing is lost that speaks against a
+-- seal:
 -- places are those of whoever has most, a place that is sole for one worker is sole, and a list of
 -- other choices that one worker has in a place is there.
 local LISTS     = require("apisix.drain.about").LISTS

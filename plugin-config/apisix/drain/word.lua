@@ -2,10 +2,12 @@
 -- (docs/decisions/0029). Nothing is said, and nothing stays said, that is not so any more:
 --
 --   the configuration changed   it is taken back in the step that changes it
---   the deny-list changed       what is said of an entry names the generation in which it was said, and
+--   the deny-list changed       what is said of an entry names the generation in which it was
+--   said, and
 --                               is void where the entry is younger
 --
--- Only what has changed is said anew: the entries in a place that came, went or has other nodes, those
+-- Only what has changed is said anew: the entries in a place that came, went or has other nodes,
+-- those
 -- that came or went, and those that share a place with one of them. While there is no entry this is
 -- one read of the dictionary each time it is asked to look.
 local places_mod   = require("apisix.drain.places")

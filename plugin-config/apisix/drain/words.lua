@@ -3,7 +3,8 @@
 --
 --   g|number       the generation of the deny-list that it knows. While it is there, all that this
 --                  worker says is so in the configuration that it has; absent: it says nothing
---   t|number       "hidden mark": the places into which it cannot look, and how often it took its word
+--   t|number       "hidden mark": the places into which it cannot look, and how often it took its
+--   word
 --                  back before this one
 --   t|number|part  lines of some entries, "id", the generation in which it was said, and the text
 --                  (about.lua). By parts, so that one entry that changes is not all of them
@@ -125,7 +126,8 @@ end
 
 --- What they say of an entry.
 -- @tparam string id
--- @tparam number|nil since the change since which it is what it is: what was said before does not count
+-- @tparam number|nil since the change since which it is what it is: what was said before does not
+-- count
 -- @treturn table see union.of
 function _M:of(id, since)
     local said, hidden, texts = 0, 0, {}

@@ -182,13 +182,13 @@ describe('writer', () => {
         expect(holder('upstreams/web').nodes.map(n => n.key)).to.deep.equal(['10.0.0.2:80'])
       })
 
-    it('does not count nodes of weight 0 beside it', async () => {
+    it('leaves the requests to a standby of weight 0', async () => {
       apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: { '10.0.0.1:80': 1, 'parked:80': 0 } })
       begin()
       remove(holder('upstreams/web'), '10.0.0.1:80')
       await writer.idle()
-      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('kept-last')
-      expect(apisix.writes()).to.deep.equal([])
+      expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
+      expect(holder('upstreams/web').nodes.map(n => n.key)).to.deep.equal(['parked:80'])
     })
 
     it('is put back when another writer took the rest at the same moment', async () => {

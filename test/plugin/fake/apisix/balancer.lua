@@ -29,9 +29,27 @@ local function healthy(conf, checker)
 end
 
 
+-- Of those of one priority: one of weight 0 is chosen only where there is no other.
+local function drawing(nodes)
+    local has = {}
+    for _, node in ipairs(nodes) do
+        if node.weight ~= 0 then
+            has[node.priority or 0] = true
+        end
+    end
+    local list = {}
+    for _, node in ipairs(nodes) do
+        if node.weight ~= 0 or not has[node.priority or 0] then
+            list[#list + 1] = node
+        end
+    end
+    return list
+end
+
+
 local function by_priority(conf, key, checker)
     local levels, order = {}, {}
-    for _, node in ipairs(healthy(conf, checker)) do
+    for _, node in ipairs(drawing(healthy(conf, checker))) do
         local priority = node.priority or 0
         if not levels[priority] then
             levels[priority] = {}
