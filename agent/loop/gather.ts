@@ -17,6 +17,10 @@ const KEPT_STATE = {
     state: 'foreign',
     why: 'API-driven standalone: every gateway has its own document, and none of them is written'
   },
+  'whole-write': {
+    state: 'listed',
+    why: 'left while the barrier keeps requests away: it could only be written together with what others write'
+  },
   'dry-run': { state: 'dry-run', why: 'dry run: nothing is written' },
   'fixed-address': { state: 'listed', why: 'left for its next pod, which has the same address' },
   deferred: { state: 'listed', why: 'left to its owner for now' },

@@ -21,6 +21,7 @@ export interface Kept {
     | 'standalone'
     | 'deferred'
     | 'fixed-address'
+    | 'whole-write'
     | 'dry-run'
     | 'paused'
     | 'address-unknown'

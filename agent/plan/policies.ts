@@ -88,6 +88,23 @@ export const keepLastNode: Policy = (plan, context) => {
 export const sureOfAddress: Policy = (plan, { settings }) =>
   keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
 
+/**
+ * A consumer has no PATCH, and the rules of a plugin are an array, which is replaced whole: such a write overwrites whatever another writer
+ * changes in it meanwhile. While the barrier keeps requests away there is no need for it; what its owner has left there is taken out
+ * when the pod is gone.
+ */
+export const wholeWrite: Policy = (plan, { drains, settings }) =>
+  keep(plan, 'whole-write', change =>
+    isWrittenWhole(change.holder)
+      ? change.nodes.filter(
+          ({ uid }) => drains.get(uid)?.phase !== 'gone' && settings.unbarred?.has(uid) === false
+        )
+      : []
+  )
+
+const isWrittenWhole = ({ resource, path: [first] }: Holder): boolean =>
+  resource === 'consumers' || first === 'plugins'
+
 export const dryRun: Policy = (plan, { settings }) =>
   settings.dryRun ? keep(plan, 'dry-run', change => change.nodes) : plan
 
@@ -106,6 +123,7 @@ export const POLICIES: readonly Policy[] = [
   keepLastNode,
   deferToOwner,
   fixedAddress,
+  wholeWrite,
   dryRun,
   paused
 ]

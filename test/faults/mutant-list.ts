@@ -361,6 +361,14 @@ export const MUTANTS: readonly Mutant[] = [
     found: { file: 'test/feature/words.test.ts', title: 'what is left does not serve' }
   },
   {
+    name: 'P11: what could only be written whole is written at once',
+    edits: [{ file: 'plan/policies.ts', find: '  wholeWrite,\n', replace: '' }],
+    found: {
+      file: 'test/unit/plan/whole-write.test.ts',
+      title: 'is left alone while the barrier keeps requests away, and written when the pod is gone'
+    }
+  },
+  {
     name: 'P22: what Kubernetes lists for the Service is put back with each write',
     edits: [
       {
