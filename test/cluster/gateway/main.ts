@@ -46,14 +46,20 @@ await serveControlApi({
   accept: () => ({ config, turn: () => Promise.resolve() })
 })
 
-/** Upstreams as the door of the stand-in for APISIX takes them. */
-const upstreams = () =>
-  Object.fromEntries(
-    config.list('upstreams').map(({ key, value }) => {
-      const nodes = readNodes(value['nodes']).map(({ host, port }) => ({ host, port: port ?? 80 }))
-      return [key.slice(key.lastIndexOf('/') + 1), { type: 'roundrobin', nodes }]
-    })
-  )
+/** Upstreams as the door of the stand-in for APISIX takes them, and as APISIX holds them: what workers say is about those. */
+function configuration() {
+  const upstreams = config.list('upstreams').map(({ key, value }) => ({
+    id: key.slice(key.lastIndexOf('/') + 1),
+    type: 'roundrobin',
+    nodes: readNodes(value['nodes']).map(({ host, port, weight }) => ({ host, port: port ?? 80, weight }))
+  }))
+  // The stand-in leads /ID to the upstream ID.
+  const routes = upstreams.map(({ id }) => ({ id, uri: `/${id}`, upstream_id: id }))
+  return {
+    ...Object.fromEntries(upstreams.map(({ id, ...upstream }) => [id, upstream])),
+    objects: { kinds: { upstreams, routes } }
+  }
+}
 
 await follow(STORE, async event => {
   config.apply(event)
@@ -61,7 +67,7 @@ await follow(STORE, async event => {
   for (;;) {
     const put = fetch(`http://${DOOR}/config?revision=${event.revision}`, {
       method: 'POST',
-      body: JSON.stringify(upstreams())
+      body: JSON.stringify(configuration())
     })
     const answer = await put.catch(() => undefined)
     await answer?.text()
