@@ -45,8 +45,7 @@ export function leadsTo({ world, pods, isL4, behind }: Seen): readonly LeadsTo[]
     return JSON.stringify([own, isListed, ...services.map(({ namespace, name }) => [namespace, name])])
   })
   for (const group of alike.values()) {
-    const [pod] = group
-    if (!pod) continue
+    const [pod] = group as [PodFact, ...PodFact[]]
     for (const place of hiddenPlaces(world, pod, behind(pod, isListedIn(world, pod))))
       // That is no place, and passes.
       if (!place.isPassing) add(place, group)

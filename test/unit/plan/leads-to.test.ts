@@ -76,6 +76,13 @@ describe('places that lead to pods', () => {
     )
   })
 
+  it('are told of one pod, and of a holder that has no name', () => {
+    const [place] = found([holder('a', ['web.shop:80'])], [at('web-1', '10.0.0.1')])
+    expect(tellLeadsTo(place!)).to.equal(
+      'upstreams/a: web.shop:80 is a name of Service shop/web; it may lead to 1 pod (shop/web-1)'
+    )
+  })
+
   it('are none where Services are not known yet', () => {
     const behind: Seen['behind'] = () => ({
       services: [{ namespace: 'shop', name: 'web' }],
