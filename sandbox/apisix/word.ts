@@ -104,5 +104,5 @@ const freeOf = ({ nodes = [] }: Place, entries: DenyList): string | undefined =>
   const drawing = all.filter(({ standby }) => !standby)
   const free = (drawing.length > 0 ? drawing : all).map(({ name }) => name)
   if (free.length === 0) return undefined
-  return `${Math.max(free.length - OTHERS, 0)}/${free.slice(0, OTHERS).sort().join()}`
+  return `${Math.max(free.length - OTHERS, 0)}/${free.toSorted().slice(0, OTHERS).join()}`
 }

@@ -114,8 +114,8 @@ describe("The worker's word", () => {
     const upstream = { scheme: 'https', nodes: [{ host: A.host, weight: 1 }, ...many] }
     await start({ kinds: { routes: [{ id: '1', upstream }] } })
     await gateway.barrier.put({ ...pod, port: 443 })
-    const nodes = [1, 2, 3, 4, 5, 6, 7, 8].map(n => `10.0.1.${n}:443`)
-    await says({ places: 1, sole: [], others: [{ places: 1, nodes, more: 2 }] })
+    const names = many.map(({ host }) => `${host}:443`).toSorted()
+    await says({ places: 1, sole: [], others: [{ places: 1, nodes: names.slice(0, 8), more: 2 }] })
   })
 
   it('names the other choices of each place, and places with the same ones once', async () => {
@@ -318,6 +318,30 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: ['routes/1'] })
     await gateway.configured({ objects, discovery: { shop: [A, B] } })
     await says({ places: 1, sole: [], others: b })
+  })
+
+  it('does not take a Kubernetes discovery that has no list yet for one that lists nothing', async () => {
+    const upstream = { service_name: 'shop/web:http', discovery_type: 'kubernetes' }
+    const objects = { kinds: { routes: [{ id: '1', upstream }] }, same: true }
+    await start(objects)
+    await gateway.configured({ objects, discovery: { unready: [] } })
+    await gateway.barrier.put(pod)
+    await says({ places: 0, hidden: 1 })
+    await gateway.configured({ objects, discovery: {} })
+    await says({ places: 0, hidden: 0 })
+    await gateway.configured({ objects, discovery: { 'shop/web:http': [A] } })
+    await says({ places: 1, hidden: 0, sole: ['routes/1'] })
+  })
+
+  it('names the same other choices in every worker, however many there are', async () => {
+    const nodes = Object.fromEntries(
+      [map, ...Array.from({ length: 30 }, (_, i) => ({ [`10.0.1.${i}:80`]: 1 }))].flatMap(Object.entries)
+    )
+    await start({ kinds: { routes: [split({ upstream: { nodes } })] } })
+    await gateway.barrier.put(pod)
+    const word = await says({ places: 1, sole: [], cut: 0 })
+    expect(word.others).to.have.length(1)
+    expect(word.others[0]).to.include({ places: 1, more: 23 })
   })
 
   it('looks at all records of a name, and says where it cannot', async () => {

@@ -6,6 +6,7 @@ local pairs     = pairs
 local concat    = table.concat
 local str_find  = string.find
 local sort      = table.sort
+local insert    = table.insert
 local min       = math.min
 
 -- so many other choices are named of a place, so many different lists of them of an entry, and so
@@ -38,6 +39,19 @@ local function name_of(node)
 end
 
 
+-- The first names in their order: a map of nodes has another order in each worker.
+local function keep(free, name)
+    local at = #free + 1
+    while at > 1 and free[at - 1] > name do
+        at = at - 1
+    end
+    if at <= OTHERS then
+        insert(free, at, name)
+        free[OTHERS + 1] = nil
+    end
+end
+
+
 -- The other choices of a place: "more/address:port,…", in an order of their own, so that places
 -- with the same ones are the same; nil where there is none.
 -- @tparam boolean standby the nodes of weight 0, which are chosen only where there is no other
@@ -45,11 +59,10 @@ local function free_of(self, list, standby)
     local free, more = {}, 0
     for i, node in ipairs(list) do
         if (node.standby or false) == standby and not level_of(self.set(), node) then
-            if #free < OTHERS then
-                free[#free + 1] = name_of(node)
-            else
+            if #free == OTHERS then
                 more = more + 1
             end
+            keep(free, name_of(node))
         end
         if i % MANY == 0 then
             self.rest()
@@ -58,7 +71,6 @@ local function free_of(self, list, standby)
     if #free == 0 then
         return nil
     end
-    sort(free)
     return more .. "/" .. concat(free, ",")
 end
 

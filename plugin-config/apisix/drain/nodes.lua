@@ -1,6 +1,7 @@
 --- The nodes of an upstream, in every form in which APISIX 2.15 to 3.x holds them: a list, a map of
 -- "host:port" to weight (traffic-split keeps that one), names, and service discovery.
 local address   = require("apisix.drain.address")
+local clock_now = require("apisix.drain.clock").now
 local ipairs    = ipairs
 local pairs     = pairs
 local pcall     = pcall
@@ -18,6 +19,8 @@ local MANY    = 50
 local BRACKET = str_byte("[")
 
 local NONE = {}
+-- how often it is asked, seconds
+local READY_AGAIN = 1
 
 local _M = {}
 
@@ -50,6 +53,25 @@ local function written(nodes, scheme)
 end
 
 
+local ready, asked = false, 0
+
+
+-- Has it the endpoints of its API server? Until then it has no list of any Service. It logs each
+-- time that it says no.
+local function is_ready(found)
+    if not found.check_discovery_ready then
+        return true
+    end
+    local now = clock_now()
+    if not ready and now >= asked then
+        asked = now + READY_AGAIN
+        local ok, is = pcall(found.check_discovery_ready)
+        ready = ok and is == true
+    end
+    return ready
+end
+
+
 local function discovered(conf)
     local ok, loaded = pcall(require, "apisix.discovery.init")
     local found = ok and type(loaded) == "table" and loaded.discovery
@@ -59,7 +81,7 @@ local function discovered(conf)
     end
     local nodes
     ok, nodes = pcall(found.nodes, conf.service_name, conf.discovery_args)
-    if ok and nodes == nil and conf.discovery_type == "kubernetes" then
+    if ok and nodes == nil and conf.discovery_type == "kubernetes" and is_ready(found) then
         -- how it says that a Service has no ready endpoint
         return NONE
     end

@@ -144,7 +144,8 @@ local function differ(old, new)
         return old ~= new
     end
     for i, node in ipairs(old) do
-        if node.ip ~= new[i].ip or node.port ~= new[i].port then
+        if node.ip ~= new[i].ip or node.port ~= new[i].port
+           or node.standby ~= new[i].standby then
             return true
         end
     end

@@ -66,7 +66,8 @@ function _M.hear(barrier, gen)
         return false
     end
     if deps then
-        look()
+        -- not here: what a name resolves to may take seconds, and a put waits for none
+        ngx.timer.at(0, look)
     end
     local till = clock_now() + HEAR
     while not words.complete(counts, living, gen) and clock_now() < till do

@@ -123,7 +123,11 @@ describe('watch: the reflector', function () {
     kubernetes.faults.goAway()
     await tells('later')
     expect(lists()).to.equal(1)
-    await until('the streams have moved', () => kubernetes.watchCount() === 2)
+    // Pods, slices and Services; the old connection ends when it has no stream any more.
+    await until(
+      'the streams have moved',
+      () => kubernetes.watchCount() === 3 && kubernetes.connectionCount() === 1
+    )
     expect(logged.filter(line => line['state'] === 'stale')).to.deep.equal([])
   })
 

@@ -89,7 +89,7 @@ end
 local function discovered(name)
     local nodes = {}
     for i, node in ipairs((upstreams.discovery or {})[name] or {}) do
-        nodes[i] = { host = node.host, port = node.port, weight = 1 }
+        nodes[i] = { host = node.host, port = node.port, weight = node.weight or 1 }
     end
     return nodes
 end
@@ -103,7 +103,13 @@ end
 
 
 package.loaded["apisix.discovery.init"] = {
-    discovery = { stand_in = { nodes = discovered }, kubernetes = { nodes = of_kubernetes } },
+    discovery = {
+        stand_in = { nodes = discovered },
+        -- as discovery.kubernetes: it has no list before its first answer
+        kubernetes = { nodes = of_kubernetes, check_discovery_ready = function()
+            return (upstreams.discovery or {}).unready == nil
+        end },
+    },
 }
 
 
