@@ -19,7 +19,10 @@ export function planSettings(
       const reading = barrier?.reading(uid, id)
       return reading !== undefined && (reading.problem !== '' || !reading.fit || barrier?.doubt(id) !== '')
     })
-  const unbarred = [...drains.keys()].filter(uid => !barrier || isRefused(uid))
+  // A gateway that is not known yet keeps no request away.
+  const areKnown =
+    gateways.length > 0 && cluster.parts().every(({ name, synced }) => name !== 'gateways' || synced)
+  const unbarred = [...drains.keys()].filter(uid => !barrier || !areKnown || isRefused(uid))
   return {
     ...settings,
     unsure,

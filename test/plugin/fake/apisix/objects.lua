@@ -9,14 +9,25 @@ local ngx   = ngx
 local kinds = {}
 local _M = {}
 
-local methods = { upgrade_version = function(self, version) self.prev_index = version end }
+local function get(self, id)
+    for _, item in ipairs(self.values or {}) do
+        if item and tostring(item.value.id) == tostring(id) then
+            return item
+        end
+    end
+end
+
+local methods = {
+    get = get,
+    upgrade_version = function(self, version) self.prev_index = version end,
+}
 
 
 local function object_of(kind, standalone)
     local object = kinds[kind]
     if not object then
         object = setmetatable({ key = kind, conf_version = 0, texts = {} },
-                              standalone and {} or { __index = methods })
+                              { __index = standalone and { get = get } or methods })
         kinds[kind] = object
     end
     return object
