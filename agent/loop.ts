@@ -187,6 +187,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       if (after) next.set(uid, after)
       if (after?.phase !== drain?.phase) tell(uid, drain, after)
       if (drain && (!after || after.phase === 'undone')) writer.forget(uid)
+      if (after?.phase === 'undone') hooks.askAgain(uid)
       if (drain && !after) lingering.add(drain, now)
     }
     return next

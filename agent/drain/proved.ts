@@ -1,5 +1,5 @@
 import type { Proved, ProvedResult, Unproved } from './ack.ts'
-import type { Drain, Grade, Hook, Proven, Waiting } from './drain.ts'
+import type { Grade, Hook, Proven, Waiting } from './drain.ts'
 import { formatDuration } from './duration.ts'
 import type { Millis, PodFact } from './facts.ts'
 import type { Asked } from './seen.ts'
@@ -10,7 +10,7 @@ import type { Asked } from './seen.ts'
  * - `gateways`: the verdict of the proof, of a grade that every gateway reached
  * - `seal`: every gateway has sealed the entry, and the caller does not wait for requests in flight
  * - `last-endpoint`: a holder lists no other node, and the pod was kept in use until its deadline
- * - `kubernetes`: the API server was asked about this hook, and again after `drain.kubeletStatusDelay`, and says that the pod stays; or the drain turned out to be of one that does
+ * - `kubernetes`: the API server was asked about this hook, and again after `drain.kubeletStatusDelay`, and says that the pod stays
  */
 export type Basis =
   | { readonly on: 'gateways'; readonly verdict: Proven }
@@ -21,7 +21,6 @@ export type Basis =
       readonly isOverdue: boolean
     }
   | { readonly on: 'last-endpoint'; readonly verdict: Waiting & { readonly lastEndpoint: true } }
-  | { readonly on: 'kubernetes'; readonly undone: Extract<Drain, { phase: 'undone' }> }
   | { readonly on: 'kubernetes'; readonly asked: Asked; readonly why: string }
 
 interface Claim {
@@ -58,8 +57,11 @@ function claimOf(basis: Basis, overdue: string): Claim {
     return { result: 'deadline', evidence: grade, why: `${overdue}: ${verdict.why}`, verdict }
   }
   if (basis.on === 'kubernetes') {
-    const why = 'undone' in basis ? basis.undone.why : `${basis.why}; ${askedWords(basis.asked)}`
-    return { result: 'not-terminating', evidence: 'none', why }
+    return {
+      result: 'not-terminating',
+      evidence: 'none',
+      why: `${basis.why}; ${askedWords(basis.asked)}`
+    }
   }
   const { verdict } = basis
   const evidence = verdict.grade ?? 'none'

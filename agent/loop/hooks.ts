@@ -26,6 +26,8 @@ export interface Hooks {
   held(): readonly HeldHook[]
   uids(): ReadonlySet<PodUid>
   answer(hook: Hook, ack: Ack): void
+  /** The drain of this pod was undone: what was known of its hooks is not, and the API server is asked anew, twice. */
+  askAgain(uid: PodUid): void
   /** When the first hook of this pod came in that its end does not explain yet (`hook-witnesses.ts`). */
   witnessOf(pod: PodFact, now: Millis): Millis | undefined
 }
@@ -55,6 +57,8 @@ const ASK_MS = 1000
 interface Entry extends HeldHook {
   readonly resolve: (ack: Ack) => void
   readonly reject: (reason: Error) => void
+  /** Aborts when the hook is held no longer. */
+  readonly over: AbortSignal
 }
 
 export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }: HooksOptions): Hooks {
@@ -65,12 +69,13 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
    * A hook for a pod that the watch does not know to end is early (an httpGet hook can come before the watch event), or
    * that of an end that began at the kubelet, whose status comes later, or a container restart, which calls preStop too. The API
    * server knows the first at once and the second after a while.
+   * @param since when the hook came in, or what was known of its pod was taken back
    */
-  const ask = async (id: string, { receivedAt }: Hook, pod: PodFact, signal: AbortSignal): Promise<void> => {
+  const ask = async ({ hook: { id }, pod, over: signal }: Entry, since: Millis): Promise<void> => {
     await clock.sleep(WATCH_FIRST_MS, signal).catch(() => {})
     const first = await staysNow(id, pod, signal)
     if (!first) return
-    const rest = receivedAt + statusDelayMs - clock.now()
+    const rest = since + statusDelayMs - clock.now()
     if (rest <= 0) return learn(id, { ...first, ends: false, asked: { at: first.at, again: first.at } })
     await clock.sleep(rest, signal).catch(() => {})
     const again = await staysNow(id, pod, signal)
@@ -122,6 +127,11 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
     wake()
   }
   const knownToEnd = (pod: PodFact) => saysThatItEnds(cluster.pods.get(pod.uid) ?? pod)
+  const doubt = (entry: Entry, since: Millis) => {
+    entries.set(entry.hook.id, { ...entry, ends: undefined, asked: undefined })
+    witnesses.add(entry.hook, cluster.pods.get(entry.pod.uid) ?? entry.pod)
+    void ask(entry, since)
+  }
 
   return {
     hold({ hook, pod }, signal) {
@@ -140,25 +150,28 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
         }
         if (signal.aborted) return away()
         signal.addEventListener('abort', away, { once: true })
-        const known = knownToEnd(pod)
-        entries.set(hook.id, {
+        const entry: Entry = {
           hook,
           pod,
-          ends: known ? true : undefined,
+          ends: true,
           resolve: ack => (end(), resolve(ack)),
-          reject: reason => (end(), reject(reason))
-        })
-        if (!known) {
-          witnesses.add(hook, cluster.pods.get(pod.uid) ?? pod)
-          void ask(hook.id, hook, pod, over.signal)
+          reject: reason => (end(), reject(reason)),
+          over: over.signal
         }
+        if (knownToEnd(pod)) entries.set(hook.id, entry)
+        else doubt(entry, hook.receivedAt)
         wake()
       })
     },
     held: () => [...entries.values()],
     uids: () => new Set([...entries.values()].map(({ pod }) => pod.uid)),
     witnessOf: (pod, now) => witnesses.at(pod, now),
-    answer: (hook, ack) => entries.get(hook.id)?.resolve(ack)
+    answer: (hook, ack) => entries.get(hook.id)?.resolve(ack),
+    askAgain(uid) {
+      // Of the others the questions are still open.
+      const settled = [...entries.values()].filter(({ hook, ends }) => hook.uid === uid && ends !== undefined)
+      for (const entry of settled) doubt(entry, clock.now())
+    }
   }
 }
 

@@ -103,13 +103,20 @@ function drain(given: { rounds: readonly (Facts & { now: number })[]; settings?:
 }
 
 function answering(
-  given: Facts & { hook?: Partial<Hook>; began?: number | null; settings?: Partial<DrainSettings> },
+  given: Facts & {
+    hook?: Partial<Hook>
+    began?: number | null
+    /** It began because a slice said so, which does not any more. */
+    undone?: true
+    settings?: Partial<DrainSettings>
+  },
   now: number
 ) {
-  const { hook: differs, began = 0, settings: other, ...facts } = given
+  const { hook: differs, began = 0, undone = false, settings: other, ...facts } = given
   const settings = { ...DRAIN_SETTINGS, ...other }
   const fact = seenOf(facts)
-  const drain = began === null ? undefined : begin(fact, began, settings)
+  const before = undone ? { ...fact, sliceTerminating: true } : fact
+  const drain = began === null ? undefined : begin(before, began, settings)
   const later = drain && step(drain, fact, now, settings)
   const told = answer(hook(fact.pod, differs), later, fact, now, settings)
   if (told.kind === 'wait') return { wait: told.until, why: told.why }

@@ -147,6 +147,31 @@ describe('feature: hooks', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
+  test('a drain that is undone answers nothing: the API server is asked, and the kubelet’s status begins it anew', async start => {
+    const rig = await start({
+      config: { DRAIN_KUBELET_STATUS_DELAY: '3s', DRAIN_MINIMUM_EVIDENCE: 'observed' }
+    })
+    const { old, fresh } = await two(rig)
+    rig.service('web', [old, fresh])
+    const slice = (terminating: boolean) =>
+      rig.kubernetes.store.modify('endpointslices', 'shop', 'web-1', was => ({
+        ...was,
+        endpoints: was.endpoints?.map(endpoint => ({ ...endpoint, conditions: { terminating } }))
+      }))
+    const drains = () => rig.agent.loop.drains().size
+    slice(true)
+    await until('the slice begins drains', () => drains() === 2)
+    const held = rig.hook(old)
+    await until('the hook is held', () => rig.agent.loop.held().length === 1)
+    slice(false)
+    await until('the drains are undone', () => drains() === 0)
+    expect(rig.agent.loop.held()).to.have.length(1)
+    rig.evicted(old)
+    const { status, body } = await held
+    expect([status, body.result, body.evidence]).to.deep.equal([200, 'removed', 'observed'])
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+  })
+
   test('the status of a kubelet that comes after the answer still begins the drain', async start => {
     const rig = await start({ config: { DRAIN_KUBELET_STATUS_DELAY: '100ms' } })
     const { old, fresh } = await two(rig)

@@ -178,6 +178,31 @@ describe('held hooks', () => {
     })
   })
 
+  it('asks anew, and again after the delay, where the drain of its pod was undone', async () => {
+    const ending = pod('web-1', terminating(0))
+    const watched = [ending]
+    const { hooks, clock, asked } = rig(watched, [pod('web-1')], undefined, 3000)
+    void hooks.hold({ hook: hook(ending), pod: ending }, never)
+    clock.advance(20_000)
+    watched[0] = pod('web-1')
+    const undoneAt = clock.now()
+    hooks.askAgain(ending.uid)
+    expect(hooks.held()[0]).to.include({ ends: undefined })
+    await asks(clock)
+    // Asked since a moment ago: what is open is not begun once more.
+    hooks.askAgain(ending.uid)
+    clock.advance(2994)
+    await turn()
+    expect([hooks.held()[0]?.ends, asked.length]).to.deep.equal([undefined, 1])
+    clock.advance(1)
+    await turn()
+    expect(asked).to.have.length(2)
+    const [at, again] = [undoneAt + 5, undoneAt + 3000]
+    expect(hooks.held()[0]).to.deep.include({ ends: false, asked: { at, again } })
+    hooks.askAgain('uid-other' as never)
+    expect(hooks.held()[0]).to.include({ ends: false })
+  })
+
   it('takes a pod that is gone, or another one under its name, for ended', async () => {
     const serving = pod('web-1')
     for (const answer of [undefined, pod('web-1', { uid: 'uid-next' as never })]) {
