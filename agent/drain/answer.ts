@@ -6,6 +6,7 @@ import { eligible } from './eligible.ts'
 import type { Millis } from './facts.ts'
 import { overdueWords, proved, unproved, type Basis } from './proved.ts'
 import type { DrainSettings, Seen } from './seen.ts'
+import { runsSince } from './step.ts'
 
 /** Either the answer, or: ask again at `until` at the latest, or as soon as something changes. */
 export type Answer =
@@ -106,7 +107,7 @@ function withoutDrain(
   if (!eligibility.ends && eligibility.reason === 'stays' && seen.hookAsked)
     return yes({ on: 'kubernetes', asked: seen.hookAsked, why: eligibility.why })
   const why = eligibility.ends ? 'the drain is about to begin' : eligibility.why
-  const end = due(deadlineOf(seen.pod, hook.receivedAt, settings))
+  const end = due(deadlineOf(seen.pod, runsSince(hook.receivedAt, seen), settings))
   return now < end
     ? { kind: 'wait', until: end, why }
     : no({ result: 'deadline', why: `the time was up: ${why}`, change: CHANGE.deadline })

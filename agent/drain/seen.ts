@@ -19,6 +19,8 @@ export interface Seen {
   readonly current: boolean
   /** When the first hook came in that is still held, or whose pod's grace may still run. */
   readonly hookAt: Millis | undefined
+  /** When the first hook of this pod came in that nothing but its end explains: its grace runs since then at the latest. */
+  readonly firstHookAt?: Millis | undefined
   /** Kubernetes was asked because of a hook: it says that the pod ends, or that it stays. `undefined`: not known yet. */
   readonly hookConfirmed: boolean | undefined
   /** When it was asked, where it says that the pod stays. */

@@ -43,7 +43,7 @@ export function begin(seen: Seen, now: Millis, settings: DrainSettings): Drain |
     pod: seen.pod,
     witnesses,
     since,
-    deadline: deadlineOf(seen.pod, witnesses.deletion ?? since, settings),
+    deadline: deadlineOf(seen.pod, witnesses.deletion ?? runsSince(since, seen), settings),
     restartsAtStart: seen.pod.restarts
   }
   return settle(base, { phase: 'draining', verdict: NOTHING_YET }, seen, now)
@@ -55,7 +55,7 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
   const pod = merge(drain.pod, seen.pod)
   const witnesses = record(drain.witnesses, witnessesOf({ ...seen, pod }, settings), seen, now)
   const since = Math.min(drain.since, ...Object.values(witnesses))
-  const due = deadlineOf(pod, witnesses.deletion ?? since, settings)
+  const due = deadlineOf(pod, witnesses.deletion ?? runsSince(since, seen), settings)
   const base: Base = {
     uid: drain.uid,
     pod,
@@ -104,6 +104,9 @@ function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings
   if (base.witnesses.hook === undefined) return 'nothing says any more that the pod ends'
   return now >= base.deadline && pod.ready ? 'the grace is over and the pod is still Ready' : undefined
 }
+
+/** Since when the grace of an end without a deletion runs: a call that is repeated does not begin it anew. */
+export const runsSince = (at: Millis, { firstHookAt }: Seen): Millis => Math.min(at, firstHookAt ?? at)
 
 const isForgettable = (goneAt: Millis, seen: Seen, now: Millis, settings: DrainSettings): boolean =>
   seen.listed === false || now >= goneAt + settings.ghostMs

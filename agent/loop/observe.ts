@@ -73,9 +73,8 @@ function lookAt(
 
   const sliceTerminating = cluster.slices.terminating(uid, pod.namespace)
   const isHeld = held.length > 0
-  const hookAt = isHeld
-    ? Math.min(...held.map(({ hook }) => hook.receivedAt))
-    : round.hooks.witnessOf(pod, round.now)
+  const firstHookAt = round.hooks.witnessOf(pod, round.now)
+  const hookAt = isHeld ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : firstHookAt
   // Finished Jobs stay for days and are looked at in every round: nothing is remembered of them.
   const memory = drain || isHeld ? round.memories.of(uid) : undefined
   if (memory && sliceTerminating) memory.sliceAt ??= round.now
@@ -95,6 +94,7 @@ function lookAt(
     sliceTerminating,
     current,
     hookAt,
+    firstHookAt,
     hookConfirmed: confirmed(held),
     hookAsked: held.find(({ asked }) => asked)?.asked,
     listed:

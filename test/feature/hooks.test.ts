@@ -259,6 +259,18 @@ describe('feature: hooks', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([old.node, fresh.node])
   })
 
+  test('that is called again and again while nobody can say it is let go at the end of the first call’s grace', async start => {
+    const rig = await start()
+    const { old } = await two(rig, { graceSeconds: 4 })
+    const undo = rig.kubernetes.faults.answer(500, { watch: false })
+    let last = await rig.hook(old)
+    for (let calls = 1; last.body.error === 'cannot-vouch' && calls < 6; calls += 1)
+      last = await rig.hook(old)
+    undo()
+    // A call by itself never comes so far: it gives up asking after 1.5 s.
+    expect([last.status, last.body.result]).to.deep.equal([503, 'deadline'])
+  })
+
   test('a pod that asks to be left alone is', async start => {
     const rig = await start({ barrier: true })
     const { old } = await two(rig, { annotations: { 'apisix-drain.io/skip': 'true' } })
