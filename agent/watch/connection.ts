@@ -108,15 +108,19 @@ export function createConnection(
       try {
         const { http2, heard } = await orAborted(session(), either)
         const head = await orAborted(headersFor(method, path, body !== undefined), either)
+        const askedAt = clock.now()
         await exchange(http2, head, body === undefined ? undefined : JSON.stringify(body), either, {
-          onHead: (got, all) => ((status = got), (headers = all)),
+          onHead(got, all) {
+            offset.note(all.date, askedAt, clock.now())
+            status = got
+            headers = all
+          },
           onData: chunk => (heard(), chunks.push(chunk))
         })
       } finally {
         cancel()
       }
       if (status === 401) credentials.refused()
-      offset.note(headers.date, clock.now())
       const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
       return { status, headers, json: parseBody(what, status, Buffer.concat(chunks)), retryAfterMs }
     },
@@ -125,12 +129,13 @@ export function createConnection(
       const either = AbortSignal.any([closed.signal, signal])
       const { http2, heard, leaving } = await orAborted(session(), either)
       const head = await orAborted(headersFor('GET', path, false), either)
+      const askedAt = clock.now()
       const split = createLineSplitter(onLine, LONGEST_LINE, withoutManagedFields)
       let refusal: { status: number; retryAfterMs: number | undefined } | undefined
       let errorBody = Buffer.alloc(0)
       const work = exchange(http2, head, undefined, AbortSignal.any([either, leaving]), {
         onHead(status, headers) {
-          offset.note(headers.date, clock.now())
+          offset.note(headers.date, askedAt, clock.now())
           if (status === 200) return onOpen()
           refusal = { status, retryAfterMs: parseRetryAfter(headers['retry-after'], clock.now()) }
         },
