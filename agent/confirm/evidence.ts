@@ -2,6 +2,7 @@ import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { Grade, HolderReport } from '../drain/drain.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
 import type { HolderKey } from '../plan/holder.ts'
+import type { Standbys } from '../plan/standby.ts'
 import type { Word } from './word.ts'
 
 /** What fresh-connection reads of one gateway's Control API have shown of one drain, since its removal was accepted. */
@@ -76,6 +77,8 @@ export interface Evidence {
   readonly gatewaysKnown: boolean
   /** The entry was sealed because the deadline was near, not because every gateway knew another node. */
   readonly sealForced: boolean
+  /** Who takes over where the pod was the last node with a weight, by the last listing. */
+  readonly standbys: readonly Standbys[]
   /** Where requests may reach the pod from that the rest of this does not cover. */
   readonly hiddenBy: readonly HiddenPlace[]
 }

@@ -4,6 +4,7 @@ import { formatDuration } from '../drain/duration.ts'
 import type { Millis } from '../drain/facts.ts'
 import { GRADES, atLeast } from '../drain/grade.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
+import { standbyWords } from '../plan/standby.ts'
 import type { BarrierReading, Evidence, Observation, ProofSettings } from './evidence.ts'
 import { isNowhere } from './word.ts'
 
@@ -69,7 +70,7 @@ export function prove(
       grade,
       forced: evidence.sealForced,
       at: now,
-      why: sentence(reached(grade, evidence, settings), obstacles) + told,
+      why: sentence(reached(grade, evidence, settings), obstacles) + standbyWords(evidence.standbys) + told,
       gateways,
       holders
     }

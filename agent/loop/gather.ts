@@ -5,6 +5,7 @@ import { observable } from '../gateway/control-api.ts'
 import type { Kept, Plan } from '../plan/change.ts'
 import { endingNodes, nodesOf, type Match } from '../plan/match.ts'
 import type { HolderKey } from '../plan/holder.ts'
+import { standbysFor, type Standbys } from '../plan/standby.ts'
 import type { World } from '../plan/world.ts'
 import { rememberHidden } from './hidden.ts'
 import type { Memory, Place } from './memory.ts'
@@ -88,6 +89,7 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
     }),
     gatewaysKnown,
     sealForced: memory.sealForced,
+    standbys: [...memory.places.values()].flatMap(place => standbysOf(place, round) ?? []),
     hiddenBy: [...memory.hidden.values()]
   }
 }
@@ -136,6 +138,15 @@ function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }
     if (!services.some(service => path === service || path.endsWith(`/${service}`))) continue
     memory.places.set(holder.key, { holder, node: drain.pod.ips[0] ?? '', removedAt: undefined })
   }
+}
+
+/** By the holder as it is listed now: nodes may have come since it listed the pod. */
+function standbysOf({ holder, node }: Place, { sources, world, drains }: Gathering): Standbys | undefined {
+  const listed = sources.inventory.holders().get(holder.key)
+  // Mostly nothing is of weight 0, and holders have hundreds of nodes.
+  if (!listed?.nodes.some(({ weight }) => weight === 0)) return undefined
+  const drew = holder.nodes.some(({ key, weight }) => key === node && weight > 0)
+  return drew ? standbysFor(node, listed, world, drains) : undefined
 }
 
 function report(drain: Drain, place: Place, { sources, kept }: Gathering): Evidence['holders'][number] {

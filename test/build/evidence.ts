@@ -77,6 +77,7 @@ export const evidence = (differs: Partial<Evidence> = {}): Evidence => ({
   gateways: [],
   gatewaysKnown: true,
   sealForced: false,
+  standbys: [],
   hiddenBy: [],
   ...differs
 })

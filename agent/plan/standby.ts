@@ -1,0 +1,47 @@
+import type { Drains } from '../drain/drain.ts'
+import { isUp } from '../drain/eligible.ts'
+import type { NodeKey } from '../drain/facts.ts'
+import type { Holder, HolderKey } from './holder.ts'
+import { livePodsAt, podsAt, serves } from './match.ts'
+import type { World } from './world.ts'
+
+/** Who draws the requests of a holder in which no node of another weight is left (docs/decisions/0038). */
+export interface Standbys {
+  readonly holder: HolderKey
+  /** Pods as `namespace/name`; what is no pod as its node. */
+  readonly names: readonly string[]
+}
+
+/**
+ * The nodes of weight 0 that take over from this node. `undefined`: none, as it drew no requests itself, or another node with a weight
+ * stays, or none of weight 0 serves.
+ */
+export function standbysFor(
+  node: NodeKey,
+  { key: holder, nodes }: Holder,
+  world: World,
+  drains: Drains
+): Standbys | undefined {
+  const stays = nodes.filter(
+    each =>
+      each.key !== node && (podsAt(world, each).length === 0 || livePodsAt(world, drains, each).length > 0)
+  )
+  if (stays.some(({ weight }) => weight > 0)) return undefined
+  const names = stays
+    .filter(each => serves(world, drains, each))
+    .map(each => {
+      const pod = livePodsAt(world, drains, each).find(isUp)
+      return pod ? `${pod.namespace}/${pod.name}` : each.key
+    })
+  return names.length > 0 ? { holder, names } : undefined
+}
+
+/** For the end of a sentence; empty where there is none. */
+export const standbyWords = (all: readonly Standbys[]): string =>
+  all
+    .slice(0, 3)
+    .map(
+      ({ holder, names: [first, ...more] }) =>
+        `; no node with a weight is left in ${holder}: its standby ${first}${more.length > 0 ? ` and ${more.length} more` : ''} of weight 0 takes over`
+    )
+    .join('')
