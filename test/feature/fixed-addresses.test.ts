@@ -33,6 +33,30 @@ describe('feature: pods whose next one has the same address', () => {
       expect(value.nodes.toSorted(byHost)).to.deep.equal(nodes.toSorted(byHost))
     })
 
+  test('an agent that did not take the node out does not put it back: the upstream stays shorter', async start => {
+    const rig = await start()
+    const [old, other] = [rig.pod('web-a', { owner: DAEMON_SET }), rig.pod('web-b', { owner: DAEMON_SET })]
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: arrayOf([old, other]) })
+    rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
+    await rig.settled()
+    await until('the inventory has it', () => rig.agent.nodes('upstreams/web') === 2)
+    rig.end(old)
+    await rig.hook(old)
+    await until('it is out', () => !rig.nodes('upstreams/web').includes(old.node))
+    await rig.agent.close()
+    const next = await rig.startAgent()
+    await until('the next agent is ready', () => next.missing().length === 0)
+    rig.gone(old)
+    rig.pod('web-a-next', { owner: DAEMON_SET, ip: old.ip })
+    await until('it knows the next pod', () => next.pod(old.ip)?.name === 'web-a-next')
+    for (const listing of ['a listing', 'and another']) {
+      const before = next.readAt()
+      await until(`${listing} that began since`, () => next.readAt() !== before)
+    }
+    expect(rig.nodes('upstreams/web')).to.deep.equal([other.node])
+    expect(rig.writes).to.have.length(1)
+  })
+
   test('with the plugin they are not written at all, and the next pod gets its requests', async start => {
     const rig = await start({ barrier: true })
     const options = { hostNetwork: true, owner: DAEMON_SET }
