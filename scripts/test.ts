@@ -186,7 +186,12 @@ if (values.help || unknown.length > 0) {
 }
 
 const wanted = SUITES.filter(suite => positionals.length === 0 || positionals.includes(suite.name))
-const outcome: { readonly suite: Suite; readonly result: string; readonly why?: string }[] = []
+const outcome: {
+  readonly suite: Suite
+  readonly result: string
+  readonly seconds?: number
+  readonly why?: string
+}[] = []
 for (const suite of wanted) {
   const missing = suite.needs.filter(need => !need.isMet())
   if (missing.length > 0) {
@@ -194,12 +199,17 @@ for (const suite of wanted) {
     outcome.push({ suite, result: `not run: needs ${needs}` })
     continue
   }
+  const began = performance.now()
   const why = await run(suite)
-  outcome.push(why === undefined ? { suite, result: 'passed' } : { suite, result: 'FAILED', why })
+  const seconds = Math.round((performance.now() - began) / 1000)
+  outcome.push(
+    why === undefined ? { suite, result: 'passed', seconds } : { suite, result: 'FAILED', seconds, why }
+  )
 }
 
 for (const { suite, why } of outcome) if (why !== undefined) console.log(`\n== ${suite.name} failed\n${why}`)
 console.log('\n== suites')
-for (const { suite, result } of outcome) console.log(`${suite.name.padEnd(9)} ${result}`)
+for (const { suite, result, seconds } of outcome)
+  console.log(`${suite.name.padEnd(9)} ${result}${seconds === undefined ? '' : `, ${seconds} s`}`)
 const bad = outcome.filter(({ result }) => result === 'FAILED' || (process.env['CI'] && result !== 'passed'))
 process.exit(bad.length === 0 ? 0 : 1)

@@ -292,7 +292,11 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'P7: a hook that was answered is no witness of what shows later',
     edits: [
-      { file: 'loop/observe.ts', find: ': round.hooks.witnessOf(pod, round.now)', replace: ': undefined' }
+      {
+        file: 'loop/observe.ts',
+        find: 'const firstHookAt = round.hooks.witnessOf(pod, round.now)',
+        replace: 'const firstHookAt = undefined'
+      }
     ],
     found: {
       file: 'test/feature/hooks.test.ts',
