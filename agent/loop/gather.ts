@@ -4,7 +4,7 @@ import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import { observable } from '../gateway/control-api.ts'
 import type { Kept, Plan } from '../plan/change.ts'
 import { endingNodes, nodesOf, type Match } from '../plan/match.ts'
-import type { HolderKey } from '../plan/holder.ts'
+import type { Holder, HolderKey } from '../plan/holder.ts'
 import { standbysFor, type Standbys } from '../plan/standby.ts'
 import type { World } from '../plan/world.ts'
 import { rememberHidden } from './hidden.ts'
@@ -140,11 +140,19 @@ function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }
   }
 }
 
+/** Counted once for each holder as it was listed: hundreds of drains ask in each round, and a holder has thousands of nodes. */
+const standbyHolders = new WeakMap<Holder, boolean>()
+
+function hasStandbys(holder: Holder): boolean {
+  const known = standbyHolders.get(holder) ?? holder.nodes.some(({ weight }) => weight === 0)
+  standbyHolders.set(holder, known)
+  return known
+}
+
 /** By the holder as it is listed now: nodes may have come since it listed the pod. */
 function standbysOf({ holder, node }: Place, { sources, world, drains }: Gathering): Standbys | undefined {
   const listed = sources.inventory.holders().get(holder.key)
-  // Mostly nothing is of weight 0, and holders have hundreds of nodes.
-  if (!listed?.nodes.some(({ weight }) => weight === 0)) return undefined
+  if (!listed || !hasStandbys(listed)) return undefined
   const drew = holder.nodes.some(({ key, weight }) => key === node && weight > 0)
   return drew ? standbysFor(node, listed, world, drains) : undefined
 }
