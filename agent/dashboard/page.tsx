@@ -3,6 +3,7 @@ import { lanesOf } from './model/lanes.ts'
 import { Drains } from './parts/drains.tsx'
 import { Gateways } from './parts/gateways.tsx'
 import { Header } from './parts/header.tsx'
+import { Hidden } from './parts/hidden.tsx'
 import { Holders } from './parts/holders.tsx'
 import { Lag } from './parts/lag.tsx'
 import { Tiles } from './parts/tiles.tsx'
@@ -29,6 +30,7 @@ export function Page({ store }: { store: Store }) {
     () => <Lag samples={lags ?? []} arrivals={arrivals ?? []} sleepMs={sleepMs} theme={theme} />,
     [lags, arrivals, sleepMs, theme]
   )
+  const hidden = useMemo(() => <Hidden places={snapshot?.hidden ?? []} />, [snapshot?.hidden])
   const now = agentNow(shown)
   // Ages are told in whole seconds.
   const second = Math.floor(now / 1000) * 1000
@@ -45,6 +47,7 @@ export function Page({ store }: { store: Store }) {
             <Tiles snapshot={snapshot} />
             <Drains shown={shown} lanes={lanes} />
             <Unproved lanes={lanes} snapshot={snapshot} />
+            {hidden}
             {lag}
             <Gateways snapshot={snapshot} lanes={lanes} now={now} />
             {holders}

@@ -23,6 +23,8 @@ export interface HolderIndex {
   readonly discovered: () => Iterable<Holder>
   /** Domain names that holders list. */
   readonly names: () => Iterable<string>
+  /** Another one after everything that may change what the rest of this says. */
+  readonly version: () => number
   /** Its nodes get L4 connections: its own, or because a stream route refers to it. */
   readonly isL4: (holder: HolderKey) => boolean
 }
@@ -48,6 +50,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
   let upstreamOf: ReadonlyMap<string, string> = new Map()
 
   let ofSecond: ReadonlySet<string> = new Set()
+  let version = 0
 
   const owned = (holder: Holder): Holder => {
     const owner = forced ?? ownershipOf(holder, ofSecond).owner
@@ -85,6 +88,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     }
   }
   const set = (name: string, known: Known | undefined): void => {
+    version += 1
     const before = objects.get(name)?.holders ?? []
     for (const holder of before) drop(holder)
     for (const holder of known?.holders ?? []) {
@@ -101,7 +105,11 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
         upstreamOf = new Map(list.flatMap(({ id, value }) => idIn(value.upstream_id).map(to => [id, to])))
       }
       if (resource === 'stream_routes') streams = list
-      if (resource === 'services' || resource === 'stream_routes') streamed = referredTo(streams, upstreamOf)
+      if (resource === 'services' || resource === 'stream_routes') {
+        const next = referredTo(streams, upstreamOf)
+        if (next.symmetricDifference(streamed).size > 0) version += 1
+        streamed = next
+      }
       const listed = new Map(list.map(object => [`${resource}/${object.id}`, object]))
       for (const [name, known] of objects) {
         const stays = known.resource !== resource || listed.has(name) || (known.at ?? -Infinity) >= beganAt
@@ -138,6 +146,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     holders: () => holders,
     discovered: () => discovered.values(),
     names: () => names,
+    version: () => version,
     isL4: key => holders.get(key)?.l4 === true || streamed.has(key),
     byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
   }

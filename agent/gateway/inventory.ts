@@ -25,6 +25,7 @@ export interface Inventory {
   /** See `HolderIndex`. */
   names(): Iterable<string>
   isL4(holder: HolderKey): boolean
+  version(): number
   /**
    * When the listing that everything here rests on BEGAN (that of the collection which is furthest behind); undefined
    * before the first complete one.
@@ -133,6 +134,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     discovered: index.discovered,
     names: index.names,
     isL4: index.isL4,
+    version: index.version,
     readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
     problem: () => [...problems].map(([resource, why]) => `${resource}: ${why}`).join('; '),
     learn: object => {

@@ -1,7 +1,7 @@
 import type { PodFact } from '../drain/facts.ts'
 import { hiddenPlaces, streamed, type Behind } from '../plan/hidden.ts'
 import { leadsTo, type LeadsTo } from '../plan/leads-to.ts'
-import { worldOf, type World } from '../plan/world.ts'
+import type { World } from '../plan/world.ts'
 import { hasEnded } from '../watch/pod-fact.ts'
 import type { ServiceName } from '../watch/slice-store.ts'
 import type { Memory } from './memory.ts'
@@ -10,7 +10,7 @@ import type { Sources } from './sources.ts'
 /** What shows places that hide pods. */
 export interface HiddenParts {
   readonly cluster: Pick<Sources['cluster'], 'pods' | 'slices' | 'services' | 'parts'>
-  readonly inventory: Pick<Sources['inventory'], 'holders' | 'names' | 'discovered' | 'isL4'>
+  readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'names' | 'discovered' | 'isL4'>
 }
 
 /** What is known of the Services that a pod is in, and of what may stand for it. */
@@ -35,7 +35,12 @@ export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
   const { cluster, inventory } = parts
   const pods = [...cluster.pods.values()].filter(pod => !hasEnded(pod))
   return leadsTo({
-    world: worldOf(inventory.holders().values(), pods, uid => cluster.slices.portsOf(uid)),
+    world: {
+      holders: () => inventory.holders().values(),
+      holdersOf: inventory.byHost,
+      ownersOf: ip => cluster.pods.byIp(ip).filter(pod => !hasEnded(pod)),
+      portsOf: uid => cluster.slices.portsOf(uid)
+    },
     pods,
     isL4: inventory.isL4,
     behind: (pod, isListed) => behindOf(parts, cluster.slices.servicesOf(pod.uid), isListed)

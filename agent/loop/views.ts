@@ -23,6 +23,7 @@ import { createAfterAck } from './after-ack.ts'
 import { createArrivals } from './arrivals.ts'
 import { createDrift, ghostsOf, type HolderDifference } from './drift.ts'
 import { driftGauges, freshnessGauges } from './gauges.ts'
+import { createHiddenView } from './hidden-view.ts'
 import type { Memory } from './memory.ts'
 import { momentsOf } from './moments.ts'
 import { reachOf } from './reach.ts'
@@ -67,6 +68,7 @@ export function createViews(options: ViewsOptions): Views {
   }
   const shown = new WeakMap<Holder, HolderView>()
   const drift = createDrift(sources)
+  const hidden = createHiddenView(sources, clock)
   const arrivals = createArrivals({ sources, clock, metrics })
   const afterAck = createAfterAck(sources, metrics)
   const moreOf = (uid: PodUid, memory: Memory) => ({
@@ -163,6 +165,7 @@ export function createViews(options: ViewsOptions): Views {
           nodes: holders.reduce((sum, holder) => sum + holder.nodes.length, 0)
         },
         holders: holders.map(holder => holderView(holder, differs(holder.key))),
+        hidden: hidden(),
         drains,
         moments: new Map<PodUid, Moments>(
           drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])

@@ -24,6 +24,7 @@ export function buildSnapshot(sources: SnapshotSources): Snapshot {
     gateways: sources.gateways.map(gatewayView),
     inventory: { ...sources.inventory },
     holders: sources.holders,
+    hidden: sources.hidden,
     drains: [...sources.drains].map(drain =>
       drainView(
         drain,

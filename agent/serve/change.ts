@@ -1,3 +1,4 @@
+import type { LeadsTo } from '../plan/leads-to.ts'
 import type { ArrivalView, DrainView, GatewayView, HolderView, Snapshot, WatchView } from './snapshot.ts'
 
 /** How the items of a list that have a name of their own differ: what is new or other now, and what is gone. */
@@ -23,6 +24,7 @@ export interface Change extends Partial<Whole> {
   readonly watches?: KeyedChange<WatchView>
   readonly gateways?: KeyedChange<GatewayView>
   readonly holders?: KeyedChange<HolderView>
+  readonly hidden?: KeyedChange<LeadsTo>
   readonly drains?: KeyedChange<DrainView>
   readonly arrivals?: KeyedChange<ArrivalView>
   readonly acks?: HeadChange<Heads['acks'][number]>
@@ -39,6 +41,7 @@ const keyOf = {
   watches: (watch: WatchView) => watch.kind,
   gateways: (gateway: GatewayView) => gateway.id,
   holders: (holder: HolderView) => holder.key,
+  hidden: ({ holder, why }: LeadsTo) => `${holder} ${why}`,
   drains: (drain: DrainView) => drain.uid,
   arrivals: (arrival: ArrivalView) => `${arrival.uid} ${arrival.readyAt}`
 }
@@ -53,6 +56,7 @@ export function diff(before: Snapshot, after: Snapshot): Change {
     ...field('watches', keyedDiff(before.watches, after.watches, keyOf.watches)),
     ...field('gateways', keyedDiff(before.gateways, after.gateways, keyOf.gateways)),
     ...field('holders', keyedDiff(before.holders, after.holders, keyOf.holders)),
+    ...field('hidden', keyedDiff(before.hidden, after.hidden, keyOf.hidden)),
     ...field('drains', keyedDiff(before.drains, after.drains, keyOf.drains)),
     ...field('arrivals', keyedDiff(before.arrivals, after.arrivals, keyOf.arrivals)),
     ...field('acks', headDiff(before.acks, after.acks)),
@@ -72,6 +76,7 @@ export function apply(before: Snapshot, change: Change): Snapshot {
     watches: keyedApply(before.watches, change.watches, keyOf.watches),
     gateways: keyedApply(before.gateways, change.gateways, keyOf.gateways),
     holders: keyedApply(before.holders, change.holders, keyOf.holders),
+    hidden: keyedApply(before.hidden, change.hidden, keyOf.hidden),
     drains: keyedApply(before.drains, change.drains, keyOf.drains),
     arrivals: keyedApply(before.arrivals, change.arrivals, keyOf.arrivals),
     acks: headApply(before.acks, change.acks),

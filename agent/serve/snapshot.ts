@@ -4,6 +4,7 @@ import type { Drain, GatewayReport, Grade, HolderReport, Witness } from '../drai
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { DeviationKind } from '../plan/difference.ts'
 import type { HolderKey, Owner } from '../plan/holder.ts'
+import type { LeadsTo } from '../plan/leads-to.ts'
 import type { MissingPart } from '../readiness.ts'
 import type { Vouch } from './holds.ts'
 
@@ -203,6 +204,8 @@ export interface Snapshot {
   readonly gateways: readonly GatewayView[]
   readonly inventory: InventoryView
   readonly holders: readonly HolderView[]
+  /** Places in APISIX that lead to pods without listing them, or that no evidence covers. */
+  readonly hidden: readonly LeadsTo[]
   readonly drains: readonly DrainView[]
   /** The drains that are over, the answers and the lags that are kept (`history.ts`), newest first. */
   readonly past: readonly DrainView[]
@@ -228,6 +231,7 @@ export interface SnapshotSources {
   readonly gateways: readonly (Omit<GatewayView, keyof GatewayFact> & { readonly gateway: GatewayFact })[]
   readonly inventory: InventoryView
   readonly holders: readonly HolderView[]
+  readonly hidden: readonly LeadsTo[]
   readonly drains: Iterable<Drain>
   /** Where a drain has none, its moments are what its witnesses say. */
   readonly moments: ReadonlyMap<PodUid, Moments>

@@ -54,6 +54,7 @@ export async function startAgent(
   })
   const { gate, loop, readiness, sources } = parts
   const server = await listen(parts.app, config.serve, listenLimits(config.serve.maxHooks))
+  parts.page?.open(server)
   let closed = false
   return {
     port: server.port,
@@ -78,6 +79,7 @@ export async function startAgent(
       if (closed) return
       closed = true
       gate.letGo()
+      await parts.page?.close()
       await server.close()
       await parts.stop()
     }

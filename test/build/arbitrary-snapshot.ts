@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { buildSnapshot } from '../../agent/serve/build-snapshot.ts'
+import type { LeadsTo } from '../../agent/plan/leads-to.ts'
 import type { DrainView, HolderView, Snapshot } from '../../agent/serve/snapshot.ts'
 import { pod } from './pod.ts'
 import { ackFor } from './serve.ts'
@@ -34,6 +35,9 @@ const holder: fc.Arbitrary<HolderView> = fc
     missing: [],
     atGateways: []
   }))
+const place: fc.Arbitrary<LeadsTo> = fc
+  .record({ holder: name, why: words, pods: fc.array(name), count: time })
+  .map(differs => ({ ...differs, name: null, node: null, change: '' }))
 const named = <T>(item: fc.Arbitrary<T>, key: (item: T) => string) =>
   fc.uniqueArray(item, { selector: key, maxLength: 6 })
 
@@ -43,6 +47,7 @@ export const anySnapshot: fc.Arbitrary<Snapshot> = fc
     at: time,
     drains: named(drain, ({ uid }) => uid),
     holders: named(holder, ({ key }) => key),
+    hidden: named(place, ({ holder, why }) => `${holder} ${why}`),
     gateways: named(
       fc.record({ id: name, why: words }).map(differs => ({ ...QUIET.gateways[0]!, ...differs })),
       ({ id }) => id

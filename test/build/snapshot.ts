@@ -76,6 +76,7 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
     ],
     inventory: { lastSuccessAt: 1_000_000, lastAttemptAt: 1_000_000, problem: '', holders: 1, nodes: 2 },
     holders: [],
+    hidden: [],
     drains: [waitingDrain()],
     moments: new Map(),
     hooks: new Map(),

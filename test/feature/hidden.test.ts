@@ -1,6 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 
 import { expect } from 'chai'
+import { WebSocket } from 'ws'
+import { apply, type Message } from '../../agent/serve/change.ts'
+import type { Snapshot } from '../../agent/serve/snapshot.ts'
 import type { JsonObject } from '../../sandbox/apisix/json.ts'
 import { toServiceFact } from '../../agent/watch/service-fact.ts'
 import { until } from '../build/apisix.ts'
@@ -186,4 +189,39 @@ describe('feature: places that hide a pod', () => {
       expect(body.why).to.contain('L4')
       expect(rig.nodes(key)).to.deep.equal([fresh.node])
     })
+
+  test('are shown with their pods and what to do, and told when they come and go', async start => {
+    const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' } })
+    const page = new WebSocket(`ws://127.0.0.1:${rig.agent.port}/api/stream`)
+    let shown: Snapshot | undefined
+    page.on('message', (data: Buffer) => {
+      const message = JSON.parse(data.toString()) as Message
+      shown = message.kind === 'snapshot' ? message.snapshot : shown && apply(shown, message.change)
+    })
+    try {
+      await until('the page is there', () => shown !== undefined)
+      expect(shown?.hidden).to.deep.equal([])
+      rig.service('web', [rig.pod('web-1'), rig.pod('web-2')])
+      rig.put('upstreams', 'web', { name: 'shop', ...onlyNode('web.shop.svc:80') })
+      await until('it is shown', () => shown?.hidden[0]?.count === 2)
+      expect(shown?.hidden).to.deep.equal([
+        {
+          holder: 'upstreams/web',
+          name: 'shop',
+          node: 'web.shop.svc:80',
+          why: 'web.shop.svc:80 is a name of Service shop/web',
+          change:
+            'list the addresses of pods (`resolveGranularity: endpoint` of an ApisixRoute or a BackendTrafficPolicy)',
+          pods: ['shop/web-1', 'shop/web-2'],
+          count: 2
+        }
+      ])
+      const asked = await fetch(`http://127.0.0.1:${rig.agent.port}/api/state`)
+      expect(((await asked.json()) as Snapshot).hidden).to.deep.equal(shown?.hidden)
+      rig.remove('upstreams', 'web')
+      await until('it is gone', () => shown?.hidden.length === 0)
+    } finally {
+      page.terminate()
+    }
+  })
 })

@@ -24,6 +24,7 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
   const isLate = (since: number) => snapshot.at - since > LATE_MS
   const missing = differing.flatMap(holder => holder.missing).filter(({ since }) => isLate(since)).length
   const apart = differing.flatMap(({ atGateways }) => atGateways).filter(({ since }) => isLate(since))
+  const hidden = snapshot.hidden.length
   const behind = new Set(apart.map(({ gateway }) => gateway)).size
 
   if (!agent.vouch.ok) {
@@ -56,13 +57,14 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
     ...(ghosts > 0 ? [`${count(ghosts, 'ghost')} in APISIX`] : []),
     ...(missing > 0 ? [`${count(missing, 'node')} missing in APISIX`] : []),
     ...(behind > 0 ? [`${count(behind, 'gateway')} not as the Admin API`] : []),
+    ...(hidden > 0 ? [count(hidden, 'place that hides pods', 'places that hide pods')] : []),
     ...(agent.dryRun ? ['dry run: nothing is written'] : [])
   ].join(' · ')
   return waiting.length > 0
     ? { level: 'busy', head: `${count(waiting.length, 'pod')} on the way out.`, rest: facts }
     : {
-        level: ghosts + missing + behind > 0 ? 'busy' : 'well',
-        head: headOf(ghosts, missing, behind),
+        level: ghosts + missing + behind + hidden > 0 ? 'busy' : 'well',
+        head: headOf(ghosts, missing, behind, hidden),
         rest: facts
       }
 }
@@ -80,10 +82,11 @@ function differingOf(holders: Snapshot['holders']): Snapshot['holders'] {
   return found
 }
 
-function headOf(ghosts: number, missing: number, behind: number): string {
+function headOf(ghosts: number, missing: number, behind: number, hidden: number): string {
   if (ghosts > 0) return 'Ghosts are left.'
   if (missing > 0) return 'APISIX does not list every ready pod.'
-  return behind > 0 ? `${count(behind, 'gateway')} behind the Admin API.` : 'All is well.'
+  if (behind > 0) return `${count(behind, 'gateway')} behind the Admin API.`
+  return hidden > 0 ? 'Pods are reached through places that hide them.' : 'All is well.'
 }
 
 const bad = (head: string, rest: string): Sentence => ({ level: 'bad', head, rest })
