@@ -89,7 +89,11 @@ export function readGatewayState({
   }
   const running = (async () => {
     while (!ended.signal.aborted) {
-      await read()
+      // One agent's questions may take turns with another's, and a load balancer then sends all of either to the same gateway. Two at
+      // once go to two.
+      await Promise.all(
+        identity.isOpen() || (identity.isByHand && !isHolding()) ? [read(), read()] : [read()]
+      )
       if (!ended.signal.aborted) await pause()
     }
   })()

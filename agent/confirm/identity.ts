@@ -2,6 +2,8 @@ import type { Millis } from '../drain/facts.ts'
 
 /** Whether what answers at one address is one gateway. */
 export interface Identity {
+  /** Its address comes from an operator. */
+  readonly isByHand: boolean
   /**
    * An answer. `fit` is left out where it does not say.
    *
@@ -31,7 +33,7 @@ interface Seen {
 }
 
 /** So many answers on connections of their own before an address that was written by hand is believed to be one gateway. */
-const LOOKS = 12
+const LOOKS = 16
 /** So many instances are remembered: a gateway that crashes all day has many. */
 const MOST = 16
 
@@ -51,6 +53,7 @@ export function createIdentity(byHand: boolean): Identity {
   let isSeveral = false
 
   return {
+    isByHand: byHand,
     note({ instance, fit = false }, askedAt, receivedAt, fresh) {
       last = instance
       if (fresh) looks -= 1

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { createGatewayClock } from '../../../agent/confirm/gateway-clock.ts'
-import { createIdentity } from '../../../agent/confirm/identity.ts'
+import { createIdentity, type Identity } from '../../../agent/confirm/identity.ts'
 import { readGatewayState } from '../../../agent/confirm/gateway-state.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
@@ -60,6 +60,47 @@ describe('gateway state', () => {
     await advance(4999)
     expect(reads()).to.equal(3)
     await reader.stop()
+  })
+
+  /** Two agents that ask at the same moments, the same one first, by a load balancer that sends each connection to the next of two gateways. */
+  async function inStep(identities: readonly Identity[], everyMs: number, times: number) {
+    const clock = manualClock()
+    let asked = 0
+    const api = {
+      state: async () => ({ instance: asked++ % 2 === 0 ? 'a' : 'b', fit: true, workers: [] }) as never
+    }
+    const readers = identities.map(identity =>
+      readGatewayState({
+        api,
+        clock,
+        gatewayClock: createGatewayClock(),
+        identity,
+        isHolding: () => false,
+        tell: () => {}
+      })
+    )
+    for (let i = 0; i < times; i++) {
+      await turn()
+      clock.advance(everyMs)
+    }
+    await Promise.all(readers.map(reader => reader.stop()))
+  }
+
+  it('asks twice at once at an address by hand: each of two agents in step would else hear one gateway only', async () => {
+    const identities = [createIdentity(true), createIdentity(true)]
+    await inStep(identities, 1, 20)
+    expect(identities.map(identity => identity.isSeveral())).to.deep.equal([true, true])
+  })
+
+  it('goes on to do so while nothing is held: a gateway may come to stand behind the address later', async () => {
+    const identities = ['a', 'b'].map(instance => {
+      const identity = createIdentity(true)
+      for (let i = 0; i < 16; i++) identity.note({ instance, fit: true }, i, i, true)
+      expect(identity.doubt()).to.equal('')
+      return identity
+    })
+    await inStep(identities, 5000, 4)
+    expect(identities.map(identity => identity.isSeveral())).to.deep.equal([true, true])
   })
 
   it('keeps what was told when the gateway fails, and says why', async () => {
