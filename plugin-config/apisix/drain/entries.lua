@@ -191,9 +191,8 @@ function _M:passes(entry)
 end
 
 
---- What came, went or was sealed since the last time, for whoever says something about all of
--- them; all
--- that there is at first.
+--- Entries that came, went or were sealed since the last call; at first all entries. Only the
+-- worker's word may call it, since each call empties the list.
 -- @treturn table ids, as keys
 function _M:touched()
     local mine = self.copy
@@ -220,9 +219,8 @@ function _M:held_as(id)
 end
 
 
---- The number of the change since which an entry is what it is: what was said before is not about
--- it.
--- @treturn number|nil nil where there is none
+--- The number of the entry's last change: older statements are not about it.
+-- @treturn number|nil nil if there is no such entry
 function _M:since(id)
     self:current()
     local entry = self.copy.by_id[id]

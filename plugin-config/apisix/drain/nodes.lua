@@ -14,12 +14,12 @@ local str_byte  = string.byte
 local str_sub   = string.sub
 
 local PORTS   = { http = 80, https = 443, grpc = 80, grpcs = 443 }
--- so many nodes are looked at before requests may pass
+-- nodes to look at before requests may pass
 local MANY    = 50
 local BRACKET = str_byte("[")
 
 local NONE = {}
--- how often it is asked, seconds
+-- seconds between two calls of check_discovery_ready
 local READY_AGAIN = 1
 
 local _M = {}
@@ -30,7 +30,8 @@ local function bare(host)
 end
 
 
--- { host, port } of each. A request may have put an address where a name was, and kept the name
+-- { host, port, standby } of each. A request may have replaced a name by an address; `domain` then
+-- keeps the name.
 local function written(nodes, scheme)
     local list, default = {}, PORTS[scheme or "http"]
     for key, node in pairs(nodes) do
@@ -56,8 +57,8 @@ end
 local ready, asked = false, 0
 
 
--- Has it the endpoints of its API server? Until then it has no list of any Service. It logs each
--- time that it says no.
+-- Has discovery read the endpoints from its API server? Until then it has no list of any Service.
+-- It logs each time that it is not ready.
 local function is_ready(found)
     if not found.check_discovery_ready then
         return true
@@ -82,14 +83,14 @@ local function discovered(conf)
     local nodes
     ok, nodes = pcall(found.nodes, conf.service_name, conf.discovery_args)
     if ok and nodes == nil and conf.discovery_type == "kubernetes" and is_ready(found) then
-        -- how it says that a Service has no ready endpoint
+        -- nil from a discovery that is ready: the Service has no ready endpoint
         return NONE
     end
     return ok and type(nodes) == "table" and nodes or nil
 end
 
 
--- All records of a name: a request takes one of them, and not always the same.
+-- All records of a name: each request uses any one of them.
 local function resolved(core, host)
     local resolver = core.resolver or {}
     if resolver.parse_domain_all then
@@ -100,7 +101,7 @@ local function resolved(core, host)
 end
 
 
--- @treturn boolean false where it does not resolve
+-- @treturn boolean false if the name does not resolve
 local function add_records(list, core, node)
     for _, record in ipairs(resolved(core, node.host) or {}) do
         local ip = address.canonical(tostring(record))
@@ -114,14 +115,13 @@ end
 
 
 --- @tparam table conf the upstream
--- @tparam table|nil core apisix.core: look nodes up that are not written down. That may wait.
+-- @tparam table|nil core apisix.core, to look up nodes that are not written down. That may wait.
 -- @tparam function|nil rest lets requests pass, if it is time
--- @tparam table|nil known what the list was made of: discovery gives the same until it changes
--- @treturn table|boolean|nil list of { ip, port, standby }; nil where they cannot be known, true
--- where they
---   are those of `known`
--- @treturn boolean true where they are not written down
--- @treturn table|nil what it is made of
+-- @tparam table|nil known the source of the last list: discovery returns the same until it changes
+-- @treturn table|boolean|nil list of { ip, port, standby }; true if it is still that of `known`,
+--   nil if the nodes cannot be known
+-- @treturn boolean true if they are not written down
+-- @treturn table|nil the source of the list, for the next `known`
 function _M.of(conf, core, rest, known)
     local moves = conf.service_name ~= nil or conf.discovery_type ~= nil
     local nodes = conf.nodes

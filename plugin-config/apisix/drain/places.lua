@@ -1,8 +1,8 @@
---- Where this worker would choose an address: the places (records.lua) of the configuration that it
--- routes by, by the address of each node.
+--- The places (records.lua) in which this worker could choose an address, in the configuration that
+-- it routes by; an index by the address of each node.
 --
--- Nodes by service discovery and by name are looked up now and then. All of this takes milliseconds
--- where there is much: `pause` is called in between, and must let requests pass.
+-- Nodes by service discovery and by name are looked up at intervals. A large configuration takes
+-- milliseconds: `pause` is called in between, and must let requests pass.
 local source   = require("apisix.drain.source")
 local records  = require("apisix.drain.records")
 local nodes_of = require("apisix.drain.nodes").of

@@ -117,10 +117,9 @@ local function draws(nodes)
 end
 
 
--- Nodes of weight 0 are somebody's standby: APISIX chooses one only where no node of another weight
--- is left. A draining one serves still, so it is left before them, and the agent seals it only
--- where
--- they serve.
+-- Nodes of weight 0 are standbys: APISIX chooses one only if no node of another weight is left. A
+-- draining node still serves, so it comes before the standbys, and the agent seals it only if they
+-- serve.
 local function standby(free, soft)
     if next(free) == nil or draws(free) or not draws(soft) then
         return free, soft

@@ -1,7 +1,6 @@
---- What one item of the configuration brings: places, in which a node is chosen, and the upstreams
--- that it refers to. A place is an upstream, or nodes that are written into a route, a service, or
--- a
--- traffic-split rule wherever plugins can stand.
+--- The places of one item of the configuration, and the upstreams that it refers to. APISIX chooses
+-- a node in a place: an upstream, or nodes written into a route, a service, or a traffic-split rule
+-- of any object that can hold plugins.
 local nodes_of  = require("apisix.drain.nodes").of
 local ipairs    = ipairs
 local type      = type
@@ -16,9 +15,8 @@ local _M = {}
 -- @tparam table item as core.config holds it
 -- @tparam function rest lets requests pass, if it is time
 -- @treturn table { places, refs }: a place is { conf, name, upstream, list, moves }. `upstream` is
--- the
---   id of one that is a place only while something refers to it, `list` its nodes, nil where
---   they are to be looked up (`moves`)
+--   the id of an upstream, which counts only while something refers to it. `list` holds the nodes,
+--   nil if they have to be looked up (`moves`)
 function _M.of(kind, item, rest)
     local places, refs = {}, {}
     local value = type(item) == "table" and item.value
@@ -27,7 +25,7 @@ function _M.of(kind, item, rest)
     end
 
     local id = tostring(value.id or str_match(item.key or "", "([^/]+)$"))
-    -- as `kind/id`, and nothing that would end it in a line (about.lua)
+    -- `kind/id` without the characters that separate names in a line (about.lua)
     local name = kind .. "/" .. str_gsub(id, "[^%w._-]", "_")
     local function place(conf, within, upstream)
         local list, moves = nodes_of(conf, nil, rest)

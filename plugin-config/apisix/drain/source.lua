@@ -1,5 +1,5 @@
---- What APISIX has of each kind of object, item by item, and what came or went since the last look.
--- An item is never changed but replaced, so what is new is found by identity.
+--- The items that APISIX holds of each kind of object, and those that came or went since the last
+-- look. APISIX replaces an item and never changes one, so a new item is found by identity.
 local revision = require("apisix.drain.revision")
 local clock_now = require("apisix.drain.clock").now
 local KINDS    = revision.KINDS
@@ -8,9 +8,9 @@ local ipairs   = ipairs
 local pairs    = pairs
 local pcall, type = pcall, type
 
--- to look at so many items takes less than requests may wait
+-- items to look at before requests may pass
 local MANY = 100
--- each item is looked at once in so many seconds, whatever seems to be the same
+-- seconds until a list is compared item by item, even if it seems to be the same
 local CHECK = 5
 local NONE = {}
 
@@ -63,7 +63,7 @@ local function watch(self, kind, object)
 end
 
 
--- The list is kept as it was: to compare two lists costs a tenth of looking up each item.
+-- The old list is kept because comparing two lists costs a tenth of looking up each item.
 local function is_same(self, known, values)
     local items = known.items
     if not items or known.length ~= #values then
@@ -81,8 +81,7 @@ local function is_same(self, known, values)
 end
 
 
--- What a look at the list itself can tell: an item that is replaced in it (etcd) calls `changed`,
--- and a
+-- Compares the lists, not their items: an item that is replaced (etcd) calls `changed`, and a new
 -- document (standalone) brings another list.
 local function seems_same(self, kind, values, version)
     local known = self.kinds[kind]
@@ -151,9 +150,8 @@ local function each(self, look)
             if object.need_reload then
                 return false
             end
-            -- nil: no document of an API-driven gateway has had this kind, and none is used. What
-            -- etcd
-            -- has not given yet has need_reload
+            -- nil: no document of an API-driven gateway has had this kind, so none is in use. A
+            -- kind that etcd has not delivered yet has need_reload
             any = any or object.values ~= nil
         end
         look(kind, object)
@@ -163,7 +161,7 @@ end
 
 
 --- Takes in what came and went.
--- @treturn boolean false while the configuration is not there, or being read anew: say nothing
+-- @treturn boolean false while the configuration is missing or being reloaded: say nothing
 function _M:refresh()
     return each(self, function(kind, object)
         if object then
@@ -174,7 +172,7 @@ function _M:refresh()
 end
 
 
---- Is what was taken in still what APISIX has? Costs next to nothing.
+--- Does APISIX still hold the items that were taken in? Costs next to nothing.
 -- @treturn boolean
 function _M:holds()
     local same = true

@@ -1,7 +1,6 @@
---- What all workers say of an entry, put together so that nothing is lost that speaks against a
--- seal:
--- places are those of whoever has most, a place that is sole for one worker is sole, and a list of
--- other choices that one worker has in a place is there.
+--- All workers' statements about an entry, put together so that every reason against a seal stays:
+-- the largest number of places counts, a place that is sole for one worker is sole, and each list
+-- of other choices that one worker has is in the result.
 local LISTS     = require("apisix.drain.about").LISTS
 local NAMES     = require("apisix.drain.about").NAMES
 local json      = require("apisix.drain.json")
@@ -17,7 +16,7 @@ local str_match = string.match
 local str_gmatch = string.gmatch
 local str_sub   = string.sub
 
--- workers mostly say the same, and of most entries for long
+-- results kept: workers mostly agree, and most statements last long
 local REMEMBERED = 4096
 
 local _M = {}
@@ -73,7 +72,7 @@ local function together(texts)
 end
 
 
--- The same words have the same tag, also in another worker: all that it is made of is in order.
+-- The same words have the same tag in every worker, because all parts of the key are sorted.
 local function told(texts, hidden, key)
     local all = together(texts)
     return {
@@ -86,10 +85,10 @@ end
 
 --- @tparam number said how many workers have spoken
 -- @tparam number asked how many serve
--- @tparam number hidden places into which one of them cannot look
--- @tparam table texts what they said, see about.lua
--- @treturn table for json.encode; `tag` names what all of them say, nil until all have spoken;
---   `is_sole` where a place is sole for one of them
+-- @tparam number hidden the largest number of places that one of them cannot look into
+-- @tparam table texts their texts, see about.lua
+-- @treturn table for json.encode; `tag` identifies the words of all, nil until all have spoken;
+--   `is_sole` if a place is sole for one of them
 function _M.of(said, asked, hidden, texts)
     local distinct, seen = {}, {}
     for _, text in ipairs(texts) do

@@ -1,15 +1,13 @@
---- This worker's word: what it says of every entry, in the configuration that it routes by now
--- (docs/decisions/0029). Nothing is said, and nothing stays said, that is not so any more:
+--- This worker's word: a statement about every entry, true in the configuration that this worker
+-- routes by now (docs/decisions/0029). A statement that is no longer true does not stay:
 --
---   the configuration changed   it is taken back in the step that changes it
---   the deny-list changed       what is said of an entry names the generation in which it was
---   said, and
---                               is void where the entry is younger
+--   the configuration changed   the worker takes its word back in the step that changes it
+--   the deny-list changed       each statement names the generation in which it was made, and is
+--                               void if the entry is younger
 --
--- Only what has changed is said anew: the entries in a place that came, went or has other nodes,
--- those
--- that came or went, and those that share a place with one of them. While there is no entry this is
--- one read of the dictionary each time it is asked to look.
+-- The worker repeats only statements that may have changed: those about entries that came or went,
+-- entries in a place that came, went or has other nodes, and entries that share a place with one
+-- of the former. Without entries a look is one read of the dictionary.
 local places_mod   = require("apisix.drain.places")
 local about_mod    = require("apisix.drain.about")
 local words        = require("apisix.drain.words")
@@ -25,13 +23,13 @@ local log          = ngx.log
 local clock_now    = require("apisix.drain.clock").now
 local ngx_sleep    = ngx.sleep
 
--- a configuration that goes on changing leaves the rest to the next look
+-- if the configuration keeps changing, the next look does the rest
 local TURNS = 3
--- how often nodes are looked up that are not written down, seconds, and how much of a worker's time
--- that may take
+-- nodes that are not written down: seconds between two lookups, and the largest share of a
+-- worker's time that lookups may take
 local MOVING, SHARE = 0.25, 0.05
--- what is left to requests between two parts of what takes long: a sleep of 0 makes the worker one
--- that never waits, and on a busy machine its requests wait for the scheduler
+-- seconds left to requests between two parts of long work. After a sleep of 0 the worker would
+-- never wait for events, and on a busy machine the scheduler would let its requests wait
 local PAUSE = 0.001
 
 local _M = {}
@@ -47,7 +45,7 @@ local function void(self)
 end
 
 
--- All entries with one of these addresses are to be said anew.
+-- Marks all entries with one of these addresses as changed.
 local function touch(self, nodes)
     local ips = self.entries.set.ips
     for _, node in ipairs(nodes) do
@@ -77,7 +75,7 @@ function _M.new(deps)
 end
 
 
--- Takes in what the deny-list has come to. @treturn number its generation
+-- Takes in the changes of the deny-list. @treturn number its generation
 local function follow(self)
     local gen, touched = self.entries:current().gen, self.entries:touched()
     for id in pairs(touched) do
@@ -149,7 +147,7 @@ local function speak(self)
             self.dirty[id] = nil
             say(self, id, gen)
         end
-        -- from the end of this to the telling is one step
+        -- no pause from the end of `write` to `tell`
         if not write(self) then
             void(self)
             return
@@ -167,7 +165,7 @@ local function speak(self)
 end
 
 
--- There is no entry: nothing is said, and nothing kept of what was.
+-- Without entries the worker says nothing, and keeps nothing of its statements.
 local function say_nothing(self, gen)
     self.idle = gen
     void(self)
@@ -195,14 +193,14 @@ local function look(self)
 end
 
 
---- Speaks, where there is anything new to say. It may pause, so it is for timers and requests
--- of the Barrier API only. Never raises.
+--- Brings the word up to date. It may pause, so only timers and requests of the Barrier API may
+-- call it. Never raises.
 function _M:look()
     if self.idle == self.entries.dict:get("gen") then
         return
     end
     if self.busy then
-        -- whoever is at it will see what came meanwhile, but for a change of what is told already
+        -- the look that is running sees every change, except one of a word that is already told
         if self.told and not self.places:holds() then
             void(self)
         end

@@ -1,13 +1,12 @@
---- Workers' words, as they are kept in the dictionary of counts, by the number of the process: no
--- other process ever inherits one.
+--- Workers' words in the dictionary of counts, keyed by the number of the process, so that no other
+-- process inherits one.
 --
---   g|number       the generation of the deny-list that it knows. While it is there, all that this
---                  worker says is so in the configuration that it has; absent: it says nothing
---   t|number       "hidden mark": the places into which it cannot look, and how often it took its
---   word
---                  back before this one
---   t|number|part  lines of some entries, "id", the generation in which it was said, and the text
---                  (about.lua). By parts, so that one entry that changes is not all of them
+--   g|number       the generation of the deny-list that the worker knows. While this key exists,
+--                  all its statements are true in its configuration; without it, it says nothing
+--   t|number       "hidden mark": the number of places that it cannot look into, and how often it
+--                  has taken its word back
+--   t|number|part  lines of some entries: the id, the generation in which the line was written, and
+--                  the text (about.lua). In parts, so that one changed entry does not rewrite all
 local union     = require("apisix.drain.union")
 local ngx       = ngx
 local crc32     = ngx.crc32_short
@@ -34,13 +33,13 @@ function _M.part(id)
 end
 
 
---- What is said of an entry, as a line.
+--- The line about an entry.
 function _M.line(id, gen, text)
     return "\n" .. id .. " " .. gen .. " " .. text
 end
 
 
---- Writes a part. It is heard where the worker has told, or will.
+--- Writes a part. It counts once the worker has called `tell`.
 -- @tparam table lines by id
 -- @treturn boolean false: there is no room
 function _M.write(dict, number, part, lines)
@@ -58,7 +57,7 @@ function _M.write(dict, number, part, lines)
 end
 
 
---- Says that all of it is so. @treturn boolean false: there is no room
+--- States that all parts are true. @treturn boolean false: there is no room
 function _M.tell(dict, number, gen, hidden, mark)
     return dict:safe_set("t|" .. number, hidden .. " " .. mark) == true
            and dict:safe_set("g|" .. number, gen) == true
@@ -71,7 +70,7 @@ function _M.void(dict, number)
 end
 
 
---- Removes all that a process has said.
+--- Removes all statements of a process.
 function _M.forget(dict, number)
     _M.void(dict, number)
     dict:delete("t|" .. number)
@@ -92,7 +91,7 @@ function _M.complete(dict, living, gen)
 end
 
 
---- The workers that serve, and those of them that say something now.
+--- Reads which workers serve, and which of them have a word now.
 function _M.read(dict, living)
     local self = { dict = dict, list = {}, asked = 0 }
     for _, worker in ipairs(living) do
@@ -111,7 +110,7 @@ function _M.read(dict, living)
 end
 
 
--- The text about an entry, said in a generation or later; or nil.
+-- The text about an entry, from this generation or later; or nil.
 local function said_of(dict, number, id, since)
     local text = dict:get("t|" .. number .. "|" .. _M.part(id))
     local _, at = str_find(text or "", "\n" .. id .. " ", 1, true)
@@ -124,10 +123,9 @@ local function said_of(dict, number, id, since)
 end
 
 
---- What they say of an entry.
+--- Their statements about an entry, put together.
 -- @tparam string id
--- @tparam number|nil since the change since which it is what it is: what was said before does not
--- count
+-- @tparam number|nil since the number of the entry's last change: older statements do not count
 -- @treturn table see union.of
 function _M:of(id, since)
     local said, hidden, texts = 0, 0, {}
@@ -142,7 +140,7 @@ function _M:of(id, since)
 end
 
 
---- Has none of them taken its word back since it was read?
+--- Do all words that were read still stand?
 function _M:stand()
     for _, worker in ipairs(self.list) do
         if not self.dict:get("g|" .. worker.number)
