@@ -96,7 +96,7 @@ export function readingOf(
         : 'draining'
   const inflight = { requests: sum(s => s.inflight.requests), long: sum(s => s.inflight.long) }
   const word = wordOf(states.map(s => s?.word))
-  // An older plugin that is sealed by another agent, or for good, is as good as any.
+  // An older plugin reports no words. That matters only until its entry is sealed, by another agent or at the deadline.
   const isOlder = entry === 'draining' && word === undefined
   const says = !isOlder && entry !== 'absent' && (told.fit || inflight.requests + inflight.long > 0)
   const reading = {

@@ -10,23 +10,23 @@ import { isNowhere } from './word.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
 
-/** What one gateway has shown: from when on each grade holds there, and what speaks against every grade but `barrier`. */
+/** The evidence of one gateway: since when each grade holds there, and the reason against every grade but `barrier`. */
 interface Look {
   readonly report: GatewayReport
   readonly barrierAt: Millis | undefined
   readonly observedAt: Millis | undefined
-  /** It is known that requests may still reach the pod through it: no weaker grade may stand in for that. Or empty. */
+  /** Why requests may still reach the pod through this gateway, so that no weaker grade may be taken; or empty. */
   readonly contrary: string
   readonly sealed: boolean
 }
 
 /**
- * What the evidence amounts to. A grade holds from a moment on (`undefined`: not with these facts); the best that holds
- * is taken, if it is good enough for the pod's own minimum (annotation), else for the configured one, and if
- * - no holder keeps the node as its last one: then the drain waits for a replacement until its deadline;
- * - no gateway is known to send requests still. Such knowledge is the contrary of a proof, so a weaker grade, which only
- *   says that time has passed, cannot outweigh it.
- * A dry run proves nothing by itself, and what is proved there is true all the same: somebody else took the node out.
+ * The verdict on a drain. Each grade holds from a moment on (`undefined`: these facts do not give it). The best grade that holds
+ * is taken if it reaches the pod's own minimum (annotation), or else the configured one, and if
+ * - no holder keeps the node as its last one, or the workers' words allowed the seal (`barrier`, not forced). Else the drain waits for
+ *   a replacement until its deadline;
+ * - no gateway is known to send requests still. A weaker grade only says that time has passed, so it cannot outweigh that.
+ * A dry run writes nothing, but a proof in it is true: another writer took the node out.
  */
 export function prove(
   evidence: Evidence,

@@ -1,20 +1,20 @@
 import type { Word } from './word.ts'
 
-/** Whether a seal leaves every worker of a gateway with a choice, by the words of the workers. */
+/** The result of `judge`: the words that allow a seal, or the reason against it. */
 export type Judged =
   /** The tags of the words that were judged: the gateway seals only if they still stand. */
   { readonly tags: readonly string[] } | { readonly why: string }
 
-/** What a gateway lacks whose plugin has no words. */
+/** The problem of a gateway whose plugin reports no words. */
 export const OLDER_PLUGIN =
   'its plugin is older than this agent and does not tell what its workers could choose instead: install the plugin of this release'
 
 /**
- * From the seal on a node is not chosen, even where it is the last one. So every worker must have spoken (a frozen one does not, and the
- * entry is not sealed because of it), none may have a place in which nothing else is left, and in every place another choice must be
- * there that is not known to be bad (docs/decisions/0029, W1 to W4).
+ * Whether a gateway may seal an entry. A sealed node is not chosen, even if it is the last one of its place. So every worker must have
+ * spoken (a frozen worker does not, which prevents the seal), no worker may have a place in which nothing else is left, and every
+ * place must have another node that is not known to be bad (docs/decisions/0029, W1 to W4).
  *
- * @param serves whether a node, `address:port`, may serve as far as Kubernetes tells
+ * @param serves whether the node, `address:port`, may serve according to Kubernetes
  */
 export function judge(word: Word, serves: (node: string) => boolean): Judged {
   const { complete, said, asked, sole, others, tags } = word

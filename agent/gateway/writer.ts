@@ -183,7 +183,7 @@ export function createWriter(options: WriterOptions): Writer {
       courses.set(owner, learn(courses.get(owner) ?? UNKNOWN_OWNER, clock.now(), queue))
   }
 
-  /** A list of ours that was read before the removal and written after it brings a node back as any other writer's does. */
+  /** Our own write can put a node back too: a list that was read before the removal and written after it. */
   const whoPutBack = (holder: Holder, node: NodeKey, removedAt: Millis): string => {
     const last = listed.get(holder.key)
     const isOurs = last !== undefined && last.at >= removedAt && last.nodes.has(node)

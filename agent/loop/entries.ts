@@ -9,7 +9,7 @@ import type { World } from '../plan/world.ts'
 import type { Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
 
-/** How long before the deadline an entry is sealed whatever is known: from then on an honest 503 beats a dead pod. */
+/** How long before the deadline an entry is sealed without a word: from then on an honest 503 beats a dead pod. */
 export const SEAL_BEFORE_MS = 250
 
 export interface EntryContext {
@@ -21,7 +21,7 @@ export interface EntryContext {
   readonly now: Millis
 }
 
-/** What all entries of one round have in common. */
+/** The facts that all entries of one round share. */
 export function entryContext(
   { cluster }: Pick<Sources, 'cluster'>,
   barrier: Pick<BarrierKeeper, 'reading'>,
@@ -29,7 +29,7 @@ export function entryContext(
   drains: Drains,
   now: Millis
 ): EntryContext {
-  // Hundreds of pods of one Service may end at once, and each has the same others.
+  // Cached: when hundreds of pods of one Service end at once, their words name the same other nodes.
   const known = new Map<string, boolean>()
   const mayServe = (node: string): boolean => {
     const found =
@@ -40,7 +40,7 @@ export function entryContext(
   return { cluster, barrier, world, serves: mayServe, now }
 }
 
-/** What the deny-list of every gateway should hold for a drain now; `undefined` where it should hold nothing. */
+/** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
 export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext): DesiredDrain | undefined {
   if (drain.phase === 'undone') return undefined
   const nodes = barrierNodes(drain, memory, context.world)
@@ -61,7 +61,7 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   }
 }
 
-/** When to look again although nothing happens; `undefined` where only an event can change anything. */
+/** When the entry must be looked at again without an event; `undefined` if only an event can change it. */
 export function sealLookAt(drain: Drain, now: Millis): Millis | undefined {
   const at = drain.deadline - SEAL_BEFORE_MS
   return drain.phase === 'draining' && at > now ? at : undefined
@@ -89,7 +89,7 @@ function agreement(
   for (const { id } of cluster.gateways()) {
     const reading = barrier.reading(uid, id)
     if (reading?.entry === 'sealed') continue
-    // What it was before the gateway could not be asked any more counts as that.
+    // A gateway whose barrier cannot be used is not waited for. If it was sealed before that, the line above counts it.
     if (reading && (reading.problem !== '' || !reading.fit)) continue
     isSealed = false
     const judged = reading?.word

@@ -5,7 +5,7 @@ import { returnsUntil } from '../plan/policies.ts'
 import type { PlanSettings } from '../plan/world.ts'
 import type { Sources } from './sources.ts'
 
-/** What a plan has to know of this moment beside the world: how APISIX is run, and which drains a barrier covers. */
+/** The settings of one plan: besides the configured ones, how APISIX is run and which drains a barrier covers. */
 export function planSettings(
   settings: PlanSettings,
   { mode, barrier, cluster, writer }: Pick<Sources, 'mode' | 'barrier' | 'cluster' | 'writer'>,
@@ -13,13 +13,13 @@ export function planSettings(
   unsure: ReadonlySet<PodUid>
 ): PlanSettings {
   const gateways = cluster.gateways()
-  /** Not answered yet is no refusal: the answer comes in milliseconds, and calls for another plan. */
+  /** A missing answer is no refusal: the answer comes in milliseconds and starts another plan. */
   const isRefused = (uid: PodUid): boolean =>
     gateways.some(({ id }) => {
       const reading = barrier?.reading(uid, id)
       return reading !== undefined && (reading.problem !== '' || !reading.fit || barrier?.doubt(id) !== '')
     })
-  // A gateway that is not known yet keeps no request away.
+  // Until the list of gateways is known, no barrier is known to keep requests away from any pod.
   const areKnown =
     gateways.length > 0 && cluster.parts().every(({ name, synced }) => name !== 'gateways' || synced)
   const unbarred = [...drains.keys()].filter(uid => !barrier || !areKnown || isRefused(uid))
@@ -32,7 +32,7 @@ export function planSettings(
   }
 }
 
-/** When to plan again for holders that are left to their owner until then, though nothing happens. */
+/** When to plan again, without an event, for holders that are left to their owner until then. */
 export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): Millis | undefined {
   const times = kept.flatMap(({ why, uid }) => {
     const drain = drains.get(uid)

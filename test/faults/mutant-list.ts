@@ -24,6 +24,16 @@ export interface FoundByTest {
   readonly title: string
 }
 
+/** Answers a hook by what the watch knew before, however old that is. */
+const ANSWERS_BY_AN_OLD_WATCH = [
+  {
+    file: 'loop/hooks.ts',
+    find: 'if (!entries.has(id)) return undefined',
+    replace: 'if (!knownToEnd(pod)) return { pod, at: clock.now() }'
+  },
+  { file: 'loop/hooks.ts', find: 'if (rest <= 0) return', replace: 'if (rest < Infinity) return' }
+] as const
+
 export const MUTANTS: readonly Mutant[] = [
   {
     name: '1: answers grade barrier with no entry anywhere',
@@ -160,14 +170,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '6: takes the word of a watch that is behind',
-    edits: [
-      {
-        file: 'loop/hooks.ts',
-        find: 'if (!entries.has(id)) return undefined',
-        replace: 'if (!knownToEnd(pod)) return { pod, at: clock.now() }'
-      },
-      { file: 'loop/hooks.ts', find: 'if (rest <= 0) return', replace: 'if (rest < Infinity) return' }
-    ],
+    edits: ANSWERS_BY_AN_OLD_WATCH,
     found: {
       expected: /ends, and was told that it stays/,
       only: ['barrier', 'API server: silent watches', 'before the deletion']
@@ -243,14 +246,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '6: a process that was away answers by what it knew before',
-    edits: [
-      {
-        file: 'loop/hooks.ts',
-        find: 'if (!entries.has(id)) return undefined',
-        replace: 'if (!knownToEnd(pod)) return { pod, at: clock.now() }'
-      },
-      { file: 'loop/hooks.ts', find: 'if (rest <= 0) return', replace: 'if (rest < Infinity) return' }
-    ],
+    edits: ANSWERS_BY_AN_OLD_WATCH,
     found: {
       expected: /ends, and was told that it stays/,
       only: ['barrier', 'agent: paused', 'before the deletion']

@@ -60,7 +60,7 @@ describe('feature: a flood on the hook port', function () {
     await more
     expect(sockets).to.have.length(CONNECTIONS)
 
-    // It is over: nobody's connection is left, and the next hook is as quick as any.
+    // All connections of the flood are closed: the barrier proves the next drain as usual.
     for (const socket of sockets) socket.destroy()
     const last = rig.pod('last')
     rig.upstream('last', [last, rig.pod('other')])

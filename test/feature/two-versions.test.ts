@@ -9,8 +9,9 @@ import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { watchListings } from '../build/listings.ts'
 
-// One Service in front of two versions, and an upstream for each, as with the subsets of an ingress controller: what Kubernetes lists is
-// no reason to list it (docs/decisions/0024). Beside real controllers 0.1.0 gave 125 of 1,332 requests to the wrong version.
+// One Service selects two versions, and each version has its own upstream, as with the subsets of an ingress controller. The agent must
+// not add a pod to an upstream because Kubernetes lists it for the Service (docs/decisions/0024). With real controllers, 0.1.0 sent 125
+// of 1,332 requests to the wrong version.
 
 const VERSIONS = ['v1', 'v2'] as const
 type Version = (typeof VERSIONS)[number]

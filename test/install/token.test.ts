@@ -23,7 +23,7 @@ onEachKubernetes('tokens of a real API server', version => {
     this.timeout(180_000)
     api = await startApiServer(version)
     await api.call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } })
-    // The keys are read as any ServiceAccount, with no right of its own.
+    // Every ServiceAccount may read the keys: this one has no rights of its own.
     const file = api.kubeconfigFor(await tokenFor({}))
     connection = createConnection(loadCredentials({ kind: 'kubeconfig', file }, systemClock), systemClock)
     keys = createSigningKeys({
