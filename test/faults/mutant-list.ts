@@ -300,6 +300,42 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
+    name: 'P7: a drain that is undone leaves its hooks with what was known of them',
+    edits: [{ file: 'loop.ts', find: 'hooks.askAgain(uid)', replace: 'void 0' }],
+    found: {
+      file: 'test/feature/hooks.test.ts',
+      title: 'a hook that was believed is asked about anew when its drain is undone'
+    }
+  },
+  {
+    name: 'P7: a call that is repeated begins the grace anew',
+    edits: [
+      {
+        file: 'drain/step.ts',
+        find: 'Math.min(at, firstHookAt ?? at)',
+        replace: 'Math.max(at, (firstHookAt ?? at) - Infinity)'
+      }
+    ],
+    found: {
+      file: 'test/feature/hooks.test.ts',
+      title: 'that is called again and again while nobody can say it'
+    }
+  },
+  {
+    name: 'P6: asks once at a time at an address by hand',
+    edits: [
+      {
+        file: 'confirm/gateway-state.ts',
+        find: '? [read(), read()] : [read()]',
+        replace: '? [read()] : [read()]'
+      }
+    ],
+    found: {
+      file: 'test/unit/confirm/gateway-state.test.ts',
+      title: 'asks twice at once at an address by hand'
+    }
+  },
+  {
     name: 'P10: a process that was away renews what it knew',
     edits: [
       {

@@ -172,6 +172,25 @@ describe('feature: hooks', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
+  test('a hook that was believed is asked about anew when its drain is undone, and told twice that the pod stays', async start => {
+    const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
+    const { old, fresh } = await two(rig)
+    // Nothing is proved, so the hook is held.
+    await rig.gateways[0]!.partition({ control: 'silent' })
+    rig.condition(old, 'DisruptionTarget', 'True')
+    await until('the agent has seen it', () => rig.agent.pod(old.ip)?.disruptionTarget === true)
+    const hook = rig.hook(old)
+    await until('it is taken out', () => rig.nodes('upstreams/web').length === 1)
+    expect(rig.agent.loop.held().map(({ ends }) => ends)).to.deep.equal([true])
+    rig.condition(old, 'DisruptionTarget', 'False')
+    rig.restarted(old, 1)
+    const { status, body } = await hook
+    expect([status, body.result]).to.deep.equal([200, 'not-terminating'])
+    expect(body.why).to.match(/; asked twice, \S+ apart$/)
+    await until('it is put back', () => rig.nodes('upstreams/web').length === 2)
+    expect(rig.nodes('upstreams/web')).to.have.members([old.node, fresh.node])
+  })
+
   test('the status of a kubelet that comes after the answer still begins the drain', async start => {
     const rig = await start({ config: { DRAIN_KUBELET_STATUS_DELAY: '100ms' } })
     const { old, fresh } = await two(rig)
