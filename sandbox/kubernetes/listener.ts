@@ -19,6 +19,8 @@ export type Handler = (request: Request, response: Response) => void
 export interface Listener {
   readonly port: number
   readonly wires: ReadonlySet<Wire>
+  /** How many connections it has ever accepted. */
+  accepted(): number
   readonly sessions: ReadonlySet<ServerHttp2Session>
   /** From now on new connections start out frozen. */
   freezeNew(frozen: boolean): void
@@ -68,6 +70,7 @@ export async function listen(
   options: { host: string; port: number; certificate: Certificate | undefined }
 ): Promise<Listener> {
   const wires = new Set<Wire>()
+  let accepted = 0
   const sessions = new Set<ServerHttp2Session>()
   let frozen = false
   let server: Server
@@ -109,6 +112,7 @@ export async function listen(
     server = createServer(socket => {
       const wire = new Wire(socket)
       wires.add(wire)
+      accepted += 1
       wire.on('error', () => {})
       wire.on('close', () => wires.delete(wire))
       if (frozen) wire.freeze()
@@ -130,6 +134,7 @@ export async function listen(
   return {
     port,
     wires,
+    accepted: () => accepted,
     sessions,
     freezeNew(value) {
       frozen = value

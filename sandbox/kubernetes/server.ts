@@ -48,8 +48,10 @@ export interface Kubernetes {
   writeKubeconfig(path: string): Promise<void>
   /** How many watches are open. */
   watchCount(): number
-  /** How many connections are. */
+  /** How many connections are open. */
   connectionCount(): number
+  /** How many connections it has ever accepted. */
+  acceptedCount(): number
   close(): Promise<void>
 }
 
@@ -105,6 +107,7 @@ export async function startKubernetes(options: KubernetesOptions = {}): Promise<
     writeKubeconfig: path => writeKubeconfig(path, kubeconfig),
     watchCount: () => watches.size,
     connectionCount: () => listener.wires.size,
+    acceptedCount: () => listener.accepted(),
     async close() {
       for (const watch of watches) watch.end()
       await listener.down()

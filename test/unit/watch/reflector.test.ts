@@ -120,13 +120,17 @@ describe('watch: the reflector', function () {
 
   it('moves to a new connection at GOAWAY, and is never stale for it', async () => {
     const { kubernetes, logged } = await start()
+    const before = kubernetes.acceptedCount()
     kubernetes.faults.goAway()
     await tells('later')
     expect(lists()).to.equal(1)
     // Pods, slices and Services; the old connection ends when it has no stream any more.
     await until(
       'the streams have moved',
-      () => kubernetes.watchCount() === 3 && kubernetes.connectionCount() === 1
+      () =>
+        kubernetes.acceptedCount() > before &&
+        kubernetes.watchCount() === 3 &&
+        kubernetes.connectionCount() === 1
     )
     expect(logged.filter(line => line['state'] === 'stale')).to.deep.equal([])
   })
