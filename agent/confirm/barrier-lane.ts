@@ -66,8 +66,8 @@ const WAIT_SECONDS = 5
 const MOST_POLLED = 1000
 
 /**
- * Three loops in one function, and a file of a little over 300 lines: what is stored, held and read belongs to all three, and none of
- * them may see half of what another changes.
+ * Three loops in one function, because they share the stored entries and the readings, and none of them may see half of a change that
+ * another makes.
  */
 export function createBarrierLane({
   api,

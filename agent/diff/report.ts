@@ -3,7 +3,7 @@ import type { Row } from './compare.ts'
 
 export interface DiffReport {
   readonly differences: readonly Row[]
-  /** Places that lead to pods without listing them, or that no barrier covers. No difference, so the exit code does not tell of them. */
+  /** Places that lead to pods without listing them, or that no barrier covers. They do not change the exit code. */
   readonly hidden: readonly LeadsTo[]
   /** What was compared. */
   readonly holders: number
