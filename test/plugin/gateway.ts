@@ -48,7 +48,7 @@ export interface Objects {
   replace?: { kind: string; value: object }
   standalone?: boolean
   reload?: Record<string, boolean>
-  names?: Record<string, readonly string[]>
+  names?: Record<string, readonly string[] | false>
   same?: boolean
   worker?: Record<string, Kinds>
 }

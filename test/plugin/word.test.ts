@@ -353,4 +353,44 @@ describe("The worker's word", () => {
     await gateway.configured({ objects: { kinds, names: { 'shop.example': [B.host, A.host] }, same: true } })
     await says({ places: 1, sole: [], hidden: 0, others: b })
   })
+
+  const named = { host: 'shop.example', port: 80, weight: 1 }
+
+  it('is not kept back by a name whose DNS server is silent', async () => {
+    const kinds = {
+      routes: [
+        { id: '1', upstream: { nodes: [A, B] } },
+        { id: '2', upstream: { nodes: [named] } }
+      ]
+    }
+    const silent = { kinds, names: { 'shop.example': false as const } }
+    await start(silent)
+    await gateway.barrier.put(pod)
+    await says({ places: 1, hidden: 1, others: b })
+    await gateway.configured({ objects: { kinds, names: { 'shop.example': [A.host] }, same: true } })
+    await says({ places: 2, hidden: 0, sole: ['routes/2'], others: b })
+    // what was resolved last is what a request of this worker still gets
+    await gateway.configured({ objects: { ...silent, same: true } })
+    await gateway.barrier.put({ uid: 'b', ip: '10.0.0.9' })
+    await says(WITHOUT, 'b')
+    await says({ places: 2, hidden: 0, sole: ['routes/2'], others: b })
+  })
+
+  it('leaves a name out that does not resolve, and not the other nodes of its place', async () => {
+    await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [named, A] } }] } })
+    await gateway.barrier.put(pod)
+    await says({ places: 1, hidden: 1, sole: ['routes/1'], others: [] })
+  })
+
+  it('asks more and more seldom for a name that does not resolve', async () => {
+    await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [named] } }] } })
+    const began = performance.now()
+    await gateway.barrier.put(pod)
+    await eventually(
+      'it was asked for the third time',
+      async () => Number(await gateway.door('/resolved')) >= 3
+    )
+    expect(performance.now() - began).to.be.at.least(2990)
+    await says({ places: 0, hidden: 1 })
+  })
 })

@@ -7,7 +7,6 @@ local pairs     = pairs
 local pcall     = pcall
 local type      = type
 local tonumber  = tonumber
-local tostring  = tostring
 local require   = require
 local str_match = string.match
 local str_byte  = string.byte
@@ -90,43 +89,20 @@ local function discovered(conf)
 end
 
 
--- All records of a name: each request uses any one of them.
-local function resolved(core, host)
-    local resolver = core.resolver or {}
-    if resolver.parse_domain_all then
-        local ok, found = pcall(resolver.parse_domain_all, host)
-        return ok and type(found) == "table" and #found > 0 and found or nil
-    end
-    return nil
-end
-
-
--- @treturn boolean false if the name does not resolve
-local function add_records(list, core, node)
-    for _, record in ipairs(resolved(core, node.host) or {}) do
-        local ip = address.canonical(tostring(record))
-        if not ip then
-            return false
-        end
-        list[#list + 1] = { ip = ip, port = node.port, standby = node.standby }
-    end
-    return #list > 0
-end
-
-
 --- @tparam table conf the upstream
--- @tparam table|nil core apisix.core, to look up nodes that are not written down. That may wait.
+-- @tparam table|nil names names.lua, to look up nodes that are not written down. It never waits
 -- @tparam function|nil rest lets requests pass, if it is time
 -- @tparam table|nil known the source of the last list: discovery returns the same until it changes
 -- @treturn table|boolean|nil list of { ip, port, standby }; true if it is still that of `known`,
 --   nil if the nodes cannot be known
 -- @treturn boolean true if they are not written down
 -- @treturn table|nil the source of the list, for the next `known`
-function _M.of(conf, core, rest, known)
+-- @treturn boolean|nil true if a name does not resolve: as in APISIX, the list is without it
+function _M.of(conf, names, rest, known)
     local moves = conf.service_name ~= nil or conf.discovery_type ~= nil
     local nodes = conf.nodes
     if moves then
-        nodes = core and discovered(conf)
+        nodes = names and discovered(conf)
         if not nodes then
             return nil, true
         elseif nodes == known then
@@ -136,24 +112,25 @@ function _M.of(conf, core, rest, known)
         return {}, false
     end
 
-    local list, by_name = {}, false
+    local list, by_name, unknown = {}, false, nil
     for i, node in ipairs(written(nodes, conf.scheme)) do
         local ip = address.canonical(node.host)
         if ip then
             list[#list + 1] = { ip = ip, port = node.port, standby = node.standby }
-        elseif not core then
+        elseif not names then
             return nil, true
         else
-            by_name = true
-            if not add_records(list, core, node) then
-                return nil, true
+            local ips = names:of(node.host)
+            by_name, unknown = true, unknown or not ips
+            for _, each in ipairs(ips or NONE) do
+                list[#list + 1] = { ip = each, port = node.port, standby = node.standby }
             end
         end
         if rest and i % MANY == 0 then
             rest()
         end
     end
-    return list, moves or by_name, moves and not by_name and nodes or nil
+    return list, moves or by_name, moves and not by_name and nodes or nil, unknown
 end
 
 

@@ -6,6 +6,7 @@
 local source   = require("apisix.drain.source")
 local records  = require("apisix.drain.records")
 local nodes_of = require("apisix.drain.nodes").of
+local names_mod = require("apisix.drain.names")
 local clock_now = require("apisix.drain.clock").now
 local setmetatable = setmetatable
 local ipairs   = ipairs
@@ -87,9 +88,10 @@ end
 --   pause     lets requests pass
 --   changed   called in the step in which APISIX changes the configuration
 --   touched   called with the nodes of a place that came or went
+--   news      called when a name resolves to something else
 function _M.new(with)
     local self = setmetatable({
-        core = with.core, touched = with.touched,
+        names = names_mod.new(with.core, with.news), touched = with.touched,
         by_ip = {},         -- { [its end] = { [ip] = { [place] = true } } }: to grow a large table
                             -- takes milliseconds
         moving = {},        -- { [place] = true }: no written addresses
@@ -156,12 +158,15 @@ end
 --- Looks up the nodes that are not written down. @treturn boolean whether there is any such place
 function _M:look_up()
     self.unseen = false
+    self.names:begin()
     local list = {}
     for place in pairs(self.moving) do
         list[#list + 1] = place
     end
     for _, place in ipairs(list) do
-        local found, _, made_of = nodes_of(place.conf, self.core, self.rest, place.source)
+        local found, _, made_of, unknown = nodes_of(place.conf, self.names, self.rest,
+                                                    place.source)
+        place.unknown = unknown
         if found ~= true and differ(place.list, found) then
             index(self, place, false)
             place.list = found
@@ -170,7 +175,21 @@ function _M:look_up()
         place.source = made_of
         self.rest()
     end
+    self.names:finish()
     return #list > 0
+end
+
+
+--- Is the first answer about a name still to come, and not for long yet?
+function _M:waits()
+    return self.names:waits()
+end
+
+
+--- What names resolve to is not followed any longer.
+function _M:forget_names()
+    self.names:forget()
+    self.unseen = next(self.moving) ~= nil
 end
 
 
@@ -191,7 +210,7 @@ end
 function _M:hidden()
     local n = 0
     for place in pairs(self.moving) do
-        if not place.list and self:uses(place) then
+        if (place.unknown or not place.list) and self:uses(place) then
             n = n + 1
         end
     end

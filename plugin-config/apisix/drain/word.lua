@@ -60,7 +60,7 @@ end
 function _M.new(deps)
     local self = setmetatable({
         entries = deps.entries, counts = deps.counts, number = deps.number,
-        mark = 0, due = 0, told = nil, idle = nil, busy = false,
+        mark = 0, due = 0, news = false, told = nil, idle = nil, busy = false,
         dirty = {},     -- { [entry id] = true }
         lines = {},     -- { [part] = { [entry id] = line } }
         unwritten = {}, -- { [part] = true }
@@ -70,6 +70,11 @@ function _M.new(deps)
         pause = function() ngx_sleep(PAUSE) end,
         changed = function() void(self) end,
         touched = function(nodes) touch(self, nodes) end,
+        news = function()
+            self.news = true
+            void(self)
+            self:look()
+        end,
     })
     return self
 end
@@ -123,9 +128,10 @@ end
 
 
 local function look_up(self)
-    if clock_now() < self.due and not self.places.unseen then
+    if clock_now() < self.due and not self.places.unseen and not self.news then
         return
     end
+    self.news = false
     local began = clock_now()
     local any = self.places:look_up()
     local now = clock_now()
@@ -142,6 +148,10 @@ local function speak(self)
         end
         local mark = self.mark
         look_up(self)
+        if places:waits() then
+            void(self)
+            return
+        end
         local gen = follow(self)
         for id in pairs(self.dirty) do
             self.dirty[id] = nil
@@ -170,6 +180,7 @@ local function say_nothing(self, gen)
     self.idle = gen
     void(self)
     self.entries:touched()
+    self.places:forget_names()
     if next(self.lines) then
         words.forget(self.counts, self.number)
     end
@@ -187,7 +198,7 @@ local function look(self)
         void(self)
     end
     local is_due = self.due > 0 and clock_now() >= self.due
-    if self.told ~= set.gen or is_due or self.entries:is_touched() then
+    if self.told ~= set.gen or is_due or self.news or self.entries:is_touched() then
         speak(self)
     end
 end

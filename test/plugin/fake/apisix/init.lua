@@ -250,6 +250,8 @@ function _M.test_door()
         ngx.say(dict:get("picked") or 0)
     elseif path == "/worker" then
         ngx.say(dict:get("worker of " .. ngx.var.arg_id) or 0)
+    elseif path == "/resolved" then
+        ngx.say(dict:get("resolved 0") or 0)
     elseif path == "/stale" then
         ngx.say(dict:get("stale") or 0)
     elseif path == "/parts" then

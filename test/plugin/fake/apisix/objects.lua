@@ -6,7 +6,7 @@
 local cjson = require("cjson.safe")
 local ngx   = ngx
 
-local kinds = {}
+local kinds, names = {}, {}
 local _M = {}
 
 local function get(self, id)
@@ -133,12 +133,22 @@ local function speaks()
 end
 
 
+-- As APISIX, it waits for the DNS server, in the coroutine of its caller.
+local function resolve(name)
+    ngx.shared["stand-in"]:incr("resolved " .. ngx.worker.id(), 1, 0)
+    while names[name] == false and not ngx.worker.exiting() do
+        ngx.sleep(0.01)
+    end
+    return names[name] or nil
+end
+
+
 --- Takes a configuration over, given as one object:
 --     kinds        { upstreams = { value, … }, … }
 --     standalone   true: one document, else etcd
 --     reload       kinds that are being read anew
 --     same         true: nothing in it is new
---     names        { [name] = addresses }
+--     names        { [name] = addresses, or false: its DNS server is silent }
 --     many         { upstreams, nodes }: so many of them, in place of `kinds`
 --     replace      { kind, value }: only this item is another one
 --     worker       { ["0"] = kinds that this worker has in place of those, … }
@@ -163,9 +173,8 @@ function _M.apply(core, objects, version)
     if speaks() and not objects.same then
         ngx.shared["stand-in"]:incr("stale", 1, 0)
     end
-    core.resolver = {
-        parse_domain_all = function(name) return (objects.names or {})[name] end,
-    }
+    names = objects.names or {}
+    core.resolver = { parse_domain_all = resolve }
 end
 
 

@@ -1,0 +1,166 @@
+--- What the names of nodes resolve to. A DNS server that is silent keeps a look-up waiting for up
+-- to 40 seconds, so each has a timer's time and only leaves its result here: whoever reads it never
+-- waits.
+--
+-- A request of this worker asks the same client of APISIX and the same cache. So while a name has
+-- never been answered here, no request has an address of it either. APISIX leaves a node out whose
+-- name does not resolve.
+local ngx       = ngx
+local clock_now = require("apisix.drain.clock").now
+local setmetatable = setmetatable
+local pairs     = pairs
+local pcall     = pcall
+local type      = type
+local min       = math.min
+local sort      = table.sort
+local concat    = table.concat
+local tostring  = tostring
+local address   = require("apisix.drain.address")
+
+-- how long the first answer of a name is waited for, seconds
+local FIRST   = 1
+-- after how long a name is asked for again that does not resolve, seconds; APISIX logs each time
+local AGAIN   = { 1, 2, 5 }
+-- so many names are asked for at a time
+local AT_ONCE = 64
+-- how long requests wait for answers that are in the cache, and how long they have then, seconds
+local MOST, PAUSE = 0.0002, 0.001
+
+local _M = {}
+local mt = { __index = _M }
+
+
+--- @tparam table core apisix.core
+-- @tparam function news called when a name has another answer, or its first
+function _M.new(core, news)
+    return setmetatable({
+        core = core, news = news,
+        known = {},     -- { [name] = { began, due, asking, answered, ips, text, fails, turn } }
+        open = {},      -- { [one of these] = true }: not answered yet
+        queue = {}, first = 1, last = 0, running = 0, turn = 0,
+    }, mt)
+end
+
+
+-- All records of a name, since a request takes one of them and not always the same; in an order
+-- that stays, whatever the server does.
+-- @treturn table|nil
+local function resolve(core, name)
+    local resolver = core.resolver or {}
+    if not resolver.parse_domain_all then
+        return nil
+    end
+    local ok, found = pcall(resolver.parse_domain_all, name)
+    if not ok or type(found) ~= "table" or #found == 0 then
+        return nil
+    end
+    local ips = {}
+    for i = 1, #found do
+        local ip = address.canonical(tostring(found[i]))
+        if not ip then
+            return nil
+        end
+        ips[i] = ip
+    end
+    sort(ips)
+    return ips
+end
+
+
+local function answer(self, one, ips)
+    local text = ips and concat(ips, " ")
+    local is_news = not one.answered or text ~= one.text
+    one.fails = ips and 0 or min(one.fails + 1, #AGAIN)
+    one.due = clock_now() + (AGAIN[one.fails] or 0)
+    one.asking, one.answered, one.ips, one.text = nil, true, ips, text
+    self.open[one] = nil
+    return is_news
+end
+
+
+local function work(premature, self)
+    local began = clock_now()
+    while not premature and self.first <= self.last do
+        local at = self.first
+        local one = self.queue[at]
+        self.queue[at], self.first = nil, at + 1
+        if answer(self, one, resolve(self.core, one.name)) then
+            self.has_news = true
+        end
+        if clock_now() - began >= MOST then
+            ngx.sleep(PAUSE)
+            began = clock_now()
+        end
+    end
+    self.running = self.running - 1
+    if self.has_news and not premature then
+        self.has_news = nil
+        self.news()
+    end
+end
+
+
+local function ask(self, one)
+    one.asking = true
+    self.last = self.last + 1
+    self.queue[self.last] = one
+    if self.running < AT_ONCE then
+        self.running = self.running + 1
+        if not ngx.timer.at(0, work, self) then
+            self.running = self.running - 1
+        end
+    end
+end
+
+
+--- Its addresses by the last answer. It is asked for again, and not waited for.
+-- @treturn table|nil canonical addresses; nil: it does not resolve, or not yet
+function _M:of(name)
+    local now, one = clock_now(), self.known[name]
+    if not one then
+        one = { name = name, began = now, due = 0, fails = 0 }
+        self.known[name], self.open[one] = one, true
+    end
+    one.turn = self.turn
+    if not one.asking and now >= one.due then
+        ask(self, one)
+    end
+    return one.ips
+end
+
+
+--- Is there a name whose first answer may still come soon?
+function _M:waits()
+    local now = clock_now()
+    for one in pairs(self.open) do
+        if now - one.began < FIRST then
+            return true
+        end
+    end
+    return false
+end
+
+
+--- Begins to ask for all that is needed now.
+function _M:begin()
+    self.turn = self.turn + 1
+end
+
+
+--- Forgets the names that were not asked for since `begin`.
+function _M:finish()
+    for name, one in pairs(self.known) do
+        if one.turn ~= self.turn then
+            self.known[name], self.open[one] = nil, nil
+        end
+    end
+end
+
+
+--- Forgets all of them: an answer that nobody renews says nothing about now.
+function _M:forget()
+    self.known, self.open = {}, {}
+end
+
+
+return _M
