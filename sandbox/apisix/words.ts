@@ -68,7 +68,7 @@ export function createWords({ workers, barrier, discovery, names }: WordsOptions
     speakers.set(worker, made)
     return made
   }
-  const look = (): void => {
+  const look = (anew = false): void => {
     const serving = workers()
     for (const [worker, { places }] of speakers) {
       if (serving.includes(worker)) continue
@@ -80,7 +80,7 @@ export function createWords({ workers, barrier, discovery, names }: WordsOptions
     for (const worker of serving) {
       if (worker.frozen || barrier.unfit(worker.pid).length > 0) continue
       const speaker = speakerOf(worker)
-      if (performance.now() - speaker.lookedUp >= MOVING) {
+      if (anew || performance.now() - speaker.lookedUp >= MOVING) {
         for (const ip of speaker.places.lookUp()) speaker.word.touch(ip)
         speaker.lookedUp = performance.now()
       }
@@ -93,7 +93,7 @@ export function createWords({ workers, barrier, discovery, names }: WordsOptions
   return {
     want: () => {
       if (timer) return
-      timer = setInterval(look, LOOK)
+      timer = setInterval(() => look(), LOOK)
       timer.unref()
       stop = entries.onChange(ip => {
         for (const { word } of speakers.values()) word.touch(ip)
@@ -101,8 +101,8 @@ export function createWords({ workers, barrier, discovery, names }: WordsOptions
     },
     hear: async stored => {
       const since = Math.max(0, ...stored.map(entry => entry.since))
-      if (complete(since)) return
-      look()
+      // a seal may rest on it: what discovery has found by now
+      look(true)
       if (!complete(since)) await wait(HEAR)
     },
     of: entry => {

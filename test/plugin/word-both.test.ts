@@ -121,6 +121,15 @@ const SCENARIOS: Record<string, Act> = {
     await side.configure({ kinds: { routes }, discovered: [] })
     await says(side, 1, { places: 1, hidden: 2, others: [other(1, B)] })
   },
+  'a seal just after discovery has found something else': async side => {
+    const kinds = { routes: [{ id: '1', uri: '/', upstream: discovered }] }
+    await side.configure({ kinds, discovered: [A, B] })
+    await side.barrier.put(pod(1))
+    const { tag } = await says(side, 1, { places: 1, others: [other(1, B)] })
+    await side.configure({ kinds, discovered: [A] })
+    expect(await sealed(side, 1, tag)).to.equal(false)
+    await says(side, 1, { places: 1, sole: ['routes/1'] })
+  },
   'a worker that is behind': async side => {
     await side.barrier.put(pod(1))
     await side.configure({ kinds: inRoutes([A, B], [A, B]), behind: inRoutes([A]) })

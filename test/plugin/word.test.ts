@@ -320,6 +320,23 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: [], others: b })
   })
 
+  it('is not what a seal rests on when discovery has just found something else', async () => {
+    const upstream = { service_name: 'shop', discovery_type: 'stand_in' }
+    const objects = { kinds: { routes: [{ id: '1', upstream }] }, same: true }
+    await start(objects)
+    await gateway.configured({ objects, discovery: { shop: [A, B] } })
+    for (let n = 0; n < 4; n += 1) {
+      const uid = `a${n}`
+      await gateway.barrier.put({ ...pod, uid })
+      const { tag } = await says({ places: 1, others: b }, uid)
+      await gateway.configured({ objects, discovery: { shop: [A] } })
+      expect(await seal(tag, uid)).to.include({ state: 'draining' })
+      await says({ places: 1, sole: ['routes/1'] }, uid)
+      await gateway.barrier.remove(uid)
+      await gateway.configured({ objects, discovery: { shop: [A, B] } })
+    }
+  })
+
   it('does not take a Kubernetes discovery that has no list yet for one that lists nothing', async () => {
     const upstream = { service_name: 'shop/web:http', discovery_type: 'kubernetes' }
     const objects = { kinds: { routes: [{ id: '1', upstream }] }, same: true }

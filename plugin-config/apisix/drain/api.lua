@@ -107,6 +107,7 @@ end
 local function seal(barrier, list, conditional, failed)
     for _, i in ipairs(conditional) do
         local entry = list[i]
+        speaker.check(entry.ip)
         if not failed[i] and answers.still_says(barrier, entry) then
             entry.state = barrier.entries.SEALED
             local ok, err = barrier.entries:put(entry)

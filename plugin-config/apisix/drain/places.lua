@@ -193,6 +193,29 @@ function _M:forget_names()
 end
 
 
+--- Is there any place whose nodes are not written down?
+function _M:has_moving()
+    return next(self.moving) ~= nil
+end
+
+
+--- Has discovery other nodes by now, in a place in which this address was? This reads memory only:
+-- discovery by DNS is left out, since it may ask a server.
+-- @treturn boolean
+function _M:moved(ip)
+    for place in pairs(self:of(ip)) do
+        local kind = place.conf.discovery_type
+        if kind and kind ~= "dns" then
+            local found = nodes_of(place.conf, self.names, nil, place.source)
+            if found ~= true and differ(place.list, found) then
+                return true
+            end
+        end
+    end
+    return false
+end
+
+
 --- The places in which an address is, as keys; some of them may not be used.
 -- @treturn table
 function _M:of(ip)

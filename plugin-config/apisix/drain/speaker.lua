@@ -50,6 +50,14 @@ function _M.wanted(counts)
 end
 
 
+--- Takes this worker's word back if discovery has other nodes by now where this address is.
+function _M.check(ip)
+    if word then
+        word:check(ip)
+    end
+end
+
+
 --- For a worker that exits.
 function _M.stop()
     wake.stop()

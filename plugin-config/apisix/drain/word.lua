@@ -60,7 +60,7 @@ end
 function _M.new(deps)
     local self = setmetatable({
         entries = deps.entries, counts = deps.counts, number = deps.number,
-        mark = 0, due = 0, news = false, told = nil, idle = nil, busy = false,
+        mark = 0, due = 0, checked = 0, news = false, told = nil, idle = nil, busy = false,
         dirty = {},     -- { [entry id] = true }
         lines = {},     -- { [part] = { [entry id] = line } }
         unwritten = {}, -- { [part] = true }
@@ -188,6 +188,32 @@ local function say_nothing(self, gen)
 end
 
 
+--- Takes the word back if discovery has other nodes by now where this address is.
+function _M:check(ip)
+    if self.told and self.places:moved(ip) then
+        self.news = true
+        void(self)
+    end
+end
+
+
+-- All that may still be sealed, at every look; but no more of a worker's time than SHARE.
+local function check_all(self)
+    local began = clock_now()
+    if not self.told or began < self.checked or not self.places:has_moving() then
+        return
+    end
+    for _, entry in ipairs(self.entries:all()) do
+        if not entry.sealed then
+            self:check(entry.ip)
+        end
+        self.places.rest()
+    end
+    local now = clock_now()
+    self.checked = now + (now - began) / SHARE
+end
+
+
 local function look(self)
     local set = self.entries:current()
     if set.n == 0 then
@@ -197,6 +223,7 @@ local function look(self)
     if self.told and not self.places:holds() then
         void(self)
     end
+    check_all(self)
     local is_due = self.due > 0 and clock_now() >= self.due
     if self.told ~= set.gen or is_due or self.news or self.entries:is_touched() then
         speak(self)
