@@ -64,6 +64,7 @@ export function rememberHidden(pod: PodFact, memory: Memory, world: World, sourc
     memory.hidden.set('', {
       holder: 'inventory',
       best: 'timer',
+      isPassing: true,
       why: nothing,
       change: 'check apisix.admin: is it the etcd of these gateways?'
     })

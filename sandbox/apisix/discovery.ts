@@ -10,8 +10,12 @@ export type DiscoveredPorts = Readonly<Record<string, readonly JsonObject[]>>
 export interface Discovery {
   /** `service`: `namespace/name`. */
   set(service: string, ports: DiscoveredPorts): void
-  /** `name`: `namespace/name:port`, as in an upstream's `service_name`. The same array until they change. */
-  nodes(name: string): readonly JsonObject[]
+  /** What another registry (`nacos`, `consul`, `eureka`, `dns`) lists of a service; each has a cache that its clients fill. */
+  register(type: string, service: string, nodes: readonly JsonObject[]): void
+  /** Whether this type is configured: `kubernetes` is, another one by what is registered of it. */
+  has(type: string): boolean
+  /** `service` as in an upstream's `service_name`, for `kubernetes` `namespace/name:port`. The same array until they change. */
+  nodes(type: string, service: string): readonly JsonObject[]
   /** As `GET /v1/discovery/kubernetes/dump` shows it with one cluster: the values are JSON in a string. */
   dump(): JsonObject
 }
@@ -20,9 +24,13 @@ const NONE: readonly JsonObject[] = []
 
 export function createDiscovery(): Discovery {
   const services = new Map<string, DiscoveredPorts>()
+  const registered = new Map<string, readonly JsonObject[]>()
   return {
     set: (service, ports) => void services.set(service, ports),
-    nodes(name) {
+    register: (type, service, nodes) => void registered.set(`${type} ${service}`, nodes),
+    has: type => type === 'kubernetes' || [...registered.keys()].some(key => key.startsWith(`${type} `)),
+    nodes(type, name) {
+      if (type !== 'kubernetes') return registered.get(`${type} ${name}`) ?? NONE
       const end = name.lastIndexOf(':')
       return services.get(name.slice(0, end))?.[name.slice(end + 1)] ?? NONE
     },

@@ -26,7 +26,7 @@ export interface GatewayOptions {
   readonly standalone?: boolean
   /** `discovery.kubernetes` is configured. */
   readonly discovery?: Discovery
-  /** What names of nodes resolve to, for the words of workers. None: they do not. */
+  /** What names of nodes resolve to. None: workers leave them to the resolver of this machine, and say so in their words. */
   readonly names?: Names
   /** L4 proxying, see AdminApiOptions. */
   readonly stream?: boolean

@@ -59,7 +59,7 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
     })
     return {
       worker,
-      router: createRouter(worker.config, options.discovery),
+      router: createRouter(worker.config, options.discovery, options.names),
       agent: createUpstreamAgent(),
       clients: new Set(),
       asking: new Set(),

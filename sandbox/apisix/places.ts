@@ -96,8 +96,8 @@ export function createPlaces(
     if (!moves) return written(value, undefined)
     if (value['discovery_type'] === undefined && value['service_name'] === undefined)
       return written(value, names)
-    if (!discovery || value['discovery_type'] !== 'kubernetes') return undefined
-    const source = discovery.nodes(asText(value['service_name']))
+    if (!discovery?.has(asText(value['discovery_type']))) return undefined
+    const source = discovery.nodes(asText(value['discovery_type']), asText(value['service_name']))
     if (source === spot.source) return spot.nodes
     spot.source = source
     return written({ ...value, nodes: [...source] }, names)

@@ -1,6 +1,8 @@
 import type { ConfigView } from './config-view.ts'
 import type { Discovery } from './discovery.ts'
 import { asText, isObject, type Json, type JsonObject } from './json.ts'
+import { readNodes } from './nodes.ts'
+import type { Names } from './places.ts'
 import { createRoundRobin, type RoundRobin } from './round-robin.ts'
 import { createUpstream, type Upstream } from './upstream.ts'
 
@@ -31,8 +33,11 @@ interface Rule {
  * Routes as APISIX's radixtree finds them: an exact path before any prefix, the longest prefix first, `priority` between
  * routes of the same path. Only `methods` and `host(s)` narrow a route; `vars` and filter functions are not looked at.
  */
-/** @param discovery where upstreams with `discovery_type: kubernetes` have their nodes from. */
-export function createRouter(config: ConfigView, discovery?: Discovery): Router {
+/**
+ * @param discovery where upstreams with a `discovery_type` have their nodes from
+ * @param names what names of nodes resolve to; one that is missing is left to the resolver of this machine
+ */
+export function createRouter(config: ConfigView, discovery?: Discovery, names?: Names): Router {
   let compiledAt = -1
   let rules: Rule[] = []
   // By the stored object: it is replaced when it is written, so a new version begins with fresh turns, as in APISIX.
@@ -42,11 +47,21 @@ export function createRouter(config: ConfigView, discovery?: Discovery): Router 
   const discovered = new WeakMap<JsonObject, { readonly nodes: unknown; readonly upstream: Upstream }>()
 
   const upstreamOf = (value: JsonObject, route: JsonObject): Upstream => {
-    if (discovery && value['discovery_type'] === 'kubernetes') {
-      const nodes = discovery.nodes(asText(value['service_name']))
+    const type = asText(value['discovery_type'])
+    if (discovery?.has(type)) {
+      const nodes = discovery.nodes(type, asText(value['service_name']))
       const last = discovered.get(value)
       if (last?.nodes === nodes) return last.upstream
       const upstream = createUpstream({ ...value, nodes: [...nodes] }, route['timeout'])
+      discovered.set(value, { nodes, upstream })
+      return upstream
+    }
+    const resolved = names && resolve(value, names)
+    if (resolved) {
+      const nodes = JSON.stringify(resolved)
+      const last = discovered.get(value)
+      if (last?.nodes === nodes) return last.upstream
+      const upstream = createUpstream({ ...value, nodes: resolved }, route['timeout'])
       discovered.set(value, { nodes, upstream })
       return upstream
     }
@@ -79,6 +94,20 @@ export function createRouter(config: ConfigView, discovery?: Discovery): Router 
       return rule ? destination(rule) : { kind: 'no-route' }
     }
   }
+}
+
+/** With the addresses in place of names. Undefined if no name is to be resolved. */
+function resolve(value: JsonObject, names: Names): JsonObject[] | undefined {
+  const nodes = readNodes(value['nodes'])
+  if (!nodes.some(({ host }) => names.has(host))) return undefined
+  return nodes.flatMap(({ host, port, weight, priority }) =>
+    (names.get(host) ?? [host]).map(ip => ({
+      host: ip,
+      weight,
+      priority: priority ?? 0,
+      ...(port !== undefined && { port })
+    }))
+  )
 }
 
 const hasUpstream = (value: JsonObject): boolean =>

@@ -6,6 +6,7 @@ import { OWNER_AGENT } from '../../sandbox/owner/put.ts'
 import { createDiscovery, type Discovery } from '../../sandbox/apisix/discovery.ts'
 import { startApisix, type Apisix } from '../../sandbox/apisix/apisix.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import type { Names } from '../../sandbox/apisix/places.ts'
 import type { ApplyDelay } from '../../sandbox/apisix/worker.ts'
 import type { Clock } from '../../agent/clock.ts'
 import type { LoopSettings } from '../../agent/loop.ts'
@@ -84,6 +85,8 @@ export interface RigOptions {
   readonly standalone?: boolean
   /** `discovery.kubernetes` is configured; what is found is told by `apisix.discovery`. Default false. */
   readonly discovery?: boolean
+  /** What names of nodes resolve to; the test may change it. Default: what this machine says. */
+  readonly names?: Names
   readonly applyDelay?: ApplyDelay
   /** As the environment would set them, without the prefix: `{ DRAIN_FLOOR: '2s' }`. */
   readonly config?: Readonly<Record<string, string>>
@@ -174,6 +177,7 @@ async function build(
     adminKey: KEY,
     ...(options.standalone && { standalone: true, adminPort: PORTS.admin }),
     ...(discovery && { discovery }),
+    ...(options.names && { names: options.names }),
     ...(options.applyDelay && { applyDelay: options.applyDelay })
   })
   ends.push(() => apisix.close())
