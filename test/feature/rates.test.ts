@@ -150,7 +150,7 @@ async function replace(start: Start, source: Source, perSecond: number) {
   await wait(LATE_MS)
   // Whatever was answered before, the pod was still all that the gateways had.
   const early = isAnswered ? (await hook).status : undefined
-  await source.follow(rig, old, successor)
+  source.follow(rig, old, successor)
   const { status, body } = await hook
   // A hook that is refused sleeps: its fallback is longer than the source is late.
   if (status === 200) void backend.terminate()
