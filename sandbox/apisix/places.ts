@@ -19,7 +19,7 @@ export interface PlaceNode {
 export interface Place {
   /** `upstreams/1`, `routes/1/traffic-split` … */
   readonly name: string
-  /** Undefined where they are not written down, or a name cannot be resolved. */
+  /** Undefined where discovery does not tell them. */
   readonly nodes: readonly PlaceNode[] | undefined
 }
 
@@ -52,6 +52,8 @@ const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, grpc: 80
 
 interface Spot extends Place {
   nodes: readonly PlaceNode[] | undefined
+  /** A name does not resolve; as in APISIX, the nodes are without it. */
+  unknown: boolean
   /** What discovery gave: the same array until it changes. */
   source: unknown
   readonly value: JsonObject
@@ -93,8 +95,8 @@ export function createPlaces(
   }
   const nodesOf = (spot: Spot): readonly PlaceNode[] | undefined => {
     const { value, moves } = spot
-    if (!moves) return written(value, undefined)
-    if (value['discovery_type'] === undefined && value['service_name'] === undefined)
+    spot.unknown = moves && hostsOf(value).some(host => !names?.get(host)?.length)
+    if (!moves || (value['discovery_type'] === undefined && value['service_name'] === undefined))
       return written(value, names)
     if (!discovery?.has(asText(value['discovery_type']))) return undefined
     const source = discovery.nodes(asText(value['discovery_type']), asText(value['service_name']))
@@ -145,7 +147,7 @@ export function createPlaces(
   return {
     of: ip => [...(byIp.get(ip) ?? [])].filter(used),
     get hidden() {
-      hidden ??= [...moving].filter(spot => spot.nodes === undefined && used(spot)).length
+      hidden ??= [...moving].filter(spot => (spot.unknown || !spot.nodes) && used(spot)).length
       return hidden
     },
     lookUp: () => {
@@ -197,22 +199,25 @@ const spotOf = (value: JsonObject, name: string, upstream: string | undefined): 
   value,
   upstream,
   nodes: undefined,
+  unknown: false,
   source: undefined,
   moves:
-    value['service_name'] !== undefined ||
-    value['discovery_type'] !== undefined ||
-    written(value, undefined) === undefined
+    value['service_name'] !== undefined || value['discovery_type'] !== undefined || hostsOf(value).length > 0
 })
 
-function written(value: JsonObject, names: Names | undefined): PlaceNode[] | undefined {
+/** The nodes that are names. */
+const hostsOf = (value: JsonObject): string[] =>
+  readNodes(value['nodes'])
+    .map(({ host }) => bareHost(host))
+    .filter(host => canonicalIp(host) === undefined)
+
+function written(value: JsonObject, names: Names | undefined): PlaceNode[] {
   const nodes: PlaceNode[] = []
   for (const node of readNodes(value['nodes'])) {
     const host = bareHost(node.host)
     const port = node.port ?? PORTS[asText(value['scheme']) || 'http']
     const own = canonicalIp(host)
-    const ips = own === undefined ? names?.get(host) : [own]
-    if (!ips || ips.length === 0) return undefined
-    for (const ip of ips) {
+    for (const ip of own === undefined ? (names?.get(host) ?? []) : [own]) {
       const bare = canonicalIp(ip) ?? ip
       const text = bare.includes(':') ? `[${bare}]` : bare
       nodes.push({

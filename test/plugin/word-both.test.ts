@@ -130,6 +130,12 @@ const SCENARIOS: Record<string, Act> = {
     expect(await sealed(side, 1, tag)).to.equal(false)
     await says(side, 1, { places: 1, sole: ['routes/1'] })
   },
+  'a name that does not resolve, beside other nodes': async side => {
+    const nowhere = { host: 'nowhere.example', port: 80, weight: 1 }
+    await side.configure({ kinds: inRoutes([nowhere, A], [A, nowhere, B], [nowhere]) })
+    await side.barrier.put(pod(1))
+    await says(side, 1, { places: 2, hidden: 3, sole: ['routes/1'], others: [other(1, B)] })
+  },
   'a worker that is behind': async side => {
     await side.barrier.put(pod(1))
     await side.configure({ kinds: inRoutes([A, B], [A, B]), behind: inRoutes([A]) })
