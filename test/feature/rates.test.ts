@@ -162,7 +162,7 @@ async function replace(start: Start, source: Source, perSecond: number) {
 }
 
 describe('feature: the only pod ends, and what the gateways choose from follows late', () => {
-  const test = sideBySide({ barrier: true, config: { DRAIN_FLOOR: '5s' } }, 8)
+  const test = sideBySide({ barrier: true, config: { DRAIN_FLOOR: '5s' } })
 
   for (const [name, make] of Object.entries(SOURCES))
     for (const perSecond of PER_SECOND)
