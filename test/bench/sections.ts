@@ -1,6 +1,7 @@
 import { atOnce, type AtOnceCase } from './at-once.ts'
 import { HOOK_ARMS, hookResult, hookRun, type HookRun } from './hooks.ts'
 import { overhead, type OverheadResult } from './overhead.ts'
+import { recreate, type RecreateResult } from './recreate.ts'
 import type { Row } from './table.ts'
 import { watchPods, type WatchResult } from './watch.ts'
 
@@ -20,8 +21,10 @@ const HOOK_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }
 const DRAINS: Record<Size, number> = { full: 300, quick: 40 }
 const PODS: Record<Size, readonly number[]> = { full: [1000, 10_000, 50_000], quick: [1000] }
 const OVERHEAD_ROUNDS: Record<Size, number> = { full: 5, quick: 1 }
-const WATCH_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }
-const AT_ONCE_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }
+const RECREATE_ROUNDS: Record<Size, number> = { full: 5, quick: 1 }
+const RECREATES: Record<Size, number> = { full: 40, quick: 5 }
+const WATCH_ROUNDS: Record<Size, number> = { full: 5, quick: 1 }
+const AT_ONCE_ROUNDS: Record<Size, number> = { full: 5, quick: 1 }
 const AT_ONCE: Record<Size, readonly AtOnceCase[]> = {
   full: [
     { ending: 1, nodes: 20, holders: 10, gateways: 3, before: 0 },
@@ -122,6 +125,29 @@ export const SECTIONS = {
         })
       }
       return rows
+    }
+  },
+  recreate: {
+    title: 'Recreate',
+    how: 'All 3 pods of an upstream end at once and call their hooks; an ingress controller empties the upstream 100 ms later; 2 gateways, one upstream after the other. A hook makes the outage longer by the time from that write to the last ack. The round with the median p99 is shown.',
+    async run(size, tell) {
+      const results: RecreateResult[] = []
+      for (let round = 1; round <= RECREATE_ROUNDS[size]; round += 1) {
+        tell(`round ${round}`)
+        results.push(await recreate(RECREATES[size]))
+      }
+      results.sort((a, b) => a.afterWriteMs.p99 - b.afterWriteMs.p99)
+      const { writtenMs, ackMs, afterWriteMs } = middle(results)
+      return [
+        {
+          upstreams: ackMs.n,
+          'write p50 ms': writtenMs.p50,
+          'last ack p50 ms': ackMs.p50,
+          'ack after the write p50 ms': afterWriteMs.p50,
+          'ack after the write p99 ms': afterWriteMs.p99,
+          'p99 of the rounds': inOrder(results.map(({ afterWriteMs }) => afterWriteMs.p99))
+        }
+      ]
     }
   },
   watch: {
