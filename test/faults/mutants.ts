@@ -10,7 +10,7 @@ import { playAll } from './run.ts'
  */
 const RUNS = 32
 const LANES = 12
-const AT_ONCE = 3
+const AT_ONCE = 2
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
 /** That of the suite that the test belongs to. */

@@ -29,7 +29,7 @@ Random scenarios: what breaks, when, in which mode. After each, what must always
   --only <a,b>     names of faults (or what is before their colon), modes, moments: nothing else is drawn
   --log <folder>   keeps what the agents of runs that fail had logged, a file for each play
   --known-gaps     also what is known to fail (docs/faults.md)
-  --processes <n>  (3)
+  --processes <n>  (2)
   --lanes <n>      runs at once in each process (10)
 
 faults   ${Object.keys(FAULTS).join('\n         ')}
@@ -46,7 +46,7 @@ export function readOptions(argv: readonly string[]): Options {
       seed: { type: 'string', default: '1' },
       path: { type: 'string' },
       only: { type: 'string' },
-      processes: { type: 'string', default: '3' },
+      processes: { type: 'string', default: '2' },
       lanes: { type: 'string', default: '10' },
       log: { type: 'string' },
       'known-gaps': { type: 'boolean', default: false },

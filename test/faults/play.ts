@@ -24,6 +24,7 @@ import {
   type Scenario
 } from './scenario.ts'
 import type { Stage } from './stage.ts'
+import { whatAgentsSaid } from './what-agents-said.ts'
 
 const GRACE_SECONDS = 4
 const LINGER_MS = 400
@@ -353,7 +354,9 @@ async function perform(
   await releasing(Promise.all(held))
   const { failures } = await load.stop()
   if (scenario.breaks.length === 0 && failures.length > 0)
-    violations.push(`nothing was broken, and requests failed: ${[...new Set(failures)].join(', ')}`)
+    violations.push(
+      `nothing was broken, and requests failed: ${[...new Set(failures)].join(', ')} (${whatAgentsSaid(logs)})`
+    )
   violations.push(...(await checkLeaks(stage, clocks)), ...rig.unlisted(), ...rig.violations())
   if (violations.length > 0) throw new Error(violations.join('\n'))
 }

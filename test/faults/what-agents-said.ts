@@ -1,0 +1,14 @@
+import type { TestAgent } from '../build/agent.ts'
+
+/** How each hook was answered, and how often an agent got no time of the machine: what explains a failure in which nothing was broken. */
+export function whatAgentsSaid(logs: readonly TestAgent['lines'][]): string {
+  const lines = logs.flat()
+  const answers = lines
+    .filter(({ msg }) => msg === 'hook answered')
+    .map(
+      ({ pod, result, evidence, elapsedMs }) =>
+        `${String(pod)} ${String(result)}/${String(evidence)} after ${String(elapsedMs)} ms`
+    )
+  const away = lines.filter(({ msg }) => String(msg).startsWith('this process was away')).length
+  return `${answers.join(', ')}; away ${away} times`
+}
