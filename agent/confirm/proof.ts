@@ -23,8 +23,8 @@ interface Look {
 /**
  * The verdict on a drain. Each grade holds from a moment on (`undefined`: these facts do not give it). The best grade that holds
  * is taken if it reaches the pod's own minimum (annotation), or else the configured one, and if
- * - no holder keeps the node as its last one, or the workers' words allowed the seal (`barrier`, not forced). Else the drain waits for
- *   a replacement until its deadline;
+ * - no holder keeps the node as its last one, or the workers' words allowed the seal (`barrier`, not forced). Otherwise the drain waits
+ *   for a replacement until its deadline;
  * - no gateway is known to send requests still. A weaker grade only says that time has passed, so it cannot outweigh that.
  * A dry run writes nothing, but a proof in it is true: another writer took the node out.
  */

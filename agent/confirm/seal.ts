@@ -10,9 +10,9 @@ export const OLDER_PLUGIN =
   'its plugin is older than this agent and does not tell what its workers could choose instead: install the plugin of this release'
 
 /**
- * Whether a gateway may seal an entry. A sealed node is not chosen, even if it is the last one of its place. So every worker must have
- * spoken (a frozen worker does not, which prevents the seal), no worker may have a place in which nothing else is left, and every
- * place must have another node that is not known to be bad (docs/decisions/0029, W1 to W4).
+ * Whether a gateway may seal an entry. A sealed node is not chosen, even if it is the last one of its place. So three things must hold
+ * (docs/decisions/0029, W1 to W4): every worker has reported, which a frozen worker does not; no worker has a place in which no other
+ * node is left; and every place has another node that Kubernetes does not know to be bad.
  *
  * @param serves whether the node, `address:port`, may serve according to Kubernetes
  */

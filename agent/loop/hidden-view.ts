@@ -4,7 +4,7 @@ import type { LeadsTo } from '../plan/leads-to.ts'
 import { everyHidden, type HiddenParts } from './hidden.ts'
 import type { Sources } from './sources.ts'
 
-/** To look takes 80 ms with 10,000 pods, and something changes all the time: it rests so many times what it took. */
+/** A search takes up to 100 ms with 10,000 pods, and something changes all the time: after a search it rests this many times as long. */
 const REST = 100
 
 export interface HiddenViewParts {
@@ -13,8 +13,8 @@ export interface HiddenViewParts {
 }
 
 /**
- * The places that hide pods, for a snapshot: a function of the holders and of what is watched, found anew when either has changed. The same
- * list as before otherwise.
+ * The places that hide pods, for a snapshot. It searches again after the holders or the watched objects have changed, and returns the
+ * same list until then.
  */
 export function createHiddenView(
   parts: HiddenViewParts,

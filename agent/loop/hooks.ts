@@ -69,7 +69,7 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
    * A hook for a pod that the watch does not know to end is early (an httpGet hook can come before the watch event), or
    * that of an end that began at the kubelet, whose status comes later, or a container restart, which calls preStop too. The API
    * server knows the first at once and the second after a while.
-   * @param since when the hook came in, or what was known of its pod was taken back
+   * @param since when the hook came in, or when its drain was undone
    */
   const ask = async ({ hook: { id }, pod, over: signal }: Entry, since: Millis): Promise<void> => {
     await clock.sleep(WATCH_FIRST_MS, signal).catch(() => {})
@@ -168,7 +168,7 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
     witnessOf: (pod, now) => witnesses.at(pod, now),
     answer: (hook, ack) => entries.get(hook.id)?.resolve(ack),
     askAgain(uid) {
-      // Of the others the questions are still open.
+      // The API server is still being asked about the other hooks.
       const settled = [...entries.values()].filter(({ hook, ends }) => hook.uid === uid && ends !== undefined)
       for (const entry of settled) doubt(entry, clock.now())
     }

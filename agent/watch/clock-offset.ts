@@ -10,7 +10,7 @@ export interface ClockOffset {
 
 /** Date headers are cut to whole seconds. */
 const RESOLUTION_MS = 1000
-/** Clocks drift, and are set by less than shows: what was learned longer ago does not count. */
+/** Older answers do not count: clocks drift, and a clock may be set by so little that no single answer shows it. */
 const SAMPLES = 10
 
 interface Bounds {
@@ -19,11 +19,11 @@ interface Bounds {
 }
 
 /**
- * Each answer says how far the server is behind at least and at most, however its way there and its way back divide the time
- * that it took (Cristian's algorithm). The offset is within what the last few have in common, and the least of that is never too much:
- * deadlines may come early by it (by a second, and the time of the quickest answer), not late. Where 0 is within, it is 0: a server that is
- * ahead of us by less than that is taken for equal. An answer that has nothing in common with those before it shows that the
- * server's clock was set; a smaller step is forgotten with the tenth answer after it.
+ * Each answer gives a lower and an upper bound of the offset, however its time divides between request and response (Cristian's
+ * algorithm). The offset lies where the bounds of the last ten answers overlap. Their lower end is never too much, so deadlines may come
+ * early (by a second and the time of the quickest answer) but not late. If 0 lies in the overlap, the offset is 0: a server whose clock
+ * is ahead by less than that counts as equal. An answer that does not overlap with those before it shows that the server's clock was
+ * set; a smaller step counts fully after ten more answers.
  */
 export function createClockOffset(): ClockOffset {
   let samples: Bounds[] = []

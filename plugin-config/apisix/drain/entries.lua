@@ -192,7 +192,7 @@ end
 
 
 --- Entries that came, went or were sealed since the last call; at first all entries. Only the
--- worker's word may call it, since each call empties the list.
+-- code that makes the worker's word may call it, since each call empties the list.
 -- @treturn table ids, as keys
 function _M:touched()
     local mine = self.copy

@@ -1,10 +1,9 @@
---- What the names of nodes resolve to. A DNS server that is silent keeps a look-up waiting for up
--- to 40 seconds, so each has a timer's time and only leaves its result here: whoever reads it never
--- waits.
+--- The addresses of the nodes that have a name. A look-up may take up to 40 seconds if the DNS
+-- server is silent. So it runs in a timer, which stores the result here: no reader waits for it.
 --
--- A request of this worker asks the same client of APISIX and the same cache. So while a name has
--- never been answered here, no request has an address of it either. APISIX leaves a node out whose
--- name does not resolve.
+-- Requests of this worker use the same DNS client and cache (apisix/core/utils.lua, dns_parse), one
+-- for each worker. So if a name has no answer here, requests have no address of it either. APISIX
+-- leaves out a node whose name fails (apisix/utils/upstream.lua, parse_domain_for_nodes).
 local ngx       = ngx
 local clock_now = require("apisix.drain.clock").now
 local setmetatable = setmetatable
@@ -17,13 +16,13 @@ local concat    = table.concat
 local tostring  = tostring
 local address   = require("apisix.drain.address")
 
--- how long the first answer of a name is waited for, seconds
+-- how long a word waits for the first answer about a name, in seconds
 local FIRST   = 1
--- after how long a name is asked for again that does not resolve, seconds; APISIX logs each time
+-- pauses before a name that failed is asked for again, in seconds; APISIX logs each failure
 local AGAIN   = { 1, 2, 5 }
--- so many names are asked for at a time
+-- the most look-ups at a time
 local AT_ONCE = 64
--- how long requests wait for answers that are in the cache, and how long they have then, seconds
+-- cached answers take no wait: after so many seconds of them, requests get a pause of so many
 local MOST, PAUSE = 0.0002, 0.001
 
 local _M = {}

@@ -92,8 +92,9 @@ end
 function _M.new(with)
     local self = setmetatable({
         names = names_mod.new(with.core, with.news), touched = with.touched,
-        by_ip = {},         -- { [its end] = { [ip] = { [place] = true } } }: to grow a large table
-                            -- takes milliseconds
+        -- { [end of the address] = { [ip] = { [place] = true } } }: many small tables, because
+        -- growing a large one takes milliseconds
+        by_ip = {},
         moving = {},        -- { [place] = true }: no written addresses
         upstreams = {},     -- { [id] = { [place] = true } }
         refs = {},          -- { [id] = how many items refer to it }

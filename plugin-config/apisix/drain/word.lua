@@ -7,7 +7,7 @@
 --
 -- The worker repeats only statements that may have changed: those about entries that came or went,
 -- entries in a place that came, went or has other nodes, and entries that share a place with one
--- of the former. Without entries a look is one read of the dictionary.
+-- of these. Without entries a look is one read of the dictionary.
 local places_mod   = require("apisix.drain.places")
 local about_mod    = require("apisix.drain.about")
 local words        = require("apisix.drain.words")
