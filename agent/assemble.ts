@@ -181,7 +181,7 @@ function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): Bar
 function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
   return {
     drain: { reserveMs: drain.reserveMs, onDisruption: drain.onDisruption, ghostMs: GHOST_MS },
-    plan: { dryRun: drain.dryRun, paused: false, deferMs: drain.deferWritesMs },
+    plan: { dryRun: drain.dryRun, deferMs: drain.deferWritesMs },
     proof: {
       // A dry run takes nothing out, so it can prove nothing: hooks are held for the floor, as the sleep would have done.
       minimumGrade: drain.dryRun ? 'timer' : drain.minimumGrade,

@@ -143,6 +143,3 @@ export function isTransient(error: unknown): boolean {
 /** Nothing listens there: the machine answered, and said so. */
 export const isConnectionRefused = (error: unknown): boolean =>
   error instanceof CodedError && error.network === 'ECONNREFUSED'
-
-/** We stopped waiting ourselves. */
-export const isAborted = (error: unknown): boolean => codeOf(error) === 'ABORTED'

@@ -143,7 +143,7 @@ export function createMetrics() {
       { api: 'control, barrier' }
     ),
     inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', {
-      why: 'last-node, discovery, deferred, dry-run, paused, address-unknown'
+      why: 'last-node, discovery, deferred, dry-run, address-unknown'
     }),
 
     watchState: gauge('watch_state', '1 for the state a watch is in, else 0.', {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { duration, text } from './fields.ts'
+import { text } from './fields.ts'
 
 /** The section `kubernetes`. */
 export const kubernetes = z.strictObject({
@@ -13,7 +13,6 @@ export const kubernetes = z.strictObject({
     .describe('Folder with the token and the CA of the account that Kubernetes gives a pod.'),
   context: text().optional().describe('Context of the kubeconfig. Without it: its current one.'),
   namespaces: z.array(text()).default([]).describe('Namespaces whose pods are watched. Empty: all of them.'),
-  timeout: duration('5s', { min: '100ms', max: '1m' }, 'Bound of an ordinary call to the API server.'),
   events: z
     .boolean()
     .default(true)

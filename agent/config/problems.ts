@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { nearest } from './nearest.ts'
-import { configRows } from './rows.ts'
+import { configRows, REMOVED } from './rows.ts'
 
 type Issue = z.core.$ZodIssue
 
@@ -43,6 +43,7 @@ const INLINE: Readonly<Record<string, string>> = { key: 'keyFile or keyEnv', tok
 
 function unknownKey(path: readonly string[]): string {
   const dotted = path.join('.')
+  if (REMOVED[dotted]) return `${dotted}: ${REMOVED[dotted]}`
   const name = path.at(-1) ?? ''
   const parent = path.slice(0, -1).join('.')
   const siblings = configRows

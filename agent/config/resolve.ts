@@ -22,7 +22,6 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       account: kubernetes.account,
       context: kubernetes.context,
       namespaces: kubernetes.namespaces,
-      timeoutMs: ms(kubernetes.timeout),
       events: kubernetes.events,
       podCondition: kubernetes.podCondition
     },

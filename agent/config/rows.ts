@@ -33,8 +33,13 @@ export interface ConfigRow {
 export const ENV_PREFIX = 'APISIX_DRAIN_'
 
 /** `['apisix', 'admin', 'keyFile']` to `APISIX_DRAIN_APISIX_ADMIN_KEY_FILE`. */
-const envName = (path: readonly string[]) =>
+export const envName = (path: readonly string[]) =>
   ENV_PREFIX + path.map(name => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase()).join('_')
+
+/** Settings that were, by path, and what to do: an upgrade with one of them is refused in these words. */
+export const REMOVED: Readonly<Record<string, string>> = {
+  'kubernetes.timeout': 'no such setting any more; it never had an effect, leave it out'
+}
 
 /** Every section and setting in the order of the schema, sections before what is in them. */
 export const configRows: readonly ConfigRow[] = walk(

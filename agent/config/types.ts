@@ -24,7 +24,6 @@ export interface Config {
     readonly context: string | undefined
     /** Empty = all. */
     readonly namespaces: readonly string[]
-    readonly timeoutMs: number
     readonly events: boolean
     readonly podCondition: boolean
   }

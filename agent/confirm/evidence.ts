@@ -9,8 +9,8 @@ import type { Word } from './word.ts'
 export interface Observation {
   /**
    * Reads in a row, each on its own connection and begun after the removal was accepted, in which no holder listed the
-   * node. Back to 0 when one shows it. The Control API does not say which worker answers (apisix-measured b), so this
-   * is a sample: see `confidence` in proof.ts.
+   * node. Back to 0 when one shows it. The Control API does not say which worker answers, and a
+   * frozen one answers none (apisix-measured b): a sample, never a proof.
    */
   readonly cleanReads: number
   readonly firstCleanAt: Millis | undefined

@@ -3,7 +3,7 @@ import { formatDuration } from './duration.ts'
 import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings } from './seen.ts'
 
-type BudgetSettings = Pick<DrainSettings, 'reserveMs' | 'maxHoldMs' | 'serverBehindMs'>
+type BudgetSettings = Pick<DrainSettings, 'reserveMs' | 'serverBehindMs'>
 
 /**
  * When the answer to the hook must have been sent (ms, our clock). `since` is when we first saw that the pod ends: its
@@ -29,8 +29,7 @@ export function deadlineOf(pod: PodFact, since: Millis, settings: BudgetSettings
   const grace = pod.deletionGraceMs ?? pod.graceMs
   const deletionAt = pod.deletionAt === undefined ? Infinity : pod.deletionAt + (settings.serverBehindMs ?? 0)
   const end = Math.min(deletionAt, since + grace)
-  const hold = settings.maxHoldMs ?? Infinity
-  return Math.max(since, Math.min(end - reserveOf(pod, settings), since + hold))
+  return Math.max(since, end - reserveOf(pod, settings))
 }
 
 /**
@@ -44,11 +43,11 @@ export function budgetProblems(
   const options = readOptions(pod.annotations)
   if (options.skip) return [...options.problems]
   const reserve = reserveOf(pod, settings)
-  const hold = Math.min(pod.graceMs - reserve, settings.maxHoldMs ?? Infinity)
+  const hold = pod.graceMs - reserve
   const need = settings.needMs ?? 0
   const grace = `terminationGracePeriodSeconds (${formatDuration(pod.graceMs)})`
   const lower = options.reserveMs === undefined ? 'drain.reserve' : RESERVE
-  if (pod.graceMs - reserve <= 0) {
+  if (hold <= 0) {
     return [
       ...options.problems,
       `the reserve (${formatDuration(reserve)}) leaves nothing of ${grace}, so its hooks are answered at once: raise the grace or lower ${lower}`

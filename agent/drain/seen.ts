@@ -37,8 +37,6 @@ export interface DrainSettings {
   readonly reserveMs: number
   /** How far the API server's clock is behind ours: what to add to `deletionTimestamp`. Absent: they agree. */
   readonly serverBehindMs?: number
-  /** The longest that a hook is held, however long the grace is. Absent: as long as the grace allows. */
-  readonly maxHoldMs?: number
   /** Pods of some namespaces only are seen: the address of one that has finished may be that of a pod which is not. Absent: no. */
   readonly someNamespacesOnly?: boolean
   /** Whether DisruptionTarget alone starts a drain. It may be a false alarm, so by default it does not. */

@@ -23,7 +23,6 @@ export interface Kept {
     | 'fixed-address'
     | 'whole-write'
     | 'dry-run'
-    | 'paused'
     | 'address-unknown'
 }
 

@@ -2,7 +2,6 @@ import type { Drains } from '../drain/drain.ts'
 import { isOver } from '../drain/eligible.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { Change, Plan } from './change.ts'
-import type { Holder } from './holder.ts'
 import { endingNodes, isEnding, type Match } from './match.ts'
 import { ownersTurn } from './owners-time.ts'
 import { POLICIES } from './policies.ts'
@@ -28,15 +27,6 @@ function inTurn(change: Change, drains: Drains, settings: PlanSettings): Change 
   return notBefore === undefined ? change : { ...change, notBefore }
 }
 
-/** The holders as they are after a plan was carried out: a model for tests and for reasoning, nothing is written. */
-export function applyPlan(holders: Iterable<Holder>, plan: Plan): Holder[] {
-  const removed = new Map(plan.changes.map(change => [change.holder.key, keysOf(change)]))
-  return [...holders].map(holder => {
-    const gone = removed.get(holder.key)
-    return gone ? { ...holder, nodes: holder.nodes.filter(node => !gone.has(node.key)) } : holder
-  })
-}
-
 /** One change per holder and one entry per node, even where two ending pods had the address in turn: it is the living one's. */
 function changeOf(matches: readonly Match[]): Change {
   const livingLast = [...matches].sort(
@@ -46,8 +36,6 @@ function changeOf(matches: readonly Match[]): Change {
   const [{ holder }] = matches as readonly [Match]
   return { kind: 'remove', holder, nodes: [...byKey.values()].sort(by(node => node.key)) }
 }
-
-const keysOf = (change: Change) => new Set(change.nodes.map(node => node.key))
 
 /** An ended pod (its object gone, or in a final phase) no longer has the address that its status shows. */
 const living = ({ drain: { phase, pod } }: Match): number =>

@@ -108,9 +108,6 @@ const isWrittenWhole = ({ resource, path: [first] }: Holder): boolean =>
 export const dryRun: Policy = (plan, { settings }) =>
   settings.dryRun ? keep(plan, 'dry-run', change => change.nodes) : plan
 
-export const paused: Policy = (plan, { settings }) =>
-  settings.paused ? keep(plan, 'paused', change => change.nodes) : plan
-
 /**
  * In this order: what may not be written at all goes first, so that the last node is looked for among what would really
  * go, whoever writes it; whether and when anything is written comes last: a dry run shows what else would have been kept, and a
@@ -124,8 +121,7 @@ export const POLICIES: readonly Policy[] = [
   deferToOwner,
   fixedAddress,
   wholeWrite,
-  dryRun,
-  paused
+  dryRun
 ]
 
 /** Moves the chosen nodes of every change to `kept`; a change without nodes is none. */

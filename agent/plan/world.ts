@@ -20,8 +20,6 @@ export interface World {
 export interface PlanSettings {
   /** Decide everything, write nothing. */
   readonly dryRun: boolean
-  /** Writing is suspended (a standby replica, an operator's wish). */
-  readonly paused: boolean
   /** Drains whose address may be another pod's by now without our knowing. Absent: none. */
   readonly unsure?: ReadonlySet<PodUid>
   /** API-driven standalone: every gateway has its own document, and nothing is ever written. Absent: no. */
@@ -32,31 +30,4 @@ export interface PlanSettings {
   readonly deferMs: number
   /** How long each owner usually takes to remove a node itself, in ms (`ownersTime`); without a barrier it gets that. Absent: nothing. */
   readonly ownersMs?: (owner: Owner) => Millis
-}
-
-/** A world over plain lists, indexed once: O(nodes + pods). */
-export function worldOf(
-  holders: Iterable<Holder>,
-  pods: Iterable<PodFact>,
-  portsOf: (uid: PodUid) => readonly number[] = () => [],
-  isPodsPlace: (host: string) => boolean = () => false
-): World {
-  const all = [...holders]
-  const byHost = Map.groupBy(
-    all.flatMap(holder => [...new Set(holder.nodes.map(node => node.host))].map(host => ({ host, holder }))),
-    entry => entry.host
-  )
-  const byIp = Map.groupBy(
-    [...pods].flatMap(pod => pod.ips.map(ip => ({ ip, pod }))),
-    entry => entry.ip
-  )
-  const holdersByHost = new Map([...byHost].map(([host, list]) => [host, list.map(e => e.holder)]))
-  const podsByIp = new Map([...byIp].map(([ip, list]) => [ip, list.map(e => e.pod)]))
-  return {
-    holders: () => all,
-    holdersOf: host => holdersByHost.get(host) ?? [],
-    ownersOf: ip => podsByIp.get(ip) ?? [],
-    isPodsPlace,
-    portsOf
-  }
 }

@@ -9,7 +9,7 @@ import { begin, step } from '../../agent/drain/step.ts'
 import type { Holder } from '../../agent/plan/holder.ts'
 import { plan } from '../../agent/plan/plan.ts'
 import { decideGate, type WaitingPod } from '../../agent/plan/readiness-gate.ts'
-import { type PlanSettings, worldOf } from '../../agent/plan/world.ts'
+import type { PlanSettings } from '../../agent/plan/world.ts'
 import { DRAIN_SETTINGS, drainsOf, hook, proven, seen, waiting } from './drain.ts'
 import {
   PROOF_SETTINGS,
@@ -22,6 +22,7 @@ import {
 import { holder } from './holder.ts'
 import { pod } from './pod.ts'
 import { syncing } from './sync.ts'
+import { worldOf } from './world.ts'
 
 /**
  * What each file of `test/cases` is about: from `given` and `now` to what is compared with `expect`. `given` states only
@@ -150,7 +151,7 @@ function planning(
     host => given.ended?.includes(host) ?? false
   )
   const drains = drainsOf(pods.flatMap(({ drain }) => (drain ? [drain] : [])))
-  const settings = { dryRun: false, paused: false, deferMs: 0, ...given.settings }
+  const settings = { dryRun: false, deferMs: 0, ...given.settings }
   const { changes, kept } = plan(world, drains, now, settings)
   return {
     remove: changes.map(change => `${change.holder.key}: ${change.nodes.map(node => node.key).join(' ')}`),

@@ -182,7 +182,7 @@ function startSyncAgent({
     },
     settings: {
       drain: { reserveMs: 7000, onDisruption: true, ghostMs: 3_600_000 },
-      plan: { dryRun: false, paused: false, deferMs: 0 },
+      plan: { dryRun: false, deferMs: 0 },
       proof: {
         minimumGrade: 'timer',
         reads: 3,

@@ -69,7 +69,7 @@ apisix:
 drain: { minimumEvidence: barrier, dryRun: true }
 log: { level: debug }
 `)
-    expect(found.kubernetes).to.include({ context: 'prod', timeoutMs: 5000 })
+    expect(found.kubernetes).to.include({ context: 'prod', podCondition: false })
     expect(found.apisix.admin).to.include({
       url: 'https://apisix:9180',
       ca: 'PEM',
@@ -104,14 +104,17 @@ log: { level: debug }
 apisix:
   admin: { url: "ftp://apisix", key: hunter2, timout: 3s, pageSize: 5 }
   control: { enabled: false }
+kubernetes: { timeout: 5s }
 drain: { reserve: 3, floor: 1 s, pageSize: 3, minimumEvidence: observed, reads: 1000 }
 log: { level: loud, pretty: "yes" }
 srve: {}
 `,
-      { APISIX_DRAIN_SERVE_PRT: '4' }
+      { APISIX_DRAIN_SERVE_PRT: '4', APISIX_DRAIN_KUBERNETES_TIMEOUT: '5s' }
     )
     expect(found).to.have.members([
       'environment variable APISIX_DRAIN_SERVE_PRT: no such setting, did you mean APISIX_DRAIN_SERVE_PORT?',
+      'environment variable APISIX_DRAIN_KUBERNETES_TIMEOUT: no such setting any more; it never had an effect, leave it out',
+      'kubernetes.timeout: no such setting any more; it never had an effect, leave it out',
       'apisix.admin.url: must be an http:// or https:// URL',
       'apisix.admin.pageSize: must be at least 10',
       'apisix.admin.key: a secret is not written into the configuration; use keyFile or keyEnv',

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 
 import type { BarrierReading, Evidence, Observation } from '../../../agent/confirm/evidence.ts'
-import { confidence, prove } from '../../../agent/confirm/proof.ts'
+import { prove } from '../../../agent/confirm/proof.ts'
 import { GRADES, atLeast } from '../../../agent/drain/grade.ts'
 import {
   PROOF_SETTINGS,
@@ -186,18 +186,4 @@ describe('laws of proof', () => {
       const [a, b] = [verdictOf(e, now, minimum), verdictOf(turned, now, minimum)]
       expect([b.kind, b.grade]).to.deep.equal([a.kind, a.grade])
     }))
-})
-
-describe('confidence', () => {
-  it('is the chance that one stale worker of several would have answered at least once', () => {
-    expect(confidence(1, 4)).to.equal(0.25)
-    expect(confidence(2, 2)).to.equal(0.75)
-    expect(confidence(8, 4)).to.be.closeTo(0.9, 0.001)
-  })
-
-  it('is certain of one worker, and knows nothing without reads or workers', () => {
-    expect(confidence(1, 1)).to.equal(1)
-    expect(confidence(0, 4)).to.equal(0)
-    expect(confidence(5, 0)).to.equal(0)
-  })
 })

@@ -4,10 +4,10 @@ import { wordOf, type Word } from '../../../agent/confirm/word.ts'
 import type { PodFact } from '../../../agent/drain/facts.ts'
 import { desiredEntry, entryContext, SEAL_BEFORE_MS, sealLookAt } from '../../../agent/loop/entries.ts'
 import { createMemories } from '../../../agent/loop/memory.ts'
-import { worldOf } from '../../../agent/plan/world.ts'
 import { drainOf, seen } from '../../build/drain.ts'
 import { barrier } from '../../build/evidence.ts'
 import { pod, terminating } from '../../build/pod.ts'
+import { worldOf } from '../../build/world.ts'
 
 /** What the gateways are to bar of a pod that has been drained, where there are these other pods. */
 function barred(drained: PodFact, ...others: readonly PodFact[]) {

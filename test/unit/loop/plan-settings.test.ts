@@ -14,7 +14,7 @@ function isBarred(readings: readonly unknown[], synced = true, doubt = ''): bool
     cluster: { gateways: () => gateways, parts: () => [{ name: 'gateways', synced }] },
     barrier: { reading: (_: unknown, id: string) => readings[Number(id)], doubt: () => doubt }
   }
-  const settings = { dryRun: false, paused: false, deferMs: 0 }
+  const settings = { dryRun: false, deferMs: 0 }
   const { unbarred } = planSettings(settings, sources as never, new Map([[UID, {} as never]]), new Set())
   return !unbarred?.has(UID)
 }

@@ -2,10 +2,10 @@ import { expect } from 'chai'
 import { begin } from '../../../agent/drain/step.ts'
 import type { PodFact } from '../../../agent/drain/facts.ts'
 import { plan } from '../../../agent/plan/plan.ts'
-import { worldOf } from '../../../agent/plan/world.ts'
 import { DRAIN_SETTINGS, drainsOf, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
+import { worldOf } from '../../build/world.ts'
 
 /** Why each node of a holder that an ingress controller writes is kept, 1 s after its pod began to end. */
 function kept(...pods: readonly PodFact[]) {
@@ -13,7 +13,7 @@ function kept(...pods: readonly PodFact[]) {
   const owned = { ...holder('web', nodes), owner: 'ingress-controller-2' as const }
   const ending = pods.filter(({ deletionAt }) => deletionAt !== undefined)
   const drains = drainsOf(ending.map(one => begin(seen(one), 0, DRAIN_SETTINGS)!))
-  const settings = { dryRun: false, paused: false, deferMs: 2000 }
+  const settings = { dryRun: false, deferMs: 2000 }
   const planned = plan(worldOf([owned], pods), drains, 1000, settings)
   expect(planned.changes).to.deep.equal([])
   return Object.fromEntries(planned.kept.map(({ node, why }) => [node, why]))

@@ -2,9 +2,9 @@ import { expect } from 'chai'
 import type { PodFact, ServiceFact } from '../../../agent/drain/facts.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
 import { hiddenPlaces, streamed, type Behind } from '../../../agent/plan/hidden.ts'
-import { worldOf } from '../../../agent/plan/world.ts'
 import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
+import { worldOf } from '../../build/world.ts'
 
 const service = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact => ({
   uid: name,

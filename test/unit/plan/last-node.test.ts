@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { begin } from '../../../agent/drain/step.ts'
 import { plan } from '../../../agent/plan/plan.ts'
-import { worldOf } from '../../../agent/plan/world.ts'
 import { DRAIN_SETTINGS, drainsOf, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
+import { worldOf } from '../../build/world.ts'
 
 const ENDING = pod('a', { ips: ['10.0.0.1'], ...terminating(0) })
 const UNREADY = pod('b', { ips: ['10.0.0.2'], ready: false })
@@ -13,7 +13,7 @@ const READY = pod('c', { ips: ['10.0.0.3'] })
 /** What leaves a holder in which nothing serves but a pod that ends. */
 function leaves(...nodes: readonly string[]): readonly string[] {
   const drains = drainsOf([begin(seen(ENDING), 0, DRAIN_SETTINGS)!])
-  const settings = { dryRun: false, paused: false, deferMs: 0 }
+  const settings = { dryRun: false, deferMs: 0 }
   const { changes } = plan(worldOf([holder('web', nodes)], [ENDING, UNREADY, READY]), drains, 1000, settings)
   return changes.flatMap(change => change.nodes.map(({ key }) => key))
 }

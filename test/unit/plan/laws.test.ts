@@ -3,11 +3,11 @@ import * as fc from 'fast-check'
 
 import { begin } from '../../../agent/drain/step.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
-import { applyPlan, plan } from '../../../agent/plan/plan.ts'
-import { worldOf } from '../../../agent/plan/world.ts'
+import { plan } from '../../../agent/plan/plan.ts'
 import { DRAIN_SETTINGS, drainsOf, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
+import { applyPlan, worldOf } from '../../build/world.ts'
 
 /** Few addresses and ports, so that IPs are reused, hosts shared and holders run empty. */
 const IPS = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4', 'fd00::1']
@@ -42,7 +42,6 @@ const holderArb = fc.record({
 
 const settingsArb = fc.record({
   dryRun: fc.constantFrom(false, false, false, true),
-  paused: fc.constantFrom(false, false, false, true),
   deferMs: fc.constantFrom(0, 1_500)
 })
 
@@ -140,7 +139,7 @@ describe('laws of plan', () => {
 
   it('a dry run or a pause writes nothing', () =>
     law(scene => {
-      for (const differs of [{ dryRun: true }, { paused: true }]) {
+      for (const differs of [{ dryRun: true }]) {
         expect(
           planOf({ ...scene, settings: { ...scene.settings, ...differs } }, scene.holders).changes
         ).to.deep.equal([])
@@ -177,7 +176,7 @@ describe('laws of plan', () => {
       holders: () => expect.fail('all holders were asked for'),
       holdersOf: (host: string) => (asked.push(host), index.holdersOf(host))
     }
-    const { changes } = plan(world, drainsOf(drains), 0, { dryRun: false, paused: false, deferMs: 0 })
+    const { changes } = plan(world, drainsOf(drains), 0, { dryRun: false, deferMs: 0 })
     expect(changes).to.have.length(500)
     expect(asked).to.have.length(500)
   })

@@ -2,9 +2,9 @@ import { expect } from 'chai'
 import type { PodFact } from '../../../agent/drain/facts.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
 import { leadsTo, tellLeadsTo, type Seen } from '../../../agent/plan/leads-to.ts'
-import { worldOf } from '../../../agent/plan/world.ts'
 import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
+import { worldOf } from '../../build/world.ts'
 
 /** Pods are in the Service that is the first part of their name. */
 const found = (holders: readonly Holder[], pods: readonly PodFact[], differs: Partial<Seen> = {}) =>

@@ -1,10 +1,9 @@
 import { expect } from 'chai'
 
 import { nodesOf } from '../../../agent/plan/match.ts'
-import { applyPlan } from '../../../agent/plan/plan.ts'
-import { worldOf } from '../../../agent/plan/world.ts'
 import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
+import { applyPlan, worldOf } from '../../build/world.ts'
 
 describe('nodesOf', () => {
   it('is the bare addresses of a pod with its own', () =>

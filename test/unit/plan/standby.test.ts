@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { begin } from '../../../agent/drain/step.ts'
 import { standbysFor, standbyWords } from '../../../agent/plan/standby.ts'
-import { worldOf } from '../../../agent/plan/world.ts'
 import { DRAIN_SETTINGS, drainsOf, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
+import { worldOf } from '../../build/world.ts'
 
 const ENDING = ['a', 'b'].map((name, i) => pod(name, { ips: [`10.0.0.${i + 1}`], ...terminating(0) }))
 const READY = ['c', 'd'].map((name, i) => pod(name, { ips: [`10.0.0.${i + 3}`] }))

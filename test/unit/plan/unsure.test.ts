@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { plan } from '../../../agent/plan/plan.ts'
-import { worldOf } from '../../../agent/plan/world.ts'
 import { begin } from '../../../agent/drain/step.ts'
 import { DRAIN_SETTINGS, drainsOf, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
+import { worldOf } from '../../build/world.ts'
 
 describe('a node whose address may be another pod’s by now', () => {
   it('stays, and those whose address is known go', () => {
@@ -14,7 +14,7 @@ describe('a node whose address may be another pod’s by now', () => {
     ]
     const drains = drainsOf([a, b].map(p => begin(seen(p), 0, DRAIN_SETTINGS)!))
     const world = worldOf([holder('web', ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'])], [a, b])
-    const settings = { dryRun: false, paused: false, deferMs: 0, unsure: new Set([a.uid]) }
+    const settings = { dryRun: false, deferMs: 0, unsure: new Set([a.uid]) }
     const { changes, kept } = plan(world, drains, 0, settings)
     expect(changes.map(({ nodes }) => nodes.map(({ key }) => key))).to.deep.equal([['10.0.0.2:80']])
     expect(kept).to.deep.equal([

@@ -4,10 +4,10 @@ import type { PodUid } from '../../../agent/drain/facts.ts'
 import { begin } from '../../../agent/drain/step.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
 import { plan } from '../../../agent/plan/plan.ts'
-import { worldOf } from '../../../agent/plan/world.ts'
 import { DRAIN_SETTINGS, drainsOf, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
+import { worldOf } from '../../build/world.ts'
 
 const ENDING = pod('a', { ips: ['10.0.0.1'], ...terminating(0) })
 const SPLIT = { path: ['plugins', 'traffic-split', 'rules', 0] } as const
@@ -18,7 +18,7 @@ function fate(differs: Partial<Holder>, barred: boolean, phase?: 'gone'): string
   const drain = phase ? ({ ...begun, phase, at: 1 } as Drain) : begun
   const listed = holder('web', ['10.0.0.1:80', '10.0.0.2:80'], differs)
   const unbarred = new Set<PodUid>(barred ? [] : [ENDING.uid])
-  const settings = { dryRun: false, paused: false, deferMs: 0, unbarred }
+  const settings = { dryRun: false, deferMs: 0, unbarred }
   const world = worldOf([listed], [ENDING, pod('b', { ips: ['10.0.0.2'] })])
   const { changes, kept } = plan(world, drainsOf([drain]), 10, settings)
   return changes.length > 0 ? 'written' : (kept[0]?.why ?? 'nothing')
