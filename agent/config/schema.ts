@@ -137,7 +137,7 @@ const drain = z.strictObject({
   deferWrites: duration(
     '2s',
     { min: '0s', max: '25s' },
-    'Leave a removal to the owner of the holder (an ingress controller) for this long before doing it ourselves, while the barrier of every gateway keeps requests away. Where one does not, the owner gets as long as it was seen to take, and at most 1s of this.'
+    'Leave a removal to the owner of the holder (an ingress controller) for this long before doing it ourselves, while the barrier of every gateway keeps requests away. A list of nodes is written when the pod is gone. Where a barrier does not keep requests away, the owner gets as long as it was seen to take, and at most 1s of this.'
   )
 })
 

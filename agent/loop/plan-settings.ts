@@ -1,7 +1,7 @@
 import type { Drains } from '../drain/drain.ts'
 import type { Millis, PodUid } from '../drain/facts.ts'
 import type { Plan } from '../plan/change.ts'
-import { returnsUntil } from '../plan/policies.ts'
+import { returnsUntil, sealedBy } from '../plan/policies.ts'
 import type { PlanSettings } from '../plan/world.ts'
 import type { Sources } from './sources.ts'
 
@@ -32,11 +32,12 @@ export function planSettings(
   }
 }
 
-/** When to plan again, without an event, for holders that are left to their owner until then. */
+/** When to plan again, without an event, for nodes that are left listed until then. */
 export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): Millis | undefined {
   const times = kept.flatMap(({ why, uid }) => {
     const drain = drains.get(uid)
     if (drain && why === 'deferred') return [drain.since + deferMs]
+    if (drain && why === 'whole-write') return [sealedBy(drain)]
     return drain && why === 'fixed-address' ? [returnsUntil(drain)] : []
   })
   return times.length > 0 ? Math.min(...times) : undefined

@@ -28,17 +28,14 @@ export const ownership: Policy = plan =>
 
 /**
  * An ingress controller is given `deferMs` to take the node out itself: two writers at once cost both a retry. Only while
- * the barrier keeps requests away: without it they go on until somebody has written.
+ * the barrier keeps requests away: without it they go on until the node is out.
  */
 export const deferToOwner: Policy = (plan, { drains, now, settings }) =>
-  keep(plan, 'deferred', change =>
-    change.holder.owner === 'nobody-known'
-      ? []
-      : change.nodes.filter(({ uid }) => {
-          const drain = drains.get(uid)
-          return drain !== undefined && !settings.unbarred?.has(uid) && now < drain.since + settings.deferMs
-        })
-  )
+  keepAllOrNone(plan, 'deferred', ({ owner }, { uid }) => {
+    const drain = drains.get(uid)
+    if (owner === 'nobody-known' || !drain || settings.unbarred?.has(uid)) return false
+    return now < drain.since + settings.deferMs
+  })
 
 /** From the deadline of a pod at a fixed address until it is taken out all the same, in ms: its next pod may never come. */
 const RETURNS_MS = 60_000
@@ -88,22 +85,31 @@ export const keepLastNode: Policy = (plan, context) => {
 export const sureOfAddress: Policy = (plan, { settings }) =>
   keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
 
-/**
- * A consumer has no PATCH, and the rules of a plugin are an array, which is replaced whole: such a write overwrites whatever another writer
- * changes in it meanwhile. While the barrier keeps requests away there is no need for it; what its owner has left there is taken out
- * when the pod is gone.
- */
-export const wholeWrite: Policy = (plan, { drains, settings }) =>
-  keep(plan, 'whole-write', change =>
-    isWrittenWhole(change.holder)
-      ? change.nodes.filter(
-          ({ uid }) => drains.get(uid)?.phase !== 'gone' && settings.unbarred?.has(uid) === false
-        )
-      : []
-  )
+/** From the begin of a drain until what is not sealed is written whole, in ms: sealing takes milliseconds, and an owner at most a second. */
+const SEAL_MS = 1000
 
-const isWrittenWhole = ({ resource, path: [first] }: Holder): boolean =>
-  resource === 'consumers' || first === 'plugins'
+export const sealedBy = ({ since }: Drain): Millis => since + SEAL_MS
+
+/**
+ * A list of nodes, a consumer and the rules of a plugin can only be written whole (apisix/admin/resource.lua: PATCH merges objects and replaces
+ * lists): such a write overwrites whatever another writer changes in it meanwhile. Once every gateway has sealed the entry there is no need
+ * for it: a node that its owner has left there is taken out when the pod is gone. What cannot be sealed, because every node of the holder
+ * ends, is written a second later.
+ */
+export const wholeWrite: Policy = (plan, { drains, now, settings }) =>
+  keepAllOrNone(plan, 'whole-write', (holder, { uid }) => {
+    const drain = drains.get(uid)
+    if (!isWrittenWhole(holder) || !drain || drain.phase === 'gone') return false
+    return settings.unbarred?.has(uid) === false && (isSealed(drain) || now < sealedBy(drain))
+  })
+
+/** Every gateway keeps requests away. */
+const isSealed = (drain: Drain): boolean =>
+  drain.phase !== 'undone' &&
+  (drain.verdict.kind === 'proven' ? drain.verdict.grade === 'barrier' : drain.verdict.barred)
+
+const isWrittenWhole = ({ form, resource, path: [first] }: Holder): boolean =>
+  form === 'array' || resource === 'consumers' || first === 'plugins'
 
 export const dryRun: Policy = (plan, { settings }) =>
   settings.dryRun ? keep(plan, 'dry-run', change => change.nodes) : plan
@@ -136,6 +142,13 @@ function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly
   }
   return { changes, kept }
 }
+
+/**
+ * Keeps every node of a change if the rule holds for each of them. A holder that is written anyway is written once; and a kept node whose
+ * pod is gone would hold requests back from the standby that `keepLastNode` counts on.
+ */
+const keepAllOrNone = (plan: Plan, why: Kept['why'], stays: (holder: Holder, node: Going) => boolean): Plan =>
+  keep(plan, why, ({ holder, nodes }) => (nodes.every(node => stays(holder, node)) ? nodes : []))
 
 /**
  * Whether APISIX gives the node requests at all. Weight 0 gets none beside a node with weight, but where every node has

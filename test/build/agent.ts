@@ -3,6 +3,7 @@ import { systemClock, type Clock } from '../../agent/clock.ts'
 import type { Config } from '../../agent/config.ts'
 import type { PodFact, ServiceFact } from '../../agent/drain/facts.ts'
 import type { Loop, LoopSettings } from '../../agent/loop.ts'
+import type { Holder } from '../../agent/plan/holder.ts'
 import { listen, listenLimits } from '../../agent/serve/listen.ts'
 import { memoryLog } from './serve.ts'
 
@@ -20,8 +21,8 @@ export interface TestAgent {
   pod(ip: string): PodFact | undefined
   /** Whether its watch has seen a pod with this address. */
   knows(ip: string): boolean
-  /** Its inventory has this holder. */
-  knowsHolder(holder: string): boolean
+  /** A holder as its inventory has it. */
+  holder(key: string): Holder | undefined
   /** What its watch knows of a Service. */
   service(namespace: string, name: string): ServiceFact | undefined
   /** How many nodes the agent's inventory has for a holder. */
@@ -63,7 +64,7 @@ export async function startAgent(
     pod: ip => loop.holds.findByIp(ip)[0],
     knows: ip => loop.holds.findByIp(ip).length > 0,
     service: (namespace, name) => sources.cluster.services.byName(namespace, name),
-    knowsHolder: holder => sources.inventory.holders().has(holder),
+    holder: key => sources.inventory.holders().get(key),
     gatewayReady: name => sources.cluster.gateways().find(gateway => gateway.name === name)?.ready,
     doubts: () => sources.cluster.gateways().flatMap(({ id }) => sources.barrier?.doubt(id) || []),
     nodes: holder => sources.inventory.holders().get(holder)?.nodes.length ?? 0,

@@ -1,4 +1,4 @@
-import type { Drain, Drains, Hook, Verdict } from '../../agent/drain/drain.ts'
+import type { Drain, Drains, Hook, Proven, Verdict } from '../../agent/drain/drain.ts'
 import type { PodFact } from '../../agent/drain/facts.ts'
 import type { DrainSettings, Seen } from '../../agent/drain/seen.ts'
 import { begin } from '../../agent/drain/step.ts'
@@ -51,7 +51,7 @@ export const waiting = (differs: Partial<Extract<Verdict, { kind: 'waiting' }>> 
   ...differs
 })
 
-export const proven = (differs: Partial<Extract<Verdict, { kind: 'proven' }>> = {}): Verdict => ({
+export const proven = (differs: Partial<Proven> = {}): Proven => ({
   kind: 'proven',
   result: 'drained',
   grade: 'barrier',

@@ -129,7 +129,7 @@ describe('feature: places that hide a pod', () => {
         make?.(rig)
         rig.put('upstreams', 'web', typeof upstream === 'function' ? upstream(old) : upstream)
         await rig.settled()
-        await until('the agent has seen it', () => rig.agent.knowsHolder('upstreams/web'))
+        await until('the agent has seen it', () => rig.agent.holder('upstreams/web') !== undefined)
         await until('the agent has seen the Services', () => servicesSeen(rig))
         const before = Date.now()
         rig.end(old)
@@ -151,7 +151,7 @@ describe('feature: places that hide a pod', () => {
         nodes: { '10.97.0.13:80': 1, 'web.example.com:80': 1, 'other.shop.svc:80': 1, '192.0.2.7:80': 1 }
       })
       await rig.settled()
-      await until('the agent has seen it', () => rig.agent.knowsHolder('upstreams/web'))
+      await until('the agent has seen it', () => rig.agent.holder('upstreams/web') !== undefined)
       rig.end(old)
       const { status, body } = await rig.hook(old)
       // The workers of a stand-in resolve no names, so they do not say that the pod is nowhere.

@@ -99,6 +99,9 @@ describe('feature: one Service, and an upstream for each of its two versions', (
       const replies = await Promise.all([rig.hook(old1), rig.hook(old2)])
       const result = barrier ? 'drained' : 'removed'
       for (const { body } of replies) expect(body).to.include({ result })
+      // With the barrier the agent writes when the pods are gone.
+      rig.gone(old1)
+      rig.gone(old2)
       await until('both are out', () => ['v1', 'v2'].every(id => rig.nodes(`upstreams/${id}`).length === 1))
       expect(rig.nodes('upstreams/v1')).to.deep.equal([new1.node])
       expect(rig.nodes('upstreams/v2')).to.deep.equal([new2.node])

@@ -50,15 +50,44 @@ describe('feature: holders that somebody else writes', () => {
     expect(rig.writes).to.deep.equal([])
   })
 
-  test('what the owner leaves is taken out when its time is over, and nothing else wakes the agent for it', async start => {
+  test('what the owner leaves in a map is taken out when its time is over, and nothing else wakes the agent for it', async start => {
     const rig = await start()
     const { old, fresh } = await web(rig)
+    rig.put('upstreams', 'web', { ...owned([]), nodes: { [old.node]: 1, [fresh.node]: 1 } })
+    await rig.settled()
+    await until('the agent knows', () => rig.agent.holder('upstreams/web')?.form === 'map')
     rig.end(old)
     expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
     expect(rig.writes, 'not before').to.deep.equal([])
     await until('it is taken out', () => rig.nodes('upstreams/web').length === 1)
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
     expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/web'])
+  })
+
+  test('what the owner leaves in a list is taken out when the pod is gone: until then the barrier holds, and the list is the owner’s', async start => {
+    const rig = await start()
+    const { old, fresh, since } = await web(rig)
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    await until('the time of the owner is over', () => Date.now() > since() + DEFER_MS + 300)
+    expect(rig.writes, 'not before').to.deep.equal([])
+    rig.gone(old)
+    await until('it is taken out', () => rig.nodes('upstreams/web').length === 1)
+    expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
+    expect(rig.writes).to.deep.equal([PATCH])
+  })
+
+  test('two pods that end with no other node: what can never be sealed is taken out when the time of the owner is over', async start => {
+    const rig = await start()
+    const { old, fresh } = await web(rig)
+    rig.end(old)
+    rig.end(fresh)
+    const hooks = [rig.hook(old), rig.hook(fresh)]
+    const { body } = await Promise.race(hooks)
+    expect(body).to.include({ evidence: 'barrier' })
+    expect(rig.nodes('upstreams/web')).to.have.length(1)
+    rig.put('upstreams', 'web', owned([]))
+    await Promise.all(hooks)
   })
 
   test('without the plugin the owner goes first too, and where it is alive the agent writes nothing', async start => {
@@ -97,27 +126,45 @@ describe('feature: holders that somebody else writes', () => {
     expect((await rig.hook(old)).body).to.include({ result: 'removed', evidence: 'observed' })
   })
 
-  test('a writer that puts an old view back every 200 ms: no request reaches the pod, and the writer is named', async start => {
-    const rig = await start({ config: { DRAIN_DEFER_WRITES: '0s' } })
-    const { old, fresh } = await web(rig)
-    const load = rig.load(100)
-    const writer = setInterval(() => rig.put('upstreams', 'web', owned([old, fresh])), 200)
-    try {
-      rig.end(old)
-      expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
-      await until('it was put back and taken out again', () => putBacks(rig).length >= 2, 15_000)
-    } finally {
-      clearInterval(writer)
-    }
-    expect(putBacks(rig)[0]).to.include({
-      holder: 'upstreams/web',
-      node: old.node,
-      writer: 'ingress controller 1.x (its label managed-by)'
+  for (const form of ['map', 'list'] as const)
+    test(`a writer that puts an old view back every 200 ms, as a ${form}: no request reaches the pod${form === 'map' ? ', and the writer is named' : ', and the agent writes nothing before the pod is gone'}`, async start => {
+      const rig = await start({ config: { DRAIN_DEFER_WRITES: '0s' } })
+      const { old, fresh } = await web(rig)
+      const nodes = form === 'map' ? { [old.node]: 1, [fresh.node]: 1 } : arrayOf([old, fresh])
+      let views = 0
+      const putBack = () => {
+        views += 1
+        rig.put('upstreams', 'web', { ...owned([]), nodes })
+      }
+      putBack()
+      await until(
+        'the agent knows',
+        () => rig.agent.holder('upstreams/web')?.form !== (form === 'map' ? 'array' : 'map')
+      )
+      const load = rig.load(100)
+      const writer = setInterval(putBack, 200)
+      try {
+        rig.end(old)
+        expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+        const before = views
+        if (form === 'map')
+          await until('it was put back and taken out again', () => putBacks(rig).length >= 2, 15_000)
+        else await until('it was put back', () => views >= before + 10, 15_000)
+      } finally {
+        clearInterval(writer)
+      }
+      if (form === 'map')
+        expect(putBacks(rig)[0]).to.include({
+          holder: 'upstreams/web',
+          node: old.node,
+          writer: 'ingress controller 1.x (its label managed-by)'
+        })
+      else expect(rig.writes).to.deep.equal([])
+      // Arrivals after the answer are violations, which every scenario ends with.
+      rig.gone(old)
+      await until('it is out for good', () => rig.nodes('upstreams/web').length === 1)
+      await load.stop()
     })
-    // Arrivals after the answer are violations, which every scenario ends with.
-    await until('it is out for good', () => rig.nodes('upstreams/web').length === 1)
-    await load.stop()
-  })
 
   test('a PUT in the middle of our edit: what it added is its own to write again, and the agent lists nothing for it', async start => {
     const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '0s' } })
@@ -147,7 +194,7 @@ describe('feature: holders that somebody else writes', () => {
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.service('web', [old, fresh])
     const ids = Array.from({ length: 40 }, (_, i) => crc32(`shop_web_${i}`).toString(16))
-    const nodes = arrayOf([old, fresh])
+    const nodes = { [old.node]: 1, [fresh.node]: 1 }
     for (const id of ids) {
       // Both have the label of 1.8 as well: only the service of the same id tells.
       rig.put('upstreams', id, { type: 'roundrobin', ...FIRST, nodes })

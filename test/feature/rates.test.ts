@@ -100,7 +100,7 @@ const SOURCES: Readonly<Record<string, () => Source>> = {
       for (const worker of rig.gateways[0]!.workers) worker.loseWatch()
       rig.remove('routes', 'all')
       rig.remove('upstreams', 'web')
-      await until('the agent lists nothing', () => !rig.agent.knowsHolder('upstreams/web'))
+      await until('the agent lists nothing', () => !rig.agent.holder('upstreams/web'))
     },
     follow(rig, _, successor) {
       list(rig, successor)

@@ -124,6 +124,7 @@ describe('feature: a seal rests on the word of every worker', () => {
       'no node with a weight is left in upstreams/web: its standby shop/standby of weight 0 takes over'
     )
     expect([await served(), await served()]).to.deep.equal(['standby', 'standby'])
+    rig.gone(old)
     await until('it is out', () => rig.nodes('upstreams/web').join() === standby.node)
   })
 
@@ -144,7 +145,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     for (const worker of rig.gateways[0]!.workers) worker.loseWatch()
     rig.remove('routes', 'all')
     rig.remove('upstreams', 'web')
-    await until('the agent lists nothing', () => !rig.agent.knowsHolder('upstreams/web'))
+    await until('the agent lists nothing', () => !rig.agent.holder('upstreams/web'))
     const { hook } = end(rig, old)
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
     expect((await get(`${rig.gateways[0]!.urls.proxy}/`)).body).to.equal(other.name)

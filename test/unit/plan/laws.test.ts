@@ -19,6 +19,7 @@ const podArb = fc.record({
   containerPorts: fc.subarray(PORTS),
   state: fc.constantFrom('live', 'unready', 'ending', 'ending', 'gone', 'over', 'skipped'),
   graceMs: fc.constantFrom(1_000, 30_000, 60_000),
+  barred: fc.boolean(),
   began: fc.integer({ min: 0, max: 2_000 })
 })
 
@@ -37,6 +38,7 @@ const nodeArb = fc
 const holderArb = fc.record({
   nodes: fc.uniqueArray(nodeArb, { maxLength: 6, selector: text => text.replace(/=.*/, '') }),
   owner: fc.constantFrom('nobody-known' as const, 'ingress-controller-2' as const),
+  form: fc.constantFrom('map' as const, 'array' as const),
   discovery: fc.constantFrom(undefined, undefined, undefined, { type: 'dns', service: 'web' })
 })
 
@@ -52,7 +54,7 @@ const sceneArb = fc
     settings: settingsArb
   })
   .map(({ pods, holders, settings }) => {
-    const facts = pods.map(({ state, began, ...more }, i) => {
+    const facts = pods.map(({ state, began, barred, ...more }, i) => {
       const ends = state === 'ending' || state === 'skipped'
       const fact = pod(`p${i}`, {
         ...more,
@@ -63,15 +65,21 @@ const sceneArb = fc
       })
       return {
         fact,
+        barred,
         gone: state === 'gone',
         drain: begin(seen(fact, { gone: state === 'gone' }), began, DRAIN_SETTINGS)
       }
     })
     return {
-      holders: holders.map((h, i) => holder(`h${i}`, h.nodes, { owner: h.owner, discovery: h.discovery })),
+      holders: holders.map((h, i) =>
+        holder(`h${i}`, h.nodes, { owner: h.owner, form: h.form, discovery: h.discovery })
+      ),
       pods: facts.filter(({ gone }) => !gone).map(({ fact }) => fact),
       drains: facts.flatMap(({ drain }) => (drain ? [drain] : [])),
-      settings
+      settings: {
+        ...settings,
+        unbarred: new Set(facts.filter(({ barred }) => !barred).map(({ fact }) => fact.uid))
+      }
     }
   })
 

@@ -4,42 +4,82 @@ import type { PodUid } from '../../../agent/drain/facts.ts'
 import { begin } from '../../../agent/drain/step.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
 import { plan } from '../../../agent/plan/plan.ts'
-import { DRAIN_SETTINGS, drainsOf, seen } from '../../build/drain.ts'
+import { wholeWrite } from '../../../agent/plan/policies.ts'
+
+import { DRAIN_SETTINGS, drainsOf, proven, seen, waiting } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
 
 const ENDING = pod('a', { ips: ['10.0.0.1'], ...terminating(0) })
 const SPLIT = { path: ['plugins', 'traffic-split', 'rules', 0] } as const
+const SEAL_MS = 1000
+const WHOLE: readonly (readonly [string, Partial<Holder>])[] = [
+  ['a consumer', { resource: 'consumers', ...SPLIT }],
+  ['a rule of a plugin', SPLIT],
+  ['a list of nodes', { form: 'array' }]
+]
+
+interface Given {
+  readonly differs: Partial<Holder>
+  readonly barred?: boolean
+  readonly drain?: Partial<Drain>
+  readonly now?: number
+}
+
+const settings = (barred: boolean) => ({
+  dryRun: false,
+  deferMs: 0,
+  unbarred: new Set<PodUid>(barred ? [] : [ENDING.uid])
+})
+const drainsWith = (differs: Partial<Drain> = {}) =>
+  drainsOf([{ ...begin(seen(ENDING), 0, DRAIN_SETTINGS)!, ...differs } as Drain])
 
 /** What becomes of the node of a pod that ends: written, or why not. */
-function fate(differs: Partial<Holder>, barred: boolean, phase?: 'gone'): string {
-  const begun = begin(seen(ENDING), 0, DRAIN_SETTINGS)!
-  const drain = phase ? ({ ...begun, phase, at: 1 } as Drain) : begun
+function fate({ differs, barred = true, drain, now = 10 }: Given): string {
   const listed = holder('web', ['10.0.0.1:80', '10.0.0.2:80'], differs)
-  const unbarred = new Set<PodUid>(barred ? [] : [ENDING.uid])
-  const settings = { dryRun: false, deferMs: 0, unbarred }
   const world = worldOf([listed], [ENDING, pod('b', { ips: ['10.0.0.2'] })])
-  const { changes, kept } = plan(world, drainsOf([drain]), 10, settings)
+  const { changes, kept } = plan(world, drainsWith(drain), now, settings(barred))
   return changes.length > 0 ? 'written' : (kept[0]?.why ?? 'nothing')
 }
 
 describe('what could only be written whole', () => {
-  for (const [name, differs] of [
-    ['a consumer', { resource: 'consumers' as const, ...SPLIT }],
-    ['a rule of a plugin', SPLIT]
-  ] as const)
-    it(`${name} is left alone while the barrier keeps requests away, and written when the pod is gone`, () => {
-      expect(fate(differs, true)).to.equal('whole-write')
-      expect(fate(differs, true, 'gone')).to.equal('written')
+  for (const [name, differs] of WHOLE) {
+    it(`${name} is left alone once every gateway has sealed it, and written when the pod is gone`, () => {
+      const now = SEAL_MS
+      expect(fate({ differs, drain: { verdict: waiting({ barred: true }) }, now })).to.equal('whole-write')
+      expect(fate({ differs, drain: { phase: 'proven', verdict: proven() }, now })).to.equal('whole-write')
+      expect(fate({ differs, drain: { phase: 'gone', verdict: proven() }, now })).to.equal('written')
     })
 
-  it('is written where no barrier keeps requests away', () => {
-    expect(fate(SPLIT, false)).to.equal('written')
+    it(`${name} is given time to be sealed, and is written where it cannot be`, () => {
+      expect(fate({ differs, now: SEAL_MS - 1 })).to.equal('whole-write')
+      expect(fate({ differs, now: SEAL_MS })).to.equal('written')
+    })
+  }
+
+  it('is written where no barrier keeps requests away, and where the answer rests on less', () => {
+    expect(fate({ differs: SPLIT, barred: false })).to.equal('written')
+    const observed = { phase: 'proven', verdict: proven({ grade: 'observed' }) } as const
+    expect(fate({ differs: SPLIT, drain: observed, now: SEAL_MS })).to.equal('written')
   })
 
-  it('is no upstream, of which the nodes alone are written', () => {
-    expect(fate({}, true)).to.equal('written')
-    expect(fate({ resource: 'routes', path: ['upstream'] }, true)).to.equal('written')
+  it('is no map of nodes, of which one alone is written', () => {
+    expect(fate({ differs: {} })).to.equal('written')
+    expect(fate({ differs: { resource: 'routes', path: ['upstream'] } })).to.equal('written')
+  })
+
+  it('is not sealed for a drain that was undone, or is not known', () => {
+    const listed = holder('web', ['10.0.0.1:80'], SPLIT)
+    const change = {
+      kind: 'remove',
+      holder: listed,
+      nodes: [{ key: '10.0.0.1:80', uid: ENDING.uid }]
+    } as const
+    const all = { changes: [change], kept: [] }
+    const context = { world: worldOf([listed], []), now: SEAL_MS, settings: settings(true) }
+    const undone = drainsWith({ phase: 'undone', at: 1, why: '' })
+    expect(wholeWrite(all, { ...context, drains: undone })).to.deep.equal(all)
+    expect(wholeWrite(all, { ...context, drains: new Map() })).to.deep.equal(all)
   })
 })
