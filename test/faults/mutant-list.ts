@@ -60,8 +60,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: '1: a gateway that said busy is released when its plugin calls itself unfit',
     edits: [{ file: 'confirm/proof.ts', find: 'barrier?.binding\n', replace: 'false\n' }],
     found: {
-      expected: /was answered .* with \d+ requests in flight/,
-      only: ['barrier', 'gateway: reloads', 'while the hook is held']
+      file: 'test/unit/confirm/proof.test.ts',
+      title: 'is released by its own fit 0 after the seal, and by nothing else'
     }
   },
   {
@@ -166,7 +166,10 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: '5: a node whose pod went while no agent ran is left',
     edits: [{ file: 'loop/ghosts.ts', find: 'due = mayRepair()', replace: 'due = !mayRepair()' }],
-    found: { expected: /it does not end well/, only: ['observed', 'agent: killed', 'before the deletion'] }
+    found: {
+      file: 'test/feature/ghosts.test.ts',
+      title: 'repaired: it is taken out in one write for the holder, and the others stay'
+    }
   },
   {
     name: '6: takes the word of a watch that is behind',
@@ -192,8 +195,8 @@ export const MUTANTS: readonly Mutant[] = [
       }
     ],
     found: {
-      expected: /was taken out of .*, but .* stays/,
-      only: ['observed', 'Admin API: slow', 'before the deletion']
+      file: 'test/unit/gateway/writer.test.ts',
+      title: 'may set a weight or rotate a key while Kubernetes is asked: both stay'
     }
   },
   {

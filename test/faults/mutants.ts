@@ -8,7 +8,8 @@ import { playAll } from './run.ts'
  * Shows of every check that it can fail: agents that are broken in one place each, and a few runs, or one test, in which that must be found.
  * Closed by `N passed, N failed`. An argument picks mutants by a part of their name.
  */
-const RUNS = 32
+/** It ends with the first run that finds the mutant. The rarest is found by every sixth. */
+const RUNS = 96
 const LANES = 12
 const AT_ONCE = 2
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
