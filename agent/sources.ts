@@ -73,11 +73,17 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     clock,
     log: part('writer'),
     isEnding: (uid, node) => loop().isEnding(uid, node),
+    wasAwaySince: at => absence.resumedAt() > at,
     prepare: target => upkeep.prepare(target),
     wishes: (target, found) => upkeep.wishes(target, found),
     taken: one => upkeep.taken(one),
     wrote: one => upkeep.wrote(one),
-    stillEnding: createStillEnding({ cluster: () => cluster, asking, loop }),
+    stillEnding: createStillEnding({
+      cluster: () => cluster,
+      asking,
+      loop,
+      resumedAt: () => absence.resumedAt()
+    }),
     leader: { yields: () => leader.yields(), missed: () => leader.missed() }
   })
   const survey = createSurvey({

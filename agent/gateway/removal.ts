@@ -3,7 +3,7 @@ import pRetry from 'p-retry'
 import type { Clock } from '../clock.ts'
 import { isConflict, isGone, isRefused, isTransient } from '../errors.ts'
 import type { Holder, HolderKey, HolderNode, Resource } from '../plan/holder.ts'
-import type { NodeKey, PodUid } from '../drain/facts.ts'
+import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { AdminApi, AdminObject } from './admin-api.ts'
 import { writeFor } from './edit.ts'
 import { holdersOf } from './holders.ts'
@@ -19,6 +19,8 @@ export interface RemovalTools {
   readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
   /** The same by what is known here, right before the write: it may not wait for anything. */
   readonly isEnding: (uid: PodUid, node: NodeKey) => boolean
+  /** Whether this process did not run for a while since then: what was asked before that is no answer. */
+  readonly wasAwaySince: (at: Millis) => boolean
   /** Asks whatever `wishes` has to know, before the object is read. */
   readonly prepare: (target: Target) => Promise<unknown>
   /** What is wished of this object, as just read (`undefined`: it does not exist), beside what is drained. */
@@ -118,8 +120,10 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
   const done = { removed: 0, wished: 0 }
   for (let writes = 0; ; writes++) {
     if (writes === 0) removal.more()
+    const askedAt = tools.clock.now()
     const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
     const object = await read(tools, target)
+    if (tools.wasAwaySince(askedAt)) continue
     const found = object ? holdersOf(object) : []
     const unsure = dropWhatStays(removal, found, answers, tools.isEnding)
     const { edits: drained, outcomes } = settle(removal, found)

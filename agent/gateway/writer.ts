@@ -57,6 +57,8 @@ export interface WriterOptions {
   readonly stillEnding?: RemovalTools['stillEnding']
   /** See `RemovalTools.isEnding`. */
   readonly isEnding?: RemovalTools['isEnding']
+  /** See `RemovalTools.wasAwaySince`. */
+  readonly wasAwaySince?: RemovalTools['wasAwaySince']
   /** See `RemovalTools.prepare`. */
   readonly prepare?: RemovalTools['prepare']
   /** Asked of every object that is read, before a write and after it, so that an answer is never older than the object. */
@@ -94,6 +96,7 @@ export function createWriter(options: WriterOptions): Writer {
     clock,
     stillEnding: options.stillEnding ?? (() => true),
     isEnding: options.isEnding ?? (() => true),
+    wasAwaySince: options.wasAwaySince ?? (() => false),
     prepare: options.prepare ?? (() => Promise.resolve()),
     wishes: options.wishes ?? (() => ({ edits: [] })),
     taken: options.taken ?? (() => {}),

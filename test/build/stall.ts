@@ -1,32 +1,68 @@
-/** How often this process should get to run, in ms, and how much later than that is a stall. */
+import { readFileSync } from 'node:fs'
+
+/** How often it is measured, in ms, and how much later than that is a stall. */
 const EVERY_MS = 20
 const LATE_MS = 30
+/** It is asked for in loops: no more samples than this, in ms. */
+const SAMPLE_MS = 5
+/** Time on the CPU, time ready to run that another process had, slices; in ns. Of this process's main thread (Linux, proc(5)). */
+const SCHEDSTAT = '/proc/self/schedstat'
 
-const stalls: { readonly from: number; readonly to: number }[] = []
-let last = 0
+interface Sample {
+  readonly at: number
+  /** Of all time so far, what was lost, in ms. */
+  readonly lost: number
+}
+
+const samples: Sample[] = []
+let waited = 0
 
 /**
- * How long this process did not get to run between two moments of the monotonic clock, in ms: the machine had no time for
- * it, or something blocked it. Agent, pods and gateways of a rig live in one process, so this is no fault of any of them.
+ * How much time between two moments of the monotonic clock this process did not get to run, in ms: the machine gave its cores to other
+ * processes, in long pieces or in many short ones, or something blocked it. Agent, pods and gateways of a rig live in one process,
+ * so this is no fault of any of them.
  */
 export function stalledMs(from: number, to: number): number {
   look()
-  let sum = 0
-  // The latest first: who asks does so for the time before now, again and again.
-  for (let i = stalls.length - 1; i >= 0 && stalls[i]!.to > from; i--)
-    sum += Math.max(0, Math.min(to, stalls[i]!.to) - Math.max(from, stalls[i]!.from))
-  return sum
+  return lostBy(to) - lostBy(from)
 }
 
 /** Begins to measure; calling it again does nothing. It does not keep the process alive. */
 export function measureStalls(): void {
-  if (last > 0) return
-  last = performance.now()
+  if (samples.length > 0) return
+  waited = waitedMs()
+  samples.push({ at: performance.now(), lost: 0 })
   setInterval(look, EVERY_MS).unref()
 }
 
 function look(): void {
-  const now = performance.now()
-  if (last > 0 && now - last > EVERY_MS + LATE_MS) stalls.push({ from: last, to: now })
-  if (last > 0) last = now
+  const before = samples.at(-1)
+  const at = performance.now()
+  if (!before || at < before.at + SAMPLE_MS) return
+  const now = waitedMs()
+  const late = at - before.at > EVERY_MS + LATE_MS ? at - before.at : 0
+  samples.push({ at, lost: before.lost + Math.max(late, now - waited) })
+  waited = now
+}
+
+function waitedMs(): number {
+  try {
+    return Number(readFileSync(SCHEDSTAT, 'utf8').split(' ')[1]) / 1e6
+  } catch {
+    return 0
+  }
+}
+
+/** What was lost until a moment; evenly between two samples. */
+function lostBy(at: number): number {
+  let [low, high] = [0, samples.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (samples[middle]!.at <= at) low = middle + 1
+    else high = middle
+  }
+  const [before, after] = [samples[low - 1], samples[low]]
+  if (!before) return 0
+  if (!after) return before.lost
+  return before.lost + ((after.lost - before.lost) * (at - before.at)) / (after.at - before.at)
 }

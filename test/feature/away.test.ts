@@ -53,6 +53,10 @@ describe('feature: an agent that was away', function () {
       )
       expect(puts.slice(before)).not.to.include(old.uid)
       expect(puts.slice(before)).to.include(last.uid)
+      expect(rig.nodes('upstreams/web'), 'what was begun before is not written any more').to.include(
+        next.node
+      )
+      expect(bars(next.ip, next.port)).to.equal('free')
       const answers = await Promise.all([1, 2, 3, 4, 5, 6].map(() => get(`${gateway.urls.proxy}/`)))
       expect(answers.map(({ status }) => status)).to.deep.equal(Array(6).fill(200))
       expect(backend.arrivals.length).to.be.above(0)

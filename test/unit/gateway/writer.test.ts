@@ -303,6 +303,29 @@ describe('writer', () => {
       expect(apisix.nodes('api')).to.deep.equal(canary.slice(1))
     })
 
+    it('are asked again when this process was away between the question and the write', async () => {
+      apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
+      let resumedAt = -Infinity
+      let questions = 0
+      begin({
+        admin: {
+          ...apisix.client,
+          async get(...all) {
+            const object = await apisix.client.get(...all)
+            // The pod is gone meanwhile, and its address is another pod's.
+            if (questions === 1) resumedAt = systemClock.now() + 1
+            return object
+          }
+        },
+        wasAwaySince: at => resumedAt > at,
+        stillEnding: () => ++questions === 1
+      })
+      remove(holder('upstreams/api'), '10.0.0.1:80')
+      await writer.idle()
+      expect(questions).to.be.at.least(2)
+      expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.1', '10.0.0.2'))
+    })
+
     it('are not asked for a node that is known to leave: what is submitted meanwhile goes with the same write', async () => {
       apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2', '10.0.0.3') })
       const planned = holder('upstreams/api')

@@ -17,6 +17,8 @@ interface Server {
   readonly owners: readonly PodFact[] | undefined
   /** The watch shows while it is asked that the address is another pod's. */
   readonly overtaken?: boolean
+  /** This process was away, and the watch has not shown since that it is not behind. */
+  readonly away?: boolean
 }
 
 /** Asked about the address of `drain`, where this is what the API server says; `undefined`: it says nothing. */
@@ -25,7 +27,8 @@ function ask(drain: Drain | undefined, server: Server | undefined, isEnding = tr
   const doubts: string[] = []
   const stillEnding = createStillEnding({
     loop: () => ({ isEnding: () => isEnding, drains: () => new Map(drain ? [[drain.uid, drain]] : []) }),
-    cluster: () => ({ doubt: part => doubts.push(part) }),
+    cluster: () => ({ doubt: part => doubts.push(part), podsAssuredAt: () => 10 }),
+    resumedAt: () => (server?.away ? 20 : -Infinity),
     asking: {
       async pod({ name }) {
         asked.push(name)
@@ -46,6 +49,13 @@ describe('still ending', () => {
     const { answer, asked } = ask(draining, { owners: [] })
     expect(await answer).to.equal(true)
     expect(asked).to.deep.equal([])
+  })
+
+  it('asks about it all the same when this process was away: the pod may be gone by now, and its address another pod’s', async () => {
+    const next = pod('next', { ips: old.ips })
+    const { answer, asked } = ask(draining, { owners: [next], away: true })
+    expect(await answer).to.equal(false)
+    expect(asked).to.deep.equal(['old', '10.0.0.1'])
   })
 
   it('asks nobody about a drain that is over, or an address that the watch knows to be another pod’s', async () => {
