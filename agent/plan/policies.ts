@@ -145,10 +145,12 @@ function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly
 
 /**
  * Keeps every node of a change if the rule holds for each of them. A holder that is written anyway is written once; and a kept node whose
- * pod is gone would hold requests back from the standby that `keepLastNode` counts on.
+ * pod is gone would hold requests back from the standby that `keepLastNode` counts on. The barrier does not cover L4.
  */
 const keepAllOrNone = (plan: Plan, why: Kept['why'], stays: (holder: Holder, node: Going) => boolean): Plan =>
-  keep(plan, why, ({ holder, nodes }) => (nodes.every(node => stays(holder, node)) ? nodes : []))
+  keep(plan, why, ({ holder, nodes }) =>
+    !holder.l4 && nodes.every(node => stays(holder, node)) ? nodes : []
+  )
 
 /**
  * Whether APISIX gives the node requests at all. Weight 0 gets none beside a node with weight, but where every node has

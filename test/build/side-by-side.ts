@@ -34,7 +34,8 @@ export function sideBySide(
     const one = { play: () => play(scenario, defaults), result: undefined as Promise<void> | undefined }
     scenarios.push(one)
     it(title, async function () {
-      this.timeout(60_000)
+      // Waits have bounds of their own, in which the process gets to run.
+      this.timeout(180_000)
       while (!one.result) await new Promise(resolve => setTimeout(resolve, 5))
       await one.result
     })

@@ -22,6 +22,7 @@ describe('feature: one replica under load', () => {
     const listedAt = performance.now()
     rig.end(old)
     const { body, at } = await rig.hook(old)
+    const sentThen = load.result.sent
     await before.terminate()
     expect(body.result).to.be.oneOf(['drained', 'removed'])
     expect(body.evidence).to.equal('barrier')
@@ -31,8 +32,8 @@ describe('feature: one replica under load', () => {
     await until('the node is out', () => rig.nodes('upstreams/web').length === 1)
     const { sent, failures, by } = await load.stop()
     expect(failures).to.deep.equal([])
-    expect(sent).to.be.above(100)
-    expect(by['web-1'], 'it served while nobody else could').to.be.above(90)
+    expect(sent).to.be.above(sentThen)
+    expect(by['web-1'], 'it served while the new pod could not').to.be.above(sentThen / 2)
     expect(by['web-2']).to.be.above(20)
   })
 
@@ -109,7 +110,7 @@ describe('feature: 200 pods of one upstream', () => {
   const test = sideBySide({ gateways: 2 }, 1)
 
   for (const spreadMs of [0, 900])
-    test(`ending within ${spreadMs} ms: at most 3 writes, every hook in time, never empty`, async start => {
+    test(`ending within ${spreadMs} ms: a write for ten of them at least, every hook in time, never empty`, async start => {
       const rig = await start()
       const old = Array.from({ length: 200 }, (_, i) => rig.pod(`web-1-${i}`, { graceSeconds: 30 }))
       const fresh = rig.pod('web-2')
@@ -133,6 +134,6 @@ describe('feature: 200 pods of one upstream', () => {
       console.log(
         `      200 pods within ${spreadMs} ms: ${rig.writes.length} writes, hooks p50 ${at(0.5)} p99 ${at(0.99)} max ${at(1)} ms`
       )
-      expect(rig.writes.length).to.be.within(1, 3)
+      expect(rig.writes.length).to.be.within(1, old.length / 10)
     })
 })

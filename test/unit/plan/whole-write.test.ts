@@ -64,6 +64,10 @@ describe('what could only be written whole', () => {
     expect(fate({ differs: SPLIT, drain: observed, now: SEAL_MS })).to.equal('written')
   })
 
+  it('is written where L4 is proxied, which the barrier does not cover', () => {
+    expect(fate({ differs: { form: 'array', l4: true } })).to.equal('written')
+  })
+
   it('is no map of nodes, of which one alone is written', () => {
     expect(fate({ differs: {} })).to.equal('written')
     expect(fate({ differs: { resource: 'routes', path: ['upstream'] } })).to.equal('written')
