@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts'
 import type { Millis } from './drain/facts.ts'
 
 /** Whether this process was away: stopped (SIGSTOP), paused with its machine, or without any CPU. */
-export interface Absence {
+interface Absence {
   /** When it was last back; `-Infinity`: it has always been here. Finds out by itself, whoever asks first after it. */
   resumedAt(): Millis
   stop(): void

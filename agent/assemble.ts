@@ -30,7 +30,7 @@ const GUARD_EVERY_MS = 2000
 const GHOST_MS = 3_600_000
 
 /** The agent's parts, joined: everything but the port, the signals and the exit code. */
-export interface Assembly {
+interface Assembly {
   readonly sources: Sources
   readonly loop: Loop
   readonly app: ReturnType<typeof createApp>
@@ -43,7 +43,7 @@ export interface Assembly {
   readonly stop: () => Promise<void>
 }
 
-export interface AssemblyOptions {
+interface AssemblyOptions {
   readonly config: Config
   readonly version: string
   readonly clock: Clock

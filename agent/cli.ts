@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { nearest } from './config/nearest.ts'
 
 /** What the command line asks for. */
-export type Command =
+type Command =
   | { readonly kind: 'run'; readonly configFile: string | undefined; readonly dryRun: boolean }
   | { readonly kind: 'print-config'; readonly configFile: string | undefined; readonly dryRun: boolean }
   | { readonly kind: 'doctor' | 'diff'; readonly configFile: string | undefined; readonly json: boolean }

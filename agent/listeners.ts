@@ -1,5 +1,5 @@
 /** Who wants to hear that something changed. What changed is not told: listeners look for themselves. */
-export interface Listeners {
+interface Listeners {
   /** Returns what ends it. */
   readonly add: (listener: () => void) => () => void
   readonly tell: () => void

@@ -71,7 +71,7 @@ export interface Loop {
   stop(): void
 }
 
-export interface LoopOptions {
+interface LoopOptions {
   readonly sources: Sources
   readonly settings: LoopSettings
   readonly clock: Clock

@@ -17,7 +17,7 @@ export interface Page {
   close(): Promise<void>
 }
 
-export interface PageOptions {
+interface PageOptions {
   readonly config: Config['serve']['dashboard']
   readonly snapshot: () => Snapshot
   readonly clock: Clock

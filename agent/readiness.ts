@@ -5,7 +5,7 @@ export interface MissingPart {
 }
 
 /** One part's own switch. */
-export interface ReadinessPart {
+interface ReadinessPart {
   ready(): void
   notReady(why: string): void
 }

@@ -9,7 +9,7 @@ export interface Part {
 }
 
 /** What stopping means, in order. Each step is bounded; a step that fails or hangs does not keep the next one from running. */
-export interface Stopping {
+interface Stopping {
   /** Not ready, no new holds: whoever asks is sent elsewhere. */
   stopPromising(): void
   /** Resolves when nothing is held any more. `signal` aborts when the bound is over. */
@@ -30,7 +30,7 @@ export interface Supervision extends Stopping {
 }
 
 /** How long `close`, and the parts after their signal, may take, in ms. */
-export const CLOSE_MS = 3000
+const CLOSE_MS = 3000
 
 /** For the last line of the log, which another thread writes, in ms. */
 const LAST_WORDS_MS = 50

@@ -29,7 +29,7 @@ import { adminOptions, barrierOptions, controlOptions, credentialSource, gateway
 /** From the first removal of a burst to its write where hooks do not wait for it, in ms. */
 export const GATHER_MS = 25
 
-export interface SourceOptions {
+interface SourceOptions {
   readonly config: Config
   readonly clock: Clock
   readonly log: Log
@@ -39,7 +39,7 @@ export interface SourceOptions {
   readonly events: () => Events | undefined
 }
 
-export interface StartedSources extends Sources {
+interface StartedSources extends Sources {
   /** Closes the connections that are kept for the next call. */
   readonly hangUp: () => void
 }

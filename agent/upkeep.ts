@@ -17,7 +17,7 @@ import { isEnding } from './plan/match.ts'
 import { serviceName } from './plan/claim.ts'
 import type { Events } from './serve/events.ts'
 
-export interface UpkeepParts extends Pick<Sources, 'cluster' | 'inventory' | 'writer' | 'leader' | 'mode'> {
+interface UpkeepParts extends Pick<Sources, 'cluster' | 'inventory' | 'writer' | 'leader' | 'mode'> {
   readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
   readonly asking: Asking
   readonly clock: Clock

@@ -1,5 +1,6 @@
 import type { Grade } from '../drain/drain.ts'
 import type { Owner } from '../plan/holder.ts'
+import type { Settings } from './schema.ts'
 import type { Secret } from './secret.ts'
 
 /** Where the gateways are: pods found by their labels, or a list by hand (APISIX outside of Kubernetes). */
@@ -86,17 +87,10 @@ export interface Config {
   }
   /** Absent where there is no election. */
   readonly leader: { readonly namespace: string | undefined; readonly name: string } | undefined
-  readonly sync: {
-    readonly enabled: boolean
-    /** CIDRs. */
-    readonly podRanges: readonly string[]
-  }
+  readonly sync: Settings['sync']
   readonly arrivals: { readonly gate: boolean; readonly failOpenMs: number }
   readonly ghosts: { readonly repair: boolean; readonly afterMs: number }
   /** The webhook that adds hooks; absent where it is not enabled. */
   readonly inject: { readonly file: string; readonly port: number } | undefined
-  readonly log: {
-    readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
-    readonly pretty: boolean
-  }
+  readonly log: Settings['log']
 }

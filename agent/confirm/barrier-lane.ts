@@ -33,7 +33,7 @@ export interface BarrierLane {
   stop(): Promise<void>
 }
 
-export interface BarrierLaneOptions {
+interface BarrierLaneOptions {
   readonly api: BarrierApi
   readonly clock: Clock
   readonly gatewayClock: GatewayClock

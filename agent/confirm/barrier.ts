@@ -39,7 +39,7 @@ export interface BarrierKeeper {
   stop(): Promise<void>
 }
 
-export interface BarrierKeeperOptions {
+interface BarrierKeeperOptions {
   readonly api: BarrierOptions
   /** Wraps the client of each gateway, to measure it. */
   readonly wrap?: (api: BarrierApi) => BarrierApi

@@ -1,5 +1,5 @@
 /** Wakes whoever waits, all at once; ringing when nobody waits does nothing. */
-export interface Bell {
+interface Bell {
   readonly ring: () => void
   readonly heard: () => Promise<void>
 }

@@ -23,7 +23,7 @@ export interface GatewayStateReader {
   stop(): Promise<void>
 }
 
-export interface GatewayStateOptions {
+interface GatewayStateOptions {
   readonly api: Pick<BarrierApi, 'state'>
   readonly clock: Clock
   readonly gatewayClock: GatewayClock

@@ -23,7 +23,7 @@ export interface Probe {
 }
 
 /** `null`: not yet. An empty problem: the last try went well. */
-export interface Freshness {
+interface Freshness {
   readonly lastSuccessAt: Millis | null
   readonly lastAttemptAt: Millis | null
   readonly problem: string
@@ -31,7 +31,7 @@ export interface Freshness {
   readonly refused: boolean
 }
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly read: ReadGateway
   readonly clock: Clock
   readonly log: Logger

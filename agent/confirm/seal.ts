@@ -1,7 +1,7 @@
 import type { Word } from './word.ts'
 
 /** The result of `judge`: the words that allow a seal, or the reason against it. */
-export type Judged =
+type Judged =
   /** The tags of the words that were judged: the gateway seals only if they still stand. */
   { readonly tags: readonly string[] } | { readonly why: string }
 

@@ -14,7 +14,7 @@ export interface Survey {
   stop(): Promise<void>
 }
 
-export interface SurveyOptions {
+interface SurveyOptions {
   readonly read: ReadGateway
   readonly clock: Clock
 }

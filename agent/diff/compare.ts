@@ -17,7 +17,7 @@ export interface Row {
 }
 
 /** What was read of all three at one moment. */
-export interface Reading {
+interface Reading {
   readonly holders: Iterable<Holder>
   /** By the gateway's name; those that could be read. */
   readonly sightings: ReadonlyMap<string, Sighting>

@@ -2,7 +2,7 @@ import { formatDuration } from '../drain/duration.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 
 /** A server whose `Date` header can be read. */
-export interface RemoteClock {
+interface RemoteClock {
   readonly of: string
   /** Deadlines come from this clock. */
   readonly decides: boolean

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { fail, wordsOf, type Check, type Finding } from './finding.ts'
 
-export interface Diagnosis {
+interface Diagnosis {
   /** No check failed. Warnings are allowed. */
   readonly healthy: boolean
   readonly findings: readonly Finding[]

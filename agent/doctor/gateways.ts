@@ -10,7 +10,7 @@ export interface GatewayCalls {
   readBarrier(host: string, signal: AbortSignal): Promise<BarrierHealth>
 }
 
-export interface BarrierHealth {
+interface BarrierHealth {
   readonly instance: string
   readonly fit: boolean
   readonly unfit: readonly string[]

@@ -2,7 +2,7 @@ import { parseDuration } from '../drain/duration.ts'
 import { fieldsOf, listOf, textOf, type Fields } from '../watch/read.ts'
 
 /** What a pod's spec shows of its hook to us. */
-export interface HookSpec {
+interface HookSpec {
   readonly container: string
   /** The longest the hook can take by its own words, in ms: `timeout`, curl's `-m`, `?timeout=` and the fallback's sleep; our helper's budget. */
   readonly longestMs: number | undefined

@@ -4,7 +4,7 @@ import { toPodFact } from '../watch/pod-fact.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import { hooksOf } from './hooks.ts'
 
-export interface PodBudget {
+interface PodBudget {
   readonly reserveMs: number
   /** How long the weakest evidence that counts has to be waited for in the worst case. */
   readonly needMs: number

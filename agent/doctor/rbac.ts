@@ -3,7 +3,7 @@ import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import type { AskKubernetes } from './kubernetes.ts'
 
 /** One thing the agent does at the API server. Without a needed one no hook can be answered. */
-export interface Permission {
+interface Permission {
   readonly verb: string
   readonly group: string
   readonly resource: string

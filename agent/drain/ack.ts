@@ -19,12 +19,12 @@ export type ProvedResult =
  * - `deadline`: the time was up with nothing proved: the deadline, `?timeout=`, or the floor where `minimumEvidence` is `timer`
  * - `skipped`: the pod asks to be left alone (`apisix-drain.io/skip`); it keeps its own sleep
  */
-export type UnprovedResult = 'deadline' | 'skipped'
+type UnprovedResult = 'deadline' | 'skipped'
 
 export type AckResult = ProvedResult | UnprovedResult
 
 /** What kind of evidence a 200 rests on. */
-export type RestsOn = 'gateways' | 'seal' | 'last-endpoint' | 'kubernetes'
+type RestsOn = 'gateways' | 'seal' | 'last-endpoint' | 'kubernetes'
 
 interface Answered {
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }

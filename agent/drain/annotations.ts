@@ -10,14 +10,14 @@ export const SKIP = `${PREFIX}skip`
 /** Overrides the configured reserve for this pod, a duration such as `5s`. */
 export const RESERVE = `${PREFIX}reserve`
 /** What a hook of this pod waits for where its call does not say: `barrier` or `drained`. */
-export const UNTIL = `${PREFIX}until`
+const UNTIL = `${PREFIX}until`
 /** Overrides the configured minimum grade for this pod. */
-export const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
+const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
 /** The condition that a readiness gate of a pod can wait for: every gateway routes to it. */
 export const IN_UPSTREAM = `${PREFIX}in-upstream`
 
 /** What a pod asks for. A value that cannot be read counts as absent and is told in `problems`. */
-export interface PodOptions {
+interface PodOptions {
   readonly skip: boolean
   readonly reserveMs: number | undefined
   readonly until: 'barrier' | 'drained' | undefined

@@ -9,7 +9,7 @@ import type { DrainSettings, Seen } from './seen.ts'
 import { runsSince } from './step.ts'
 
 /** Either the answer, or: ask again at `until` at the latest, or as soon as something changes. */
-export type Answer =
+type Answer =
   | { readonly kind: 'ack'; readonly ack: Ack }
   | { readonly kind: 'wait'; readonly until: Millis; readonly why: string }
 

@@ -54,7 +54,7 @@ export interface HolderReport {
 }
 
 /** A grade that shows something of the gateways. `timer` only says that time has passed. */
-export type ProofGrade = Exclude<Grade, 'timer'>
+type ProofGrade = Exclude<Grade, 'timer'>
 
 export interface Proven {
   readonly kind: 'proven'

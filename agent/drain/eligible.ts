@@ -4,7 +4,7 @@ import type { PodFact } from './facts.ts'
 import type { DrainSettings, Seen } from './seen.ts'
 
 /** Whether a pod is to be drained, by which witnesses; or why not, in words for its operator. */
-export type Eligibility =
+type Eligibility =
   | { readonly ends: true; readonly witnesses: readonly Witness[] }
   | { readonly ends: false; readonly reason: 'skip' | 'stays' | 'asking'; readonly why: string }
 

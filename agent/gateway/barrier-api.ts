@@ -92,7 +92,7 @@ const gatewayState = z.looseObject({
   counts: z.record(z.string(), z.number())
 })
 
-export interface PutAnswer extends BarrierAnswer {
+interface PutAnswer extends BarrierAnswer {
   /** Not stored, because the dictionary is full. */
   readonly refused: ReadonlySet<string>
   readonly why: string

@@ -11,7 +11,7 @@ import { isRecord } from './nodes.ts'
 type Value = AdminObject['value']
 
 /** The whole configuration of one gateway (`GET /apisix/admin/configs`), as it holds it in its shared memory. */
-export type ReadDocument = (host: string, signal?: AbortSignal) => Promise<Readonly<Record<string, unknown>>>
+type ReadDocument = (host: string, signal?: AbortSignal) => Promise<Readonly<Record<string, unknown>>>
 
 const document = z.record(z.string(), z.unknown())
 
@@ -36,7 +36,7 @@ export function createDocumentReader(options: AdminOptions): { read: ReadDocumen
   }
 }
 
-export interface DocumentsOptions {
+interface DocumentsOptions {
   readonly read: ReadDocument
   readonly gateways: () => readonly GatewayFact[]
 }

@@ -8,7 +8,7 @@ export interface HolderEdit extends NodeEdit {
 }
 
 /** A request that carries out edits of one object, all of them at once. */
-export type Write =
+type Write =
   | { readonly method: 'patch'; readonly body: Readonly<Record<string, unknown>> }
   | { readonly method: 'put'; readonly body: Readonly<Record<string, unknown>> }
 

@@ -10,7 +10,7 @@ import { ownershipOf, servicesOfSecond } from './owner.ts'
  * What is known of every object that lists nodes, from two sources that overtake each other: listings, which take a
  * while, and single objects read in between. What was read later than a listing began is newer than that listing.
  */
-export interface HolderIndex {
+interface HolderIndex {
   /** All objects of one collection, from a listing that began at `beganAt`. */
   replace(resource: Resource, objects: readonly AdminObject[], beganAt: Millis): void
   /** One object, read just now. `false` when nothing changed. */

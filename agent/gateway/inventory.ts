@@ -42,7 +42,7 @@ export interface Inventory {
   stop(): Promise<void>
 }
 
-export interface InventoryOptions {
+interface InventoryOptions {
   readonly admin: Pick<AdminApi, 'list' | 'pageSize'>
   readonly clock: Clock
   readonly log: Logger

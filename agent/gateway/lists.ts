@@ -2,7 +2,7 @@ import type { AdminApi } from './admin-api.ts'
 import type { ListDocuments } from './documents.ts'
 import type { ModeWatch } from './mode-watch.ts'
 
-export type Lists = Pick<AdminApi, 'list' | 'pageSize'>
+type Lists = Pick<AdminApi, 'list' | 'pageSize'>
 
 /** What the inventory is made from: the Admin API's collections, or the gateways' documents, as the mode has it. */
 export function createLists(admin: Lists, documents: ListDocuments, mode: ModeWatch): Lists {

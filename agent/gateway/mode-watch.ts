@@ -23,7 +23,7 @@ export interface ModeWatch {
   stop(): void
 }
 
-export interface ModeWatchOptions {
+interface ModeWatchOptions {
   readonly admin: Pick<AdminApi, 'standalone'>
   readonly clock: Clock
   readonly log: Logger

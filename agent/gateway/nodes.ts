@@ -46,7 +46,7 @@ export function addressOf(key: NodeKey): { readonly host: string; readonly port:
 }
 
 /** Without brackets; one IPv6 address has many spellings and Kubernetes uses the shortest (RFC 5952). */
-export function canonicalHost(host: string): string {
+function canonicalHost(host: string): string {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
   if (!isIPv6(bare)) return bare
   return URL.parse(`http://[${bare}]/`)?.hostname.slice(1, -1) ?? bare

@@ -5,7 +5,7 @@ import type { AdminObject } from './admin-api.ts'
 import { isRecord } from './nodes.ts'
 
 /** Who else writes a holder, and how that is known: for the log, and for whoever wonders. */
-export interface Ownership {
+interface Ownership {
   readonly owner: Owner
   readonly evidence: string
 }

@@ -54,7 +54,7 @@ export interface Taken {
 }
 
 /** What a removal has come to. `wished`: nodes that were put, changed or removed because that was wished. */
-export interface Result {
+interface Result {
   readonly outcomes: readonly Outcome[]
   readonly removed: number
   readonly wished: number

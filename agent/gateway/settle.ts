@@ -26,7 +26,7 @@ export interface Outcome {
 }
 
 /** What is to be written to bring an object, as just read, to where it should be, and what stands without writing. */
-export interface Settlement {
+interface Settlement {
   readonly edits: readonly (HolderEdit & { readonly holder: Holder })[]
   readonly outcomes: readonly Outcome[]
 }

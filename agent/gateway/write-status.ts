@@ -11,7 +11,7 @@ export interface WriteStatus {
 }
 
 /** What became of every removal, until its drain is over. One per node of a holder: the next pod there replaces it. */
-export interface WriteStatuses {
+interface WriteStatuses {
   get(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
   set(holder: HolderKey, node: NodeKey, uid: PodUid, status: WriteStatus): void
   /** Some removal of this node from this holder is known, whosever it was. */

@@ -4,10 +4,10 @@ import { commandFor } from './command.ts'
 import type { InjectSettings } from './settings.ts'
 
 /** Names the containers that get a hook, `web, proxy`, where ports would not tell. */
-export const CONTAINERS = `${PREFIX}inject-containers`
+const CONTAINERS = `${PREFIX}inject-containers`
 
 /** RFC 6902, as far as it is needed here. */
-export interface Operation {
+interface Operation {
   readonly op: 'add'
   readonly path: string
   readonly value: unknown

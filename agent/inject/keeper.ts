@@ -6,7 +6,7 @@ import { fieldsOf, listOf, textOf, type Fields } from '../watch/read.ts'
 import { isFresh, makePair, type Pair } from './certificate.ts'
 import type { InjectSettings } from './settings.ts'
 
-export interface KeeperParts {
+interface KeeperParts {
   readonly call: Cluster['call']
   readonly settings: Pick<InjectSettings, 'host' | 'namespace' | 'secret' | 'configuration'>
   readonly clock: Clock

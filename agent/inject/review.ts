@@ -3,7 +3,7 @@ import { inject } from './inject.ts'
 import type { InjectSettings } from './settings.ts'
 
 /** The answer to an AdmissionReview: always allowed, with a patch where the pod gets the hook. */
-export interface Review {
+interface Review {
   readonly apiVersion: 'admission.k8s.io/v1'
   readonly kind: 'AdmissionReview'
   readonly response: {

@@ -7,14 +7,14 @@ import type { Pair } from './certificate.ts'
 import { review } from './review.ts'
 import type { InjectSettings } from './settings.ts'
 
-export interface Webhook {
+interface Webhook {
   readonly port: number
   /** Serves with this from the next connection on; before the first one there is none that succeeds. */
   use(pair: Pair): void
   close(): Promise<void>
 }
 
-export const WEBHOOK_PATH = '/v1/inject'
+const WEBHOOK_PATH = '/v1/inject'
 
 /** A pod is 1.5 MB at most in etcd; twice that as JSON, inside of its review. */
 const LARGEST_BODY = 4 * 2 ** 20

@@ -5,7 +5,7 @@ import { z } from 'zod'
 const object = z.record(z.string(), z.unknown())
 
 /** What the chart writes down for `inject.file`: the same pieces that its MutatingAdmissionPolicy adds. */
-export const injectSettings = z.strictObject({
+const injectSettings = z.strictObject({
   /** The name that the API server calls us by, and our certificate is for. */
   host: z.string().min(1),
   /** Of the Secret. */

@@ -8,7 +8,7 @@ import type { Sources } from './sources.ts'
  * The check of the promise: requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier.
  * The plugin counts what is sent to a sealed node in spite of the seal; what it had counted by the ack was waited for.
  */
-export interface AfterAck {
+interface AfterAck {
   readonly observer: Observer
   /** `undefined` where nothing counts them: another evidence, or no ack yet. */
   of(uid: PodUid): number | undefined

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Millis } from '../drain/facts.ts'
 
 /** One alarm that wakes the loop: the next one takes the place of the last. */
-export interface Alarm {
+interface Alarm {
   set(at: Millis): void
   /** As it is set, or at this time where that is sooner. */
   noLaterThan(at: Millis): void

@@ -23,7 +23,7 @@ export interface Amends {
   wishes(target: Target, found: readonly Holder[] | undefined): readonly Wish[]
 }
 
-export interface AmendsOptions {
+interface AmendsOptions {
   /** The node leads to a pod that ends, or that has ended. */
   readonly isLeaving: (node: NodeKey) => boolean
   readonly now: () => Millis

@@ -20,7 +20,7 @@ export const nothingSeen = (): SeenComing => ({
 })
 
 /** What the parts know of a pod on its way in; brings what was seen up to date. `also`: holders that will list it. */
-export type GatherArrival = (
+type GatherArrival = (
   pod: PodFact,
   seen: SeenComing,
   now: Millis,

@@ -8,13 +8,13 @@ import { createArrivalEvidence, nothingSeen, type SeenComing } from './arrival-e
 import type { Sources } from './sources.ts'
 
 /** Follows every pod that becomes Ready until every gateway routes to it. Looks only: nothing waits for it. */
-export interface Arrivals {
+interface Arrivals {
   readonly observer: Observer
   /** Those on their way in, and those that have arrived or were given up, newest first. */
   views(): readonly ArrivalView[]
 }
 
-export interface ArrivalsOptions {
+interface ArrivalsOptions {
   readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey'>
   readonly clock: Clock
   readonly metrics: Pick<Metrics, 'syncLag' | 'gatewayLag' | 'holderLag'>

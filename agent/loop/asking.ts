@@ -27,7 +27,7 @@ export interface Asking {
   refresh(service: ServiceName): Promise<boolean>
 }
 
-export interface AskingOptions {
+interface AskingOptions {
   readonly cluster: () => Pick<Cluster, 'fetchPod' | 'fetchPodsByIp' | 'fetchService'>
   readonly clock: Clock
   readonly log: Log

@@ -16,7 +16,7 @@ import type { Upkeep } from './upkeep.ts'
 /** Where a holder differs from what Kubernetes says, and the gateways from it, and since when. */
 export type HolderDifference = Pick<HolderView, 'ghosts' | 'missing' | 'atGateways'>
 
-export interface DriftOptions {
+interface DriftOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'gateways'>
   /** Absent where no gateway is read. */
   readonly survey: Pick<Survey, 'sighting'> | undefined
@@ -25,7 +25,7 @@ export interface DriftOptions {
   readonly upkeep: Pick<Upkeep, 'ghosts'>
 }
 
-export interface DriftLook {
+interface DriftLook {
   readonly holders: readonly Holder[]
   readonly drains: readonly Drain[]
   readonly memory: (uid: Drain['uid']) => Memory
@@ -42,7 +42,7 @@ export interface DriftCount {
   readonly oldestMs: number
 }
 
-export interface Drift {
+interface Drift {
   /** Looks at some of the holders, and says of each what is known by now. */
   look(world: DriftLook): (key: HolderKey) => HolderDifference
   counts(now: Millis): readonly DriftCount[]

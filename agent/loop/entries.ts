@@ -12,7 +12,7 @@ import type { Sources } from './sources.ts'
 /** How long before the deadline an entry is sealed without a word: from then on an honest 503 beats a dead pod. */
 export const SEAL_BEFORE_MS = 250
 
-export interface EntryContext {
+interface EntryContext {
   readonly cluster: Pick<Sources['cluster'], 'gateways'>
   readonly barrier: Pick<BarrierKeeper, 'reading'>
   readonly world: World

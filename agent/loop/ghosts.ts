@@ -12,7 +12,7 @@ import { isEnding } from '../plan/match.ts'
 import type { Cluster } from '../watch/cluster.ts'
 import { isNobodys, type Asking } from './asking.ts'
 
-export interface GhostsOptions {
+interface GhostsOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'parts'>
   readonly inventory: Pick<Inventory, 'holders' | 'byHost' | 'readAt'>
   readonly drains: () => Drains

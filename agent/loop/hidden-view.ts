@@ -7,7 +7,7 @@ import type { Sources } from './sources.ts'
 /** A search takes up to 100 ms with 10,000 pods, and something changes all the time: after a search it rests this many times as long. */
 const REST = 100
 
-export interface HiddenViewParts {
+interface HiddenViewParts {
   readonly cluster: HiddenParts['cluster']
   readonly inventory: HiddenParts['inventory'] & Pick<Sources['inventory'], 'version' | 'readAt'>
 }

@@ -14,7 +14,7 @@ export interface HiddenParts {
 }
 
 /** What is known of the Services that a pod is in, and of what may stand for it. */
-export function behindOf(
+function behindOf(
   { cluster, inventory }: HiddenParts,
   services: readonly ServiceName[],
   isListed: boolean

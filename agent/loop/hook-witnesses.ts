@@ -9,7 +9,7 @@ const MOST = 10_000
  * memory or disk) runs the hook first and writes the status later, with many pods much later (kubelet 1.36,
  * `killPodNow` and the status manager): such a hook stays a witness for as long as the grace may run, answered or not.
  */
-export interface HookWitnesses {
+interface HookWitnesses {
   add(hook: Hook, pod: PodFact): void
   /** When the first hook of this pod came in. `undefined`: none within the grace, or a container came back since: a restart. */
   at(pod: PodFact, now: Millis): Millis | undefined

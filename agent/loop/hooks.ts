@@ -32,7 +32,7 @@ export interface Hooks {
   witnessOf(pod: PodFact, now: Millis): Millis | undefined
 }
 
-export interface HooksOptions {
+interface HooksOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'fetchPod' | 'doubt'>
   readonly clock: Clock
   readonly log: Log

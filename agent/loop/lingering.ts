@@ -11,7 +11,7 @@ export const LINGER_MS = 120_000
  * Entries of drains that are forgotten. A request has the list of nodes that its access phase saw, and may connect long
  * after (decision 0002): without the entry it would try a pod that is gone, and, in a quick rollout, nothing but those.
  */
-export interface Lingering {
+interface Lingering {
   add(drain: Drain, now: Millis): void
   entries(world: World, now: Millis): readonly DesiredDrain[]
   /** Who has the addresses now cannot be known: none of them is kept. */

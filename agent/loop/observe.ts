@@ -19,7 +19,7 @@ export interface Look {
   readonly evidence: Evidence | undefined
 }
 
-export interface Observing {
+interface Observing {
   readonly sources: Sources
   readonly world: World
   readonly drains: Drains

@@ -6,7 +6,7 @@ import type { Millis } from '../drain/facts.ts'
 export const BLIND_MS = 10_000
 
 /** Whether an address can still be taken for the pod's that had it. */
-export interface AddressKnowledge {
+interface AddressKnowledge {
   /** Once a round: whether the watch of pods is live. */
   look(live: boolean, now: Millis): void
   /** The last look found it live. */

@@ -13,13 +13,13 @@ import { createArrivalEvidence, nothingSeen, type SeenComing } from './arrival-e
 import type { Sources } from './sources.ts'
 
 /** Opens the readiness gates of pods: by the leader, once every gateway routes to the pod, or when it waited long enough. */
-export interface ReadinessGate {
+interface ReadinessGate {
   readonly observer: Observer
   /** Drops what is not written. */
   stop(): Promise<void>
 }
 
-export interface ReadinessGateOptions {
+interface ReadinessGateOptions {
   readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey' | 'sync' | 'mode' | 'leader'>
   /** Merges into an object at the API server. Any status is an answer; rejects where there is none in time. */
   readonly patch: (path: string, body: unknown, signal: AbortSignal) => Promise<{ readonly status: number }>

@@ -28,7 +28,7 @@ export interface Restore {
   wishes(target: Target, found: readonly Holder[] | undefined): readonly Wish[]
 }
 
-export interface RestoreOptions {
+interface RestoreOptions {
   /** The pod is still there to stay, at this address. */
   readonly staysAt: (uid: PodUid, host: string) => boolean
   /** Another pod of its workload is Ready at this address and port, and stays. */

@@ -6,7 +6,7 @@ import type { Cluster } from '../watch/cluster.ts'
 import { isEnding } from '../watch/pod-fact.ts'
 import type { Asking } from './asking.ts'
 
-export interface StillEndingOptions {
+interface StillEndingOptions {
   readonly cluster: () => Pick<Cluster, 'doubt' | 'podsAssuredAt'>
   readonly asking: Pick<Asking, 'pod' | 'ownersOf'>
   readonly loop: () => Pick<Loop, 'isEnding' | 'drains'>

@@ -6,7 +6,7 @@ import type { Sources } from './sources.ts'
 const APART_MS = 500
 
 /** Decides when the holders are listed beside their usual rhythm. */
-export interface Sweeper {
+interface Sweeper {
   /** Begins a listing where one is due. Returns when to ask again; `undefined` where nothing is being drained. */
   sweep(drains: Iterable<Drain>, now: Millis): Millis | undefined
 }

@@ -13,7 +13,7 @@ import { fullWeight, newUpstream, planSync, SYNCED_FOR } from '../plan/sync.ts'
 import type { Cluster } from '../watch/cluster.ts'
 import type { Asking } from './asking.ts'
 
-export interface SyncOptions {
+interface SyncOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'services' | 'parts'>
   readonly inventory: Pick<Inventory, 'holders' | 'readAt'>
   readonly drains: () => Drains

@@ -23,7 +23,7 @@ export interface Upkeep {
   readonly observer: Observer
 }
 
-export interface UpkeepOptions {
+interface UpkeepOptions {
   readonly restore: Restore
   readonly amends: Amends
   /** Absent where it is off. */

@@ -30,7 +30,7 @@ import { reachOf } from './reach.ts'
 import type { Sources } from './sources.ts'
 
 /** What is shown of the agent, made when somebody looks: a round does not pay for it. */
-export interface Views {
+interface Views {
   readonly observer: Observer
   snapshot(loop: Loop): Snapshot
   /** False where no round has come to its end for `stuckMs`: only a restart can help. */
@@ -39,7 +39,7 @@ export interface Views {
   collect(loop: Loop): void
 }
 
-export interface ViewsOptions {
+interface ViewsOptions {
   readonly sources: Sources
   readonly config: Config
   readonly clock: Clock

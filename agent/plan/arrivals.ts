@@ -29,7 +29,7 @@ export interface GatewayKnowledge {
 }
 
 /** Whether, and since when, one gateway routes to the endpoint. */
-export interface GatewayArrival {
+interface GatewayArrival {
   readonly name: string
   /** `undefined`: not yet, as far as is known. */
   readonly at: Millis | undefined

@@ -7,15 +7,15 @@ import { parseSelector, type Selector } from './selector.ts'
 /** The upstream whose nodes are this Service's endpoints: an id, or `port=id` for each port, parted by commas. */
 export const UPSTREAM = `${PREFIX}upstream`
 /** The weight of every node that is this Service's. */
-export const WEIGHT = `${PREFIX}weight`
+const WEIGHT = `${PREFIX}weight`
 /** Only endpoints in these zones, parted by commas. */
-export const ZONE = `${PREFIX}zone`
+const ZONE = `${PREFIX}zone`
 /** Only pods with these labels: a label selector. */
-export const SUBSET = `${PREFIX}subset`
+const SUBSET = `${PREFIX}subset`
 /** `true`: make the upstream where there is none. */
-export const CREATE = `${PREFIX}create`
+const CREATE = `${PREFIX}create`
 /** For how long the weight of a new node rises, a duration. */
-export const SLOW_START = `${PREFIX}slow-start`
+const SLOW_START = `${PREFIX}slow-start`
 
 /** One Service's claim on the nodes of one upstream. */
 export interface Claim {
@@ -36,7 +36,7 @@ export interface Claim {
 }
 
 /** What a Service asks for. Where anything of it cannot be read, nothing is done for the Service: half a wish is none. */
-export interface Claims {
+interface Claims {
   readonly claims: readonly Claim[]
   readonly problems: readonly string[]
 }

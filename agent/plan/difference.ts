@@ -21,7 +21,7 @@ export interface Sides {
  */
 export type DeviationKind = 'ghost' | 'missing' | 'stale'
 
-export interface Deviation {
+interface Deviation {
   readonly kind: DeviationKind
   readonly node: NodeKey
   /** The gateway's name; `null`: the Admin API. */

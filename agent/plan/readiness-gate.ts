@@ -19,7 +19,7 @@ export interface WaitingPod {
   readonly problems: readonly string[]
 }
 
-export type GateDecision =
+type GateDecision =
   | { readonly kind: 'wait'; readonly why: string }
   | { readonly kind: 'open'; readonly reason: GateReason; readonly message: string }
 

@@ -12,14 +12,14 @@ export interface NewNode {
 }
 
 /** How one holder should differ from what was read. */
-export interface SyncEdit {
+interface SyncEdit {
   readonly add: readonly NewNode[]
   /** Nodes whose weight alone changes. */
   readonly weigh: readonly NewNode[]
   readonly remove: readonly NodeKey[]
 }
 
-export interface SyncInput {
+interface SyncInput {
   readonly claim: Claim
   /** See `membersOf`. */
   readonly members: ReadonlySet<NodeKey>

@@ -80,7 +80,7 @@ export function drainView(
 }
 
 /** When Kubernetes committed the deletion, by the API server's clock: whole seconds, so up to one second early. */
-export function decidedAt(pod: PodFact): Millis | null {
+function decidedAt(pod: PodFact): Millis | null {
   if (pod.deletionAt === undefined) return null
   return pod.deletionAt - (pod.deletionGraceMs ?? pod.graceMs)
 }

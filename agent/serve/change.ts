@@ -2,7 +2,7 @@ import type { LeadsTo } from '../plan/leads-to.ts'
 import type { ArrivalView, DrainView, GatewayView, HolderView, Snapshot, WatchView } from './snapshot.ts'
 
 /** How the items of a list that have a name of their own differ: what is new or other now, and what is gone. */
-export interface KeyedChange<T> {
+interface KeyedChange<T> {
   readonly put?: readonly T[]
   readonly gone?: readonly string[]
   /** All keys in order, only where it is not the order before with the new ones at its end. */
@@ -10,7 +10,7 @@ export interface KeyedChange<T> {
 }
 
 /** How a list that only grows at its head differs: what was added there, and how many of the others are kept. */
-export interface HeadChange<T> {
+interface HeadChange<T> {
   readonly add: readonly T[]
   readonly keep: number
 }
@@ -19,7 +19,7 @@ type Whole = Pick<Snapshot, 'agent' | 'inventory' | 'totals'>
 type Heads = Pick<Snapshot, 'acks' | 'past' | 'lags'>
 
 /** What is different in the next snapshot. A field that is absent did not change. */
-export interface Change extends Partial<Whole> {
+interface Change extends Partial<Whole> {
   readonly at: Snapshot['at']
   readonly watches?: KeyedChange<WatchView>
   readonly gateways?: KeyedChange<GatewayView>

@@ -6,9 +6,9 @@ import type { Leader } from '../lead/leader.ts'
 import type { Observer } from '../loop.ts'
 
 /** The pod's condition that says how its drain went: `True` when it was proved, `False` when it was not or is undone. */
-export const CONDITION = 'apisix-drain.io/drained'
+const CONDITION = 'apisix-drain.io/drained'
 
-export interface ConditionsOptions {
+interface ConditionsOptions {
   /** Merges into an object at the API server. Any status is an answer; rejects where there is none in time. */
   readonly patch: (path: string, body: unknown, signal: AbortSignal) => Promise<{ readonly status: number }>
   readonly leader: Pick<Leader, 'leads'>
@@ -17,7 +17,7 @@ export interface ConditionsOptions {
   readonly metrics: Pick<Metrics, 'conditions'>
 }
 
-export interface Conditions {
+interface Conditions {
   readonly observer: Observer
   /** Drops what is left. */
   stop(): Promise<void>

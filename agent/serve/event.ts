@@ -9,7 +9,7 @@ import type { Moments } from './snapshot.ts'
 const LONGEST_NOTE = 1000
 const LONGEST_NAME = 253
 
-export interface EventText {
+interface EventText {
   readonly type: 'Normal' | 'Warning'
   readonly reason: 'Drained' | 'NotProved' | 'DrainUndone' | 'NotSynced' | 'GateOpened'
   readonly note: string

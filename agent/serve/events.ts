@@ -5,7 +5,7 @@ import type { Metrics } from '../metrics.ts'
 import { eventObject, eventText, gateEvent, serviceEvent, type Regarding } from './event.ts'
 import type { Moments } from './snapshot.ts'
 
-export interface EventsOptions {
+interface EventsOptions {
   /** Creates an object at the API server. Any status is an answer; rejects where there is none in time. */
   readonly post: (path: string, body: unknown, signal: AbortSignal) => Promise<{ readonly status: number }>
   readonly clock: Clock

@@ -5,7 +5,7 @@ import { createGuesses } from './guesses.ts'
 import { bearerOf, isSameSecret } from './same-secret.ts'
 
 /** What a request shows of who it comes from. */
-export interface Shown {
+interface Shown {
   readonly authorization: string | undefined
   readonly cookie: string | undefined
   /** Where it comes from: wrong tokens are counted per address. */

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Millis } from '../drain/facts.ts'
 
 /** Bounds how often a token can be guessed from one address. */
-export interface Guesses {
+interface Guesses {
   /** Seconds until the address may try again; 0: now. */
   waitSeconds(address: string): number
   wrong(address: string): void

@@ -4,7 +4,7 @@ import type { Caller, Identity } from './identify.ts'
 import { refuse } from './refusal.ts'
 import { readToken } from './token.ts'
 
-export interface TokenCaller extends Pick<Caller, 'named' | 'uid'> {
+interface TokenCaller extends Pick<Caller, 'named' | 'uid'> {
   /** What came after `Bearer`. */
   readonly token: string | undefined
 }

@@ -33,7 +33,7 @@ export interface PrestopParts {
   readonly reserveMs: number
 }
 
-export interface PrestopCall {
+interface PrestopCall {
   readonly query: URLSearchParams
   /** Normalised. */
   readonly address: string

@@ -10,7 +10,7 @@ export interface SigningKeys {
   stop(): void
 }
 
-export interface SigningKeysParts {
+interface SigningKeysParts {
   readonly get: (
     path: string,
     signal: AbortSignal

@@ -114,7 +114,7 @@ export interface HolderView {
   }[]
 }
 
-export interface InventoryView extends Freshness {
+interface InventoryView extends Freshness {
   readonly holders: number
   readonly nodes: number
 }
@@ -167,7 +167,7 @@ export interface Reach {
   readonly barrier: { readonly scheme: string; readonly port: number } | null
 }
 
-export interface LeaderView {
+interface LeaderView {
   readonly leads: boolean
   /** Who holds the Lease, `null` where nobody is known to. */
   readonly holder: string | null

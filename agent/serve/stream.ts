@@ -8,7 +8,7 @@ import { isOwnOrigin, type Guard } from './guard.ts'
 import type { Snapshot } from './snapshot.ts'
 import { snapshotText } from './state.ts'
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly server: Server
   readonly guard: Guard
   /** Whose pages may open it, besides those that the agent serves. */
@@ -38,7 +38,7 @@ export interface Stream {
   close(): Promise<void>
 }
 
-export const STREAM_PATH = '/api/stream'
+const STREAM_PATH = '/api/stream'
 const LIMITS: StreamLimits = { maxClients: 32, everyMs: 100, pingMs: 10_000, maxBehind: 1024 * 1024 }
 interface Client {
   /** The last ping. */

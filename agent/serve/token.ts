@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { refuse, type Refusal } from './refusal.ts'
 
 /** Whom a hook's token has to be for: nobody else takes it, so a stolen one is good for nothing else. */
-export const AUDIENCE = 'apisix-drain'
+const AUDIENCE = 'apisix-drain'
 
 /** The pod that Kubernetes gave a token to. */
-export interface TokenPod {
+interface TokenPod {
   readonly ok: true
   readonly namespace: string
   readonly name: string

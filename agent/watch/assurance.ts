@@ -6,7 +6,7 @@ import type { Position } from './heartbeat.ts'
 import { currentRevision } from './list.ts'
 import { isLater, type Revision } from './revision.ts'
 
-export interface AssuranceOptions {
+interface AssuranceOptions {
   readonly connection: Connection
   readonly collection: Collection
   readonly clock: Clock

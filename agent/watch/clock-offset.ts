@@ -1,7 +1,7 @@
 import type { Millis } from '../drain/facts.ts'
 
 /** How far the API server's clock is behind ours, from the Date headers of its answers. */
-export interface ClockOffset {
+interface ClockOffset {
   /** @param askedAt when the request was sent, `heardAt` when the head of its answer came: the server read its clock in between */
   note(date: string | undefined, askedAt: Millis, heardAt: Millis): void
   /** ms to add to a time of the API server to have it on our clock; 0 while the clocks may agree. */

@@ -1,7 +1,7 @@
 import { constants, type ClientHttp2Session, type OutgoingHttpHeaders } from 'node:http2'
 import type { IncomingHttpHeaders } from 'node:http'
 
-export interface Handlers {
+interface Handlers {
   readonly onHead: (status: number, headers: IncomingHttpHeaders) => void
   readonly onData: (chunk: Buffer) => void
 }

@@ -10,7 +10,7 @@ interface Expectation {
 }
 
 /** What a watch must show within a time, because somebody knows from elsewhere that it has happened. */
-export interface Expectations {
+interface Expectations {
   expect(revision: Revision | undefined, withinMs: number, why: string): void
   /** The stream has got to this revision. */
   seen(revision: Revision | undefined): void

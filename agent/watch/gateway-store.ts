@@ -4,7 +4,7 @@ import { same } from './same.ts'
 import type { Sink } from './sink.ts'
 
 /** The gateways that may serve: unready and Terminating ones too, until their containers have ended. */
-export interface GatewayStore {
+interface GatewayStore {
   list(): readonly GatewayFact[]
   /** Pods of gateways that have no address yet: they exist, and will serve soon. */
   readonly withoutIp: number

@@ -10,7 +10,7 @@ export interface Position {
   readonly revision: Revision | undefined
 }
 
-export interface HeartbeatOptions {
+interface HeartbeatOptions {
   readonly connection: Connection
   readonly collection: Collection
   readonly clock: Clock

@@ -4,7 +4,7 @@ import type { Sink } from './sink.ts'
 import { metaOf, type ObjectMeta } from './watch-event.ts'
 
 /** Turns objects into facts and knows which objects this reflector has put into the sink. */
-export interface Intake {
+interface Intake {
   readonly set: (object: unknown) => void
   readonly gone: (object: unknown) => void
   /** Everything that is listed from here on is alive; see `endList`. */

@@ -10,7 +10,7 @@ const PAGE = 500
 /** How often a list is begun again because its pages grew too old, before the error goes to the caller's back-off. */
 const ATTEMPTS = 3
 
-export interface ListHandlers {
+interface ListHandlers {
   /** The list begins (again): what was seen of an earlier attempt does not count. */
   readonly onBegin: () => void
   readonly onItem: (object: unknown) => void

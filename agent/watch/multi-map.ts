@@ -2,7 +2,7 @@
  * Several values under one key. A key with one value, by far the most common, costs a map entry and nothing else: an
  * index over 10,000 pods must not hold 10,000 arrays.
  */
-export interface MultiMap<K, V extends object> {
+interface MultiMap<K, V extends object> {
   get(key: K): readonly V[]
   add(key: K, value: V): void
   /** Removes this very object. */

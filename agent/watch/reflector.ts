@@ -30,7 +30,7 @@ export interface Reflector {
   stop(): Promise<void>
 }
 
-export interface ReflectorOptions<F extends { readonly uid: string }> {
+interface ReflectorOptions<F extends { readonly uid: string }> {
   readonly connection: Connection
   readonly collection: Collection
   /** Total: never throws. */

@@ -7,7 +7,7 @@ export interface Tombstone<F> {
   readonly fact: F
 }
 
-export interface Tombstones<F> {
+interface Tombstones<F> {
   add(uid: string, fact: F): void
   get(uid: string): Tombstone<F> | undefined
   /** Those that went at or after this time, newest first. Costs as much as it returns. */

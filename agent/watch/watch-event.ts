@@ -10,13 +10,13 @@ export interface ObjectMeta {
   readonly revision: Revision | undefined
 }
 
-export type WatchEvent =
+type WatchEvent =
   | { readonly kind: 'set' | 'gone'; readonly object: unknown }
   | { readonly kind: 'bookmark'; readonly revision: Revision | undefined; readonly initialEnd: boolean }
   | { readonly kind: 'error'; readonly error: ApiError }
 
 /** A line of a watch that is no event. What it said is lost, so the watch has to be begun again before it. */
-export class CorruptLine extends Error {
+class CorruptLine extends Error {
   override readonly name = 'CorruptLine'
 }
 

@@ -15,7 +15,7 @@ export interface WatchStatus {
   readonly counters: WatchCounters
 }
 
-export interface WatchCounters {
+interface WatchCounters {
   readonly events: number
   readonly lists: number
   readonly failures: number

@@ -11,7 +11,7 @@ export const arrivalSamples = (arrivals: readonly ArrivalView[]): readonly LagSa
 const isSure = ({ evidence }: ArrivalView['gateways'][number]) => evidence === 'barrier'
 
 /** A pod on its way in, or that took longest lately. */
-export interface ArrivalRow {
+interface ArrivalRow {
   readonly arrival: ArrivalView
   readonly lagMs: number | null
   /** The gateway that routed to it last, or does not yet. */

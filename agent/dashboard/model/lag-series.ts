@@ -40,7 +40,7 @@ export function seriesOf(samples: readonly LagSample[]): Series {
 /** Upper bounds in ms; the last bar takes what is longer. */
 export const BOUNDS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 60_000] as const
 
-export interface Bar {
+interface Bar {
   readonly upTo: number
   readonly samples: number
 }

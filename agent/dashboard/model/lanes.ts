@@ -47,7 +47,7 @@ function laneOf(drain: DrainView): Lane {
   }
 }
 
-export function standingOf({ phase, verdict }: DrainView): Standing {
+function standingOf({ phase, verdict }: DrainView): Standing {
   if (phase === 'undone') return 'undone'
   if (verdict?.kind === 'proven') return 'proved'
   return phase === 'draining' ? 'waiting' : 'unproved'

@@ -5,7 +5,7 @@ import { count, formatMs } from './format.ts'
 const LATE_MS = 30_000
 
 /** The one sentence on top: whether all is well, and if not, what to look at. */
-export interface Sentence {
+interface Sentence {
   readonly level: 'well' | 'busy' | 'bad'
   readonly head: string
   readonly rest: string

@@ -1,0 +1,99 @@
+import { expect } from 'chai'
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadConfig } from '../../../agent/config.ts'
+import { configRows } from '../../../agent/config/rows.ts'
+
+/** The section that something stands in, and its name there. */
+type Name = readonly [section: string, name: string]
+
+const AGENT = join(import.meta.dirname, '../../../agent')
+const read = (file: string) =>
+  readFileSync(join(AGENT, file), 'utf8').replaceAll(/\/\*[^]*?\*\/|\/\/.*|^import .*/gm, '')
+
+const has = (text: string, word: string) => new RegExp(`\\b${word}\\b`).test(text)
+
+/** The declarations at the outer level of every file that uses a configuration. */
+const declarations = globSync('**/*.ts', { cwd: AGENT, exclude: ['config/**', 'dashboard/**'] }).flatMap(
+  file => read(file).split(/^(?=\w)/m)
+)
+
+/** `resolve` takes it over: by path, in a pattern of its section, or with its whole section. */
+function isTakenOver([section, name]: Name): boolean {
+  const resolve = read('config/resolve.ts')
+  const patterns = resolve.matchAll(new RegExp(`\\{([^{}]*)\\}: Settings[^)]*\\['${section}'\\]`, 'g'))
+  return (
+    has(resolve, `${section}\\.${name}`) ||
+    [...patterns].some(([, names]) => has(names!, name)) ||
+    new RegExp(`^ +${section},?$`, 'm').test(resolve)
+  )
+}
+
+/** Some declaration outside of `config/` uses it; where several sections have a name, one that names the configuration and this section too. */
+const isRead = ([section, name]: Name, all: readonly Name[]): boolean => {
+  const isShared = all.some(other => other[1] === name && other[0] !== section)
+  return declarations.some(
+    text => has(text, name) && (!isShared || (has(text, section) && /config\b/i.test(text)))
+  )
+}
+
+describe('settings', () => {
+  const settings = configRows
+    .filter(row => !row.section)
+    .map(({ path }): Name => [path.at(-2) ?? '', path.at(-1) ?? ''])
+
+  it('are all taken over from the file', () => {
+    expect(settings.filter(setting => !isTakenOver(setting))).to.deep.equal([])
+    expect(isTakenOver(['kubernetes', 'timeout'])).to.equal(false)
+    expect(isTakenOver(['drain', 'pageSize'])).to.equal(false)
+  })
+
+  it('all have a reader in the agent', () => {
+    const names = [
+      namesOf(everything('{ namespace: apisix }')),
+      namesOf(everything('{ static: [{ name: a, host: h }] }'))
+    ].flat()
+    expect(names.length).to.be.at.least(settings.length - 10)
+    expect(names.filter(name => !isRead(name, names))).to.deep.equal([])
+    for (const unread of [
+      ['kubernetes', 'timeoutMs'],
+      ['drain', 'timeoutMs'],
+      ['drain', 'maxHoldMs']
+    ] as const)
+      expect(isRead(unread, names), unread.join('.')).to.equal(false)
+  })
+})
+
+/** A configuration in which no section is left out. */
+function everything(gateways: string): object {
+  const folder = mkdtempSync(join(tmpdir(), 'config-'))
+  try {
+    const path = join(folder, 'config.yaml')
+    writeFileSync(
+      path,
+      `
+apisix:
+  admin: { url: "http://apisix:9180", keyEnv: KEY }
+  barrier: { tokenEnv: KEY }
+  gateways: ${gateways}
+serve: { dashboard: { enabled: true, tokenEnv: KEY } }
+inject: { file: inject.yaml }
+`
+    )
+    const loaded = loadConfig(path, { KEY: 's3cret' })
+    if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
+    return loaded.config
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** Every name of a configuration but those of its sections. A secret is one, and so is a list. */
+function namesOf(config: object, section = ''): Name[] {
+  return Object.entries(config).flatMap(([name, value]: [string, unknown]): Name[] =>
+    typeof value !== 'object' || value === null || Array.isArray(value) || 'read' in value
+      ? [[section, name]]
+      : namesOf(value, name)
+  )
+}
