@@ -232,21 +232,21 @@ describe("The worker's word", () => {
 
   /** With one worker that stands still. A connection that it takes is never answered: `other` tries on several. */
   const frozen = async (
-    act: (other: (what: string, check: () => Promise<void>) => Promise<void>) => Promise<void>
+    act: (other: (what: string, check: () => Promise<unknown>) => Promise<unknown>) => Promise<void>
   ) => {
     const pid = gateway.workers()[0]!
     process.kill(pid, 'SIGSTOP')
     try {
-      await act(async (what, check) => {
-        await eventually(what, async () => {
-          await Promise.any(Array.from({ length: 8 }, check))
-          return true
-        })
-      })
+      await act(byAnother)
     } finally {
       process.kill(pid, 'SIGCONT')
     }
   }
+  const byAnother = (what: string, check: () => Promise<unknown>) =>
+    eventually(what, async () => {
+      await Promise.any(Array.from({ length: 8 }, check))
+      return true
+    })
 
   const seal = async (tag: string | undefined, uid = 'a') => {
     const answer = await gateway.barrier.put({ ...pod, uid, state: 'sealed', sealIf: tag ?? 'none' })
@@ -293,6 +293,27 @@ describe("The worker's word", () => {
       })
     })
     await eventually('all have', async () => (await seal(tag, 'again')).state === 'sealed')
+  })
+
+  it('lets no seal through while a worker is blocked for 3 s', async () => {
+    await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } })
+    await gateway.barrier.put({ ...pod, uid: 'before' })
+    const { tag } = await says({ places: 1 }, 'before')
+    const blocked = gateway.door('/block')
+    await byAnother('a worker is blocked', async () =>
+      expect(Number(await gateway.door('/blocked'))).to.be.above(0)
+    )
+    const from = performance.now()
+    do {
+      await byAnother('the others have spoken', async () => {
+        const { entries } = await gateway.barrier.put(pod)
+        expect(entries[0]!.word).to.deep.include({ said: 2, asked: 3 })
+        expect(await seal(tag)).to.include({ state: 'draining' })
+      })
+    } while (performance.now() < from + 3000)
+    await byAnother('it goes on', () => gateway.door('/unblock'))
+    await blocked
+    await eventually('it is sealed', async () => (await seal(tag)).state === 'sealed')
   })
 
   it('is missing from a worker that is frozen, and no other speaks for it', async () => {

@@ -256,6 +256,18 @@ function _M.test_door()
         ngx.say(dict:get("stale") or 0)
     elseif path == "/parts" then
         ngx.say(cjson.encode({ pid = ngx.worker.pid(), parts = take_parts(ngx.var.arg_spin) }))
+    elseif path == "/block" then
+        -- as a plugin does that computes or reads a file: the worker does nothing else
+        dict:set("blocked", ngx.worker.pid())
+        while dict:get("blocked") do
+            ngx.update_time()
+        end
+        ngx.say("ok")
+    elseif path == "/blocked" then
+        ngx.say(dict:get("blocked") or 0)
+    elseif path == "/unblock" then
+        dict:delete("blocked")
+        ngx.say("ok")
     elseif path == "/break" then
         -- a bug in ours, from the next request on, in every worker
         dict:set("broken", ngx.var.arg_what)
