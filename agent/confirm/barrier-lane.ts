@@ -20,6 +20,7 @@ import {
   type Told
 } from './barrier-reading.ts'
 import type { BarrierReading } from './evidence.ts'
+import { doubled } from '../drain/times.ts'
 
 /** One gateway's share of the keeper: nothing that happens here delays another gateway. */
 export interface BarrierLane {
@@ -302,7 +303,7 @@ export function createBarrierLane({
       } catch (error) {
         if (ended.signal.aborted) return
         failed(error)
-        const wait = Math.min(BACK_OFF_MS.longest, BACK_OFF_MS.first * 2 ** (failures - 1))
+        const wait = doubled(BACK_OFF_MS, failures - 1)
         await Promise.race([clock.sleep(wait, ended.signal).catch(() => {}), urgent.heard()])
       }
     }

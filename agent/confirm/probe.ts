@@ -7,6 +7,7 @@ import type { ReadGateway } from '../gateway/control-api.ts'
 import { createListeners } from '../listeners.ts'
 import type { Observation, Wanted } from './evidence.ts'
 import { createObserving, type Observing } from './observing.ts'
+import { doubled } from '../drain/times.ts'
 
 /** Reads the Control API of every gateway for as long as some drain wants evidence. One read serves all drains. */
 export interface Probe {
@@ -83,7 +84,7 @@ export function createProbe({ read, clock, log, parallel = 2 }: ProbeOptions): P
 
   const pauseAfter = ({ failures, movedAt }: Lane): number =>
     failures > 0
-      ? Math.min(BACK_OFF_MS.longest, BACK_OFF_MS.first * 2 ** (failures - 1))
+      ? doubled(BACK_OFF_MS, failures - 1)
       : Math.max(PAUSE_MS.shortest, Math.min(PAUSE_MS.longest, (clock.now() - movedAt) / PAUSE_MS.share))
 
   const reader = async (lane: Lane): Promise<void> => {

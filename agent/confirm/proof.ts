@@ -7,6 +7,7 @@ import type { HiddenPlace } from '../plan/hidden.ts'
 import { standbyWords } from '../plan/standby.ts'
 import type { BarrierReading, Evidence, Observation, ProofSettings } from './evidence.ts'
 import { isNowhere } from './word.ts'
+import { latest } from '../drain/times.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
 
@@ -286,12 +287,6 @@ function sentence(start: string, reasons: readonly string[]): string {
 
 const plus = (at: Millis | undefined, ms: number): Millis | undefined =>
   at === undefined ? undefined : at + ms
-
-/** The latest, or nothing where one of them is missing. */
-function latest(all: readonly (Millis | undefined)[]): Millis | undefined {
-  const known = all.filter(at => at !== undefined)
-  return known.length === all.length ? Math.max(...known) : undefined
-}
 
 /** The earliest of those that there are. */
 function earliest(some: readonly (Millis | undefined)[]): Millis | undefined {

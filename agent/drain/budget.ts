@@ -26,10 +26,13 @@ type BudgetSettings = Pick<DrainSettings, 'reserveMs' | 'serverBehindMs'>
  * Never before `since`: where the grace is not longer than the reserve, the answer is due at once.
  */
 export function deadlineOf(pod: PodFact, since: Millis, settings: BudgetSettings): Millis {
-  const grace = pod.deletionGraceMs ?? pod.graceMs
-  const deletionAt = pod.deletionAt === undefined ? Infinity : pod.deletionAt + (settings.serverBehindMs ?? 0)
-  const end = Math.min(deletionAt, since + grace)
-  return Math.max(since, end - reserveOf(pod, settings))
+  return Math.max(since, endOfGrace(pod, since, settings.serverBehindMs) - reserveOf(pod, settings))
+}
+
+/** When the kubelet kills a pod that was first known to end at `since`: the earlier of the two bounds above (ms, our clock). */
+export function endOfGrace(pod: PodFact, since: Millis, serverBehindMs = 0): Millis {
+  const deletionAt = pod.deletionAt === undefined ? Infinity : pod.deletionAt + serverBehindMs
+  return Math.min(deletionAt, since + (pod.deletionGraceMs ?? pod.graceMs))
 }
 
 /**
@@ -62,5 +65,6 @@ export function budgetProblems(
   return [...options.problems]
 }
 
-const reserveOf = (pod: PodFact, settings: BudgetSettings): number =>
+/** What this pod keeps of its grace for its own shutdown, in ms. */
+export const reserveOf = (pod: PodFact, settings: Pick<DrainSettings, 'reserveMs'>): number =>
   readOptions(pod.annotations).reserveMs ?? settings.reserveMs

@@ -66,5 +66,9 @@ export function eligible(
 /** Nothing but us keeps it from serving. */
 export const isUp = (pod: PodFact): boolean => pod.ready || pod.gate !== undefined
 
-/** Its containers have ended for good, or are about to. */
+/** Its containers have ended for good, or are about to: it serves nothing, and its IP may already belong to another pod. */
 export const isOver = (pod: PodFact): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded'
+
+/** The object itself says that the pod ends. An end that only the kubelet knows of (host shutdown, eviction under pressure) sets DisruptionTarget and no more. */
+export const saysThatItEnds = (pod: PodFact): boolean =>
+  pod.deletionAt !== undefined || pod.disruptionTarget || isOver(pod)

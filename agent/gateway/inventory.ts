@@ -7,6 +7,7 @@ import type { Holder, HolderKey, Owner, Resource } from '../plan/holder.ts'
 import type { AdminApi, AdminObject } from './admin-api.ts'
 import { createHolderIndex } from './holder-index.ts'
 import { listAll } from './listing.ts'
+import { doubled } from '../drain/times.ts'
 
 /** Every holder there is, as last read. Reading never waits; `refresh` is the only call that does. */
 export interface Inventory {
@@ -104,7 +105,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     running = undefined
     if (ended.signal.aborted) return queued?.resolve()
     failures = problems.size > 0 ? failures + 1 : 0
-    const pause = failures > 0 ? Math.min(everyMs, FIRST_RETRY_MS * 2 ** (failures - 1)) : everyMs
+    const pause = failures > 0 ? doubled({ first: FIRST_RETRY_MS, longest: everyMs }, failures - 1) : everyMs
     if (started) cancel = clock.alarm(clock.now() + pause, () => void refresh())
     // Before listeners are told: a listener that asks for a refresh must not push these back.
     if (queued) {

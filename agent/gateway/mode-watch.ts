@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts'
 import { createListeners } from '../listeners.ts'
 import type { AdminApi } from './admin-api.ts'
 import { detectMode, type Mode } from './mode.ts'
+import { doubled } from '../drain/times.ts'
 
 /** What is known of how this APISIX is run. */
 export interface ModeState {
@@ -64,10 +65,7 @@ export function watchMode({ admin, clock, log, forced }: ModeWatchOptions): Mode
     if (ended.signal.aborted) return
     learn(mode, why)
     tries += 1
-    const pause =
-      state.mode === undefined
-        ? Math.min(EVERY_MS.longest, EVERY_MS.first * 2 ** (tries - 1))
-        : EVERY_MS.known
+    const pause = state.mode === undefined ? doubled(EVERY_MS, tries - 1) : EVERY_MS.known
     cancel = clock.alarm(clock.now() + pause, () => void look())
   }
 

@@ -4,6 +4,7 @@ import type { HolderKey } from '../plan/holder.ts'
 import type { Target } from './removal.ts'
 import type { Outcome, Removal } from './settle.ts'
 import { WINDOW_MS, nextWriteAt, type Written } from './pacing.ts'
+import { doubled } from '../drain/times.ts'
 
 /** What waits to be taken out of one object, and when that may be written. At most one write of an object is under way. */
 export interface ObjectQueue {
@@ -111,7 +112,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
       written = written.filter(w => w.at > now - WINDOW_MS)
       if (removed > 0) written.push({ at: now, nodes: removed })
       fruitless = progress ? 0 : fruitless + 1
-      notBefore = progress ? 0 : now + Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** (fruitless - 1))
+      notBefore = progress ? 0 : now + doubled(PAUSE_MS, fruitless - 1)
     },
     looked(now, { wanted }, gone) {
       for (const { holder, node } of gone) wanted.get(holder)?.delete(node)
@@ -129,7 +130,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
       return waiting.size > 0 || tended
     },
     readyAt: now => Math.max(notBefore, nextWriteAt(written, now)),
-    lookAt: () => lookedAt + Math.min(LOOK_MS.longest, LOOK_MS.first * 2 ** looks),
+    lookAt: () => lookedAt + doubled(LOOK_MS, looks),
     overdueAt: () => Math.max(nextWriteAt(written, since), leftUntil === Infinity ? 0 : leftUntil) + LATE_MS
   }
 }

@@ -10,6 +10,7 @@ import { holdersOf } from './holders.ts'
 import type { Inventory } from './inventory.ts'
 import { settle, type Outcome, type Removal } from './settle.ts'
 import { withWishes, type Edit, type Wishes } from './wish.ts'
+import { doubled } from '../drain/times.ts'
 
 export interface RemovalTools {
   readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
@@ -86,7 +87,11 @@ export async function carryOut(tools: RemovalTools, target: Target, removal: Rem
     onFailedAttempt: async ({ error, attemptNumber }) => {
       if (isRefused(error)) refusals++
       const pause =
-        isConflict(error) || isRefused(error) ? CONFLICT_MS : isTransient(error) ? slower(attemptNumber) : 0
+        isConflict(error) || isRefused(error)
+          ? CONFLICT_MS
+          : isTransient(error)
+            ? doubled(TRANSIENT_MS, attemptNumber)
+            : 0
       if (pause > 0) await tools.clock.sleep(Math.random() * pause, tools.signal)
     },
     shouldRetry: ({ error }) =>
@@ -109,8 +114,6 @@ export async function lookAt(
   // What is to be kept may still change: it is decided by who writes.
   return outcomes.filter(({ state }) => state === 'removed')
 }
-
-const slower = (attempt: number): number => Math.min(TRANSIENT_MS.longest, TRANSIENT_MS.first * 2 ** attempt)
 
 /**
  * Kubernetes is asked first, the object is read last, and nothing is waited for in between: an array is written whole and

@@ -53,7 +53,7 @@ export function settle(removal: Pick<Removal, 'wanted' | 'sent'>, found: readonl
     const listed = new Set(holder?.nodes.map(n => n.key))
     const back = new Set(sent?.accepted ? [...sent.removed].filter(n => listed.has(n)) : [])
     const present = [...wanted.keys()].filter(n => listed.has(n) && !back.has(n))
-    const kept = holder && lastOf(holder, present)
+    const kept = holder && lastToLeave(holder, present)
     const add = holder && sent ? owed(holder, sent) : []
     const remove = new Set(present.filter(n => n !== kept))
     const returned = new Set(add.map(n => n.key))
@@ -72,7 +72,7 @@ export function settle(removal: Pick<Removal, 'wanted' | 'sent'>, found: readonl
  * The node to keep where all are to go: one that draws requests, and of those the one that began to end last. Nodes of weight 0 that stay take over
  * (apisix-measured: where nothing of another weight is left they are chosen); whether they serve, the plan has asked.
  */
-function lastOf(holder: Holder, leaving: readonly NodeKey[]): NodeKey | undefined {
+function lastToLeave(holder: Holder, leaving: readonly NodeKey[]): NodeKey | undefined {
   if (holder.nodes.some(n => !leaving.includes(n.key))) return undefined
   const drawing = holder.nodes.filter(n => n.weight > 0)
   const candidates = drawing.length > 0 ? drawing : holder.nodes

@@ -1,8 +1,8 @@
+import { isOver } from '../drain/eligible.ts'
 import type { PodFact } from '../drain/facts.ts'
 import { hiddenPlaces, streamed, type Behind } from '../plan/hidden.ts'
 import { leadsTo, type LeadsTo } from '../plan/leads-to.ts'
 import type { World } from '../plan/world.ts'
-import { hasEnded } from '../watch/pod-fact.ts'
 import type { ServiceName } from '../watch/slice-store.ts'
 import type { Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
@@ -33,12 +33,12 @@ function behindOf(
 /** All places that hide pods now: for `doctor`, `diff` and the snapshot. Looks at every pod and node. */
 export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
   const { cluster, inventory } = parts
-  const pods = [...cluster.pods.values()].filter(pod => !hasEnded(pod))
+  const pods = [...cluster.pods.values()].filter(pod => !isOver(pod))
   return leadsTo({
     world: {
       holders: () => inventory.holders().values(),
       holdersOf: inventory.byHost,
-      ownersOf: ip => cluster.pods.byIp(ip).filter(pod => !hasEnded(pod)),
+      ownersOf: ip => cluster.pods.byIp(ip).filter(pod => !isOver(pod)),
       portsOf: uid => cluster.slices.portsOf(uid)
     },
     pods,

@@ -8,6 +8,7 @@ import { CannotVouch } from '../serve/cannot-vouch.ts'
 import type { HoldRequest } from '../serve/holds.ts'
 import type { Cluster } from '../watch/cluster.ts'
 import { createHookWitnesses } from './hook-witnesses.ts'
+import { saysThatItEnds } from '../drain/eligible.ts'
 
 /** A hook that waits for its answer. */
 export interface HeldHook {
@@ -189,14 +190,4 @@ async function bounded<T>(
   } finally {
     cancel()
   }
-}
-
-/** Kubelet-local ends (host shutdown, eviction under pressure) have no deletionTimestamp, only DisruptionTarget. */
-function saysThatItEnds(pod: PodFact): boolean {
-  return (
-    pod.deletionAt !== undefined ||
-    pod.disruptionTarget ||
-    pod.phase === 'Failed' ||
-    pod.phase === 'Succeeded'
-  )
 }

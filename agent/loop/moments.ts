@@ -2,6 +2,7 @@ import type { Drain, Proven } from '../drain/drain.ts'
 import type { Millis, PodFact } from '../drain/facts.ts'
 import type { Moments } from '../serve/snapshot.ts'
 import type { Memory } from './memory.ts'
+import { latest } from '../drain/times.ts'
 
 /** When Kubernetes committed the deletion: whole seconds of the API server's clock. */
 export function decidedAt({ deletionAt, deletionGraceMs }: PodFact): Millis | undefined {
@@ -9,21 +10,15 @@ export function decidedAt({ deletionAt, deletionGraceMs }: PodFact): Millis | un
 }
 
 /** When the last holder let go of the pod; `undefined` while one lists it, or where none ever did. */
-export function acceptedAt({ places }: Memory): Millis | undefined {
-  const removed = [...places.values()].map(place => place.removedAt)
-  const known = removed.filter(at => at !== undefined)
-  return known.length > 0 && known.length === removed.length ? Math.max(...known) : undefined
-}
+export const acceptedAt = ({ places }: Memory): Millis | undefined =>
+  latest([...places.values()].map(place => place.removedAt))
 
 /** The round that begins a drain comes a little after the event that it is about, more so on a busy machine. */
 const seenAt = ({ since }: Drain, { heardAt }: Memory): Millis => Math.min(since, heardAt ?? since)
 
 /** When the last gateway confirmed, by what it counted itself; the round that adds them up comes after. */
-function confirmedAt({ at, gateways }: Proven): Millis {
-  const times = gateways.map(gateway => gateway.at)
-  const known = times.filter(time => time !== undefined)
-  return known.length > 0 && known.length === times.length ? Math.min(at, Math.max(...known)) : at
-}
+const confirmedAt = ({ at, gateways }: Proven): Millis =>
+  Math.min(at, latest(gateways.map(gateway => gateway.at)) ?? at)
 
 /** Everything that is to be shown of one drain's time line. */
 export function momentsOf(drain: Drain, memory: Memory): Moments {

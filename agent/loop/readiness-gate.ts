@@ -7,10 +7,10 @@ import type { Observer } from '../loop.ts'
 import type { Metrics } from '../metrics.ts'
 import { arrivalOf } from '../plan/arrivals.ts'
 import { decideGate, type GateReason } from '../plan/readiness-gate.ts'
-import { ANOTHERS } from '../serve/conditions.ts'
 import type { Events } from '../serve/events.ts'
 import { createArrivalEvidence, nothingSeen, type SeenComing } from './arrival-evidence.ts'
 import type { Sources } from './sources.ts'
+import { writeCondition, type Patch, type PodCondition } from '../serve/pod-condition.ts'
 
 /** Opens the readiness gates of pods: by the leader, once every gateway routes to the pod, or when it waited long enough. */
 interface ReadinessGate {
@@ -21,8 +21,7 @@ interface ReadinessGate {
 
 interface ReadinessGateOptions {
   readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey' | 'sync' | 'mode' | 'leader'>
-  /** Merges into an object at the API server. Any status is an answer; rejects where there is none in time. */
-  readonly patch: (path: string, body: unknown, signal: AbortSignal) => Promise<{ readonly status: number }>
+  readonly patch: Patch
   readonly events: Pick<Events, 'addGateOpened'> | undefined
   readonly failOpenMs: number
   readonly clock: Clock
@@ -96,12 +95,11 @@ export function createReadinessGate(options: ReadinessGateOptions): ReadinessGat
   const write = async (pod: PodFact, one: Waiting, reason: GateReason, message: string): Promise<void> => {
     if (stopped.signal.aborted) return
     const { namespace, name } = pod
-    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/status`
     try {
-      const { status } = await patch(path, openGate(pod, reason, message, clock.now()), stopped.signal)
+      const condition = openGate(reason, message)
+      const isWritten = await writeCondition(patch, pod, condition, clock.now(), stopped.signal)
       one.writeAt = clock.now() + AGAIN_MS.written
-      if (ANOTHERS.has(status)) return
-      if (status !== 200) throw new Error(`status ${status}`)
+      if (!isWritten) return
       failing = false
       metrics.gates.inc({ result: RESULT[reason] })
       const facts = { namespace, pod: name, waitedMs: Math.round(clock.now() - one.since) }
@@ -156,21 +154,10 @@ const RESULT = {
   WaitedTooLong: 'waited-too-long'
 } as const satisfies Record<GateReason, string>
 
-/** The longest message that is worth a pod's status, in characters. */
-const LONGEST_MESSAGE = 1000
-
-/** The body of a strategic merge: conditions are merged by type, and the uid keeps it off a namesake. Never False. */
-export const openGate = ({ uid }: Pick<PodFact, 'uid'>, reason: GateReason, message: string, at: Millis) => ({
-  metadata: { uid },
-  status: {
-    conditions: [
-      {
-        type: IN_UPSTREAM,
-        status: 'True',
-        reason,
-        message: message.slice(0, LONGEST_MESSAGE),
-        lastTransitionTime: new Date(at).toISOString().replace(/\.\d+Z$/, 'Z')
-      }
-    ]
-  }
+/** Never False. */
+export const openGate = (reason: GateReason, message: string): PodCondition => ({
+  type: IN_UPSTREAM,
+  status: 'True',
+  reason,
+  message
 })

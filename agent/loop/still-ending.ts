@@ -1,9 +1,8 @@
-import { isOver } from '../drain/eligible.ts'
+import { isOver, saysThatItEnds } from '../drain/eligible.ts'
 import type { Millis, NodeKey, PodFact, PodUid } from '../drain/facts.ts'
 import { addressOf } from '../gateway/nodes.ts'
 import type { Loop } from '../loop.ts'
 import type { Cluster } from '../watch/cluster.ts'
-import { isEnding } from '../watch/pod-fact.ts'
 import type { Asking } from './asking.ts'
 
 interface StillEndingOptions {
@@ -31,7 +30,7 @@ export function createStillEnding({ cluster, asking, loop, resumedAt }: StillEnd
     const itself = await asking.pod(drain.pod)
     if (!itself) return undefined
     // A slice or a condition said that it ends, and may have been taken back: then the drain is undone in a moment.
-    if (itself.pod?.uid === uid && !isOver(itself.pod)) return isEnding(itself.pod) || undefined
+    if (itself.pod?.uid === uid && !isOver(itself.pod)) return saysThatItEnds(itself.pod) || undefined
     const { host, port } = addressOf(node)
     const owners = await asking.ownersOf(host)
     if (owners === undefined) return undefined

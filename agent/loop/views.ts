@@ -28,6 +28,7 @@ import type { Memory } from './memory.ts'
 import { momentsOf } from './moments.ts'
 import { reachOf } from './reach.ts'
 import type { Sources } from './sources.ts'
+import { latest } from '../drain/times.ts'
 
 /** What is shown of the agent, made when somebody looks: a round does not pay for it. */
 interface Views {
@@ -244,11 +245,8 @@ const isProven = (drain: Drain | undefined): drain is Drain =>
 /** When the last of a holder's places that listed the pod let go of it. */
 const removedFrom =
   ({ places }: Memory) =>
-  (key: HolderKey): Millis | undefined => {
-    const mine = [...places.values()].filter(({ holder }) => holder.key === key).map(place => place.removedAt)
-    const known = mine.filter(at => at !== undefined)
-    return known.length > 0 && known.length === mine.length ? Math.max(...known) : undefined
-  }
+  (key: HolderKey): Millis | undefined =>
+    latest([...places.values()].filter(({ holder }) => holder.key === key).map(place => place.removedAt))
 
 /** Gateways that some drain is still waiting for, by name. */
 function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {

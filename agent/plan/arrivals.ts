@@ -2,6 +2,7 @@ import type { Grade } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
 import { type Applied, appliedOf, kindOf } from './applied.ts'
 import type { HolderKey } from './holder.ts'
+import { latest } from '../drain/times.ts'
 
 /** What is known of one ready endpoint on its way in, gathered from the parts that do I/O. Times by the agent's clock. */
 export interface ArrivalEvidence {
@@ -73,7 +74,7 @@ export function arrivalOf({ holders, gateways }: ArrivalEvidence): Arrival {
   return {
     holders: perHolder,
     gateways: perGateway,
-    at: perHolder.length > 0 ? latest(perHolder.map(({ at }) => at)) : undefined,
+    at: latest(perHolder.map(({ at }) => at)),
     why: whyNot(behind, gateways.length, holders.length)
   }
 }
@@ -108,9 +109,3 @@ function knows(
 }
 
 const not = (why: string): Known => ({ at: undefined, evidence: undefined, why })
-
-/** The latest of all, or nothing where one is missing or there is none. */
-function latest(times: readonly (Millis | undefined)[]): Millis | undefined {
-  const known = times.filter(at => at !== undefined)
-  return known.length > 0 && known.length === times.length ? Math.max(...known) : undefined
-}

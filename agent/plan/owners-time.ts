@@ -3,6 +3,7 @@ import type { Millis } from '../drain/facts.ts'
 import type { Change } from './change.ts'
 import type { Holder, Owner } from './holder.ts'
 import type { PlanSettings } from './world.ts'
+import { doubled } from '../drain/times.ts'
 
 /** What was seen of one owner: how long its last removals took, and how often it has been late since the last one. */
 export interface OwnersCourse {
@@ -37,7 +38,7 @@ export const ownerLate = ({ lates }: OwnersCourse, now: Millis): OwnersCourse =>
 
 /** How long an owner is given for its own removal, in ms: twice as long as the slowest it was seen to make; 0 where it seems to be gone. */
 export function ownersTime({ tookMs, lates, lateAt }: OwnersCourse, now: Millis): Millis {
-  const pause = lates === 0 ? 0 : Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** (lates - 1))
+  const pause = lates === 0 ? 0 : doubled(PAUSE_MS, lates - 1)
   if (now < lateAt + pause) return 0
   if (tookMs.length === 0) return LONGEST_MS
   return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, 2 * Math.max(...tookMs)))

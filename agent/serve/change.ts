@@ -1,5 +1,6 @@
 import type { LeadsTo } from '../plan/leads-to.ts'
 import type { ArrivalView, DrainView, GatewayView, HolderView, Snapshot, WatchView } from './snapshot.ts'
+import { same } from '../watch/same.ts'
 
 /** How the items of a list that have a name of their own differ: what is new or other now, and what is gone. */
 interface KeyedChange<T> {
@@ -139,16 +140,3 @@ const tailIs = <T>(before: readonly T[], after: readonly T[], from: number): boo
 
 const headApply = <T>(before: readonly T[], change: HeadChange<T> | undefined): readonly T[] =>
   change ? [...change.add, ...before.slice(0, change.keep)] : before
-
-/** Deep equality of what JSON can carry. The same object is equal at once, which is most of what there is to compare. */
-function same(a: unknown, b: unknown): boolean {
-  if (Object.is(a, b)) return true
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
-  if (Array.isArray(a)) {
-    return Array.isArray(b) && a.length === b.length && a.every((item: unknown, i) => same(item, b[i]))
-  }
-  const [left, right] = [a as Readonly<Record<string, unknown>>, b as Readonly<Record<string, unknown>>]
-  for (const name in left) if (!same(left[name], right[name])) return false
-  for (const name in right) if (right[name] !== undefined && !(name in left)) return false
-  return true
-}

@@ -16,6 +16,7 @@ import { parseQuery, type PrestopQuery } from './query.ts'
 import { refusalResponse, refuse, type Refusal, type RefusalCode } from './refusal.ts'
 import { reply } from './reply.ts'
 import { bearerOf } from './same-secret.ts'
+import { endOfGrace, reserveOf } from '../drain/budget.ts'
 
 export interface PrestopParts {
   readonly holds: Holds
@@ -135,14 +136,12 @@ async function holdInTime(
   pod: PodFact,
   signal: AbortSignal
 ): Promise<Ack | Refusal> {
-  const deletionAt = pod.deletionAt === undefined ? Infinity : pod.deletionAt + holds.serverBehindMs()
-  const graceEnds = Math.min(deletionAt, hook.receivedAt + (pod.deletionGraceMs ?? pod.graceMs))
+  const graceEnds = endOfGrace(pod, hook.receivedAt, holds.serverBehindMs())
   const late = new AbortController()
   const { promise: overdue, resolve, reject } = Promise.withResolvers<Refusal>()
   const abort = () => reject(signal.reason as Error)
   signal.addEventListener('abort', abort, { once: true })
-  const reserve = readOptions(pod.annotations).reserveMs ?? reserveMs
-  const cancel = clock.alarm(graceEnds - reserve / 2, () => {
+  const cancel = clock.alarm(graceEnds - reserveOf(pod, { reserveMs }) / 2, () => {
     resolve(refuse('no-answer', 'the agent did not come to an answer before the deadline of the pod'))
     late.abort(new Error('the deadline of the pod is over'))
   })

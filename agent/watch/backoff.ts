@@ -1,3 +1,5 @@
+import { doubled } from '../drain/times.ts'
+
 export interface Backoff {
   /** How long to wait after a failure, in ms. `livedMs`: for how long things went well before it. */
   failed(livedMs: number): number
@@ -22,7 +24,7 @@ export function createBackoff({
   return {
     failed(livedMs) {
       if (livedMs >= healthyMs) failures = 0
-      const ceiling = Math.min(mostMs, firstMs * 2 ** Math.min(failures, 30))
+      const ceiling = doubled({ first: firstMs, longest: mostMs }, failures)
       failures += 1
       return ceiling * (0.5 + random() / 2)
     }

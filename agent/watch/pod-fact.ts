@@ -53,13 +53,6 @@ export function toPodFact(object: unknown): PodFact | undefined {
   }
 }
 
-/** The pod's containers have ended for good: it serves nothing, and its IP may already belong to another pod. */
-export const hasEnded = (pod: PodFact) => pod.phase === 'Succeeded' || pod.phase === 'Failed'
-
-/** Some sign in the pod itself says that it is on its way out. */
-export const isEnding = (pod: PodFact) =>
-  pod.deletionAt !== undefined || pod.disruptionTarget || hasEnded(pod)
-
 /** `status.podIPs`, or `status.podIP` where a server gives only that. */
 export function ipsOf(status: Fields): readonly string[] {
   const ips: string[] = []

@@ -1,9 +1,8 @@
 import { neighbourhoodOf } from '../address-ranges.ts'
 import type { Clock } from '../clock.ts'
-import { isUp } from '../drain/eligible.ts'
+import { isOver, isUp, saysThatItEnds } from '../drain/eligible.ts'
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import { createMultiMap } from './multi-map.ts'
-import { hasEnded, isEnding } from './pod-fact.ts'
 import { same } from './same.ts'
 import type { Sink } from './sink.ts'
 import { createTombstones, type Tombstone } from './tombstones.ts'
@@ -76,7 +75,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
       ips.add(ip, pod)
       ended.delete(ip)
     }
-    if (isEnding(pod)) ending.set(pod.uid, pod)
+    if (saysThatItEnds(pod)) ending.set(pod.uid, pod)
     else if (pod.gate === 'waiting') waiting.set(pod.uid, pod)
   }
   const remove = (pod: PodFact) => {
@@ -117,7 +116,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
     tombstones.remove(pod.uid)
     if (pod.deletionAt !== undefined && !heard.has(pod.uid)) heard.set(pod.uid, clock.now())
     if (pod.gate !== before?.gate) gateChanges += 1
-    if (!isUp(pod) || isEnding(pod)) readied.delete(pod.uid)
+    if (!isUp(pod) || saysThatItEnds(pod)) readied.delete(pod.uid)
     else if (before && !isUp(before)) readied.set(pod.uid, clock.now())
     add(pod)
     return true
@@ -161,5 +160,5 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
 }
 
 function ownedIps(pod: PodFact): readonly string[] {
-  return pod.hostNetwork || !hasEnded(pod) ? pod.ips : []
+  return pod.hostNetwork || !isOver(pod) ? pod.ips : []
 }

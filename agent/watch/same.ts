@@ -1,8 +1,11 @@
-/** Deep equality of facts: plain objects, arrays and scalars, in which absent and `undefined` are the same. */
+/** Deep equality of facts: plain objects, arrays and scalars, in which absent and `undefined` are the same. The same object is equal at once. */
 export function same(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
-  if (Array.isArray(a) !== Array.isArray(b)) return false
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false
+    return a.every((item: unknown, i) => same(item, b[i]))
+  }
   const left = a as Readonly<Record<string, unknown>>
   const right = b as Readonly<Record<string, unknown>>
   for (const key in left) if (!same(left[key], right[key])) return false

@@ -113,7 +113,7 @@ export const MUTANTS: readonly Mutant[] = [
         find: 'return !helps && holder.nodes.some(takesOver) ? [] : [last]',
         replace: 'return []'
       },
-      { file: 'gateway/settle.ts', find: 'holder && lastOf(holder, present)', replace: 'undefined' },
+      { file: 'gateway/settle.ts', find: 'holder && lastToLeave(holder, present)', replace: 'undefined' },
       { file: 'gateway/nodes.ts', find: 'if (all.length === 0 && !edit.mayEmpty)', replace: 'if (false)' }
     ],
     // Late, so that the agent is quicker than the replacement.

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { systemClock } from '../../agent/clock.ts'
 import { openGate } from '../../agent/loop/readiness-gate.ts'
-import { ANOTHERS } from '../../agent/serve/conditions.ts'
+import { ANOTHERS, patchOf } from '../../agent/serve/pod-condition.ts'
 import { createConnection, type Connection } from '../../agent/watch/connection.ts'
 import { withGate } from '../../agent/watch/gated-pod.ts'
 import { loadCredentials } from '../../agent/watch/load-credentials.ts'
@@ -50,13 +50,15 @@ onEachKubernetes('a readiness gate on a real API server', version => {
     expect(fact?.gate).to.equal('waiting')
     if (!fact) return
 
-    const namesake = await patch(openGate({ uid: 'another' as typeof fact.uid }, 'Routed', '', 0))
+    const namesake = await patch(patchOf('another', openGate('Routed', ''), 0))
     expect(namesake.status, JSON.stringify(namesake.json)).to.equal(422)
     expect(JSON.stringify(namesake.json)).to.include('metadata.uid')
     expect(ANOTHERS).to.include(namesake.status)
     expect((await read()).fact?.gate).to.equal('waiting')
 
-    expect((await patch(openGate(fact, 'Routed', 'in upstreams/web', 1_000_000))).status).to.equal(200)
+    expect(
+      (await patch(patchOf(fact.uid, openGate('Routed', 'in upstreams/web'), 1_000_000))).status
+    ).to.equal(200)
     const after = await read()
     expect(after.fact?.gate).to.equal('open')
     expect(after.pod.status.conditions).to.have.length(3)

@@ -6,6 +6,7 @@ import { startKubernetes, type Kubernetes } from '../../../sandbox/kubernetes/se
 import { manualClock } from '../../build/manual-clock.ts'
 import { memoryLog } from '../../build/serve.ts'
 import { waitingDrain } from '../../build/snapshot.ts'
+import { patchOf } from '../../../agent/serve/pod-condition.ts'
 
 const begun = waitingDrain()
 const undone: Drain = { ...begun, phase: 'undone', at: 2, why: 'the container is back' }
@@ -39,7 +40,7 @@ describe('condition of a pod', () => {
         authorization: `Bearer ${kubernetes.token}`,
         'content-type': 'application/strategic-merge-patch+json'
       },
-      body: JSON.stringify(conditionOf(drain, 1_000_000))
+      body: JSON.stringify(patchOf(drain.uid, conditionOf(drain), 1_000_000))
     })
     expect(response.status).to.equal(200)
     const { conditions } = store.get('pods', 'default', 'web-1')!.status as {

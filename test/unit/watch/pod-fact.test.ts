@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { hasEnded, isEnding, toPodFact } from '../../../agent/watch/pod-fact.ts'
+import { toPodFact } from '../../../agent/watch/pod-fact.ts'
 import { pod } from '../../build/pod.ts'
 import { podObject } from './objects.ts'
+import { isOver, saysThatItEnds } from '../../../agent/drain/eligible.ts'
 
 describe('watch: a pod becomes a fact', () => {
   it('keeps what a drain can depend on', () => {
@@ -124,11 +125,11 @@ describe('watch: a pod becomes a fact', () => {
   })
 
   it('knows which pods end, and which have ended', () => {
-    expect(isEnding(pod('a'))).to.equal(false)
-    expect(isEnding(pod('a', { deletionAt: 1 }))).to.equal(true)
-    expect(isEnding(pod('a', { disruptionTarget: true }))).to.equal(true)
-    expect(isEnding(pod('a', { phase: 'Failed' }))).to.equal(true)
-    expect(hasEnded(pod('a', { deletionAt: 1 }))).to.equal(false)
-    expect(hasEnded(pod('a', { phase: 'Succeeded' }))).to.equal(true)
+    expect(saysThatItEnds(pod('a'))).to.equal(false)
+    expect(saysThatItEnds(pod('a', { deletionAt: 1 }))).to.equal(true)
+    expect(saysThatItEnds(pod('a', { disruptionTarget: true }))).to.equal(true)
+    expect(saysThatItEnds(pod('a', { phase: 'Failed' }))).to.equal(true)
+    expect(isOver(pod('a', { deletionAt: 1 }))).to.equal(false)
+    expect(isOver(pod('a', { phase: 'Succeeded' }))).to.equal(true)
   })
 })

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
 import type { PodPhase, PodUid } from '../../../agent/drain/facts.ts'
-import { hasEnded, isEnding } from '../../../agent/watch/pod-fact.ts'
 import { createPodStore } from '../../../agent/watch/pod-store.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod } from '../../build/pod.ts'
+import { isOver, saysThatItEnds } from '../../../agent/drain/eligible.ts'
 
 const uid = (text: string) => text as PodUid
 
@@ -146,10 +146,10 @@ describe('watch: the pod store', () => {
           expect(store.byName('shop', p.name)).to.equal(p)
         }
         for (const ip of ['1', '2', '3']) {
-          const owners = all.filter(p => p.ips.includes(ip) && (p.hostNetwork || !hasEnded(p)))
+          const owners = all.filter(p => p.ips.includes(ip) && (p.hostNetwork || !isOver(p)))
           expect(store.byIp(ip)).to.have.members(owners)
         }
-        expect(store.ending()).to.have.members(all.filter(isEnding))
+        expect(store.ending()).to.have.members(all.filter(saysThatItEnds))
       })
     )
   })
