@@ -240,8 +240,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
     drains = next
     lookedAt = now
-    const ownersTurn = deferredUntil(planned, next, settings.plan.deferMs)
-    const times = [sweepAt, ownersTurn, ...hooks.held().map(held => answered(held, looks, now))]
+    const deferred = deferredUntil(planned, next, settings.plan.deferMs)
+    const times = [sweepAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining') continue
       times.push(drain.deadline, sealLookAt(drain, now))

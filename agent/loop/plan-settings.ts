@@ -1,7 +1,7 @@
 import type { Drains } from '../drain/drain.ts'
 import type { Millis, PodUid } from '../drain/facts.ts'
 import type { Plan } from '../plan/change.ts'
-import { returnsUntil, sealedBy } from '../plan/policies.ts'
+import { returnsUntil, sealedUntil } from '../plan/policies.ts'
 import type { PlanSettings } from '../plan/world.ts'
 import type { Sources } from './sources.ts'
 
@@ -33,12 +33,11 @@ export function planSettings(
 }
 
 /** When to plan again, without an event, for nodes that are left listed until then. */
-export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): Millis | undefined {
-  const times = kept.flatMap(({ why, uid }) => {
+export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): readonly Millis[] {
+  return kept.flatMap(({ why, uid }) => {
     const drain = drains.get(uid)
     if (drain && why === 'deferred') return [drain.since + deferMs]
-    if (drain && why === 'whole-write') return [sealedBy(drain)]
+    if (drain && why === 'whole-write') return [sealedUntil(drain)]
     return drain && why === 'fixed-address' ? [returnsUntil(drain)] : []
   })
-  return times.length > 0 ? Math.min(...times) : undefined
 }

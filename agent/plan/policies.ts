@@ -85,28 +85,30 @@ export const keepLastNode: Policy = (plan, context) => {
 export const sureOfAddress: Policy = (plan, { settings }) =>
   keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
 
-/** From the begin of a drain until what is not sealed is written whole, in ms: sealing takes milliseconds, and an owner at most a second. */
+/** From the begin of a drain until a holder that is not sealed is written whole, in ms: sealing takes milliseconds, and an owner at most a second. */
 const SEAL_MS = 1000
 
-export const sealedBy = ({ since }: Drain): Millis => since + SEAL_MS
-
-/**
- * A list of nodes, a consumer and the rules of a plugin can only be written whole (apisix/admin/resource.lua: PATCH merges objects and replaces
- * lists): such a write overwrites whatever another writer changes in it meanwhile. Once every gateway has sealed the entry there is no need
- * for it: a node that its owner has left there is taken out when the pod is gone. What cannot be sealed, because every node of the holder
- * ends, is written a second later.
- */
-export const wholeWrite: Policy = (plan, { drains, now, settings }) =>
-  keepAllOrNone(plan, 'whole-write', (holder, { uid }) => {
-    const drain = drains.get(uid)
-    if (!isWrittenWhole(holder) || !drain || drain.phase === 'gone') return false
-    return settings.unbarred?.has(uid) === false && (isSealed(drain) || now < sealedBy(drain))
-  })
+/** Until then a holder that can only be written whole is left alone, if the pod is not gone before. */
+export const sealedUntil = (drain: Drain): Millis =>
+  isSealed(drain) ? drain.deadline : drain.since + SEAL_MS
 
 /** Every gateway keeps requests away. */
 const isSealed = (drain: Drain): boolean =>
   drain.phase !== 'undone' &&
   (drain.verdict.kind === 'proven' ? drain.verdict.grade === 'barrier' : drain.verdict.barred)
+
+/**
+ * A list of nodes, a consumer and the rules of a plugin can only be written whole (apisix/admin/resource.lua: PATCH merges objects and replaces
+ * lists): such a write overwrites whatever another writer changes in it meanwhile. Once every gateway has sealed the entry there is no need
+ * for it: a node that its owner has left there is taken out when the pod is gone, or at its deadline. What cannot be sealed, because every node
+ * of the holder ends, is written a second later.
+ */
+export const wholeWrite: Policy = (plan, { drains, now, settings }) =>
+  keepAllOrNone(plan, 'whole-write', (holder, { uid }) => {
+    const drain = drains.get(uid)
+    if (!isWrittenWhole(holder) || !drain || drain.phase === 'gone') return false
+    return settings.unbarred?.has(uid) === false && now < sealedUntil(drain)
+  })
 
 const isWrittenWhole = ({ form, resource, path: [first] }: Holder): boolean =>
   form === 'array' || resource === 'consumers' || first === 'plugins'

@@ -404,7 +404,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [{ file: 'plan/policies.ts', find: '  wholeWrite,\n', replace: '' }],
     found: {
       file: 'test/unit/plan/whole-write.test.ts',
-      title: 'is left alone once every gateway has sealed it, and written when the pod is gone'
+      title:
+        'is left alone once every gateway has sealed it, and written when the pod is gone, or at its deadline'
     }
   },
   {

@@ -45,9 +45,12 @@ function fate({ differs, barred = true, drain, now = 10 }: Given): string {
 
 describe('what could only be written whole', () => {
   for (const [name, differs] of WHOLE) {
-    it(`${name} is left alone once every gateway has sealed it, and written when the pod is gone`, () => {
+    it(`${name} is left alone once every gateway has sealed it, and written when the pod is gone, or at its deadline`, () => {
       const now = SEAL_MS
-      expect(fate({ differs, drain: { verdict: waiting({ barred: true }) }, now })).to.equal('whole-write')
+      const sealed = { verdict: waiting({ barred: true }) }
+      expect(fate({ differs, drain: sealed, now })).to.equal('whole-write')
+      expect(fate({ differs, drain: sealed, now: 24_999 })).to.equal('whole-write')
+      expect(fate({ differs, drain: sealed, now: 25_000 })).to.equal('written')
       expect(fate({ differs, drain: { phase: 'proven', verdict: proven() }, now })).to.equal('whole-write')
       expect(fate({ differs, drain: { phase: 'gone', verdict: proven() }, now })).to.equal('written')
     })
