@@ -1,10 +1,14 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { eventually } from '../plugin/eventually.ts'
 import { CHART, helm } from '../chart/helm.ts'
 import { GATEWAY_NAMESPACE } from './objects/gateways.ts'
+import type { PodRecord } from './pods.ts'
 import type { World } from './world.ts'
 
 const IN_NAMESPACE = `--namespace=${GATEWAY_NAMESPACE}`
 const GONE_MS = 60_000
+const LOGGED_MS = 30_000
 const AGENT_PORT = 8080
 const ANSWERS = /^apisix_drain_hook_answers_total\{result="([^"]+)",evidence="([^"]+)"\} (\d+)$/gm
 
@@ -37,10 +41,13 @@ async function settled({ kube, records }: World): Promise<void> {
 export const doctor = ({ kube }: World): Promise<string> =>
   kube('exec', 'deployment/apisix-drain', IN_NAMESPACE, '--', 'node', 'agent/main.ts', 'doctor')
 
-/** How many hooks the agents that run have answered, by `result/evidence`. */
-export async function answers({ records }: World): Promise<Readonly<Record<string, number>>> {
+/** How many hooks were answered so, by `result/evidence`. */
+export type Answers = Readonly<Record<string, number>>
+
+/** What the agents that run have answered in all, as their metrics count it. */
+export async function answers(world: World): Promise<Answers> {
   const sums: Record<string, number> = {}
-  for (const { address } of records.of('apisix-drain').filter(({ endingAt }) => !endingAt)) {
+  for (const { address } of running(world)) {
     const response = await fetch(`http://${address}:${AGENT_PORT}/metrics`)
     for (const [, result, evidence, count] of (await response.text()).matchAll(ANSWERS)) {
       const key = `${result}/${evidence}`
@@ -48,4 +55,44 @@ export async function answers({ records }: World): Promise<Readonly<Record<strin
     }
   }
   return sums
+}
+
+/** What the agents that run have answered to the pods of that app: metrics name no pods, the log does. */
+export async function answersTo(world: World, app: string): Promise<Answers> {
+  const counted = total(await answers(world))
+  const pods = new Set(world.records.of(app).map(({ uid }) => uid))
+  let lines: readonly HookAnswer[] = []
+  // What is counted is logged, but a line is in the file a moment later.
+  await eventually(
+    'every answer is in the log',
+    () => (lines = running(world).flatMap(agent => logged(world, agent))).length >= counted,
+    LOGGED_MS
+  )
+  const sums: Record<string, number> = {}
+  for (const { result, evidence } of lines.filter(({ uid }) => pods.has(uid)))
+    sums[`${result}/${evidence}`] = (sums[`${result}/${evidence}`] ?? 0) + 1
+  return sums
+}
+
+export const total = (given: Answers): number => Object.values(given).reduce((sum, count) => sum + count, 0)
+
+const running = ({ records }: World): readonly PodRecord[] =>
+  records.of('apisix-drain').filter(({ endingAt }) => !endingAt)
+
+interface HookAnswer {
+  readonly uid: string
+  readonly result: string
+  readonly evidence: string
+}
+
+/** containerd writes a time, the stream and `F` before a line. */
+const LOGGED = /^\S+ stdout F (\{.*"msg":"hook answered".*\})$/gm
+
+function logged({ cluster }: World, { namespace, name, uid }: PodRecord): readonly HookAnswer[] {
+  const folders = cluster.kubelets.map(({ podLogs }) => join(podLogs, `${namespace}_${name}_${uid}`))
+  return folders
+    .filter(folder => existsSync(folder))
+    .flatMap(folder => globSync(join(folder, '*/*.log')))
+    .flatMap(file => [...readFileSync(file, 'utf8').matchAll(LOGGED)])
+    .map(([, line = '']) => JSON.parse(line) as HookAnswer)
 }

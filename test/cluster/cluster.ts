@@ -20,7 +20,7 @@ export interface Cluster {
 /**
  * Only inside the namespaces that `main.ts` makes, which also end what is left when this process is killed.
  *
- * @param images OCI archives that every host gets
+ * @param images OCI archives that every host gets, once they are there
  * @throws Error with the end of the log of what does not start
  */
 export async function startCluster(state: State, images: readonly string[]): Promise<Cluster> {

@@ -1,7 +1,8 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { eventually } from '../plugin/eventually.ts'
 import type { HostAddresses } from './addresses.ts'
 import { containerdPath } from './build.ts'
 import { ready, startDaemon } from './daemon.ts'
@@ -18,9 +19,12 @@ export interface Containerd {
 export interface ContainerdOptions extends HostAddresses {
   readonly folder: string
   readonly cgroups: HostCgroups
-  /** OCI archives. */
+  /** OCI archives, which may come later. */
   readonly images: readonly string[]
 }
+
+/** On a machine that makes them for the first time, beside others. */
+const MADE_MS = 180_000
 
 /** @throws Error with the end of its log, when it does not become ready, or with what it has against an image */
 export async function startContainerd(options: ContainerdOptions): Promise<Containerd> {
@@ -46,8 +50,10 @@ export async function startContainerd(options: ContainerdOptions): Promise<Conta
   await ready(containerd, () =>
     Promise.resolve(spawnSync(containerdPath('ctr'), [...ctr, 'version']).status === 0)
   )
-  for (const image of options.images)
+  for (const image of options.images) {
+    await eventually(`${image} is made`, () => existsSync(image), MADE_MS)
     await promisify(execFile)(containerdPath('ctr'), [...ctr, 'images', 'import', '--local', image])
+  }
   return { socket, stop: () => containerd.stop() }
 }
 

@@ -15,11 +15,13 @@ export interface End {
   readonly act: (web: Workload) => Promise<void>
   /** Tried without a hook and with `sleep 5` as well. */
   readonly compared?: boolean
+  /** It does something to what the others need. */
+  readonly alone?: boolean
   /** Agents end with what they have counted. */
   readonly uncounted?: boolean
 }
 
-export const ENDS: readonly End[] = [
+const ALL: readonly End[] = [
   {
     title: 'a rolling update that only surges',
     options: { strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } } },
@@ -58,6 +60,7 @@ export const ENDS: readonly End[] = [
     options: { replicas: 4 },
     ends: 2,
     compared: true,
+    alone: true,
     async act(web) {
       const { name } = web.options
       await kube('create', 'pdb', name, `--selector=app=${name}`, '--max-unavailable=1')
@@ -135,18 +138,21 @@ export const ENDS: readonly End[] = [
     title: 'the API server restarted in the middle of a rolling update',
     options: { replicas: 6 },
     ends: 6,
+    alone: true,
     act: web => midway(web, () => world().cluster.controlPlane.restartApiServer())
   },
   {
     title: 'the controller manager restarted in the middle of a rolling update',
     options: { replicas: 6 },
     ends: 6,
+    alone: true,
     act: web => midway(web, () => world().cluster.controlPlane.restartControllerManager())
   },
   {
     title: 'the agent updated in the middle of a rolling update',
     options: { replicas: 6 },
     ends: 6,
+    alone: true,
     uncounted: true,
     async act(web) {
       const agent = ['deployment/apisix-drain', '--namespace=apisix'] as const
@@ -155,4 +161,10 @@ export const ENDS: readonly End[] = [
       await world().kube('rollout', 'status', ...agent, '--timeout=120s')
     }
   }
+]
+
+/** Those that can run side by side, and then the others. */
+export const ENDS: readonly End[] = [
+  ...ALL.filter(({ alone }) => !alone),
+  ...ALL.filter(({ alone }) => alone)
 ]

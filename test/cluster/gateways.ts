@@ -14,6 +14,7 @@ export interface Gateways {
 }
 
 const REPLICAS = 2
+const WAIT_MS = 60_000
 
 export async function startGateways(kube: Kubectl, controlPlane: ControlPlane): Promise<Gateways> {
   const keys = { adminKey: randomBytes(16).toString('hex'), barrierToken: randomBytes(32).toString('hex') }
@@ -30,14 +31,18 @@ export async function startGateways(kube: Kubectl, controlPlane: ControlPlane): 
   const [store = ''] = await addresses('app=apisix-store')
   const admin = { url: `http://${store}:${ADMIN_PORT}`, key: keys.adminKey }
   // APISIX says 503 until there is a configuration; the store has one from its first write on.
-  await eventually('the Admin API takes a write', async () => {
-    await putObject(admin, 'routes/all', {
-      name: 'all',
-      uri: '/*',
-      upstream: { type: 'roundrobin', nodes: { '127.0.0.1:1': 1 } }
-    })
-    return true
-  })
+  await eventually(
+    'the Admin API takes a write',
+    async () => {
+      await putObject(admin, 'routes/all', {
+        name: 'all',
+        uri: '/*',
+        upstream: { type: 'roundrobin', nodes: { '127.0.0.1:1': 1 } }
+      })
+      return true
+    },
+    WAIT_MS
+  )
   const gateways = await addresses('app.kubernetes.io/name=apisix')
   return { admin, proxies: gateways.map(address => `http://${address}:${PROXY_PORT}`) }
 }

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { toolPath } from '../chart/tools.ts'
 import { eventually } from '../plugin/eventually.ts'
-import { answers } from './agent.ts'
+import { answers, total } from './agent.ts'
 import { programPath } from './build.ts'
 import { HELPER } from './images/names.ts'
 import { GATEWAY_NAMESPACE } from './objects/gateways.ts'
@@ -83,7 +83,6 @@ describe('getting started as the README says', () => {
       forwarding.kill()
     }
     await restarted()
-    const given = async () => Object.values(await answers(world())).reduce((sum, count) => sum + count, 0)
-    await eventually('the hooks are answered', async () => (await given()) >= 2, WAIT_MS)
+    await eventually('the hooks are answered', async () => total(await answers(world())) >= 2, WAIT_MS)
   })
 })

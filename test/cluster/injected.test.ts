@@ -4,12 +4,14 @@ import { installAgent } from './agent.ts'
 import { HELPER } from './images/names.ts'
 import { NAMESPACE, type WorkloadOptions } from './objects/workload.ts'
 import { restart } from './rollout.ts'
-import { answered, endedInTime, kube, lostNothing, observe, PROVED } from './scenario.ts'
+import { answered, endedInTime, kube, lostNothing, observing, PROVED } from './scenario.ts'
 import { world } from './setup.ts'
+import { together, type Together } from './together.ts'
 import type { Workload } from './world.ts'
 
 const [REPOSITORY, TAG] = HELPER.split(':')
 const FALLBACK_MS = 5000
+const WAIT_MS = 60_000
 /** As an installation that asks hooks for tokens, and writes them for those who want them. */
 const VALUES = {
   'config.apisix.barrier': {},
@@ -21,7 +23,7 @@ const LABEL = 'apisix-drain.io/inject'
 
 const update = (web: Workload) => restart(world(), web)
 
-/** Adds hooks in that way while the tests run. */
+/** Adds hooks in that way while the tests run. The next suite installs the agent as it needs it. */
 function injecting(way: 'policy' | 'webhook'): void {
   before(async function () {
     this.timeout(180_000)
@@ -29,18 +31,26 @@ function injecting(way: 'policy' | 'webhook'): void {
     await kube('label', 'namespace', NAMESPACE, `${LABEL}=true`)
     const tried = ['run', 'tried', '--image=none', '--port=1', '--dry-run=server', '--output=json'] as const
     // A policy is known a moment after it is there, and a webhook when its certificate is.
-    await eventually('hooks are added', async () => (await kube(...tried)).includes('apisix-drain-hook'))
+    await eventually(
+      'hooks are added',
+      async () => (await kube(...tried)).includes('apisix-drain-hook'),
+      WAIT_MS
+    )
   })
-  after(async () => {
-    await kube('label', 'namespace', NAMESPACE, `${LABEL}-`)
-    await installAgent(world(), { 'config.apisix.barrier': {} })
-  })
+  after(() => kube('label', 'namespace', NAMESPACE, `${LABEL}-`))
 }
 
-function areAddedTo(what: string, name: string, options: Partial<WorkloadOptions> = {}): void {
+function areAddedTo(
+  side: Together,
+  what: string,
+  name: string,
+  options: Partial<WorkloadOptions> = {}
+): void {
+  const replicas = 3
+  const scenario = { name, options: { ...options, replicas, arm: 'none' as const }, ends: replicas }
+  const seen = observing(side, { ...scenario, act: update })
   it(`are added to ${what}, show their token, and lose no request`, async () => {
-    const replicas = 3
-    const observed = await observe(name, { ...options, replicas, arm: 'none' }, update)
+    const observed = await seen()
     lostNothing(observed)
     endedInTime(observed, replicas)
     answered(observed, ...PROVED)
@@ -51,23 +61,31 @@ function areAddedTo(what: string, name: string, options: Partial<WorkloadOptions
 
 /** The agent's own webhook, as on a Kubernetes that has no such policies. */
 describe('hooks that nobody wrote, added by the webhook, with tokens', () => {
+  const side = together(2)
   injecting('webhook')
-  areAddedTo('a Deployment', 'by-webhook')
-  areAddedTo('a native sidecar', 'sidecar-by-webhook', { asSidecar: true })
+  areAddedTo(side, 'a Deployment', 'by-webhook')
+  areAddedTo(side, 'a native sidecar', 'sidecar-by-webhook', { asSidecar: true })
 })
 
 /** The chart's own policy and the kubelet's own tokens: nobody wrote these hooks. */
 describe('hooks that nobody wrote, added by the policy, with tokens', () => {
+  const side = together(3)
   injecting('policy')
-  areAddedTo('a Deployment', 'by-policy')
-  areAddedTo('a native sidecar', 'sidecar-by-policy', { asSidecar: true })
+  areAddedTo(side, 'a Deployment', 'by-policy')
+  areAddedTo(side, 'a native sidecar', 'sidecar-by-policy', { asSidecar: true })
 
-  it('leave a hook that is there alone: without a token it is refused, and sleeps', async () => {
-    const observed = await observe('own-hook', { replicas: 2 }, async web => {
+  const own = observing(side, {
+    name: 'own-hook',
+    options: { replicas: 2 },
+    ends: 2,
+    async act(web) {
       await update(web)
       const pods = await kube('get', 'pods', '--selector=app=own-hook', '--output=json')
       expect(pods).to.include('curl').and.not.include('apisix-drain-hook')
-    })
+    }
+  })
+  it('leave a hook that is there alone: without a token it is refused, and sleeps', async () => {
+    const observed = await own()
     lostNothing(observed)
     endedInTime(observed, 2)
     answered(observed)

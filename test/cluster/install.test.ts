@@ -11,9 +11,12 @@ describe('the chart on the cluster', () => {
   after(() => web?.remove())
 
   const endOne = () =>
-    underLoad(world(), web, async () => {
-      const pod = web.pods().find(({ goneAt, isReady }) => !goneAt && isReady)
-      await world().kube('delete', 'pod', pod?.name ?? '', `--namespace=${NAMESPACE}`)
+    underLoad(world(), web, {
+      ends: 1,
+      async act() {
+        const pod = web.pods().find(({ goneAt, isReady }) => !goneAt && isReady)
+        await world().kube('delete', 'pod', pod?.name ?? '', `--namespace=${NAMESPACE}`)
+      }
     })
 
   it('is ready with no value set', () => installAgent(world()))

@@ -1,14 +1,19 @@
 import { expect } from 'chai'
 import { eventually } from '../plugin/eventually.ts'
-import { answers } from './agent.ts'
+import { answersTo } from './agent.ts'
 import { workload } from './objects/workload.ts'
-import { hooksOf, more, restart } from './rollout.ts'
-import { answered, endedInTime, kube, lostNothing, observe, oneOf, PROVED, serving } from './scenario.ts'
+import { hooksOf, restart } from './rollout.ts'
+import { answered, endedInTime, kube, lostNothing, observing, oneOf, PROVED, serving } from './scenario.ts'
 import { world } from './setup.ts'
+import { together } from './together.ts'
 import type { Workload } from './world.ts'
 
 const WAIT_MS = 60_000
 const FALLBACK_MS = 5000
+/** The agent's `drain.kubeletStatusDelay`: so long it holds a hook until it asks again. */
+const HELD_MS = 3000
+/** A busy machine takes a while to start a probe's program: what counts is what it says. */
+const PROBE = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 }
 
 const shell = (pod: string, command: string) =>
   kube('exec', pod, '--container=app', '--', 'sh', '-c', command)
@@ -22,36 +27,45 @@ const isAskedAgain = (web: Workload, name: string) =>
 
 /** What only a real kubelet does to pods, and what has no replacement. */
 describe('pods that a kubelet restarts, or that nobody replaces in time', () => {
-  it('a liveness probe fails: the hook returns when Kubernetes was asked twice, and the pod goes on under its uid', async () => {
-    const livenessProbe = {
-      exec: { command: ['test', '!', '-e', '/tmp/sick'] },
-      periodSeconds: 1,
-      failureThreshold: 1
+  const side = together(4)
+
+  const restarted = observing(side, {
+    name: 'liveness',
+    options: {
+      exitsAtTerm: false,
+      container: { livenessProbe: { exec: { command: ['test', '!', '-e', '/tmp/sick'] }, ...PROBE } }
+    },
+    ends: 0,
+    async act(web) {
+      const name = oneOf(web)
+      await shell(name, ': > /tmp/sick')
+      const pod = recordOf(web, name)
+      await eventually('its container is restarted', () => pod.restarts === 1, WAIT_MS)
+      await eventually('it is ready again', () => serving(web).includes(pod), WAIT_MS)
+      await isAskedAgain(web, name)
     }
-    const observed = await observe(
-      'liveness',
-      { exitsAtTerm: false, container: { livenessProbe } },
-      async web => {
-        const name = oneOf(web)
-        await shell(name, ': > /tmp/sick')
-        const pod = recordOf(web, name)
-        await eventually('its container is restarted', () => pod.restarts === 1, WAIT_MS)
-        await eventually('it is ready again', () => serving(web).includes(pod), WAIT_MS)
-        await isAskedAgain(web, name)
-      }
-    )
-    lostNothing(observed)
+  })
+  it('a liveness probe fails: the hook returns when Kubernetes was asked twice, and the pod goes on under its uid', async () => {
+    const observed = await restarted()
+    // The pod gets requests until its container ends, and then the app closes its connections. nginx does not repeat a POST that it
+    // has just sent on one of them. Nothing else fails, and nothing before the hook has returned.
+    for (const { request, status } of observed.load.failures)
+      expect({ request, status }).to.deep.equal({ request: 'post', status: 502 })
+    for (const at of observed.failedAt) expect(at).to.be.at.least(observed.hooks[0]?.at ?? Infinity)
+    expect(observed.load.failed, 'all were looked at').to.equal(observed.load.failures.length)
     endedInTime(observed, 0)
-    answered(observed, 'not-terminating/none')
+    expect(observed.answers).to.deep.equal({ 'not-terminating/none': 1 })
     expect(observed.hooks).to.have.length(1)
-    expect(observed.hooks[0]?.ms).to.be.below(FALLBACK_MS)
+    expect(observed.hooks[0]?.ms).to.be.within(HELD_MS, HELD_MS + FALLBACK_MS)
   })
 
-  it('readiness flaps: no drain, no hook, and the pod gets requests again each time', async () => {
-    // Ready while the file is empty or not there, and the app answers.
-    const command = ['sh', '-c', 'test ! -s /tmp/unready && curl -fsS "http://$POD_IP:8080/"']
-    const readinessProbe = { exec: { command }, periodSeconds: 1, failureThreshold: 1 }
-    const observed = await observe('flapping', { container: { readinessProbe } }, async web => {
+  // Ready while the file is empty or not there, and the app answers.
+  const isWell = ['sh', '-c', 'test ! -s /tmp/unready && curl -fsS "http://$POD_IP:8080/"']
+  const flapping = observing(side, {
+    name: 'flapping',
+    options: { container: { readinessProbe: { exec: { command: isWell }, ...PROBE } } },
+    ends: 0,
+    async act(web) {
       const name = oneOf(web)
       const pod = recordOf(web, name)
       for (let times = 0; times < 2; times++) {
@@ -61,19 +75,28 @@ describe('pods that a kubelet restarts, or that nobody replaces in time', () => 
         await eventually('it is ready again', () => pod.isReady, WAIT_MS)
         await isAskedAgain(web, name)
       }
-    })
+    }
+  })
+  it('readiness flaps: no drain, no hook, and the pod gets requests again each time', async () => {
+    const observed = await flapping()
     lostNothing(observed)
     endedInTime(observed, 0)
     answered(observed)
     expect(observed.hooks).to.deep.equal([])
   })
 
-  it('Recreate: nothing fails, and no hook returns, before the owner has nobody left to send requests to', async () => {
-    let emptiedAt = Infinity
-    const observed = await observe('recreate', { replicas: 2, strategy: { type: 'Recreate' } }, async web => {
+  let emptiedAt = Infinity
+  const recreated = observing(side, {
+    name: 'recreate',
+    options: { replicas: 2, strategy: { type: 'Recreate' } },
+    ends: 2,
+    async act(web) {
       await restart(world(), web)
       emptiedAt = web.emptiedAt()
-    })
+    }
+  })
+  it('Recreate: nothing fails, and no hook returns, before the owner has nobody left to send requests to', async () => {
+    const observed = await recreated()
     endedInTime(observed, 2)
     expect(observed.hooks).to.have.length(2)
     // Kubernetes makes no new pod before the old ones are gone: then nobody can answer.
@@ -82,19 +105,25 @@ describe('pods that a kubelet restarts, or that nobody replaces in time', () => 
     expect(Math.max(...observed.hooks.map(({ at }) => at))).to.be.at.least(emptiedAt)
   })
 
-  it('pods without a Service end at once: nobody routes to them', async () => {
+  const unrouted = side.plan(async () => {
     const options = { name: 'unrouted', arm: 'apisix-drain', replicas: 2 } as const
     const pods = () => world().records.of('unrouted')
     await world().kube.apply(workload(options))
     await eventually('both are ready', () => pods().filter(({ isReady }) => isReady).length === 2, WAIT_MS)
-    const before = await answers(world())
     await kube('delete', 'deployment/unrouted')
     await eventually('both are gone', () => pods().every(({ goneAt }) => goneAt), WAIT_MS)
-    endedInTime({ ended: pods() }, 2)
+    return {
+      ended: pods(),
+      hooks: hooksOf(world(), 'unrouted'),
+      answers: await answersTo(world(), 'unrouted')
+    }
+  })
+  it('pods without a Service end at once: nobody routes to them', async () => {
+    const observed = await unrouted()
+    endedInTime(observed, 2)
     // The gateways may have proved it before the holders were listed again.
-    answered({ answers: more(before, await answers(world())) }, ...PROVED)
-    const hooks = hooksOf(world(), 'unrouted')
-    expect(hooks).to.have.length(2)
-    for (const { ms } of hooks) expect(ms).to.be.below(FALLBACK_MS)
+    answered(observed, ...PROVED)
+    expect(observed.hooks).to.have.length(2)
+    for (const { ms } of observed.hooks) expect(ms).to.be.below(FALLBACK_MS)
   })
 })

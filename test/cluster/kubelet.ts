@@ -10,6 +10,8 @@ export interface Kubelet {
   readonly name: string
   /** It tells when each preStop hook was called, and when it had returned. */
   readonly log: string
+  /** A folder for each pod that is there, `namespace_name_uid`, with one for each container. */
+  readonly podLogs: string
   stop(): Promise<void>
 }
 
@@ -28,7 +30,7 @@ export interface KubeletOptions extends HostAddresses {
 export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   const { name, folder } = options
   const file = (part: string) => join(folder, part)
-  mkdirSync(file('pods'))
+  mkdirSync(podLogsOf(options))
   writeFileSync(file('resolv.conf'), '')
   writeFileSync(file('kubelet.json'), JSON.stringify(config(options)))
   const kubelet = startDaemon(
@@ -49,8 +51,10 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
     { cgroup: options.cgroups.system }
   )
   await ready(kubelet, () => options.isReady(name))
-  return { name, log: kubelet.log, stop: () => kubelet.stop() }
+  return { name, log: kubelet.log, podLogs: podLogsOf(options), stop: () => kubelet.stop() }
 }
+
+const podLogsOf = ({ folder }: Pick<KubeletOptions, 'folder'>): string => join(folder, 'pods')
 
 const config = ({ cgroups, folder, address, kubeletPort, socket }: KubeletOptions): object => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
@@ -70,7 +74,7 @@ const config = ({ cgroups, folder, address, kubeletPort, socket }: KubeletOption
   clusterDNS: [DNS],
   clusterDomain: 'cluster.local',
   resolvConf: join(folder, 'resolv.conf'),
-  podLogsDir: join(folder, 'pods'),
+  podLogsDir: podLogsOf({ folder }),
   localStorageCapacityIsolation: false,
   // A disk that is nearly full for other reasons is not what is tested here.
   evictionHard: { 'nodefs.available': '0%', 'imagefs.available': '0%', 'memory.available': '0%' },

@@ -38,7 +38,7 @@ const state = stateOf(process.pid)
 try {
   makeState(state)
   // A process of its own: it has a share of the CPU as the suite has, but needs the registry of npm, which the suite cannot reach.
-  await phase('images made', () => run(process.execPath, MAKE_IMAGES, imagesOf(state), state.name))
+  const images = phase('images made', () => run(process.execPath, MAKE_IMAGES, imagesOf(state), state.name))
   const child = spawn('unshare', [...NAMESPACES, ...FIRST, ...MOCHA, ...process.argv.slice(2)], {
     stdio: 'inherit',
     env: { ...process.env, CLUSTER_STATE: String(process.pid) }
@@ -46,8 +46,11 @@ try {
   // A terminal tells the whole group, and mocha ends by itself. Who tells only this process means all of it.
   for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill('SIGKILL'))
   process.on('SIGINT', () => {})
+  // Hosts start meanwhile, and would wait for images that do not come.
+  images.catch(() => child.kill('SIGKILL'))
   const [code] = (await once(child, 'exit')) as [number | null]
   process.exitCode = code ?? 1
+  await images
 } finally {
   removeState(state)
 }

@@ -1,8 +1,7 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import type { LoadResult } from '../../sandbox/load/options.ts'
 import { now } from '../../sandbox/now.ts'
 import { eventually } from '../plugin/eventually.ts'
-import { answers } from './agent.ts'
+import { answersTo, type Answers } from './agent.ts'
 import { hooksIn, type HookCall } from './hooks.ts'
 import { NAMESPACE } from './objects/workload.ts'
 import type { PodRecord } from './pods.ts'
@@ -21,39 +20,51 @@ export interface Observed {
   readonly goneSeconds: number
   /** The pods that have ended. */
   readonly ended: readonly PodRecord[]
-  /** How the agents have answered meanwhile, by `result/evidence`. */
-  readonly answers: Readonly<Record<string, number>>
+  /** How the agents have answered these pods meanwhile. */
+  readonly answers: Answers
 }
 
-/** Requests that have been answered before something is done. */
-const WARM = 100
-/** How long the load goes on, in ms: longer than it takes the owner to hear of the last change. */
-const SETTLE_MS = 2500
-const GONE_MS = 90_000
+/** What is done to a workload. */
+export interface Action {
+  /** How many pods it ends. */
+  readonly ends: number
+  readonly act: () => Promise<void>
+}
 
-/** Sends requests while `act` is done, until every pod that it ends is gone and a while after. */
+/** Requests that have been sent before something is done. */
+const WARM = 100
+/** And after the owner has written the last change. */
+const AFTER = 150
+const GONE_MS = 90_000
+const SENT_MS = 30_000
+
+/** Sends requests while that is done, until every pod that it ends is gone, the owner knows it, and some more were sent. */
 export async function underLoad(
   world: World,
   workload: Workload,
-  act: () => Promise<void>,
+  { ends, act }: Action,
   load: WorkloadLoad = {}
 ): Promise<Observed> {
   const { name } = workload.options
   const running = workload.startLoad(load)
   try {
-    await eventually('the load is on', () => (running.counts()?.requests ?? 0) >= WARM)
+    const sent = () => running.counts()?.requests ?? 0
+    await eventually('the load is on', () => sent() >= WARM, SENT_MS)
     const before = new Set(workload.pods().filter(({ goneAt }) => goneAt))
     const hooksBefore = hooksOf(world, name).length
-    const answersBefore = await answers(world)
+    const answersBefore = await answersTo(world, name)
     const begun = Date.now()
     await act()
     const done = Date.now()
     const ending = () => workload.pods().filter(pod => pod.endingAt && !before.has(pod))
-    await eventually('what ends is gone', () => ending().every(({ goneAt }) => goneAt), GONE_MS)
+    const areGone = () => ending().length >= ends && ending().every(({ goneAt }) => goneAt)
+    await eventually(`${ends} pods are gone`, areGone, GONE_MS)
+    await eventually('the owner has written the rest', () => workload.isListed(), GONE_MS)
+    const enough = sent() + AFTER
+    await eventually('the load has gone on', () => sent() >= enough, SENT_MS)
+    const result = await running.stop()
     const ended = ending()
     const last = Math.max(begun, ...ended.map(({ goneAt = 0 }) => goneAt))
-    await wait(SETTLE_MS)
-    const result = await running.stop()
     return {
       load: result,
       failedAt: result.failures.map(({ at }) => Date.now() - (now() - at)),
@@ -61,7 +72,7 @@ export async function underLoad(
       seconds: (done - begun) / 1000,
       goneSeconds: (last - begun) / 1000,
       ended,
-      answers: more(answersBefore, await answers(world))
+      answers: more(answersBefore, await answersTo(world, name))
     }
   } finally {
     await running.close()
@@ -69,7 +80,7 @@ export async function underLoad(
 }
 
 /** What has come to the counts; what an agent counted that is gone is lost. */
-export const more = (before: Readonly<Record<string, number>>, after: Readonly<Record<string, number>>) =>
+const more = (before: Answers, after: Answers): Answers =>
   Object.fromEntries(
     Object.entries(after)
       .map(([key, count]) => [key, count - (before[key] ?? 0)] as const)

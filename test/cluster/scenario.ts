@@ -3,6 +3,7 @@ import { eventually } from '../plugin/eventually.ts'
 import { NAMESPACE, type WorkloadOptions } from './objects/workload.ts'
 import { inWords, underLoad, type Observed } from './rollout.ts'
 import { world } from './setup.ts'
+import type { Together } from './together.ts'
 import type { Workload, WorkloadLoad } from './world.ts'
 
 const READY_MS = 60_000
@@ -31,21 +32,33 @@ export async function midway(web: Workload, what: () => Promise<unknown>): Promi
   await finish(web)
 }
 
+/** A workload, and what is done to it under load. */
+export interface Scenario {
+  readonly name: string
+  readonly options?: Partial<WorkloadOptions>
+  /** How many pods it ends. */
+  readonly ends: number
+  readonly act: (web: Workload) => Promise<void>
+  readonly load?: WorkloadLoad
+}
+
 /**
- * Runs a workload, does something to it under load, and prints what was seen. With an app that drops what it has accepted at
- * SIGTERM, and answers that take a while, where nothing else is said.
+ * Plans a scenario; what it returns gives what was seen, and prints it. With an app that drops what it has accepted at SIGTERM, and
+ * answers that take a while, where nothing else is said.
  */
-export async function observe(
-  name: string,
-  options: Partial<WorkloadOptions>,
-  act: (web: Workload) => Promise<void>,
-  load: WorkloadLoad = { answerMs: 100 }
-): Promise<Observed> {
-  const web = await world().run({ name, arm: 'apisix-drain', replicas: 3, exitsAtTerm: true, ...options })
-  try {
-    const observed = await underLoad(world(), web, () => act(web), load)
+export function observing(side: Together, scenario: Scenario): () => Promise<Observed> {
+  const seen = side.plan(() => observe(scenario))
+  return async () => {
+    const observed = await seen()
     console.log(`      ${inWords(observed)}`)
     return observed
+  }
+}
+
+async function observe({ name, options, ends, act, load = { answerMs: 100 } }: Scenario): Promise<Observed> {
+  const web = await world().run({ name, arm: 'apisix-drain', replicas: 3, exitsAtTerm: true, ...options })
+  try {
+    return await underLoad(world(), web, { ends, act: () => act(web) }, load)
   } finally {
     await web.remove()
   }
@@ -64,7 +77,7 @@ export function endedInTime({ ended }: Pick<Observed, 'ended'>, count: number): 
 /** The second is a pod that the owner was quicker with, or has not listed yet. */
 export const PROVED = ['drained/barrier', 'not-routed/barrier'] as const
 
-/** The agents have given none but these answers, and one at least where any is named. */
+/** The agents have given these pods none but these answers, and one at least where any is named. */
 export function answered({ answers }: Pick<Observed, 'answers'>, ...outcomes: readonly string[]): void {
   const given = Object.keys(answers)
   expect(outcomes, JSON.stringify(answers)).to.include.members(given)

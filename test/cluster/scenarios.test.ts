@@ -8,44 +8,67 @@ import {
   finish,
   kube,
   lostNothing,
-  observe,
+  observing,
   oneOf,
   PROVED
 } from './scenario.ts'
 import { world } from './setup.ts'
+import { together } from './together.ts'
 
 describe('ends of pods under load, with apisix-drain', () => {
-  for (const [index, { title, options = {}, ends, act, uncounted = false }] of ENDS.entries())
+  const [atOnce, oneByOne, graces] = [together(3), together(1), together(4)]
+  before(() => scaleAgent(world(), 2))
+
+  for (const [index, { title, options = {}, ends, act, alone, uncounted }] of ENDS.entries()) {
+    const side = alone ? oneByOne : atOnce
+    const seen = observing(side, { name: `scenario-${index}`, options, ends, act })
     it(`loses no request: ${title}`, async () => {
-      const observed = await observe(`scenario-${index}`, options, act)
+      const observed = await seen()
       lostNothing(observed)
       endedInTime(observed, ends)
       expect(observed.hooks.length).to.be.at.least(ends)
       if (!uncounted) answered(observed, ...PROVED)
     })
+  }
 
-  for (const grace of [0, 1, 5, 30])
-    it(`a pod with ${grace} s of grace is gone by then`, async () => {
-      const { ended } = await observe(`grace-${grace}`, { graceSeconds: grace || 30 }, async web => {
+  for (const grace of [0, 1, 5, 30]) {
+    const seen = observing(graces, {
+      name: `grace-${grace}`,
+      options: { graceSeconds: grace || 30 },
+      ends: 1,
+      async act(web) {
         await kube('delete', 'pod', oneOf(web), ...(grace === 0 ? ['--grace-period=0', '--force'] : []))
-      })
+      }
+    })
+    it(`a pod with ${grace} s of grace is gone by then`, async () => {
+      const { ended } = await seen()
       expect(ended.length).to.equal(1)
       // The kubelet lets two seconds pass at the end of a grace, and takes some to clear up.
       for (const { endingAt = 0, goneAt = 0 } of ended)
         expect(goneAt - endingAt).to.be.below((grace + 7) * 1000)
     })
+  }
 
-  it('every pod ends within its grace by the fallback when the agents are taken away in the middle', async () => {
-    const observed = await observe('abandoned', { replicas: 6 }, async web => {
+  const abandoned = observing(oneByOne, {
+    name: 'abandoned',
+    options: { replicas: 6 },
+    ends: 12,
+    async act(web) {
       await begin(web)
       await scaleAgent(world(), 0)
       await finish(web)
       // An agent finishes the hooks that it holds, and the first rollout may be over by then: nobody answers in this one.
       await begin(web)
       await finish(web)
-    })
-    await scaleAgent(world(), 2)
-    endedInTime(observed, 12)
-    expect(Math.max(...observed.hooks.map(({ ms }) => ms))).to.be.at.least(5000)
+    }
+  })
+  it('every pod ends within its grace by the fallback when the agents are taken away in the middle', async () => {
+    try {
+      const observed = await abandoned()
+      endedInTime(observed, 12)
+      expect(Math.max(...observed.hooks.map(({ ms }) => ms))).to.be.at.least(5000)
+    } finally {
+      await scaleAgent(world(), 2)
+    }
   })
 })

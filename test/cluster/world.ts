@@ -32,6 +32,8 @@ export interface Workload {
   pods(): readonly PodRecord[]
   /** When the owner first wrote that there are no pods, in ms since the epoch; Infinity: never. */
   emptiedAt(): number
+  /** Whether the owner has last written the addresses of those that serve, and no other. */
+  isListed(): boolean
   /** The name of the pod that answers a request now. */
   ask(): Promise<string>
   startLoad(options?: WorkloadLoad): LoadProcess
@@ -128,6 +130,11 @@ async function runWorkload(options: WorkloadOptions, around: Around): Promise<Wo
     emptiedAt() {
       const empty = owner.writes.find(({ nodes, acceptedAt }) => acceptedAt && nodes.length === 0)
       return empty?.acceptedAt === undefined ? Infinity : Date.now() - (now() - empty.acceptedAt)
+    },
+    isListed() {
+      const written = owner.writes.findLast(({ acceptedAt }) => acceptedAt)?.nodes.map(({ host }) => host)
+      const serving = records.of(name).filter(pod => pod.isReady && !pod.endingAt && !pod.goneAt)
+      return new Set(written).symmetricDifference(new Set(serving.map(({ address }) => address))).size === 0
     },
     async ask() {
       const [proxy = ''] = gateways.proxies

@@ -8,6 +8,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync
 } from 'node:fs'
@@ -110,13 +111,16 @@ export async function makeImages(archive: string): Promise<void> {
         env: [last('ENV')]
       }
     ])
+    const part = `${archive}.part`
     const { status, stderr } = spawnSync('tar', [
       '--create',
-      `--file=${archive}`,
+      `--file=${part}`,
       `--directory=${folder}/layout`,
       '.'
     ])
     if (status !== 0) throw new Error(`tar: ${stderr.toString()}`)
+    // Who waits for it finds all of it.
+    renameSync(part, archive)
   } finally {
     rmSync(folder, { recursive: true })
   }
