@@ -1,5 +1,39 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { AckResult, Proved } from './drain/ack.ts'
+import type { Drain, Grade } from './drain/drain.ts'
+import type { Kept } from './plan/change.ts'
+import { REFUSALS } from './serve/refusal.ts'
+
+/** The values of a label, as docs/metrics.md shows them. The record has every member of a union, and no other. */
+const oneOf = (values: object): string => Object.keys(values).join(', ')
+
+const GRADES = { barrier: 1, observed: 1, accepted: 1, timer: 1 } as const satisfies Record<Grade, 1>
+const EVIDENCE = oneOf({ ...GRADES, none: 1 } satisfies Record<Proved['evidence'], 1>)
+const RESULT = oneOf({
+  drained: 1,
+  removed: 1,
+  'not-routed': 1,
+  'last-endpoint': 1,
+  'not-terminating': 1,
+  deadline: 1,
+  skipped: 1
+} satisfies Record<AckResult, 1>)
+const OUTCOMES = { proven: 1, expired: 1, undone: 1 } as const satisfies Record<
+  Exclude<Drain['phase'], 'draining' | 'gone'>,
+  1
+>
+const PHASE = oneOf({ draining: 1, ...OUTCOMES, gone: 1 } satisfies Record<Drain['phase'], 1>)
+const KEPT = oneOf({
+  'last-node': 1,
+  discovery: 1,
+  standalone: 1,
+  deferred: 1,
+  'fixed-address': 1,
+  'whole-write': 1,
+  'dry-run': 1,
+  'address-unknown': 1
+} satisfies Record<Kept['why'], 1>)
 
 /** One row of docs/metrics.md. */
 export interface MetricRow {
@@ -51,11 +85,11 @@ export function createMetrics() {
     close: () => void lag.disable(),
 
     hookAnswers: counter('hook_answers_total', 'preStop hooks answered, refusals left out.', {
-      result: 'drained, removed, not-routed, last-endpoint, not-terminating, deadline',
-      evidence: 'barrier, observed, accepted, timer, none'
+      result: RESULT,
+      evidence: EVIDENCE
     }),
     hookRefusals: counter('hook_refusals_total', 'preStop hooks refused, so that their fallback ran.', {
-      error: 'the `error` of the answer, such as cannot-vouch, unknown-pod, too-many-hooks, shutting-down'
+      error: oneOf(REFUSALS)
     }),
     hookAbandoned: counter('hook_abandoned_total', 'preStop hooks whose caller went away before the answer.'),
     hookWaiting: gauge('hook_waiting', 'preStop hooks held right now.'),
@@ -68,11 +102,11 @@ export function createMetrics() {
       'Requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier. Should be 0.'
     ),
     drainActive: gauge('drain_active', 'Drains by phase.', {
-      phase: 'draining, proven, expired, gone, undone'
+      phase: PHASE
     }),
     drainEnded: counter('drain_ended_total', 'Drains that left the phase draining.', {
-      outcome: 'proven, expired, undone',
-      evidence: 'barrier, observed, accepted, timer, none'
+      outcome: oneOf(OUTCOMES),
+      evidence: EVIDENCE
     }),
     drainPhase: latency(
       'drain_phase_duration_seconds',
@@ -113,7 +147,7 @@ export function createMetrics() {
     gatewayKnown: gauge('gateway_known', 'Gateways that may serve.', { ready: 'true, false' }),
     gatewayUnconfirmed: gauge('gateway_unconfirmed', 'Gateways that at least one drain is waiting for.'),
     gatewayEvidence: gauge('gateway_evidence', 'Gateways by the best evidence they can give now.', {
-      evidence: 'barrier, observed, accepted, timer'
+      evidence: oneOf(GRADES)
     }),
 
     inventorySuccess: gauge(
@@ -143,7 +177,7 @@ export function createMetrics() {
       { api: 'control, barrier' }
     ),
     inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', {
-      why: 'last-node, discovery, deferred, dry-run, address-unknown'
+      why: KEPT
     }),
 
     watchState: gauge('watch_state', '1 for the state a watch is in, else 0.', {

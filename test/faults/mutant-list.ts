@@ -101,7 +101,11 @@ export const MUTANTS: readonly Mutant[] = [
         replace:
           "const lateAt = (drain?.deadline ?? now) + 2000; if (said.kind === 'wait' || now < lateAt) return lateAt"
       },
-      { file: 'serve/prestop.ts', find: 'graceEnds - reserve / 2', replace: 'graceEnds + 5000' }
+      {
+        file: 'serve/prestop.ts',
+        find: 'graceEnds - reserveOf(pod, { reserveMs }) / 2',
+        replace: 'graceEnds + 5000'
+      }
     ],
     found: { expected: /was answered \d+ ms after its deadline/, only: ['barrier', 'Admin API: hangs'] }
   },
