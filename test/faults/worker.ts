@@ -9,8 +9,8 @@ const { seed, only, lanes, shrinks, knownGaps, log, paths } = JSON.parse(process
   'seed' | 'only' | 'lanes' | 'shrinks' | 'knownGaps' | 'log'
 > & { readonly paths: string[] }
 
-/** A machine that cannot keep up is given no more to do: of the last two seconds a fifth may be missing. */
-const isBusy = () => stalledMs(performance.now() - 2000, performance.now()) > 400
+/** A machine that cannot keep up is given no more to do: of the last two seconds half may be missing. */
+const isBusy = () => stalledMs(performance.now() - 2000, performance.now()) > 1000
 /** Between two starts, so that what a start costs is seen before the next one, in ms. */
 const APART_MS = 250
 const now = { running: 0, nextAt: 0 }
