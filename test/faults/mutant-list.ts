@@ -194,8 +194,8 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'gateway/removal.ts',
-        find: 'const object = await read(tools, target)\n    const found',
-        replace: 'const object = early\n    const found'
+        find: 'const object = await read(tools, target)\n    if (tools',
+        replace: 'const object = early\n    if (tools'
       }
     ],
     found: {

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { MUTANTS, type FoundByRuns, type FoundByTest, type Mutant } from './mutant-list.ts'
@@ -18,13 +17,8 @@ const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
 const TIMEOUT_MS = '10000'
 const MUTATE = new URL('mutate.ts', import.meta.url).href
 
-/** Why this mutant was not found out; `undefined` where it was. */
+/** Why this mutant was not found out; `undefined` where it was. That it changes anything is shown by `test/unit/faults/mutants.test.ts`. */
 async function missed(mutant: Mutant): Promise<string | undefined> {
-  for (const { file, find } of mutant.edits) {
-    const source = await readFile(new URL(`../../agent/${file}`, import.meta.url), 'utf8')
-    if (source.split(find).length !== 2)
-      return `agent/${file} no longer has this exactly once, so bring the mutant up to date: ${find}`
-  }
   return 'file' in mutant.found
     ? missedByTest(mutant.name, mutant.found)
     : missedByRuns(mutant.name, mutant.found)
