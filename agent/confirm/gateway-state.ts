@@ -74,6 +74,7 @@ export function readGatewayState({
       heard(told, lastAttemptAt)
     } catch (error) {
       const refused = isConnectionRefused(error)
+      if (!ended.signal.aborted) identity.unanswered()
       current = { ...current, lastAttemptAt, problem: (error as Error).message, refused }
     }
     if (!ended.signal.aborted && said(current, identity) !== before) tell()
@@ -83,17 +84,16 @@ export function readGatewayState({
     current.told?.now !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
   const pause = async (): Promise<void> => {
     // Nothing that it says counts until it has been asked often enough.
-    if (identity.isOpen() && current.problem === '') return
-    const ms = isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
+    const isOpen = identity.isOpen() && current.problem === ''
+    if (isOpen && current.told?.fit) return
+    const ms = isOpen || isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
     await clock.sleep(ms, ended.signal).catch(() => {})
   }
   const running = (async () => {
     while (!ended.signal.aborted) {
       // One agent's questions may take turns with another's, and a load balancer then sends all of either to the same gateway. Two at
       // once go to two.
-      await Promise.all(
-        identity.isOpen() || (identity.isByHand && !isHolding()) ? [read(), read()] : [read()]
-      )
+      await Promise.all(identity.isByHand ? [read(), read()] : [read()])
       if (!ended.signal.aborted) await pause()
     }
   })()

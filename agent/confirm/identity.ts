@@ -15,6 +15,8 @@ export interface Identity {
     receivedAt: Millis,
     fresh: boolean
   ): void
+  /** A question had no answer: another gateway may stand there when the next one has. */
+  unanswered(): void
   /** Who answered last; `undefined` before the first answer. */
   instance(): string | undefined
   /** More than one gateway answers at the address: for good. */
@@ -32,7 +34,10 @@ interface Seen {
   otherAt: Millis | undefined
 }
 
-/** So many answers on connections of their own before an address that was written by hand is believed to be one gateway. */
+/**
+ * So many fit answers in a row, on connections of their own, before an address that was written by hand is believed to be one gateway. One that is
+ * not fit brings no other back, and one that does not answer may be there again a moment later.
+ */
 const LOOKS = 16
 /** So many instances are remembered: a gateway that crashes all day has many. */
 const MOST = 16
@@ -56,16 +61,19 @@ export function createIdentity(byHand: boolean): Identity {
     isByHand: byHand,
     note({ instance, fit = false }, askedAt, receivedAt, fresh) {
       last = instance
-      if (fresh) looks -= 1
       for (const [other, { fitAt, otherAt }] of seen)
         if (other !== instance && otherAt === undefined && askedAt >= fitAt)
           seen.set(other, { fitAt, otherAt: receivedAt })
       if (!fit) return
+      if (fresh) looks -= 1
       const known = seen.get(instance)
       if (known === undefined) seen.set(instance, { fitAt: receivedAt, otherAt: undefined })
       else if (known.otherAt !== undefined && askedAt >= known.otherAt) isSeveral = true
       const [oldest] = seen.keys()
       if (seen.size > MOST && oldest !== undefined) seen.delete(oldest)
+    },
+    unanswered() {
+      if (byHand) looks = LOOKS
     },
     instance: () => last,
     isSeveral: () => isSeveral,

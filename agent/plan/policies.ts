@@ -161,7 +161,10 @@ const keepAllOrNone = (plan: Plan, why: Kept['why'], stays: (holder: Holder, nod
 const carries = (holder: Holder, node: HolderNode): boolean =>
   node.weight > 0 || holder.nodes.every(other => other.weight === 0)
 
-/** The node to keep: one that gets requests, whose pod exists, is Ready, and lives longest; the first by key of equals. */
+/**
+ * The node to keep: one that gets requests, whose pod exists, is Ready, and lives longest by the API server's time; the first by key of equals. Two
+ * agents choose the same one: nothing that only one of them has measured counts.
+ */
 function lastOf(holder: Holder, nodes: readonly Going[], drains: Drains): Going {
   const carrying = new Set(holder.nodes.filter(node => carries(holder, node)).map(node => node.key))
   const rank = (node: Going) => [carrying.has(node.key) ? 1 : 0, ...rankOf(drains.get(node.uid))]
@@ -169,7 +172,7 @@ function lastOf(holder: Holder, nodes: readonly Going[], drains: Drains): Going 
 }
 
 const rankOf = (drain: Drain | undefined): number[] =>
-  [drain?.phase !== 'gone', drain?.pod.ready, drain?.deadline].map(Number)
+  [drain?.phase !== 'gone', drain?.pod.ready, drain?.pod.deletionAt ?? Infinity].map(Number)
 
 /** Compares position by position; equal is not higher. */
 function isHigher(a: readonly number[], b: readonly number[]): boolean {

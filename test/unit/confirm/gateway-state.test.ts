@@ -7,14 +7,14 @@ import { manualClock } from '../../build/manual-clock.ts'
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
 /** A reader of a gateway that answers what `answer` gives, on a clock moved by hand. */
-function rig(answer: () => unknown, holding = { now: false }) {
+function rig(answer: () => unknown, holding = { now: false }, identity = createIdentity(false)) {
   const clock = manualClock()
   let reads = 0
   let told = 0
   const reader = readGatewayState({
     clock,
     gatewayClock: createGatewayClock(),
-    identity: createIdentity(false),
+    identity,
     isHolding: () => holding.now,
     tell: () => (told += 1),
     api: {
@@ -63,7 +63,7 @@ describe('gateway state', () => {
   })
 
   /** Two agents that ask at the same moments, the same one first, by a load balancer that sends each connection to the next of two gateways. */
-  async function inStep(identities: readonly Identity[], everyMs: number, times: number) {
+  async function inStep(identities: readonly Identity[], everyMs: number, times: number, isHolding = false) {
     const clock = manualClock()
     let asked = 0
     const api = {
@@ -75,7 +75,7 @@ describe('gateway state', () => {
         clock,
         gatewayClock: createGatewayClock(),
         identity,
-        isHolding: () => false,
+        isHolding: () => isHolding,
         tell: () => {}
       })
     )
@@ -92,15 +92,37 @@ describe('gateway state', () => {
     expect(identities.map(identity => identity.isSeveral())).to.deep.equal([true, true])
   })
 
-  it('goes on to do so while nothing is held: a gateway may come to stand behind the address later', async () => {
-    const identities = ['a', 'b'].map(instance => {
-      const identity = createIdentity(true)
-      for (let i = 0; i < 16; i++) identity.note({ instance, fit: true }, i, i, true)
-      expect(identity.doubt()).to.equal('')
-      return identity
+  for (const isHolding of [true, false])
+    it(`goes on to do so while ${isHolding ? 'entries are' : 'nothing is'} held: a gateway may come to stand behind the address later`, async () => {
+      const identities = ['a', 'b'].map(instance => {
+        const identity = createIdentity(true)
+        for (let i = 0; i < 16; i++) identity.note({ instance, fit: true }, i, i, true)
+        expect(identity.doubt()).to.equal('')
+        return identity
+      })
+      await inStep(identities, 5000, 4, isHolding)
+      expect(identities.map(identity => identity.isSeveral())).to.deep.equal([true, true])
     })
-    await inStep(identities, 5000, 4)
-    expect(identities.map(identity => identity.isSeveral())).to.deep.equal([true, true])
+
+  it('is read four times a second while an address by hand is not fit, and anew after a read that fails', async () => {
+    let answer: unknown = { instance: 'a', fit: false, workers: [] }
+    const identity = createIdentity(true)
+    const { reader, advance, reads } = rig(() => answer, { now: false }, identity)
+    await turn()
+    expect(reads()).to.equal(2)
+    await advance(250)
+    expect(reads()).to.equal(4)
+    answer = { instance: 'a', fit: true, workers: [] }
+    await advance(250)
+    while (identity.isOpen()) await turn()
+    expect(reads()).to.be.within(20, 22)
+    answer = new Error('refused')
+    await advance(5000)
+    expect(identity.doubt()).to.contain('not known yet')
+    answer = { instance: 'a', fit: true, workers: [] }
+    await advance(5000)
+    while (identity.isOpen()) await turn()
+    await reader.stop()
   })
 
   it('keeps what was told when the gateway fails, and says why', async () => {

@@ -52,6 +52,25 @@ describe('identity of a gateway', () => {
     expect(identity.isOpen()).to.equal(true)
   })
 
+  it('answers of one that is not fit do not count for that: it would not be heard to come back', () => {
+    expect(heard('a'.repeat(50), true).doubt()).to.contain('not known yet')
+    expect(heard('ab'.repeat(50) + 'AB', true).doubt()).to.contain('not known yet')
+    expect(heard('ab'.repeat(50) + 'ABA', true).doubt()).to.contain('several gateways')
+  })
+
+  it('a question without an answer begins it anew: what a restart has hidden may be there again', () => {
+    for (const byHand of [true, false]) {
+      const identity = createIdentity(byHand)
+      for (let i = 0; i < 16; i++) identity.note({ instance: 'A', fit: true }, i, i, true)
+      identity.unanswered()
+      expect(identity.isOpen()).to.equal(byHand)
+      for (let i = 0; i < 15; i++) identity.note({ instance: 'A', fit: true }, 20 + i, 20 + i, true)
+      expect(identity.isOpen()).to.equal(byHand)
+      identity.note({ instance: 'A', fit: true }, 40, 40, true)
+      expect(identity.doubt()).to.equal('')
+    }
+  })
+
   it('of two gateways behind a load balancer nothing is believed before both were heard often enough, or found out', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('A', 'B'), { minLength: 16, maxLength: 60 }), answers => {

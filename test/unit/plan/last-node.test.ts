@@ -35,4 +35,14 @@ describe('a node that ends while no other serves', () => {
     // One that does not serve would draw them in place of the standby.
     expect(leaves('10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80=0')).to.deep.equal([])
   })
+
+  it('is the same one for two agents, whenever each of them has seen the ends', () => {
+    const pods = ['a', 'b'].map((name, i) => pod(name, { ips: [`10.0.0.${i + 1}`], ...terminating(0) }))
+    const leftBy = (...since: readonly number[]) => {
+      const drains = drainsOf(pods.map((one, i) => begin(seen(one), since[i]!, DRAIN_SETTINGS)!))
+      const world = worldOf([holder('web', ['10.0.0.1:80', '10.0.0.2:80'])], pods)
+      return plan(world, drains, 1000, { dryRun: false, deferMs: 0 }).kept.map(({ node }) => node)
+    }
+    expect(leftBy(-5, -1)).to.deep.equal(leftBy(-1, -5))
+  })
 })
