@@ -1,4 +1,4 @@
-/** Who wants to hear that something changed. What changed is not told: listeners look for themselves. */
+/** Subscribers to changes. Notifications carry no payload: subscribers read the new state themselves. */
 interface Listeners {
   /** Returns what ends it. */
   readonly add: (listener: () => void) => () => void

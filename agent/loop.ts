@@ -47,7 +47,7 @@ export interface LoopSettings {
   readonly lingerMs?: number
 }
 
-/** Told of what a round decided. Observers look; none of them calls back into a round. */
+/** Notified after each round; read-only. */
 export interface Observer {
   /** A drain came into a phase: `before` is undefined when it began, `after` when it was forgotten. */
   drain?(before: Drain | undefined, after: Drain | undefined, memory: Memory): void

@@ -32,7 +32,7 @@ export interface Supervision extends Stopping {
 /** How long `close`, and the parts after their signal, may take, in ms. */
 const CLOSE_MS = 3000
 
-/** For the last line of the log, which another thread writes, in ms. */
+/** Grace for the log thread's last line, in ms. */
 const LAST_WORDS_MS = 50
 
 type Ending =

@@ -56,7 +56,7 @@ export interface Config {
         }
       | undefined
     readonly gateways: GatewaySource
-    /** `undefined`: found out. */
+    /** `undefined`: detected at run time. */
     readonly mode: 'etcd' | 'standalone' | undefined
     /** Who else writes every holder; `undefined`: told from each. */
     readonly owner: Owner | undefined

@@ -19,7 +19,7 @@ export interface ObjectQueue {
   readonly since: number
   /** It is to be looked at for the sake of what is wished of it. `false` when that waits already. */
   tend(): boolean
-  /** Stops waiting for this pod, and takes it out of what is under way as far as it is not written yet. */
+  /** Stops waiting for this pod, and cancels its unsent write. */
   drop(uid: PodUid): void
   /** Everything that waits, as one removal; it is under way until `ended`. */
   take(): Removal

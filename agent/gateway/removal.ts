@@ -33,7 +33,7 @@ export interface RemovalTools {
   readonly signal: AbortSignal
 }
 
-/** A write that was answered; or was not, and may be applied yet. */
+/** A write, answered or not. Unanswered: it may still take effect. */
 export interface Written {
   readonly target: Target
   readonly edits: readonly Edit[]

@@ -14,7 +14,7 @@ export interface WriteStatus {
 interface WriteStatuses {
   get(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
   set(holder: HolderKey, node: NodeKey, uid: PodUid, status: WriteStatus): void
-  /** Some removal of this node from this holder is known, whosever it was. */
+  /** A removal of this node from this holder is known, for any pod. */
   has(holder: HolderKey, node: NodeKey): boolean
   forget(uid: PodUid): void
 }

@@ -90,7 +90,7 @@ export function createGhosts(options: GhostsOptions): Ghosts {
     const holders = [...ended.keys()].flatMap(ip => inventory.byHost(ip))
     return new Map(holders.map(holder => [holder.key, holder])).values()
   }
-  /** Keeps since when listed addresses are nobody's. */
+  /** Records when each listed address lost its last pod. */
   const age = (holders: Iterable<Holder>, now: Millis): void => {
     const listed = new Set<string>()
     for (const { nodes } of holders)

@@ -5,7 +5,7 @@ import type { Millis } from '../drain/facts.ts'
 /** How long the watch of pods may be other than live before what it knows of addresses is too old, in ms. */
 export const BLIND_MS = 10_000
 
-/** Whether an address can still be taken for the pod's that had it. */
+/** Whether an address may still be assumed to be the old pod's. */
 interface AddressKnowledge {
   /** Once a round: whether the watch of pods is live. */
   look(live: boolean, now: Millis): void

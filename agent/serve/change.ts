@@ -127,7 +127,7 @@ function keyedApply<T>(
 function headDiff<T>(before: readonly T[], after: readonly T[]): HeadChange<T> | undefined {
   if (before === after) return undefined
   const [newest] = before
-  // What follows the newest one of before was there before: nothing is put in between.
+  // Items are only ever added at the head.
   const found = before.length === 0 ? -1 : after.findIndex(item => same(item, newest))
   const add = found === -1 ? after : after.slice(0, found)
   const keep = after.length - add.length

@@ -196,7 +196,7 @@ export interface Snapshot {
     readonly vouch: Vouch
     /** Which of several agents does what one of them should. */
     readonly leader: LeaderView
-    /** How APISIX is run; without `mode` as long as that could not be found out. */
+    /** How APISIX is run; without `mode` until it is detected. */
     readonly apisix: ModeState
     readonly missingParts: readonly MissingPart[]
   }

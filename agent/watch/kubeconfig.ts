@@ -67,7 +67,7 @@ function loadConfig(source: Kubeconfig): ClientNode.KubeConfig {
   return config
 }
 
-/** A file in the middle of being replaced must not take the agent down: the old one is used on. */
+/** A file in the middle of being replaced must not stop the agent: it keeps the last good copy. */
 function reloaded(source: Kubeconfig): ClientNode.KubeConfig | undefined {
   try {
     return loadConfig(source)
