@@ -3,7 +3,7 @@ import type { Millis } from './drain/facts.ts'
 
 /** Whether this process was away: stopped (SIGSTOP), paused with its machine, or without any CPU. */
 interface Absence {
-  /** When it was last back; `-Infinity`: it has always been here. Finds out by itself, whoever asks first after it. */
+  /** When it was last back; `-Infinity`: it has always been here. The first call after an absence detects it. */
   resumedAt(): Millis
   stop(): void
 }

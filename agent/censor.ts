@@ -1,7 +1,7 @@
 /** Names under which a secret could be logged, in lower case. `key` is not one: holders have keys. */
 const SECRET_NAMES = new Set(['authorization', 'x-api-key', 'apikey', 'adminkey', 'token', 'password'])
 const CENSORED = '<not shown>'
-/** Levels that are looked at: what is logged is flat, headers of a request are the deepest of it. */
+/** Levels that are searched: logged objects are flat, and the headers of a request are the deepest part. */
 const DEPTH = 3
 
 type Facts = Readonly<Record<string, unknown>>

@@ -5,8 +5,8 @@ import sonicBoom from 'sonic-boom'
 const WAITING = 1024 * 1024
 
 /**
- * Standard output as an agent needs it that holds hooks: whatever happens to the log, nobody waits for it. Lines are written by
- * another thread, so a pipe that nobody reads stops nothing; what cannot be written (ENOSPC) is tried again with the next line.
+ * Standard output for an agent that holds hooks: nothing ever waits for the log. Lines are written by
+ * another thread, so a pipe without a reader stops nothing; what cannot be written (ENOSPC) is tried again with the next line.
  *
  * Only `write` is given out, and not by `pino.destination`: that one ends the process at a write that fails, as nobody listens
  * for the error, and where somebody does, tries its last words for ever (`flushSync` of sonic-boom, called for `fatal` and at

@@ -5,7 +5,7 @@ import { createLog } from './log.ts'
 import { listen, listenLimits } from './serve/listen.ts'
 import { supervise } from './shutdown.ts'
 
-/** How often readiness and liveness are looked at when nothing happens, in ms. */
+/** How often readiness and liveness are checked if nothing happens, in ms. */
 const HEARTBEAT_MS = 1000
 
 /**

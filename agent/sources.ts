@@ -151,7 +151,7 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
   }
 }
 
-/** The Control API is not to be read: nobody is ever asked, so no drain can reach `observed`. */
+/** The Control API is not read at all, so no drain can reach `observed`. */
 const withoutReads = (probe: Sources['probe']): Sources['probe'] => ({ ...probe, want: () => {} })
 
 export async function stopSources(sources: StartedSources): Promise<void> {

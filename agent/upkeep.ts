@@ -26,7 +26,7 @@ interface UpkeepParts extends Pick<Sources, 'cluster' | 'inventory' | 'writer' |
   readonly events: () => Pick<Events, 'addNotSynced'> | undefined
 }
 
-/** What keeps holders as they should be beside removals, joined from the configuration and the other parts. */
+/** The parts that keep holders as they should be, apart from removals. Built from the configuration and the other parts. */
 export function startUpkeep(parts: UpkeepParts): {
   readonly upkeep: Upkeep
   readonly sync: Sync | undefined

@@ -5,7 +5,7 @@ import { schema, type Settings } from './schema.ts'
 type Issue = z.core.$ZodIssue
 
 /**
- * The contradictions of a tree that the schema refuses, so that all problems are told at once: found in what is left of it
+ * The contradictions of a tree that the schema refuses, so that all problems are reported at once: found in what is left of it
  * without the broken settings, less those that a broken setting may itself explain.
  */
 export function furtherProblems(tree: Readonly<Record<string, unknown>>, issues: readonly Issue[]): string[] {

@@ -63,7 +63,7 @@ const BACK_OFF_MS = { first: 50, longest: 2000 }
 const FULL_MS = 2000
 /** A long poll; ended earlier by the gateway as soon as there is something to say. */
 const WAIT_SECONDS = 5
-/** Asked in one long poll, which answers for the first of them; whoever is beyond that is looked at instead. */
+/** Asked in one long poll, which answers for the first of them; entries beyond that are polled. */
 const MOST_POLLED = 1000
 
 /**
@@ -161,7 +161,7 @@ export function createBarrierLane({
     for (const entry of due) {
       const full = answer.refused.has(entry.uid)
       held.set(entry.uid, clock.now() + ttlMs)
-      // A gateway that may have been restarted meanwhile is told again, whatever this answer was.
+      // A gateway that may have been restarted meanwhile gets the entries again, whatever this answer was.
       if (asked !== restarts) continue
       take(entry, states, told, true)
       stored.set(entry.uid, {
@@ -329,7 +329,7 @@ export function createBarrierLane({
       .sort()
       .join(' ')
 
-  /** Expired on a clock that was set (an older plugin), dropped for want of room, lifted by somebody else. */
+  /** Expired on a clock that was set (an older plugin), dropped for want of room, lifted by another agent. */
   const compare: BarrierLane['compare'] = (told, askedAt) => {
     const held = [...stored.values()].filter(
       ({ entry, storedAt, refused }) => !refused && storedAt <= askedAt && desired().get(entry.uid) === entry

@@ -13,7 +13,7 @@ export interface DesiredEntry {
   readonly state: 'draining' | 'sealed'
   /** Sealed only where the words with these tags still stand, one for each node. Left out: in any case. */
   readonly sealIf?: readonly string[]
-  /** Still being waited for: it is looked at, or once it is sealed its in-flight is long-polled. */
+  /** Still waited for: it is polled, and long-polled for requests in flight once it is sealed. */
   readonly watch: boolean
 }
 

@@ -22,7 +22,7 @@ export type { DesiredDrain } from './barrier-reading.ts'
 export interface BarrierKeeper {
   /** The complete list: a uid that is not in it any more is deleted from every gateway. */
   desire(list: readonly DesiredDrain[]): void
-  /** The complete list of gateways; a new one, and one whose readiness has changed, is told everything. */
+  /** The complete list of gateways; a new one, and one whose readiness has changed, gets every entry. */
   gateways(list: readonly GatewayFact[]): void
   /** The same object until the gateway has said something else. */
   reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
@@ -30,7 +30,7 @@ export interface BarrierKeeper {
   doubt(gatewayId: string): string
   /** What is desired is desired by what is known now: this process was not away, or its watch has told since. */
   isKnown(): boolean
-  /** What a gateway that starts should hold now, as it is told: what hangs on its own workers' words is not sealed there yet. */
+  /** The entries for a gateway that starts. An entry whose seal depends on that gateway's own workers is not sealed in it. */
   entries(): readonly BarrierEntry[]
   /** What the gateway says of itself; read every few seconds, and more often while entries are held. */
   state(gatewayId: string): GatewayState | undefined

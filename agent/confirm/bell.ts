@@ -1,4 +1,4 @@
-/** Wakes whoever waits, all at once; ringing when nobody waits does nothing. */
+/** Wakes all waiters at once; ringing without waiters does nothing. */
 interface Bell {
   readonly ring: () => void
   readonly heard: () => Promise<void>

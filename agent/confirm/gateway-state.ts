@@ -107,7 +107,7 @@ export function readGatewayState({
   }
 }
 
-/** What anything is decided by: most reads of most gateways say the same, and nobody needs to look again. */
+/** The part of a state that decisions rest on. Most reads do not change it, and then no round is needed. */
 const said = ({ told, problem }: GatewayState, identity: Identity): string =>
   JSON.stringify([
     problem,

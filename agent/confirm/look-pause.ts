@@ -2,7 +2,7 @@
 const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
 
 /**
- * How long until entries that are not polled are looked at again, in ms: for bypasses, long-lived connections, and what goes on
+ * How long until entries that are not long-polled are read again, in ms: for bypasses, long-lived connections, and what goes on
  * before the seal. Hundreds of them make an answer that costs something on both sides. While requests go to one of them,
  * something changes all the time: that is no reason to look more often.
  */

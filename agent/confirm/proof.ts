@@ -269,7 +269,7 @@ function reached(grade: Grade, { gateways, holders, sealForced }: Evidence, sett
   return told[grade]
 }
 
-/** The watch of a selector is complete. A list in a file is what somebody knew when they wrote it. */
+/** The watch of a selector is complete. A list in a file is as old as the file. */
 const BY_HAND = 'the gateways are listed by hand: a gateway that is missing from the list was not asked'
 
 const waitingFor = (grade: Grade | undefined, minimum: Grade, obstacles: readonly string[]): string =>

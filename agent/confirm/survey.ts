@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { GatewayFact } from '../drain/facts.ts'
 import type { ReadGateway, Sighting } from '../gateway/control-api.ts'
 
-/** What each gateway was last seen to list, whoever read it: the third of the three that are compared. */
+/** The nodes that each gateway last listed, whichever part read them: the third of the three views that are compared. */
 export interface Survey {
   /** Reads a gateway, and remembers what it showed. */
   readonly read: ReadGateway
@@ -22,7 +22,7 @@ interface SurveyOptions {
 /** From one read to the next: ms, and times what the last one took, so that reading is a small part of a worker's time. */
 const PAUSE = { usual: { ms: 15_000, times: 100 }, hurried: { ms: 1000, times: 20 } }
 const LOOK_MS = 1000
-/** How long somebody who waits is taken to wait, in ms. */
+/** For how long a client counts as waiting, in ms. */
 const HURRIED_MS = 5000
 
 interface Lane {
@@ -53,12 +53,12 @@ export function createSurvey({ read, clock }: SurveyOptions): Survey {
       const { ms, times } = clock.now() < hurriedUntil ? PAUSE.hurried : PAUSE.usual
       const due = Math.max(readAt, lane.sighting?.beganAt ?? -Infinity) + Math.max(ms, tookMs * times)
       if (clock.now() < due) {
-        // Looked at every second, because others read too, and somebody may begin to wait.
+        // Checked every second, because other parts read too, and a client may begin to wait.
         await clock.sleep(LOOK_MS, signal).catch(() => {})
         continue
       }
       const beganAt = clock.now()
-      // One that cannot be read is told of by the probe, which asks when it matters.
+      // The probe reports a gateway that cannot be read.
       await reading(lane.ip, signal).catch(() => {})
       readAt = clock.now()
       tookMs = readAt - beganAt

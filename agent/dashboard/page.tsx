@@ -32,7 +32,7 @@ export function Page({ store }: { store: Store }) {
   )
   const hidden = useMemo(() => <Hidden places={snapshot?.hidden ?? []} />, [snapshot?.hidden])
   const now = agentNow(shown)
-  // Ages are told in whole seconds.
+  // Ages are shown in whole seconds.
   const second = Math.floor(now / 1000) * 1000
   const holders = useMemo(
     () => <Holders holders={snapshot?.holders ?? []} lanes={over} now={second} />,

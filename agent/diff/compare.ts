@@ -27,7 +27,7 @@ interface Reading {
   readonly isNobodys: (host: string) => boolean
 }
 
-/** Every difference in one reading. What discovery finds is nobody's list: only ghosts are looked for there. */
+/** Every difference in one reading. Nodes found by discovery are on no list: only ghosts are searched for there. */
 export function compare({ holders, sightings, expected, isNobodys }: Reading): readonly Row[] {
   const isGone = (node: NodeKey) => isNobodys(addressOf(node).host)
   return [...holders].flatMap(holder => {

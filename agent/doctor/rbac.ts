@@ -28,12 +28,12 @@ export const PERMISSIONS: readonly Permission[] = [
   wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went')
 ]
 
-/** What `arrivals.gate` asks beside it. */
+/** Rights that `arrivals.gate` needs in addition. */
 export const GATE_PERMISSIONS: readonly Permission[] = [
   need('patch', '', 'pods/status', 'to open readiness gates (arrivals.gate)')
 ]
 
-/** What `kubernetes.podCondition` asks beside it. */
+/** Rights that `kubernetes.podCondition` needs in addition. */
 export const CONDITION_PERMISSIONS: readonly Permission[] = [
   wish('patch', '', 'pods/status', 'to say in a condition of the pod how its drain went')
 ]

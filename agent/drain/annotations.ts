@@ -16,7 +16,7 @@ const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
 /** The condition that a readiness gate of a pod can wait for: every gateway routes to it. */
 export const IN_UPSTREAM = `${PREFIX}in-upstream`
 
-/** What a pod asks for. A value that cannot be read counts as absent and is told in `problems`. */
+/** What a pod asks for. A value that cannot be read counts as absent and is reported in `problems`. */
 interface PodOptions {
   readonly skip: boolean
   readonly reserveMs: number | undefined

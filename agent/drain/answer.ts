@@ -22,7 +22,7 @@ const CHANGE = {
 } as const
 
 /**
- * What a held hook is told now. Any number of hooks share one drain: two containers of a pod, a repeated call, one that
+ * The answer for a held hook now. Any number of hooks share one drain: two containers of a pod, a repeated call, one that
  * comes after the drain is over and gets the verdict that was kept. `?timeout=` can only shorten the wait.
  */
 export function answer(
@@ -78,7 +78,7 @@ function overdueBasis({ deadline, since }: Drain, verdict: Waiting, now: Millis)
 const isBarred = (verdict: Waiting): verdict is Waiting & { barred: true } => verdict.barred
 const isLast = (verdict: Waiting): verdict is Waiting & { lastEndpoint: true } => verdict.lastEndpoint
 
-/** What a hook is told whose drain is proven: it stays proven, so nothing that is seen later changes it. `undefined`: it is not. */
+/** The answer for a hook whose drain is proven. It stays proven, whatever is seen later. `undefined`: it is not proven. */
 export function answerProven(hook: Hook, drain: Drain, now: Millis): Ack | undefined {
   if (drain.phase === 'undone' || drain.verdict.kind !== 'proven') return undefined
   return proved(hook, drain.pod, now, { on: 'gateways', verdict: drain.verdict })

@@ -56,7 +56,7 @@ export function eligible(
   if (finished && unlisted) {
     return { ends: false, reason: 'stays', why: 'the pod has ended and no holder lists it' }
   }
-  // Its address is given out again, and where not all pods are seen nobody can say to whom.
+  // Its address is given out again, and if not all pods are seen the agent cannot know to which pod.
   if (settings.someNamespacesOnly && isOver(seen.pod) && seen.hookAt === undefined) {
     return { ends: false, reason: 'stays', why: 'the pod has finished, and its address may be another pod’s' }
   }

@@ -114,7 +114,7 @@ export interface BarrierApi {
   put(entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer>
   remove(uids: readonly string[], signal?: AbortSignal): Promise<{ readonly instance: string }>
   /**
-   * Answers as soon as one of the uids has no request in flight (long-lived connections are told but not waited for), at
+   * Answers as soon as one of the uids has no request in flight (long-lived connections are reported but not waited for), at
    * the latest after `waitSeconds` (0 to 30).
    */
   inflight(

@@ -2,7 +2,7 @@ import { CodedError } from '../errors.ts'
 import type { AdminApi } from './admin-api.ts'
 import type { ModeWatch } from './mode-watch.ts'
 
-/** The last word on writing: in standalone mode no write leaves the agent, whoever asks for it. */
+/** The last guard before a write: in standalone mode no write leaves the agent, whichever part asks for it. */
 export function guardWrites(admin: AdminApi, mode: Pick<ModeWatch, 'current'>): AdminApi {
   const allow = (what: string): void => {
     if (mode.current().mode === 'standalone') throw new CodedError('ADMIN_STANDALONE', what)

@@ -107,7 +107,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     failures = problems.size > 0 ? failures + 1 : 0
     const pause = failures > 0 ? doubled({ first: FIRST_RETRY_MS, longest: everyMs }, failures - 1) : everyMs
     if (started) cancel = clock.alarm(clock.now() + pause, () => void refresh())
-    // Before listeners are told: a listener that asks for a refresh must not push these back.
+    // Before listeners are notified: a listener that asks for a refresh must not push these back.
     if (queued) {
       const { resolve } = queued
       queued = undefined

@@ -28,7 +28,7 @@ interface ModeWatchOptions {
   readonly admin: Pick<AdminApi, 'standalone'>
   readonly clock: Clock
   readonly log: Logger
-  /** By configuration: nobody is asked. */
+  /** Set by configuration: nothing is detected. */
   readonly forced?: 'etcd' | 'standalone' | undefined
 }
 

@@ -11,13 +11,13 @@ export interface ObjectQueue {
   readonly target: Target
   /** `false` when that pod's node is already waiting or under way. */
   add(holder: HolderKey, node: NodeKey, uid: PodUid, now: number): boolean
-  /** The owner goes first until then (the earliest of what waits); before that it is only looked at. */
+  /** The owner goes first until then (the earliest of what waits); before that it is only read. */
   leave(until: number): void
-  /** Until when; 0 where it is left to nobody. */
+  /** Until when; 0 if it is not left to an owner. */
   readonly leftUntil: number
   /** Since when it has been left to its owner, or to the leader. */
   readonly since: number
-  /** It is to be looked at for the sake of what is wished of it. `false` when that waits already. */
+  /** Queues a read of the object for its wishes. `false` if one is queued already. */
   tend(): boolean
   /** Stops waiting for this pod, and cancels its unsent write. */
   drop(uid: PodUid): void

@@ -4,7 +4,7 @@ import type { Holder, Owner } from '../plan/holder.ts'
 import type { AdminObject } from './admin-api.ts'
 import { isRecord } from './nodes.ts'
 
-/** Who else writes a holder, and how that is known: for the log, and for whoever wonders. */
+/** The other writer of a holder, and the evidence for it: for the log and the operator. */
 interface Ownership {
   readonly owner: Owner
   readonly evidence: string

@@ -193,7 +193,7 @@ async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']
  * Only of nodes that are listed: one that is not any more is the removal itself, to be reported as such. One that came to be
  * wanted while the question was out waits for the next.
  *
- * @returns those that nobody could say anything of; after a pause they are tried again
+ * @returns those that Kubernetes did not answer for; they are retried after a pause
  */
 function dropWhatStays(
   { wanted }: Removal,

@@ -22,7 +22,7 @@ export type Edit = HolderEdit & { readonly holder: Holder }
 
 /**
  * One edit per holder for what is drained and what is wished. A wish may empty a holder, where the one who wishes knows that
- * nobody is left to answer; together with a drain it may not: each took the other's node for the one that stays.
+ * no pod is left to answer; together with a drain it may not: each took the other's node for the one that stays.
  */
 export function withWishes(
   edits: readonly Edit[],

@@ -17,7 +17,7 @@ import { createWriteStatuses, type WriteStatus } from './write-status.ts'
 
 export type { WriteStatus } from './write-status.ts'
 
-/** Carries out removals, and what is wished of an object beside them. Nothing waits; what became of it is in `status`. */
+/** Carries out removals and wishes. Nothing waits for it; the results are in `status`. */
 export interface Writer {
   /**
    * Idempotent: what is already waiting or under way is not queued again, so a plan may be submitted in every round.
@@ -69,7 +69,7 @@ export interface WriterOptions {
   readonly wrote?: RemovalTools['wrote']
   /**
    * Several agents: while another one leads (`yields`), an object is only read, often, until the leader has taken the nodes
-   * out. Where it is late we write all the same, and say so (`missed`). Absent: nobody else writes for us.
+   * out. Where it is late we write all the same, and report it (`missed`). Absent: no other agent writes for us.
    */
   readonly leader?: { yields(): boolean; missed(): void } | undefined
 }

@@ -15,7 +15,7 @@ interface KeeperParts {
   readonly onPair: (pair: Pair) => void
 }
 
-/** How often the Secret is looked at, in ms: how long a replica goes on with the certificate before. */
+/** How often the Secret is read, in ms: how long a replica goes on with the certificate before. */
 const EVERY_MS = 60_000
 /** After a failure, in ms. */
 const RETRY_MS = 2000
@@ -96,7 +96,7 @@ export function keepCertificate({ call, settings, clock, log, onPair }: KeeperPa
     return fieldsOf(json)
   }
 
-  /** Over the resourceVersion that was read: refused with 409 where somebody else was quicker. */
+  /** Over the resourceVersion that was read: refused with 409 if another writer was quicker. */
   async function put(path: string, body: Fields): Promise<void> {
     const { status, json } = await call('PUT', path, body, ended.signal)
     if (status !== 200) throw new ApiError(`PUT ${path}`, status, json)

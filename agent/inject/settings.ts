@@ -12,7 +12,7 @@ const injectSettings = z.strictObject({
   namespace: z.string().min(1),
   /** Holds the certificate. Made by the chart, empty. */
   secret: z.string().min(1),
-  /** The MutatingWebhookConfiguration that is told of the certificate. */
+  /** The MutatingWebhookConfiguration that carries the certificate. */
   configuration: z.string().min(1),
   hook: z.enum(['helper', 'curl']),
   /** Where hooks ask: `http://apisix-drain.apisix:8080/v1/prestop`. */

@@ -61,7 +61,7 @@ export function createElector(options: ElectorOptions): Leader {
   let told: string | undefined
 
   const isFresh = (now: Millis) => sight !== undefined && now - sight.changedAt < sight.durationMs
-  /** Who is known to hold it now; `''`: nobody. */
+  /** The known holder; `''`: none. */
   const holder = (now: Millis) => (sight && isFresh(now) ? sight.holder : '')
   const isOthers = (now: Millis) => holder(now) !== '' && holder(now) !== identity
   const isStarting = (now: Millis) => !looked && now < startedAt + timings.patienceMs

@@ -2,7 +2,7 @@ import type { Millis } from '../drain/facts.ts'
 
 /** Who leads, as it is shown. */
 export interface Leadership {
-  /** This agent acts as the leader: it holds the Lease, or nobody is known to. */
+  /** This agent acts as the leader: it holds the Lease, or no holder is known. */
   readonly leads: boolean
   /** Who holds the Lease, as far as is known. */
   readonly holder: string | undefined

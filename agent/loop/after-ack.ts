@@ -14,7 +14,7 @@ interface AfterAck {
   of(uid: PodUid): number | undefined
 }
 
-/** Drains that are looked at, at most; the oldest are forgotten, gone long ago. */
+/** At most so many drains are followed; the oldest, gone long ago, are forgotten. */
 const MOST = 1000
 
 interface Followed {
@@ -32,7 +32,7 @@ export function createAfterAck(
   const followed = new Map<PodUid, Followed>()
   const counted = new WeakMap<GatewayState, Late>()
 
-  /** By uid. A state is told once and looked at in many rounds. */
+  /** By uid. A state is reported once, and seen in many rounds. */
   const lateAt = (id: string): Late => {
     const state = barrier?.state(id)
     if (!state) return new Map()

@@ -5,7 +5,7 @@ import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 
 /**
- * How long after a write without an answer its object is looked at again, in ms: a request that was cut off can be applied
+ * How long after a write without an answer its object is read again, in ms: a request that was cut off can be applied
  * late, over what its owner has written meanwhile.
  */
 const LOOKS_MS = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000]

@@ -34,7 +34,7 @@ interface Pending {
   readonly pod: PodFact
   readonly readyAt: Millis
   readonly seen: SeenComing
-  /** Not looked at before. */
+  /** Not seen before. */
   lookAt: Millis
   view: ArrivalView
 }
@@ -77,7 +77,7 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
     const leaves = current === undefined || current.deletionAt !== undefined
     if (!hasArrived && !leaves && now - readyAt < GIVE_UP_MS) return
     pending.delete(pod.uid)
-    // A pod that nobody lists is none of APISIX's.
+    // A pod that no holder lists is none of APISIX's.
     if (arrival.holders.length === 0) return
     past = [one.view, ...past.slice(0, KEPT - 1)]
     if (hasArrived) measure(arrival, readyAt)

@@ -61,7 +61,7 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   }
 }
 
-/** When the entry must be looked at again without an event; `undefined` if only an event can change it. */
+/** When the entry must be checked again without an event; `undefined` if only an event can change it. */
 export function sealLookAt(drain: Drain, now: Millis): Millis | undefined {
   const at = drain.deadline - SEAL_BEFORE_MS
   return drain.phase === 'draining' && at > now ? at : undefined

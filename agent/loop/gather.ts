@@ -127,7 +127,7 @@ function rememberPlaces(
 
 /**
  * APISIX may route to the pod by discovery (`service_name` is "namespace/service:port", with an id in front where there are
- * several clusters): nothing lists it, and nobody can say that it is not routed. Remembered, because the slices go first.
+ * several clusters): nothing lists it, and so it cannot be known to be not routed. Remembered, because the slices go first.
  */
 function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }: Sources): void {
   const services = cluster.slices.servicesOf(drain.uid).map(({ namespace, name }) => `${namespace}/${name}`)

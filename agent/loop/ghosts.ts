@@ -28,7 +28,7 @@ interface GhostsOptions {
   readonly log: Log
 }
 
-/** Finds nodes whose pods are gone, whoever has forgotten them, says so, and takes them out where that is asked for. */
+/** Finds nodes whose pods are gone, reports them, and removes them if that is configured. */
 export interface Ghosts {
   /** At each round; looks at the holders once for each listing of them. */
   look(now: Millis): void
@@ -53,14 +53,14 @@ export function createGhosts(options: GhostsOptions): Ghosts {
   const ended = new Map<string, Millis>()
   const free = new Map<string, Millis>()
   const told = new Set<string>()
-  /** By object: hosts that were nobody's when it was asked, right before the object is read. */
+  /** By object: hosts that had no pod when Kubernetes was asked, right before the object is read. */
   const nobodys = new Map<string, ReadonlySet<string>>()
   let ghosts: ReadonlyMap<HolderKey, readonly Ghost[]> = new Map()
   let due: readonly Target[] = []
   let lookedAt: Millis = 0
   let readAt: Millis | undefined
 
-  /** What Kubernetes says is as of now; where it may be old, nobody is called a ghost. */
+  /** The knowledge of Kubernetes is current. If it may be old, no node is called a ghost. */
   const isCurrent = () =>
     everywhere && cluster.parts().every(({ name, state }) => name === 'services' || state === 'live')
 

@@ -17,7 +17,7 @@ export interface HeldHook {
   readonly pod: PodFact
   /** What the API server said when the watch did not know of an end: it ends, it stays; `undefined` = not asked yet. */
   readonly ends: boolean | undefined
-  /** When the API server was asked that says so. */
+  /** When the API server was asked about it. */
   readonly asked?: Asked | undefined
 }
 
@@ -39,7 +39,7 @@ interface HooksOptions {
   readonly log: Log
   /** The answer to a hook that needs no look: its drain is proven. */
   readonly proven: (hook: Hook) => Ack | undefined
-  /** `drain.kubeletStatusDelay`: a pod stays only if the API server says so after this, too. */
+  /** `drain.kubeletStatusDelay`: a pod stays only if the API server reports so after this, too. */
   readonly statusDelayMs: number
   /** Something changed: look again. */
   readonly wake: () => void

@@ -8,11 +8,11 @@ import type { ServiceName } from '../watch/slice-store.ts'
 export interface Place {
   holder: Holder
   readonly node: NodeKey
-  /** When it was seen to be gone from there, whoever took it out; `undefined` while it is listed. */
+  /** When it was seen to be gone from there, whichever writer removed it; `undefined` while it is listed. */
   removedAt: Millis | undefined
 }
 
-/** What a drain needs remembered from round to round, beside the drain itself. Only rounds write it. */
+/** State of a drain that is kept from round to round, apart from the drain itself. Only rounds write it. */
 export interface Memory {
   readonly places: Map<string, Place>
   /** By gateway: why its workers do not let the entry be sealed. */

@@ -29,7 +29,7 @@ interface Observing {
   readonly before: Plan
   readonly proof: ProofSettings
   readonly now: Millis
-  /** When the round before looked: pods whose object went since then are looked at once more. */
+  /** Time of the round before: pods whose object went since then are handled once more. */
   readonly since: Millis
 }
 
@@ -75,7 +75,7 @@ function lookAt(
   const isHeld = held.length > 0
   const firstHookAt = round.hooks.witnessOf(pod, round.now)
   const hookAt = isHeld ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : firstHookAt
-  // Finished Jobs stay for days and are looked at in every round: nothing is remembered of them.
+  // Finished Jobs stay for days and are part of every round: nothing is remembered of them.
   const memory = drain || isHeld ? round.memories.of(uid) : undefined
   if (memory && sliceTerminating) memory.sliceAt ??= round.now
   if (memory) memory.hookAt ??= hookAt
@@ -85,7 +85,7 @@ function lookAt(
   const isProven = drain?.phase === 'proven'
   if (isProven && memory) remember(drain, memory, shared)
   const evidence = drain && memory && !isProven ? gather(drain, memory, shared) : undefined
-  // Its owner may have put it back since the last listing, and once it is forgotten nobody takes it out again.
+  // Its owner may have put it back since the last listing, and once the drain is forgotten nothing removes it again.
   const wasListed = memory !== undefined && memory.places.size > 0
   const endedAt = wasListed ? (tombstone?.at ?? drain?.since) : (drain?.since ?? tombstone?.at)
   const seen: Seen = {

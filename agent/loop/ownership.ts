@@ -22,7 +22,7 @@ interface AddressKnowledge {
 /**
  * A new pod may get the address within a second of the old one's end, and must have its traffic at once. Whoever has it is
  * seen in the watch of pods, so a drain that has been answered is guarded no longer
- * - while that watch has been blind for a while: the pod may be gone, and its address somebody else's;
+ * - while that watch has been blind for a while: the pod may be gone, and its address another pod's;
  * - once the pod is gone or has finished, where only some namespaces are watched: the next owner may be in another one.
  * Until the answer the pod's containers still run, and the address is theirs; of a pod that has finished only a hook that is held shows that.
  */

@@ -20,7 +20,7 @@ export interface Restore {
   taken(taken: Taken): void
   /** The drain was undone: from now on what it took is owed. */
   undone(uid: PodUid, now: Millis): void
-  /** The drain is over as drains are: what it took is waited for, where nobody is known to write the holder. */
+  /** The drain has ended as usual. If the holder has no known owner, the nodes that it took are awaited. */
   over(pod: PodFact, now: Millis): void
   /** The objects that are owed something. */
   targets(now: Millis): readonly Target[]

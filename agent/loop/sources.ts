@@ -21,7 +21,7 @@ export interface Sources {
   readonly mode: ModeWatch
   /** Absent where no barrier is configured. */
   readonly barrier: BarrierKeeper | undefined
-  /** Asked by whoever does what one agent of several should do. */
+  /** Asked by parts whose work only one of several agents should do. */
   readonly leader: Leader
   readonly upkeep: Upkeep
   /** Absent where it is off. */

@@ -5,7 +5,7 @@ import type { Sources } from './sources.ts'
 /** Listings that new drains ask for are this far apart, in ms: pods that end together share one. */
 const APART_MS = 500
 
-/** Decides when the holders are listed beside their usual rhythm. */
+/** Decides when the holders are listed in addition to their usual rhythm. */
 interface Sweeper {
   /** Begins a listing where one is due. Returns when to ask again; `undefined` where nothing is being drained. */
   sweep(drains: Iterable<Drain>, now: Millis): Millis | undefined
@@ -25,7 +25,7 @@ export function createSweeper({ inventory }: Pick<Sources, 'inventory'>, guardEv
       if (active.length === 0) return (dueAt = undefined)
       const listedAt = Math.max(inventory.readAt() ?? 0, sweptAt ?? 0)
       const isNew = active.some(drain => drain.since > listedAt)
-      // One listing after a pod is gone shows whether somebody has put it back last; then its ghost can wait for the usual rhythm.
+      // One listing after a pod is gone shows whether a writer has put it back last; then its ghost can wait for the usual rhythm.
       const isSettled = (drain: Drain) => drain.phase === 'gone' && drain.at <= listedAt
       if (!isNew && active.every(isSettled)) return (dueAt = undefined)
       const guardAt = (sweptAt ?? listedAt) + guardEveryMs

@@ -36,7 +36,7 @@ export interface Sync {
   prepare(target: Target): Promise<void>
   /** What the object, as read after that, should be like. Nothing is taken out that was not asked for. */
   wishes(target: Target, found: readonly Holder[] | undefined): Wishes
-  /** The nodes that a claimed holder should list; `undefined` where nobody claims it. */
+  /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
   /** The holders in which this pod is, or is about to be, by our hand; and why it is not in others that Services ask for. */
   following(pod: PodFact): { readonly holders: readonly HolderKey[]; readonly problems: readonly string[] }
@@ -57,7 +57,7 @@ interface Course {
   }
 }
 
-/** A claim is looked at when its holder or a slice changed, and this often (ms) for what changes otherwise. */
+/** A claim is checked when its holder or a slice changes, and this often (ms) for other changes. */
 const EVERY_MS = 1000
 const NOTHING: Wishes = { edits: [] }
 

@@ -9,7 +9,7 @@ import type { Ghosts } from './ghosts.ts'
 import type { Restore } from './restore.ts'
 import type { Sync } from './sync.ts'
 
-/** What is wished of holders beside removals: what `sync` says, what undone drains and doubtful writes owe, that ghosts go. */
+/** The wishes for holders, apart from removals: those of `sync`, of undone drains, of unanswered writes, and of ghosts. */
 export interface Upkeep {
   /** The writer's question. */
   wishes(target: Target, found: readonly Holder[] | undefined): Wishes

@@ -3,7 +3,7 @@ import { endOf, type Heard } from '../confirm/vanished.ts'
 import type { Log } from '../log.ts'
 import type { Sources } from './sources.ts'
 
-/** How often it is looked at though nothing was heard, in ms: for the end of a time. */
+/** How often it is checked without an event, in ms, so that the end of a time is noticed. */
 const LOOK_MS = 1000
 
 /** Has gateways that vanished listed no longer, as soon as they have ended. Returns what stops it. */

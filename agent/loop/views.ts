@@ -30,7 +30,7 @@ import { reachOf } from './reach.ts'
 import type { Sources } from './sources.ts'
 import { latest } from '../drain/times.ts'
 
-/** What is shown of the agent, made when somebody looks: a round does not pay for it. */
+/** The views of the agent's state, made when a client asks: a round does not pay for them. */
 interface Views {
   readonly observer: Observer
   snapshot(loop: Loop): Snapshot

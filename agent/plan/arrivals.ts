@@ -34,7 +34,7 @@ interface GatewayArrival {
   readonly name: string
   /** `undefined`: not yet, as far as is known. */
   readonly at: Millis | undefined
-  /** `barrier`: every worker says so. `observed`: one of them was seen to. */
+  /** `barrier`: every worker reports it. `observed`: at least one does. */
   readonly evidence: Extract<Grade, 'barrier' | 'observed'> | undefined
   /** What is waited for; empty where it has arrived. */
   readonly why: string

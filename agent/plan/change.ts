@@ -6,7 +6,7 @@ export interface Change {
   readonly kind: 'remove'
   readonly holder: Holder
   readonly nodes: readonly { readonly key: NodeKey; readonly uid: PodUid }[]
-  /** Until then it is left to the holder's owner, and only looked at. Absent: written at once. */
+  /** Until then it is left to the holder's owner, and only read. Absent: written at once. */
   readonly notBefore?: Millis
 }
 

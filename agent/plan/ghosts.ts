@@ -9,7 +9,7 @@ export interface AddressesKnown {
   endedAt(host: string): Millis | undefined
   /** Only pods have addresses there. */
   isPodRange(host: string): boolean
-  /** Since when it has been seen to be nobody's; `undefined`: not seen yet. */
+  /** Since when no pod was seen to have it; `undefined`: not seen yet. */
   freeSince(host: string): Millis | undefined
 }
 
@@ -17,7 +17,7 @@ export interface AddressesKnown {
 export interface Ghost {
   readonly node: HolderNode
   readonly evidence: string
-  /** When its pod was seen to go, or nobody was first seen to have the address. */
+  /** When its pod was seen to go, or when the address was first seen without a pod. */
   readonly since: Millis
 }
 

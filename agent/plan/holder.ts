@@ -40,7 +40,7 @@ export interface Holder {
   readonly nodes: readonly HolderNode[]
   /** Set where APISIX finds the nodes itself (`discovery_type`): nothing to edit here. */
   readonly discovery: { readonly type: string; readonly service: string } | undefined
-  /** Proxied as L4: a stream route's own, or of scheme tcp, tls or udp. What stream routes refer to is told by the inventory. */
+  /** Proxied as L4: a stream route's own, or of scheme tcp, tls or udp. The inventory knows which upstreams stream routes refer to. */
   readonly l4?: boolean
   readonly owner: Owner
   readonly labels: Readonly<Record<string, string>>

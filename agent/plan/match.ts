@@ -24,7 +24,7 @@ export const isEnding = (drain: Drain | undefined): drain is Drain =>
   drain !== undefined && drain.phase !== 'undone'
 
 /**
- * The nodes that lead to the pod of this drain and to nobody else. Domain nodes never match: their host is no pod IP.
+ * The nodes that lead to the pod of this drain and to no other. Domain nodes never match: their host is no pod IP.
  * A node whose address belongs to a running pod of another uid by now is that pod's: IPs are given out again within a
  * second, and the new pod must get its traffic at once.
  */

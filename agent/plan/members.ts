@@ -42,7 +42,7 @@ function isMember(claim: Claim, endpoint: Endpoint, pods: PodsKnown): boolean {
   const { podUid: uid, zone } = endpoint
   if (endpoint.terminating || !(endpoint.ready || isGated(endpoint, pods))) return false
   if (claim.zones && (zone === undefined || !claim.zones.has(zone))) return false
-  // An endpoint that somebody wrote by hand: it has no labels.
+  // An endpoint that was written by hand has no labels.
   if (uid === undefined) return claim.subset === undefined
   if (pods.isGone(uid) || pods.isDraining(uid)) return false
   const pod = pods.pod(uid)

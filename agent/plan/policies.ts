@@ -64,24 +64,24 @@ export const fixedAddress: Policy = (plan, { drains, now, settings }) =>
 export const keepLastNode: Policy = (plan, context) => {
   const keptBefore = Map.groupBy(plan.kept, kept => kept.holder)
   return keep(plan, 'last-node', ({ holder, nodes }) => {
-    // A node that an earlier policy kept still leads to a pod that ends: it is nobody's replacement.
+    // A node that an earlier policy kept still leads to a pod that ends, so it replaces no other.
     const ending = new Set(
       [...nodes, ...(keptBefore.get(holder.key) ?? [])].map(n => ('key' in n ? n.key : n.node))
     )
-    // Without those that end: nodes of weight 0 are somebody's standby, and draw requests where nothing of another weight is left.
+    // Nodes of weight 0 are a standby. They get requests only if no node with a weight is left.
     const rest = holder.nodes.filter(node => !ending.has(node.key))
     const isStandby = rest.every(({ weight }) => weight === 0)
     const takesOver = (node: HolderNode) => !ending.has(node.key) && (isStandby || node.weight > 0)
     if (holder.nodes.some(node => takesOver(node) && serves(context.world, context.drains, node))) return []
     const last = lastOf(holder, nodes, context.drains)
-    // A pod that is gone serves nobody, and weight 0 draws nothing: such a node stays only where nothing else would be picked.
+    // A pod that is gone serves no request, and weight 0 gets none: such a node stays only if no other would be picked.
     const draws = holder.nodes.some(node => node.key === last.key && carries(holder, node))
     const helps = draws && context.drains.get(last.uid)?.phase !== 'gone'
     return !helps && holder.nodes.some(takesOver) ? [] : [last]
   })
 }
 
-/** A node whose address may belong to somebody else by now is left alone: better a ghost than a pod that serves. */
+/** Keeps a node whose address may be another pod's by now: a ghost does less harm than the removal of a pod that serves. */
 export const sureOfAddress: Policy = (plan, { settings }) =>
   keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
 

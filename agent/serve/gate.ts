@@ -13,11 +13,11 @@ export interface Place {
 /** Bounds how many hooks wait, and empties itself when the agent stops. */
 export interface Gate {
   enter(): Place | Refusal
-  /** Phase 1 of a shutdown: nobody else comes in. */
+  /** Phase 1 of a shutdown: no further hook is admitted. */
   close(): void
   /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
   emptied(signal: AbortSignal): Promise<void>
-  /** Phase 3: whoever is left gets 503, so that its fallback runs. */
+  /** Phase 3: every hook that is left gets 503, so that its fallback runs. */
   letGo(): void
   readonly waiting: number
 }

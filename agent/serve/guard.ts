@@ -15,7 +15,7 @@ interface Shown {
 /** Who may see the dashboard. */
 export interface Guard {
   admits(shown: Shown): boolean
-  /** The value of a session cookie for whoever knows the token; `undefined` for everybody else. */
+  /** The value of a session cookie for a client that knows the token; `undefined` for any other. */
   login(token: string, address: string | undefined): string | undefined
   /** Seconds until this address may show a token again, after too many wrong ones; 0: now. */
   waitSeconds(address: string | undefined): number

@@ -30,7 +30,7 @@ export interface ServeParts extends PrestopParts {
 
 type Env = { Bindings: Connection }
 
-/** No request of ours has a body; a proxy or a curious hook may send a small one, which nobody reads. */
+/** No request of ours has a body; a proxy or an unusual hook may send a small one, which is not read. */
 const LARGEST_BODY = 4096
 
 const PATHS = '/v1/prestop, /healthz, /readyz and /metrics'

@@ -18,7 +18,7 @@ export type Identity =
     }
   | Refusal
 
-/** What a caller is told whose address may be that of somebody who passes its packets on. */
+/** The refusal for a caller whose address may be that of a proxy or a NAT. */
 export const NAME_THE_POD =
   'source NAT and proxies call with such an address too; add ?namespace=&pod= to the call, and use no proxy (curl --noproxy "*")'
 

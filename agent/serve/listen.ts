@@ -16,7 +16,7 @@ export interface ListenLimits {
   readonly maxHeaders: number
 }
 
-/** Scrapers, probes and the dashboard beside the hooks. */
+/** For scrapers, probes and the dashboard, in addition to the hooks. */
 const OTHER_CONNECTIONS = 256
 /** The pods of one host, twice over: a kubelet calls `httpGet` hooks from its own address. */
 const CONNECTIONS_PER_ADDRESS = 512

@@ -44,7 +44,7 @@ interface PrestopCall {
   readonly signal: AbortSignal
 }
 
-/** nginx's word for "the client closed the request": nobody reads it, but the server has to write something. */
+/** nginx's status for "the client closed the request". No client reads it, but the server has to write a status. */
 const CLIENT_GONE = 499
 
 /** Refusals of one who did not show who it is: the operator has something to change. */
@@ -154,7 +154,7 @@ async function holdInTime(
   }
 }
 
-/** What is aborted because the agent stops is not an error but the refusal that says so. */
+/** A hook aborted because the agent stops is a refusal with that reason, not an error. */
 async function unlessStopping<T>(place: Place, run: () => Promise<T>): Promise<T | Refusal> {
   try {
     return await run()

@@ -25,7 +25,7 @@ const PATH = '/openid/v1/jwks'
 const EVERY_MS = 300_000
 /** While there are none, in ms. */
 const RETRY_MS = 1000
-/** A token with an unknown key makes us look at once, but no more often than this, whoever sends how many, in ms. */
+/** A token with an unknown key makes the agent fetch the keys at once, but no more often than this, in ms. */
 const AT_MOST_EVERY_MS = 10_000
 
 const keySet = z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) })

@@ -169,7 +169,7 @@ export interface Reach {
 
 interface LeaderView {
   readonly leads: boolean
-  /** Who holds the Lease, `null` where nobody is known to. */
+  /** The holder of the Lease; `null` if none is known. */
   readonly holder: string | null
   /** `namespace/name`, `null` where there is no election. */
   readonly lease: string | null
@@ -216,7 +216,7 @@ export interface Snapshot {
   readonly totals: Totals
 }
 
-/** What is known of a drain beside itself and its moments. */
+/** Facts about a drain that are not in the drain or its moments. */
 export interface DrainMore {
   /** When a holder let go of the pod. */
   removedAt(holder: HolderKey): Millis | undefined

@@ -13,7 +13,7 @@ interface StreamOptions {
   readonly guard: Guard
   /** Whose pages may open it, besides those that the agent serves. */
   readonly origins: readonly string[]
-  /** Made when somebody looks; `undefined` before the first round. */
+  /** Made when a client is connected; `undefined` before the first round. */
   readonly snapshot: () => Snapshot | undefined
   readonly clock: Clock
   readonly log: Log
@@ -22,11 +22,11 @@ interface StreamOptions {
 
 export interface StreamLimits {
   readonly maxClients: number
-  /** From one message to the next, in ms: what happens in between is told together. */
+  /** From one message to the next, in ms: changes in between are sent together. */
   readonly everyMs: number
   /** A client that has not answered a ping for this long is dropped, in ms. */
   readonly pingMs: number
-  /** How far a client may be behind, in bytes, beside one whole snapshot. */
+  /** How far a client may be behind, in bytes, in addition to one whole snapshot. */
   readonly maxBehind: number
 }
 

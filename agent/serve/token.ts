@@ -2,7 +2,7 @@ import { errors, jwtVerify, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
 import { refuse, type Refusal } from './refusal.ts'
 
-/** Whom a hook's token has to be for: nobody else takes it, so a stolen one is good for nothing else. */
+/** The audience that a hook's token must have. No other service accepts it, so a stolen one is useless elsewhere. */
 const AUDIENCE = 'apisix-drain'
 
 /** The pod that Kubernetes gave a token to. */
@@ -15,7 +15,7 @@ interface TokenPod {
 
 /** What an API server can sign with (`--service-account-signing-key-file`); `none` and shared secrets are not among it. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512']
-/** A projected token is about 1.2 kB. Anything this long is refused before it is looked at. */
+/** A projected token is about 1.2 kB. Anything this long is refused unread. */
 const LONGEST = 6144
 /** Between the clock of the API server and ours, in seconds. */
 const TOLERANCE_S = 10

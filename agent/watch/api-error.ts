@@ -46,7 +46,7 @@ export const isUnsupported = (error: unknown) =>
 /** How long the server asked us to stay away, in ms; 0 where it did not. */
 export const retryAfterOf = (error: unknown) => (error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0)
 
-/** `Retry-After` in ms, seconds or date form (RFC 9110 10.2.3). No more than a minute: nobody gets to stop us. */
+/** `Retry-After` in ms, seconds or date form (RFC 9110 10.2.3). At most a minute, so that no server can stop the agent. */
 export function parseRetryAfter(value: unknown, now: number): number | undefined {
   if (typeof value !== 'string' || value.trim() === '') return undefined
   const seconds = Number(value)

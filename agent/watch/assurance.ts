@@ -17,7 +17,7 @@ interface AssuranceOptions {
   readonly signal: AbortSignal
 }
 
-/** Before the server is asked again, and for what is on its way beside its answer, in ms. */
+/** Pause before the server is asked again, and time for events that are still on their way, in ms. */
 const AGAIN_MS = 250
 
 /**

@@ -140,7 +140,7 @@ export function startCluster(options: ClusterOptions): Cluster {
     if (reply.status !== 200) throw new ApiError(`GET ${path}`, reply.status, reply.json, reply.retryAfterMs)
     return reply.json
   }
-  /** Only what some watch covers: nobody would ever take anything else out of the store again. */
+  /** Only objects that a watch covers: nothing would ever remove others from the store. */
   const watchOf = (name: PartName, namespace: string): Reflector | undefined =>
     watches[name][Math.max(scopes.indexOf(namespace), scopes.indexOf(undefined))]
   const learn = (object: unknown): PodFact | undefined => {

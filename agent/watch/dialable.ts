@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-/** Addresses at which no gateway can be: this host itself, the link (cloud metadata is there), groups, and nobody. */
+/** Addresses at which no gateway can be: this host, the link (cloud metadata), multicast groups, and the unspecified address. */
 const NEVER: readonly (readonly [network: string, prefix: number, family: 'ipv4' | 'ipv6'])[] = [
   ['0.0.0.0', 8, 'ipv4'],
   ['169.254.0.0', 16, 'ipv4'],

@@ -9,7 +9,7 @@ interface Expectation {
   readonly why: string
 }
 
-/** What a watch must show within a time, because somebody knows from elsewhere that it has happened. */
+/** Changes that a watch must show within a time, because they are known from another source. */
 interface Expectations {
   expect(revision: Revision | undefined, withinMs: number, why: string): void
   /** The stream has got to this revision. */

@@ -4,7 +4,7 @@ import { conditionIsTrue, fieldsOf, listOf, textOf } from './read.ts'
 
 type ReadPod = (object: unknown) => PodFact | undefined
 
-/** Reads pods with what `read` leaves out where nobody asks for it: how our readiness gate stands. */
+/** Reads pods together with the state of our readiness gate, which `read` leaves out. */
 export const withGate =
   (read: ReadPod): ReadPod =>
   object => {

@@ -35,7 +35,7 @@ export function toGatewayPod(object: unknown): GatewayPod | undefined {
 }
 
 /**
- * The same, less the pods whose address nobody may be sent to.
+ * The same, without the pods whose address must not be called.
  *
  * @param local the cluster is on this machine
  */

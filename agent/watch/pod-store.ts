@@ -109,7 +109,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const set = (pod: PodFact) => {
     const before = pods.get(pod.uid)
     if (before && same(before, pod)) return false
-    // A name belongs to one pod at a time: whoever had it is gone, even if its DELETED was lost in a relist.
+    // A name belongs to one pod at a time: the pod that had it is gone, even if its DELETED was lost in a relist.
     const namesake = names.get(pod.namespace)?.get(pod.name)
     if (namesake && namesake.uid !== pod.uid) bury(namesake, undefined)
     if (before) remove(before)

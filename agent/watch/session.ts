@@ -60,7 +60,7 @@ export async function openSession(
       leaving.abort(why)
     })
     http2.once('connect', () => {
-      // It is told a tick after the socket's own: ended in between, `close` comes next.
+      // It is emitted a tick after the socket's own: if the session ends in between, `close` comes next.
       if (http2.destroyed) return
       cancel()
       http2.setLocalWindowSize(SESSION_WINDOW)

@@ -20,7 +20,7 @@ const trim = (text: string) => (text.includes('.') ? text.replace(/\.?0+$/, '') 
 export const count = (n: number, one: string, many = `${one}s`): string =>
   `${n.toLocaleString('en-US')} ${n === 1 ? one : many}`
 
-/** `14:03:22`, in the time zone of whoever looks. */
+/** `14:03:22`, in the browser's time zone. */
 export const clock = (at: number): string => new Date(at).toLocaleTimeString('en-GB')
 
 /** `14:03:22.481` */

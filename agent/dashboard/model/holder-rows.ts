@@ -15,7 +15,7 @@ const KEEPS: Record<HolderFilter, (holder: HolderView) => boolean> = {
   'in order': holder => troubles(holder) === 0
 }
 
-/** What somebody searches for can be a key, a name, an owner, or a node's address. What differs comes first. */
+/** A search matches a key, a name, an owner, or a node's address. Holders that differ come first. */
 export function holderRows(
   holders: readonly HolderView[],
   filter: HolderFilter,

@@ -44,7 +44,7 @@ export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
   return <div class="chart" ref={box} role="img" aria-label={label} />
 }
 
-/** While nobody points at the chart its legend tells the newest point. */
+/** While no pointer is on the chart its legend shows the newest point. */
 const tellNewest = (chart: UPlot) => chart.setLegend({ idx: chart.data[0].length - 1 })
 
 /** By the data itself: of a single point uPlot would make a day. */

@@ -32,7 +32,7 @@ const TELLS: Record<Direction, { readonly spans: string; readonly what: string; 
   }
 }
 
-/** How long it takes here, out and in, over time and spread out; beside the sleep that it replaces. */
+/** How long it takes here, out and in, over time and spread out; next to the sleep that it replaces. */
 export function Lag({ samples, arrivals, sleepMs, theme }: LagProps) {
   const [direction, setDirection] = useState<Direction>('out')
   const arrived = useMemo(() => arrivalSamples(arrivals), [arrivals])

@@ -1,6 +1,6 @@
 import type { Standing } from '../model/lanes.ts'
 
-/** A state is told by its shape and its word; the colour only helps. */
+/** The shape and the word show the state; the colour only helps. */
 export type Tone = 'good' | 'busy' | 'bad' | 'plain'
 
 const SHAPES: Record<Tone, string> = {
