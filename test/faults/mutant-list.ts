@@ -352,8 +352,8 @@ export const MUTANTS: readonly Mutant[] = [
       }
     ],
     found: {
-      file: 'test/feature/away.test.ts',
-      title: 'does not renew the seal of an address that is another pod’s by now'
+      file: 'test/unit/confirm/barrier.test.ts',
+      title: 'renews nothing after an absence until entries were desired by what is known since'
     }
   },
   {
