@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { EXIT_WRONG, formatProblems, HELP, parseCommand } from './cli.ts'
-import { loadConfig, printConfig } from './config.ts'
+import { EXIT_WRONG, formatProblems, HELP, parseCommand } from './start/cli.ts'
+import { loadConfig, printConfig } from './config/load.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -19,9 +19,10 @@ async function main(argv: readonly string[]): Promise<number> {
   if (!loaded.ok) return complain(formatProblems(loaded.problems))
   if (command.kind === 'print-config') return say(printConfig(loaded))
   // Not imported before they are needed: the Kubernetes client alone takes half a second.
-  if (command.kind === 'doctor') return (await import('./diagnose.ts')).diagnose(loaded.config, command.json)
-  if (command.kind === 'diff') return (await import('./diff/run.ts')).diff(loaded.config, command.json)
-  return (await import('./run.ts')).run(loaded.config, version)
+  if (command.kind === 'doctor')
+    return (await import('./doctor/diagnose.ts')).diagnose(loaded.config, command.json)
+  if (command.kind === 'diff') return (await import('./doctor/run-diff.ts')).diff(loaded.config, command.json)
+  return (await import('./start/run.ts')).run(loaded.config, version)
 }
 
 function say(text: string): number {

@@ -11,7 +11,7 @@ type answer struct {
 	Result   string  `json:"result"`
 	Evidence string  `json:"evidence"`
 	Elapsed  float64 `json:"elapsedMs"`
-	// Error is the code of a refusal (agent/serve/refusal.ts).
+	// Error is the code of a refusal (agent/hold/refusal.ts).
 	Error string `json:"error"`
 	Why   string `json:"why"`
 	// vouched is true for a 200.

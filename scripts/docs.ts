@@ -6,6 +6,7 @@ import { configDoc } from './docs/config-doc.ts'
 import { configExample } from './docs/config-example.ts'
 import { brokenLinks } from './docs/links.ts'
 import { metricsDoc } from './docs/metrics-doc.ts'
+import { roomsDoc } from './docs/rooms-doc.ts'
 import { troubleshooting } from './docs/troubleshooting.ts'
 
 /**
@@ -17,6 +18,7 @@ const check = process.argv.includes('--check')
 const generated: Record<string, () => string> = {
   'docs/config.md': configDoc,
   'docs/metrics.md': metricsDoc,
+  'docs/rooms.md': roomsDoc,
   'docs/troubleshooting.md': troubleshooting,
   'config.example.yaml': configExample,
   'charts/apisix-drain/values.schema.json': chartSchema

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { LineCounter, parseDocument, stringify } from 'yaml'
-import { deepFreeze } from '../freeze.ts'
+import { deepFreeze } from '../base/freeze.ts'
 import { contradictions, furtherProblems } from './contradictions.ts'
 import { applyEnv, CONFIG_FILE_ENV, secretVariables, type Env } from './env.ts'
 import { schemaProblems } from './problems.ts'

@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import { duration, port, scheme, text } from './fields.ts'
-import { arrivals } from './arrivals.ts'
-import { ghosts } from './ghosts.ts'
-import { kubernetes } from './kubernetes.ts'
+import { arrivals, ghosts, kubernetes } from './sections.ts'
 
 const admin = z.strictObject({
   url: z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' }).meta({

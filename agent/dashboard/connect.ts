@@ -1,4 +1,4 @@
-import type { Message } from '../serve/change.ts'
+import type { Message } from '../page/snapshot-change.ts'
 import type { Store } from './store.ts'
 
 /** The agent has a round, and so a message, every second. Without one for this long the connection is dead, in ms. */

@@ -1,5 +1,5 @@
-import { apply, type Message } from '../serve/change.ts'
-import type { Snapshot } from '../serve/snapshot.ts'
+import { apply, type Message } from '../page/snapshot-change.ts'
+import type { Snapshot } from '../page/snapshot.ts'
 
 export type Link = 'connecting' | 'live' | 'lost'
 

@@ -1,8 +1,8 @@
 import type { Grade } from './drain.ts'
 import { DURATION_FORM, parseDuration } from './duration.ts'
-import { GRADES } from './grade.ts'
+import { GRADES } from './drain.ts'
 
-/** Every label and annotation of ours starts with it; `watch/` keeps no others. */
+/** Every label and annotation of ours starts with it; `facts/` keeps no others. */
 export const PREFIX = 'apisix-drain.io/'
 
 /** `true`: leave this pod alone. */

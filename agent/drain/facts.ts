@@ -1,4 +1,4 @@
-/** What the agent knows of Kubernetes objects: slim copies made at the door of `watch/`. Nothing further in sees a V1Pod. */
+/** What the agent knows of Kubernetes objects: slim copies made in `facts/`. No room below it sees a V1Pod. */
 
 declare const brand: unique symbol
 

@@ -1,5 +1,5 @@
 import { PREFIX } from '../drain/annotations.ts'
-import { fieldsOf, listOf, numberOf, textOf, type Fields } from '../watch/read.ts'
+import { fieldsOf, listOf, numberOf, textOf, type Fields } from '../base/read.ts'
 import { commandFor } from './command.ts'
 import type { InjectSettings } from './settings.ts'
 

@@ -1,8 +1,8 @@
-import type { Clock } from '../clock.ts'
-import type { Log } from '../log.ts'
-import { ApiError } from '../watch/api-error.ts'
-import type { Cluster } from '../watch/cluster.ts'
-import { fieldsOf, listOf, textOf, type Fields } from '../watch/read.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { ApiError } from '../transport/api-error.ts'
+import type { Cluster } from '../facts/cluster.ts'
+import { fieldsOf, listOf, textOf, type Fields } from '../base/read.ts'
 import { isFresh, makePair, type Pair } from './certificate.ts'
 import type { InjectSettings } from './settings.ts'
 

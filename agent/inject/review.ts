@@ -1,4 +1,4 @@
-import { fieldsOf, textOf } from '../watch/read.ts'
+import { fieldsOf, textOf } from '../base/read.ts'
 import { inject } from './inject.ts'
 import type { InjectSettings } from './settings.ts'
 

@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Millis } from '../drain/facts.ts'
-import { createListeners } from '../listeners.ts'
-import type { Log } from '../log.ts'
+import { createListeners } from '../base/listeners.ts'
+import type { Log } from '../base/log.ts'
 import type { Leader, Leadership } from './leader.ts'
 import { leaseBody, leaseFact, leasePath, leasesPath, type LeaseFact, type LeasePlace } from './lease.ts'
 

@@ -1,5 +1,5 @@
 import type { Millis } from '../drain/facts.ts'
-import { fieldsOf, numberOf, textOf } from '../watch/read.ts'
+import { fieldsOf, numberOf, textOf } from '../base/read.ts'
 
 /** A Lease as far as an election looks at it. */
 export interface LeaseFact {

@@ -1,5 +1,15 @@
 import { createRoundRobin } from './round-robin.ts'
-import type { Target } from './upstream.ts'
+
+/** A node as the proxy connects to it. */
+export interface Target {
+  /** `host:port`, IPv6 in brackets: the node's name in the access log. */
+  readonly name: string
+  /** To connect to; an IP is in its canonical form, without brackets. */
+  readonly host: string
+  readonly port: number
+  readonly weight: number
+  readonly priority: number
+}
 
 /** Chooses nodes for requests. It holds only whose turn it is. */
 export interface Balancer {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createDenyList, type DenyList, type StoredEntry } from './deny-list.ts'
-import type { ToldWord, Words } from './words.ts'
+import type { ToldWord, Words } from './word.ts'
 import { createInflightCounts, type Inflight, type InflightCounts } from './inflight.ts'
 
 export interface BarrierCounts {

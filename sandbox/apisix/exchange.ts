@@ -7,7 +7,8 @@ import { chooseNode, takeNode, type Held } from './pick.ts'
 import { destinationOf } from './destination.ts'
 import type { Router } from './router.ts'
 import { tryNode, type Failure } from './try-node.ts'
-import type { Target, Upstream } from './upstream.ts'
+import type { Target } from './balancer.ts'
+import type { Upstream } from './upstream.ts'
 import type { Worker } from './worker.ts'
 
 /** A worker with what it proxies with. */

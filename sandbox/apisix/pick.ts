@@ -1,6 +1,7 @@
 import type { Barrier } from './barrier.ts'
 import type { InflightKind } from './inflight.ts'
-import type { Target, Upstream } from './upstream.ts'
+import type { Target } from './balancer.ts'
+import type { Upstream } from './upstream.ts'
 
 /** A node that a request begins to connect to, counted in flight until it is released. */
 export interface Held {

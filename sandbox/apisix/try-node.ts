@@ -1,5 +1,6 @@
 import { request, type Agent, type ClientRequest, type IncomingMessage } from 'node:http'
-import type { Target, Upstream } from './upstream.ts'
+import type { Target } from './balancer.ts'
+import type { Upstream } from './upstream.ts'
 
 /** Why a node gave no answer. `sent`: a byte of the request may have reached it, so it may have acted on it. */
 export interface Failure {

@@ -1,18 +1,7 @@
-import { createBalancer, type Balancer } from './balancer.ts'
+import { createBalancer, type Balancer, type Target } from './balancer.ts'
 import { canonicalIp } from './ip.ts'
 import { asText, isObject, type Json, type JsonObject } from './json.ts'
 import { bareHost, readNodes } from './nodes.ts'
-
-/** A node as the proxy connects to it. */
-export interface Target {
-  /** `host:port`, IPv6 in brackets: the node's name in the access log. */
-  readonly name: string
-  /** To connect to; an IP is in its canonical form, without brackets. */
-  readonly host: string
-  readonly port: number
-  readonly weight: number
-  readonly priority: number
-}
 
 /** An upstream as one worker runs it. */
 export interface Upstream {

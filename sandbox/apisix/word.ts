@@ -1,6 +1,33 @@
 import type { DenyList, StoredEntry } from './deny-list.ts'
 import type { Place, Places } from './places.ts'
 
+/** What all workers say of an entry (docs/barrier-api.md). */
+export interface ToldWord {
+  readonly said: number
+  readonly asked: number
+  readonly places: number
+  readonly sole: readonly string[]
+  readonly hidden: number
+  readonly others: readonly {
+    readonly places: number
+    readonly nodes: readonly string[]
+    readonly more: number
+  }[]
+  readonly cut: number
+  readonly tag?: string
+}
+
+/** The words of the workers of one gateway. Nothing is done before an agent wants them. */
+export interface Words {
+  /** An agent wants them from now on. */
+  want(): void
+  /** Wakes the workers, and waits a few milliseconds for those who are silent. */
+  hear(entries: readonly StoredEntry[]): Promise<void>
+  /** Undefined before an agent wants it. */
+  of(entry: StoredEntry): ToldWord | undefined
+  close(): void
+}
+
 /** What one worker says of one entry. */
 export interface Saying {
   /** The generation of the deny-list that it knew. */

@@ -1,38 +1,19 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Barrier } from './barrier.ts'
-import type { StoredEntry } from './deny-list.ts'
 import type { Discovery } from './discovery.ts'
 import { createPlaces, type Names, type Places } from './places.ts'
-import { createWord, entryId, LISTS, NAMES, type Saying, type Word } from './word.ts'
+import {
+  createWord,
+  entryId,
+  LISTS,
+  NAMES,
+  type Saying,
+  type ToldWord,
+  type Word,
+  type Words
+} from './word.ts'
 import type { Worker } from './worker.ts'
-
-/** What all workers say of an entry (docs/barrier-api.md). */
-export interface ToldWord {
-  readonly said: number
-  readonly asked: number
-  readonly places: number
-  readonly sole: readonly string[]
-  readonly hidden: number
-  readonly others: readonly {
-    readonly places: number
-    readonly nodes: readonly string[]
-    readonly more: number
-  }[]
-  readonly cut: number
-  readonly tag?: string
-}
-
-/** The words of the workers of one gateway. Nothing is done before an agent wants them. */
-export interface Words {
-  /** An agent wants them from now on. */
-  want(): void
-  /** Wakes the workers, and waits a few milliseconds for those who are silent. */
-  hear(entries: readonly StoredEntry[]): Promise<void>
-  /** Undefined before an agent wants it. */
-  of(entry: StoredEntry): ToldWord | undefined
-  close(): void
-}
 
 export interface WordsOptions {
   /** Those that serve. */

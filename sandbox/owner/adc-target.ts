@@ -1,6 +1,17 @@
 import { createHash } from 'node:crypto'
-import type { AdcObject, AdcObjects } from './adc.ts'
 import { callAdmin, type AdminAccess } from './put.ts'
+
+/** What is pushed at each sync: always everything there is. */
+export interface AdcObjects {
+  readonly upstreams: readonly AdcObject[]
+  readonly services: readonly AdcObject[]
+  readonly routes: readonly AdcObject[]
+}
+
+export interface AdcObject {
+  readonly id: string
+  readonly [field: string]: unknown
+}
 
 /** Where a sync goes. Rejects where some of it was refused. */
 export type AdcTarget = (objects: AdcObjects) => Promise<void>

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { now } from '../now.ts'
 import { createRandom } from '../random.ts'
-import type { AdcTarget } from './adc-target.ts'
+import type { AdcObjects, AdcTarget } from './adc-target.ts'
 import type { OwnedService, Owner, OwnerWrite } from './owner.ts'
 import { readyNodes, type SliceSource, type UpstreamNode } from './slices.ts'
 
@@ -15,18 +15,6 @@ export interface AdcOptions {
   /** A sync without a reason. The chart has one minute, the controller itself one hour. */
   readonly periodMs: number
   readonly seed: number
-}
-
-/** What is pushed at each sync: always everything there is. */
-export interface AdcObjects {
-  readonly upstreams: readonly AdcObject[]
-  readonly services: readonly AdcObject[]
-  readonly routes: readonly AdcObject[]
-}
-
-export interface AdcObject {
-  readonly id: string
-  readonly [field: string]: unknown
 }
 
 /** One route rule per Service: `<namespace>_<route>_<rule>` (httproute.go:703), the id of service and upstream alike. */

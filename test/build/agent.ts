@@ -1,10 +1,10 @@
-import { assemble } from '../../agent/assemble.ts'
-import { systemClock, type Clock } from '../../agent/clock.ts'
-import type { Config } from '../../agent/config.ts'
+import { assemble } from '../../agent/start/assemble.ts'
+import { systemClock, type Clock } from '../../agent/base/clock.ts'
+import type { Config } from '../../agent/config/types.ts'
 import type { PodFact, ServiceFact } from '../../agent/drain/facts.ts'
-import type { Loop, LoopSettings } from '../../agent/loop.ts'
+import type { Loop, LoopSettings } from '../../agent/round/loop.ts'
 import type { Holder } from '../../agent/plan/holder.ts'
-import { listen, listenLimits } from '../../agent/serve/listen.ts'
+import { listen, listenLimits } from '../../agent/hook/listen.ts'
 import { memoryLog } from './serve.ts'
 
 /** The whole agent with all its real parts, in this process. What `run.ts` starts, less signals and exit codes. */

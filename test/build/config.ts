@@ -1,4 +1,5 @@
-import { loadConfig, type Config } from '../../agent/config.ts'
+import { loadConfig } from '../../agent/config/load.ts'
+import type { Config } from '../../agent/config/types.ts'
 
 /** A valid Config from the environment alone; a test states only what differs, such as `{ DRAIN_FLOOR: '20s' }`. */
 export function config(differs: Readonly<Record<string, string>> = {}): Config {

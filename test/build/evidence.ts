@@ -1,4 +1,4 @@
-import type { BarrierReading, Evidence, Observation, ProofSettings } from '../../agent/confirm/evidence.ts'
+import type { BarrierReading, Evidence, Observation, ProofSettings } from '../../agent/barrier/evidence.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
 type HolderEvidence = Evidence['holders'][number]

@@ -1,4 +1,4 @@
-import type { Clock } from '../../agent/clock.ts'
+import type { Clock } from '../../agent/base/clock.ts'
 
 interface Alarm {
   at: number

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { AdminApi, AdminObject } from '../../agent/gateway/admin-api.ts'
-import { CodedError } from '../../agent/errors.ts'
+import type { AdminApi, AdminObject } from '../../agent/apisix/admin-api.ts'
+import { CodedError } from '../../agent/base/errors.ts'
 import type { Resource } from '../../agent/plan/holder.ts'
 import type { JsonObject } from '../../sandbox/apisix/json.ts'
 import { mergePatch } from '../../sandbox/apisix/merge.ts'

@@ -1,12 +1,12 @@
 import type { Ack, Proved, Unproved } from '../../agent/drain/ack.ts'
 import type { PodFact } from '../../agent/drain/facts.ts'
-import type { Clock } from '../../agent/clock.ts'
-import { createLog, type Log } from '../../agent/log.ts'
-import { createMetrics, type Metrics } from '../../agent/metrics.ts'
-import { createReadiness } from '../../agent/readiness.ts'
-import { createGate } from '../../agent/serve/gate.ts'
-import type { HoldRequest, Holds, Vouch } from '../../agent/serve/holds.ts'
-import type { ServeParts } from '../../agent/serve/http.ts'
+import type { Clock } from '../../agent/base/clock.ts'
+import { createLog, type Log } from '../../agent/base/log.ts'
+import { createMetrics, type Metrics } from '../../agent/tell/metrics.ts'
+import { createReadiness } from '../../agent/base/readiness.ts'
+import { createGate } from '../../agent/hook/gate.ts'
+import type { HoldRequest, Holds, Vouch } from '../../agent/hold/holds.ts'
+import type { ServeParts } from '../../agent/hook/app.ts'
 
 /** A log that keeps its lines for a test to look at. */
 export function memoryLog(): { readonly log: Log; readonly lines: Record<string, unknown>[] } {

@@ -1,6 +1,6 @@
 import type { Drain } from '../../agent/drain/drain.ts'
-import { EMPTY } from '../../agent/serve/history.ts'
-import type { SnapshotSources } from '../../agent/serve/snapshot.ts'
+import { EMPTY } from '../../agent/show/history.ts'
+import type { SnapshotSources } from '../../agent/page/snapshot.ts'
 import { pod, terminating } from './pod.ts'
 
 export const totals = {

@@ -1,15 +1,15 @@
 import { alone } from '../../agent/lead/leader.ts'
 import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/drain/facts.ts'
-import { createInventory } from '../../agent/gateway/inventory.ts'
-import { createWriter } from '../../agent/gateway/writer.ts'
-import { createLoop, type Loop } from '../../agent/loop.ts'
-import { createAsking } from '../../agent/loop/asking.ts'
-import type { Sources } from '../../agent/loop/sources.ts'
-import { startUpkeep } from '../../agent/upkeep.ts'
-import { createPodStore } from '../../agent/watch/pod-store.ts'
-import { createServiceStore } from '../../agent/watch/service-store.ts'
-import { createSliceStore } from '../../agent/watch/slice-store.ts'
-import { staticPart } from '../../agent/watch/parts.ts'
+import { createInventory } from '../../agent/inventory/inventory.ts'
+import { createWriter } from '../../agent/write/writer.ts'
+import { createLoop, type Loop } from '../../agent/round/loop.ts'
+import { createAsking } from '../../agent/upkeep/asking.ts'
+import type { Sources } from '../../agent/proof/sources.ts'
+import { startUpkeep } from '../../agent/start/start-upkeep.ts'
+import { createPodStore } from '../../agent/facts/pod-store.ts'
+import { createServiceStore } from '../../agent/facts/service-store.ts'
+import { createSliceStore } from '../../agent/facts/slice-store.ts'
+import { staticPart } from '../../agent/reflect/parts.ts'
 import { silent } from './apisix.ts'
 import { config } from './config.ts'
 import { manualClock, type ManualClock } from './manual-clock.ts'
@@ -146,7 +146,7 @@ function startSyncAgent({
     onChange: () => () => {},
     stop() {}
   }
-  const { upkeep, sync } = startUpkeep({
+  const { upkeep } = startUpkeep({
     config: settings,
     cluster,
     inventory,
@@ -176,9 +176,7 @@ function startSyncAgent({
       probe,
       survey: undefined,
       barrier: undefined,
-      leader,
-      upkeep,
-      sync
+      leader
     },
     settings: {
       drain: { reserveMs: 7000, onDisruption: true, ghostMs: 3_600_000 },

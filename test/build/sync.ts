@@ -1,8 +1,8 @@
 import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/drain/facts.ts'
-import { settleClaims } from '../../agent/plan/claim.ts'
+import { settleClaims } from '../../agent/members/claim.ts'
 import type { Holder } from '../../agent/plan/holder.ts'
-import { membersOf } from '../../agent/plan/members.ts'
-import { newUpstream, planSync, type NewNode } from '../../agent/plan/sync.ts'
+import { membersOf } from '../../agent/members/members.ts'
+import { newUpstream, planSync, type NewNode } from '../../agent/members/member-edits.ts'
 import { holder } from './holder.ts'
 import { pod } from './pod.ts'
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { createMetrics, type MetricRow } from '../../agent/metrics.ts'
+import { createMetrics, type MetricRow } from '../../agent/tell/metrics.ts'
 import { CHART, only, render } from './helm.ts'
 import { PROMQL } from './tools.ts'
 

@@ -1,4 +1,4 @@
-import { buildSnapshot } from '../../agent/serve/build-snapshot.ts'
+import { buildSnapshot } from '../../agent/show/build-snapshot.ts'
 import type {
   ArrivalView,
   DrainView,
@@ -6,7 +6,7 @@ import type {
   HolderView,
   LagSample,
   Snapshot
-} from '../../agent/serve/snapshot.ts'
+} from '../../agent/page/snapshot.ts'
 import { createRandom } from '../../sandbox/random.ts'
 import { sources } from '../build/snapshot.ts'
 

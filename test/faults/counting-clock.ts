@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../agent/clock.ts'
+import { systemClock, type Clock } from '../../agent/base/clock.ts'
 
 /** The agent's clock, which also tells how many alarms and sleeps have neither come nor been cancelled. */
 export interface CountingClock extends Clock {

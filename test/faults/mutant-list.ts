@@ -27,26 +27,30 @@ export interface FoundByTest {
 /** Answers a hook by what the watch knew before, however old that is. */
 const ANSWERS_BY_AN_OLD_WATCH = [
   {
-    file: 'loop/hooks.ts',
+    file: 'hold/hooks.ts',
     find: 'if (!entries.has(id)) return undefined',
     replace: 'if (!knownToEnd(pod)) return { pod, at: clock.now() }'
   },
-  { file: 'loop/hooks.ts', find: 'if (rest <= 0) return', replace: 'if (rest < Infinity) return' }
+  { file: 'hold/hooks.ts', find: 'if (rest <= 0) return', replace: 'if (rest < Infinity) return' }
 ] as const
 
 export const MUTANTS: readonly Mutant[] = [
   {
     name: '1: answers grade barrier with no entry anywhere',
     edits: [
-      { file: 'loop.ts', find: 'barrier?.desire(settings.plan.dryRun ?', replace: 'barrier?.desire(true ?' },
       {
-        file: 'confirm/proof.ts',
+        file: 'round/loop.ts',
+        find: 'barrier?.desire(settings.plan.dryRun ?',
+        replace: 'barrier?.desire(true ?'
+      },
+      {
+        file: 'proof/proof.ts',
         find: "const barrierAt = counts && entry.state === 'idle' ? barrier?.unchangedSince : undefined",
         replace: 'const barrierAt = since'
       },
-      { file: 'confirm/proof.ts', find: "contrary: entry.state === 'busy'", replace: 'contrary: false' },
+      { file: 'proof/proof.ts', find: "contrary: entry.state === 'busy'", replace: 'contrary: false' },
       {
-        file: 'confirm/proof.ts',
+        file: 'proof/proof.ts',
         find: "entry.state !== 'idle' && seen.undecided ? seen.why : ''",
         replace: "''"
       }
@@ -58,9 +62,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '1: a gateway that said busy is released when its plugin calls itself unfit',
-    edits: [{ file: 'confirm/proof.ts', find: 'barrier?.binding\n', replace: 'false\n' }],
+    edits: [{ file: 'proof/proof.ts', find: 'barrier?.binding\n', replace: 'false\n' }],
     found: {
-      file: 'test/unit/confirm/proof.test.ts',
+      file: 'test/unit/proof/proof.test.ts',
       title: 'is released by its own fit 0 after the seal, and by nothing else'
     }
   },
@@ -96,13 +100,13 @@ export const MUTANTS: readonly Mutant[] = [
     name: '2: answers when the grace is over, and the second net is late too',
     edits: [
       {
-        file: 'loop.ts',
+        file: 'round/loop.ts',
         find: "if (said.kind === 'wait') return said.until",
         replace:
           "const lateAt = (drain?.deadline ?? now) + 2000; if (said.kind === 'wait' || now < lateAt) return lateAt"
       },
       {
-        file: 'serve/prestop.ts',
+        file: 'hook/prestop.ts',
         find: 'graceEnds - reserveOf(pod, { reserveMs }) / 2',
         replace: 'graceEnds + 5000'
       }
@@ -117,8 +121,8 @@ export const MUTANTS: readonly Mutant[] = [
         find: 'return !helps && holder.nodes.some(takesOver) ? [] : [last]',
         replace: 'return []'
       },
-      { file: 'gateway/settle.ts', find: 'holder && lastToLeave(holder, present)', replace: 'undefined' },
-      { file: 'gateway/nodes.ts', find: 'if (all.length === 0 && !edit.mayEmpty)', replace: 'if (false)' }
+      { file: 'write/settle.ts', find: 'holder && lastToLeave(holder, present)', replace: 'undefined' },
+      { file: 'apisix/nodes.ts', find: 'if (all.length === 0 && !edit.mayEmpty)', replace: 'if (false)' }
     ],
     // Late, so that the agent is quicker than the replacement.
     found: { expected: /was emptied of/, only: ['observed', 'Admin API: 401', 'after the ack'] }
@@ -132,12 +136,12 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'nodes: holder.nodes.slice(1).map(node => ({ key: node.key, uid: matches[0].drain.uid }))'
       },
       {
-        file: 'loop/still-ending.ts',
+        file: 'upkeep/still-ending.ts',
         find: 'if (!loop().isEnding(uid, node)) return false',
         replace: 'return true'
       },
       {
-        file: 'gateway/removal.ts',
+        file: 'write/removal.ts',
         find: 'answer === true && isEnding(uid, node)',
         replace: 'answer === true'
       }
@@ -148,11 +152,11 @@ export const MUTANTS: readonly Mutant[] = [
     name: '4: an entry keeps its address when that is another pod’s',
     edits: [
       {
-        file: 'loop/lingering.ts',
+        file: 'round/lingering.ts',
         find: 'ips.some(ip => world.ownersOf(ip).some(owner => owner.uid !== uid))',
         replace: 'false'
       },
-      { file: 'loop/lingering.ts', find: 'until: now + lingerMs', replace: 'until: now + 60_000' }
+      { file: 'round/lingering.ts', find: 'until: now + lingerMs', replace: 'until: now + 60_000' }
     ],
     found: { expected: /sends nothing to same-address/, only: ['barrier', 'API server: slow'] }
   },
@@ -160,7 +164,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: '5: what was planned is not written',
     edits: [
       {
-        file: 'loop.ts',
+        file: 'round/loop.ts',
         find: 'for (const change of wanted.changes) writer.submit(change)',
         replace: ''
       }
@@ -169,7 +173,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '5: a node whose pod went while no agent ran is left',
-    edits: [{ file: 'loop/ghosts.ts', find: 'due = mayRepair()', replace: 'due = !mayRepair()' }],
+    edits: [{ file: 'upkeep/ghosts.ts', find: 'due = mayRepair()', replace: 'due = !mayRepair()' }],
     found: {
       file: 'test/feature/ghosts.test.ts',
       title: 'repaired: it is taken out in one write for the holder, and the others stay'
@@ -187,30 +191,30 @@ export const MUTANTS: readonly Mutant[] = [
     name: '7: writes a list of nodes that was read before its questions to Kubernetes',
     edits: [
       {
-        file: 'gateway/removal.ts',
+        file: 'write/removal.ts',
         find: 'const [answers] = await Promise.all([ask(',
         replace:
           'const early = await read(tools, target); await tools.clock.sleep(400); const [answers] = await Promise.all([ask('
       },
       {
-        file: 'gateway/removal.ts',
+        file: 'write/removal.ts',
         find: 'const object = await read(tools, target)\n    if (tools',
         replace: 'const object = early\n    if (tools'
       }
     ],
     found: {
-      file: 'test/unit/gateway/writer.test.ts',
+      file: 'test/unit/write/writer.test.ts',
       title: 'may set a weight or rotate a key while Kubernetes is asked: both stay'
     }
   },
   {
     name: 'leak: entries of pods that are gone are kept for ever',
-    edits: [{ file: 'loop/lingering.ts', find: 'now < until &&', replace: 'true &&' }],
+    edits: [{ file: 'round/lingering.ts', find: 'now < until &&', replace: 'true &&' }],
     found: { expected: /barrier entries are left/, only: ['barrier', 'API server: slow'] }
   },
   {
     name: 'leak: connections outlive the agent',
-    edits: [{ file: 'sources.ts', find: '  sources.hangUp()\n', replace: '' }],
+    edits: [{ file: 'start/start-sources.ts', find: '  sources.hangUp()\n', replace: '' }],
     found: {
       expected: /connections of agents that are closed are left/,
       only: ['observed', 'API server: slow']
@@ -220,7 +224,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'leak: timers outlive the agent',
     edits: [
       {
-        file: 'loop.ts',
+        file: 'round/loop.ts',
         find: 'stopped = true\n      alarm.stop()',
         replace: 'stopped = true\n      clock.alarm(clock.now() + 60_000, () => {})'
       }
@@ -230,13 +234,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: '1: takes an address that leads to several gateways for one',
     edits: [
-      { file: 'confirm/identity.ts', find: 'isSeveral = true', replace: 'void 0' },
+      { file: 'barrier/identity.ts', find: 'isSeveral = true', replace: 'void 0' },
       {
-        file: 'confirm/barrier.ts',
+        file: 'barrier/barrier.ts',
         find: 'if (twin && (known.identity.isOpen() || known.identity.doubt() === ""))'.replaceAll('"', "'"),
         replace: 'if (Date.now() < 0)'
       },
-      { file: 'confirm/identity.ts', find: 'let looks = byHand ? LOOKS : 0', replace: 'let looks = 0' }
+      { file: 'barrier/identity.ts', find: 'let looks = byHand ? LOOKS : 0', replace: 'let looks = 0' }
     ],
     found: {
       expected: /was answered by the barrier of some gateways only/,
@@ -245,7 +249,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '6: takes the first word of the API server for its last',
-    edits: [{ file: 'loop/hooks.ts', find: 'if (rest <= 0) return', replace: 'if (rest < Infinity) return' }],
+    edits: [{ file: 'hold/hooks.ts', find: 'if (rest <= 0) return', replace: 'if (rest < Infinity) return' }],
     found: {
       expected: /ends, and was told that it stays/,
       only: ['barrier', 'kubelet: ends pods by itself', 'after the ack']
@@ -263,12 +267,12 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'P1: believes an address that a host shares with its pods',
     edits: [
       {
-        file: 'serve/identify.ts',
+        file: 'hook/identify.ts',
         find: 'if (candidates.some(pod => pod.hostNetwork)) {',
         replace: 'if (candidates.length === 0) {'
       },
       {
-        file: 'serve/prestop.ts',
+        file: 'hook/prestop.ts',
         find: "if (answer.result === 'not-terminating' && !identity.named)",
         replace: 'if (Date.now() < 0)'
       }
@@ -281,7 +285,13 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P5: what was taken out at a fixed address is not put back',
-    edits: [{ file: 'sources.ts', find: 'taken: one => upkeep.taken(one),', replace: 'taken: () => {},' }],
+    edits: [
+      {
+        file: 'start/start-sources.ts',
+        find: 'taken: one => upkeep.taken(one),',
+        replace: 'taken: () => {},'
+      }
+    ],
     found: {
       file: 'test/feature/fixed-addresses.test.ts',
       title: 'an upstream of three nodes has three nodes after all were rolled, with their weights'
@@ -289,14 +299,14 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P6: a gateway that vanished is not asked any more',
-    edits: [{ file: 'watch/gateway-store.ts', find: 'if (!pod.ended &&', replace: 'if (pod.ended &&' }],
+    edits: [{ file: 'facts/gateway-store.ts', find: 'if (!pod.ended &&', replace: 'if (pod.ended &&' }],
     found: { file: 'test/feature/complete.test.ts', title: 'and that serves on is asked as before' }
   },
   {
     name: 'P7: a hook that was answered is no witness of what shows later',
     edits: [
       {
-        file: 'loop/observe.ts',
+        file: 'proof/observe.ts',
         find: 'const firstHookAt = round.hooks.witnessOf(pod, round.now)',
         replace: 'const firstHookAt = undefined'
       }
@@ -308,7 +318,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P7: a drain that is undone leaves its hooks with what was known of them',
-    edits: [{ file: 'loop.ts', find: 'hooks.askAgain(uid)', replace: 'void 0' }],
+    edits: [{ file: 'round/loop.ts', find: 'hooks.askAgain(uid)', replace: 'void 0' }],
     found: {
       file: 'test/feature/hooks.test.ts',
       title: 'a hook that was believed is asked about anew when its drain is undone'
@@ -332,13 +342,13 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'P6: asks once at a time at an address by hand',
     edits: [
       {
-        file: 'confirm/gateway-state.ts',
+        file: 'barrier/gateway-state.ts',
         find: '? [read(), read()] : [read()]',
         replace: '? [read()] : [read()]'
       }
     ],
     found: {
-      file: 'test/unit/confirm/gateway-state.test.ts',
+      file: 'test/unit/barrier/gateway-state.test.ts',
       title: 'asks twice at once at an address by hand'
     }
   },
@@ -346,13 +356,13 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'P10: a process that was away renews what it knew',
     edits: [
       {
-        file: 'confirm/barrier.ts',
+        file: 'barrier/barrier.ts',
         find: 'const mayPut = () => desiredBy >= knowledge.resumedAt()',
         replace: 'const mayPut = () => true'
       }
     ],
     found: {
-      file: 'test/unit/confirm/barrier.test.ts',
+      file: 'test/unit/barrier/barrier.test.ts',
       title: 'renews nothing after an absence until entries were desired by what is known since'
     }
   },
@@ -360,22 +370,22 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'P12: entries that a gateway lacks are not put again',
     edits: [
       {
-        file: 'confirm/barrier-lane.ts',
+        file: 'barrier/barrier-lane.ts',
         find: 'for (const { uid } of missing) stored.delete(uid)',
         replace: ''
       }
     ],
     found: {
-      file: 'test/unit/confirm/barrier.test.ts',
+      file: 'test/unit/barrier/barrier.test.ts',
       title: 'puts again at once what the state of the gateway does not show any more'
     }
   },
   {
     name: 'W2: the silent are left out',
     edits: [
-      { file: 'confirm/seal.ts', find: 'if (!complete) return', replace: 'if (said < 0) return' },
+      { file: 'barrier/seal.ts', find: 'if (!complete) return', replace: 'if (said < 0) return' },
       {
-        file: 'confirm/barrier-reading.ts',
+        file: 'barrier/barrier-reading.ts',
         find: 'const tag = sealIf?.[i]',
         replace: 'const tag = undefined'
       }
@@ -385,9 +395,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'W4: seals though a worker has nothing else left',
     edits: [
-      { file: 'confirm/seal.ts', find: 'if (sole.length > 0) return', replace: 'if (said < 0) return' },
+      { file: 'barrier/seal.ts', find: 'if (sole.length > 0) return', replace: 'if (said < 0) return' },
       {
-        file: 'confirm/barrier-reading.ts',
+        file: 'barrier/barrier-reading.ts',
         find: 'const tag = sealIf?.[i]',
         replace: 'const tag = undefined'
       }
@@ -400,7 +410,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'W4: does not ask whether one of the others serves',
-    edits: [{ file: 'confirm/seal.ts', find: '!nodes.some(serves)', replace: 'nodes.length === 0' }],
+    edits: [{ file: 'barrier/seal.ts', find: '!nodes.some(serves)', replace: 'nodes.length === 0' }],
     found: { file: 'test/feature/words.test.ts', title: 'what is left does not serve' }
   },
   {
@@ -416,13 +426,13 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'P22: what Kubernetes lists for the Service is put back with each write',
     edits: [
       {
-        file: 'sources.ts',
-        find: "import { watchAbsence } from './absence.ts'",
+        file: 'start/start-sources.ts',
+        find: "import { watchAbsence } from '../upkeep/absence.ts'",
         replace:
-          "import { watchAbsence } from './absence.ts'; import { expectedNodes } from './loop/expected.ts'; import { nodeOf } from './gateway/nodes.ts'"
+          "import { watchAbsence } from '../upkeep/absence.ts'; import { expectedNodes } from '../upkeep/expected.ts'; import { nodeOf } from '../apisix/nodes.ts'"
       },
       {
-        file: 'sources.ts',
+        file: 'start/start-sources.ts',
         find: 'wishes: (target, found) => upkeep.wishes(target, found),',
         replace:
           'wishes: (target, found = []) => ({ edits: [...upkeep.wishes(target, found).edits, ...found.map(one => ({ holder: one.key, remove: [], put: expectedNodes(cluster, one, clock.now()).map(key => nodeOf(key, one.nodes[0], one.form)) }))] }),'
@@ -444,13 +454,13 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'a clock that was set: the time that a gateway tells is taken as it is',
     edits: [
       {
-        file: 'confirm/gateway-clock.ts',
+        file: 'barrier/gateway-clock.ts',
         find: ': Math.min(receivedAt, Math.max(askedAt, told - (least + most) / 2))',
         replace: ': told'
       }
     ],
     found: {
-      file: 'test/unit/confirm/gateway-clock.test.ts',
+      file: 'test/unit/barrier/gateway-clock.test.ts',
       title: 'never leaves the call that it belongs to'
     }
   }

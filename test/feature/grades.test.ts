@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { systemClock, type Clock } from '../../agent/clock.ts'
-import { GATHER_MS } from '../../agent/sources.ts'
+import { systemClock, type Clock } from '../../agent/base/clock.ts'
+import { GATHER_MS } from '../../agent/start/start-sources.ts'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
 import { SHORT } from '../build/rig.ts'

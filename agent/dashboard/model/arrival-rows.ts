@@ -1,4 +1,4 @@
-import type { ArrivalView, LagSample } from '../../serve/snapshot.ts'
+import type { ArrivalView, LagSample } from '../../page/snapshot.ts'
 
 /** What is known of the time that pods took to get in, as samples of the lag. */
 export const arrivalSamples = (arrivals: readonly ArrivalView[]): readonly LagSample[] =>

@@ -1,4 +1,4 @@
-import type { DrainView, GatewayView, Reach } from '../../serve/snapshot.ts'
+import type { DrainView, GatewayView, Reach } from '../../page/snapshot.ts'
 
 /** A command that shows by hand what the agent saw, and what it shows. */
 export interface Command {

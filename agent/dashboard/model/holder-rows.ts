@@ -1,4 +1,4 @@
-import type { HolderView } from '../../serve/snapshot.ts'
+import type { HolderView } from '../../page/snapshot.ts'
 import { count, formatMs } from './format.ts'
 
 export const HOLDER_FILTERS = ['all', 'ghosts', 'missing', 'gateways differ', 'in order'] as const

@@ -1,5 +1,5 @@
-import type { DrainView } from '../../serve/snapshot.ts'
-import { latestDecision, lagOf } from '../../serve/lag.ts'
+import type { DrainView } from '../../page/snapshot.ts'
+import { latestDecision, lagOf } from '../../page/lag.ts'
 
 /** How a drain stands, in one word that has a colour, a shape and a label. */
 export type Standing = 'waiting' | 'proved' | 'unproved' | 'undone'

@@ -1,4 +1,4 @@
-import type { Snapshot } from '../../serve/snapshot.ts'
+import type { Snapshot } from '../../page/snapshot.ts'
 import { count, formatMs } from './format.ts'
 
 /** A difference that is younger is just being mended, in ms. */

@@ -1,9 +1,9 @@
 import { useEffect, useRef } from 'preact/hooks'
-import type { Moments, Snapshot } from '../../serve/snapshot.ts'
+import type { Moments, Snapshot } from '../../page/snapshot.ts'
 import { commandsFor } from '../model/commands.ts'
 import { count, exactClock, formatMs } from '../model/format.ts'
 import type { Lane } from '../model/lanes.ts'
-import { Commands } from './commands.tsx'
+import { Commands } from '../cards/commands-card.tsx'
 import { Mark, STANDING } from './mark.tsx'
 
 const STORY: readonly (readonly [keyof Moments, string])[] = [

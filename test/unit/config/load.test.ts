@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { loadConfig, printConfig } from '../../../agent/config.ts'
+import { loadConfig, printConfig } from '../../../agent/config/load.ts'
 
 describe('config', () => {
   let folder: string

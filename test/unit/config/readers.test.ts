@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadConfig } from '../../../agent/config.ts'
+import { loadConfig } from '../../../agent/config/load.ts'
 import { configRows } from '../../../agent/config/rows.ts'
 
 /** The section that something stands in, and its name there. */

@@ -12,7 +12,7 @@ import {
   seriesOf
 } from '../../../agent/dashboard/model/lag-series.ts'
 import { sentenceOf } from '../../../agent/dashboard/model/sentence.ts'
-import type { Snapshot } from '../../../agent/serve/snapshot.ts'
+import type { Snapshot } from '../../../agent/page/snapshot.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
 
 const NOW = 1_800_000_000_000

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { GRADES } from '../../../agent/drain/grade.ts'
-import { ERRORS } from '../../../agent/errors.ts'
-import { REFUSALS } from '../../../agent/serve/refusal.ts'
+import { GRADES } from '../../../agent/drain/drain.ts'
+import { ERRORS } from '../../../agent/base/errors.ts'
+import { REFUSALS } from '../../../agent/hold/refusal.ts'
 import { inCalls, quoted, sentences, sources, tells, type Message } from './messages.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/troubleshooting.md').replaceAll('\\|', '|')
 
-const SERVE = 'agent/serve/{identify,identify-token,token,query,gate}.ts'
+const SERVE = 'agent/hook/{identify,identify-token,token,query,gate}.ts'
 const GO = /\b(?:say|complain|Errorf|New|Sprintf|fallBack)\((?:ctx, )?"((?:[^"\\]|\\.)*)"/g
 const CHART = /\bfail (?:\(printf )?"((?:[^"\\]|\\.)*)"/g
 /** The first literal of a line that has no comment before it. */
@@ -17,27 +17,27 @@ const PLUGIN = 'plugin-config/apisix/drain/{workers,install,token,settings,fetch
 
 const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
   'refusals of hooks': [
-    ...sentences(SERVE, 'agent/loop/vouch.ts'),
+    ...sentences(SERVE, 'agent/round/vouch.ts'),
     ...inCalls(/\brefuse\(/g, 0, 'agent/**/*.ts'),
     ...inCalls(/\bnew (?:CannotVouch|NoKeys)\(/g, 0, 'agent/**/*.ts')
   ],
   'reasons in an answer': sentences(
-    'agent/confirm/{identity,proof}.ts',
+    'agent/{barrier/identity,proof/proof}.ts',
     'agent/drain/{answer,eligible,budget}.ts'
   ),
   'warnings and errors of the log': inCalls(/\blog\.(?:warn|error|fatal)\(/g, -1, 'agent/**/*.ts'),
   'findings of doctor': inCalls(
     /\b(?:warn|fail|problem|fail : warn\)|warn\))\(/g,
     0,
-    'agent/doctor/{clocks,doctor,gateways,hidden,holders,injection,kubernetes,lease,pods,rbac}.ts'
+    'agent/{doctor/doctor,checks/check-{clocks,gateways,hidden,holders,injection,kubernetes,lease,pods,rbac}}.ts'
   ),
   'reasons not to start': inCalls(
     /\bnew Error\(/g,
     0,
-    'agent/watch/{kubeconfig,account,list,session}.ts',
+    'agent/{transport/{kubeconfig,account,session},reflect/list}.ts',
     'agent/config/secret.ts'
   ),
-  'reasons not to sync': sentences('agent/plan/claim.ts', 'agent/loop/sync.ts'),
+  'reasons not to sync': sentences('agent/members/claim.ts', 'agent/upkeep/sync.ts'),
   'messages of the plugin': quoted(LUA, PLUGIN).filter(({ parts }) => !parts[0]?.startsWith('GET ')),
   'lines of the helper': quoted(GO, 'hook/*.go'),
   'refusals of the chart': quoted(CHART, 'charts/apisix-drain/templates/*.{yaml,tpl}')
@@ -68,7 +68,7 @@ describe('docs/troubleshooting.md', () => {
 
   it('has a part for each finding of doctor', () => {
     const named = /\b(?:ok|warn|fail|problem)\(\s*'([a-z-]+)'|\b(?:NAME|name) = '([a-z-]+)'/g
-    const names = sources('agent/doctor/*.ts').flatMap(({ text }) =>
+    const names = sources('agent/{doctor,checks}/*.ts').flatMap(({ text }) =>
       [...text.matchAll(named)].map(([, inCall, asConstant]) => inCall ?? asConstant ?? '')
     )
     expect(new Set(names).size).greaterThan(8)
@@ -83,7 +83,7 @@ describe('docs/troubleshooting.md', () => {
     expect(all).length(8)
     for (const name of all) expect(page).include(`| ${name}`)
     for (const grade of GRADES.filter(grade => grade !== 'timer')) expect(page).include(`, \`${grade}\``)
-    const reasons = /readonly reason: (.*)$/m.exec(read('agent/serve/event.ts'))?.[1] ?? ''
+    const reasons = /readonly reason: (.*)$/m.exec(read('agent/tell/event.ts'))?.[1] ?? ''
     expect(reasons.match(/'\w+'/g)).not.empty
     for (const [, reason] of reasons.matchAll(/'(\w+)'/g)) expect(page).include(`| \`${reason}\``)
   })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { examine, formatDiagnosis } from '../../../agent/doctor/doctor.ts'
-import { fail, ok, warn } from '../../../agent/doctor/finding.ts'
+import { fail, ok, warn } from '../../../agent/checks/finding.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
 describe('doctor: the examination', () => {

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 
 import { readOptions } from '../../../agent/drain/annotations.ts'
 import { formatDuration, parseDuration } from '../../../agent/drain/duration.ts'
-import { GRADES, atLeast } from '../../../agent/drain/grade.ts'
+import { GRADES, atLeast } from '../../../agent/drain/drain.ts'
 
 describe('durations', () => {
   it('are a number and a unit', () => {

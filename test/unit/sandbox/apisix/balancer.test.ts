@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { createBalancer } from '../../../../sandbox/apisix/balancer.ts'
-import type { Target } from '../../../../sandbox/apisix/upstream.ts'
+import type { Target } from '../../../../sandbox/apisix/balancer.ts'
 
 const target = (name: string, weight = 1, priority = 0): Target => ({
   name,

@@ -2,7 +2,8 @@ import * as fc from 'fast-check'
 import { expect } from 'chai'
 import { createBarrier, type Barrier } from '../../../../sandbox/apisix/barrier.ts'
 import { chooseNode, takeSteps, type Held, type Picked } from '../../../../sandbox/apisix/pick.ts'
-import { createUpstream, type Target } from '../../../../sandbox/apisix/upstream.ts'
+import type { Target } from '../../../../sandbox/apisix/balancer.ts'
+import { createUpstream } from '../../../../sandbox/apisix/upstream.ts'
 
 const ENDING = '10.0.0.1'
 

@@ -1,0 +1,236 @@
+import { z } from 'zod'
+
+import { nodeKey } from '../drain/facts.ts'
+import { CodedError, ERRORS } from '../base/errors.ts'
+import { createHttp } from './http.ts'
+import type { Call } from './lean.ts'
+
+/** One address of one pod in a gateway's deny-list (docs/barrier-api.md). */
+export interface BarrierEntry {
+  readonly uid: string
+  /** Without brackets. */
+  readonly ip: string
+  readonly port?: number
+  readonly state: 'draining' | 'sealed'
+  /** Seconds, 1 to 3600. */
+  readonly ttl: number
+  /** With `sealed`: seal only if the workers' word is still the one with this tag, else leave it draining. */
+  readonly sealIf?: string
+}
+
+/** An entry as the gateway tells it. */
+export type BarrierState = z.infer<typeof told>
+export type WorkersWord = z.infer<typeof word>
+export type BarrierAnswer = z.infer<typeof answer>
+export type BarrierGateway = z.infer<typeof gatewayState>
+
+/** What the workers of one gateway say of an entry. It holds when `said` is `asked`, and then it has a tag. */
+const word = z.looseObject({
+  said: z.number(),
+  asked: z.number(),
+  /** Where a worker would choose the address: the most that one of them told, and so with `hidden`. */
+  places: z.number(),
+  /** Names of places without another choice that is not denied, for any of the workers. */
+  sole: z.array(z.string()),
+  /** Places into which a worker cannot look. */
+  hidden: z.number(),
+  /** The other choices of every other place, `address:port` each; `more` of them are left out. */
+  others: z.array(z.looseObject({ places: z.number(), nodes: z.array(z.string()), more: z.number() })),
+  /** Places whose other choices are left out. */
+  cut: z.number(),
+  tag: z.string().optional()
+})
+const told = z.looseObject({
+  uid: z.string(),
+  ip: z.string(),
+  port: z.number().optional(),
+  state: z.enum(['draining', 'sealed']),
+  ttl: z.number(),
+  inflight: z.looseObject({ requests: z.number(), long: z.number() }),
+  bypasses: z.number(),
+  /** Sent there although it was sealed. An older plugin does not count them. */
+  late: z.number().optional(),
+  /** There once an agent has asked for it. An older plugin has none. */
+  word: word.optional()
+})
+const answer = z.looseObject({
+  instance: z.string(),
+  fit: z.boolean(),
+  /** When it was counted, in seconds since the epoch by the gateway's clock. An older plugin does not say. */
+  now: z.number().optional(),
+  entries: z.array(told)
+})
+const polled = answer.extend({ unknown: z.array(z.string()) })
+const refused = z.looseObject({ uid: z.string(), error: z.unknown() })
+/** 507: some entries were stored, the others say why not. */
+const full = answer.extend({ entries: z.array(z.union([told, refused])), error_msg: z.string().optional() })
+const removed = z.looseObject({ instance: z.string(), removed: z.number() })
+const worker = z.looseObject({
+  id: z.number().nullish(),
+  pid: z.number(),
+  fit: z.boolean(),
+  /** The highest configuration revision it has applied, over all kinds of object, and by kind. An older plugin tells no kinds. */
+  revision: z.number().nullish(),
+  revisions: z.record(z.string(), z.number()).optional(),
+  /** When one of them last changed (seconds since the epoch). */
+  applied: z.number().nullish(),
+  /** On its way out after a reload: it only finishes what it has, and takes in no configuration any more. */
+  exiting: z.boolean().nullish()
+})
+const gatewayState = z.looseObject({
+  instance: z.string(),
+  plugin: z.string(),
+  /** Null where the plugin could not find out. */
+  apisix: z.string().nullish(),
+  fit: z.boolean(),
+  unfit: z.array(z.string()),
+  now: z.number().optional(),
+  /** Only those to which a request was sent in spite of their seal; an older plugin tells all. */
+  entries: z.array(told).optional(),
+  /** What all entries come to; the generation goes up with each change. An older plugin does not say. */
+  held: z.looseObject({ entries: z.number(), generation: z.number(), late: z.number() }).optional(),
+  workers: z.array(worker),
+  counts: z.record(z.string(), z.number())
+})
+
+interface PutAnswer extends BarrierAnswer {
+  /** Not stored, because the dictionary is full. */
+  readonly refused: ReadonlySet<string>
+  readonly why: string
+}
+
+export interface BarrierOptions {
+  readonly port: number
+  readonly scheme: 'http' | 'https'
+  /** Called at each request, because tokens are rotated. */
+  readonly token: () => string
+  /** PEM; undefined = the system's. */
+  readonly ca?: string | undefined
+  readonly timeoutMs: number
+}
+
+/** What can be asked of the barrier of one gateway. Everything rejects with CodedError. */
+export interface BarrierApi {
+  /** Sets, renews or seals, in batches of at most 1000. Each state is read after its entry was written. */
+  put(entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer>
+  remove(uids: readonly string[], signal?: AbortSignal): Promise<{ readonly instance: string }>
+  /**
+   * Answers as soon as one of the uids has no request in flight (long-lived connections are reported but not waited for), at
+   * the latest after `waitSeconds` (0 to 30).
+   */
+  inflight(
+    uids: readonly string[],
+    waitSeconds: number,
+    signal?: AbortSignal
+  ): Promise<BarrierAnswer & { readonly unknown: readonly string[] }>
+  /** On a connection of its own, so that another gateway at this address shows sooner or later. */
+  state(signal?: AbortSignal): Promise<BarrierGateway>
+}
+
+export interface BarrierClient {
+  /** `host`: a gateway's IP, without brackets. */
+  at(host: string): BarrierApi
+  close(): void
+}
+
+/** "At most 1000 entries in one request", and at most as many uids. */
+const BATCH = 1000
+
+/** At least one, so that a gateway is asked even where there is nothing to ask about. */
+function batches(uids: readonly string[]): string[][] {
+  const all: string[][] = [uids.slice(0, BATCH)]
+  for (let from = BATCH; from < uids.length; from += BATCH) all.push(uids.slice(from, from + BATCH))
+  return all
+}
+
+type PolledAnswer = z.infer<typeof polled>
+
+/** @throws CodedError where the gateway restarted between two of them */
+function merged(answers: readonly PolledAnswer[]): PolledAnswer {
+  const [first, ...rest] = answers as [PolledAnswer, ...PolledAnswer[]]
+  if (rest.some(({ instance }) => instance !== first.instance)) {
+    throw new CodedError('BARRIER_UNAVAILABLE', 'the gateway restarted between two batches')
+  }
+  return {
+    instance: first.instance,
+    fit: answers.every(({ fit }) => fit),
+    now: answers.at(-1)?.now,
+    entries: answers.flatMap(({ entries }) => entries),
+    unknown: answers.flatMap(({ unknown }) => unknown)
+  }
+}
+
+export function createBarrierClient(options: BarrierOptions): BarrierClient {
+  const http = createHttp({ api: 'BARRIER', keepAlive: true, ca: options.ca, maxBytes: 16 * 1024 * 1024 })
+
+  const at = (host: string): BarrierApi => {
+    const root = `${options.scheme}://${nodeKey(host, options.port)}/v1/barrier`
+    const ask = async <T>(
+      schema: z.ZodType<T>,
+      call: Pick<Call, 'method' | 'body' | 'signal' | 'alsoFine' | 'fresh'>,
+      path: string,
+      longerMs = 0
+    ): Promise<T> => {
+      const url = `${root}/${path}`
+      const headers = { Authorization: `Bearer ${options.token()}` }
+      const body = await http.json({ ...call, url, headers, timeoutMs: options.timeoutMs + longerMs })
+      const parsed = schema.safeParse(body)
+      if (parsed.success) return parsed.data
+      throw new CodedError('BARRIER_GARBLED', `${call.method} ${url}`, { cause: parsed.error })
+    }
+
+    const putBatch = async (entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer> => {
+      // Nothing is asked of the workers about what is sealed in any case.
+      const path = entries.some(({ state }) => state === 'draining') ? 'entries?words=true' : 'entries'
+      const reply = await ask(full, { method: 'PUT', body: { entries }, signal, alsoFine: 507 }, path)
+      const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)
+      const refused = new Set(reply.entries.filter(e => !('state' in e)).map(e => e.uid))
+      const why = refused.size === 0 ? '' : `${reply.error_msg ?? ''}: ${ERRORS.BARRIER_FULL}`
+      return { instance: reply.instance, fit: reply.fit, now: reply.now, entries: stored, refused, why }
+    }
+
+    return {
+      async put(entries, signal) {
+        let all = await putBatch(entries.slice(0, BATCH), signal)
+        for (let from = BATCH; from < entries.length; from += BATCH) {
+          const next = await putBatch(entries.slice(from, from + BATCH), signal)
+          if (next.instance !== all.instance)
+            throw new CodedError(
+              'BARRIER_UNAVAILABLE',
+              `PUT ${root}/entries: the gateway restarted between two batches`
+            )
+          all = {
+            instance: next.instance,
+            fit: all.fit && next.fit,
+            now: next.now,
+            entries: [...all.entries, ...next.entries],
+            refused: all.refused.union(next.refused),
+            why: next.why || all.why
+          }
+        }
+        return all
+      },
+      async remove(uids, signal) {
+        let last = { instance: '' }
+        for (const batch of batches(uids)) {
+          last = await ask(removed, { method: 'DELETE', body: { uids: batch }, signal }, 'entries')
+        }
+        return last
+      },
+      async inflight(uids, wait, signal) {
+        const all = batches(uids)
+        const answers: PolledAnswer[] = []
+        for (const [i, batch] of all.entries()) {
+          // A long poll is one batch (barrier-lane.ts); a look may be several, and waits for none.
+          const seconds = i === all.length - 1 ? wait : 0
+          const body = { uids: batch, wait: seconds, until: 'requests' }
+          answers.push(await ask(polled, { method: 'POST', body, signal }, 'inflight', seconds * 1000))
+        }
+        return merged(answers)
+      },
+      // As many times a second as it is asked, it must not cost the gateway more when more is held.
+      state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late')
+    }
+  }
+  return { at, close: () => http.close() }
+}

@@ -1,0 +1,111 @@
+import http from 'node:http'
+import https from 'node:https'
+import { create, isAxiosError } from 'axios'
+
+import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../base/errors.ts'
+import { createLean, TooLong, type Answer, type Call, type HttpOptions } from './lean.ts'
+import { isRecord } from './nodes.ts'
+
+export interface HttpClient {
+  /**
+   * One exchange, JSON both ways.
+   * @throws CodedError for everything else: no connection, too slow, a status of failure, a body that is not JSON
+   */
+  json(call: Call): Promise<unknown>
+  readonly close: () => void
+}
+
+interface Transport {
+  exchange(call: Call, signal: AbortSignal): Promise<Answer>
+  close(): void
+}
+
+export function createHttp(options: HttpOptions): HttpClient {
+  const { api } = options
+  const transport = api === 'BARRIER' ? createLean(options) : withAxios(options)
+  return {
+    json: async call => parse(api, call, await exchange(transport, api, call)),
+    close: () => transport.close()
+  }
+}
+
+function withAxios(options: HttpOptions): Transport {
+  const pool = { keepAlive: options.keepAlive, maxSockets: options.keepAlive ? 32 : Infinity }
+  const httpAgent = new http.Agent(pool)
+  const httpsAgent = new https.Agent(options.ca === undefined ? pool : { ...pool, ca: options.ca })
+  const client = create({
+    httpAgent,
+    httpsAgent,
+    proxy: false, // HTTP_PROXY is meant for the way out of the cluster
+    maxRedirects: 0,
+    maxContentLength: options.maxBytes,
+    responseType: 'text',
+    transformResponse: text => text as unknown,
+    validateStatus: () => true
+  })
+  return {
+    exchange: ({ method, url, headers, body }, signal) =>
+      client.request<string>({
+        method,
+        url,
+        headers: { Accept: 'application/json', 'Content-Type': 'application/json', ...headers },
+        data: body === undefined ? undefined : JSON.stringify(body),
+        signal
+      }),
+    close() {
+      httpAgent.destroy()
+      httpsAgent.destroy()
+    }
+  }
+}
+
+async function exchange(transport: Transport, api: Api, call: Call): Promise<Answer> {
+  const tooSlow = AbortSignal.timeout(call.timeoutMs)
+  try {
+    return await transport.exchange(call, call.signal ? AbortSignal.any([call.signal, tooSlow]) : tooSlow)
+  } catch (error) {
+    throw failure(api, call, error, tooSlow.aborted)
+  }
+}
+
+function failure(api: Api, call: Call, error: unknown, late: boolean): CodedError {
+  const { code: told, message } = error as NodeJS.ErrnoException
+  const tooLong = error instanceof TooLong || (isAxiosError(error) && message.includes('maxContentLength'))
+  const code: ErrorCode = call.signal?.aborted
+    ? 'ABORTED'
+    : late
+      ? `${api}_TIMEOUT`
+      : tooLong
+        ? `${api}_TOO_LARGE`
+        : `${api}_UNREACHABLE`
+  // The AxiosError is not handed on as `cause`: it holds the request with its headers, and so the key.
+  const more = code === `${api}_UNREACHABLE` ? ` (${told ?? message})` : ''
+  return new CodedError(code, `${describe(call)}${more}`, more === '' ? {} : { network: told })
+}
+
+function parse(api: Api, call: Call, { status, data }: Answer): unknown {
+  const [json, isJson] = tryJson(data)
+  if (isJson && (isSuccess(status) || status === call.alsoFine)) return json
+  const code = isSuccess(status) ? (`${api}_GARBLED` as const) : codeForStatus(api, status, data)
+  const said = sentence(isJson ? json : data)
+  throw new CodedError(code, `${describe(call)} -> ${status}${said && ` "${said}"`}`, { status, said })
+}
+
+/** What the other side said, short enough for a log line. */
+function sentence(body: unknown): string {
+  const told = isRecord(body) ? (body.error_msg ?? body.message) : body
+  return typeof told === 'string' ? told.replace(/\s+/g, ' ').trim().slice(0, 300) : ''
+}
+
+function tryJson(text: string): [json: unknown, isJson: boolean] {
+  try {
+    return [JSON.parse(text), true]
+  } catch {
+    return [undefined, false]
+  }
+}
+
+function describe(call: Call): string {
+  const url = URL.parse(call.url)
+  return `${call.method} ${url ? `${url.origin}${url.pathname}${url.search}` : 'an invalid URL'}`
+}

@@ -1,0 +1,90 @@
+import http from 'node:http'
+import https from 'node:https'
+import type { Api } from '../base/errors.ts'
+
+export interface HttpOptions {
+  readonly api: Api
+  /** Connections are kept and used again; `false` opens a fresh one for every request. */
+  readonly keepAlive: boolean
+  /** PEM; undefined = the system's. */
+  readonly ca?: string | undefined
+  /** Largest body accepted, in bytes. */
+  readonly maxBytes: number
+}
+
+export interface Call {
+  readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE'
+  readonly url: string
+  /** For the whole exchange, to the last byte of the body: a body that trickles in does not prolong it. */
+  readonly timeoutMs: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly signal?: AbortSignal | undefined
+  /** A status other than 2xx whose body is an answer too. */
+  readonly alsoFine?: number
+  /** On a connection of its own, which says who is there now: only the barrier's client looks at it. */
+  readonly fresh?: boolean
+}
+
+/** What came back, whatever its status. */
+export interface Answer {
+  readonly status: number
+  readonly data: string
+}
+
+/** The answer is longer than is accepted: it was not read to its end. */
+export class TooLong extends Error {
+  override readonly name = 'TooLong'
+}
+
+/**
+ * One exchange without a library around it, for the calls that every drain waits for: see
+ * docs/decisions/0015-the-barrier-without-axios.md. Redirects are not followed.
+ *
+ * @throws Error with Node's `code` where there is no connection or it breaks, TooLong, or the reason of the signal
+ */
+export function createLean({ keepAlive, ca, maxBytes }: Omit<HttpOptions, 'api'>): {
+  exchange(call: Call, signal: AbortSignal): Promise<Answer>
+  close(): void
+} {
+  const agents = {
+    'http:': new http.Agent({ keepAlive }),
+    'https:': new https.Agent({ keepAlive, ...(ca !== undefined && { ca }) })
+  }
+  return {
+    exchange({ method, url, headers, body, fresh = false }, signal) {
+      const text = body === undefined ? undefined : JSON.stringify(body)
+      const isTls = url.startsWith('https:')
+      return new Promise((resolve, reject) => {
+        const request = (isTls ? https : http).request(url, {
+          method,
+          ...(fresh ? { agent: false, ca } : { agent: agents[isTls ? 'https:' : 'http:'] }),
+          signal,
+          headers: {
+            accept: 'application/json',
+            ...headers,
+            ...(text !== undefined && {
+              'content-type': 'application/json',
+              'content-length': Buffer.byteLength(text)
+            })
+          }
+        })
+        request.once('error', reject)
+        request.once('response', response => {
+          let data = ''
+          response.setEncoding('utf8')
+          response.on('data', (chunk: string) => {
+            data += chunk
+            if (data.length > maxBytes) response.destroy(new TooLong(`more than ${maxBytes} bytes`))
+          })
+          response.once('error', reject)
+          response.once('end', () => resolve({ status: response.statusCode ?? 0, data }))
+        })
+        request.end(text)
+      })
+    },
+    close() {
+      for (const agent of Object.values(agents)) agent.destroy()
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import { createRequire } from 'node:module'
+import { type DestinationStream, type Logger, pino } from 'pino'
+import { censor } from './censor.ts'
+import { createLogStream } from './log-stream.ts'
+
+export type Log = Logger
+
+export interface LogSettings {
+  readonly level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
+  readonly pretty: boolean
+}
+
+/**
+ * The log of the whole agent: one JSON object a line on stdout (readable lines with `pretty`, where pino-pretty is
+ * installed). Each part takes a child: `log.child({ part: 'watch' })`. Messages are constant, facts are keys.
+ */
+export function createLog(config: LogSettings, destination?: DestinationStream): Log {
+  const options = {
+    level: config.level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: {
+      level: (label: string) => ({ level: label }),
+      // Not for the bindings of a child, which pino writes as they are: they are names of parts and of gateways.
+      log: (facts: object) => censor(facts as Readonly<Record<string, unknown>>)
+    },
+    serializers: { err: describeError }
+  }
+  const standard = () =>
+    createLogStream(lines => log.warn({ lines }, 'lines of the log could not be written'))
+  const log = pino(options, destination ?? (config.pretty ? prettyStream() : undefined) ?? standard())
+  return log
+}
+
+/** How deep causes are followed: a chain longer than this is a loop. */
+const CAUSES = 4
+
+/**
+ * An error as it may be logged: a list of what may be shown, because what must not (the Admin API's key) sits in fields that
+ * HTTP clients add as they please: `config.headers`, `request`, `response`.
+ */
+export function describeError(err: unknown, depth = 0): unknown {
+  if (!(err instanceof Error)) return { message: typeof err === 'string' ? err : 'not an Error object' }
+  const { code, status } = err as { code?: unknown; status?: unknown }
+  return {
+    type: err.name,
+    message: err.message,
+    ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
+    ...(typeof status === 'number' ? { status } : {}),
+    stack: err.stack,
+    ...(err.cause === undefined || depth >= CAUSES ? {} : { cause: describeError(err.cause, depth + 1) })
+  }
+}
+
+/** pino-pretty is for people at a terminal and not installed in production: without it the lines stay JSON. */
+function prettyStream(): DestinationStream | undefined {
+  try {
+    const load = createRequire(import.meta.url)('pino-pretty') as (options: object) => DestinationStream
+    return load({ colorize: process.stdout.isTTY, ignore: 'hostname,pid', singleLine: true })
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,31 @@
+import type { Mode } from '../inventory/mode.ts'
+import { fail, ok, warn, type Check, type Finding } from './finding.ts'
+
+const NAME = 'admin-api'
+
+const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
+  etcd: () => ok(NAME, 'the Admin API takes our key; APISIX runs with etcd'),
+  standalone: why =>
+    warn(
+      NAME,
+      why,
+      'load our plugin (apisix.barrier): without it nothing better than evidence observed can be had here'
+    ),
+  denied: why =>
+    fail(NAME, why, 'check apisix.admin.keyFile or keyEnv (401) and allow_admin of APISIX (403)'),
+  unreachable: why => fail(NAME, why, 'check apisix.admin.url, the Service behind it and any NetworkPolicy')
+}
+
+/** The Admin API answers, takes our key, and is of a kind that may be written to. */
+export function checkAdmin(
+  detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>,
+  forced?: Mode
+): Check {
+  return async signal => {
+    const { mode, why } = await detect(signal)
+    if (forced === undefined || mode === forced || (mode !== 'etcd' && mode !== 'standalone'))
+      return [FINDINGS[mode](why)]
+    const what = `apisix.mode is ${forced}, and the Admin API answers as in mode ${mode}`
+    return [warn(NAME, what, 'leave apisix.mode at auto, or look which APISIX apisix.admin.url leads to')]
+  }
+}

@@ -1,0 +1,62 @@
+import { parseDuration } from '../drain/duration.ts'
+import { fieldsOf, listOf, textOf, type Fields } from '../base/read.ts'
+
+/** What a pod's spec shows of its hook to us. */
+interface HookSpec {
+  readonly container: string
+  /** The longest the hook can take by its own words, in ms: `timeout`, curl's `-m`, `?timeout=` and the fallback's sleep; our helper's budget. */
+  readonly longestMs: number | undefined
+  /** Whether the call says whose hook it is, by name or by the pod's token. By address alone it may be refused (docs/decisions/0022). */
+  readonly named: boolean
+  /** Whether the call goes through a proxy that the container's environment names: the agent then sees the proxy's address. */
+  readonly followsProxy: boolean
+}
+
+/** Our helper keeps its budget by itself, the fallback included (docs/hooks.md), in ms. */
+const HELPER = { name: 'apisix-drain-hook', budgetMs: 24_000 }
+
+/** The containers of a raw pod whose preStop calls `/v1/prestop`, or runs our helper. Total: what cannot be read is no hook of ours. */
+export function hooksOf(pod: unknown): readonly HookSpec[] {
+  const spec = fieldsOf(fieldsOf(pod)['spec'])
+  return [...listOf(spec['containers']), ...listOf(spec['initContainers'])].flatMap(raw => {
+    const container = fieldsOf(raw)
+    const text = textOfHook(fieldsOf(fieldsOf(container['lifecycle'])['preStop']))
+    const name = textOf(container['name']) ?? ''
+    if (runsHelper(text))
+      return [{ container: name, longestMs: budget(text), named: true, followsProxy: false }]
+    if (!text.includes('/v1/prestop')) return []
+    return [
+      { container: name, longestMs: longest(text), named: isNamed(text), followsProxy: followsProxy(text) }
+    ]
+  })
+}
+
+function textOfHook(preStop: Fields): string {
+  const command = listOf(fieldsOf(preStop['exec'])['command']).filter(word => typeof word === 'string')
+  return [...command, textOf(fieldsOf(preStop['httpGet'])['path']) ?? ''].join(' ')
+}
+
+/** The program itself, not a file of that name that something else reads. */
+const runsHelper = (text: string): boolean => new RegExp(`^(?:\\S*/)?${HELPER.name}(?:\\s|$)`).test(text)
+
+const isNamed = (text: string): boolean => /\bpod=|\bauthorization:/i.test(text)
+
+/** The kubelet's own call (`httpGet`) knows nothing of the container's proxy. */
+const followsProxy = (text: string): boolean =>
+  /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b/i.test(text)
+
+const budget = (text: string): number =>
+  parseDuration(/\s--?budget[ =]([0-9.a-z]+)/.exec(text)?.[1] ?? '') ?? HELPER.budgetMs
+
+function longest(text: string): number | undefined {
+  const waits = [
+    seconds(/(?:^|\s)timeout\s+(?:-[ks]\s+\S+\s+|-\S+\s+)*(\d+(?:\.\d+)?)s?\s/.exec(text)?.[1]),
+    seconds(/(?:\s-[a-zA-Z]*m\s*|--max-time[ =])(\d+(?:\.\d+)?)/.exec(text)?.[1]),
+    parseDuration(/[?&]timeout=([0-9.a-z]+)/.exec(text)?.[1] ?? '')
+  ].filter(wait => wait !== undefined)
+  if (waits.length === 0) return undefined
+  const fallback = seconds(/\|\|\s*(?:exec\s+)?sleep\s+(\d+(?:\.\d+)?)/.exec(text)?.[1]) ?? 0
+  return Math.min(...waits) + fallback
+}
+
+const seconds = (text: string | undefined) => (text === undefined ? undefined : Number(text) * 1000)

@@ -1,0 +1,86 @@
+import { isAllowed } from './check-kubernetes.ts'
+import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+import type { AskKubernetes } from './check-kubernetes.ts'
+
+/** One thing the agent does at the API server. Without a needed one no hook can be answered. */
+interface Permission {
+  readonly verb: string
+  readonly group: string
+  readonly resource: string
+  readonly needed: boolean
+  readonly why: string
+}
+
+/** All the agent ever asks of the API server. The chart's RBAC grants exactly this. */
+export const PERMISSIONS: readonly Permission[] = [
+  ...['get', 'list', 'watch'].map(verb => need(verb, '', 'pods', 'to see that pods end')),
+  ...['list', 'watch'].map(verb =>
+    need(verb, 'discovery.k8s.io', 'endpointslices', 'to map Services to pods')
+  ),
+  ...['list', 'watch'].map(verb =>
+    wish(
+      verb,
+      '',
+      'services',
+      'to see which addresses and names stand for pods, and which upstreams follow Services (sync)'
+    )
+  ),
+  wish('create', 'events.k8s.io', 'events', 'to say on the pod how its drain went')
+]
+
+/** Rights that `arrivals.gate` needs in addition. */
+export const GATE_PERMISSIONS: readonly Permission[] = [
+  need('patch', '', 'pods/status', 'to open readiness gates (arrivals.gate)')
+]
+
+/** Rights that `kubernetes.podCondition` needs in addition. */
+export const CONDITION_PERMISSIONS: readonly Permission[] = [
+  wish('patch', '', 'pods/status', 'to say in a condition of the pod how its drain went')
+]
+
+/** We may do what we have to, in every namespace that is watched. */
+export function checkRbac(
+  ask: AskKubernetes,
+  namespaces: readonly string[],
+  permissions: readonly Permission[] = PERMISSIONS
+): Check {
+  const scopes = namespaces.length > 0 ? namespaces : [undefined]
+  return async signal => {
+    const findings = await Promise.all(
+      scopes.flatMap(namespace => permissions.map(permission => reviewOne(permission, namespace, signal)))
+    )
+    const problems = findings.filter(finding => finding !== undefined)
+    return problems.length > 0 ? problems : [ok('rbac', `all ${permissions.length} permissions are granted`)]
+  }
+
+  async function reviewOne(
+    permission: Permission,
+    namespace: string | undefined,
+    signal: AbortSignal
+  ): Promise<Finding | undefined> {
+    const { verb, group, resource, why } = permission
+    const what = `${verb} ${resource}${group && `.${group}`} ${namespace ? `in ${namespace}` : 'in all namespaces'}`
+    const wanted = { verb, group, ...partsOf(resource), ...(namespace && { namespace }) }
+    try {
+      if (await isAllowed(ask, wanted, signal)) return undefined
+      const change = `add to the ClusterRole: apiGroups ["${group}"], resources ["${resource}"], verbs ["${verb}"]`
+      return (permission.needed ? fail : warn)('rbac', `we may not ${what}, needed ${why}`, change)
+    } catch (err) {
+      return fail('rbac', `cannot ask whether we may ${what}: ${wordsOf(err)}`, 'see kubernetes')
+    }
+  }
+}
+
+/** `pods/status` is asked for in two fields. */
+function partsOf(resource: string): { resource: string; subresource?: string } {
+  const [name = '', subresource] = resource.split('/')
+  return { resource: name, ...(subresource !== undefined && { subresource }) }
+}
+
+function need(verb: string, group: string, resource: string, why: string): Permission {
+  return { verb, group, resource, needed: true, why }
+}
+
+function wish(verb: string, group: string, resource: string, why: string): Permission {
+  return { verb, group, resource, needed: false, why }
+}

@@ -1,0 +1,68 @@
+import { useMemo } from 'preact/hooks'
+import type { Snapshot } from '../../page/snapshot.ts'
+import { count, formatMs } from '../model/format.ts'
+import { quantiles } from '../model/lag-series.ts'
+
+function Tile({ label, value, note }: { label: string; value: string; note: string }) {
+  return (
+    <div class="tile">
+      <dt>{label}</dt>
+      <dd>
+        <span class="value">{value}</span>
+        <span class="quiet">{note}</span>
+      </dd>
+    </div>
+  )
+}
+
+/** The few numbers that people come for. */
+export function Tiles({ snapshot }: { snapshot: Snapshot }) {
+  const { drains, lags, totals, agent } = snapshot
+  const lag = useMemo(() => quantiles(lags.map(({ ms }) => ms)), [lags])
+  const ending = drains.filter(({ phase }) => phase === 'draining').length
+  const held = drains.reduce((sum, drain) => sum + drain.hooks, 0)
+  const finished = totals.proven + totals.expired
+  return (
+    <dl class="tiles">
+      <Tile
+        label="On the way out"
+        value={ending.toLocaleString('en-US')}
+        note={`${count(held, 'hook')} held · ${count(totals.drains, 'drain')} since start`}
+      />
+      <Tile
+        label="Sync lag, median"
+        value={lag ? formatMs(lag.p50) : '–'}
+        note={lag ? `p99 ${formatMs(lag.p99)} · longest ${formatMs(lag.max)}` : 'nothing measured yet'}
+      />
+      <Tile
+        label="Proved"
+        value={finished === 0 ? '–' : `${share(totals.proven, finished)} %`}
+        note={
+          finished === 0
+            ? 'no drain has ended yet'
+            : [`${totals.proven} of ${count(finished, 'drain')}`, ...afterAck(snapshot)].join(' · ')
+        }
+      />
+      <Tile
+        label={`Saved against sleep ${formatMs(agent.sleepMs)}`}
+        value={totals.hooks === 0 ? '–' : formatMs(totals.savedMs)}
+        note={totals.hooks === 0 ? 'no hook was answered yet' : `over ${count(totals.hooks, 'hook')}`}
+      />
+    </dl>
+  )
+}
+
+/** Of the drains that are shown, where the plugin counts. */
+function afterAck({ drains, past }: Snapshot): string[] {
+  const counted = [...drains, ...past].flatMap(drain => drain.afterAck ?? [])
+  if (counted.length === 0) return []
+  return [
+    `${count(
+      counted.reduce((sum, n) => sum + n, 0),
+      'request'
+    )} after the ack`
+  ]
+}
+
+/** Rounded down: 999 of 1000 is not all. */
+const share = (part: number, whole: number) => Math.floor((part / whole) * 1000) / 10

@@ -1,0 +1,45 @@
+import type { Snapshot } from '../../page/snapshot.ts'
+import { commandsFor } from '../model/commands.ts'
+import { clock, count } from '../model/format.ts'
+import type { Lane } from '../model/lanes.ts'
+import { Commands } from './commands-card.tsx'
+import { Mark } from '../parts/mark.tsx'
+
+const MOST = 10
+
+/** What could not be proved: why, and how to see it by hand. Not there at all while there is nothing. */
+export function Unproved({ lanes, snapshot }: { lanes: readonly Lane[]; snapshot: Snapshot }) {
+  const found = lanes.filter(({ standing }) => standing === 'unproved')
+  if (found.length === 0) return null
+  return (
+    <section aria-labelledby="unproved">
+      <div class="section-head">
+        <h2 id="unproved">Not proved</h2>
+        <span class="quiet spread">{count(found.length, 'drain')}</span>
+      </div>
+      <ul class="causes">
+        {found.slice(0, MOST).map(({ id, drain }) => (
+          <li key={id}>
+            <p>
+              <Mark tone="bad" label={`${drain.namespace}/${drain.pod}`} />{' '}
+              <span class="quiet">{clock(drain.moments.seenAt)}</span>
+            </p>
+            <p class="why">{drain.why}</p>
+            {drain.gateways
+              .filter(({ grade, why }) => !grade && why)
+              .map(({ name, why }) => (
+                <p key={name} class="small">
+                  <b>{name}</b> {why}
+                </p>
+              ))}
+            <details>
+              <summary>See for yourself</summary>
+              <Commands commands={commandsFor(drain, snapshot.gateways, snapshot.agent.reach)} />
+            </details>
+          </li>
+        ))}
+      </ul>
+      {found.length > MOST && <p class="quiet">And {found.length - MOST} more, in the list of drains.</p>}
+    </section>
+  )
+}

@@ -1,0 +1,59 @@
+import type { NodeKey } from '../drain/facts.ts'
+import { observable, type Sighting } from '../apisix/control-api.ts'
+import { nameOfOwner } from '../apisix/owner.ts'
+import { addressOf } from '../apisix/nodes.ts'
+import { difference, type DeviationKind } from '../plan/difference.ts'
+import type { Holder } from '../plan/holder.ts'
+
+/** One thing that the three do not agree about. */
+export interface Row {
+  readonly kind: DeviationKind
+  readonly node: NodeKey
+  readonly holder: string
+  /** The gateway's name, or `admin-api`. */
+  readonly where: string
+  /** Who else writes the holder. */
+  readonly writer: string
+}
+
+/** What was read of all three at one moment. */
+interface Reading {
+  readonly holders: Iterable<Holder>
+  /** By the gateway's name; those that could be read. */
+  readonly sightings: ReadonlyMap<string, Sighting>
+  /** Ready endpoints that a holder should list, as far as it is known to follow a Service. */
+  readonly expected: (holder: Holder) => readonly NodeKey[]
+  /** No pod and no slice has this address, and it is one that only pods have. */
+  readonly isNobodys: (host: string) => boolean
+}
+
+/** Every difference in one reading. Nodes found by discovery are on no list: only ghosts are searched for there. */
+export function compare({ holders, sightings, expected, isNobodys }: Reading): readonly Row[] {
+  const isGone = (node: NodeKey) => isNobodys(addressOf(node).host)
+  return [...holders].flatMap(holder => {
+    const admin = holder.nodes.map(({ key }) => key)
+    const gateways = new Map(
+      [...sightings].flatMap(([name, { holders: seen, hidden }]) =>
+        observable(holder) && !hidden?.has(holder.key) ? [[name, seen.get(holder.key) ?? []] as const] : []
+      )
+    )
+    const found = difference({ endpoints: expected(holder), isGone, admin, gateways })
+    return found
+      .filter(({ kind }) => holder.discovery === undefined || kind === 'ghost')
+      .map(({ kind, node, gateway }) => ({
+        kind,
+        node,
+        holder: holder.key,
+        where: gateway ?? 'admin-api',
+        writer: holder.discovery ? 'discovery' : nameOfOwner(holder.owner)
+      }))
+  })
+}
+
+/** What both readings show: the three are read one after the other, so what only one shows may be a change under way. */
+export function inBoth(first: readonly Row[], second: readonly Row[]): readonly Row[] {
+  const known = new Set(first.map(nameOf))
+  return second.filter(row => known.has(nameOf(row)))
+}
+
+const nameOf = ({ kind, node, holder, where }: Row): string => `${kind} ${node} ${holder} ${where}`

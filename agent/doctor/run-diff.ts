@@ -1,0 +1,116 @@
+import { pino } from 'pino'
+
+import { addressRanges } from '../base/address-ranges.ts'
+import { systemClock } from '../base/clock.ts'
+import type { Config } from '../config/types.ts'
+import { createAdminApi } from '../apisix/admin-api.ts'
+import { createControlReader, type Sighting } from '../apisix/control-api.ts'
+import { createDocumentReader, listDocuments } from '../inventory/documents.ts'
+import { createInventory } from '../inventory/inventory.ts'
+import { createLists } from '../inventory/lists.ts'
+import { watchMode } from '../inventory/mode-watch.ts'
+import type { Holder } from '../plan/holder.ts'
+import { expectedNodes } from '../upkeep/expected.ts'
+import { everyHidden } from '../proof/hidden-places.ts'
+import { startCluster, type Cluster } from '../facts/cluster.ts'
+import { loadCredentials } from '../transport/load-credentials.ts'
+import { adminOptions, controlOptions, credentialSource, gatewaySelector } from '../start/wire.ts'
+import { compare, inBoth, type Row } from './compare.ts'
+import { agrees, formatDiff, type DiffReport } from './diff-report.ts'
+
+/** Between the two readings, in ms: longer than a write takes to every worker. */
+const APART_MS = 2000
+/** How long the watches may take to know everything, in ms. */
+const SYNC_MS = 30_000
+
+/**
+ * `apisix-drain diff`: reads EndpointSlices, Admin API and every gateway twice, and prints where they differ both times.
+ * Writes nothing. Returns the exit code: 0 where all agree, 1 where they do not or a gateway could not be read.
+ *
+ * @throws Error where Kubernetes or the Admin API cannot be read
+ */
+export async function diff(config: Config, json: boolean): Promise<number> {
+  const clock = systemClock
+  const log = pino({ level: 'silent' })
+  const { apisix, kubernetes } = config
+  const cluster = startCluster({
+    credentials: loadCredentials(credentialSource(kubernetes), clock),
+    namespaces: kubernetes.namespaces,
+    gatewaySelector: gatewaySelector(apisix.gateways),
+    clock,
+    log,
+    onChange() {}
+  })
+  const admin = createAdminApi(adminOptions(apisix.admin))
+  const documents = createDocumentReader(adminOptions(apisix.admin))
+  const mode = watchMode({ admin, clock, log, forced: apisix.mode })
+  const lists = createLists(
+    admin,
+    listDocuments({ read: documents.read, gateways: () => cluster.gateways() }),
+    mode
+  )
+  const inventory = createInventory({ admin: lists, clock, log, everyMs: SYNC_MS, owner: apisix.owner })
+  const readGateway = createControlReader(controlOptions(apisix.control, clock))
+  const inRange = addressRanges(config.sync.podRanges)
+
+  const readOnce = async (): Promise<{ rows: readonly Row[] } & Omit<DiffReport, 'differences'>> => {
+    await inventory.refresh()
+    if (inventory.problem() !== '') throw new Error(inventory.problem())
+    const sightings = new Map<string, Sighting>()
+    const unread: { gateway: string; why: string }[] = []
+    const serving = cluster.gateways().filter(gateway => gateway.ready || gateway.terminating)
+    if (serving.length === 0) throw new Error('no gateway is known: check apisix.gateways')
+    await Promise.all(
+      (apisix.control.enabled ? serving : []).map(({ name, ip }) =>
+        readGateway(ip).then(
+          sighting => void sightings.set(name, sighting),
+          (error: unknown) => void unread.push({ gateway: name, why: (error as Error).message })
+        )
+      )
+    )
+    const rows = compare({
+      holders: inventory.holders().values(),
+      sightings,
+      expected: holder =>
+        expectedNodes(cluster, holder, clock.now(), followsAll(holder) ? Infinity : undefined),
+      isNobodys: host => inRange(host) && cluster.pods.byIp(host).length === 0 && !cluster.slices.lists(host)
+    })
+    const hidden = everyHidden({ cluster, inventory })
+    return { rows, hidden, holders: inventory.holders().size, gateways: [...sightings.keys()], unread }
+  }
+
+  try {
+    await synced(cluster)
+    while (mode.current().mode === undefined && mode.current().problem === '') await clock.sleep(20)
+    const first = await readOnce()
+    await clock.sleep(first.rows.length > 0 ? APART_MS : 0)
+    const { rows, ...compared } = first.rows.length > 0 ? await readOnce() : first
+    const report = { differences: inBoth(first.rows, rows), ...compared }
+    process.stdout.write(json ? `${JSON.stringify(report)}\n` : formatDiff(report))
+    return agrees(report) ? 0 : 1
+  } finally {
+    mode.stop()
+    admin.close()
+    documents.close()
+    await inventory.stop()
+    await cluster.stop()
+  }
+}
+
+/**
+ * An ingress controller lists every ready endpoint of a Service. Controller 1.8 has subsets, whose name is in between:
+ * `namespace_service_subset_port`; nothing is expected of those.
+ */
+const followsAll = ({ owner, name = '' }: Holder): boolean =>
+  owner !== 'nobody-known' && name.split('_').length === 3
+
+/** @throws Error with what a watch last failed of */
+async function synced(cluster: Pick<Cluster, 'parts'>): Promise<void> {
+  const end = systemClock.now() + SYNC_MS
+  for (;;) {
+    const late = cluster.parts().find(part => !part.synced)
+    if (!late) return
+    if (systemClock.now() > end) throw new Error(`the watch of ${late.name} has not synced: ${late.problem}`)
+    await systemClock.sleep(20)
+  }
+}

@@ -1,0 +1,147 @@
+import axios from 'axios'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/types.ts'
+import type { GatewayFact } from '../drain/facts.ts'
+import type { AdminApi } from '../apisix/admin-api.ts'
+import type { BarrierClient } from '../apisix/barrier-api.ts'
+import type { ReadGateway } from '../apisix/control-api.ts'
+import { detectMode } from '../inventory/mode.ts'
+import { readInjectSettings } from '../inject/settings.ts'
+import type { Connection } from '../transport/connection.ts'
+import { podsIn, servicesIn, slicesIn, type Collection } from '../reflect/collection.ts'
+import { gatewayPodReader, staticGateway } from '../facts/gateway-fact.ts'
+import { fieldsOf, listOf, textOf } from '../base/read.ts'
+import { leasePlace } from '../start/wire.ts'
+import { checkAdmin } from '../checks/check-admin.ts'
+import { checkClocks } from '../checks/check-clocks.ts'
+import type { Check } from '../checks/finding.ts'
+import { checkGateways } from '../checks/check-gateways.ts'
+import { checkHidden } from '../checks/check-hidden.ts'
+import { checkHolders } from '../checks/check-holders.ts'
+import { checkInjection } from '../checks/check-injection.ts'
+import { checkKubernetes } from '../checks/check-kubernetes.ts'
+import { checkLease } from '../checks/check-lease.ts'
+import { checkPods } from '../checks/check-pods.ts'
+import { CONDITION_PERMISSIONS, GATE_PERMISSIONS, PERMISSIONS, checkRbac } from '../checks/check-rbac.ts'
+
+/** The agent's own clients, so that the doctor goes the ways the agent will go. */
+export interface DoctorClients {
+  readonly connection: Pick<Connection, 'request'>
+  readonly admin: Pick<AdminApi, 'standalone' | 'list' | 'pageSize'>
+  readonly readGateway: ReadGateway
+  readonly barrier: Pick<BarrierClient, 'at'> | undefined
+  readonly clock: Clock
+}
+
+const PAGE = 500
+/** A doctor is asked on an operator's own machine, where the cluster may be too. */
+const readGatewayPod = gatewayPodReader(true)
+
+/** All checks, in the order in which a person would go about it: the first failure often explains the later ones. */
+export function doctorChecks(config: Config, clients: DoctorClients): Readonly<Record<string, Check>> {
+  const { connection, admin, readGateway, barrier, clock } = clients
+  const { kubernetes, apisix, drain, inject } = config
+  const ask = (method: string, path: string, body: unknown, signal: AbortSignal) =>
+    connection.request(method, path, body, signal)
+  const gatewayCalls = {
+    list: (signal: AbortSignal) => listGateways(config, connection, signal),
+    readControl: (host: string, signal: AbortSignal) => readGateway(host, signal),
+    readBarrier: (host: string, signal: AbortSignal) =>
+      barrier ? barrier.at(host).state(signal) : Promise.reject(new Error('there is no barrier client'))
+  }
+  const each = (collection: (namespace: string | undefined) => Collection) => (signal: AbortSignal) =>
+    pagesOf(kubernetes.namespaces, collection, connection, signal)
+  const clocks = [
+    { of: 'kubernetes', decides: true, date: (signal: AbortSignal) => kubernetesDate(connection, signal) },
+    { of: 'admin-api', decides: false, date: (signal: AbortSignal) => adminDate(apisix.admin, signal) }
+  ]
+  const needMs = drain.minimumGrade === 'timer' ? drain.floorMs : drain.acceptedSettleMs
+  return {
+    kubernetes: checkKubernetes(ask),
+    rbac: checkRbac(ask, kubernetes.namespaces, [
+      ...PERMISSIONS,
+      ...(config.arrivals.gate ? GATE_PERMISSIONS : []),
+      ...(config.kubernetes.podCondition ? CONDITION_PERMISSIONS : [])
+    ]),
+    leader: checkLease(ask, leasePlace(config)),
+    ...(inject && { injection: checkInjection(ask, () => readInjectSettings(inject.file)) }),
+    'admin-api': checkAdmin(signal => detectMode(admin, signal), apisix.mode),
+    holders: checkHolders(admin, apisix.mode, apisix.owner),
+    hidden: checkHidden(admin, apisix, clock, {
+      pods: each(podsIn),
+      slices: each(slicesIn),
+      services: each(servicesIn)
+    }),
+    gateways: checkGateways(gatewayCalls, config),
+    clock: checkClocks(clocks, () => clock.now(), drain.reserveMs),
+    pods: checkPods(each(podsIn), {
+      reserveMs: drain.reserveMs,
+      needMs
+    })
+  }
+}
+
+async function listGateways(
+  { apisix }: Config,
+  connection: DoctorClients['connection'],
+  signal: AbortSignal
+): Promise<GatewayFact[]> {
+  const source = apisix.gateways
+  if (source.kind === 'static') return source.gateways.map(staticGateway)
+  const gateways: GatewayFact[] = []
+  for await (const pods of listPages(podsIn(source.namespace).path, connection, signal, source.selector)) {
+    for (const pod of pods) {
+      const found = readGatewayPod(pod)
+      if (found && !found.ended) gateways.push(found.gateway)
+    }
+  }
+  return gateways
+}
+
+async function* pagesOf(
+  namespaces: readonly string[],
+  collection: (namespace: string | undefined) => Collection,
+  connection: DoctorClients['connection'],
+  signal: AbortSignal
+): AsyncIterable<readonly unknown[]> {
+  const scopes = namespaces.length > 0 ? namespaces : [undefined]
+  for (const namespace of scopes) yield* listPages(collection(namespace).path, connection, signal)
+}
+
+/** @throws Error on any status but 200 */
+async function* listPages(
+  path: string,
+  connection: DoctorClients['connection'],
+  signal: AbortSignal,
+  labelSelector?: string
+): AsyncIterable<readonly unknown[]> {
+  let next: string | undefined
+  do {
+    const query = new URLSearchParams({
+      limit: String(PAGE),
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...(next !== undefined && { continue: next })
+    })
+    const { status, json } = await connection.request('GET', `${path}?${query.toString()}`, undefined, signal)
+    if (status !== 200) throw new Error(`GET ${path}: status ${status}`)
+    yield listOf(fieldsOf(json)['items'])
+    next = textOf(fieldsOf(fieldsOf(json)['metadata'])['continue'])
+  } while (next !== undefined)
+}
+
+async function kubernetesDate(connection: DoctorClients['connection'], signal: AbortSignal) {
+  const { headers } = await connection.request('GET', '/version', undefined, signal)
+  return headers.date
+}
+
+/** Any answer carries the date, a refusal too, so no key is sent. */
+async function adminDate({ url, timeoutMs }: Config['apisix']['admin'], signal: AbortSignal) {
+  const { headers } = await axios.head<unknown>(`${url}/`, {
+    signal,
+    timeout: timeoutMs,
+    proxy: false,
+    maxRedirects: 0,
+    validateStatus: () => true
+  })
+  return textOf(headers['date'])
+}

@@ -1,0 +1,204 @@
+import type { Clock } from '../base/clock.ts'
+import type { GatewayFact, Millis, PodFact } from '../drain/facts.ts'
+import type { Log } from '../base/log.ts'
+import { ApiError } from '../transport/api-error.ts'
+import { pathOf, podsIn, servicesIn, slicesIn, slicesOf, type Collection } from '../reflect/collection.ts'
+import { createConnection, type ConnectionSettings, type Reply } from '../transport/connection.ts'
+import type { Credentials } from '../transport/credentials.ts'
+import { isLocal } from './dialable.ts'
+import { toEndpointFact } from './endpoint-fact.ts'
+import { gatewayPodReader, staticGateway } from './gateway-fact.ts'
+import { withGate } from './gated-pod.ts'
+import { createGatewayStore } from './gateway-store.ts'
+import { combine, staticPart, type Part, type PartName } from '../reflect/parts.ts'
+import { patiently } from '../reflect/patient.ts'
+import { toLabelledPod, toPodFact } from './pod-fact.ts'
+import { createPodStore, type PodStore } from './pod-store.ts'
+import { fieldsOf, listOf } from '../base/read.ts'
+import type { ReflectorSettings } from '../reflect/reflector-settings.ts'
+import { startReflector, type Reflector } from '../reflect/reflector.ts'
+import { toServiceFact } from './service-fact.ts'
+import { createServiceStore, type ServiceStore } from './service-store.ts'
+import type { Sink } from '../reflect/watch-event.ts'
+import { createSliceStore, type ServiceName, type SliceStore } from './slice-store.ts'
+
+/** Which pods are gateways, or where they are when they are listed by hand. */
+export type GatewaySelector =
+  | { readonly namespace?: string | undefined; readonly labelSelector: string }
+  | { readonly static: readonly { readonly name: string; readonly host: string }[] }
+
+export interface ClusterOptions {
+  readonly credentials: Credentials
+  /** Whose pods and slices are watched; all where absent or empty. */
+  readonly namespaces?: readonly string[] | undefined
+  readonly gatewaySelector: GatewaySelector
+  /** Pods keep their labels. */
+  readonly labels?: boolean
+  /** Pods keep how our readiness gate stands. */
+  readonly gate?: boolean
+  readonly clock: Clock
+  readonly log: Log
+  /** Something that matters has changed: look again. Called from within the watch, so it must return at once. */
+  readonly onChange: () => void
+  readonly reflector?: Partial<ReflectorSettings>
+  readonly connection?: Partial<ConnectionSettings>
+}
+
+/** Everything the agent knows of Kubernetes, kept current by four watches over one connection. */
+export interface Cluster {
+  readonly pods: PodStore
+  readonly slices: SliceStore
+  /** Empty where they may not be read. */
+  readonly services: ServiceStore
+  /** Every gateway that may serve. */
+  gateways(): readonly GatewayFact[]
+  /** One that has vanished serves no more: it is listed no longer. */
+  gatewayEnded(id: string): void
+  /** Gateway pods that have no address yet. */
+  gatewaysWithoutIp(): number
+  parts(): readonly Part[]
+  /**
+   * The pod as the API server has it right now, past the watch; the stores learn of it. `undefined` = there is none.
+   * @throws ApiError on any status but 200 and 404; Error where there is no answer
+   */
+  fetchPod(namespace: string, name: string, signal?: AbortSignal): Promise<PodFact | undefined>
+  /** Pods that own this address, asked of the API server as `fetchPod` does. */
+  fetchPodsByIp(ip: string, signal?: AbortSignal): Promise<readonly PodFact[]>
+  /** Has the stores learn a Service and its EndpointSlices as they are right now. `false`: there is no such Service. */
+  fetchService(service: ServiceName, signal?: AbortSignal): Promise<boolean>
+  /** Any other API call. 429 is waited out; a GET is repeated when the connection breaks. */
+  call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
+  /** Pods of this namespace are watched. */
+  isWatched(namespace: string): boolean
+  /** How far the API server's clock is behind ours, in ms: what to add to its times. */
+  serverBehindMs(): number
+  /** Somebody learned what this watch should have told: it has to show a sign of life, or is begun anew. */
+  doubt(part: PartName): void
+  /** Asks the server for a sign that the watch of pods tells all that has happened. */
+  assurePods(): void
+  /** When it was asked that last with success; `-Infinity` before. */
+  podsAssuredAt(): Millis
+  /** Ends the watches and the connection. */
+  stop(): Promise<void>
+}
+
+export function startCluster(options: ClusterOptions): Cluster {
+  const { credentials, gatewaySelector: gatewaysAre, clock, log, onChange } = options
+  const connection = createConnection(credentials, clock, options.connection)
+  const scopes: readonly (string | undefined)[] = options.namespaces?.length
+    ? options.namespaces
+    : [undefined]
+  const pods = createPodStore(clock)
+  const slices = createSliceStore()
+  const services = createServiceStore()
+  const readAny = options.labels ? toLabelledPod : toPodFact
+  const readPod = options.gate ? withGate(readAny) : readAny
+  const fixed = 'static' in gatewaysAre ? gatewaysAre.static.map(staticGateway) : []
+  const gateways = createGatewayStore(() => clock.now(), fixed)
+
+  const reflect = <F extends { readonly uid: string }>(
+    watch: PartName,
+    collection: Collection,
+    toFact: (object: unknown) => F | undefined,
+    sink: Sink<F>
+  ): Reflector =>
+    startReflector({
+      connection,
+      collection,
+      toFact,
+      sink,
+      clock,
+      log: log.child({ watch }),
+      onChange,
+      ...(options.reflector && { settings: options.reflector })
+    })
+  const watches: Readonly<Record<PartName, readonly Reflector[]>> = {
+    pods: scopes.map(ns => reflect('pods', podsIn(ns), readPod, pods.sink)),
+    endpointslices: scopes.map(ns => reflect('endpointslices', slicesIn(ns), toEndpointFact, slices.sink)),
+    gateways:
+      'static' in gatewaysAre
+        ? []
+        : [
+            reflect(
+              'gateways',
+              podsIn(gatewaysAre.namespace, gatewaysAre.labelSelector),
+              gatewayPodReader(isLocal(credentials.origin)),
+              gateways.sink
+            )
+          ],
+    services: scopes.map(ns => reflect('services', servicesIn(ns), toServiceFact, services.sink))
+  }
+  const call: Cluster['call'] = (method, path, body, signal) =>
+    patiently(() => connection.request(method, path, body, signal), {
+      clock,
+      signal,
+      harmless: method === 'GET'
+    })
+  const get = async (path: string, signal: AbortSignal | undefined): Promise<unknown> => {
+    const reply = await call('GET', path, undefined, signal)
+    if (reply.status === 404) return undefined
+    if (reply.status !== 200) throw new ApiError(`GET ${path}`, reply.status, reply.json, reply.retryAfterMs)
+    return reply.json
+  }
+  /** Only objects that a watch covers: nothing would ever remove others from the store. */
+  const watchOf = (name: PartName, namespace: string): Reflector | undefined =>
+    watches[name][Math.max(scopes.indexOf(namespace), scopes.indexOf(undefined))]
+  const learn = (object: unknown): PodFact | undefined => {
+    const fact = readPod(object)
+    if (fact) watchOf('pods', fact.namespace)?.learn(object)
+    return fact
+  }
+  const itemsOf = async (collection: Collection, fieldSelector: string | undefined, signal?: AbortSignal) =>
+    listOf(fieldsOf(await get(pathOf(collection, { fieldSelector }), signal))['items'])
+  const part = (name: PartName): Part => {
+    const all = watches[name].map(watch => watch.status())
+    return all.length === 0 ? staticPart(name, fixed.length) : combine(name, all)
+  }
+
+  return {
+    pods: pods.store,
+    slices: slices.store,
+    services: services.store,
+    gateways: () => gateways.store.list(),
+    gatewayEnded(id) {
+      gateways.store.ended(id)
+      onChange()
+    },
+    gatewaysWithoutIp: () => gateways.store.withoutIp,
+    parts: () => [part('pods'), part('endpointslices'), part('gateways'), part('services')],
+    async fetchPod(namespace, name, signal) {
+      const path = `${podsIn(namespace).path}/${encodeURIComponent(name)}`
+      return learn(await get(path, signal))
+    },
+    async fetchPodsByIp(ip, signal) {
+      const found: PodFact[] = []
+      for (const namespace of scopes) {
+        for (const item of await itemsOf(podsIn(namespace), `status.podIP=${ip}`, signal)) {
+          const pod = learn(item)
+          if (pod?.ips.includes(ip)) found.push(pod)
+        }
+      }
+      return found
+    },
+    async fetchService({ namespace, name }, signal) {
+      // As lists, which is what the agent has a right to.
+      const [found, slices] = await Promise.all([
+        itemsOf(servicesIn(namespace), `metadata.name=${name}`, signal),
+        itemsOf(slicesOf(namespace, name), undefined, signal)
+      ])
+      for (const service of found) watchOf('services', namespace)?.learn(service)
+      for (const slice of slices) watchOf('endpointslices', namespace)?.learn(slice)
+      return found.length > 0
+    },
+    call,
+    isWatched: namespace => watchOf('pods', namespace) !== undefined,
+    serverBehindMs: () => connection.serverBehindMs(),
+    assurePods: () => watches.pods.forEach(watch => watch.assure()),
+    podsAssuredAt: () => Math.min(...watches.pods.map(watch => watch.assuredAt() ?? -Infinity)),
+    doubt: name => watches[name].forEach(watch => watch.doubt()),
+    async stop() {
+      await Promise.all(Object.values(watches).flatMap(all => all.map(watch => watch.stop())))
+      await connection.close()
+    }
+  }
+}

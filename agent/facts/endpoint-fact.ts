@@ -1,0 +1,58 @@
+import type { Endpoint, EndpointFact, PodUid } from '../drain/facts.ts'
+import { SERVICE_LABEL } from '../reflect/collection.ts'
+import { intern } from './intern.ts'
+import { fieldsOf, listOf, portOf, textOf } from '../base/read.ts'
+
+/**
+ * An EndpointSlice, shrunk. Total: `undefined` only where it has no identity. `service` is empty for a slice that
+ * belongs to no Service (custom slices are allowed to).
+ */
+export function toEndpointFact(object: unknown): EndpointFact | undefined {
+  const slice = fieldsOf(object)
+  const meta = fieldsOf(slice['metadata'])
+  const uid = textOf(meta['uid'])
+  const name = textOf(meta['name'])
+  const namespace = textOf(meta['namespace'])
+  if (uid === undefined || name === undefined || namespace === undefined) return undefined
+  return {
+    uid,
+    namespace: intern.text(namespace),
+    name,
+    service: intern.text(textOf(fieldsOf(meta['labels'])[SERVICE_LABEL]) ?? ''),
+    family: familyOf(slice['addressType']),
+    ports: listOf(slice['ports']).map(entry => {
+      const { name: portName, port } = fieldsOf(entry)
+      return { name: intern.text(textOf(portName) ?? ''), port: portOf(port) }
+    }),
+    endpoints: listOf(slice['endpoints'])
+      .map(toEndpoint)
+      .filter(endpoint => endpoint !== undefined)
+  }
+}
+
+function familyOf(addressType: unknown): EndpointFact['family'] {
+  return addressType === 'IPv6' || addressType === 'FQDN' ? addressType : 'IPv4'
+}
+
+/**
+ * Absent conditions as the API defines them (discovery/v1): ready is true, serving is as ready, terminating is false.
+ * Only the first address counts: all addresses of one endpoint are the same thing.
+ */
+function toEndpoint(value: unknown): Endpoint | undefined {
+  const endpoint = fieldsOf(value)
+  const address = textOf(listOf(endpoint['addresses'])[0])
+  if (address === undefined) return undefined
+  const conditions = fieldsOf(endpoint['conditions'])
+  const target = fieldsOf(endpoint['targetRef'])
+  const ready = conditions['ready'] !== false
+  const uid = target['kind'] === 'Pod' ? textOf(target['uid']) : undefined
+  const zone = textOf(endpoint['zone'])
+  return {
+    address,
+    podUid: uid as PodUid | undefined,
+    ready,
+    serving: typeof conditions['serving'] === 'boolean' ? conditions['serving'] : ready,
+    terminating: conditions['terminating'] === true,
+    ...(zone !== undefined && { zone: intern.text(zone) })
+  }
+}

@@ -1,0 +1,26 @@
+import { IN_UPSTREAM } from '../drain/annotations.ts'
+import type { PodFact } from '../drain/facts.ts'
+import { conditionIsTrue, fieldsOf, listOf, textOf } from '../base/read.ts'
+
+type ReadPod = (object: unknown) => PodFact | undefined
+
+/** Reads pods together with the state of our readiness gate, which `read` leaves out. */
+export const withGate =
+  (read: ReadPod): ReadPod =>
+  object => {
+    const fact = read(object)
+    const gate = gateOf(object)
+    return fact && gate ? { ...fact, gate } : fact
+  }
+
+/** As the kubelet makes Ready: of the condition ContainersReady and every gate (readiness gates, KEP-580). */
+function gateOf(object: unknown): PodFact['gate'] {
+  const { spec, status } = fieldsOf(object)
+  const gates = listOf(fieldsOf(spec)['readinessGates']).map(gate => textOf(fieldsOf(gate)['conditionType']))
+  if (!gates.includes(IN_UPSTREAM)) return undefined
+  const { conditions } = fieldsOf(status)
+  const isTrue = (type: string | undefined) => type !== undefined && conditionIsTrue(conditions, type)
+  const others = ['ContainersReady', ...gates.filter(type => type !== IN_UPSTREAM)]
+  if (!others.every(isTrue)) return undefined
+  return isTrue(IN_UPSTREAM) ? 'open' : 'waiting'
+}

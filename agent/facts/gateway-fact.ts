@@ -1,0 +1,60 @@
+import type { GatewayFact } from '../drain/facts.ts'
+import { isDialable } from './dialable.ts'
+import { ipsOf } from './pod-fact.ts'
+import { conditionIsTrue, fieldsOf, textOf } from '../base/read.ts'
+
+/** A gateway's pod: the fact, and what decides whether it is listed. */
+export interface GatewayPod {
+  readonly uid: string
+  /** Its containers have ended for good (phase Succeeded or Failed): it cannot serve any more. */
+  readonly ended: boolean
+  /** `ip` is empty as long as the pod has none. */
+  readonly gateway: GatewayFact
+}
+
+/** Total: `undefined` only where the object has no identity. Unready and Terminating pods are facts like all others. */
+export function toGatewayPod(object: unknown): GatewayPod | undefined {
+  const { metadata, spec, status: statusOf } = fieldsOf(object)
+  const meta = fieldsOf(metadata)
+  const status = fieldsOf(statusOf)
+  const uid = textOf(meta['uid'])
+  const name = textOf(meta['name'])
+  if (uid === undefined || name === undefined) return undefined
+  return {
+    uid,
+    ended: status['phase'] === 'Succeeded' || status['phase'] === 'Failed',
+    gateway: {
+      id: uid,
+      name,
+      ip: ipsOf(status)[0] ?? '',
+      ready: conditionIsTrue(status['conditions'], 'Ready'),
+      terminating: textOf(meta['deletionTimestamp']) !== undefined,
+      host: textOf(fieldsOf(spec)['nodeName'])
+    }
+  }
+}
+
+/**
+ * The same, without the pods whose address must not be called.
+ *
+ * @param local the cluster is on this machine
+ */
+export const gatewayPodReader =
+  (local: boolean) =>
+  (object: unknown): GatewayPod | undefined => {
+    const pod = toGatewayPod(object)
+    return pod && (pod.gateway.ip === '' || isDialable(pod.gateway.ip, local)) ? pod : undefined
+  }
+
+/** A gateway that the operator named by hand. Nobody tells us when it ends, so it is always counted on. */
+export function staticGateway(entry: { readonly name: string; readonly host: string }): GatewayFact {
+  return {
+    id: entry.name,
+    name: entry.name,
+    ip: entry.host,
+    ready: true,
+    terminating: false,
+    host: undefined,
+    byHand: true
+  }
+}

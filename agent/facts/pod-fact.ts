@@ -1,0 +1,147 @@
+import type { PodFact, PodPhase, PodUid } from '../drain/facts.ts'
+import { intern } from './intern.ts'
+import {
+  conditionIsTrue,
+  fieldsOf,
+  listOf,
+  numberOf,
+  portOf,
+  textOf,
+  timeOf,
+  type Fields
+} from '../base/read.ts'
+
+const ANNOTATION_PREFIX = 'apisix-drain.io/'
+
+/** Kubernetes' own default of `terminationGracePeriodSeconds`. */
+const DEFAULT_GRACE_SECONDS = 30
+
+const PHASES: ReadonlySet<string> = new Set(['Pending', 'Running', 'Succeeded', 'Failed'])
+
+/** Shared: nearly every pod has none of ours. */
+const NO_ANNOTATIONS: Readonly<Record<string, string>> = Object.freeze({})
+const NO_IPS: readonly string[] = Object.freeze([])
+
+/**
+ * A pod as the API server gives it, shrunk to what a drain can depend on. Total: never throws, and a missing field is
+ * a value. `undefined` only where the object cannot be identified, or where it is marked for deletion in a way that
+ * cannot be read (as a fact it would look like a pod that stays).
+ */
+export function toPodFact(object: unknown): PodFact | undefined {
+  const { metadata, spec: specOf, status: statusOf } = fieldsOf(object)
+  const meta = fieldsOf(metadata)
+  const spec = fieldsOf(specOf)
+  const status = fieldsOf(statusOf)
+  const uid = textOf(meta['uid'])
+  const name = textOf(meta['name'])
+  const namespace = textOf(meta['namespace'])
+  if (uid === undefined || name === undefined || namespace === undefined) return undefined
+  const deletionAt = timeOf(meta['deletionTimestamp'])
+  if (deletionAt === undefined && textOf(meta['deletionTimestamp']) !== undefined) return undefined
+  const { restarts, startedAt } = containersOf(status)
+  // Written out: what is spread into an object lies beside it, and there are tens of thousands of these.
+  return {
+    uid: uid as PodUid,
+    namespace: intern.text(namespace),
+    name,
+    phase: phaseOf(status['phase']),
+    ready: conditionIsTrue(status['conditions'], 'Ready'),
+    ips: ipsOf(status),
+    hostNetwork: spec['hostNetwork'] === true,
+    containerPorts: portsOf(spec, 'containerPort'),
+    hostPorts: portsOf(spec, 'hostPort'),
+    hostIp: internedOf(status['hostIP']),
+    deletionAt,
+    deletionGraceMs: toMillis(numberOf(meta['deletionGracePeriodSeconds'])),
+    graceMs: (numberOf(spec['terminationGracePeriodSeconds']) ?? DEFAULT_GRACE_SECONDS) * 1000,
+    disruptionTarget: conditionIsTrue(status['conditions'], 'DisruptionTarget'),
+    restarts,
+    startedAt,
+    owner: ownerOf(meta['ownerReferences']),
+    annotations: annotationsOf(meta['annotations'])
+  }
+}
+
+/** `status.podIPs`, or `status.podIP` where a server gives only that. */
+export function ipsOf(status: Fields): readonly string[] {
+  const ips: string[] = []
+  for (const entry of listOf(status['podIPs'])) {
+    const ip = textOf(fieldsOf(entry)['ip'])
+    if (ip !== undefined) ips.push(ip)
+  }
+  // A copy has room for what is in it; what was pushed to, for sixteen more.
+  if (ips.length > 0) return ips.slice()
+  const only = textOf(status['podIP'])
+  return only === undefined ? NO_IPS : [only]
+}
+
+function phaseOf(phase: unknown): PodPhase {
+  return typeof phase === 'string' && PHASES.has(phase) ? (phase as PodPhase) : 'Unknown'
+}
+
+const internedOf = (value: unknown): string | undefined => {
+  const text = textOf(value)
+  return text === undefined ? undefined : intern.text(text)
+}
+
+function portsOf(spec: Fields, which: 'containerPort' | 'hostPort'): readonly number[] {
+  const ports = new Set<number>()
+  for (const kind of ['containers', 'initContainers'] as const) {
+    for (const container of listOf(spec[kind])) {
+      for (const entry of listOf(fieldsOf(container)['ports'])) {
+        const port = portOf(fieldsOf(entry)[which])
+        if (port !== undefined) ports.add(port)
+      }
+    }
+  }
+  return intern.numbers([...ports])
+}
+
+/** Both move when a container comes back: the sum of the restarts, and the youngest start. */
+function containersOf(status: Fields): { restarts: number; startedAt: number | undefined } {
+  let restarts = 0
+  let startedAt: number | undefined
+  for (const kind of ['containerStatuses', 'initContainerStatuses'] as const) {
+    for (const entry of listOf(status[kind])) {
+      const container = fieldsOf(entry)
+      restarts += numberOf(container['restartCount']) ?? 0
+      const started = timeOf(fieldsOf(fieldsOf(container['state'])['running'])['startedAt'])
+      if (started !== undefined && (startedAt === undefined || started > startedAt)) startedAt = started
+    }
+  }
+  return { restarts, startedAt }
+}
+
+function ownerOf(references: unknown): string | undefined {
+  for (const reference of listOf(references)) {
+    const { controller, kind, name } = fieldsOf(reference)
+    if (controller === true && typeof kind === 'string' && typeof name === 'string') {
+      return intern.text(`${kind}/${name}`)
+    }
+  }
+  return undefined
+}
+
+/** Those of ours. */
+export function annotationsOf(annotations: unknown): Readonly<Record<string, string>> {
+  let ours: Record<string, string> | undefined
+  for (const [key, value] of Object.entries(fieldsOf(annotations))) {
+    if (key.startsWith(ANNOTATION_PREFIX) && typeof value === 'string') (ours ??= {})[key] = value
+  }
+  return ours ?? NO_ANNOTATIONS
+}
+
+/** With the labels that `toPodFact` leaves out: they are most of what a pod's metadata weighs. */
+export function toLabelledPod(object: unknown): PodFact | undefined {
+  const fact = toPodFact(object)
+  return fact && { ...fact, labels: intern.record(textsOf(labelsOf(object))) }
+}
+
+const labelsOf = (object: unknown) => fieldsOf(fieldsOf(fieldsOf(object)['metadata'])['labels'])
+
+const textsOf = (fields: Fields): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(fields).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : []))
+  )
+
+const toMillis = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1000)

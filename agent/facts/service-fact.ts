@@ -1,0 +1,45 @@
+import type { ServiceFact } from '../drain/facts.ts'
+import { annotationsOf } from './pod-fact.ts'
+import { fieldsOf, listOf, portOf, textOf } from '../base/read.ts'
+
+const NONE: readonly never[] = Object.freeze([])
+
+/** A Service, shrunk. Total: `undefined` only where it has no identity. */
+export function toServiceFact(object: unknown): ServiceFact | undefined {
+  const { metadata, spec: specOf, status } = fieldsOf(object)
+  const meta = fieldsOf(metadata)
+  const spec = fieldsOf(specOf)
+  const uid = textOf(meta['uid'])
+  const name = textOf(meta['name'])
+  const namespace = textOf(meta['namespace'])
+  if (uid === undefined || name === undefined || namespace === undefined) return undefined
+  const ports = listOf(spec['ports']).flatMap(entry => {
+    const { name: portName, port: number } = fieldsOf(entry)
+    const port = portOf(number)
+    return port === undefined ? [] : [{ name: textOf(portName) ?? '', port }]
+  })
+  const clusterIps = texts(
+    listOf(spec['clusterIPs']).length > 0 ? listOf(spec['clusterIPs']) : [spec['clusterIP']]
+  )
+  const ingress = listOf(fieldsOf(fieldsOf(status)['loadBalancer'])['ingress']).map(fieldsOf)
+  return {
+    uid,
+    namespace,
+    name,
+    ports,
+    clusterIps: slim(clusterIps.filter(ip => ip !== 'None')),
+    external: slim([
+      ...texts(listOf(spec['externalIPs'])),
+      ...texts(ingress.flatMap(({ ip, hostname }) => [ip, hostname]))
+    ]),
+    nodePorts: slim(listOf(spec['ports']).flatMap(entry => portOf(fieldsOf(entry)['nodePort']) ?? [])),
+    externalName: spec['type'] === 'ExternalName' ? textOf(spec['externalName']) : undefined,
+    annotations: annotationsOf(meta['annotations'])
+  }
+}
+
+const texts = (values: readonly unknown[]): readonly string[] =>
+  values.flatMap(value => (typeof value === 'string' && value !== '' ? [value] : []))
+
+/** Most lists are empty, and what was pushed to has room for more. */
+const slim = <T>(list: readonly T[]): readonly T[] => (list.length === 0 ? NONE : list.slice())

@@ -1,0 +1,58 @@
+import type { ServiceFact } from '../drain/facts.ts'
+import { same } from '../base/same.ts'
+import type { Sink } from '../reflect/watch-event.ts'
+
+/** The Services: what asks something of us by an annotation, and under which addresses and names they stand for their pods. */
+export interface ServiceStore {
+  /** Those with an annotation of ours. The same list until something in it changes. */
+  asking(): readonly ServiceFact[]
+  byName(namespace: string, name: string): ServiceFact | undefined
+  /** Those that are another name of something (type ExternalName). */
+  aliases(): Iterable<ServiceFact>
+}
+
+/** The store, and the side of it that only its reflector may use. */
+export function createServiceStore(): { readonly store: ServiceStore; readonly sink: Sink<ServiceFact> } {
+  const services = new Map<string, ServiceFact>()
+  const names = new Map<string, ServiceFact>()
+  const aliases = new Map<string, ServiceFact>()
+  let asking: readonly ServiceFact[] = []
+  const changed = (...changed: readonly (ServiceFact | undefined)[]) => {
+    if (changed.some(service => service && asks(service))) asking = [...services.values()].filter(asks)
+    return true
+  }
+  const drop = (uid: string): ServiceFact | undefined => {
+    const service = services.get(uid)
+    if (!service) return undefined
+    services.delete(uid)
+    aliases.delete(uid)
+    if (names.get(nameOf(service))?.uid === uid) names.delete(nameOf(service))
+    return service
+  }
+  return {
+    sink: {
+      set(service) {
+        const before = services.get(service.uid)
+        if (same(before, service)) return false
+        drop(service.uid)
+        services.set(service.uid, service)
+        names.set(nameOf(service), service)
+        if (service.externalName !== undefined) aliases.set(service.uid, service)
+        return changed(before, service)
+      },
+      gone(uid) {
+        const service = drop(uid)
+        return service !== undefined && changed(service)
+      }
+    },
+    store: {
+      asking: () => asking,
+      byName: (namespace, name) => names.get(nameOf({ namespace, name })),
+      aliases: () => aliases.values()
+    }
+  }
+}
+
+const asks = ({ annotations }: ServiceFact): boolean => Object.keys(annotations).length > 0
+const nameOf = ({ namespace, name }: Pick<ServiceFact, 'namespace' | 'name'>): string =>
+  `${namespace}/${name}`

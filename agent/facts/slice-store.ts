@@ -1,0 +1,111 @@
+import type { Endpoint, EndpointFact, PodUid } from '../drain/facts.ts'
+import { createMultiMap } from './multi-map.ts'
+import { same } from '../base/same.ts'
+import type { Sink } from '../reflect/watch-event.ts'
+
+export interface ServiceName {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** The EndpointSlices: which Services a pod serves on which ports, and a second witness of its end. */
+export interface SliceStore {
+  /** Some slice of the pod's own namespace says that it is terminating: what other namespaces say of it does not count. */
+  terminating(uid: PodUid, namespace: string): boolean
+  /** Every pod that some slice says is terminating. */
+  terminatingPods(): ReadonlySet<PodUid>
+  /** The resolved target ports under which slices list the pod, ascending. What names a hostNetwork pod's nodes. */
+  portsOf(uid: PodUid): readonly number[]
+  servicesOf(uid: PodUid): readonly ServiceName[]
+  /**
+   * Endpoints of a Service that can still answer (`serving`), over all its slices, each (pod, address) once. Those that
+   * are terminating are in here too: it is for the caller to say whether they count.
+   */
+  serving(namespace: string, service: string): readonly Endpoint[]
+  /** The slices of a Service. Facts are never changed: the same object says the same. */
+  of(namespace: string, service: string): readonly EndpointFact[]
+  /** Some endpoint has this address. Looks at all of them, so it is for few questions. */
+  lists(address: string): boolean
+  readonly size: number
+}
+
+/** The store, and the side of it that only its reflector may use. */
+export function createSliceStore(): { readonly store: SliceStore; readonly sink: Sink<EndpointFact> } {
+  const slices = new Map<string, EndpointFact>()
+  const byPod = createMultiMap<string, EndpointFact>()
+  const byService = createMultiMap<string, EndpointFact>()
+
+  const terminating = new Map<string, readonly PodUid[]>()
+
+  const remove = (slice: EndpointFact) => {
+    slices.delete(slice.uid)
+    terminating.delete(slice.uid)
+    byService.remove(serviceKey(slice.namespace, slice.service), slice)
+    for (const uid of podsOf(slice)) byPod.remove(uid, slice)
+  }
+  const set = (slice: EndpointFact) => {
+    const before = slices.get(slice.uid)
+    if (before && same(before, slice)) return false
+    if (before) remove(before)
+    slices.set(slice.uid, slice)
+    const ending = slice.endpoints.flatMap(e => (e.terminating && e.podUid !== undefined ? [e.podUid] : []))
+    if (ending.length > 0) terminating.set(slice.uid, ending)
+    byService.add(serviceKey(slice.namespace, slice.service), slice)
+    for (const uid of podsOf(slice)) byPod.add(uid, slice)
+    return true
+  }
+  const gone = (uid: string) => {
+    const slice = slices.get(uid)
+    if (slice) remove(slice)
+    return slice !== undefined
+  }
+
+  return {
+    sink: { set, gone },
+    store: {
+      terminating: (uid, namespace) =>
+        byPod
+          .get(uid)
+          .filter(slice => slice.namespace === namespace)
+          .some(slice => slice.endpoints.some(e => e.podUid === uid && e.terminating)),
+      terminatingPods: () => new Set([...terminating.values()].flat()),
+      portsOf: uid => {
+        const ports = new Set<number>()
+        for (const slice of byPod.get(uid)) {
+          for (const { port } of slice.ports) if (port !== undefined) ports.add(port)
+        }
+        return [...ports].sort((a, b) => a - b)
+      },
+      servicesOf: uid => {
+        const services = new Map<string, ServiceName>()
+        for (const { namespace, service } of byPod.get(uid)) {
+          if (service !== '') services.set(service, { namespace, name: service })
+        }
+        return [...services.values()]
+      },
+      serving: (namespace, service) => {
+        const serving = new Map<string, Endpoint>()
+        for (const slice of byService.get(serviceKey(namespace, service))) {
+          for (const endpoint of slice.endpoints) {
+            if (endpoint.serving) serving.set(`${endpoint.podUid ?? ''} ${endpoint.address}`, endpoint)
+          }
+        }
+        return [...serving.values()]
+      },
+      of: (namespace, service) => byService.get(serviceKey(namespace, service)),
+      lists: address =>
+        slices.values().some(({ endpoints }) => endpoints.some(endpoint => endpoint.address === address)),
+      get size() {
+        return slices.size
+      }
+    }
+  }
+}
+
+const serviceKey = (namespace: string, service: string) => `${namespace}/${service}`
+
+function podsOf(slice: EndpointFact): ReadonlySet<string> {
+  const uids = new Set<string>()
+  for (const { podUid } of slice.endpoints) if (podUid !== undefined) uids.add(podUid)
+  return uids
+}

@@ -1,0 +1,193 @@
+import type { Clock } from '../base/clock.ts'
+import type { Ack } from '../drain/ack.ts'
+import type { Hook } from '../drain/drain.ts'
+import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
+import type { Asked } from '../drain/seen.ts'
+import type { Log } from '../base/log.ts'
+import { CannotVouch } from './cannot-vouch.ts'
+import type { HoldRequest } from './holds.ts'
+import type { Cluster } from '../facts/cluster.ts'
+import { createHookWitnesses } from './hook-witnesses.ts'
+import { saysThatItEnds } from '../drain/eligible.ts'
+
+/** A hook that waits for its answer. */
+export interface HeldHook {
+  readonly hook: Hook
+  /** The pod as the caller's identity showed it, or as the API server then told. */
+  readonly pod: PodFact
+  /** What the API server said when the watch did not know of an end: it ends, it stays; `undefined` = not asked yet. */
+  readonly ends: boolean | undefined
+  /** When the API server was asked about it. */
+  readonly asked?: Asked | undefined
+}
+
+/** The hooks that are being held. A round reads them and answers them; nothing else does. */
+export interface Hooks {
+  hold(request: HoldRequest, signal: AbortSignal): Promise<Ack>
+  held(): readonly HeldHook[]
+  uids(): ReadonlySet<PodUid>
+  answer(hook: Hook, ack: Ack): void
+  /** The drain of this pod was undone: what was known of its hooks is not, and the API server is asked anew, twice. */
+  askAgain(uid: PodUid): void
+  /** When the first hook of this pod came in that its end does not explain yet (`hook-witnesses.ts`). */
+  witnessOf(pod: PodFact, now: Millis): Millis | undefined
+}
+
+interface HooksOptions {
+  readonly cluster: Pick<Cluster, 'pods' | 'fetchPod' | 'doubt'>
+  readonly clock: Clock
+  readonly log: Log
+  /** The answer to a hook that needs no look: its drain is proven. */
+  readonly proven: (hook: Hook) => Ack | undefined
+  /** `drain.kubeletStatusDelay`: a pod stays only if the API server reports so after this, too. */
+  readonly statusDelayMs: number
+  /** Something changed: look again. */
+  readonly wake: () => void
+}
+
+/**
+ * Before the API server is asked at all, in ms: as a rule the watch event is on its way, and hundreds of pods that end in the
+ * same moment would be as many needless questions.
+ */
+const WATCH_FIRST_MS = 5
+/** Pauses between tries to ask the API server about one hook, in ms: together well below the shortest usual grace. */
+const ASK_AGAIN_MS = [100, 400, 1000]
+/** How long one such try may take, in ms: a healthy API server answers in one or two. */
+const ASK_MS = 1000
+
+interface Entry extends HeldHook {
+  readonly resolve: (ack: Ack) => void
+  readonly reject: (reason: Error) => void
+  /** Aborts when the hook is held no longer. */
+  readonly over: AbortSignal
+}
+
+export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }: HooksOptions): Hooks {
+  const entries = new Map<string, Entry>()
+  const witnesses = createHookWitnesses()
+
+  /**
+   * A hook for a pod that the watch does not know to end is early (an httpGet hook can come before the watch event), or
+   * that of an end that began at the kubelet, whose status comes later, or a container restart, which calls preStop too. The API
+   * server knows the first at once and the second after a while.
+   * @param since when the hook came in, or when its drain was undone
+   */
+  const ask = async ({ hook: { id }, pod, over: signal }: Entry, since: Millis): Promise<void> => {
+    await clock.sleep(WATCH_FIRST_MS, signal).catch(() => {})
+    const first = await staysNow(id, pod, signal)
+    if (!first) return
+    const rest = since + statusDelayMs - clock.now()
+    if (rest <= 0) return learn(id, { ...first, ends: false, asked: { at: first.at, again: first.at } })
+    await clock.sleep(rest, signal).catch(() => {})
+    const again = await staysNow(id, pod, signal)
+    if (again) learn(id, { ...again, ends: false, asked: { at: first.at, again: again.at } })
+  }
+
+  /** The pod as the API server has it, where it does not say that it ends. `undefined`: it ends, or nothing is to be learned any more. */
+  const staysNow = async (
+    id: string,
+    pod: PodFact,
+    signal: AbortSignal
+  ): Promise<{ readonly pod: PodFact; readonly at: Millis } | undefined> => {
+    if (!entries.has(id)) return undefined
+    if (knownToEnd(pod)) return itEnds(id, cluster.pods.get(pod.uid) ?? pod)
+    for (const pause of [...ASK_AGAIN_MS, undefined]) {
+      try {
+        const current = await bounded(clock, ASK_MS, signal, limited =>
+          cluster.fetchPod(pod.namespace, pod.name, limited)
+        )
+        const same = current?.uid === pod.uid ? current : undefined
+        if (same && !saysThatItEnds(same)) return { pod: same, at: clock.now() }
+        cluster.doubt('pods')
+        return itEnds(id, same ?? pod)
+      } catch (err) {
+        if (signal.aborted) return undefined
+        if (knownToEnd(pod)) return itEnds(id, pod)
+        log.warn(
+          { err, pod: pod.name, namespace: pod.namespace },
+          'could not ask the API server about a hook'
+        )
+        if (pause !== undefined) await clock.sleep(pause, signal).catch(() => {})
+      }
+    }
+    entries
+      .get(id)
+      ?.reject(
+        new CannotVouch(
+          'the API server could not be asked whether this pod ends, and the watch does not say so'
+        )
+      )
+    return undefined
+  }
+  const itEnds = (id: string, pod: PodFact): undefined => {
+    learn(id, { pod, ends: true })
+  }
+  const learn = (id: string, { pod, ends, asked }: Pick<HeldHook, 'pod' | 'ends' | 'asked'>) => {
+    const entry = entries.get(id)
+    if (entry) entries.set(id, { ...entry, pod, ends, asked })
+    wake()
+  }
+  const knownToEnd = (pod: PodFact) => saysThatItEnds(cluster.pods.get(pod.uid) ?? pod)
+  const doubt = (entry: Entry, since: Millis) => {
+    entries.set(entry.hook.id, { ...entry, ends: undefined, asked: undefined })
+    witnesses.add(entry.hook, cluster.pods.get(entry.pod.uid) ?? entry.pod)
+    void ask(entry, since)
+  }
+
+  return {
+    hold({ hook, pod }, signal) {
+      const ack = proven(hook)
+      if (ack) return Promise.resolve(ack)
+      return new Promise<Ack>((resolve, reject) => {
+        const over = new AbortController()
+        const end = () => {
+          over.abort()
+          entries.delete(hook.id)
+          signal.removeEventListener('abort', away)
+        }
+        const away = () => {
+          end()
+          reject(signal.reason as Error)
+        }
+        if (signal.aborted) return away()
+        signal.addEventListener('abort', away, { once: true })
+        const entry: Entry = {
+          hook,
+          pod,
+          ends: true,
+          resolve: ack => (end(), resolve(ack)),
+          reject: reason => (end(), reject(reason)),
+          over: over.signal
+        }
+        if (knownToEnd(pod)) entries.set(hook.id, entry)
+        else doubt(entry, hook.receivedAt)
+        wake()
+      })
+    },
+    held: () => [...entries.values()],
+    uids: () => new Set([...entries.values()].map(({ pod }) => pod.uid)),
+    witnessOf: (pod, now) => witnesses.at(pod, now),
+    answer: (hook, ack) => entries.get(hook.id)?.resolve(ack),
+    askAgain(uid) {
+      // The API server is still being asked about the other hooks.
+      const settled = [...entries.values()].filter(({ hook, ends }) => hook.uid === uid && ends !== undefined)
+      for (const entry of settled) doubt(entry, clock.now())
+    }
+  }
+}
+
+/** Runs with a signal that also aborts after `ms`. */
+async function bounded<T>(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  run: (signal: AbortSignal) => Promise<T>
+): Promise<T> {
+  const late = new AbortController()
+  const cancel = clock.alarm(clock.now() + ms, () => late.abort(new Error(`no answer within ${ms} ms`)))
+  try {
+    return await run(AbortSignal.any([signal, late.signal]))
+  } finally {
+    cancel()
+  }
+}

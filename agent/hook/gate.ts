@@ -1,0 +1,106 @@
+import { refuse, type Refusal } from '../hold/refusal.ts'
+
+/** A waiting hook's place. Leaving twice is leaving once. */
+export interface Place {
+  readonly ok: true
+  /** Aborts when the agent lets go of every hook (the end of its shutdown). */
+  readonly signal: AbortSignal
+  /** Counts the hook against its pod, once that is known. */
+  claim(uid: string): Refusal | undefined
+  leave(): void
+}
+
+/** Bounds how many hooks wait, and empties itself when the agent stops. */
+export interface Gate {
+  enter(): Place | Refusal
+  /** Phase 1 of a shutdown: no further hook is admitted. */
+  close(): void
+  /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
+  emptied(signal: AbortSignal): Promise<void>
+  /** Phase 3: every hook that is left gets 503, so that its fallback runs. */
+  letGo(): void
+  readonly waiting: number
+}
+
+export const SHUTTING_DOWN = refuse(
+  'shutting-down',
+  'this agent is stopping; try again at once and another replica answers, or run the fallback'
+)
+
+export function createGate(limits: { readonly maxHooks: number; readonly maxHooksPerPod: number }): Gate {
+  const perPod = new Map<string, number>()
+  const release = new AbortController()
+  const onLeave = new Set<() => void>()
+  let waiting = 0
+  let open = true
+  const isEmpty = () => waiting === 0
+
+  return {
+    enter() {
+      if (!open) return SHUTTING_DOWN
+      if (waiting >= limits.maxHooks) {
+        return refuse(
+          'too-many-hooks',
+          `${waiting} hooks are waiting already; raise serve.maxHooks or add a replica`
+        )
+      }
+      waiting += 1
+      return place()
+    },
+    close: () => void (open = false),
+    async emptied(signal) {
+      while (!isEmpty()) await nextLeave(signal)
+    },
+    letGo() {
+      open = false
+      release.abort(SHUTTING_DOWN)
+    },
+    get waiting() {
+      return waiting
+    }
+  }
+
+  function place(): Place {
+    let claimed: string | undefined
+    let left = false
+    return {
+      ok: true,
+      signal: release.signal,
+      claim(uid) {
+        const others = perPod.get(uid) ?? 0
+        if (others >= limits.maxHooksPerPod) {
+          return refuse(
+            'too-many-hooks-of-pod',
+            `${others} hooks of this pod are waiting already; one per container is enough (serve.maxHooksPerPod)`
+          )
+        }
+        claimed = uid
+        perPod.set(uid, others + 1)
+        return undefined
+      },
+      leave() {
+        if (left) return
+        left = true
+        waiting -= 1
+        if (claimed !== undefined) {
+          const others = (perPod.get(claimed) ?? 1) - 1
+          if (others > 0) perPod.set(claimed, others)
+          else perPod.delete(claimed)
+        }
+        for (const wake of onLeave) wake()
+      }
+    }
+  }
+
+  function nextLeave(signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const abort = () => reject(signal.reason as Error)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort, { once: true })
+    onLeave.add(resolve)
+    return promise.finally(() => {
+      onLeave.delete(resolve)
+      signal.removeEventListener('abort', abort)
+    })
+  }
+}

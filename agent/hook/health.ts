@@ -1,0 +1,18 @@
+import type { Readiness } from '../base/readiness.ts'
+import type { Vouch } from '../hold/holds.ts'
+
+/** `/healthz`: 200 while the agent makes progress. 500 asks Kubernetes for a restart, so `alive` must not depend on others. */
+export function health(alive: () => Vouch): Response {
+  const state = alive()
+  return state.ok
+    ? Response.json({ alive: true })
+    : Response.json({ alive: false, why: state.why }, { status: 500 })
+}
+
+/** `/readyz`: 200 when every part said so, else 503 with the parts that are missing and what they wait for. */
+export function ready(readiness: Readiness): Response {
+  const missing = readiness.missing()
+  return missing.length === 0
+    ? Response.json({ ready: true })
+    : Response.json({ ready: false, missing }, { status: 503 })
+}

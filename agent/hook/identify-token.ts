@@ -1,0 +1,41 @@
+import type { JWTVerifyGetKey } from 'jose'
+import type { Holds } from '../hold/holds.ts'
+import type { Caller, Identity } from './identify.ts'
+import { refuse } from '../hold/refusal.ts'
+import { readToken } from './token.ts'
+
+interface TokenCaller extends Pick<Caller, 'named' | 'uid'> {
+  /** What came after `Bearer`. */
+  readonly token: string | undefined
+}
+
+/**
+ * Which pod a hook is for where `serve.auth` is `token`: the one that Kubernetes gave the token to, by uid, wherever the call
+ * comes from. What else the call says of itself must agree. There is no way back to the address.
+ *
+ * @param now ms
+ */
+export async function identifyByToken(
+  { token, named, uid }: TokenCaller,
+  pods: Pick<Holds, 'find'>,
+  keys: JWTVerifyGetKey,
+  now: number,
+  signal: AbortSignal
+): Promise<Identity> {
+  const shown = await readToken(token, keys, now)
+  if (!shown.ok) return shown
+  const path = `${shown.namespace}/${shown.name}`
+  const isOther = named && (named.namespace !== shown.namespace || named.name !== shown.name)
+  if (isOther || (uid !== undefined && uid !== shown.uid)) {
+    return refuse('forbidden', `the token is that of ${path}, and a pod can only drain itself`)
+  }
+  try {
+    const pod = await pods.find(shown.namespace, shown.name, signal, shown.uid)
+    if (!pod) return refuse('unknown-pod', `Kubernetes knows no pod ${path}: the pod of this token is gone`)
+    if (pod.uid === shown.uid) return { ok: true, pod, named: true }
+    return refuse('forbidden', `${path} has another uid now: the pod of this token is gone`)
+  } catch (err) {
+    if (signal.aborted) throw err
+    return refuse('cannot-ask-kubernetes', `the API server could not be asked about ${path}; try again`)
+  }
+}

@@ -1,0 +1,114 @@
+import type { PodFact } from '../drain/facts.ts'
+import type { Holds } from '../hold/holds.ts'
+import type { PrestopQuery } from './query.ts'
+import { refuse, type Refusal } from '../hold/refusal.ts'
+
+/** What a caller shows of itself. */
+export interface Caller extends Pick<PrestopQuery, 'named' | 'uid'> {
+  /** Normalised (`address.ts`). */
+  readonly address: string
+}
+
+export type Identity =
+  | {
+      readonly ok: true
+      readonly pod: PodFact
+      /** The caller said itself which pod it is; else its address is all that speaks for it. */
+      readonly named: boolean
+    }
+  | Refusal
+
+/** The refusal for a caller whose address may be that of a proxy or a NAT. */
+export const NAME_THE_POD =
+  'source NAT and proxies call with such an address too; add ?namespace=&pod= to the call, and use no proxy (curl --noproxy "*")'
+
+/**
+ * Which pod a hook is for. A pod can only drain itself: it says who it is, and its address must not contradict that.
+ *
+ * | the address belongs to     | without a name               | with `?uid=`, `?namespace=&pod=`           |
+ * | -------------------------- | ---------------------------- | ------------------------------------------ |
+ * | a pod                      | that pod                     | must be that pod                           |
+ * | pods that share their host | refused                      | one of them, or any (the kubelet calls too) |
+ * | nobody we know             | as Kubernetes says, else 404 | the pod with this address, or any          |
+ *
+ * "Any" needs `trustedQuery`, and both names. It is no way to take a serving pod out: only a pod that Kubernetes says is
+ * Terminating is. The address of a host is everybody's whose packets are sent on from there, so by itself it says nothing.
+ */
+export async function identify(
+  caller: Caller,
+  pods: Pick<Holds, 'findByIp' | 'askByIp' | 'find'>,
+  trustedQuery: boolean,
+  signal: AbortSignal
+): Promise<Identity> {
+  const there = pods.findByIp(caller.address).filter(isThere)
+  const owners = there.filter(pod => !pod.hostNetwork)
+  const identity = await choose()
+  if (identity.ok && caller.uid !== undefined && identity.pod.uid !== caller.uid) {
+    return refuse('forbidden', `${label(identity.pod)} has another uid now: the pod you name is gone`)
+  }
+  return identity
+
+  async function choose(): Promise<Identity> {
+    const { named } = caller
+    if (!named) return fromAddress()
+    const own = owners.find(pod => isNamed(pod, named))
+    if (own) return { ok: true, pod: own, named: true }
+    const [owner] = owners
+    if (owner) {
+      return refuse(
+        'forbidden',
+        `${caller.address} belongs to ${label(owner)}, and a pod can only drain itself; correct namespace and pod, and use no proxy`
+      )
+    }
+    const neighbour = there.find(pod => isNamed(pod, named))
+    return neighbour ? { ok: true, pod: neighbour, named: true } : fromKubernetes(named)
+  }
+
+  async function fromAddress(): Promise<Identity> {
+    const { address, uid } = caller
+    const found = there.length > 0 ? there : await asked(() => pods.askByIp(address, signal), address)
+    if ('ok' in found) return found
+    const candidates = found.filter(isThere)
+    const own = candidates.find(pod => pod.uid === uid)
+    if (own) return { ok: true, pod: own, named: true }
+    const [only, ...more] = candidates
+    if (!only) {
+      return refuse('unknown-pod', `no pod with the address ${address} is known; ${NAME_THE_POD}`)
+    }
+    if (candidates.some(pod => pod.hostNetwork)) {
+      return refuse('not-named', `${address} is the address of a host; ${NAME_THE_POD}`)
+    }
+    if (more.length === 0) return { ok: true, pod: only, named: false }
+    return refuse('not-named', `${address} is shared by ${more.length + 1} pods; ${NAME_THE_POD}`)
+  }
+
+  async function fromKubernetes(named: NonNullable<Caller['named']>): Promise<Identity> {
+    const pod = await asked(() => pods.find(named.namespace, named.name, signal), path(named))
+    if (pod && 'ok' in pod) return pod
+    if (!pod) return refuse('unknown-pod', `Kubernetes knows no pod ${path(named)}; check namespace and pod`)
+    if (trustedQuery || pod.ips.includes(caller.address)) return { ok: true, pod, named: true }
+    return refuse(
+      'forbidden',
+      `${caller.address} is not an address of ${path(named)}; call from inside the pod, or set serve.trustedQuery`
+    )
+  }
+
+  /** What the API server says, or the refusal where it could not be asked. */
+  async function asked<T>(ask: () => Promise<T>, about: string): Promise<T | Refusal> {
+    try {
+      return await ask()
+    } catch (err) {
+      if (signal.aborted) throw err
+      return refuse('cannot-ask-kubernetes', `the API server could not be asked about ${about}; try again`)
+    }
+  }
+}
+
+/** Where its containers have ended nothing in it can call; its address may be another pod's by now. */
+const isThere = (pod: PodFact) => pod.phase !== 'Succeeded' && pod.phase !== 'Failed'
+
+const isNamed = (pod: PodFact, named: NonNullable<Caller['named']>) =>
+  pod.namespace === named.namespace && pod.name === named.name
+
+const label = (pod: PodFact) => `${pod.namespace}/${pod.name}`
+const path = (named: NonNullable<Caller['named']>) => `${named.namespace}/${named.name}`

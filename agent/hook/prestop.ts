@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto'
+import type { JWTVerifyGetKey } from 'jose'
+import type { Clock } from '../base/clock.ts'
+import { readOptions } from '../drain/annotations.ts'
+import type { Ack } from '../drain/ack.ts'
+import type { Hook } from '../drain/drain.ts'
+import type { PodFact } from '../drain/facts.ts'
+import type { Log } from '../base/log.ts'
+import type { Metrics } from '../tell/metrics.ts'
+import { CannotVouch } from '../hold/cannot-vouch.ts'
+import { SHUTTING_DOWN, type Gate, type Place } from './gate.ts'
+import type { Holds } from '../hold/holds.ts'
+import { identifyByToken } from './identify-token.ts'
+import { identify, NAME_THE_POD, type Identity } from './identify.ts'
+import { parseQuery, type PrestopQuery } from './query.ts'
+import { refusalResponse, refuse, type Refusal, type RefusalCode } from '../hold/refusal.ts'
+import { reply } from '../hold/reply.ts'
+import { bearerOf } from '../base/same-secret.ts'
+import { endOfGrace, reserveOf } from '../drain/budget.ts'
+
+export interface PrestopParts {
+  readonly holds: Holds
+  readonly gate: Gate
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Pick<
+    Metrics,
+    'hookAnswers' | 'hookRefusals' | 'hookAbandoned' | 'hookWaiting' | 'hookDuration'
+  >
+  readonly trustedQuery: boolean
+  /** The keys of tokens, with `serve.auth: token`: then a token is the only way to show who asks. */
+  readonly tokenKeys?: JWTVerifyGetKey | undefined
+  /** `drain.reserve`. */
+  readonly reserveMs: number
+}
+
+interface PrestopCall {
+  readonly query: URLSearchParams
+  /** Normalised. */
+  readonly address: string
+  /** The header, as it came. */
+  readonly authorization: string | undefined
+  /** Aborts when the caller goes away. */
+  readonly signal: AbortSignal
+}
+
+/** nginx's status for "the client closed the request". No client reads it, but the server has to write a status. */
+const CLIENT_GONE = 499
+
+/** Refusals of one who did not show who it is: the operator has something to change. */
+const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['unauthorized', 'forbidden', 'not-named'])
+
+/** Holds a hook until there is an answer, its pod's deadline is near, its caller goes away, or the agent stops. */
+export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<Response> {
+  const { gate, metrics, log } = parts
+  const place = gate.enter()
+  if (!place.ok) return refused(parts, place)
+  metrics.hookWaiting.inc()
+  try {
+    const answer = await answerHook(parts, call, place)
+    if ('ok' in answer) {
+      if (WHO_ASKS.has(answer.error))
+        log.warn({ address: call.address, error: answer.error, why: answer.why }, 'hook refused')
+      return refused(parts, answer)
+    }
+    const { status, ...body } = answer
+    return reply(body, status)
+  } catch (err) {
+    if (call.signal.aborted) {
+      metrics.hookAbandoned.inc()
+      return new Response(null, { status: CLIENT_GONE })
+    }
+    if (err instanceof CannotVouch) return refused(parts, refuse('cannot-vouch', err.message))
+    log.error({ err }, 'hook failed')
+    return refused(parts, refuse('no-answer', 'the agent failed to answer; run the fallback'))
+  } finally {
+    metrics.hookWaiting.dec()
+    place.leave()
+  }
+}
+
+async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place): Promise<Ack | Refusal> {
+  const { holds, clock, metrics, log } = parts
+  const receivedAt = clock.now()
+  const query = parseQuery(call.query)
+  if (!query.ok) return query
+  const vouch = holds.canVouch()
+  if (!vouch.ok) return refuse('cannot-vouch', vouch.why)
+
+  const letGo = AbortSignal.any([call.signal, place.signal])
+  const identity = await unlessStopping(place, () => whoAsks(parts, call, query, letGo))
+  if (!identity.ok) return identity
+  const { pod } = identity
+  const tooMany = place.claim(pod.uid)
+  if (tooMany) return tooMany
+
+  const { timeoutMs } = query
+  const until = query.until ?? readOptions(pod.annotations).until ?? 'drained'
+  const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, until, timeoutMs }
+  const answer = await unlessStopping(place, () => holdInTime(parts, hook, pod, letGo))
+  const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }
+  if ('ok' in answer) {
+    log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
+    return answer
+  }
+  // Whoever has this address may only have passed the packets on, for a pod that does end.
+  if (answer.result === 'not-terminating' && !identity.named)
+    return refuse('not-named', `the pod with the address ${call.address} does not end; ${NAME_THE_POD}`)
+  const { result, evidence, elapsedMs, status } = answer
+  metrics.hookAnswers.inc({ result, evidence })
+  metrics.hookDuration.observe({ result }, (clock.now() - receivedAt) / 1000)
+  log.info({ ...facts, result, evidence, elapsedMs, status }, 'hook answered')
+  return answer
+}
+
+function whoAsks(
+  { holds, clock, tokenKeys, trustedQuery }: PrestopParts,
+  { address, authorization }: PrestopCall,
+  { named, uid }: PrestopQuery,
+  signal: AbortSignal
+): Promise<Identity> {
+  if (!tokenKeys) return identify({ address, named, uid }, holds, trustedQuery, signal)
+  const token = bearerOf(authorization)
+  // Its times are the API server's, and ours may be far off: an agent that began before the host's clock was set.
+  const now = clock.now() - holds.serverBehindMs()
+  return identifyByToken({ token, named, uid }, holds, tokenKeys, now, signal)
+}
+
+/**
+ * The second net under "every hook is answered before its deadline": should the loop ever miss it, the hook is let go
+ * half the reserve later, while the container still has time to stop in order.
+ */
+async function holdInTime(
+  { holds, clock, reserveMs }: PrestopParts,
+  hook: Hook,
+  pod: PodFact,
+  signal: AbortSignal
+): Promise<Ack | Refusal> {
+  const graceEnds = endOfGrace(pod, hook.receivedAt, holds.serverBehindMs())
+  const late = new AbortController()
+  const { promise: overdue, resolve, reject } = Promise.withResolvers<Refusal>()
+  const abort = () => reject(signal.reason as Error)
+  signal.addEventListener('abort', abort, { once: true })
+  const cancel = clock.alarm(graceEnds - reserveOf(pod, { reserveMs }) / 2, () => {
+    resolve(refuse('no-answer', 'the agent did not come to an answer before the deadline of the pod'))
+    late.abort(new Error('the deadline of the pod is over'))
+  })
+  try {
+    const held = holds.hold({ hook, pod }, AbortSignal.any([signal, late.signal]))
+    return await Promise.race([overdue, held])
+  } finally {
+    cancel()
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** A hook aborted because the agent stops is a refusal with that reason, not an error. */
+async function unlessStopping<T>(place: Place, run: () => Promise<T>): Promise<T | Refusal> {
+  try {
+    return await run()
+  } catch (err) {
+    if (place.signal.aborted) return SHUTTING_DOWN
+    throw err
+  }
+}
+
+function refused({ metrics }: PrestopParts, refusal: Refusal): Response {
+  metrics.hookRefusals.inc({ error: refusal.error })
+  return refusalResponse(refusal)
+}

@@ -1,0 +1,56 @@
+import { DURATION_FORM, parseDuration } from '../drain/duration.ts'
+import { refuse, type Refusal } from '../hold/refusal.ts'
+
+/** What a hook may ask for. Everything is optional. */
+export interface PrestopQuery {
+  readonly ok: true
+  readonly until: 'barrier' | 'drained' | undefined
+  readonly timeoutMs: number | undefined
+  readonly named: { readonly namespace: string; readonly name: string } | undefined
+  readonly uid: string | undefined
+}
+
+const KNOWN = ['until', 'timeout', 'namespace', 'pod', 'uid']
+/** RFC 1123 subdomain, the form of pod names; a namespace is shorter still. Anything else need not be looked up. */
+const KUBERNETES_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
+const UID = /^[A-Za-z0-9-]{1,128}$/
+
+/** The query of `/v1/prestop`. A hook that is wrong should fail in its first test, so nothing unknown is passed over. */
+export function parseQuery(query: URLSearchParams): PrestopQuery | Refusal {
+  const problems: string[] = []
+  for (const key of new Set(query.keys())) {
+    if (!KNOWN.includes(key))
+      problems.push(`${printable(key)} is no parameter; there are ${KNOWN.join(', ')}`)
+    else if (query.getAll(key).length > 1) problems.push(`${key} is given more than once`)
+  }
+  const until = query.get('until') ?? undefined
+  if (until !== undefined && !isGoal(until)) problems.push('until must be barrier or drained')
+  const timeout = query.get('timeout')
+  const timeoutMs = timeout === null ? undefined : parseDuration(timeout)
+  if (timeout !== null && timeoutMs === undefined) problems.push(`timeout must be ${DURATION_FORM}`)
+  if (timeoutMs === 0) problems.push('timeout must be longer than 0')
+  const [namespace, name, uid] = [query.get('namespace'), query.get('pod'), query.get('uid')]
+  if ((namespace === null) !== (name === null))
+    problems.push('namespace and pod go together; give both or none')
+  for (const [key, value] of [
+    ['namespace', namespace],
+    ['pod', name]
+  ] as const) {
+    if (value !== null && !KUBERNETES_NAME.test(value))
+      problems.push(`${key} is no name that Kubernetes allows`)
+  }
+  if (uid !== null && !UID.test(uid)) problems.push('uid is no uid')
+
+  if (problems.length > 0) return refuse('bad-request', problems.join('; '))
+  return {
+    ok: true,
+    until: until !== undefined && isGoal(until) ? until : undefined,
+    timeoutMs,
+    named: namespace !== null && name !== null ? { namespace, name } : undefined,
+    uid: uid ?? undefined
+  }
+}
+
+const isGoal = (text: string): text is 'barrier' | 'drained' => text === 'barrier' || text === 'drained'
+
+const printable = (text: string) => JSON.stringify(text.slice(0, 40))

@@ -1,0 +1,87 @@
+import { errors, jwtVerify, type JWTVerifyGetKey } from 'jose'
+import { z } from 'zod'
+import { refuse, type Refusal } from '../hold/refusal.ts'
+
+/** The audience that a hook's token must have. No other service accepts it, so a stolen one is useless elsewhere. */
+const AUDIENCE = 'apisix-drain'
+
+/** The pod that Kubernetes gave a token to. */
+interface TokenPod {
+  readonly ok: true
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+}
+
+/** What an API server can sign with (`--service-account-signing-key-file`); `none` and shared secrets are not among it. */
+const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512']
+/** A projected token is about 1.2 kB. Anything this long is refused unread. */
+const LONGEST = 6144
+/** Between the clock of the API server and ours, in seconds. */
+const TOLERANCE_S = 10
+
+/** https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#schema-for-service-account-private-claims */
+const claims = z.looseObject({
+  'kubernetes.io': z.looseObject({
+    namespace: z.string(),
+    pod: z.looseObject({ name: z.string(), uid: z.string() }).optional()
+  })
+})
+
+/** The keys could not be had, so nothing can be said of the token. */
+export class NoKeys extends Error {
+  override readonly name = 'NoKeys'
+}
+
+/**
+ * Which pod a projected ServiceAccount token was given to. Never tells anything of the token itself.
+ *
+ * @param keys finds the key by `kid`; throws NoKeys where there are none to look in
+ * @param now ms
+ */
+export async function readToken(
+  token: string | undefined,
+  keys: JWTVerifyGetKey,
+  now: number
+): Promise<TokenPod | Refusal> {
+  if (token === undefined) {
+    return refuse(
+      'unauthorized',
+      `send the pod's own token as Authorization: Bearer: a projected serviceAccountToken with audience ${AUDIENCE}`
+    )
+  }
+  if (token.length > LONGEST) return refuse('unauthorized', `the token is longer than ${LONGEST} characters`)
+  try {
+    const { payload } = await jwtVerify(token, keys, {
+      algorithms: ALGORITHMS,
+      audience: AUDIENCE,
+      clockTolerance: TOLERANCE_S,
+      currentDate: new Date(now),
+      requiredClaims: ['exp']
+    })
+    const { success, data } = claims.safeParse(payload)
+    if (!success) return refuse('unauthorized', 'the token is no ServiceAccount token')
+    const { namespace, pod } = data['kubernetes.io']
+    if (!pod) {
+      return refuse(
+        'forbidden',
+        'the token is bound to no pod: mount a projected one, do not make one by hand'
+      )
+    }
+    return { ok: true, namespace, name: pod.name, uid: pod.uid }
+  } catch (err) {
+    if (err instanceof NoKeys) return refuse('cannot-ask-kubernetes', err.message)
+    return refuse('unauthorized', whatIsWrong(err))
+  }
+}
+
+function whatIsWrong(err: unknown): string {
+  if (err instanceof errors.JWTExpired) return 'the token has expired: read the file again with every hook'
+  if (err instanceof errors.JWTClaimValidationFailed && err.claim === 'aud')
+    return `the token is not for the audience ${AUDIENCE}`
+  if (err instanceof errors.JWTClaimValidationFailed) return `the token is not valid: ${err.claim}`
+  if (err instanceof errors.JWKSNoMatchingKey || err instanceof errors.JWSSignatureVerificationFailed)
+    return 'the token was not signed by this cluster'
+  if (err instanceof errors.JOSEAlgNotAllowed) return 'the token is signed in a way that Kubernetes does not'
+  return 'the token cannot be read'
+}

@@ -1,0 +1,170 @@
+import { isIP } from 'node:net'
+
+import type { Millis } from '../drain/facts.ts'
+import type { Holder, HolderKey, Owner, Resource } from '../plan/holder.ts'
+import type { AdminObject } from '../apisix/admin-api.ts'
+import { holdersOf } from '../apisix/holders.ts'
+import { ownershipOf, servicesOfSecond } from '../apisix/owner.ts'
+
+/**
+ * What is known of every object that lists nodes, from two sources that overtake each other: listings, which take a
+ * while, and single objects read in between. What was read later than a listing began is newer than that listing.
+ */
+interface HolderIndex {
+  /** All objects of one collection, from a listing that began at `beganAt`. */
+  replace(resource: Resource, objects: readonly AdminObject[], beganAt: Millis): void
+  /** One object, read just now. `false` when nothing changed. */
+  learn(object: AdminObject, now: Millis): boolean
+  /** One object is gone as of now. `false` when nothing changed. */
+  forget(resource: Resource, id: string, now: Millis): boolean
+  readonly holders: () => ReadonlyMap<HolderKey, Holder>
+  readonly byHost: (host: string) => readonly Holder[]
+  /** The holders whose nodes APISIX finds by itself: they list nothing, and still route to pods. */
+  readonly discovered: () => Iterable<Holder>
+  /** Domain names that holders list. */
+  readonly names: () => Iterable<string>
+  /** Another one after everything that may change what the rest of this says. */
+  readonly version: () => number
+  /** Its nodes get L4 connections: its own, or because a stream route refers to it. */
+  readonly isL4: (holder: HolderKey) => boolean
+}
+
+interface Known {
+  readonly resource: Resource
+  /** Empty: the object is gone, or lists nothing. */
+  readonly holders: readonly Holder[]
+  readonly revision: number
+  /** Set where it was read by itself. */
+  readonly at: Millis | undefined
+}
+
+/** @param forced who else writes every holder, by configuration */
+export function createHolderIndex(forced?: Owner): HolderIndex {
+  const objects = new Map<string, Known>()
+  const holders = new Map<HolderKey, Holder>()
+  const hosts = new Map<string, Set<HolderKey>>()
+  const discovered = new Map<HolderKey, Holder>()
+  const names = new Set<string>()
+  let streamed: ReadonlySet<HolderKey> = new Set()
+  let streams: readonly AdminObject[] = []
+  let upstreamOf: ReadonlyMap<string, string> = new Map()
+
+  let ofSecond: ReadonlySet<string> = new Set()
+  let version = 0
+
+  const owned = (holder: Holder): Holder => {
+    const owner = forced ?? ownershipOf(holder, ofSecond).owner
+    return owner === holder.owner ? holder : { ...holder, owner }
+  }
+  /** The services are listed by themselves, and say whose the upstreams are. */
+  const learnServices = (services: readonly AdminObject[]): void => {
+    const next = servicesOfSecond(services)
+    if (next.symmetricDifference(ofSecond).size === 0) return
+    ofSecond = next
+    for (const [name, known] of objects) {
+      if (known.resource !== 'upstreams') continue
+      const holders = known.holders.map(owned)
+      if (holders.some((holder, i) => holder !== known.holders[i])) set(name, { ...known, holders })
+    }
+  }
+  const drop = (holder: Holder): void => {
+    holders.delete(holder.key)
+    discovered.delete(holder.key)
+    for (const { host } of holder.nodes) {
+      const keys = hosts.get(host)
+      keys?.delete(holder.key)
+      if (keys?.size !== 0) continue
+      hosts.delete(host)
+      names.delete(host)
+    }
+  }
+  const add = (holder: Holder): void => {
+    holders.set(holder.key, holder)
+    if (holder.discovery) discovered.set(holder.key, holder)
+    for (const { host } of holder.nodes) {
+      const keys = hosts.get(host) ?? new Set()
+      hosts.set(host, keys.add(holder.key))
+      if (isIP(host) === 0) names.add(host)
+    }
+  }
+  const set = (name: string, known: Known | undefined): void => {
+    version += 1
+    const before = objects.get(name)?.holders ?? []
+    for (const holder of before) drop(holder)
+    for (const holder of known?.holders ?? []) {
+      add(holder)
+    }
+    if (known) objects.set(name, known)
+    else objects.delete(name)
+  }
+
+  return {
+    replace(resource, list, beganAt) {
+      if (resource === 'services') {
+        learnServices(list)
+        upstreamOf = new Map(list.flatMap(({ id, value }) => idIn(value.upstream_id).map(to => [id, to])))
+      }
+      if (resource === 'stream_routes') streams = list
+      if (resource === 'services' || resource === 'stream_routes') {
+        const next = referredTo(streams, upstreamOf)
+        if (next.symmetricDifference(streamed).size > 0) version += 1
+        streamed = next
+      }
+      const listed = new Map(list.map(object => [`${resource}/${object.id}`, object]))
+      for (const [name, known] of objects) {
+        const stays = known.resource !== resource || listed.has(name) || (known.at ?? -Infinity) >= beganAt
+        if (!stays) set(name, undefined)
+      }
+      for (const [name, object] of listed) {
+        const known = objects.get(name)
+        // The same revision is the same content: most objects of most listings.
+        if (known && (known.revision === object.revision || (known.at ?? -Infinity) >= beganAt)) continue
+        const found = holdersOf(object).map(owned)
+        set(
+          name,
+          found.length === 0
+            ? undefined
+            : { resource, holders: found, revision: object.revision, at: undefined }
+        )
+      }
+    },
+    learn(object, now) {
+      const name = `${object.resource}/${object.id}`
+      const known = objects.get(name)
+      const same = known !== undefined && object.revision !== 0 && object.revision === known.revision
+      const holders = same ? known.holders : holdersOf(object).map(owned)
+      if (!same) set(name, { resource: object.resource, holders, revision: object.revision, at: now })
+      else objects.set(name, { ...known, at: now })
+      return !same
+    },
+    forget(resource, id, now) {
+      const name = `${resource}/${id}`
+      const had = (objects.get(name)?.holders.length ?? 0) > 0
+      set(name, { resource, holders: [], revision: 0, at: now })
+      return had
+    },
+    holders: () => holders,
+    discovered: () => discovered.values(),
+    names: () => names,
+    version: () => version,
+    isL4: key => holders.get(key)?.l4 === true || streamed.has(key),
+    byHost: host => [...(hosts.get(host) ?? [])].flatMap(key => holders.get(key) ?? [])
+  }
+}
+
+const idIn = (value: unknown): readonly string[] =>
+  typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
+
+/** The holders that stream routes refer to: an upstream, a service, or the upstream that this service refers to. */
+function referredTo(
+  routes: readonly AdminObject[],
+  upstreamOf: ReadonlyMap<string, string>
+): ReadonlySet<HolderKey> {
+  return new Set(
+    routes.flatMap(({ value }) => {
+      const services = idIn(value.service_id)
+      const upstreams = [...idIn(value.upstream_id), ...services.flatMap(id => upstreamOf.get(id) ?? [])]
+      return [...upstreams.map(id => `upstreams/${id}`), ...services.map(id => `services/${id}/upstream`)]
+    })
+  )
+}

@@ -1,0 +1,154 @@
+import type { Logger } from 'pino'
+
+import type { Clock } from '../base/clock.ts'
+import type { Millis } from '../drain/facts.ts'
+import { createListeners } from '../base/listeners.ts'
+import type { Holder, HolderKey, Owner, Resource } from '../plan/holder.ts'
+import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
+import { createHolderIndex } from './holder-index.ts'
+import { listAll } from './listing.ts'
+import { doubled } from '../drain/times.ts'
+
+/** Every holder there is, as last read. Reading never waits; `refresh` is the only call that does. */
+export interface Inventory {
+  /** Lists once now and then every `everyMs` after the last listing. */
+  start(): void
+  /**
+   * Resolves when a listing that BEGAN after this call has ended, complete or not (see `problem`). Calls during a
+   * listing share the next one. Never rejects.
+   */
+  refresh(): Promise<void>
+  holders(): ReadonlyMap<HolderKey, Holder>
+  /** The holders that list this host (no brackets), whatever the port. */
+  byHost(host: string): readonly Holder[]
+  /** The holders whose nodes APISIX finds by discovery. */
+  discovered(): Iterable<Holder>
+  /** See `HolderIndex`. */
+  names(): Iterable<string>
+  isL4(holder: HolderKey): boolean
+  version(): number
+  /**
+   * When the listing that everything here rests on BEGAN (that of the collection which is furthest behind); undefined
+   * before the first complete one.
+   */
+  readAt(): Millis | undefined
+  /** Why some of this is older than it should be, or empty. */
+  problem(): string
+  /** Takes in one object as just read (the writer's read-back), unless something newer is known. */
+  learn(object: AdminObject): void
+  /** The object is gone (404). */
+  forget(resource: Resource, id: string): void
+  /** After every listing, and after `learn` or `forget` changed something. Returns what ends it. */
+  onChange(listener: () => void): () => void
+  stop(): Promise<void>
+}
+
+interface InventoryOptions {
+  readonly admin: Pick<AdminApi, 'list' | 'pageSize'>
+  readonly clock: Clock
+  readonly log: Logger
+  /** From the end of one full listing to the next, in ms. */
+  readonly everyMs: number
+  /** Who else writes every holder, by configuration. */
+  readonly owner?: Owner | undefined
+}
+
+/** After a listing with problems; doubled each time, up to the usual interval. */
+const FIRST_RETRY_MS = 1000
+
+/** Every collection whose objects list nodes. */
+export const RESOURCES: readonly Resource[] = [
+  'upstreams',
+  'services',
+  'routes',
+  'stream_routes',
+  'plugin_configs',
+  'consumers',
+  'consumer_groups',
+  'global_rules'
+]
+
+export function createInventory({ admin, clock, log, everyMs, owner }: InventoryOptions): Inventory {
+  const index = createHolderIndex(owner)
+  const listeners = createListeners()
+  const ended = new AbortController()
+  const readAt = new Map<Resource, Millis>()
+  const problems = new Map<Resource, string>()
+  let running: Promise<void> | undefined
+  let queued: PromiseWithResolvers<void> | undefined
+  let failures = 0
+  let started = false
+  let cancel = () => {}
+
+  const listOne = async (resource: Resource): Promise<void> => {
+    const beganAt = clock.now()
+    try {
+      index.replace(resource, await listAll(admin, resource, ended.signal), beganAt)
+      readAt.set(resource, beganAt)
+      problems.delete(resource)
+    } catch (error) {
+      if (ended.signal.aborted) return
+      problems.set(resource, (error as Error).message)
+      log.warn({ err: error, resource }, 'listing failed, the last one stays in use')
+    }
+  }
+
+  const listEverything = async (): Promise<void> => {
+    cancel()
+    // Two at a time: the listing must leave the Admin API room for writes.
+    const waiting = [...RESOURCES]
+    const lane = async () => {
+      for (let one = waiting.shift(); one !== undefined && !ended.signal.aborted; one = waiting.shift())
+        await listOne(one)
+    }
+    await Promise.all([lane(), lane()])
+    running = undefined
+    if (ended.signal.aborted) return queued?.resolve()
+    failures = problems.size > 0 ? failures + 1 : 0
+    const pause = failures > 0 ? doubled({ first: FIRST_RETRY_MS, longest: everyMs }, failures - 1) : everyMs
+    if (started) cancel = clock.alarm(clock.now() + pause, () => void refresh())
+    // Before listeners are notified: a listener that asks for a refresh must not push these back.
+    if (queued) {
+      const { resolve } = queued
+      queued = undefined
+      void refresh().then(resolve)
+    }
+    listeners.tell()
+  }
+
+  const refresh = (): Promise<void> => {
+    if (ended.signal.aborted) return Promise.resolve()
+    if (!running) return (running = listEverything())
+    // What is running began before this call and may have missed what the caller wants to see.
+    queued ??= Promise.withResolvers()
+    return queued.promise
+  }
+
+  return {
+    start: () => {
+      started = true
+      void refresh()
+    },
+    refresh,
+    holders: index.holders,
+    byHost: index.byHost,
+    discovered: index.discovered,
+    names: index.names,
+    isL4: index.isL4,
+    version: index.version,
+    readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
+    problem: () => [...problems].map(([resource, why]) => `${resource}: ${why}`).join('; '),
+    learn: object => {
+      if (index.learn(object, clock.now())) listeners.tell()
+    },
+    forget: (resource, id) => {
+      if (index.forget(resource, id, clock.now())) listeners.tell()
+    },
+    onChange: listener => listeners.add(listener),
+    stop: async () => {
+      cancel()
+      ended.abort()
+      await running
+    }
+  }
+}

@@ -1,0 +1,21 @@
+import type { AdminApi } from '../apisix/admin-api.ts'
+import type { ListDocuments } from './documents.ts'
+import type { ModeWatch } from './mode-watch.ts'
+
+type Lists = Pick<AdminApi, 'list' | 'pageSize'>
+
+/** What the inventory is made from: the Admin API's collections, or the gateways' documents, as the mode has it. */
+export function createLists(admin: Lists, documents: ListDocuments, mode: ModeWatch): Lists {
+  return {
+    get pageSize() {
+      // A document comes whole: there is no second page.
+      return mode.current().mode === 'standalone' ? Infinity : admin.pageSize
+    },
+    async list(resource, page, signal) {
+      // As long as it is not known: in standalone mode this fails, and finds nothing.
+      if (mode.current().mode !== 'standalone') return admin.list(resource, page, signal)
+      const objects = await documents(resource, signal)
+      return { total: objects.length, objects }
+    }
+  }
+}

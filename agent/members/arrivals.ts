@@ -1,0 +1,111 @@
+import type { Grade } from '../drain/drain.ts'
+import type { Millis } from '../drain/facts.ts'
+import { type Applied, appliedOf, kindOf } from './applied.ts'
+import type { HolderKey } from '../plan/holder.ts'
+import { latest } from '../drain/times.ts'
+
+/** What is known of one ready endpoint on its way in, gathered from the parts that do I/O. Times by the agent's clock. */
+export interface ArrivalEvidence {
+  /** The holders that should list it. Empty: none is known to, so it cannot be said to have arrived. */
+  readonly holders: readonly {
+    readonly key: HolderKey
+    /** When the Admin API was first seen to list it; `undefined`: not yet. */
+    readonly listedAt: Millis | undefined
+    /** The configuration revision in which it was first seen there; `undefined` where no revision tells. */
+    readonly revision: number | undefined
+  }[]
+  /** Every gateway that has to route to it: those that are Ready. */
+  readonly gateways: readonly GatewayKnowledge[]
+}
+
+/** What one gateway is known to have taken in. */
+export interface GatewayKnowledge {
+  readonly name: string
+  /** When the list of workers was read; `undefined` where our plugin does not tell. */
+  readonly toldAt: Millis | undefined
+  /** The workers that serve, with what each has applied, and when that last changed. */
+  readonly workers: readonly (Applied & { readonly appliedAt: Millis | undefined })[]
+  /** When its Control API was first seen to list the endpoint in this holder. One worker answers: a sample. */
+  readonly observedAt: (holder: HolderKey) => Millis | undefined
+}
+
+/** Whether, and since when, one gateway routes to the endpoint. */
+interface GatewayArrival {
+  readonly name: string
+  /** `undefined`: not yet, as far as is known. */
+  readonly at: Millis | undefined
+  /** `barrier`: every worker reports it. `observed`: at least one does. */
+  readonly evidence: Extract<Grade, 'barrier' | 'observed'> | undefined
+  /** What is waited for; empty where it has arrived. */
+  readonly why: string
+}
+
+export interface Arrival {
+  /** Per holder, when every gateway knew of the endpoint there. */
+  readonly holders: readonly { readonly key: HolderKey; readonly at: Millis | undefined }[]
+  readonly gateways: readonly GatewayArrival[]
+  /** When the last gateway routed to it in the last holder; `undefined`: not yet. */
+  readonly at: Millis | undefined
+  readonly why: string
+}
+
+/**
+ * How far an endpoint has come. A worker that has applied the revision in which the holder first listed the endpoint
+ * knows it, and so does every later one of that kind of object. `appliedAt` belongs to the last change of any kind, so a
+ * time is never too early, and may be late by what was applied in between two looks.
+ */
+export function arrivalOf({ holders, gateways }: ArrivalEvidence): Arrival {
+  const seen = gateways.map(gateway => ({
+    gateway,
+    knows: holders.map(holder => knows(gateway, holder))
+  }))
+  const perGateway = seen.map(({ gateway: { name }, knows }): GatewayArrival => {
+    const behind = knows.find(({ at }) => at === undefined)
+    if (behind || knows.length === 0)
+      return { name, at: undefined, evidence: undefined, why: behind?.why ?? 'no holder is known to list it' }
+    const evidence = knows.every(known => known.evidence === 'barrier') ? 'barrier' : 'observed'
+    return { name, at: latest(knows.map(({ at }) => at)), evidence, why: '' }
+  })
+  const perHolder = holders.map(({ key }, i) => ({
+    key,
+    at: latest(seen.map(({ knows }) => knows[i]?.at))
+  }))
+  const behind = perGateway.find(({ at }) => at === undefined)
+  return {
+    holders: perHolder,
+    gateways: perGateway,
+    at: latest(perHolder.map(({ at }) => at)),
+    why: whyNot(behind, gateways.length, holders.length)
+  }
+}
+
+function whyNot(behind: GatewayArrival | undefined, gateways: number, holders: number): string {
+  if (gateways === 0) return 'no gateway is known'
+  if (holders === 0) return 'no holder is known to list it'
+  return behind ? `${behind.name}: ${behind.why}` : ''
+}
+
+interface Known {
+  readonly at: Millis | undefined
+  readonly evidence: GatewayArrival['evidence']
+  readonly why: string
+}
+
+function knows(
+  { toldAt, workers, observedAt }: GatewayKnowledge,
+  { key, listedAt, revision }: ArrivalEvidence['holders'][number]
+): Known {
+  if (toldAt !== undefined && workers.length > 0 && revision !== undefined) {
+    const slowest = Math.min(...workers.map(worker => appliedOf(worker, kindOf(key)) ?? 0))
+    if (slowest >= revision) {
+      const at = Math.max(...workers.map(({ appliedAt }) => Math.min(appliedAt ?? toldAt, toldAt)))
+      return { at, evidence: 'barrier', why: '' }
+    }
+    return not(`a worker has applied revision ${slowest}, ${key} lists it since ${revision}`)
+  }
+  const at = observedAt(key)
+  if (at !== undefined) return { at, evidence: 'observed', why: '' }
+  return not(listedAt === undefined ? `${key} does not list it yet` : `not seen to list it in ${key} yet`)
+}
+
+const not = (why: string): Known => ({ at: undefined, evidence: undefined, why })

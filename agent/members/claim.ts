@@ -1,0 +1,139 @@
+import { PREFIX } from '../drain/annotations.ts'
+import { DURATION_FORM, parseDuration } from '../drain/duration.ts'
+import type { Millis, ServiceFact } from '../drain/facts.ts'
+import type { HolderKey } from '../plan/holder.ts'
+import { parseSelector, type Selector } from './selector.ts'
+
+/** The upstream whose nodes are this Service's endpoints: an id, or `port=id` for each port, parted by commas. */
+export const UPSTREAM = `${PREFIX}upstream`
+/** The weight of every node that is this Service's. */
+const WEIGHT = `${PREFIX}weight`
+/** Only endpoints in these zones, parted by commas. */
+const ZONE = `${PREFIX}zone`
+/** Only pods with these labels: a label selector. */
+const SUBSET = `${PREFIX}subset`
+/** `true`: make the upstream where there is none. */
+const CREATE = `${PREFIX}create`
+/** For how long the weight of a new node rises, a duration. */
+const SLOW_START = `${PREFIX}slow-start`
+
+/** One Service's claim on the nodes of one upstream. */
+export interface Claim {
+  readonly service: ServiceFact
+  /** Always `upstreams/<id>`. */
+  readonly holder: HolderKey
+  readonly id: string
+  /** The name of the Service's port, which EndpointSlices use too. */
+  readonly port: string
+  /** `undefined`: new nodes are given the weight of those that are there, and no weight is changed. */
+  readonly weight: number | undefined
+  /** `undefined`: all. */
+  readonly zones: ReadonlySet<string> | undefined
+  readonly subset: Selector | undefined
+  readonly create: boolean
+  /** 0: at once. */
+  readonly slowStartMs: Millis
+}
+
+/** What a Service asks for. Where anything of it cannot be read, nothing is done for the Service: half a wish is none. */
+interface Claims {
+  readonly claims: readonly Claim[]
+  readonly problems: readonly string[]
+}
+
+const NONE: Claims = { claims: [], problems: [] }
+/** apisix/schema_def.lua: `id_schema`. */
+const ID = /^[a-zA-Z0-9-_.]{1,64}$/
+
+/** Reads the annotations of a Service. Never throws. */
+export function claimsOf(service: ServiceFact): Claims {
+  const { annotations } = service
+  const wanted = annotations[UPSTREAM]
+  if (wanted === undefined) return NONE
+  const problems: string[] = []
+  const read = <T>(key: string, parse: (text: string) => T | undefined, form: string): T | undefined => {
+    const text = annotations[key]
+    if (text === undefined) return undefined
+    const value = parse(text.trim())
+    if (value === undefined) problems.push(`${key}: ${JSON.stringify(text)} is not ${form}`)
+    return value
+  }
+  const common = {
+    service,
+    weight: read(WEIGHT, weightIn, 'a whole number from 0'),
+    zones: read(ZONE, zonesIn, 'a list of zones'),
+    subset: read(SUBSET, parseSelector, 'a label selector such as version=v2'),
+    create: read(CREATE, text => ({ true: true, false: false })[text], 'true or false') ?? false,
+    slowStartMs: read(SLOW_START, parseDuration, DURATION_FORM) ?? 0
+  }
+  const claims = wanted.split(',').flatMap(entry => {
+    const at = entry.lastIndexOf('=')
+    const id = entry.slice(at + 1).trim()
+    const found = portNamed(service, at < 0 ? undefined : entry.slice(0, at).trim())
+    if (!ID.test(id)) problems.push(`${UPSTREAM}: ${JSON.stringify(entry.trim())} names no upstream`)
+    if (typeof found !== 'string') {
+      problems.push(`${UPSTREAM}: ${found.problem}`)
+      return []
+    }
+    return [{ ...common, holder: `upstreams/${id}`, id, port: found }]
+  })
+  for (const id of twice(claims.map(claim => claim.id))) {
+    problems.push(`${UPSTREAM}: ${id} is named for two ports: nodes of one upstream serve the same`)
+  }
+  return problems.length > 0 ? { claims: [], problems } : { claims, problems }
+}
+
+const weightIn = (text: string): number | undefined => (/^\d{1,6}$/.test(text) ? Number(text) : undefined)
+
+function zonesIn(text: string): ReadonlySet<string> | undefined {
+  const zones = text.split(',').map(zone => zone.trim())
+  return zones.includes('') ? undefined : new Set(zones)
+}
+
+function portNamed({ ports }: ServiceFact, wanted: string | undefined): string | { problem: string } {
+  const [only] = ports
+  if (wanted === undefined) {
+    if (only && ports.length === 1) return only.name
+    return { problem: `the Service has ${ports.length} ports: write <port>=<upstream>` }
+  }
+  const found = ports.find(({ name, port }) => name === wanted || String(port) === wanted)
+  return found ? found.name : { problem: `the Service has no port ${JSON.stringify(wanted)}` }
+}
+
+const twice = (ids: readonly string[]): ReadonlySet<string> =>
+  new Set(ids.filter((id, i) => ids.indexOf(id) !== i))
+
+/** Every claim that stands, by holder, and what is wrong with those that do not, by Service (`namespace/name`). */
+export interface Settled {
+  readonly claims: ReadonlyMap<HolderKey, Claim>
+  readonly problems: ReadonlyMap<string, string>
+}
+
+export const serviceName = ({ namespace, name }: Pick<ServiceFact, 'namespace' | 'name'>): string =>
+  `${namespace}/${name}`
+
+/** Two Services that claim one holder: neither has it. Any other choice would take turns with the order of events. */
+export function settleClaims(services: Iterable<ServiceFact>): Settled {
+  const all: Claim[] = []
+  const problems = new Map<string, string>()
+  for (const service of services) {
+    const read = claimsOf(service)
+    all.push(...read.claims)
+    if (read.problems.length > 0) problems.set(serviceName(service), read.problems.join('; '))
+  }
+  const claims = new Map<HolderKey, Claim>()
+  for (const [holder, rivals] of Map.groupBy(all, claim => claim.holder)) {
+    const [first] = rivals
+    if (rivals.length === 1 && first) {
+      claims.set(holder, first)
+      continue
+    }
+    for (const { service } of rivals) {
+      const others = rivals.map(rival => serviceName(rival.service)).filter(n => n !== serviceName(service))
+      const why = `${holder} is also claimed by ${others.toSorted().join(', ')}: nobody touches it`
+      const before = problems.get(serviceName(service))
+      problems.set(serviceName(service), before === undefined ? why : `${before}; ${why}`)
+    }
+  }
+  return { claims, problems }
+}

@@ -1,0 +1,53 @@
+import type { Millis, NodeKey } from '../drain/facts.ts'
+import type { Holder, HolderNode } from '../plan/holder.ts'
+
+/** What is known of addresses that no pod has. */
+export interface AddressesKnown {
+  /** A pod's object, a slice or a drain has it. */
+  isTaken(host: string): boolean
+  /** When the last pod with this address was seen to go; `undefined`: none was. */
+  endedAt(host: string): Millis | undefined
+  /** Only pods have addresses there. */
+  isPodRange(host: string): boolean
+  /** Since when no pod was seen to have it; `undefined`: not seen yet. */
+  freeSince(host: string): Millis | undefined
+}
+
+/** A node whose pod is gone, and how that is known. */
+export interface Ghost {
+  readonly node: HolderNode
+  readonly evidence: string
+  /** When its pod was seen to go, or when the address was first seen without a pod. */
+  readonly since: Millis
+}
+
+/**
+ * The ghosts of one holder. A node that no pod has may as well be a machine, or a pod of another cluster: it is called a
+ * ghost only where we saw the pod end that had its address, or where only pods have such addresses and nobody has had this
+ * one for `afterMs`.
+ */
+export function ghostsIn(
+  holder: Holder,
+  known: AddressesKnown,
+  now: Millis,
+  afterMs: number
+): readonly Ghost[] {
+  if (holder.discovery) return []
+  return holder.nodes.flatMap(node => {
+    if (known.isTaken(node.host)) return []
+    const endedAt = known.endedAt(node.host)
+    if (endedAt !== undefined) return [{ node, evidence: 'its pod was seen to end', since: endedAt }]
+    const since = known.isPodRange(node.host) ? known.freeSince(node.host) : undefined
+    if (since === undefined || now < since + afterMs) return []
+    return [{ node, evidence: `no pod has had its address for ${Math.round((now - since) / 1000)} s`, since }]
+  })
+}
+
+/** Those of them that may be taken out: one stays where nothing else would be picked. Weight 0 is not, beside others. */
+export function removable(holder: Holder, ghosts: readonly Ghost[]): readonly NodeKey[] {
+  const dead = new Set(ghosts.map(({ node }) => node.key))
+  const carrying = holder.nodes.filter(({ weight }) => weight > 0)
+  const candidates = carrying.length > 0 ? carrying : holder.nodes
+  const last = candidates.every(({ key }) => dead.has(key)) ? candidates[0]?.key : undefined
+  return [...dead].filter(key => key !== last)
+}

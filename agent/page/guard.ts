@@ -1,0 +1,79 @@
+import { createHmac } from 'node:crypto'
+import type { Clock } from '../base/clock.ts'
+import type { DashboardConfig } from '../config/types.ts'
+import { createGuesses } from './guesses.ts'
+import { bearerOf, isSameSecret } from '../base/same-secret.ts'
+
+/** What a request shows of who it comes from. */
+interface Shown {
+  readonly authorization: string | undefined
+  readonly cookie: string | undefined
+  /** Where it comes from: wrong tokens are counted per address. */
+  readonly address: string | undefined
+}
+
+/** Who may see the dashboard. */
+export interface Guard {
+  admits(shown: Shown): boolean
+  /** The value of a session cookie for a client that knows the token; `undefined` for any other. */
+  login(token: string, address: string | undefined): string | undefined
+  /** Seconds until this address may show a token again, after too many wrong ones; 0: now. */
+  waitSeconds(address: string | undefined): number
+}
+
+export const SESSION_COOKIE = 'apisix_drain_session'
+/** One working day, in seconds. */
+export const SESSION_SECONDS = 12 * 3600
+
+/**
+ * A session is its end and a signature made with the token: the agent remembers none, so a restart ends none, and a new
+ * token ends all of them.
+ */
+export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'now'>): Guard {
+  if (auth.kind === 'none') return { admits: () => true, login: () => undefined, waitSeconds: () => 0 }
+  const { token } = auth
+  const guesses = createGuesses(clock)
+  const isRight = (given: string, address = ''): boolean => {
+    if (guesses.waitSeconds(address) > 0) return false
+    if (isSameSecret(given, token.read())) return true
+    guesses.wrong(address)
+    return false
+  }
+  const sign = (until: string) => createHmac('sha256', token.read()).update(`session ${until}`).digest('hex')
+
+  return {
+    waitSeconds: (address = '') => guesses.waitSeconds(address),
+    admits({ authorization, cookie, address }) {
+      const bearer = bearerOf(authorization)
+      if (bearer !== undefined) return isRight(bearer, address)
+      const [until = '', signature = ''] = (sessionOf(cookie) ?? '').split('.')
+      return isSameSecret(signature, sign(until)) && Number(until) > clock.now()
+    },
+    login(given, address) {
+      if (!isRight(given, address)) return undefined
+      const until = String(Math.round(clock.now()) + SESSION_SECONDS * 1000)
+      return `${until}.${sign(until)}`
+    }
+  }
+}
+
+function sessionOf(cookies: string | undefined): string | undefined {
+  const prefix = `${SESSION_COOKIE}=`
+  return cookies
+    ?.split(/; */)
+    .find(cookie => cookie.startsWith(prefix))
+    ?.slice(prefix.length)
+}
+
+/**
+ * Whether a browser's page may open the stream. Cookies are sent whatever page opens a WebSocket, so this is what keeps
+ * other sites out. What is not a browser sends no Origin.
+ */
+export function isOwnOrigin(
+  origin: string | undefined,
+  host: string | undefined,
+  others: readonly string[]
+): boolean {
+  if (origin === undefined || others.includes(origin)) return true
+  return URL.canParse(origin) && new URL(origin).host === host
+}

@@ -1,0 +1,44 @@
+import type { Clock } from '../base/clock.ts'
+import type { Millis } from '../drain/facts.ts'
+
+/** Bounds how often a token can be guessed from one address. */
+interface Guesses {
+  /** Seconds until the address may try again; 0: now. */
+  waitSeconds(address: string): number
+  wrong(address: string): void
+}
+
+/** Wrong tokens from one address within a minute, after which it has to wait for the minute to be over. */
+const MOST = 10
+const WITHIN_MS = 60_000
+/** More addresses than these are not remembered one by one: the oldest is forgotten. */
+const ADDRESSES = 1000
+
+interface Tries {
+  readonly since: Millis
+  readonly count: number
+}
+
+/** Behind a proxy everybody has its address: then ten wrong tokens a minute are all there are, which is still enough for people. */
+export function createGuesses(clock: Pick<Clock, 'now'>): Guesses {
+  const tries = new Map<string, Tries>()
+  const current = (address: string): Tries | undefined => {
+    const known = tries.get(address)
+    if (known && clock.now() - known.since < WITHIN_MS) return known
+    tries.delete(address)
+    return undefined
+  }
+  return {
+    waitSeconds(address) {
+      const known = current(address)
+      if (!known || known.count < MOST) return 0
+      return Math.max(1, Math.ceil((known.since + WITHIN_MS - clock.now()) / 1000))
+    },
+    wrong(address) {
+      const { since, count } = current(address) ?? { since: clock.now(), count: 0 }
+      tries.set(address, { since, count: count + 1 })
+      const [oldest] = tries.keys()
+      if (tries.size > ADDRESSES && oldest !== undefined) tries.delete(oldest)
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import type { Drain, Proven } from '../drain/drain.ts'
+import type { Millis, PodFact } from '../drain/facts.ts'
+import type { Moments } from './snapshot.ts'
+import type { Memory } from '../proof/memory.ts'
+import { latest } from '../drain/times.ts'
+
+/** When Kubernetes committed the deletion: whole seconds of the API server's clock. */
+export function decidedAt({ deletionAt, deletionGraceMs }: PodFact): Millis | undefined {
+  return deletionAt === undefined ? undefined : deletionAt - (deletionGraceMs ?? 0)
+}
+
+/** When the last holder let go of the pod; `undefined` while one lists it, or where none ever did. */
+export const acceptedAt = ({ places }: Memory): Millis | undefined =>
+  latest([...places.values()].map(place => place.removedAt))
+
+/** The round that begins a drain comes a little after the event that it is about, more so on a busy machine. */
+const seenAt = ({ since }: Drain, { heardAt }: Memory): Millis => Math.min(since, heardAt ?? since)
+
+/** When the last gateway confirmed, by what it counted itself; the round that adds them up comes after. */
+const confirmedAt = ({ at, gateways }: Proven): Millis =>
+  Math.min(at, latest(gateways.map(gateway => gateway.at)) ?? at)
+
+/** Everything that is to be shown of one drain's time line. */
+export function momentsOf(drain: Drain, memory: Memory): Moments {
+  const proven = drain.phase !== 'undone' && drain.verdict.kind === 'proven' ? drain.verdict : undefined
+  const confirmed = proven && (proven.grade === 'barrier' || proven.grade === 'observed')
+  return {
+    decidedAt: decidedAt(drain.pod) ?? null,
+    seenAt: seenAt(drain, memory),
+    hookAt: memory.hookAt ?? null,
+    sliceAt: memory.sliceAt ?? null,
+    acceptedAt: acceptedAt(memory) ?? null,
+    confirmedAt: confirmed ? confirmedAt(proven) : null,
+    idleAt: proven?.grade === 'barrier' ? confirmedAt(proven) : null,
+    ackAt: memory.ackAt ?? null,
+    goneAt: drain.phase === 'gone' ? drain.at : null
+  }
+}

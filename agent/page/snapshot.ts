@@ -1,0 +1,243 @@
+import type { ModeState } from '../inventory/mode-watch.ts'
+import type { Ack } from '../drain/ack.ts'
+import type { Drain, GatewayReport, Grade, HolderReport, Witness } from '../drain/drain.ts'
+import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { DeviationKind } from '../plan/difference.ts'
+import type { HolderKey, Owner } from '../plan/holder.ts'
+import type { LeadsTo } from '../plan/leads-to.ts'
+import type { MissingPart } from '../base/readiness.ts'
+import type { Vouch } from '../hold/holds.ts'
+
+/** Raised when a field changes its meaning or goes away, so that an old page knows that it is old. */
+export const SNAPSHOT_VERSION = 1
+
+/**
+ * When things happened to one drain, on the agent's clock, as far as they have. `decidedAt` is Kubernetes' own (whole
+ * seconds of the API server's clock): deletionTimestamp less the grace.
+ */
+export interface Moments {
+  readonly decidedAt: Millis | null
+  readonly seenAt: Millis
+  readonly hookAt: Millis | null
+  readonly sliceAt: Millis | null
+  /** The Admin API accepted the removal from the last of the holders. */
+  readonly acceptedAt: Millis | null
+  /** Every gateway had confirmed. */
+  readonly confirmedAt: Millis | null
+  /** In flight was 0 on every gateway (grade `barrier` only). */
+  readonly idleAt: Millis | null
+  /** The first hook was answered. */
+  readonly ackAt: Millis | null
+  readonly goneAt: Millis | null
+}
+
+export interface DrainView {
+  readonly uid: string
+  readonly namespace: string
+  readonly pod: string
+  readonly owner: string | null
+  readonly ips: readonly string[]
+  readonly phase: Drain['phase']
+  readonly witnesses: Readonly<Partial<Record<Witness, Millis>>>
+  readonly deadline: Millis
+  readonly moments: Moments
+  /** `null` for a drain that was undone. */
+  readonly verdict: {
+    readonly kind: 'waiting' | 'proven'
+    readonly grade: Grade | null
+    readonly result: string | null
+  } | null
+  readonly why: string
+  /** Per gateway: the grade it has given, when it confirmed, and why not better. */
+  readonly gateways: readonly GatewayReport[]
+  /** With when each let go of the pod. */
+  readonly holders: readonly (HolderReport & { readonly at: Millis | null })[]
+  /** Requests sent to the pod after its ack; `null` where nothing counts them. */
+  readonly afterAck: number | null
+  /** Hooks of this pod that are being held. */
+  readonly hooks: number
+}
+
+export interface GatewayView {
+  readonly id: string
+  readonly name: string
+  readonly ip: string
+  readonly host: string | null
+  readonly ready: boolean
+  readonly terminating: boolean
+  /** The best evidence this gateway can give now. */
+  readonly available: Grade
+  readonly why: string
+  /** When each of its two interfaces last answered, and what was wrong with the last try (empty = nothing). */
+  readonly control: Freshness | null
+  readonly barrier: Freshness | null
+  /** Filled where our plugin tells. */
+  readonly instance: string | null
+  readonly workers: readonly {
+    readonly id: number
+    readonly revision: number
+    readonly appliedAt: Millis | null
+  }[]
+}
+
+export interface Freshness {
+  readonly lastSuccessAt: Millis | null
+  readonly lastAttemptAt: Millis | null
+  readonly problem: string
+}
+
+export interface WatchView {
+  readonly kind: string
+  readonly state: 'connecting' | 'live' | 'stale'
+  readonly lastEventAt: Millis | null
+  readonly objects: number
+  readonly problem: string
+}
+
+/** One holder, three ways: what EndpointSlices say, what the Admin API says, and each gateway. */
+export interface HolderView {
+  readonly key: HolderKey
+  readonly name: string | null
+  readonly owner: Owner
+  readonly form: 'map' | 'array' | 'discovery'
+  readonly nodes: readonly NodeKey[]
+  /** Nodes whose pod does not exist any more. */
+  readonly ghosts: readonly { readonly node: NodeKey; readonly since: Millis }[]
+  /** Ready endpoints that the holder does not list. */
+  readonly missing: readonly { readonly node: NodeKey; readonly since: Millis }[]
+  /** Where a gateway differs from the Admin API. One of its workers was asked. */
+  readonly atGateways: readonly {
+    readonly gateway: string
+    readonly kind: DeviationKind
+    readonly node: NodeKey
+    readonly since: Millis
+  }[]
+}
+
+interface InventoryView extends Freshness {
+  readonly holders: number
+  readonly nodes: number
+}
+
+export interface Totals {
+  readonly drains: number
+  readonly proven: number
+  readonly expired: number
+  readonly undone: number
+  readonly hooks: number
+  readonly rounds: number
+  /** The sleeps that answered hooks would have been, less the time that they were held, in ms. Can be negative. */
+  readonly savedMs: number
+}
+
+/** A pod that became Ready, on its way into the gateways. */
+export interface ArrivalView {
+  readonly uid: string
+  readonly namespace: string
+  readonly pod: string
+  readonly owner: string | null
+  /** When the agent heard that it is Ready. */
+  readonly readyAt: Millis
+  /** When every gateway routed to it in every holder; `null`: not yet, or not before it was given up. */
+  readonly routedAt: Millis | null
+  /** What is waited for; empty where it has arrived. */
+  readonly why: string
+  readonly holders: readonly { readonly key: HolderKey; readonly at: Millis | null }[]
+  readonly gateways: readonly {
+    readonly name: string
+    readonly at: Millis | null
+    readonly evidence: 'barrier' | 'observed' | null
+    readonly why: string
+  }[]
+}
+
+/** How long one drain took to reach every gateway, in ms. */
+export interface LagSample {
+  /** When the last gateway confirmed. */
+  readonly at: Millis
+  readonly ms: number
+  readonly grade: Grade
+}
+
+/** Where the agent asks for evidence, so that a person can ask the same by hand. Addresses only. */
+export interface Reach {
+  readonly admin: string
+  /** Of every gateway. `null` where it is not used. */
+  readonly control: { readonly scheme: string; readonly port: number } | null
+  readonly barrier: { readonly scheme: string; readonly port: number } | null
+}
+
+interface LeaderView {
+  readonly leads: boolean
+  /** The holder of the Lease; `null` if none is known. */
+  readonly holder: string | null
+  /** `namespace/name`, `null` where there is no election. */
+  readonly lease: string | null
+  readonly why: string
+}
+
+export interface AckView {
+  readonly at: Millis
+  readonly ack: Ack
+}
+
+/** The agent's whole state at the end of a round, frozen: `/api/state`, the dashboard's first message. Holds no secret. */
+export interface Snapshot {
+  readonly version: typeof SNAPSHOT_VERSION
+  readonly at: Millis
+  readonly agent: {
+    readonly version: string
+    readonly startedAt: Millis
+    readonly dryRun: boolean
+    readonly minimumGrade: Grade
+    /** `drain.floor`: the sleep that this tool replaces. */
+    readonly sleepMs: number
+    readonly reach: Reach
+    readonly vouch: Vouch
+    /** Which of several agents does what one of them should. */
+    readonly leader: LeaderView
+    /** How APISIX is run; without `mode` until it is detected. */
+    readonly apisix: ModeState
+    readonly missingParts: readonly MissingPart[]
+  }
+  readonly watches: readonly WatchView[]
+  readonly gateways: readonly GatewayView[]
+  readonly inventory: InventoryView
+  readonly holders: readonly HolderView[]
+  /** Places in APISIX that lead to pods without listing them, or that no evidence covers. */
+  readonly hidden: readonly LeadsTo[]
+  readonly drains: readonly DrainView[]
+  /** The drains that are over, the answers and the lags that are kept (`history.ts`), newest first. */
+  readonly past: readonly DrainView[]
+  readonly acks: readonly AckView[]
+  readonly lags: readonly LagSample[]
+  /** Pods on their way in, and those that have arrived (`arrivals.ts`), newest first. */
+  readonly arrivals: readonly ArrivalView[]
+  readonly totals: Totals
+}
+
+/** Facts about a drain that are not in the drain or its moments. */
+export interface DrainMore {
+  /** When a holder let go of the pod. */
+  removedAt(holder: HolderKey): Millis | undefined
+  readonly afterAck: number | undefined
+}
+
+/** What a round hands over to be shown. */
+export interface SnapshotSources {
+  readonly now: Millis
+  readonly agent: Snapshot['agent']
+  readonly watches: readonly WatchView[]
+  readonly gateways: readonly (Omit<GatewayView, keyof GatewayFact> & { readonly gateway: GatewayFact })[]
+  readonly inventory: InventoryView
+  readonly holders: readonly HolderView[]
+  readonly hidden: readonly LeadsTo[]
+  readonly drains: Iterable<Drain>
+  /** Where a drain has none, its moments are what its witnesses say. */
+  readonly moments: ReadonlyMap<PodUid, Moments>
+  readonly hooks: ReadonlyMap<PodUid, number>
+  readonly more: (uid: PodUid) => DrainMore
+  readonly history: Pick<Snapshot, 'past' | 'acks' | 'lags'>
+  readonly arrivals: readonly ArrivalView[]
+  readonly totals: Totals
+}

@@ -1,0 +1,171 @@
+import type { IncomingMessage, Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { WebSocketServer, type WebSocket } from 'ws'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { diff } from './snapshot-change.ts'
+import { isOwnOrigin, type Guard } from './guard.ts'
+import type { Snapshot } from './snapshot.ts'
+import { snapshotText } from './state.ts'
+
+interface StreamOptions {
+  readonly server: Server
+  readonly guard: Guard
+  /** Whose pages may open it, besides those that the agent serves. */
+  readonly origins: readonly string[]
+  /** Made when a client is connected; `undefined` before the first round. */
+  readonly snapshot: () => Snapshot | undefined
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits?: Partial<StreamLimits>
+}
+
+export interface StreamLimits {
+  readonly maxClients: number
+  /** From one message to the next, in ms: changes in between are sent together. */
+  readonly everyMs: number
+  /** A client that has not answered a ping for this long is dropped, in ms. */
+  readonly pingMs: number
+  /** How far a client may be behind, in bytes, in addition to one whole snapshot. */
+  readonly maxBehind: number
+}
+
+export interface Stream {
+  /** Something may be different now. */
+  poke(): void
+  clients(): number
+  /** Says goodbye to everybody. Resolves when the last one is gone. */
+  close(): Promise<void>
+}
+
+const STREAM_PATH = '/api/stream'
+const LIMITS: StreamLimits = { maxClients: 32, everyMs: 100, pingMs: 10_000, maxBehind: 1024 * 1024 }
+interface Client {
+  /** The last ping. */
+  answered: boolean
+  /** In bytes: it began with this much, and may be as far behind again. */
+  readonly began: number
+}
+
+/** Nobody has anything to tell us. */
+const LARGEST_MESSAGE = 1024
+const GOODBYE_MS = 500
+const GOING_AWAY = 1001
+
+/**
+ * `/api/stream`: a snapshot, then what is different in the next ones, to every client the same. Costs nothing while
+ * nobody looks, and a slow client costs only itself.
+ */
+export function createStream(options: StreamOptions): Stream {
+  const { server, guard, origins, snapshot, clock, log } = options
+  const limits = { ...LIMITS, ...options.limits }
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: LARGEST_MESSAGE,
+    perMessageDeflate: false
+  })
+  const clients = new Map<WebSocket, Client>()
+  let shown: Snapshot | undefined
+  let seq = 0
+  let toldAt = -Infinity
+  let cancelTell: (() => void) | undefined
+  let cancelPing: (() => void) | undefined
+  let closed = false
+
+  const refusal = (request: IncomingMessage): string | undefined => {
+    const { headers, url = '' } = request
+    if (url.split('?', 1)[0] !== STREAM_PATH) return '404 Not Found'
+    const { authorization, cookie } = headers
+    if (!guard.admits({ authorization, cookie, address: request.socket.remoteAddress }))
+      return '401 Unauthorized'
+    if (!isOwnOrigin(headers.origin, headers.host, origins)) return '403 Forbidden'
+    return closed || clients.size >= limits.maxClients || !current() ? '503 Service Unavailable' : undefined
+  }
+
+  /** What all clients have been shown; made anew for the first one. */
+  const current = (): Snapshot | undefined => {
+    if (clients.size === 0) shown = snapshot()
+    return shown
+  }
+
+  const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    socket.on('error', () => socket.destroy())
+    const refused = refusal(request)
+    if (refused !== undefined) {
+      socket.end(`HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+      return
+    }
+    sockets.handleUpgrade(request, socket, head, welcome)
+  }
+
+  const welcome = (client: WebSocket): void => {
+    const first = current()
+    client.on('error', err => log.debug({ err }, 'client of the dashboard failed'))
+    if (!first) return client.terminate()
+    const text = `{"kind":"snapshot","seq":${seq},"snapshot":${snapshotText(first)}}`
+    const known: Client = { answered: true, began: text.length }
+    clients.set(client, known)
+    client.on('pong', () => void (known.answered = true))
+    client.on('close', () => leave(client))
+    client.send(text)
+    cancelPing ??= clock.alarm(clock.now() + limits.pingMs, ping)
+    poke()
+  }
+
+  const leave = (client: WebSocket): void => {
+    clients.delete(client)
+    if (clients.size > 0) return
+    cancelPing?.()
+    cancelTell?.()
+    cancelPing = cancelTell = shown = undefined
+  }
+
+  const drop = (client: WebSocket, why: string): void => {
+    log.info({ why }, 'client of the dashboard dropped')
+    client.terminate()
+    leave(client)
+  }
+
+  const ping = (): void => {
+    for (const [client, known] of clients) {
+      if (!known.answered) drop(client, 'it did not answer a ping')
+      else {
+        known.answered = false
+        client.ping()
+      }
+    }
+    cancelPing = clients.size > 0 ? clock.alarm(clock.now() + limits.pingMs, ping) : undefined
+  }
+
+  const tell = (): void => {
+    cancelTell = undefined
+    const next = snapshot()
+    if (!shown || !next) return
+    const text = JSON.stringify({ kind: 'change', seq: (seq += 1), change: diff(shown, next) })
+    shown = next
+    toldAt = clock.now()
+    for (const [client, { began }] of clients) {
+      if (client.bufferedAmount > began + limits.maxBehind) drop(client, 'it does not read')
+      else client.send(text)
+    }
+  }
+
+  function poke(): void {
+    if (clients.size === 0 || closed) return
+    cancelTell ??= clock.alarm(Math.max(clock.now(), toldAt + limits.everyMs), tell)
+  }
+
+  server.on('upgrade', upgrade)
+  return {
+    poke,
+    clients: () => clients.size,
+    async close() {
+      closed = true
+      const leaving = [...clients.keys()]
+      const gone = leaving.map(client => new Promise(resolve => void client.once('close', resolve)))
+      for (const client of leaving) client.close(GOING_AWAY, 'the agent is stopping')
+      await Promise.race([Promise.all(gone), clock.sleep(GOODBYE_MS)])
+      for (const client of leaving) client.terminate()
+    }
+  }
+}

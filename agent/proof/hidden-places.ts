@@ -1,0 +1,87 @@
+import { isOver } from '../drain/eligible.ts'
+import type { PodFact } from '../drain/facts.ts'
+import { hiddenPlaces, streamed, type Behind } from '../plan/hidden.ts'
+import { leadsTo, type LeadsTo } from '../plan/leads-to.ts'
+import type { World } from '../plan/world.ts'
+import type { ServiceName } from '../facts/slice-store.ts'
+import type { Memory } from './memory.ts'
+import type { Sources } from './sources.ts'
+
+/** What shows places that hide pods. */
+export interface HiddenParts {
+  readonly cluster: Pick<Sources['cluster'], 'pods' | 'slices' | 'services' | 'parts'>
+  readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'names' | 'discovered' | 'isL4'>
+}
+
+/** What is known of the Services that a pod is in, and of what may stand for it. */
+function behindOf(
+  { cluster, inventory }: HiddenParts,
+  services: readonly ServiceName[],
+  isListed: boolean
+): Behind {
+  return {
+    services: services.map(service => cluster.services.byName(service.namespace, service.name) ?? service),
+    aliases: cluster.services.aliases(),
+    servicesKnown: cluster.parts().every(({ name, synced }) => name !== 'services' || synced),
+    hosts: () => cluster.pods.hosts(),
+    names: inventory.names(),
+    discovered: inventory.discovered(),
+    isListed
+  }
+}
+
+/** All places that hide pods now: for `doctor`, `diff` and the snapshot. Looks at every pod and node. */
+export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
+  const { cluster, inventory } = parts
+  const pods = [...cluster.pods.values()].filter(pod => !isOver(pod))
+  return leadsTo({
+    world: {
+      holders: () => inventory.holders().values(),
+      holdersOf: inventory.byHost,
+      ownersOf: ip => cluster.pods.byIp(ip).filter(pod => !isOver(pod)),
+      portsOf: uid => cluster.slices.portsOf(uid)
+    },
+    pods,
+    isL4: inventory.isL4,
+    behind: (pod, isListed) => behindOf(parts, cluster.slices.servicesOf(pod.uid), isListed)
+  })
+}
+
+/** Brings up to date where requests may reach the pod from that no list of nodes shows. */
+export function rememberHidden(pod: PodFact, memory: Memory, world: World, sources: Sources): void {
+  const { cluster, inventory } = sources
+  const services = cluster.slices.servicesOf(pod.uid)
+  if (services.length > 0) memory.services = services
+  const places = [...memory.places.values()]
+  const found = [
+    ...hiddenPlaces(world, pod, behindOf(sources, memory.services, places.length > 0)),
+    ...places.flatMap(({ holder, node }) => (inventory.isL4(holder.key) ? [streamed(holder, node)] : []))
+  ]
+  for (const [key, { isPassing }] of memory.hidden) if (isPassing) memory.hidden.delete(key)
+  for (const place of found) memory.hidden.set(`${place.holder} ${place.why}`, place)
+  const nothing = voidOf(sources, memory.services)
+  if (nothing !== undefined && places.length === 0)
+    memory.hidden.set('', {
+      holder: 'inventory',
+      best: 'timer',
+      isPassing: true,
+      why: nothing,
+      change: 'check apisix.admin: is it the etcd of these gateways?'
+    })
+}
+
+/** Why an inventory in which there is nothing at all shows nothing; `undefined`: there is something, or gateways have nothing either. */
+function voidOf(
+  { cluster, inventory, survey, barrier }: Sources,
+  services: readonly ServiceName[]
+): string | undefined {
+  if (inventory.holders().size > 0 || services.length === 0 || inventory.readAt() === undefined)
+    return undefined
+  const other = cluster.gateways().find(({ id }) => {
+    const workers = barrier?.state(id)?.told?.workers ?? []
+    return (
+      workers.some(({ revision }) => (revision ?? 0) > 0) || (survey?.sighting(id)?.holders.size ?? 0) > 0
+    )
+  })
+  return other && `the Admin API lists nothing at all, and ${other.name} has a configuration`
+}

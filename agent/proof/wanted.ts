@@ -1,0 +1,23 @@
+import type { Evidence, Wanted } from '../barrier/evidence.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { Memory } from './memory.ts'
+
+/**
+ * What the gateways are to be read for. Only once the removal is accepted everywhere: an earlier read cannot count. What
+ * is not ours to remove goes by itself, and only the gateways can show it. A drain that is proven by other means is not
+ * read for any more.
+ */
+export function wantedEvidence(
+  drain: Drain,
+  memory: Memory,
+  evidence: Evidence | undefined
+): Wanted | undefined {
+  if (drain.phase !== 'draining' || !evidence || evidence.inventoryAt === undefined) return undefined
+  const through = evidence.holders.filter(({ state }) => state === 'foreign').map(({ key }) => key)
+  const removed: number[] = []
+  for (const { holder, removedAt } of memory.places.values()) {
+    if (removedAt !== undefined) removed.push(removedAt)
+    else if (!through.includes(holder.key)) return undefined
+  }
+  return { uid: drain.uid, nodes: evidence.nodes, since: Math.max(drain.since, ...removed), through }
+}

@@ -1,0 +1,26 @@
+import { addressRanges } from '../base/address-ranges.ts'
+import type { World } from '../plan/world.ts'
+import type { Sources } from './sources.ts'
+
+/**
+ * The world as a plan sees it, straight from the caches: nothing is copied.
+ *
+ * @param podRanges where only pods have addresses; empty: in every /24 or /64 in which one was seen
+ */
+export function worldFrom(
+  { cluster, inventory }: Pick<Sources, 'cluster' | 'inventory'>,
+  podRanges: readonly string[]
+): World {
+  const isInRange =
+    podRanges.length > 0 ? addressRanges(podRanges) : (host: string) => cluster.pods.isNear(host)
+  return {
+    holders: () => inventory.holders().values(),
+    holdersOf: host => inventory.byHost(host),
+    ownersOf: ip => cluster.pods.byIp(ip),
+    isPodsPlace: host => cluster.pods.endedAt(host) !== undefined || isInRange(host),
+    portsOf: uid => {
+      const resolved = cluster.slices.portsOf(uid)
+      return resolved.length > 0 ? resolved : (cluster.pods.get(uid)?.containerPorts ?? [])
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import type { Clock } from '../base/clock.ts'
+import type { Millis } from '../drain/facts.ts'
+import type { Collection } from './collection.ts'
+import type { Connection } from '../transport/connection.ts'
+import type { Position } from './heartbeat.ts'
+import { currentRevision } from './list.ts'
+import { isLater, type Revision } from './revision.ts'
+
+interface AssuranceOptions {
+  readonly connection: Connection
+  readonly collection: Collection
+  readonly clock: Clock
+  /** `undefined` while the watch is not live. */
+  readonly position: () => Position | undefined
+  /** The server's present is before what we have seen. */
+  readonly behind: (now: Revision) => void
+  readonly signal: AbortSignal
+}
+
+/** Pause before the server is asked again, and time for events that are still on their way, in ms. */
+const AGAIN_MS = 250
+
+/**
+ * Makes sure that a watch tells: asks the server how far it is, until it has answered and the watch has shown what it had by then. The
+ * answer comes on the connection of the watch, behind everything that was sent before. Where the watch has not come as far as the
+ * server (most revisions are other collections'), it gets a moment more, and has to be the same one still.
+ *
+ * @returns when the server was asked
+ * @throws the reason of the signal
+ */
+export async function assure(options: AssuranceOptions): Promise<Millis> {
+  const { connection, collection, clock, position, behind, signal } = options
+  for (;;) {
+    const before = position()
+    const askedAt = clock.now()
+    if (before) {
+      const now = await currentRevision(connection, collection, signal).catch(() => undefined)
+      signal.throwIfAborted()
+      const isSame = () => position()?.turn === before.turn
+      if (now !== undefined && isSame()) {
+        if (isLater(before.revision, now)) behind(now)
+        else if (!isLater(now, position()?.revision)) return askedAt
+        else {
+          await clock.sleep(AGAIN_MS, signal)
+          if (isSame()) return askedAt
+          continue
+        }
+      }
+    }
+    await clock.sleep(AGAIN_MS, signal)
+  }
+}

@@ -1,0 +1,101 @@
+import type { Log } from '../base/log.ts'
+import { isLater, type Revision } from './revision.ts'
+import type { Sink } from './watch-event.ts'
+import { metaOf, type ObjectMeta } from './watch-event.ts'
+
+/** Turns objects into facts and knows which objects this reflector has put into the sink. */
+interface Intake {
+  readonly set: (object: unknown) => void
+  readonly gone: (object: unknown) => void
+  /** Everything that is listed from here on is alive; see `endList`. */
+  readonly beginList: () => void
+  /** What was known and has not been listed is gone: reported only now, so a list that breaks off blanks nothing. */
+  readonly endList: (revision: Revision) => void
+  /** An object read past the watch. What the watch says of it counts again once it has got as far. */
+  readonly learn: (object: unknown) => void
+  readonly knows: (uid: string) => boolean
+  readonly known: number
+  readonly unreadable: number
+}
+
+export function createIntake<F extends { readonly uid: string }>(
+  toFact: (object: unknown) => F | undefined,
+  sink: Sink<F>,
+  onChange: () => void,
+  log: Log
+): Intake {
+  const known = new Set<string>()
+  /** By `namespace/name`, since an earlier namesake must not come back either. */
+  const ahead = new Map<string, { readonly uid: string; readonly revision: Revision }>()
+  let listed: Set<string> | undefined
+  let unreadable = 0
+
+  const overtaken = ({ name, revision }: ObjectMeta) => {
+    const reached = ahead.get(name)
+    if (reached === undefined) return false
+    if (isLater(reached.revision, revision)) return true
+    ahead.delete(name)
+    return false
+  }
+  const read = (object: unknown): F | undefined => {
+    const fact = toFact(object)
+    if (fact) return fact
+    unreadable += 1
+    // A whole cluster of them must not drown the log.
+    if (unreadable % 100 === 1) log.warn({ object: metaOf(object), unreadable }, 'object cannot be read')
+    return undefined
+  }
+  const put = (object: unknown) => {
+    const fact = read(object)
+    if (!fact) return
+    known.add(fact.uid)
+    if (sink.set(fact)) onChange()
+  }
+  const bury = (uid: string, last: F | undefined) => {
+    known.delete(uid)
+    listed?.delete(uid)
+    if (sink.gone(uid, last)) onChange()
+  }
+
+  return {
+    set(object) {
+      const meta = metaOf(object)
+      // Unreadable or not, it exists: what was known of it stays.
+      if (meta) listed?.add(meta.uid)
+      if (!meta || !overtaken(meta)) put(object)
+    },
+    gone(object) {
+      const meta = metaOf(object)
+      if (!meta) {
+        read(object)
+        return
+      }
+      // Final for this uid, even where the name has been read past the watch already: then it has a new owner.
+      overtaken(meta)
+      bury(meta.uid, toFact(object))
+    },
+    beginList: () => void (listed = new Set()),
+    endList(revision) {
+      const alive = listed ?? new Set()
+      listed = undefined
+      // What was read meanwhile may be older than this list, and gone since.
+      for (const [name, { uid, revision: reached }] of ahead)
+        if (isLater(reached, revision)) alive.add(uid)
+        else ahead.delete(name)
+      for (const uid of known) if (!alive.has(uid)) bury(uid, undefined)
+    },
+    learn(object) {
+      const meta = metaOf(object)
+      if (!meta?.revision) return
+      ahead.set(meta.name, { uid: meta.uid, revision: meta.revision })
+      put(object)
+    },
+    knows: uid => known.has(uid),
+    get known() {
+      return known.size
+    },
+    get unreadable() {
+      return unreadable
+    }
+  }
+}

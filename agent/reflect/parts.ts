@@ -1,0 +1,70 @@
+import type { Millis } from '../drain/facts.ts'
+
+/** `connecting` until the first sync; `stale`: what is held may be older than the cluster, and is used all the same. */
+export type WatchState = 'connecting' | 'live' | 'stale'
+
+export interface WatchStatus {
+  readonly state: WatchState
+  /** Everything has been seen once. Never goes back to false. */
+  readonly synced: boolean
+  /** When the server last said anything on the watch, bookmarks too. */
+  readonly lastEventAt: Millis | undefined
+  readonly objects: number
+  /** Why it is not live, in words; empty where it is. */
+  readonly problem: string
+  readonly counters: WatchCounters
+}
+
+interface WatchCounters {
+  readonly events: number
+  readonly lists: number
+  readonly failures: number
+  /** Objects that could not be made into a fact. */
+  readonly unreadable: number
+  /** Times a watch did not show what was known to have happened. */
+  readonly silences: number
+}
+
+export type PartName = 'pods' | 'endpointslices' | 'gateways' | 'services'
+
+/** Without it no hook can be answered. Without Services it can, but for what they hide. */
+export const isNeeded = (name: PartName): boolean => name !== 'services'
+
+/** How one kind of object is being watched, over all namespaces. */
+export interface Part extends WatchStatus {
+  readonly name: PartName
+}
+
+/** What these watches do not show is not so. */
+export const areLive = (parts: readonly Part[], names: readonly PartName[]): boolean =>
+  parts.every(({ name, state }) => !names.includes(name) || state === 'live')
+
+const WORST_FIRST: readonly WatchState[] = ['connecting', 'stale', 'live']
+
+/** A list by hand needs no watch: it is always complete. */
+export function staticPart(name: PartName, objects: number): Part {
+  const counters = { events: 0, lists: 0, failures: 0, unreadable: 0, silences: 0 }
+  return { name, state: 'live', synced: true, lastEventAt: undefined, objects, problem: '', counters }
+}
+
+/** One status for several watches: as good as the worst of them. */
+export function combine(name: PartName, all: readonly WatchStatus[]): Part {
+  const sum = (value: (status: WatchStatus) => number) => all.reduce((total, each) => total + value(each), 0)
+  const lastEvents = all.map(each => each.lastEventAt)
+  const known = lastEvents.filter(at => at !== undefined)
+  return {
+    name,
+    state: WORST_FIRST.find(state => all.some(each => each.state === state)) ?? 'live',
+    synced: all.every(each => each.synced),
+    lastEventAt: known.length === all.length && known.length > 0 ? Math.min(...known) : undefined,
+    objects: sum(each => each.objects),
+    problem: all.find(each => each.problem !== '')?.problem ?? '',
+    counters: {
+      events: sum(each => each.counters.events),
+      lists: sum(each => each.counters.lists),
+      failures: sum(each => each.counters.failures),
+      unreadable: sum(each => each.counters.unreadable),
+      silences: sum(each => each.counters.silences)
+    }
+  }
+}

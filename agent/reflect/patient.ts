@@ -1,0 +1,31 @@
+import type { Clock } from '../base/clock.ts'
+import type { Reply } from '../transport/connection.ts'
+
+/** The pause before another try where the server names none, in ms. */
+const PAUSE_MS = 100
+
+const TRIES = 4
+
+/**
+ * Does a request again when the server asks for it (429, 503 with `Retry-After`), and where the connection broke and
+ * doing it again is harmless. Bounded by its number of tries and by the signal.
+ *
+ * @param harmless it may be done twice (a GET)
+ */
+export async function patiently(
+  ask: () => Promise<Reply>,
+  { clock, signal, harmless }: { clock: Clock; signal: AbortSignal | undefined; harmless: boolean }
+): Promise<Reply> {
+  for (let left = TRIES - 1; ; left -= 1) {
+    let pauseMs = PAUSE_MS
+    try {
+      const reply = await ask()
+      const again = reply.status === 429 || (harmless && (reply.status === 503 || reply.status === 401))
+      if (!again || left === 0) return reply
+      pauseMs = reply.retryAfterMs ?? PAUSE_MS
+    } catch (error) {
+      if (!harmless || left === 0 || signal?.aborted) throw error
+    }
+    await clock.sleep(pauseMs, signal)
+  }
+}

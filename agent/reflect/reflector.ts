@@ -1,0 +1,292 @@
+import type { Clock } from '../base/clock.ts'
+import type { Millis } from '../drain/facts.ts'
+import { isExpired, isFromTheFuture, isUnsupported, retryAfterOf } from '../transport/api-error.ts'
+import { assure } from './assurance.ts'
+import { createBackoff, type Backoff } from './backoff.ts'
+import { pathOf, type Collection, type Params } from './collection.ts'
+import type { Connection } from '../transport/connection.ts'
+import { createExpectations } from './expectations.ts'
+import { startHeartbeat } from './heartbeat.ts'
+import type { Log } from '../base/log.ts'
+import { createIntake } from './intake.ts'
+import { list, notOlderThan } from './list.ts'
+import { REFLECTOR_DEFAULTS, type ReflectorSettings } from './reflector-settings.ts'
+import { isLater, type Revision } from './revision.ts'
+import type { Sink } from './watch-event.ts'
+import { metaOf, parseWatchEvent } from './watch-event.ts'
+import type { WatchState, WatchStatus } from './parts.ts'
+
+export interface Reflector {
+  status(): WatchStatus
+  /** The watch must show this revision (or, without one, anything) within `doubtMs`, else everything is listed anew. */
+  doubt(revision?: Revision): void
+  /** Asks the server for a sign that the watch tells all; `assuredAt` follows as soon as there is one. */
+  assure(): void
+  /** When the server was asked that last; `undefined` before. */
+  assuredAt(): Millis | undefined
+  /** An object of this collection that was read past the watch. */
+  learn(object: unknown): void
+  /** Resolves when nothing of it runs any more. */
+  stop(): Promise<void>
+}
+
+interface ReflectorOptions<F extends { readonly uid: string }> {
+  readonly connection: Connection
+  readonly collection: Collection
+  /** Total: never throws. */
+  readonly toFact: (object: unknown) => F | undefined
+  readonly sink: Sink<F>
+  readonly clock: Clock
+  readonly log: Log
+  /** Facts or the state have changed: look again. */
+  readonly onChange: () => void
+  readonly settings?: Partial<ReflectorSettings>
+  readonly backoff?: Backoff
+}
+
+/** A watch that ended well but at once is as bad as one that broke. */
+const LIVED_MS = 1_000
+
+/** Failures in a row without a single event, after which everything is listed anew. */
+const FRUITLESS = 3
+
+class Doubted extends Error {
+  override readonly name = 'Doubted'
+}
+class NoEndMarker extends Error {
+  override readonly name = 'NoEndMarker'
+}
+
+type Next = { readonly step: 'watch' } | { readonly step: 'list'; readonly from: Revision | undefined }
+
+/**
+ * Lists and watches one collection for ever, whatever happens to the server or the connection. State is never blanked:
+ * a new list is merged, and what it lacks is reported as gone at its end.
+ */
+export function startReflector<F extends { readonly uid: string }>(options: ReflectorOptions<F>): Reflector {
+  const { connection, collection, clock, log, onChange } = options
+  const settings = { ...REFLECTOR_DEFAULTS, ...options.settings }
+  const backoff = options.backoff ?? createBackoff()
+  const intake = createIntake(options.toFact, options.sink, onChange, log)
+  const stopping = new AbortController()
+  const counters = { events: 0, lists: 0, failures: 0, silences: 0 }
+  let turn = new AbortController()
+  let next: Next = { step: 'list', from: undefined }
+  let state: WatchState = 'connecting'
+  let problem = 'not connected yet'
+  let synced = false
+  let watchListWorks = true
+  let revision: Revision | undefined
+  let lastEventAt: Millis | undefined
+  let liveSince: Millis | undefined
+  let notLiveSince = clock.now()
+  let fruitless = 0
+  let cancelGap = () => {}
+
+  const become = (now: WatchState, why: string) => {
+    const changed = state !== now
+    if (why !== problem && why !== '') log.warn({ problem: why, state: now }, 'watch is not live')
+    if (changed && now === 'live') {
+      const tookMs = Math.round(clock.now() - notLiveSince)
+      log.info({ objects: intake.known, revision, tookMs }, 'watch is live')
+    }
+    if (state === 'live') notLiveSince = clock.now()
+    state = now
+    problem = why
+    if (changed) onChange()
+  }
+  const live = () => {
+    cancelGap()
+    liveSince = clock.now()
+    become('live', '')
+  }
+  const lost = (why: string) => become(synced ? 'stale' : 'connecting', why)
+  const distrust = (why: string) => {
+    counters.silences += 1
+    lost(why)
+    turn.abort(new Doubted(why))
+  }
+  const expectations = createExpectations(clock, distrust)
+
+  const listed = (at: Revision) => {
+    intake.endList(at)
+    revision = at
+    synced = true
+    next = { step: 'watch' }
+    counters.lists += 1
+    expectations.clear()
+    live()
+  }
+
+  /** One watch, from `revision` on, or (`initial`) beginning with everything there is. */
+  const follow = async (params: Params, initial: boolean, signal: AbortSignal) => {
+    const idle = new AbortController()
+    let listing = initial
+    let cancelIdle = () => {}
+    const rearm = () => {
+      cancelIdle()
+      if (!listing) return
+      const giveUp = () => idle.abort(new NoEndMarker('the initial events did not come to their end'))
+      cancelIdle = clock.alarm(clock.now() + settings.initialIdleMs, giveUp)
+    }
+    const onLine = (line: string) => {
+      const event = parseWatchEvent(collection.path, line)
+      if (event.kind === 'error') throw event.error
+      lastEventAt = clock.now()
+      counters.events += 1
+      fruitless = 0
+      rearm()
+      if (event.kind === 'bookmark') {
+        if (listing && event.initialEnd && event.revision !== undefined) {
+          listing = false
+          cancelIdle()
+          listed(event.revision)
+        } else if (!listing) advance(event.revision)
+        return
+      }
+      if (event.kind === 'set') intake.set(event.object)
+      else intake.gone(event.object)
+      // Initial events come sorted by name: their revisions say nothing about how far the stream has got.
+      if (!listing) advance(metaOf(event.object)?.revision)
+    }
+    try {
+      rearm()
+      const path = pathOf(collection, { watch: true, allowWatchBookmarks: true, ...params })
+      const onOpen = () => (initial ? undefined : live())
+      await connection.stream(path, { onOpen, onLine }, AbortSignal.any([signal, idle.signal]))
+      if (listing) throw new NoEndMarker('the watch ended within its initial events')
+    } finally {
+      cancelIdle()
+    }
+  }
+  const advance = (reached: Revision | undefined) => {
+    if (reached !== undefined) revision = reached
+    expectations.seen(revision)
+  }
+
+  const takeTurn = async (signal: AbortSignal) => {
+    if (next.step === 'list') {
+      const { from } = next
+      if (watchListWorks) {
+        const params = {
+          ...notOlderThan(from),
+          sendInitialEvents: true,
+          resourceVersionMatch: 'NotOlderThan'
+        }
+        try {
+          intake.beginList()
+          return await follow(params, true, signal)
+        } catch (error) {
+          if (!isUnsupported(error) && !(error instanceof NoEndMarker)) throw error
+          watchListWorks = false
+          log.info({ err: error }, 'no WatchList here: using paged lists')
+        }
+      }
+      const handlers = { onBegin: intake.beginList, onItem: intake.set }
+      listed(await list(connection, collection, from, handlers, signal))
+    }
+    return follow({ resourceVersion: revision }, false, signal)
+  }
+
+  /** Decides what comes next and returns how long to wait before it, in ms. */
+  const afterFailure = (error: unknown): number => {
+    const outdated = isExpired(error) || isFromTheFuture(error)
+    fruitless += 1
+    counters.failures += 1
+    if (error instanceof Doubted || isFromTheFuture(error)) next = { step: 'list', from: undefined }
+    else if (next.step === 'list') next = outdated ? { step: 'list', from: undefined } : next
+    else if (outdated || fruitless >= FRUITLESS) next = { step: 'list', from: revision }
+    lost(error instanceof Error ? error.message : String(error))
+    return Math.max(retryAfterOf(error), backoff.failed(livedMs()))
+  }
+  const afterEnd = (): number => {
+    cancelGap()
+    cancelGap = clock.alarm(clock.now() + settings.gapMs, () =>
+      lost('the watch ended and did not come back yet')
+    )
+    return livedMs() >= LIVED_MS ? 0 : backoff.failed(livedMs())
+  }
+  const livedMs = () => (liveSince === undefined ? 0 : clock.now() - liveSince)
+
+  const run = async () => {
+    while (!stopping.signal.aborted) {
+      turn = new AbortController()
+      liveSince = undefined
+      let waitMs: number
+      try {
+        await takeTurn(AbortSignal.any([stopping.signal, turn.signal]))
+        waitMs = afterEnd()
+      } catch (error) {
+        if (stopping.signal.aborted) break
+        waitMs = afterFailure(error)
+      }
+      if (waitMs > 0) await clock.sleep(waitMs, stopping.signal).catch(() => {})
+    }
+  }
+  const running = run()
+  const position = () => (state === 'live' ? { turn, revision } : undefined)
+  const behind = (now: Revision) => distrust(`the server has gone back in time, to ${now}`)
+  let assuredAt: Millis | undefined
+  let assuring = new AbortController()
+  const assureNow = () => {
+    assuring.abort()
+    assuring = new AbortController()
+    const signal = AbortSignal.any([stopping.signal, assuring.signal])
+    const look = async () => {
+      assuredAt = await assure({ connection, collection, clock, position, behind, signal })
+      onChange()
+    }
+    // It rejects when it is asked anew, or stopped.
+    void look().catch(() => {})
+  }
+  const stopHeartbeat = startHeartbeat({
+    connection,
+    collection,
+    clock,
+    everyMs: settings.heartbeatEveryMs,
+    position,
+    behind,
+    expect: now => {
+      if (isLater(now, revision)) {
+        expectations.expect(now, settings.heartbeatLimitMs, 'the watch is silent about what the server has')
+      }
+    }
+  })
+
+  return {
+    status: () => ({
+      state,
+      synced,
+      lastEventAt,
+      objects: intake.known,
+      problem,
+      counters: { ...counters, unreadable: intake.unreadable }
+    }),
+    doubt(wanted) {
+      if (state !== 'live') return
+      const fresh = lastEventAt !== undefined && clock.now() - lastEventAt < settings.doubtMs
+      if (wanted === undefined ? fresh : !isLater(wanted, revision)) return
+      expectations.expect(wanted, settings.doubtMs, 'the watch does not show what the server says')
+    },
+    assure: assureNow,
+    assuredAt: () => assuredAt,
+    learn(object) {
+      const { uid, revision: reached } = metaOf(object) ?? {}
+      if (uid === undefined || reached === undefined) return
+      // No newer than what the watch has shown: known already, or gone since. Its answer was long on its way then.
+      const mayBeGone = state === 'live' || (revision !== undefined && !intake.knows(uid))
+      if (mayBeGone && !isLater(reached, revision)) return
+      intake.learn(object)
+      if (state === 'live')
+        expectations.expect(reached, settings.doubtMs, 'the watch does not show an object read')
+    },
+    async stop() {
+      stopping.abort(new Error('stopped'))
+      stopHeartbeat()
+      expectations.clear()
+      await running
+      cancelGap()
+      expectations.clear()
+    }
+  }
+}

@@ -1,0 +1,302 @@
+import type { Clock } from '../base/clock.ts'
+import type { DesiredDrain } from '../barrier/barrier.ts'
+import type { ProofSettings, Wanted } from '../barrier/evidence.ts'
+import type { Ack } from '../drain/ack.ts'
+import { answer, answerProven } from '../drain/answer.ts'
+import type { Drain, Drains, Hook } from '../drain/drain.ts'
+import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { DrainSettings } from '../drain/seen.ts'
+import { begin, step } from '../drain/step.ts'
+import type { Log } from '../base/log.ts'
+import { desiredEntry, entryContext, sealLookAt } from './entries.ts'
+import { remember } from '../proof/gather.ts'
+import { createAlarm } from './alarm.ts'
+import { createFindPod } from '../hold/find-pod.ts'
+import { createHooks, type HeldHook } from '../hold/hooks.ts'
+import { createLingering } from './lingering.ts'
+import { createMemories, type Memory } from '../proof/memory.ts'
+import { observe, type Look } from '../proof/observe.ts'
+import { createTeller, type Observer } from './observer.ts'
+import { createAddressKnowledge } from './ownership.ts'
+import { deferredUntil, planSettings } from './plan-settings.ts'
+import type { Sources } from '../proof/sources.ts'
+import { createSweeper } from './sweep.ts'
+import { vouch, vouchForEntries } from './vouch.ts'
+import { wantedEvidence } from '../proof/wanted.ts'
+import { worldFrom } from '../proof/world-from.ts'
+import { keepsTheSame, type Plan } from '../plan/change.ts'
+import { endingNodes } from '../plan/match.ts'
+import { plan } from '../plan/plan.ts'
+import type { PlanSettings } from '../plan/world.ts'
+import type { Holds, Vouch } from '../hold/holds.ts'
+import { areLive } from '../reflect/parts.ts'
+
+export interface LoopSettings {
+  readonly drain: DrainSettings
+  readonly plan: PlanSettings
+  readonly proof: ProofSettings
+  /** Pods of some namespaces only are watched. */
+  readonly someNamespacesOnly: boolean
+  /** Where only pods have addresses; empty: not said. */
+  readonly podRanges: readonly string[]
+  /** While anything is being drained the holders are listed again this often, in ms: the guard against writers. */
+  readonly guardEveryMs: number
+  /** How late a kubelet may say that it ends a pod by itself, in ms. */
+  readonly kubeletStatusDelayMs: number
+  /** How long an entry outlives its drain, in ms; default `LINGER_MS`. */
+  readonly lingerMs?: number
+}
+
+export interface Loop {
+  /** What the HTTP side knows of the loop. */
+  readonly holds: Holds
+  /** Whether the entries that are desired now are all that a gateway should hold. */
+  vouchForEntries(): Vouch
+  /** Something changed somewhere: a round follows. */
+  wake(): void
+  drains(): Drains
+  /** Whether this address is still that of an ending pod: a write may have waited, and addresses are given out again. */
+  isEnding(uid: PodUid, node: NodeKey): boolean
+  memory(uid: PodUid): Memory
+  held(): readonly HeldHook[]
+  lastPlan(): Plan
+  stop(): void
+}
+
+interface LoopOptions {
+  readonly sources: Sources
+  readonly settings: LoopSettings
+  readonly clock: Clock
+  readonly log: Log
+  readonly observers: readonly Observer[]
+}
+
+/** After a round that failed: long enough not to spin on a defect, short enough for every deadline. */
+const AFTER_FAILURE_MS = 1000
+/**
+ * A round rests by the square of its time: with hundreds of drains every hook that comes in asks for a round over all of them,
+ * and is answered sooner where most of the time goes to the hooks. 8 ms rest as long, 20 ms rest 50, and none over 100.
+ */
+const restAfter = (tookMs: number): number => (tookMs < 2 ? 0 : Math.min(tookMs ** 2 / 8, 100))
+/** What was answered between two rounds is shown after this, in ms; a round for each would hold up the answers that follow. */
+const SHOWN_MS = 250
+const NOTHING: Plan = { changes: [], kept: [] }
+
+/**
+ * The single writer of state. Whatever happens anywhere only says "look again" (`wake`); a round then looks at
+ * everything, and a skipped or doubled event makes no difference.
+ */
+export function createLoop({ sources, settings, clock, log, observers }: LoopOptions): Loop {
+  const { cluster, inventory, writer, probe, barrier, leader } = sources
+  const world = worldFrom(sources, settings.podRanges)
+  const memories = createMemories()
+  const lingering = createLingering(settings.lingerMs)
+  const knowledge = createAddressKnowledge(settings.someNamespacesOnly)
+  const sweeper = createSweeper(sources, settings.guardEveryMs)
+  const told = createTeller(observers, log)
+  const alarm = createAlarm(clock, wake)
+  const hooks = createHooks({
+    cluster,
+    clock,
+    log: log.child({ part: 'hooks' }),
+    proven: answerAtOnce,
+    statusDelayMs: settings.kubeletStatusDelayMs,
+    wake
+  })
+  let drains: Drains = new Map()
+  let planned: Plan = NOTHING
+  let lookedAt: Millis = 0
+  let due = false
+  let stopped = false
+  /** The last round did not come to its end: nothing is decided until one does. */
+  let failing = false
+  /** With hundreds of drains the rounds leave the time between them to the answers that they wait for. */
+  let restUntil: Millis = 0
+  let sweepAt: Millis | undefined
+
+  const ends = [inventory, writer, probe, sources.mode, leader, ...(barrier ? [barrier] : [])].map(part =>
+    part.onChange(wake)
+  )
+
+  function wake(): void {
+    if (due || stopped) return
+    due = true
+    if (clock.now() >= restUntil) clock.soon(run)
+    else clock.alarm(restUntil, run)
+  }
+
+  function run(): void {
+    due = false
+    if (stopped) return
+    const startedAt = clock.now()
+    try {
+      round(startedAt)
+      failing = false
+    } catch (err) {
+      failing = true
+      log.error({ err }, 'round failed')
+      return alarm.set(startedAt + AFTER_FAILURE_MS)
+    }
+    const endedAt = clock.now()
+    const tookMs = endedAt - startedAt
+    restUntil = endedAt + restAfter(tookMs)
+    told(observer => observer.round?.(tookMs))
+  }
+
+  function round(now: Millis): void {
+    const looks = observe({
+      sources,
+      world,
+      drains,
+      memories,
+      hooks,
+      before: planned,
+      proof: settings.proof,
+      now,
+      since: lookedAt
+    })
+    const next = advance(looks, now)
+    for (const drain of next.values()) {
+      if (!drains.has(drain.uid))
+        remember(drain, memories.of(drain.uid), { sources, world, drains: next, now })
+    }
+    knowledge.look(areLive(cluster.parts(), ['pods']), now)
+    const unsure = new Set(
+      [...next.values()].filter(drain => !knowledge.isSure(drain, now)).map(({ uid }) => uid)
+    )
+    const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure))
+    apply(next, wanted, looks, unsure, now)
+    publish(next, looks, now)
+  }
+
+  /** The drains one round later. */
+  function advance(looks: ReadonlyMap<PodUid, Look>, now: Millis): Drains {
+    const next = new Map<PodUid, Drain>()
+    const onOurClock = drainSettings()
+    for (const [uid, { seen }] of looks) {
+      const drain = drains.get(uid)
+      const after = drain ? step(drain, seen, now, onOurClock) : begin(seen, now, onOurClock)
+      if (after) next.set(uid, after)
+      if (after?.phase !== drain?.phase) tell(uid, drain, after)
+      if (drain && (!after || after.phase === 'undone')) writer.forget(uid)
+      if (after?.phase === 'undone') hooks.askAgain(uid)
+      if (drain && !after) lingering.add(drain, now)
+    }
+    return next
+  }
+
+  /** With the API server's times on our clock. */
+  function drainSettings(): DrainSettings {
+    const { drain, someNamespacesOnly } = settings
+    return { ...drain, someNamespacesOnly, serverBehindMs: cluster.serverBehindMs() }
+  }
+
+  function tell(uid: PodUid, before: Drain | undefined, after: Drain | undefined): void {
+    told(observer => observer.drain?.(before, after, memories.of(uid)))
+  }
+
+  /** Hands the plan to the parts that carry it out. None of them is waited for. */
+  function apply(
+    next: Drains,
+    wanted: Plan,
+    looks: ReadonlyMap<PodUid, Look>,
+    unsure: ReadonlySet<PodUid>,
+    now: Millis
+  ): void {
+    const gateways = cluster.gateways()
+    const context = barrier && entryContext(sources, barrier, world, next, now)
+    const entries: DesiredDrain[] = []
+    const evidence: Wanted[] = []
+    for (const [uid, drain] of next) {
+      const memory = memories.of(uid)
+      const entry = context && desiredEntry(drain, memory, context)
+      const mayLinger = knowledge.mayStillServe(drain, cluster.serverBehindMs(), now)
+      if (entry && (mayLinger || !unsure.has(uid))) entries.push(entry)
+      const wants = wantedEvidence(drain, memory, looks.get(uid)?.evidence)
+      if (wants) evidence.push(wants)
+    }
+    barrier?.gateways(gateways)
+    // A dry run changes nothing in a gateway either.
+    if (!knowledge.isSureOfGone(now)) lingering.clear()
+    barrier?.desire(settings.plan.dryRun ? [] : [...entries, ...lingering.entries(world, now)])
+    probe.gateways(gateways)
+    probe.want(evidence)
+    for (const change of wanted.changes) writer.submit(change)
+    // What was kept is part of the evidence, so a plan that keeps other nodes calls for another look.
+    if (!keepsTheSame(planned, wanted)) wake()
+    planned = wanted
+    sweepAt = sweeper.sweep(next.values(), now)
+  }
+
+  /** Makes the new state the state, answers the hooks that can be answered, and sets the next look. */
+  function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
+    drains = next
+    lookedAt = now
+    const deferred = deferredUntil(planned, next, settings.plan.deferMs)
+    const times = [sweepAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]
+    for (const drain of next.values()) {
+      if (drain.phase !== 'draining') continue
+      times.push(drain.deadline, sealLookAt(drain, now))
+      if (drain.verdict.kind === 'waiting') times.push(drain.verdict.until)
+    }
+    memories.keep(next, hooks.uids())
+    const upcoming = times.filter(time => time !== undefined && time > now)
+    if (upcoming.length > 0) alarm.set(Math.min(...(upcoming as Millis[])))
+  }
+
+  /** Answers a held hook, or says when to look again. */
+  function answered({ hook }: HeldHook, looks: ReadonlyMap<PodUid, Look>, now: Millis): Millis | undefined {
+    const look = looks.get(hook.uid)
+    if (!look) return undefined
+    const drain = drains.get(hook.uid)
+    const said = answer(hook, drain, look.seen, now, drainSettings())
+    if (said.kind === 'wait') return said.until
+    note(hook, said.ack, drain, now)
+    hooks.answer(hook, said.ack)
+    return undefined
+  }
+
+  /** With hundreds of hooks most come in when their drains are proven: they wait for no round. */
+  function answerAtOnce(hook: Hook): Ack | undefined {
+    const drain = drains.get(hook.uid)
+    const now = clock.now()
+    const ack = drain && answerProven(hook, drain, now)
+    if (!ack) return undefined
+    memories.of(hook.uid).hookAt ??= hook.receivedAt
+    note(hook, ack, drain, now)
+    alarm.noLaterThan(now + SHOWN_MS)
+    return ack
+  }
+
+  function note({ uid }: Hook, ack: Ack, drain: Drain | undefined, now: Millis): void {
+    const memory = memories.of(uid)
+    memory.ackAt ??= now
+    told(observer => observer.ack?.(ack, drain, memory))
+  }
+
+  return {
+    holds: {
+      hold: (request, signal) => hooks.hold(request, signal),
+      canVouch: () => vouch(sources, failing),
+      serverBehindMs: () => cluster.serverBehindMs(),
+      findByIp: ip => cluster.pods.byIp(ip),
+      askByIp: (ip, signal) => cluster.fetchPodsByIp(ip, signal),
+      find: createFindPod(cluster)
+    },
+    vouchForEntries: () => vouchForEntries(sources, failing, knowledge.isLive()),
+    wake,
+    drains: () => drains,
+    isEnding(uid, node) {
+      const drain = drains.get(uid)
+      return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
+    },
+    memory: uid => memories.of(uid),
+    held: () => hooks.held(),
+    lastPlan: () => planned,
+    stop() {
+      stopped = true
+      alarm.stop()
+      for (const end of ends) end()
+    }
+  }
+}

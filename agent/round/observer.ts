@@ -1,0 +1,25 @@
+import type { Ack } from '../drain/ack.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { Log } from '../base/log.ts'
+import type { Memory } from '../proof/memory.ts'
+
+/** Notified after each round; read-only. */
+export interface Observer {
+  /** A drain came into a phase: `before` is undefined when it began, `after` when it was forgotten. */
+  drain?(before: Drain | undefined, after: Drain | undefined, memory: Memory): void
+  ack?(ack: Ack, drain: Drain | undefined, memory: Memory): void
+  round?(tookMs: number): void
+}
+
+/** Tells all observers: what is only shown must never keep a hook from its answer, so none of them can fail the caller. */
+export const createTeller =
+  (observers: readonly Observer[], log: Log) =>
+  (of: (observer: Observer) => void): void => {
+    for (const observer of observers) {
+      try {
+        of(observer)
+      } catch (err) {
+        log.error({ err }, 'observer failed')
+      }
+    }
+  }

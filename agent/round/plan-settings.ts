@@ -1,0 +1,43 @@
+import type { Drains } from '../drain/drain.ts'
+import type { Millis, PodUid } from '../drain/facts.ts'
+import type { Plan } from '../plan/change.ts'
+import { returnsUntil, sealedUntil } from '../plan/policies.ts'
+import type { PlanSettings } from '../plan/world.ts'
+import type { Sources } from '../proof/sources.ts'
+
+/** The settings of one plan: besides the configured ones, how APISIX is run and which drains a barrier covers. */
+export function planSettings(
+  settings: PlanSettings,
+  { mode, barrier, cluster, writer }: Pick<Sources, 'mode' | 'barrier' | 'cluster' | 'writer'>,
+  drains: Drains,
+  unsure: ReadonlySet<PodUid>
+): PlanSettings {
+  const gateways = cluster.gateways()
+  /** A missing answer is no refusal: the answer comes in milliseconds and starts another plan. */
+  const isRefused = (uid: PodUid): boolean =>
+    gateways.some(({ id }) => {
+      const reading = barrier?.reading(uid, id)
+      return reading !== undefined && (reading.problem !== '' || !reading.fit || barrier?.doubt(id) !== '')
+    })
+  // Until the list of gateways is known, no barrier is known to keep requests away from any pod.
+  const areKnown =
+    gateways.length > 0 && cluster.parts().every(({ name, synced }) => name !== 'gateways' || synced)
+  const unbarred = [...drains.keys()].filter(uid => !barrier || !areKnown || isRefused(uid))
+  return {
+    ...settings,
+    unsure,
+    unbarred: new Set(unbarred),
+    ownersMs: owner => writer.ownersTime(owner),
+    standalone: mode.current().mode === 'standalone'
+  }
+}
+
+/** When to plan again, without an event, for nodes that are left listed until then. */
+export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): readonly Millis[] {
+  return kept.flatMap(({ why, uid }) => {
+    const drain = drains.get(uid)
+    if (drain && why === 'deferred') return [drain.since + deferMs]
+    if (drain && why === 'whole-write') return [sealedUntil(drain)]
+    return drain && why === 'fixed-address' ? [returnsUntil(drain)] : []
+  })
+}

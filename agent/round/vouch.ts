@@ -1,0 +1,33 @@
+import type { Vouch } from '../hold/holds.ts'
+import { isNeeded } from '../reflect/parts.ts'
+import type { Sources } from '../proof/sources.ts'
+
+/** Whether a hook may be held at all. @param failing the last round did not come to its end */
+export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean): Vouch {
+  if (failing) return { ok: false, why: 'the last round failed: see the log of the agent' }
+  const part = cluster.parts().find(part => !part.synced && isNeeded(part.name))
+  if (part) return { ok: false, why: `the watch of ${part.name} has not synced yet` }
+  if (cluster.gateways().length === 0) {
+    return { ok: false, why: 'no gateway is known: check apisix.gateways' }
+  }
+  if (inventory.readAt() === undefined && !barrier) {
+    return { ok: false, why: `the holders have not been read yet: ${inventory.problem()}` }
+  }
+  return { ok: true }
+}
+
+/**
+ * Whether the entries are all that there should be: a gateway that starts takes them for that, and serves. A pod whose end
+ * another replica was told by its hook is known here only by a watch that is live.
+ *
+ * @param looked the last round had a live watch of pods, and so saw what it had brought
+ */
+export function vouchForEntries(sources: Sources, failing: boolean, looked: boolean): Vouch {
+  const holds = vouch(sources, failing)
+  if (!holds.ok) return holds
+  const pods = sources.cluster.parts().find(({ name, state }) => name === 'pods' && state !== 'live')
+  if (pods) return { ok: false, why: `the watch of pods is ${pods.state}: pods may end unseen` }
+  if (sources.barrier?.isKnown() === false)
+    return { ok: false, why: 'this agent was away, and its watch of pods has not told since' }
+  return looked ? holds : { ok: false, why: 'what the watch of pods has brought is not looked at yet' }
+}

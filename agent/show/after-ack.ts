@@ -1,0 +1,78 @@
+import type { PodUid } from '../drain/facts.ts'
+import type { Observer } from '../round/observer.ts'
+import type { Metrics } from '../tell/metrics.ts'
+import type { GatewayState } from '../barrier/gateway-state.ts'
+import type { Sources } from '../proof/sources.ts'
+
+/**
+ * The check of the promise: requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier.
+ * The plugin counts what is sent to a sealed node in spite of the seal; what it had counted by the ack was waited for.
+ */
+interface AfterAck {
+  readonly observer: Observer
+  /** `undefined` where nothing counts them: another evidence, or no ack yet. */
+  of(uid: PodUid): number | undefined
+}
+
+/** At most so many drains are followed; the oldest, gone long ago, are forgotten. */
+const MOST = 1000
+
+interface Followed {
+  /** By gateway: what was counted before the ack. */
+  readonly before: ReadonlyMap<string, number>
+  readonly since: Map<string, number>
+}
+
+type Late = ReadonlyMap<string, number>
+
+export function createAfterAck(
+  { cluster, barrier }: Pick<Sources, 'cluster' | 'barrier'>,
+  { afterAck }: Pick<Metrics, 'afterAck'>
+): AfterAck {
+  const followed = new Map<PodUid, Followed>()
+  const counted = new WeakMap<GatewayState, Late>()
+
+  /** By uid. A state is reported once, and seen in many rounds. */
+  const lateAt = (id: string): Late => {
+    const state = barrier?.state(id)
+    if (!state) return new Map()
+    const known = counted.get(state)
+    if (known) return known
+    const late = new Map<string, number>()
+    for (const { uid, late: n = 0 } of state.told?.entries ?? []) {
+      if (n > 0) late.set(uid, (late.get(uid) ?? 0) + n)
+    }
+    counted.set(state, late)
+    return late
+  }
+
+  return {
+    observer: {
+      ack({ evidence }, drain) {
+        if (!drain || evidence !== 'barrier' || followed.has(drain.uid)) return
+        const before = cluster
+          .gateways()
+          .map(({ id }) => [id, barrier?.reading(drain.uid, id)?.late ?? 0] as const)
+        followed.set(drain.uid, { before: new Map(before), since: new Map() })
+        const [oldest] = followed.keys()
+        if (followed.size > MOST && oldest !== undefined) followed.delete(oldest)
+      },
+      round() {
+        for (const { id } of cluster.gateways()) {
+          for (const [uid, late] of lateAt(id)) {
+            const one = followed.get(uid as PodUid)
+            const now = late - (one?.before.get(id) ?? 0)
+            const known = one?.since.get(id) ?? 0
+            if (!one || now <= known) continue
+            one.since.set(id, now)
+            afterAck.inc(now - known)
+          }
+        }
+      }
+    },
+    of(uid) {
+      const one = followed.get(uid)
+      return one && [...one.since.values()].reduce((sum, n) => sum + n, 0)
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import type { Clock } from '../base/clock.ts'
+import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
+import type { Observer } from '../round/observer.ts'
+import type { Metrics } from '../tell/metrics.ts'
+import { arrivalOf, type Arrival } from '../members/arrivals.ts'
+import type { ArrivalView } from '../page/snapshot.ts'
+import { createArrivalEvidence, nothingSeen, type SeenComing } from '../upkeep/arrival-evidence.ts'
+import type { Sources } from '../proof/sources.ts'
+
+/** Follows every pod that becomes Ready until every gateway routes to it. Looks only: nothing waits for it. */
+interface Arrivals {
+  readonly observer: Observer
+  /** Those on their way in, and those that have arrived or were given up, newest first. */
+  views(): readonly ArrivalView[]
+}
+
+interface ArrivalsOptions {
+  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey'>
+  readonly clock: Clock
+  readonly metrics: Pick<Metrics, 'syncLag' | 'gatewayLag' | 'holderLag'>
+}
+
+/**
+ * From one look to the next, from one listing that is asked for to the next, and from one look to the next at a pod that no
+ * holder lists or should list, in ms. Most pods of a cluster are none of APISIX's, and cost neither listings nor time.
+ */
+const EVERY_MS = { look: 100, listing: 2000, stranger: 5000 }
+/** What no holder lists by then is no node of APISIX's, or an owner does not write; in ms. */
+const GIVE_UP_MS = 120_000
+/** How many are kept when they are over. */
+const KEPT = 500
+
+interface Pending {
+  readonly pod: PodFact
+  readonly readyAt: Millis
+  readonly seen: SeenComing
+  /** Not seen before. */
+  lookAt: Millis
+  view: ArrivalView
+}
+
+export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Arrivals {
+  const { cluster, inventory, survey } = sources
+  const evidence = createArrivalEvidence(sources)
+  const pending = new Map<PodUid, Pending>()
+  const known = new Set<PodUid>()
+  let past: readonly ArrivalView[] = []
+  let lookedAt = -Infinity
+  let listedAt = -Infinity
+
+  const begin = (): void => {
+    const ready = cluster.pods.becameReady()
+    for (const uid of known) if (!ready.has(uid)) known.delete(uid)
+    for (const [uid, readyAt] of ready) {
+      const pod = known.has(uid) ? undefined : cluster.pods.get(uid)
+      known.add(uid)
+      if (!pod || pod.hostNetwork) continue
+      const nothing = { holders: [], gateways: [], at: undefined, why: '' }
+      const view = viewOf(pod, readyAt, nothing)
+      pending.set(uid, {
+        pod,
+        readyAt,
+        seen: nothingSeen(),
+        lookAt: readyAt,
+        view
+      })
+    }
+  }
+
+  const look = (one: Pending, now: Millis): void => {
+    const { pod, readyAt } = one
+    const current = cluster.pods.get(pod.uid)
+    const arrival = arrivalOf(evidence(pod, one.seen, now))
+    one.view = viewOf(pod, readyAt, arrival)
+    one.lookAt = isShown(one.view) ? now : now + EVERY_MS.stranger
+    const hasArrived = arrival.at !== undefined
+    const leaves = current === undefined || current.deletionAt !== undefined
+    if (!hasArrived && !leaves && now - readyAt < GIVE_UP_MS) return
+    pending.delete(pod.uid)
+    // A pod that no holder lists is none of APISIX's.
+    if (arrival.holders.length === 0) return
+    past = [one.view, ...past.slice(0, KEPT - 1)]
+    if (hasArrived) measure(arrival, readyAt)
+  }
+
+  const measure = ({ at, holders, gateways }: Arrival, readyAt: Millis): void => {
+    const seconds = (to: Millis | undefined) => Math.max(0, (to ?? readyAt) - readyAt) / 1000
+    metrics.syncLag.observe({ direction: 'arrival' }, seconds(at))
+    for (const { at } of gateways) metrics.gatewayLag.observe({ direction: 'arrival' }, seconds(at))
+    for (const { key, at } of holders) {
+      metrics.holderLag.observe({ direction: 'arrival', resource: key.split('/', 1)[0] ?? '' }, seconds(at))
+    }
+  }
+
+  return {
+    observer: {
+      round() {
+        const now = clock.now()
+        survey?.gateways(cluster.gateways())
+        if (now < lookedAt + EVERY_MS.look) return
+        lookedAt = now
+        begin()
+        for (const one of pending.values()) if (now >= one.lookAt) look(one, now)
+        if (![...pending.values()].some(({ view }) => isShown(view))) return
+        survey?.hurry()
+        if (now < listedAt + EVERY_MS.listing) return
+        listedAt = now
+        void inventory.refresh()
+      }
+    },
+    views: () => [
+      ...[...pending.values()]
+        .map(({ view }) => view)
+        .filter(isShown)
+        .toReversed(),
+      ...past
+    ]
+  }
+}
+
+/** One that no holder lists or should list may be no pod of APISIX's at all. */
+const isShown = ({ holders }: ArrivalView): boolean => holders.length > 0
+
+const viewOf = (pod: PodFact, readyAt: Millis, { at, holders, gateways, why }: Arrival): ArrivalView => ({
+  uid: pod.uid,
+  namespace: pod.namespace,
+  pod: pod.name,
+  owner: pod.owner ?? null,
+  readyAt,
+  routedAt: at === undefined ? null : Math.max(readyAt, at),
+  why,
+  holders: holders.map(({ key, at }) => ({ key, at: at ?? null })),
+  gateways: gateways.map(({ name, at, evidence, why }) => ({
+    name,
+    at: at ?? null,
+    evidence: evidence ?? null,
+    why
+  }))
+})

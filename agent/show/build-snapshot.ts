@@ -1,0 +1,101 @@
+import type { Drain, Witness } from '../drain/drain.ts'
+import type { Millis, PodFact } from '../drain/facts.ts'
+import { deepFreeze } from '../base/freeze.ts'
+import {
+  SNAPSHOT_VERSION,
+  type DrainMore,
+  type DrainView,
+  type GatewayView,
+  type Moments,
+  type Snapshot,
+  type SnapshotSources
+} from '../page/snapshot.ts'
+
+/**
+ * The sources as one frozen value that JSON can carry. Takes over what it is given: nothing is copied, all of it is frozen,
+ * so a holder that did not change since the last round costs nothing.
+ */
+export function buildSnapshot(sources: SnapshotSources): Snapshot {
+  return deepFreeze({
+    version: SNAPSHOT_VERSION,
+    at: sources.now,
+    agent: sources.agent,
+    watches: sources.watches,
+    gateways: sources.gateways.map(gatewayView),
+    inventory: { ...sources.inventory },
+    holders: sources.holders,
+    hidden: sources.hidden,
+    drains: [...sources.drains].map(drain =>
+      drainView(
+        drain,
+        sources.moments.get(drain.uid),
+        sources.hooks.get(drain.uid) ?? 0,
+        sources.more(drain.uid)
+      )
+    ),
+    past: sources.history.past,
+    acks: sources.history.acks,
+    lags: sources.history.lags,
+    arrivals: sources.arrivals,
+    totals: { ...sources.totals }
+  })
+}
+
+function gatewayView({ gateway, ...rest }: SnapshotSources['gateways'][number]): GatewayView {
+  return { ...gateway, ...rest, host: gateway.host ?? null }
+}
+
+/** One drain as it is shown, while it runs and when it is over. */
+export function drainView(
+  drain: Drain,
+  moments: Moments | undefined,
+  hooks: number,
+  more: DrainMore = { removedAt: () => undefined, afterAck: undefined }
+): DrainView {
+  const { pod } = drain
+  const verdict = drain.phase === 'undone' ? undefined : drain.verdict
+  return {
+    uid: drain.uid,
+    namespace: pod.namespace,
+    pod: pod.name,
+    owner: pod.owner ?? null,
+    ips: pod.ips,
+    phase: drain.phase,
+    witnesses: drain.witnesses,
+    deadline: drain.deadline,
+    moments: moments ?? momentsOfWitnesses(drain),
+    verdict: verdict
+      ? {
+          kind: verdict.kind,
+          grade: verdict.grade ?? null,
+          result: verdict.kind === 'proven' ? verdict.result : null
+        }
+      : null,
+    why: drain.phase === 'undone' ? drain.why : drain.verdict.why,
+    gateways: verdict?.gateways ?? [],
+    holders: (verdict?.holders ?? []).map(holder => ({ ...holder, at: more.removedAt(holder.key) ?? null })),
+    afterAck: more.afterAck ?? null,
+    hooks
+  }
+}
+
+/** When Kubernetes committed the deletion, by the API server's clock: whole seconds, so up to one second early. */
+function decidedAt(pod: PodFact): Millis | null {
+  if (pod.deletionAt === undefined) return null
+  return pod.deletionAt - (pod.deletionGraceMs ?? pod.graceMs)
+}
+
+function momentsOfWitnesses(drain: Drain): Moments {
+  const at = (witness: Witness) => drain.witnesses[witness] ?? null
+  return {
+    decidedAt: decidedAt(drain.pod),
+    seenAt: drain.since,
+    hookAt: at('hook'),
+    sliceAt: at('slice'),
+    acceptedAt: null,
+    confirmedAt: null,
+    idleAt: null,
+    ackAt: null,
+    goneAt: drain.phase === 'gone' ? drain.at : at('deleted')
+  }
+}

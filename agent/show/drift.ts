@@ -1,0 +1,194 @@
+import type { Survey } from '../proof/survey.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { GatewayFact, Millis, NodeKey } from '../drain/facts.ts'
+import { observable } from '../apisix/control-api.ts'
+import { addressOf } from '../apisix/nodes.ts'
+import { aged, difference, type AgedDeviation, type DeviationKind } from '../plan/difference.ts'
+import type { Ghost } from '../members/ghost-nodes.ts'
+import type { Holder, HolderKey } from '../plan/holder.ts'
+import type { HolderView } from '../page/snapshot.ts'
+import type { Cluster } from '../facts/cluster.ts'
+import { expectedNodes } from '../upkeep/expected.ts'
+import type { Memory } from '../proof/memory.ts'
+import type { Sync } from '../upkeep/sync.ts'
+import type { Upkeep } from '../upkeep/upkeep.ts'
+
+/** Where a holder differs from what Kubernetes says, and the gateways from it, and since when. */
+export type HolderDifference = Pick<HolderView, 'ghosts' | 'missing' | 'atGateways'>
+
+interface DriftOptions {
+  readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'gateways'>
+  /** Absent where no gateway is read. */
+  readonly survey: Pick<Survey, 'sighting'> | undefined
+  readonly sync: Pick<Sync, 'members'> | undefined
+  /** Whose pods are gone, whether we drained them or not. */
+  readonly upkeep: Pick<Upkeep, 'ghosts'>
+}
+
+interface DriftLook {
+  readonly holders: readonly Holder[]
+  readonly drains: readonly Drain[]
+  readonly memory: (uid: Drain['uid']) => Memory
+  /** When the listing of the holders began. */
+  readonly readAt: Millis
+  readonly now: Millis
+}
+
+/** How many deviations there are and since when the oldest is seen, by place and kind. */
+export interface DriftCount {
+  readonly where: 'admin' | 'gateway'
+  readonly kind: DeviationKind
+  readonly nodes: number
+  readonly oldestMs: number
+}
+
+interface Drift {
+  /** Looks at some of the holders, and says of each what is known by now. */
+  look(world: DriftLook): (key: HolderKey) => HolderDifference
+  counts(now: Millis): readonly DriftCount[]
+}
+
+/** How many holders are compared at one look. The others keep what was found at theirs. */
+const AT_ONCE = 250
+
+const NONE: HolderDifference = { ghosts: [], missing: [], atGateways: [] }
+const PLACES = [
+  ['admin', 'ghost'],
+  ['admin', 'missing'],
+  ['gateway', 'ghost'],
+  ['gateway', 'missing'],
+  ['gateway', 'stale']
+] as const
+
+/**
+ * The continuous three-way difference. Ghosts are nodes that outlived a pod that we drained, or that we
+ * saw end, and those whose address in a range of pods has been nobody's for a while. A node is missing where the
+ * agent's own sync or `expectedNodes` says so, and from then on until it is listed or its pod is not Ready any more, however
+ * old that pod gets: this is what an owner that has stopped writing looks like.
+ *
+ * All three are read at different times, so a deviation counts only when it is still there in readings that were begun after
+ * it was first seen: until then one of them may only be old.
+ */
+export function createDrift({ cluster, survey, sync, upkeep }: DriftOptions): Drift {
+  const { pods } = cluster
+  const found = new Map<HolderKey, readonly AgedDeviation[]>()
+  let sure: ReadonlyMap<HolderKey, readonly AgedDeviation[]> = new Map()
+  let turn = 0
+
+  const isReady = (node: NodeKey) =>
+    pods.byIp(addressOf(node).host).some(pod => pod.ready && pod.deletionAt === undefined)
+
+  /** The nodes that it should list and does not. */
+  const lacks = (holder: Holder, now: Millis): readonly NodeKey[] => {
+    const listed = new Set(holder.nodes.map(({ key }) => key))
+    const members = sync?.members(holder.key)
+    if (members) return [...members].filter(node => !listed.has(node))
+    const before = (found.get(holder.key) ?? []).flatMap(({ kind, gateway, node }) =>
+      kind === 'missing' && gateway === null && !listed.has(node) && isReady(node) ? [node] : []
+    )
+    return [...new Set([...before, ...expectedNodes(cluster, holder, now)])]
+  }
+
+  const sightingsOf = (holder: Holder, gateways: readonly GatewayFact[]) =>
+    new Map(
+      gateways.flatMap(({ id, name, ready }) => {
+        const sighting = ready && observable(holder) ? survey?.sighting(id) : undefined
+        return sighting ? [[name, sighting.holders.get(holder.key) ?? []] as const] : []
+      })
+    )
+
+  const compare = (holder: Holder, ghosts: ReadonlySet<NodeKey>, now: Millis): void => {
+    const deviations = difference({
+      endpoints: [...holder.nodes.map(({ key }) => key), ...lacks(holder, now)],
+      isGone: node => ghosts.has(node),
+      admin: holder.nodes.map(({ key }) => key),
+      gateways: sightingsOf(holder, cluster.gateways())
+    })
+    if (deviations.length === 0) found.delete(holder.key)
+    else found.set(holder.key, aged(found.get(holder.key) ?? [], deviations, now))
+  }
+
+  /** Without what only an older reading shows. */
+  const surely = (readAt: Millis): typeof sure => {
+    const seenAt = new Map(cluster.gateways().map(({ id, name }) => [name, survey?.sighting(id)?.beganAt]))
+    const isSure = ({ gateway, kind, since }: AgedDeviation) =>
+      (gateway === null && kind === 'ghost') ||
+      (since < readAt && (gateway === null || since < (seenAt.get(gateway) ?? -Infinity)))
+    return new Map([...found].map(([key, deviations]) => [key, deviations.filter(isSure)]))
+  }
+
+  return {
+    look({ holders, drains, memory, readAt, now }) {
+      const ghosts = joined(ghostsOf(drains, memory), stillListed(upkeep.ghosts(), holders))
+      const first = turn < holders.length ? turn : 0
+      const looked = holders.slice(first, first + AT_ONCE)
+      turn = first + AT_ONCE
+      for (const holder of looked) {
+        compare(holder, new Set(ghosts.get(holder.key)?.keys()), now)
+      }
+      const present = new Set(holders.map(({ key }) => key))
+      for (const key of found.keys()) if (!present.has(key)) found.delete(key)
+      sure = surely(readAt)
+      return key => {
+        const left = ghosts.get(key)
+        const deviations = sure.get(key) ?? []
+        if (!left && deviations.length === 0) return NONE
+        return {
+          ghosts: [...(left ?? [])].map(([node, since]) => ({ node, since })),
+          missing: deviations.flatMap(({ kind, gateway, node, since }) =>
+            kind === 'missing' && gateway === null ? [{ node, since }] : []
+          ),
+          atGateways: deviations.flatMap(({ kind, gateway, node, since }) =>
+            gateway === null ? [] : [{ gateway, kind, node, since }]
+          )
+        }
+      }
+    },
+    counts(now) {
+      const all = [...sure.values()].flat()
+      return PLACES.map(([where, kind]) => {
+        const mine = all.filter(
+          one => one.kind === kind && (one.gateway === null ? 'admin' : 'gateway') === where
+        )
+        return {
+          where,
+          kind,
+          nodes: mine.length,
+          oldestMs: Math.max(0, ...mine.map(({ since }) => now - since))
+        }
+      })
+    }
+  }
+}
+
+/** Nodes that are still listed although the pod that was drained from there is gone. */
+export const ghostsOf = (drains: readonly Drain[], memory: (uid: Drain['uid']) => Memory) =>
+  drains.flatMap(drain => {
+    if (drain.phase !== 'gone') return []
+    const listed = [...memory(drain.uid).places.values()].filter(({ removedAt }) => removedAt === undefined)
+    return listed.map(({ holder, node }) => ({ key: holder.key, node, since: drain.at }))
+  })
+
+/** They were found at the last listing, and a holder that was read since may not list one of them any more. */
+const stillListed = (found: ReadonlyMap<HolderKey, readonly Ghost[]>, holders: readonly Holder[]) =>
+  new Map(
+    holders.flatMap(({ key, nodes }) => {
+      const ghosts = found.get(key)?.filter(({ node }) => nodes.some(other => other.key === node.key))
+      return ghosts ? [[key, ghosts]] : []
+    })
+  )
+
+/** By holder, each node once, with the earliest time. */
+function joined(
+  drained: ReturnType<typeof ghostsOf>,
+  found: ReadonlyMap<HolderKey, readonly Ghost[]>
+): ReadonlyMap<HolderKey, ReadonlyMap<NodeKey, Millis>> {
+  const all = new Map<HolderKey, Map<NodeKey, Millis>>()
+  const add = (key: HolderKey, node: NodeKey, since: Millis) => {
+    const nodes = all.get(key) ?? new Map<NodeKey, Millis>()
+    all.set(key, nodes.set(node, Math.min(since, nodes.get(node) ?? Infinity)))
+  }
+  for (const { key, node, since } of drained) add(key, node, since)
+  for (const [key, ghosts] of found) for (const { node, since } of ghosts) add(key, node.key, since)
+  return all
+}

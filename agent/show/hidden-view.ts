@@ -1,0 +1,39 @@
+import type { Clock } from '../base/clock.ts'
+import type { Millis } from '../drain/facts.ts'
+import type { LeadsTo } from '../plan/leads-to.ts'
+import { everyHidden, type HiddenParts } from '../proof/hidden-places.ts'
+import type { Sources } from '../proof/sources.ts'
+
+/** A search takes up to 100 ms with 10,000 pods, and something changes all the time: after a search it rests this many times as long. */
+const REST = 100
+
+interface HiddenViewParts {
+  readonly cluster: HiddenParts['cluster']
+  readonly inventory: HiddenParts['inventory'] & Pick<Sources['inventory'], 'version' | 'readAt'>
+}
+
+/**
+ * The places that hide pods, for a snapshot. It searches again after the holders or the watched objects have changed, and returns the
+ * same list until then.
+ */
+export function createHiddenView(
+  parts: HiddenViewParts,
+  clock: Pick<Clock, 'now'>
+): () => readonly LeadsTo[] {
+  let found: readonly LeadsTo[] = []
+  let of: string | undefined
+  let restUntil: Millis = -Infinity
+  return () => {
+    const { cluster, inventory } = parts
+    if (inventory.readAt() === undefined) return found
+    const watched = cluster.parts().map(({ synced, counters: { events, lists } }) => [synced, events, lists])
+    const version = JSON.stringify([inventory.version(), ...watched])
+    const from = clock.now()
+    if (version === of || from < restUntil) return found
+    found = everyHidden(parts)
+    of = version
+    const to = clock.now()
+    restUntil = to + REST * (to - from)
+    return found
+  }
+}

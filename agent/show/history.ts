@@ -1,0 +1,49 @@
+import type { Ack } from '../drain/ack.ts'
+import type { Millis } from '../drain/facts.ts'
+import { lagOf } from '../page/lag.ts'
+import type { AckView, DrainView, LagSample } from '../page/snapshot.ts'
+
+/** How many drains that are over, answers, and samples of the lag are kept. */
+export const LIMITS = { past: 500, acks: 200, lags: 2000 } as const
+
+/** What is kept for people after it happened, newest first. Bounded; gone when the agent restarts. */
+export interface History {
+  /** Drains that are over. */
+  readonly past: readonly DrainView[]
+  readonly acks: readonly AckView[]
+  readonly lags: readonly LagSample[]
+  /** See `Totals.savedMs`. */
+  readonly savedMs: number
+}
+
+export const EMPTY: History = { past: [], acks: [], lags: [], savedMs: 0 }
+
+/** Every gateway has confirmed a drain: its lag is a sample, where the gateways were seen at all. */
+export function withProof(history: History, drain: DrainView): History {
+  const ms = lagOf(drain.moments)
+  const { confirmedAt } = drain.moments
+  const grade = drain.verdict?.grade ?? null
+  if (ms === null || confirmedAt === null || grade === null) return history
+  return { ...history, lags: onTop({ at: confirmedAt, ms, grade }, history.lags, LIMITS.lags) }
+}
+
+/** The drain is over and no round will show it again. */
+export const withPast = (history: History, drain: DrainView): History => ({
+  ...history,
+  past: onTop(drain, history.past, LIMITS.past)
+})
+
+/**
+ * A hook was answered. What it saved is the sleep that would have been there in its place, less the time it was held:
+ * negative where proof took longer than that sleep.
+ */
+export const withAck = (history: History, ack: Ack, at: Millis, sleepMs: number): History => ({
+  ...history,
+  acks: onTop({ at, ack }, history.acks, LIMITS.acks),
+  savedMs: history.savedMs + sleepMs - ack.elapsedMs
+})
+
+const onTop = <T>(newest: T, list: readonly T[], limit: number): readonly T[] => [
+  newest,
+  ...list.slice(0, limit - 1)
+]

@@ -1,0 +1,11 @@
+import type { Config } from '../config/types.ts'
+import type { Reach } from '../page/snapshot.ts'
+
+/** Where the agent asks for evidence, to be shown. */
+export function reachOf({ apisix: { admin, control, barrier } }: Config): Reach {
+  return {
+    admin: admin.url,
+    control: control.enabled ? { scheme: control.scheme, port: control.port } : null,
+    barrier: barrier ? { scheme: barrier.scheme, port: barrier.port } : null
+  }
+}

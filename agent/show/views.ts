@@ -1,0 +1,292 @@
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/types.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
+import { leaderView } from './leader-view.ts'
+import type { Loop } from '../round/loop.ts'
+import type { Observer } from '../round/observer.ts'
+import type { Metrics } from '../tell/metrics.ts'
+import type { Holder, HolderKey } from '../plan/holder.ts'
+import type { Readiness } from '../base/readiness.ts'
+import { buildSnapshot, drainView } from './build-snapshot.ts'
+import { EMPTY, withAck, withPast, withProof, type History } from './history.ts'
+import type { Vouch } from '../hold/holds.ts'
+import {
+  type DrainView,
+  type HolderView,
+  type Moments,
+  type Snapshot,
+  type SnapshotSources,
+  type Totals
+} from '../page/snapshot.ts'
+import { same } from '../base/same.ts'
+import { createAfterAck } from './after-ack.ts'
+import { createArrivals } from './arrivals-view.ts'
+import { createDrift, ghostsOf, type HolderDifference } from './drift.ts'
+import { driftGauges, freshnessGauges } from './gauges.ts'
+import { createHiddenView } from './hidden-view.ts'
+import type { Memory } from '../proof/memory.ts'
+import { momentsOf } from '../page/moments.ts'
+import { reachOf } from './reach.ts'
+import type { Sources } from '../proof/sources.ts'
+import type { UpkeepParts } from '../upkeep/upkeep.ts'
+import { latest } from '../drain/times.ts'
+
+/** The views of the agent's state, made when a client asks: a round does not pay for them. */
+interface Views {
+  readonly observer: Observer
+  snapshot(loop: Loop): Snapshot
+  /** False where no round has come to its end for `stuckMs`: only a restart can help. */
+  alive(stuckMs: number): Vouch
+  /** Brings gauges up to date before a scrape. */
+  collect(loop: Loop): void
+}
+
+interface ViewsOptions {
+  readonly sources: Sources & UpkeepParts
+  readonly config: Config
+  readonly clock: Clock
+  readonly readiness: Readiness
+  readonly metrics: Metrics
+  readonly version: string
+}
+
+/** The sleep that most people write in place of a hook, and that the documented hook falls back to, in ms. */
+const REPLACED_SLEEP_MS = 5000
+
+const PHASES: readonly Drain['phase'][] = ['draining', 'proven', 'expired', 'gone', 'undone']
+
+export function createViews(options: ViewsOptions): Views {
+  const { sources, config, clock, readiness, metrics, version } = options
+  const { cluster, inventory } = sources
+  const startedAt = clock.now()
+  let history: History = EMPTY
+  const totals: { -readonly [K in Exclude<keyof Totals, 'savedMs'>]: number } = {
+    drains: 0,
+    proven: 0,
+    expired: 0,
+    undone: 0,
+    hooks: 0,
+    rounds: 0
+  }
+  const shown = new WeakMap<Holder, HolderView>()
+  const drift = createDrift(sources)
+  const hidden = createHiddenView(sources, clock)
+  const arrivals = createArrivals({ sources, clock, metrics })
+  const afterAck = createAfterAck(sources, metrics)
+  const moreOf = (uid: PodUid, memory: Memory) => ({
+    removedAt: removedFrom(memory),
+    afterAck: afterAck.of(uid)
+  })
+  const reach = reachOf(config)
+  let lastRoundAt = startedAt
+
+  const observer: Observer = {
+    drain(before, after, memory) {
+      if (!before && after) totals.drains += 1
+      if (isProven(after) && !isProven(before)) history = withProof(history, shownOf(after, memory))
+      if (before && !after) history = withPast(history, over(shownOf(before, memory), clock.now()))
+      if (after?.phase === 'proven' || after?.phase === 'expired' || after?.phase === 'undone')
+        totals[after.phase] += 1
+    },
+    ack(ack, drain, memory) {
+      totals.hooks += 1
+      afterAck.observer.ack?.(ack, drain, memory)
+      history = withAck(history, ack, clock.now(), REPLACED_SLEEP_MS)
+    },
+    round(tookMs) {
+      totals.rounds += 1
+      lastRoundAt = clock.now()
+      arrivals.observer.round?.(tookMs)
+      afterAck.observer.round?.(tookMs)
+    }
+  }
+
+  const shownOf = (drain: Drain, memory: Memory) =>
+    drainView(drain, momentsOf(drain, memory), 0, moreOf(drain.uid, memory))
+  const look = (loop: Loop) =>
+    drift.look({
+      holders: [...inventory.holders().values()],
+      drains: [...loop.drains().values()],
+      memory: uid => loop.memory(uid),
+      readAt: inventory.readAt() ?? 0,
+      now: clock.now()
+    })
+
+  /** The same object until something about it differs: what is shown again costs nothing. */
+  const holderView = (holder: Holder, differs: HolderDifference): HolderView => {
+    const known = shown.get(holder)
+    if (known && same({ ...known, ...differs }, known)) return known
+    const view: HolderView = {
+      key: holder.key,
+      name: holder.name ?? null,
+      owner: holder.owner,
+      form: holder.discovery ? 'discovery' : holder.form,
+      nodes: holder.nodes.map(node => node.key),
+      ...differs
+    }
+    shown.set(holder, view)
+    return view
+  }
+
+  return {
+    observer,
+    snapshot(loop) {
+      const now = clock.now()
+      const drains = [...loop.drains().values()]
+      const holders = [...inventory.holders().values()]
+      const differs = look(loop)
+      const hooks = new Map<PodUid, number>()
+      for (const { hook } of loop.held()) hooks.set(hook.uid, (hooks.get(hook.uid) ?? 0) + 1)
+      return buildSnapshot({
+        now,
+        agent: {
+          version,
+          startedAt,
+          dryRun: config.drain.dryRun,
+          minimumGrade: config.drain.minimumGrade,
+          sleepMs: REPLACED_SLEEP_MS,
+          reach,
+          vouch: loop.holds.canVouch(),
+          leader: leaderView(sources.leader.status(now)),
+          apisix: sources.mode.current(),
+          missingParts: readiness.missing()
+        },
+        watches: cluster.parts().map(({ name, state, lastEventAt, objects, problem }) => ({
+          kind: name,
+          state,
+          lastEventAt: lastEventAt ?? null,
+          objects,
+          problem
+        })),
+        gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix)),
+        inventory: {
+          lastSuccessAt: inventory.readAt() ?? null,
+          lastAttemptAt: inventory.readAt() ?? null,
+          problem: inventory.problem(),
+          holders: holders.length,
+          nodes: holders.reduce((sum, holder) => sum + holder.nodes.length, 0)
+        },
+        holders: holders.map(holder => holderView(holder, differs(holder.key))),
+        hidden: hidden(),
+        drains,
+        moments: new Map<PodUid, Moments>(
+          drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
+        ),
+        hooks,
+        more: uid => moreOf(uid, loop.memory(uid)),
+        history,
+        arrivals: arrivals.views(),
+        totals: { ...totals, savedMs: history.savedMs }
+      })
+    },
+    alive(stuckMs) {
+      const silent = clock.now() - lastRoundAt
+      return silent < stuckMs
+        ? { ok: true }
+        : { ok: false, why: `no round for ${Math.round(silent / 1000)} s` }
+    },
+    collect(loop) {
+      const drains = [...loop.drains().values()]
+      look(loop)
+      driftGauges(metrics, drift.counts(clock.now()))
+      freshnessGauges(metrics, sources)
+      metrics.leader.set(Number(sources.leader.leads()))
+      for (const phase of PHASES)
+        metrics.drainActive.set({ phase }, drains.filter(d => d.phase === phase).length)
+      const gateways = cluster.gateways()
+      for (const ready of [true, false]) {
+        metrics.gatewayKnown.set({ ready: String(ready) }, gateways.filter(g => g.ready === ready).length)
+      }
+      metrics.gatewayUnconfirmed.set(unconfirmed(drains).size)
+      const readAt = inventory.readAt()
+      if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
+      metrics.inventoryHolders.reset()
+      for (const { resource } of inventory.holders().values()) metrics.inventoryHolders.inc({ resource })
+      metrics.syncHolders.set(sources.sync?.counts().holders ?? 0)
+      metrics.syncProblems.set(sources.sync?.counts().problems ?? 0)
+      metrics.inventoryGhosts.set(ghostsOf(drains, uid => loop.memory(uid)).length)
+      metrics.inventoryKept.reset()
+      for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
+      metrics.gatewayEvidence.reset()
+      for (const gateway of gateways) {
+        metrics.gatewayEvidence.inc({ evidence: gatewayView(gateway, sources, config.apisix).available })
+      }
+      for (const { name: kind, state, lastEventAt, objects, counters } of cluster.parts()) {
+        const counted = [
+          [metrics.watchLists, counters.lists],
+          [metrics.watchFailures, counters.failures],
+          [metrics.watchSilences, counters.silences],
+          [metrics.watchUnreadable, counters.unreadable]
+        ] as const
+        for (const [counter, count] of counted) {
+          // The watch counts; a counter can only be brought up to what it counted.
+          counter.remove({ kind })
+          counter.inc({ kind }, count)
+        }
+        for (const other of ['connecting', 'live', 'stale'] as const) {
+          metrics.watchState.set({ kind, state: other }, Number(other === state))
+        }
+        metrics.watchObjects.set({ kind }, objects)
+        if (lastEventAt !== undefined) metrics.watchLastEvent.set({ kind }, lastEventAt / 1000)
+      }
+    }
+  }
+}
+
+/** Where nothing lists the pod any more, the round that sees it gone is the one that forgets its drain. */
+const over = (drain: DrainView, now: number): DrainView =>
+  drain.phase === 'undone' || drain.moments.goneAt !== null
+    ? drain
+    : { ...drain, phase: 'gone', moments: { ...drain.moments, goneAt: now } }
+
+/** A pod can be gone in the very round that proves it out. */
+const isProven = (drain: Drain | undefined): drain is Drain =>
+  drain !== undefined && drain.phase !== 'undone' && drain.verdict.kind === 'proven'
+
+/** When the last of a holder's places that listed the pod let go of it. */
+const removedFrom =
+  ({ places }: Memory) =>
+  (key: HolderKey): Millis | undefined =>
+    latest([...places.values()].filter(({ holder }) => holder.key === key).map(place => place.removedAt))
+
+/** Gateways that some drain is still waiting for, by name. */
+function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {
+  const waiting = drains.flatMap(drain => (drain.phase === 'draining' ? drain.verdict.gateways : []))
+  return new Set(waiting.filter(({ grade }) => grade === undefined).map(({ name }) => name))
+}
+
+/** What a gateway can prove now, and how we know. */
+function gatewayView(
+  gateway: GatewayFact,
+  { barrier, probe }: Sources,
+  { control }: Config['apisix']
+): SnapshotSources['gateways'][number] {
+  const state = barrier?.state(gateway.id)
+  const doubt = barrier?.doubt(gateway.id) ?? ''
+  const fit = state?.told?.fit === true && state.problem === '' && doubt === ''
+  const unfit = [doubt, ...(state?.told?.unfit ?? [])].filter(why => why !== '').join(', ')
+  return {
+    gateway,
+    available: fit ? 'barrier' : control.enabled ? 'observed' : 'accepted',
+    why: fit
+      ? ''
+      : barrier
+        ? state?.problem || unfit || 'its barrier was not read yet'
+        : 'no barrier is configured',
+    control: probe.freshness(gateway.id) ?? null,
+    barrier: state
+      ? {
+          lastSuccessAt: state.lastSuccessAt ?? null,
+          lastAttemptAt: state.lastAttemptAt ?? null,
+          problem: state.problem || unfit
+        }
+      : null,
+    instance: state?.told?.instance ?? null,
+    workers: (state?.told?.workers ?? []).map(worker => ({
+      id: worker.id ?? -1,
+      revision: worker.revision ?? 0,
+      appliedAt: worker.applied ? worker.applied * 1000 : null
+    }))
+  }
+}

@@ -1,0 +1,199 @@
+import { hostname } from 'node:os'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/types.ts'
+import type { Log } from '../base/log.ts'
+import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
+import { meter } from '../tell/meter.ts'
+import { narrate } from '../tell/narrate.ts'
+import type { Sources } from '../proof/sources.ts'
+import type { UpkeepParts } from '../upkeep/upkeep.ts'
+import { tell } from '../tell/tell.ts'
+import { createReadinessGate } from '../tell/readiness-gate.ts'
+import { createViews } from '../show/views.ts'
+import { metered } from '../tell/metered.ts'
+import { createMetrics, type Metrics } from '../tell/metrics.ts'
+import { createPage, type Page } from './start-page.ts'
+import { createReadiness, type Readiness } from '../base/readiness.ts'
+import { reportReadiness } from './report-readiness.ts'
+import type { BarrierEntriesParts } from '../hook/barrier-entries.ts'
+import { createConditions } from '../tell/conditions.ts'
+import { createEvents, type Events } from '../tell/events.ts'
+import { createGate, type Gate } from '../hook/gate.ts'
+import { createApp } from '../hook/app.ts'
+import { createSigningKeys, type SigningKeys } from '../hook/signing-keys.ts'
+import { startSources, stopSources } from './start-sources.ts'
+
+/** How long a loop may go without a round before the agent calls itself dead, in ms; it is woken every second. */
+const STUCK_MS = 30_000
+/** While something is being drained the holders are listed again this often, in ms. */
+const GUARD_EVERY_MS = 2000
+/** How long the drain of a pod that is gone is kept while a holder still lists it, in ms. */
+const GHOST_MS = 3_600_000
+
+/** The agent's parts, joined: everything but the port, the signals and the exit code. */
+interface Assembly {
+  readonly sources: Sources & UpkeepParts
+  readonly loop: Loop
+  readonly app: ReturnType<typeof createApp>
+  readonly gate: Gate
+  readonly page: Page | undefined
+  readonly readiness: Readiness
+  /** Brings the readiness up to date. */
+  readonly report: () => void
+  /** Ends every part. The listener must be closed before. */
+  readonly stop: () => Promise<void>
+}
+
+interface AssemblyOptions {
+  readonly config: Config
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Log
+  /** What differs from the configuration's settings. */
+  readonly settings?: Partial<LoopSettings>
+}
+
+/**
+ * Makes the parts from the configuration and joins them; they run from now on.
+ *
+ * @throws Error where there are no usable Kubernetes credentials
+ */
+export function assemble({ config, version, clock, log, settings }: AssemblyOptions): Assembly {
+  const metrics = createMetrics()
+  metrics.buildInfo.set({ version, node: process.version }, 1)
+  const readiness = createReadiness()
+  const sources = startSources({
+    config,
+    clock,
+    log,
+    meters: metered(metrics, clock),
+    loop: () => loop,
+    events: () => events
+  })
+  const views = createViews({ sources, config, clock, readiness, metrics, version })
+  const events = config.kubernetes.events ? eventsOf(sources, clock, log, metrics) : undefined
+  const conditions = config.kubernetes.podCondition
+    ? createConditions({
+        patch: (path, body, signal) => sources.cluster.call('PATCH', path, body, signal),
+        leader: sources.leader,
+        clock,
+        log: log.child({ part: 'conditions' }),
+        metrics
+      })
+    : undefined
+  const readinessGate = config.arrivals.gate
+    ? createReadinessGate({
+        sources,
+        patch: (path, body, signal) => sources.cluster.call('PATCH', path, body, signal),
+        events,
+        failOpenMs: config.arrivals.failOpenMs,
+        clock,
+        log: log.child({ part: 'arrivals' }),
+        metrics
+      })
+    : undefined
+  const loop: Loop = createLoop({
+    sources,
+    settings: { ...settingsOf(config), ...settings },
+    clock,
+    log: log.child({ part: 'loop' }),
+    observers: [
+      meter(metrics, clock),
+      narrate(log.child({ part: 'drain' })),
+      views.observer,
+      sources.upkeep.observer,
+      ...(events ? [tell(events, sources.leader, clock)] : []),
+      ...(conditions ? [conditions.observer] : []),
+      ...(readinessGate ? [readinessGate.observer] : []),
+      { round: () => page?.poke() }
+    ]
+  })
+  const page = createPage({
+    config: config.serve.dashboard,
+    snapshot: () => views.snapshot(loop),
+    clock,
+    log: log.child({ part: 'dashboard' })
+  })
+  const gate = createGate(config.serve)
+  const tokenKeys = config.serve.auth === 'token' ? tokenKeysOf(sources, clock, log) : undefined
+  const app = createApp({
+    holds: loop.holds,
+    gate,
+    clock,
+    log: log.child({ part: 'serve' }),
+    metrics,
+    trustedQuery: config.serve.trustedQuery,
+    tokenKeys: tokenKeys?.find,
+    reserveMs: config.drain.reserveMs,
+    readiness,
+    alive: () => views.alive(STUCK_MS),
+    snapshot: () => views.snapshot(loop),
+    dashboard: page?.parts,
+    barrier: barrierParts(config, sources, loop),
+    exposition: {
+      metrics: () => {
+        views.collect(loop)
+        return metrics.registry.metrics()
+      },
+      contentType: metrics.registry.contentType
+    }
+  })
+  return {
+    sources,
+    loop,
+    app,
+    gate,
+    page,
+    readiness,
+    report: reportReadiness(readiness, sources),
+    async stop() {
+      loop.stop()
+      tokenKeys?.stop()
+      await events?.stop()
+      await conditions?.stop()
+      await readinessGate?.stop()
+      await stopSources(sources)
+      metrics.close()
+    }
+  }
+}
+
+function eventsOf({ cluster }: Sources, clock: Clock, log: Log, metrics: Metrics): Events {
+  return createEvents({
+    post: (path, body, signal) => cluster.call('POST', path, body, signal),
+    clock,
+    log: log.child({ part: 'events' }),
+    metrics,
+    instance: hostname()
+  })
+}
+
+function tokenKeysOf({ cluster }: Sources, clock: Clock, log: Log): SigningKeys {
+  const get = (path: string, signal: AbortSignal) => cluster.call('GET', path, undefined, signal)
+  return createSigningKeys({ get, clock, log: log.child({ part: 'serve' }) })
+}
+
+function barrierParts({ apisix }: Config, { barrier }: Sources, loop: Loop): BarrierEntriesParts | undefined {
+  if (!apisix.barrier || !barrier) return undefined
+  const { token } = apisix.barrier
+  return { token: () => token.read(), entries: () => barrier.entries(), vouch: () => loop.vouchForEntries() }
+}
+
+function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
+  return {
+    drain: { reserveMs: drain.reserveMs, onDisruption: drain.onDisruption, ghostMs: GHOST_MS },
+    plan: { dryRun: drain.dryRun, deferMs: drain.deferWritesMs },
+    proof: {
+      // A dry run takes nothing out, so it can prove nothing: hooks are held for the floor, as the sleep would have done.
+      minimumGrade: drain.dryRun ? 'timer' : drain.minimumGrade,
+      reads: drain.reads,
+      observedSettleMs: drain.observedSettleMs,
+      acceptedSettleMs: drain.acceptedSettleMs,
+      floorMs: drain.floorMs
+    },
+    someNamespacesOnly: kubernetes.namespaces.length > 0,
+    podRanges: sync.podRanges,
+    guardEveryMs: GUARD_EVERY_MS,
+    kubeletStatusDelayMs: drain.kubeletStatusDelayMs
+  }
+}

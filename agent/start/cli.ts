@@ -1,0 +1,104 @@
+import { parseArgs } from 'node:util'
+import { nearest } from '../config/nearest.ts'
+
+/** What the command line asks for. */
+type Command =
+  | { readonly kind: 'run'; readonly configFile: string | undefined; readonly dryRun: boolean }
+  | { readonly kind: 'print-config'; readonly configFile: string | undefined; readonly dryRun: boolean }
+  | { readonly kind: 'doctor' | 'diff'; readonly configFile: string | undefined; readonly json: boolean }
+  | { readonly kind: 'help' }
+  | { readonly kind: 'version' }
+  | { readonly kind: 'wrong'; readonly problem: string }
+
+/** The exit code for a wrong command line or configuration. */
+export const EXIT_WRONG = 2
+
+export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves it, and only then answers their preStop hook.
+
+  apisix-drain [run] --config <file>     run the agent
+  apisix-drain doctor --config <file>    check what the agent needs, and say what to change
+  apisix-drain diff --config <file>      print where EndpointSlices, Admin API and gateways differ
+
+  --config <file>   configuration (YAML); default: the file that APISIX_DRAIN_CONFIG names, else the environment alone
+  --print-config    print the configuration with every default filled in (secrets not shown), and end
+  --dry-run         write nothing to APISIX
+  --json            doctor, diff: one JSON object instead of lines
+  --help, --version
+
+diff reads all of them twice, and prints what differs both times: a ghost is listed and no pod has its address (told
+only in sync.podRanges), missing is not listed and should be, stale is listed by a gateway and not by the Admin API.
+
+Exit codes: 0 all is well, 1 the agent or a check failed or there is a difference, 2 wrong command line or configuration.
+Every setting: docs/config.md
+`
+
+const OPTIONS = {
+  config: { type: 'string' },
+  'print-config': { type: 'boolean' },
+  'dry-run': { type: 'boolean' },
+  json: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean' }
+} as const
+
+const COMMANDS = ['run', 'doctor', 'diff'] as const
+
+/** Arguments (without node and script) to a command. Never throws: what is wrong is a command too. */
+export function parseCommand(argv: readonly string[]): Command {
+  const { values, positionals, tokens } = parseArgs({
+    args: [...argv],
+    options: OPTIONS,
+    allowPositionals: true,
+    strict: false,
+    tokens: true
+  })
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue
+    const problem = optionProblem(token.name, token.rawName, token.value)
+    if (problem) return { kind: 'wrong', problem }
+  }
+  const [command = 'run', ...more] = positionals
+  const known = COMMANDS.find(name => name === command)
+  if (!known) return { kind: 'wrong', problem: unknown('command', command, COMMANDS) }
+  if (more.length > 0)
+    return { kind: 'wrong', problem: `"${more.join(' ')}" is too much; a file goes after --config` }
+
+  if (values.help) return { kind: 'help' }
+  if (values.version) return { kind: 'version' }
+  const configFile = typeof values.config === 'string' ? values.config : undefined
+  const dryRun = values['dry-run'] === true
+  if (known !== 'run') {
+    return values['print-config'] || dryRun
+      ? { kind: 'wrong', problem: `${known} takes --config and --json only` }
+      : { kind: known, configFile, json: values.json === true }
+  }
+  if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor and diff' }
+  return { kind: values['print-config'] ? 'print-config' : 'run', configFile, dryRun }
+}
+
+function optionProblem(name: string, rawName: string, value: string | undefined): string | undefined {
+  const option = Object.entries(OPTIONS).find(([known]) => known === name)?.[1]
+  if (!option)
+    return unknown(
+      'option',
+      rawName,
+      Object.keys(OPTIONS).map(known => `--${known}`)
+    )
+  if (option.type === 'string' && !value) return `${rawName} needs a value`
+  if (option.type === 'boolean' && value !== undefined) return `${rawName} takes no value`
+  return undefined
+}
+
+function unknown(what: string, word: string, known: readonly string[]): string {
+  const meant = nearest(word, known)
+  return `there is no ${what} ${word}${meant ? `, did you mean ${meant}?` : `; there are ${known.join(', ')}`}`
+}
+
+/** Problems for a person at a terminal, on stderr. */
+export function formatProblems(problems: readonly string[]): string {
+  const head =
+    problems.length === 1
+      ? 'the configuration has a problem:'
+      : `the configuration has ${problems.length} problems:`
+  return `${head}\n${problems.map(problem => `  - ${problem}`).join('\n')}\n`
+}

@@ -1,0 +1,24 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/types.ts'
+import type { Log } from '../base/log.ts'
+import type { Cluster } from '../facts/cluster.ts'
+import { leasePlace } from './wire.ts'
+import { createElector } from '../lead/elector.ts'
+import { alone, type Leader } from '../lead/leader.ts'
+
+/** The election that the configuration asks for, begun. */
+export function electLeader(config: Config, { call }: Pick<Cluster, 'call'>, clock: Clock, log: Log): Leader {
+  const place = leasePlace(config)
+  if (!place) return alone(noElection(config))
+  // A pod that is restarted keeps its name, and must not take what it left behind for its own renewal.
+  const identity = `${hostname()}_${randomUUID().slice(0, 8)}`
+  return createElector({ place, identity, call, clock, log })
+}
+
+function noElection({ leader, drain }: Config): string {
+  if (!leader) return 'there is no election: leader.enabled is false'
+  if (drain.dryRun) return 'a dry run takes part in no election'
+  return 'there is no election: outside of a cluster leader.namespace must name one'
+}

@@ -1,0 +1,27 @@
+import type { Sources } from '../proof/sources.ts'
+import type { Readiness } from '../base/readiness.ts'
+import { isNeeded } from '../reflect/parts.ts'
+
+/**
+ * Says of each source whether it is ready: the three watches are complete, a gateway is known, and the holders have been
+ * read (or a barrier does without). Returns what brings that up to date.
+ */
+export function reportReadiness(
+  readiness: Readiness,
+  { cluster, inventory, barrier }: Pick<Sources, 'cluster' | 'inventory' | 'barrier'>
+): () => void {
+  const needed = () => cluster.parts().filter(({ name }) => isNeeded(name))
+  const parts = new Map(needed().map(({ name }) => [name, readiness.part(`watch:${name}`)]))
+  const gateways = readiness.part('gateways')
+  const holders = readiness.part('inventory')
+  return () => {
+    for (const { name, synced, problem } of needed()) {
+      if (synced) parts.get(name)?.ready()
+      else parts.get(name)?.notReady(problem || 'the first list is not complete yet')
+    }
+    if (cluster.gateways().length > 0) gateways.ready()
+    else gateways.notReady('no gateway is known: check apisix.gateways')
+    if (inventory.readAt() !== undefined || barrier) holders.ready()
+    else holders.notReady(inventory.problem() || 'the holders have not been read yet')
+  }
+}

@@ -1,0 +1,88 @@
+import { assemble } from './assemble.ts'
+import { systemClock } from '../base/clock.ts'
+import type { Config } from '../config/types.ts'
+import { createLog } from '../base/log.ts'
+import { listen, listenLimits } from '../hook/listen.ts'
+import { supervise } from './shutdown.ts'
+
+/** How often readiness and liveness are checked if nothing happens, in ms. */
+const HEARTBEAT_MS = 1000
+
+/**
+ * Runs the agent until a signal comes. Returns the exit code.
+ *
+ * @throws Error where there are no usable Kubernetes credentials, or the port cannot be listened on
+ */
+export async function run(config: Config, version: string): Promise<number> {
+  const clock = systemClock
+  const log = createLog(config.log)
+  const { app, gate, loop, page, readiness, report, sources, stop } = assemble({
+    config,
+    version,
+    clock,
+    log
+  })
+  const addingHooks = async (): Promise<() => Promise<void>> => {
+    const { inject, serve } = config
+    if (!inject) return async () => {}
+    // What makes certificates is not loaded before it is needed.
+    const { startInjection } = await import('../inject/start-inject.ts')
+    const { cluster } = sources
+    return startInjection({ inject, host: serve.host, cluster, clock, log: log.child({ part: 'inject' }) })
+  }
+  const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks)).catch(
+    async (err: unknown) => {
+      await stop()
+      throw err
+    }
+  )
+  page?.open(server)
+  const stopInjection = await addingHooks().catch(async (err: unknown) => {
+    await server.close()
+    await stop()
+    throw err
+  })
+  log.info({ version, host: config.serve.host, port: server.port, dryRun: config.drain.dryRun }, 'listening')
+
+  return supervise({
+    parts: [
+      { name: 'http', run: signal => Promise.race([server.failed, aborted(signal)]) },
+      {
+        // Rounds are woken by events; this is for the times without any.
+        name: 'heartbeat',
+        run: async signal => {
+          while (!signal.aborted) {
+            report()
+            loop.wake()
+            await clock.sleep(HEARTBEAT_MS, signal).catch(() => {})
+          }
+        }
+      }
+    ],
+    finishMs: config.serve.shutdownTimeoutMs,
+    clock,
+    log: log.child({ part: 'shutdown' }),
+    stopPromising() {
+      gate.close()
+      readiness.part('shutdown').notReady('the agent is stopping')
+      // Hooks that are held are still finished; what is new is for the other agents.
+      void sources.leader.release()
+    },
+    finishHolds: signal => gate.emptied(signal),
+    async close() {
+      gate.letGo()
+      await stopInjection()
+      await page?.close()
+      await server.close()
+      await stop()
+    }
+  })
+}
+
+/** Resolves when the signal aborts. */
+function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  if (signal.aborted) resolve()
+  signal.addEventListener('abort', () => resolve(), { once: true })
+  return promise
+}

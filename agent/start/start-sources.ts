@@ -1,0 +1,172 @@
+import { watchAbsence } from '../upkeep/absence.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/types.ts'
+import { createBarrierKeeper } from '../barrier/barrier.ts'
+import { createProbe } from '../proof/probe.ts'
+import { createSurvey } from '../proof/survey.ts'
+import { createAdminApi } from '../apisix/admin-api.ts'
+import { createControlReader } from '../apisix/control-api.ts'
+import { createDocumentReader, listDocuments } from '../inventory/documents.ts'
+import { guardWrites } from '../inventory/guard-writes.ts'
+import { createInventory } from '../inventory/inventory.ts'
+import { createLists } from '../inventory/lists.ts'
+import { watchMode } from '../inventory/mode-watch.ts'
+import { createWriter } from '../write/writer.ts'
+import { electLeader } from './elect.ts'
+import type { Log } from '../base/log.ts'
+import type { Loop } from '../round/loop.ts'
+import { createAsking } from '../upkeep/asking.ts'
+import type { Sources } from '../proof/sources.ts'
+import type { UpkeepParts } from '../upkeep/upkeep.ts'
+import { createStillEnding } from '../upkeep/still-ending.ts'
+import { watchVanished } from '../upkeep/vanished.ts'
+import type { Metered } from '../tell/metered.ts'
+import type { Events } from '../tell/events.ts'
+import { startUpkeep } from './start-upkeep.ts'
+import { startCluster, type Cluster } from '../facts/cluster.ts'
+import { loadCredentials } from '../transport/load-credentials.ts'
+import { adminOptions, barrierOptions, controlOptions, credentialSource, gatewaySelector } from './wire.ts'
+
+/** From the first removal of a burst to its write where hooks do not wait for it, in ms. */
+export const GATHER_MS = 25
+
+interface SourceOptions {
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Log
+  readonly meters: Metered
+  /** Asked for when something happens, because the loop is made from what this makes. */
+  readonly loop: () => Loop
+  readonly events: () => Events | undefined
+}
+
+export interface StartedSources extends Sources, UpkeepParts {
+  /** Closes the connections that are kept for the next call. */
+  readonly hangUp: () => void
+}
+
+/**
+ * Everything that does I/O for the loop, made from the configuration and started.
+ *
+ * @throws Error where there are no usable Kubernetes credentials
+ */
+export function startSources({ config, clock, log, meters, loop, events }: SourceOptions): StartedSources {
+  const { apisix, kubernetes, drain } = config
+  const part = (name: string) => log.child({ part: name })
+  const api = meters.admin(createAdminApi(adminOptions(apisix.admin)))
+  const mode = watchMode({ admin: api, clock, log: part('mode'), forced: apisix.mode })
+  const admin = guardWrites(api, mode)
+  const documents = createDocumentReader(adminOptions(apisix.admin))
+  const gateways = () => cluster.gateways()
+  const inventory = createInventory({
+    admin: createLists(admin, listDocuments({ read: documents.read, gateways }), mode),
+    clock,
+    log: part('inventory'),
+    everyMs: drain.inventoryEveryMs,
+    owner: apisix.owner
+  })
+  mode.onChange(() => void inventory.refresh())
+  const asking = createAsking({ cluster: () => cluster, clock, log: part('writer') })
+  const writer = createWriter({
+    gatherMs: apisix.barrier ? GATHER_MS : 0,
+    admin,
+    inventory,
+    clock,
+    log: part('writer'),
+    isEnding: (uid, node) => loop().isEnding(uid, node),
+    wasAwaySince: at => absence.resumedAt() > at,
+    prepare: target => upkeep.prepare(target),
+    wishes: (target, found) => upkeep.wishes(target, found),
+    taken: one => upkeep.taken(one),
+    wrote: one => upkeep.wrote(one),
+    stillEnding: createStillEnding({
+      cluster: () => cluster,
+      asking,
+      loop,
+      resumedAt: () => absence.resumedAt()
+    }),
+    leader: { yields: () => leader.yields(), missed: () => leader.missed() }
+  })
+  const survey = createSurvey({
+    read: meters.control(createControlReader(controlOptions(apisix.control, clock))),
+    clock
+  })
+  const probe = createProbe({ read: survey.read, clock, log: part('probe') })
+  const barrier =
+    apisix.barrier &&
+    createBarrierKeeper({
+      api: barrierOptions(apisix.barrier),
+      wrap: api => meters.barrier(api),
+      clock,
+      log: part('barrier'),
+      knowledge: { resumedAt: () => absence.resumedAt(), knownAt: () => cluster.podsAssuredAt() },
+      ttlMs: apisix.barrier.ttlMs
+    })
+  const cluster: Cluster = startCluster({
+    credentials: loadCredentials(credentialSource(kubernetes), clock),
+    namespaces: kubernetes.namespaces,
+    gatewaySelector: gatewaySelector(apisix.gateways),
+    labels: config.sync.enabled,
+    gate: config.arrivals.gate,
+    clock,
+    log: part('watch'),
+    onChange: () => loop().wake()
+  })
+  const leader = electLeader(config, cluster, clock, part('leader'))
+  const { upkeep, sync } = startUpkeep({
+    config,
+    cluster,
+    inventory,
+    writer,
+    leader,
+    mode,
+    asking,
+    clock,
+    log: part('sync'),
+    loop,
+    events
+  })
+  const absence = watchAbsence(clock, () => {
+    log.warn('this process was away: no entry is put until the watch of pods tells again')
+    cluster.assurePods()
+  })
+  const stopVanished = watchVanished({ cluster, barrier, probe, survey }, clock, part('watch'))
+  inventory.start()
+  return {
+    cluster,
+    inventory,
+    writer,
+    probe: apisix.control.enabled ? probe : withoutReads(probe),
+    survey: apisix.control.enabled ? survey : undefined,
+    mode,
+    barrier,
+    leader,
+    upkeep,
+    sync,
+    hangUp() {
+      stopVanished()
+      absence.stop()
+      api.close()
+      documents.close()
+    }
+  }
+}
+
+/** The Control API is not read at all, so no drain can reach `observed`. */
+const withoutReads = (probe: Sources['probe']): Sources['probe'] => ({ ...probe, want: () => {} })
+
+export async function stopSources(sources: StartedSources): Promise<void> {
+  const { cluster, inventory, writer, probe, survey, mode, barrier, leader } = sources
+  mode.stop()
+  // Over the connection that ends next.
+  await leader.release()
+  await Promise.all([
+    cluster.stop(),
+    inventory.stop(),
+    writer.stop(),
+    probe.stop(),
+    survey?.stop(),
+    barrier?.stop()
+  ])
+  sources.hangUp()
+}

@@ -1,0 +1,118 @@
+import { addressRanges } from '../base/address-ranges.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/types.ts'
+import type { Log } from '../base/log.ts'
+import type { Loop } from '../round/loop.ts'
+import type { Asking } from '../upkeep/asking.ts'
+import { createAmends } from '../upkeep/amends.ts'
+import { createGhosts, type Ghosts } from '../upkeep/ghosts.ts'
+import { createRestore } from '../upkeep/restore.ts'
+import type { Sources } from '../proof/sources.ts'
+import { createSync, type Sync } from '../upkeep/sync.ts'
+import { createUpkeep, type UpkeepParts } from '../upkeep/upkeep.ts'
+import { addressOf } from '../apisix/nodes.ts'
+import { isOfWorkload } from '../drain/workload.ts'
+import type { NodeKey, PodFact } from '../drain/facts.ts'
+import { isEnding } from '../plan/match.ts'
+import { serviceName } from '../members/claim.ts'
+import type { Events } from '../tell/events.ts'
+
+interface StartOptions extends Pick<Sources, 'cluster' | 'inventory' | 'writer' | 'leader' | 'mode'> {
+  readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
+  readonly asking: Asking
+  readonly clock: Clock
+  readonly log: Log
+  readonly loop: () => Pick<Loop, 'drains'>
+  readonly events: () => Pick<Events, 'addNotSynced'> | undefined
+}
+
+/** The parts that keep holders as they should be, apart from removals. Built from the configuration and the other parts. */
+export function startUpkeep(parts: StartOptions): UpkeepParts {
+  const { config, cluster, clock, loop } = parts
+  const drains = () => loop().drains()
+  const stays = ({ uid, deletionAt }: PodFact) => deletionAt === undefined && !isEnding(drains().get(uid))
+  const isLeaving = (node: NodeKey) => {
+    const { host } = addressOf(node)
+    const pods = cluster.pods.byIp(host)
+    return pods.length > 0 ? !pods.some(stays) : cluster.pods.endedAt(host) !== undefined
+  }
+  const restore = createRestore({
+    staysAt(uid, host) {
+      const pod = cluster.pods.get(uid)
+      return pod !== undefined && pod.ips.includes(host) && stays(pod)
+    },
+    isBack: (pod, { host, port }) =>
+      cluster.pods
+        .byIp(host)
+        .some(
+          next =>
+            next.uid !== pod.uid &&
+            isOfWorkload(pod, next) &&
+            next.ready &&
+            stays(next) &&
+            (!next.hostNetwork ||
+              port === undefined ||
+              [...next.containerPorts, ...cluster.slices.portsOf(next.uid)].includes(port))
+        ),
+    isLeaving,
+    holders: () => parts.inventory.holders()
+  })
+  const sync = config.sync.enabled ? syncOf(parts) : undefined
+  const ghosts = ghostsOf(parts)
+  const amends = createAmends({ isLeaving, now: () => clock.now() })
+  const upkeep = createUpkeep({
+    restore,
+    amends,
+    sync,
+    ghosts,
+    writer: () => parts.writer,
+    now: () => clock.now()
+  })
+  return { upkeep, sync }
+}
+
+function ghostsOf({ config, cluster, inventory, leader, mode, asking, log, loop }: StartOptions): Ghosts {
+  const { podRanges } = config.sync
+  return createGhosts({
+    cluster,
+    inventory,
+    drains: () => loop().drains(),
+    isPodRange: addressRanges(podRanges),
+    hasRanges: podRanges.length > 0,
+    everywhere: config.kubernetes.namespaces.length === 0,
+    afterMs: config.ghosts.afterMs,
+    mayRepair: () =>
+      config.ghosts.repair && leader.leads() && !config.drain.dryRun && mode.current().mode !== 'standalone',
+    asking,
+    log
+  })
+}
+
+function syncOf({
+  config,
+  cluster,
+  inventory,
+  leader,
+  mode,
+  asking,
+  clock,
+  log,
+  loop,
+  events
+}: StartOptions): Sync {
+  return createSync({
+    cluster,
+    inventory,
+    drains: () => loop().drains(),
+    asking,
+    mayWrite: () => leader.leads() && !config.drain.dryRun && mode.current().mode === 'etcd',
+    isPodRange: addressRanges(config.sync.podRanges),
+    now: () => clock.now(),
+    told(service, why) {
+      const facts = { service: serviceName(service) }
+      if (why === undefined) return log.info(facts, 'service can be synced')
+      log.error({ ...facts, why }, 'service is not synced')
+      if (leader.leads()) events()?.addNotSynced(service, why)
+    }
+  })
+}

@@ -1,0 +1,61 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/types.ts'
+import type { AdminOptions } from '../apisix/admin-api.ts'
+import type { BarrierOptions } from '../apisix/barrier-api.ts'
+import type { ControlOptions } from '../apisix/control-api.ts'
+import type { LeasePlace } from '../lead/lease.ts'
+import type { GatewaySelector } from '../facts/cluster.ts'
+import type { CredentialSource } from '../transport/credentials.ts'
+
+/** From the configuration's words to the clients' options: one place for the agent and for the doctor. */
+
+export function adminOptions({ url, key, ca, timeoutMs, pageSize }: Config['apisix']['admin']): AdminOptions {
+  return { url, key: () => key.read(), ca, timeoutMs, pageSize }
+}
+
+export function controlOptions(
+  { port, scheme, timeoutMs }: Config['apisix']['control'],
+  clock: Clock
+): ControlOptions {
+  return { port, scheme, timeoutMs, now: () => clock.now() }
+}
+
+export function barrierOptions({
+  port,
+  scheme,
+  token,
+  ca,
+  timeoutMs
+}: NonNullable<Config['apisix']['barrier']>): BarrierOptions {
+  return { port, scheme, token: () => token.read(), ca, timeoutMs }
+}
+
+export function gatewaySelector(source: Config['apisix']['gateways']): GatewaySelector {
+  return source.kind === 'static'
+    ? { static: source.gateways }
+    : { namespace: source.namespace, labelSelector: source.selector }
+}
+
+/** A kubeconfig that was asked for, else the pod's own account, else the kubeconfig that kubectl would use. */
+export function credentialSource({ kubeconfig, context, account }: Config['kubernetes']): CredentialSource {
+  if (kubeconfig === undefined && context === undefined && existsSync(join(account, 'token'))) {
+    return { kind: 'in-cluster', account }
+  }
+  return {
+    kind: 'kubeconfig',
+    ...(kubeconfig !== undefined && { file: kubeconfig }),
+    ...(context !== undefined && { context })
+  }
+}
+
+/** Where agents elect their leader; `undefined` where they do not. A dry run does nothing that a leader does. */
+export function leasePlace({ leader, drain, kubernetes }: Config): LeasePlace | undefined {
+  if (!leader || drain.dryRun) return undefined
+  const source = credentialSource(kubernetes)
+  const own =
+    source.kind === 'in-cluster' ? readFileSync(join(source.account, 'namespace'), 'utf8').trim() : undefined
+  const namespace = leader.namespace ?? own
+  return namespace === undefined ? undefined : { namespace, name: leader.name }
+}

@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto'
+import type { Drain } from '../drain/drain.ts'
+import { formatDuration } from '../drain/duration.ts'
+import type { Millis } from '../drain/facts.ts'
+import { lagOf } from '../page/lag.ts'
+import type { Moments } from '../page/snapshot.ts'
+
+/** The longest note that the API server takes (events.k8s.io/v1: 1 kB), and the longest name of an object. */
+const LONGEST_NOTE = 1000
+const LONGEST_NAME = 253
+
+interface EventText {
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: 'Drained' | 'NotProved' | 'DrainUndone' | 'NotSynced' | 'GateOpened'
+  readonly note: string
+}
+
+/** What is said on the pod of a drain that has just left the phase `draining`; `undefined` where that is nothing. */
+export function eventText(drain: Drain, moments: Moments): EventText | undefined {
+  if (drain.phase === 'undone') return { type: 'Normal', reason: 'DrainUndone', note: shortened(drain.why) }
+  if (drain.phase === 'proven') {
+    const { result, grade, gateways, why, forced } = drain.verdict
+    const took = formatDuration(Math.round(lagOf(moments) ?? drain.at - drain.since))
+    const confirmed = gateways.filter(gateway => gateway.grade !== undefined).length
+    const note =
+      result === 'not-routed'
+        ? `no gateway routes to it, evidence ${grade}`
+        : `out of ${confirmed}/${gateways.length} gateways in ${took}, evidence ${grade}: ${why}`
+    return { type: forced ? 'Warning' : 'Normal', reason: 'Drained', note: shortened(note) }
+  }
+  if (drain.phase === 'expired') {
+    const { why, gateways, grade } = drain.verdict
+    const isEarly = drain.verdict.kind === 'waiting' && drain.verdict.floorOver
+    const behind = gateways
+      .filter(gateway => gateway.grade === undefined)
+      .map(gateway => `${gateway.name}: ${gateway.why}`)
+    const note = `not proved${isEarly ? '' : ' before the deadline'}, evidence ${grade ?? 'none'}: ${[why, ...behind].join('; ')}`
+    return { type: 'Warning', reason: 'NotProved', note: shortened(note) }
+  }
+  return undefined
+}
+
+const shortened = (note: string): string =>
+  note.length <= LONGEST_NOTE ? note : `${note.slice(0, LONGEST_NOTE - 1)}…`
+
+/** What an Event is about. */
+export interface Regarding {
+  readonly kind: 'Pod' | 'Service'
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+}
+
+/** About the pod of a drain: it is drained once between two restarts of its containers. */
+export function eventObject(
+  { pod, uid, restartsAtStart }: Pick<Drain, 'pod' | 'uid' | 'restartsAtStart'>,
+  text: EventText,
+  at: Millis,
+  instance: string
+) {
+  const { namespace, name } = pod
+  const said = `${uid} ${restartsAtStart} ${text.reason}`
+  return eventAbout({ kind: 'Pod', namespace, name, uid }, 'Drain', text, said, at, instance)
+}
+
+/** About a pod whose readiness gate was opened without proof. */
+export function gateEvent(pod: Omit<Regarding, 'kind'>, note: string, at: Millis, instance: string) {
+  const { namespace, name, uid } = pod
+  const text = { type: 'Warning', reason: 'GateOpened', note: shortened(note) } as const
+  return eventAbout(
+    { kind: 'Pod', namespace, name, uid },
+    'Gate',
+    text,
+    `${uid} ${text.reason}`,
+    at,
+    instance
+  )
+}
+
+/** About a Service: said again when it reads differently, or after an hour. */
+export function serviceEvent(
+  service: Omit<Regarding, 'kind'>,
+  text: EventText,
+  at: Millis,
+  instance: string
+) {
+  const { namespace, name, uid } = service
+  const said = `${uid} ${text.reason} ${text.note} ${Math.floor(at / HOUR_MS)}`
+  const short = { ...text, note: shortened(text.note) }
+  return eventAbout({ kind: 'Service', namespace, name, uid }, 'Sync', short, said, at, instance)
+}
+
+const HOUR_MS = 3_600_000
+
+/**
+ * The object to POST: an events.k8s.io/v1 Event. Its name is the same whichever agent says it, and however often: what is
+ * said twice is refused (409).
+ */
+function eventAbout(
+  regarding: Regarding,
+  action: 'Drain' | 'Sync' | 'Gate',
+  { type, reason, note }: EventText,
+  said: string,
+  at: Millis,
+  instance: string
+) {
+  const suffix = `.${createHash('sha256').update(said).digest('hex').slice(0, 16)}`
+  const { namespace, name } = regarding
+  return {
+    apiVersion: 'events.k8s.io/v1',
+    kind: 'Event',
+    metadata: { namespace, name: `${name.slice(0, LONGEST_NAME - suffix.length)}${suffix}` },
+    eventTime: new Date(at).toISOString().replace('Z', '000Z'),
+    reportingController: 'apisix-drain.io/agent',
+    reportingInstance: instance,
+    action,
+    type,
+    reason,
+    note,
+    regarding: { apiVersion: 'v1', ...regarding }
+  }
+}

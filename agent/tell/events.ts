@@ -1,0 +1,90 @@
+import type { Clock } from '../base/clock.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { Log } from '../base/log.ts'
+import type { Metrics } from './metrics.ts'
+import { eventObject, eventText, gateEvent, serviceEvent, type Regarding } from './event.ts'
+import type { Moments } from '../page/snapshot.ts'
+
+interface EventsOptions {
+  /** Creates an object at the API server. Any status is an answer; rejects where there is none in time. */
+  readonly post: (path: string, body: unknown, signal: AbortSignal) => Promise<{ readonly status: number }>
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Pick<Metrics, 'events'>
+  /** Which agent says it: its pod's name. */
+  readonly instance: string
+}
+
+export interface Events {
+  /** A drain has left the phase `draining`. Returns at once: nothing waits for an Event. */
+  add(drain: Drain, moments: Moments): void
+  /** A Service asks for something that is not done. */
+  addNotSynced(service: Omit<Regarding, 'kind'>, why: string): void
+  /** The readiness gate of a pod was opened without proof. */
+  addGateOpened(pod: Omit<Regarding, 'kind'>, why: string): void
+  /** Drops what is left. */
+  stop(): Promise<void>
+}
+
+/** Events wait in line, so that 500 pods at once do not crowd out the agent's other calls. More are not told of. */
+const LONGEST_QUEUE = 1000
+/** From one to the next, in ms. */
+const PAUSE_MS = 50
+
+/** Writes one Kubernetes Event per drain, one after the other. What cannot be written is counted and left out. */
+export function createEvents({ post, clock, log, metrics, instance }: EventsOptions): Events {
+  const stopped = new AbortController()
+  const queue: ReturnType<typeof eventObject>[] = []
+  let running: Promise<void> | undefined
+  let failing = false
+
+  const write = async (event: ReturnType<typeof eventObject>): Promise<void> => {
+    const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(event.metadata.namespace)}/events`
+    try {
+      const { status } = await post(path, event, stopped.signal)
+      // 409: it is there already, from a try whose answer was lost, or from another agent.
+      if (status !== 201 && status !== 409) throw new Error(`status ${status}`)
+      failing = false
+      metrics.events.inc({ result: 'ok' })
+    } catch (err) {
+      if (stopped.signal.aborted) return
+      metrics.events.inc({ result: 'error' })
+      if (!failing) log.warn({ err, namespace: event.metadata.namespace }, 'an Event could not be written')
+      failing = true
+    }
+  }
+  const run = async (): Promise<void> => {
+    for (let event = queue.shift(); event; event = queue.shift()) {
+      await write(event)
+      if (stopped.signal.aborted) return
+      await clock.sleep(PAUSE_MS, stopped.signal).catch(() => {})
+    }
+    running = undefined
+  }
+
+  const push = (event: ReturnType<typeof eventObject>): void => {
+    if (stopped.signal.aborted) return
+    if (queue.length >= LONGEST_QUEUE) {
+      metrics.events.inc({ result: 'error' })
+      return
+    }
+    queue.push(event)
+    running ??= run()
+  }
+
+  return {
+    add(drain, moments) {
+      const text = eventText(drain, moments)
+      if (text) push(eventObject(drain, text, clock.now(), instance))
+    },
+    addNotSynced(service, why) {
+      const text = { type: 'Warning', reason: 'NotSynced', note: why } as const
+      push(serviceEvent(service, text, clock.now(), instance))
+    },
+    addGateOpened: (pod, why) => push(gateEvent(pod, why, clock.now(), instance)),
+    async stop() {
+      stopped.abort(new Error('the agent is stopping'))
+      await running
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import type { Clock } from '../base/clock.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { Metrics } from './metrics.ts'
+import type { Observer } from '../round/observer.ts'
+import { lagOf, latestDecision } from '../page/lag.ts'
+import type { Memory } from '../proof/memory.ts'
+import { acceptedAt, decidedAt, momentsOf } from '../page/moments.ts'
+
+/** Turns what rounds decide into metrics. */
+export function meter(metrics: Metrics, clock: Clock): Observer {
+  const since = (step: string, from: number | undefined, to: number) => {
+    if (from !== undefined) metrics.drainPhase.observe({ step }, Math.max(0, to - from) / 1000)
+  }
+  return {
+    drain(before, after, memory) {
+      if (!before && after) since('decided-seen', decidedAt(after.pod), after.since)
+      if (before?.phase === 'draining' && after && after.phase !== 'gone') left(after, memory)
+      // A pod that no holder lists any more is forgotten in the round that sees it go.
+      if (before && before.phase !== 'gone' && (!after || after.phase === 'gone')) {
+        since('ack-gone', memory.ackAt, clock.now())
+        // Only now: a barrier proves a drain before its holders have let go of it.
+        letGo(before, memory)
+      }
+    },
+    ack(_ack, drain, memory) {
+      if (drain && memory.ackAt !== undefined) since('seen-ack', drain.since, memory.ackAt)
+    },
+    round(tookMs) {
+      metrics.rounds.inc()
+      metrics.roundDuration.observe(tookMs / 1000)
+      metrics.roundSuccess.set(clock.now() / 1000)
+    }
+  }
+
+  function letGo(drain: Drain, memory: Memory): void {
+    if (drain.phase === 'undone') return
+    const decided = latestDecision(momentsOf(drain, memory))
+    for (const { holder, removedAt } of memory.places.values()) {
+      if (removedAt === undefined) continue
+      const lag = Math.max(0, removedAt - decided) / 1000
+      metrics.holderLag.observe({ direction: 'removal', resource: holder.resource }, lag)
+    }
+  }
+
+  function left(drain: Drain, memory: Memory): void {
+    const evidence = drain.phase === 'undone' ? 'none' : (drain.verdict.grade ?? 'none')
+    if (drain.phase === 'draining' || drain.phase === 'gone') return
+    metrics.drainEnded.inc({ outcome: drain.phase, evidence })
+    const accepted = acceptedAt(memory)
+    if (accepted !== undefined) since('seen-accepted', drain.since, accepted)
+    if (drain.phase !== 'proven') return
+    since('seen-confirmed', drain.since, drain.at)
+    const moments = momentsOf(drain, memory)
+    const lag = lagOf(moments)
+    if (lag !== null) metrics.syncLag.observe({ direction: 'removal' }, lag / 1000)
+    const seconds = (to: number) => Math.max(0, to - latestDecision(moments)) / 1000
+    for (const { at } of drain.verdict.gateways) {
+      if (at !== undefined) metrics.gatewayLag.observe({ direction: 'removal' }, seconds(at))
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import type { Clock } from '../base/clock.ts'
+import { CodedError, isConflict, isRefused } from '../base/errors.ts'
+import type { AdminApi } from '../apisix/admin-api.ts'
+import type { BarrierApi } from '../apisix/barrier-api.ts'
+import type { ReadGateway } from '../apisix/control-api.ts'
+import type { Metrics } from './metrics.ts'
+
+type Result = 'ok' | 'error'
+
+/** The clients of APISIX, measured. Each wrapper is the client it wraps: who uses it does not know that it is measured. */
+export interface Metered {
+  admin(api: AdminApi): AdminApi
+  control(read: ReadGateway): ReadGateway
+  barrier(api: BarrierApi): BarrierApi
+}
+
+export function metered(metrics: Metrics, clock: Clock): Metered {
+  const timed = async <T>(
+    call: () => Promise<T>,
+    observe: (result: Result, seconds: number) => void
+  ): Promise<T> => {
+    const beganAt = clock.now()
+    try {
+      const answer = await call()
+      observe('ok', (clock.now() - beganAt) / 1000)
+      return answer
+    } catch (err) {
+      observe('error', (clock.now() - beganAt) / 1000)
+      if (err instanceof CodedError) metrics.errors.inc({ code: err.code })
+      throw err
+    }
+  }
+  const written = async <T>(write: () => Promise<T>): Promise<T> => {
+    try {
+      const answer = await write()
+      metrics.adminWrites.inc({ result: 'accepted' })
+      return answer
+    } catch (err) {
+      metrics.adminWrites.inc({
+        result: isConflict(err) ? 'conflict' : isRefused(err) ? 'refused' : 'failed'
+      })
+      throw err
+    }
+  }
+
+  return {
+    admin(api) {
+      const call = <T>(operation: string, run: () => Promise<T>) =>
+        timed(run, (result, seconds) => metrics.adminCallDuration.observe({ operation, result }, seconds))
+      return {
+        pageSize: api.pageSize,
+        close: () => api.close(),
+        list: (...args) => call('list', () => api.list(...args)),
+        get: (...args) => call('get', () => api.get(...args)),
+        patch: (...args) => call('patch', () => written(() => api.patch(...args))),
+        put: (...args) => call('put', () => written(() => api.put(...args))),
+        standalone: signal => call('standalone', () => api.standalone(signal))
+      }
+    },
+    control: read => (host, signal) =>
+      timed(
+        () => read(host, signal),
+        (result, seconds) => metrics.controlCallDuration.observe({ result }, seconds)
+      ),
+    barrier(api) {
+      const call = <T>(operation: string, run: () => Promise<T>) =>
+        timed(run, (result, seconds) => metrics.barrierCallDuration.observe({ operation, result }, seconds))
+      return {
+        put: (...args) => call('put', () => api.put(...args)),
+        remove: (...args) => call('remove', () => api.remove(...args)),
+        inflight: (...args) => call('inflight', () => api.inflight(...args)),
+        state: signal => call('state', () => api.state(signal))
+      }
+    }
+  }
+}

@@ -1,0 +1,165 @@
+import PQueue from 'p-queue'
+import type { Clock } from '../base/clock.ts'
+import { IN_UPSTREAM } from '../drain/annotations.ts'
+import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
+import type { Log } from '../base/log.ts'
+import type { Observer } from '../round/observer.ts'
+import type { Metrics } from './metrics.ts'
+import { arrivalOf } from '../members/arrivals.ts'
+import { decideGate, type GateReason } from '../members/gate-rule.ts'
+import type { Events } from './events.ts'
+import { createArrivalEvidence, nothingSeen, type SeenComing } from '../upkeep/arrival-evidence.ts'
+import type { Sources } from '../proof/sources.ts'
+import type { UpkeepParts } from '../upkeep/upkeep.ts'
+import { writeCondition, type Patch, type PodCondition } from './pod-condition.ts'
+
+/** Opens the readiness gates of pods: by the leader, once every gateway routes to the pod, or when it waited long enough. */
+interface ReadinessGate {
+  readonly observer: Observer
+  /** Drops what is not written. */
+  stop(): Promise<void>
+}
+
+interface ReadinessGateOptions {
+  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey' | 'mode' | 'leader'> &
+    Pick<UpkeepParts, 'sync'>
+  readonly patch: Patch
+  readonly events: Pick<Events, 'addGateOpened'> | undefined
+  readonly failOpenMs: number
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Pick<Metrics, 'gates'>
+}
+
+/** From look to look while a pod waits, and from one listing that is asked for to the next, in ms. */
+const EVERY_MS = { look: 100, listing: 2000 }
+/** When a write is tried again, in ms: one that failed, and one that the watch has not shown. */
+const AGAIN_MS = { failed: 1000, written: 5000 }
+/** Writes at once. */
+const AT_ONCE = 4
+
+interface Waiting {
+  readonly since: Millis
+  readonly seen: SeenComing
+  /** Not written before; Infinity while it is being written. */
+  writeAt: Millis
+}
+
+export function createReadinessGate(options: ReadinessGateOptions): ReadinessGate {
+  const { sources, patch, events, failOpenMs, clock, log, metrics } = options
+  const { cluster, inventory, survey, sync, mode, leader } = sources
+  const evidence = createArrivalEvidence(sources)
+  const waiting = new Map<PodUid, Waiting>()
+  const stopped = new AbortController()
+  const queue = new PQueue({ concurrency: AT_ONCE })
+  let lookedAt = -Infinity
+  let listedAt = -Infinity
+  let failing = false
+  let cancelAlarm = () => {}
+
+  const isKnown = (): boolean =>
+    cluster.parts().every(({ synced, state }) => synced && state === 'live') &&
+    inventory.readAt() !== undefined &&
+    mode.current().mode !== undefined
+
+  const endpointOf = (pod: PodFact): 'none' | 'not-ready' | 'ready' => {
+    const all = cluster.slices
+      .servicesOf(pod.uid)
+      .flatMap(({ namespace, name }) => cluster.slices.of(namespace, name))
+      .flatMap(({ endpoints }) => endpoints.filter(({ podUid }) => podUid === pod.uid))
+    if (all.length === 0) return 'none'
+    return all.some(({ ready }) => ready) ? 'ready' : 'not-ready'
+  }
+
+  const consider = (pod: PodFact, one: Waiting, known: boolean, now: Millis): void => {
+    const following = sync?.following(pod) ?? { holders: [], problems: [] }
+    // By all agents: one that becomes the leader goes on with what it has seen.
+    const arrival = arrivalOf(evidence(pod, one.seen, now, following.holders))
+    if (now < one.writeAt || !leader.leads()) return
+    const decision = decideGate(
+      {
+        since: one.since,
+        arrival,
+        known,
+        sharesAddress: pod.hostNetwork,
+        endpoint: endpointOf(pod),
+        synced: following.holders.length > 0,
+        problems: following.problems
+      },
+      failOpenMs,
+      now
+    )
+    if (decision.kind === 'wait') return
+    one.writeAt = Infinity
+    void queue.add(() => write(pod, one, decision.reason, decision.message))
+  }
+
+  const write = async (pod: PodFact, one: Waiting, reason: GateReason, message: string): Promise<void> => {
+    if (stopped.signal.aborted) return
+    const { namespace, name } = pod
+    try {
+      const condition = openGate(reason, message)
+      const isWritten = await writeCondition(patch, pod, condition, clock.now(), stopped.signal)
+      one.writeAt = clock.now() + AGAIN_MS.written
+      if (!isWritten) return
+      failing = false
+      metrics.gates.inc({ result: RESULT[reason] })
+      const facts = { namespace, pod: name, waitedMs: Math.round(clock.now() - one.since) }
+      if (reason === 'Routed') return log.info(facts, 'readiness gate opened')
+      log.warn({ ...facts, reason, why: message }, 'readiness gate opened without proof')
+      events?.addGateOpened(pod, message)
+    } catch (err) {
+      if (stopped.signal.aborted) return
+      one.writeAt = clock.now() + AGAIN_MS.failed
+      metrics.gates.inc({ result: 'error' })
+      if (!failing) log.warn({ err, namespace }, 'a readiness gate could not be opened')
+      failing = true
+    }
+  }
+
+  const look = (): void => {
+    const now = clock.now()
+    if (stopped.signal.aborted || now < lookedAt + EVERY_MS.look) return
+    lookedAt = now
+    const pods = cluster.pods.waiting()
+    const uids = new Set(pods.map(({ uid }) => uid))
+    for (const uid of waiting.keys()) if (!uids.has(uid)) waiting.delete(uid)
+    if (pods.length === 0) return
+    const known = isKnown()
+    for (const pod of pods) {
+      const one = waiting.get(pod.uid) ?? { since: now, seen: nothingSeen(), writeAt: now }
+      waiting.set(pod.uid, one)
+      consider(pod, one, known, now)
+    }
+    survey?.hurry()
+    if (now >= listedAt + EVERY_MS.listing) {
+      listedAt = now
+      void inventory.refresh()
+    }
+    cancelAlarm()
+    cancelAlarm = clock.alarm(now + EVERY_MS.look, look)
+  }
+
+  return {
+    observer: { round: look },
+    async stop() {
+      stopped.abort(new Error('the agent is stopping'))
+      cancelAlarm()
+      await queue.onIdle()
+    }
+  }
+}
+
+const RESULT = {
+  Routed: 'routed',
+  NobodyLists: 'nobody-lists',
+  WaitedTooLong: 'waited-too-long'
+} as const satisfies Record<GateReason, string>
+
+/** Never False. */
+export const openGate = (reason: GateReason, message: string): PodCondition => ({
+  type: IN_UPSTREAM,
+  status: 'True',
+  reason,
+  message
+})

@@ -1,0 +1,35 @@
+import type { Clock } from '../base/clock.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { Millis } from '../drain/facts.ts'
+import type { Leader } from '../lead/leader.ts'
+import type { Observer } from '../round/observer.ts'
+import type { Events } from './events.ts'
+import type { Moments } from '../page/snapshot.ts'
+import { momentsOf } from '../page/moments.ts'
+
+/** How long an agent that does not lead keeps what it has not said, in ms: longer than the Lease of a leader that died. */
+const KEPT_MS = 20_000
+const KEPT = 1000
+
+/**
+ * Says on every pod, as a Kubernetes Event, how its drain went. One agent says it. What the leader may have died over is said
+ * by the next one: an Event that is there already is not written again (`eventObject` names it by what it says).
+ */
+export function tell(events: Pick<Events, 'add'>, leader: Pick<Leader, 'leads'>, clock: Clock): Observer {
+  let kept: { readonly drain: Drain; readonly moments: Moments; readonly at: Millis }[] = []
+  return {
+    drain(before, after, memory) {
+      if (!after || (before?.phase ?? 'draining') !== 'draining' || after.phase === 'draining') return
+      const moments = momentsOf(after, memory)
+      if (leader.leads()) events.add(after, moments)
+      else if (kept.length < KEPT) kept.push({ drain: after, moments, at: clock.now() })
+    },
+    round() {
+      if (kept.length === 0) return
+      kept = kept.filter(({ at }) => clock.now() - at < KEPT_MS)
+      if (!leader.leads()) return
+      for (const { drain, moments } of kept) events.add(drain, moments)
+      kept = []
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import type { ClientHttp2Session } from 'node:http2'
+import type { Clock } from '../base/clock.ts'
+
+export interface PingSettings {
+  readonly everyMs: number
+  readonly timeoutMs: number
+}
+
+/** After a timeout, one more look at the socket: when *we* were busy, the answer is waiting there already. */
+const LAST_LOOK_MS = 50
+
+/**
+ * Pings the peer for as long as the session lives, and destroys the session when nothing at all has been heard for
+ * `timeoutMs`: TCP alone would need many minutes to notice a peer that is gone. A byte of any stream counts as a sign
+ * of life, since the answer to a ping queues behind a large list on a slow line.
+ *
+ * @param lastHeard when bytes last came in on any stream of this session, by this clock
+ */
+export function keepAlive(
+  session: ClientHttp2Session,
+  clock: Clock,
+  { everyMs, timeoutMs }: PingSettings,
+  lastHeard: () => number
+): void {
+  let cancel = () => {}
+  const later = (ms: number, then: () => void) => {
+    cancel()
+    cancel = clock.alarm(clock.now() + ms, then)
+  }
+  const ping = () => {
+    // Between its destruction and its 'close' event a session throws when it is asked for anything.
+    if (session.destroyed) return
+    const sentAt = clock.now()
+    let answered = false
+    const silentSince = () => Math.max(sentAt, lastHeard())
+    const check = (final: boolean) => {
+      if (answered) return
+      const left = silentSince() + timeoutMs - clock.now()
+      if (left > 0) later(left, () => check(false))
+      else if (!final) later(LAST_LOOK_MS, () => check(true))
+      else session.destroy(new Error(`no answer to a ping for ${timeoutMs} ms`))
+    }
+    const sent = session.ping(error => {
+      answered = true
+      if (!error && !session.destroyed) later(everyMs, ping)
+    })
+    if (sent) later(timeoutMs, () => check(false))
+    else session.destroy(new Error('too many pings are unanswered'))
+  }
+  session.once('close', () => cancel())
+  later(everyMs, ping)
+}

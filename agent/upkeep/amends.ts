@@ -1,0 +1,107 @@
+import type { Target, Written } from '../write/removal.ts'
+import { inForm } from '../write/settle.ts'
+import type { Wish } from '../write/wish.ts'
+import type { Millis, NodeKey } from '../drain/facts.ts'
+import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
+
+/**
+ * How long after a write without an answer its object is read again, in ms: a request that was cut off can be applied
+ * late, over what its owner has written meanwhile.
+ */
+const LOOKS_MS = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000]
+
+/**
+ * Puts back what a write of ours without an answer took when it was applied late, and nothing else: a node was read in the
+ * holder after the write was sent, and then the holder lists exactly what the write had sent, without that node.
+ */
+export interface Amends {
+  /** The writer wrote, or (no answer came) may have written or be writing still. */
+  wrote(written: Written): void
+  /** The objects to look at. */
+  targets(now: Millis): readonly Target[]
+  /** Called with every reading of an object. */
+  wishes(target: Target, found: readonly Holder[] | undefined): readonly Wish[]
+}
+
+interface AmendsOptions {
+  /** The node leads to a pod that ends, or that has ended. */
+  readonly isLeaving: (node: NodeKey) => boolean
+  readonly now: () => Millis
+}
+
+/** A holder that a write without an answer may replace yet. */
+interface Doubt {
+  /** What those writes would leave in it. */
+  readonly sent: Set<string>
+  /** The last reading that none of them had made. */
+  seen: ReadonlyMap<NodeKey, HolderNode>
+}
+
+interface Doubts {
+  readonly target: Target
+  readonly holders: Map<HolderKey, Doubt>
+  at: Millis
+  looks: number
+}
+
+export function createAmends({ isLeaving, now }: AmendsOptions): Amends {
+  const all = new Map<string, Doubts>()
+  const nameOf = ({ resource, id }: Target) => `${resource}/${id}`
+
+  return {
+    wrote({ target, edits, answered }) {
+      const name = nameOf(target)
+      const known = all.get(name)
+      if (answered && !known) return
+      const doubts = known ?? { target, holders: new Map<HolderKey, Doubt>(), at: now(), looks: 0 }
+      for (const { holder, remove, add } of edits) {
+        if (!isReplacedWhole(holder)) continue
+        const doubt = doubts.holders.get(holder.key) ?? { sent: new Set<string>(), seen: new Map() }
+        // What we took ourselves is no loss; what was put back is made good.
+        doubt.seen = new Map([...doubt.seen].filter(([key]) => !remove.has(key)))
+        if (answered && add.length > 0) doubt.sent.clear()
+        const left = holder.nodes.map(({ key }) => key).filter(key => !remove.has(key))
+        if (!answered) doubt.sent.add(listOf([...left, ...add.map(({ key }) => key)]))
+        if (doubt.sent.size > 0) doubts.holders.set(holder.key, doubt)
+        else doubts.holders.delete(holder.key)
+      }
+      if (doubts.holders.size > 0) all.set(name, doubts)
+      else all.delete(name)
+      if (!answered) Object.assign(doubts, { at: now(), looks: 0 })
+    },
+    targets(at) {
+      const due: Target[] = []
+      for (const [name, doubts] of all) {
+        const next = LOOKS_MS[doubts.looks]
+        if (next === undefined) all.delete(name)
+        else if (at >= doubts.at + next) {
+          doubts.looks += 1
+          due.push(doubts.target)
+        }
+      }
+      return due
+    },
+    wishes(target, found = []) {
+      const doubts = all.get(nameOf(target))
+      if (!doubts) return []
+      return found.flatMap(holder => {
+        const doubt = doubts.holders.get(holder.key)
+        if (!doubt || holder.discovery) return []
+        if (!doubt.sent.has(listOf(holder.nodes.map(({ key }) => key)))) {
+          doubt.seen = new Map(holder.nodes.map(node => [node.key, node]))
+          return []
+        }
+        const listed = new Set(holder.nodes.map(({ key }) => key))
+        const lost = [...doubt.seen.values()].filter(({ key }) => !listed.has(key) && !isLeaving(key))
+        return lost.length > 0
+          ? [{ holder: holder.key, put: lost.map(node => inForm(holder, node)), remove: [] }]
+          : []
+      })
+    }
+  }
+}
+
+/** A map is merged key by key: nothing of others can get lost (`writeFor`). */
+const isReplacedWhole = ({ form, path }: Holder): boolean => form === 'array' || path[0] === 'plugins'
+
+const listOf = (nodes: readonly NodeKey[]): string => nodes.toSorted().join(' ')

@@ -1,0 +1,105 @@
+import type { Millis, PodFact } from '../drain/facts.ts'
+import type { ArrivalEvidence, GatewayKnowledge } from '../members/arrivals.ts'
+import type { Holder, HolderKey } from '../plan/holder.ts'
+import { expectedNodes } from './expected.ts'
+import type { Sources } from '../proof/sources.ts'
+
+/** What was seen of one pod on its way in, from look to look. */
+export interface SeenComing {
+  readonly listedAt: Map<HolderKey, Millis>
+  /** Holders that follow its Service: a pod is expected there while it is young, and waited for as long as it is. */
+  readonly expected: Set<HolderKey>
+  /** By gateway and holder: when its Control API was first seen to list it. */
+  readonly observedAt: Map<string, Millis>
+}
+
+export const nothingSeen = (): SeenComing => ({
+  listedAt: new Map(),
+  expected: new Set(),
+  observedAt: new Map()
+})
+
+/** What the parts know of a pod on its way in; brings what was seen up to date. `also`: holders that will list it. */
+type GatherArrival = (
+  pod: PodFact,
+  seen: SeenComing,
+  now: Millis,
+  also?: readonly HolderKey[]
+) => ArrivalEvidence
+
+export function createArrivalEvidence({
+  cluster,
+  inventory,
+  barrier,
+  survey
+}: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey'>): GatherArrival {
+  /** The holders that list it, and those that follow its Service and should. */
+  const holdersOf = (pod: PodFact, { expected }: SeenComing, now: Millis): readonly Holder[] => {
+    const peers = cluster.slices.servicesOf(pod.uid).flatMap(({ namespace, name }) =>
+      cluster.slices
+        .serving(namespace, name)
+        .filter(({ podUid }) => podUid !== pod.uid)
+        .slice(0, 3)
+    )
+    const found = [...pod.ips, ...peers.map(({ address }) => address)].flatMap(ip => inventory.byHost(ip))
+    return [...new Set(found)].filter(holder => {
+      if (holder.discovery) return false
+      if (nodeOf(holder, pod) !== undefined || expected.has(holder.key)) return true
+      if (!expectedNodes(cluster, holder, now).some(node => isAt(node, pod))) return false
+      expected.add(holder.key)
+      return true
+    })
+  }
+
+  const knowledgeOf = (
+    pod: PodFact,
+    seen: SeenComing,
+    id: string,
+    name: string,
+    now: Millis
+  ): GatewayKnowledge => {
+    const state = barrier?.state(id)
+    const workers = state?.problem === '' ? (state.told?.workers ?? []) : []
+    return {
+      name,
+      toldAt: state?.lastSuccessAt,
+      workers: workers
+        .filter(({ exiting }) => exiting !== true)
+        .map(({ revision, revisions, applied }) => ({
+          revision,
+          revisions,
+          appliedAt: applied ? applied * 1000 - (state?.aheadMs ?? 0) : undefined
+        })),
+      observedAt: key => {
+        const place = `${id} ${key}`
+        const listed = survey?.sighting(id)?.holders.get(key) ?? []
+        if (!seen.observedAt.has(place) && listed.some(node => isAt(node, pod)))
+          seen.observedAt.set(place, now)
+        return seen.observedAt.get(place)
+      }
+    }
+  }
+
+  return (pod, seen, now, also = []) => {
+    const found = new Map(holdersOf(pod, seen, now).map(holder => [holder.key, holder]))
+    const keys = new Set([...found.keys(), ...also])
+    return {
+      holders: [...keys].map(key => {
+        const holder = found.get(key)
+        const node = holder && nodeOf(holder, pod)
+        if (node !== undefined && !seen.listedAt.has(key)) seen.listedAt.set(key, now)
+        const revision = node === undefined ? undefined : holder?.revision
+        return { key, listedAt: seen.listedAt.get(key), revision: revision || undefined }
+      }),
+      gateways: cluster
+        .gateways()
+        .filter(({ ready, terminating }) => ready && !terminating)
+        .map(({ id, name }) => knowledgeOf(pod, seen, id, name, now))
+    }
+  }
+}
+
+const isAt = (node: string, pod: PodFact): boolean =>
+  pod.ips.some(ip => node === ip || node.startsWith(ip.includes(':') ? `[${ip}]:` : `${ip}:`))
+
+const nodeOf = (holder: Holder, pod: PodFact) => holder.nodes.find(({ host }) => pod.ips.includes(host))?.key

@@ -1,0 +1,83 @@
+import PQueue from 'p-queue'
+
+import type { Clock } from '../base/clock.ts'
+import { isOver } from '../drain/eligible.ts'
+import type { Millis, PodFact } from '../drain/facts.ts'
+import type { Log } from '../base/log.ts'
+import type { Cluster } from '../facts/cluster.ts'
+import type { ServiceName } from '../facts/slice-store.ts'
+
+/** How long the API server may take for an answer, in ms; the wait for its turn counts. */
+const ASK_MS = 1000
+/** Questions at a time: to find an address the API server looks at every pod there is. */
+const AT_ONCE = 16
+/** One answer does for all that ask the same within this time, in ms: a pod can be in dozens of holders. */
+const FRESH_MS = 100
+
+/**
+ * The API server's word, past the watches, on what a write is about to take out: a watch that is silent or behind shows
+ * neither that an address has a new pod nor that a pod is ready again. `undefined` and `false`: it did not say.
+ */
+export interface Asking {
+  /** The pod of this name, if there is one: one object, at no cost. */
+  pod(name: ServiceName): Promise<{ readonly pod: PodFact | undefined } | undefined>
+  /** The pods that have this address: the API server looks at every pod there is. Kubernetes finds pods by their first address only (dual stack: docs/decisions/0006). */
+  ownersOf(host: string): Promise<readonly PodFact[] | undefined>
+  /** Brings the stores up to date with a Service and its EndpointSlices. `false` also where it does not exist any more. */
+  refresh(service: ServiceName): Promise<boolean>
+}
+
+interface AskingOptions {
+  readonly cluster: () => Pick<Cluster, 'fetchPod' | 'fetchPodsByIp' | 'fetchService'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function createAsking({ cluster, clock, log }: AskingOptions): Asking {
+  const questions = new PQueue({ concurrency: AT_ONCE })
+  const asked = new Map<string, { readonly at: Millis; readonly answer: Promise<unknown> }>()
+
+  const ask = async <T>(what: object, go: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> => {
+    const late = new AbortController()
+    const { signal } = late
+    const cancel = clock.alarm(clock.now() + ASK_MS, () =>
+      late.abort(new Error(`no answer within ${ASK_MS} ms`))
+    )
+    try {
+      return await questions.add(() => go(signal), { signal })
+    } catch (err) {
+      log.warn({ err, ...what }, 'could not ask the API server, so the node is left alone')
+      return undefined
+    } finally {
+      cancel()
+    }
+  }
+  const once = <T>(name: string, go: () => Promise<T>): Promise<T> => {
+    const now = clock.now()
+    for (const [other, { at }] of asked) if (now - at >= FRESH_MS) asked.delete(other)
+    const known = asked.get(name)
+    if (known) return known.answer as Promise<T>
+    const answer = go()
+    asked.set(name, { at: now, answer })
+    return answer
+  }
+
+  return {
+    pod: ({ namespace, name }) =>
+      once(`pod ${namespace}/${name}`, () =>
+        ask({ pod: `${namespace}/${name}` }, async signal => ({
+          pod: await cluster().fetchPod(namespace, name, signal)
+        }))
+      ),
+    ownersOf: host => once(host, () => ask({ host }, signal => cluster().fetchPodsByIp(host, signal))),
+    refresh: ({ namespace, name }) =>
+      once(`service ${namespace}/${name}`, async () => {
+        const service = { namespace, name }
+        return (await ask({ service }, signal => cluster().fetchService(service, signal))) === true
+      })
+  }
+}
+
+/** Nobody has the address: a pod whose containers have ended does not, unless it is its host's. */
+export const isNobodys = (owners: readonly PodFact[]): boolean =>
+  owners.every(pod => isOver(pod) && !pod.hostNetwork)

@@ -1,0 +1,175 @@
+import type { Drains } from '../drain/drain.ts'
+import type { Millis } from '../drain/facts.ts'
+import type { Inventory } from '../inventory/inventory.ts'
+import { targetOf } from '../write/object-queue.ts'
+import { writerOf } from '../apisix/owner.ts'
+import type { Target } from '../write/removal.ts'
+import type { Wish } from '../write/wish.ts'
+import type { Log } from '../base/log.ts'
+import { ghostsIn, removable, type AddressesKnown, type Ghost } from '../members/ghost-nodes.ts'
+import type { Holder, HolderKey } from '../plan/holder.ts'
+import { isEnding } from '../plan/match.ts'
+import type { Cluster } from '../facts/cluster.ts'
+import { isNobodys, type Asking } from './asking.ts'
+
+interface GhostsOptions {
+  readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'parts'>
+  readonly inventory: Pick<Inventory, 'holders' | 'byHost' | 'readAt'>
+  readonly drains: () => Drains
+  readonly isPodRange: (host: string) => boolean
+  /** Whether ghosts are looked for outside of the addresses of pods that were seen to end. */
+  readonly hasRanges: boolean
+  /** Pods of all namespaces are watched: else an address may be that of a pod that is not. */
+  readonly everywhere: boolean
+  readonly afterMs: number
+  /** Repairs, and it is for us to do so. */
+  readonly mayRepair: () => boolean
+  readonly asking: Pick<Asking, 'ownersOf'>
+  readonly log: Log
+}
+
+/** Finds nodes whose pods are gone, reports them, and removes them if that is configured. */
+export interface Ghosts {
+  /** At each round; looks at the holders once for each listing of them. */
+  look(now: Millis): void
+  /** The ghosts of each holder that has some, as of the last listing. */
+  found(): ReadonlyMap<HolderKey, readonly Ghost[]>
+  /** Objects to repair: each once for each listing, so an owner that puts a ghost back meets one write in a listing. */
+  targets(): readonly Target[]
+  /** Asks whose the addresses of ghosts in this object are: a watch that is silent does not show a new pod. */
+  prepare(target: Target, now: Millis): Promise<void>
+  /** What the answers allow to take out of the object, as read after them. */
+  wishes(target: Target, found: readonly Holder[] | undefined, now: Millis): readonly Wish[]
+}
+
+/** How many addresses of pods that ended are remembered, the latest. */
+const REMEMBERED = 50_000
+/** Addresses that are asked about for one write; the others wait for the next listing. */
+const ASKED = 16
+
+export function createGhosts(options: GhostsOptions): Ghosts {
+  const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, mayRepair, asking, log } =
+    options
+  const ended = new Map<string, Millis>()
+  const free = new Map<string, Millis>()
+  const told = new Set<string>()
+  /** By object: hosts that had no pod when Kubernetes was asked, right before the object is read. */
+  const nobodys = new Map<string, ReadonlySet<string>>()
+  let ghosts: ReadonlyMap<HolderKey, readonly Ghost[]> = new Map()
+  let due: readonly Target[] = []
+  let lookedAt: Millis = 0
+  let readAt: Millis | undefined
+
+  /** The knowledge of Kubernetes is current. If it may be old, no node is called a ghost. */
+  const isCurrent = () =>
+    everywhere && cluster.parts().every(({ name, state }) => name === 'services' || state === 'live')
+
+  const known: AddressesKnown = {
+    isTaken: host =>
+      cluster.pods.byIp(host).length > 0 ||
+      [...drains().values()].some(drain => isEnding(drain) && drain.pod.ips.includes(host)) ||
+      (!ended.has(host) && cluster.slices.lists(host)),
+    endedAt: host => ended.get(host),
+    isPodRange,
+    freeSince: host => free.get(host)
+  }
+
+  const remember = (now: Millis): void => {
+    for (const { fact, at } of cluster.pods.goneSince(lookedAt)) {
+      if (!fact.hostNetwork) for (const ip of fact.ips) ended.set(ip, at)
+    }
+    lookedAt = now
+    for (const ip of ended.keys()) if (cluster.pods.byIp(ip).length > 0) ended.delete(ip)
+    for (const ip of ended.keys()) {
+      if (ended.size <= REMEMBERED) break
+      ended.delete(ip)
+    }
+  }
+  const candidates = (): Iterable<Holder> => {
+    if (hasRanges) return inventory.holders().values()
+    const holders = [...ended.keys()].flatMap(ip => inventory.byHost(ip))
+    return new Map(holders.map(holder => [holder.key, holder])).values()
+  }
+  /** Records when each listed address lost its last pod. */
+  const age = (holders: Iterable<Holder>, now: Millis): void => {
+    const listed = new Set<string>()
+    for (const { nodes } of holders)
+      for (const { host } of nodes) if (isPodRange(host) && !known.isTaken(host)) listed.add(host)
+    for (const host of free.keys()) if (!listed.has(host)) free.delete(host)
+    for (const host of listed) if (!free.has(host)) free.set(host, now)
+  }
+  const say = (holder: Holder, { node, evidence }: Ghost): void => {
+    const name = `${holder.key} ${node.key}`
+    if (told.has(name)) return
+    told.add(name)
+    log.warn({ holder: holder.key, node: node.key, evidence, writer: writerOf(holder) }, 'ghost')
+  }
+
+  const named = (holders: readonly Holder[], now: Millis) =>
+    mayRepair() && isCurrent()
+      ? holders.map(holder => ({ holder, list: ghostsIn(holder, known, now, afterMs) }))
+      : []
+
+  return {
+    look(now) {
+      remember(now)
+      const listing = inventory.readAt()
+      if (listing === undefined || listing === readAt) return
+      readAt = listing
+      if (!isCurrent()) {
+        free.clear()
+        ghosts = new Map()
+        due = []
+        return
+      }
+      const looked = [...candidates()]
+      age(looked, now)
+      const all = looked.map(holder => ({ holder, list: ghostsIn(holder, known, now, afterMs) }))
+      const haunted = all.filter(({ list }) => list.length > 0)
+      for (const { holder, list } of haunted) for (const ghost of list) say(holder, ghost)
+      ghosts = new Map(haunted.map(({ holder, list }) => [holder.key, list]))
+      const names = new Set(
+        haunted.flatMap(({ holder, list }) => list.map(({ node }) => `${holder.key} ${node.key}`))
+      )
+      for (const name of told) if (!names.has(name)) told.delete(name)
+      due = mayRepair()
+        ? haunted
+            .filter(({ holder, list }) => removable(holder, list).length > 0)
+            .map(({ holder }) => targetOf({ holder }))
+        : []
+    },
+    found: () => ghosts,
+    targets() {
+      const now = due
+      due = []
+      return now
+    },
+    async prepare(target, now) {
+      const holders = [...ghosts.keys()]
+        .flatMap(key => inventory.holders().get(key) ?? [])
+        .filter(holder => isAt(holder, target))
+      const hosts = named(holders, now).flatMap(({ list }) => list.map(({ node }) => node.host))
+      nobodys.delete(nameOf(target))
+      if (hosts.length === 0) return
+      const asked = await Promise.all(
+        [...new Set(hosts)].slice(0, ASKED).map(async host => ({ host, owners: await asking.ownersOf(host) }))
+      )
+      const free = asked.flatMap(({ host, owners }) => (owners && isNobodys(owners) ? [host] : []))
+      nobodys.set(nameOf(target), new Set(free))
+    },
+    wishes(target, found = [], now) {
+      const free = nobodys.get(nameOf(target))
+      if (!free) return []
+      return named(found, now).flatMap(({ holder, list }) => {
+        const remove = removable(
+          holder,
+          list.filter(({ node }) => free.has(node.host))
+        )
+        return remove.length > 0 ? [{ holder: holder.key, put: [], remove }] : []
+      })
+    }
+  }
+}
+
+const nameOf = ({ resource, id }: Target): string => `${resource}/${id}`
+const isAt = (holder: Holder, target: Target): boolean => nameOf(holder) === nameOf(target)

@@ -1,0 +1,137 @@
+import type { Millis, NodeKey, PodFact, PodUid } from '../drain/facts.ts'
+import type { Taken, Target } from '../write/removal.ts'
+import { inForm } from '../write/settle.ts'
+import type { Wish } from '../write/wish.ts'
+import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
+
+/** A removal that was under way when its drain was undone is over by then, in ms: no write is tried for longer. */
+const LATE_MS = 15_000
+
+/** How long the next pod at a fixed address is waited for, in ms, and for how many nodes at a time. */
+const RETURN_MS = 3_600_000
+const RETURNS = 1000
+
+/**
+ * Puts back what a drain took out, exactly and once: when its pod turns out to stay, or when the next pod of its workload is up at
+ * the same address and port (DaemonSets on their hosts, mirror pods, fixed addresses) and no other writer keeps the holder. Lives in
+ * memory: see docs/sync.md.
+ */
+export interface Restore {
+  taken(taken: Taken): void
+  /** The drain was undone: from now on what it took is owed. */
+  undone(uid: PodUid, now: Millis): void
+  /** The drain has ended as usual. If the holder has no known owner, the nodes that it took are awaited. */
+  over(pod: PodFact, now: Millis): void
+  /** The objects that are owed something. */
+  targets(now: Millis): readonly Target[]
+  /** What this object is owed, as just read. What it lists by now, or has no place for, is owed no more. */
+  wishes(target: Target, found: readonly Holder[] | undefined): readonly Wish[]
+}
+
+interface RestoreOptions {
+  /** The pod is still there to stay, at this address. */
+  readonly staysAt: (uid: PodUid, host: string) => boolean
+  /** Another pod of its workload is Ready at this address and port, and stays. */
+  readonly isBack: (pod: PodFact, node: HolderNode) => boolean
+  /** The node leads to a pod that ends, or that has ended. */
+  readonly isLeaving: (node: NodeKey) => boolean
+  readonly holders: () => ReadonlyMap<HolderKey, Holder>
+}
+
+export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOptions): Restore {
+  const taken = new Map<PodUid, Map<string, Taken>>()
+  const returning = new Map<string, { readonly one: Taken; readonly pod: PodFact; readonly at: Millis }>()
+  const owed = new Map<PodUid, { readonly at: Millis; readonly nodes: Map<string, Taken> }>()
+
+  const put = (
+    { uid, holder, node }: Taken,
+    found: readonly Holder[] | undefined
+  ): HolderNode | undefined => {
+    const today = found?.find(({ key }) => key === holder.key)
+    if (!today || today.discovery || !staysAt(uid, node.host) || !isSame(holder, today)) return undefined
+    return today.nodes.some(({ key }) => key === node.key) ? undefined : inForm(today, node)
+  }
+
+  /**
+   * Whether nobody else has changed which nodes the holder lists: then they would know best. Of what came and went since, the
+   * agents' own doing is no other writer's.
+   */
+  const isOurs = ({ holder }: Taken, today: Holder): boolean => {
+    const ours = [...returning.values()].filter(({ one }) => one.holder.key === holder.key)
+    const known = new Set(ours.flatMap(({ one }) => one.holder.nodes.map(({ key }) => key)))
+    const listed = new Set(today.nodes.map(({ key }) => key))
+    const mayLack = new Set(ours.map(({ one }) => one.node.key))
+    return (
+      today.nodes.every(({ key }) => known.has(key)) &&
+      holder.nodes.every(({ key }) => listed.has(key) || mayLack.has(key) || isLeaving(key))
+    )
+  }
+  /** Forgets it where there is nothing to put back any more. */
+  const isAwaited = (name: string, one: Taken, today: Holder | undefined): today is Holder => {
+    const is =
+      today !== undefined &&
+      !today.discovery &&
+      isSame(one.holder, today) &&
+      !today.nodes.some(({ key }) => key === one.node.key) &&
+      isOurs(one, today)
+    if (!is) returning.delete(name)
+    return is
+  }
+
+  return {
+    taken(one) {
+      const nodes = owed.get(one.uid)?.nodes ?? taken.get(one.uid) ?? new Map<string, Taken>()
+      if (!owed.has(one.uid)) taken.set(one.uid, nodes)
+      nodes.set(`${one.holder.key} ${one.node.key}`, one)
+    },
+    undone(uid, now) {
+      owed.set(uid, { at: now, nodes: taken.get(uid) ?? new Map<string, Taken>() })
+      taken.delete(uid)
+    },
+    over(pod, at) {
+      for (const [name, one] of taken.get(pod.uid) ?? [])
+        if (one.holder.owner === 'nobody-known' && pod.owner !== undefined)
+          returning.set(name, { one, pod, at })
+      taken.delete(pod.uid)
+      for (const name of returning.keys()) if (returning.size > RETURNS) returning.delete(name)
+    },
+    targets(now) {
+      const back: Target[] = []
+      for (const [name, { one, pod, at }] of returning) {
+        if (now > at + RETURN_MS) returning.delete(name)
+        else if (isAwaited(name, one, holders().get(one.holder.key)) && isBack(pod, one.node))
+          back.push(one.target)
+      }
+      for (const [uid, { at, nodes }] of owed) if (nodes.size === 0 && now > at + LATE_MS) owed.delete(uid)
+      return [
+        ...back,
+        ...[...owed.values()].flatMap(({ nodes }) => [...nodes.values()].map(one => one.target))
+      ]
+    },
+    wishes(target, found) {
+      const wishes: Wish[] = []
+      for (const { nodes } of owed.values()) {
+        for (const [name, one] of nodes) {
+          if (one.target.resource !== target.resource || one.target.id !== target.id) continue
+          const node = put(one, found)
+          if (node) wishes.push({ holder: one.holder.key, put: [node], remove: [] })
+          else nodes.delete(name)
+        }
+      }
+      for (const [name, { one, pod }] of returning) {
+        if (one.target.resource !== target.resource || one.target.id !== target.id) continue
+        const today = found?.find(({ key }) => key === one.holder.key)
+        if (isAwaited(name, one, today) && isBack(pod, one.node))
+          wishes.push({ holder: one.holder.key, put: [inForm(today, one.node)], remove: [] })
+      }
+      return wishes
+    }
+  }
+}
+
+/** A traffic-split rule is named by its place in a list, and the list may have changed: one node in common tells. */
+function isSame(before: Holder, today: Holder): boolean {
+  if (before.path[0] !== 'plugins') return true
+  const known = new Set(before.nodes.map(({ key }) => key))
+  return today.nodes.some(({ key }) => known.has(key))
+}

@@ -1,0 +1,308 @@
+import type { Drains } from '../drain/drain.ts'
+import type { EndpointFact, Millis, NodeKey, PodFact, ServiceFact } from '../drain/facts.ts'
+import type { Inventory } from '../inventory/inventory.ts'
+import { isRecord } from '../apisix/nodes.ts'
+import type { Target } from '../write/removal.ts'
+import { nodeFor, type Wishes } from '../write/wish.ts'
+import { serviceName, settleClaims, type Claim, type Settled } from '../members/claim.ts'
+import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
+import { isEnding } from '../plan/match.ts'
+import { membersOf, type PodsKnown } from '../members/members.ts'
+import { addedAtFor } from '../members/slow-start.ts'
+import { fullWeight, newUpstream, planSync, SYNCED_FOR } from '../members/member-edits.ts'
+import type { Cluster } from '../facts/cluster.ts'
+import type { Asking } from './asking.ts'
+
+interface SyncOptions {
+  readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'services' | 'parts'>
+  readonly inventory: Pick<Inventory, 'holders' | 'readAt'>
+  readonly drains: () => Drains
+  /** Asked before anything is taken out. */
+  readonly asking: Pick<Asking, 'refresh'>
+  /** Asked right before every write: one agent of several syncs, and none in a dry run. */
+  readonly mayWrite: () => boolean
+  /** Only pods have addresses like this. */
+  readonly isPodRange: (host: string) => boolean
+  readonly now: () => Millis
+  /** Something is wrong with what a Service asks for (once, until it reads differently), or is right again. */
+  readonly told: (service: ServiceFact, why: string | undefined) => void
+}
+
+/** Keeps the membership of claimed upstreams what EndpointSlices say. Decides; the writer asks and writes. */
+export interface Sync {
+  /** The objects that are not as they should be. */
+  targets(now: Millis): readonly Target[]
+  /** Where something is to be taken out, asks for the Service and its slices: a watch that is silent may be old. */
+  prepare(target: Target): Promise<void>
+  /** What the object, as read after that, should be like. Nothing is taken out that was not asked for. */
+  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
+  /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
+  members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
+  /** The holders in which this pod is, or is about to be, by our hand; and why it is not in others that Services ask for. */
+  following(pod: PodFact): { readonly holders: readonly HolderKey[]; readonly problems: readonly string[] }
+  /** For the metrics: holders that are synced, and Services whose wish is not met. */
+  counts(): { readonly holders: number; readonly problems: number }
+}
+
+/** What is remembered of a claim from look to look. */
+interface Course {
+  readonly since: Map<NodeKey, Millis>
+  /** Nodes that were members, as long as they are listed: what is left of a pod that is gone is known by it. */
+  readonly were: Set<NodeKey>
+  looked: {
+    readonly holder: Holder | undefined
+    readonly slices: readonly EndpointFact[]
+    readonly gates: number
+    readonly at: Millis
+  }
+}
+
+/** A claim is checked when its holder or a slice changes, and this often (ms) for other changes. */
+const EVERY_MS = 1000
+const NOTHING: Wishes = { edits: [] }
+
+export function createSync(options: SyncOptions): Sync {
+  const { cluster, inventory, now } = options
+  const { pods, slices, services } = cluster
+  const courses = new Map<HolderKey, Course>()
+  /** Claimed holders whose Service was asked for right before their object is read. */
+  const refreshed = new Set<HolderKey>()
+  let asked: readonly ServiceFact[] | undefined
+  let settled: Settled = { claims: new Map(), problems: new Map() }
+  let told = new Map<string, string>()
+  let draining: { readonly of: Drains | undefined; readonly hosts: ReadonlySet<string> } = {
+    of: undefined,
+    hosts: new Set()
+  }
+
+  const courseOf = (key: HolderKey): Course => {
+    const known = courses.get(key)
+    if (known) return known
+    const fresh: Course = {
+      since: new Map(),
+      were: new Set(),
+      looked: { holder: undefined, slices: [], gates: 0, at: -Infinity }
+    }
+    courses.set(key, fresh)
+    return fresh
+  }
+
+  /** Once for all that is decided from the same drains: a round makes new ones. */
+  const drainingNow = (): ReadonlySet<string> => {
+    const drains = options.drains()
+    if (draining.of !== drains) draining = { of: drains, hosts: drainingHosts(drains) }
+    return draining.hosts
+  }
+
+  const slicesOf = ({ service }: Claim) => slices.of(service.namespace, service.name)
+
+  const known: PodsKnown = {
+    pod: uid => pods.get(uid),
+    isGone: uid => pods.get(uid) === undefined && pods.gone(uid) !== undefined,
+    isDraining: uid => isEnding(options.drains().get(uid))
+  }
+  const membersNow = (claim: Claim): ReadonlySet<NodeKey> => membersOf(claim, slicesOf(claim), known)
+  const isMember = (claim: Claim, { uid }: PodFact): boolean => {
+    const own = slicesOf(claim).map(slice => ({
+      ...slice,
+      endpoints: slice.endpoints.filter(({ podUid }) => podUid === uid)
+    }))
+    return membersOf(claim, own, known).size > 0
+  }
+
+  /** Brings the course of a claim up to date. */
+  const remember = (claim: Claim, members: ReadonlySet<NodeKey>, holder: Holder | undefined): Course => {
+    const course = courseOf(claim.holder)
+    const { since, were } = course
+    const listed = new Map(holder?.nodes.map(node => [node.key, node.weight]))
+    for (const key of since.keys()) if (!members.has(key)) since.delete(key)
+    for (const key of members) {
+      const weight = listed.get(key)
+      if (!since.has(key))
+        since.set(key, weight === undefined || !holder ? now() : risenFrom(claim, holder, weight))
+      were.add(key)
+    }
+    for (const key of were) if (!members.has(key) && !listed.has(key)) were.delete(key)
+    return course
+  }
+  const risenFrom = (claim: Claim, holder: Holder, weight: number): Millis =>
+    addedAtFor(weight, fullWeight(claim, holder), claim.slowStartMs, now())
+
+  const planned = (claim: Claim, holder: Holder) => {
+    const members = membersNow(claim)
+    const { since, were } = remember(claim, members, holder)
+    const drainingHostsNow = drainingNow()
+    const endpoints = slicesOf(claim).flatMap(slice => slice.endpoints)
+    const isNobodys = ({ host }: HolderNode) =>
+      pods.byIp(host).length === 0 && !endpoints.some(({ address }) => address === host)
+    // Pods on their host's address are told apart by port: what else listens there (a NodePort, say) is a stranger's.
+    const isAt = (pod: PodFact, { port }: HolderNode) =>
+      !pod.hostNetwork ||
+      port === undefined ||
+      [...pod.containerPorts, ...slices.portsOf(pod.uid)].includes(port)
+    const isPods = (node: HolderNode) =>
+      pods.byIp(node.host).some(pod => isAt(pod, node)) ||
+      endpoints.some(
+        ({ address, podUid }) => address === node.host && !(podUid && pods.get(podUid)?.hostNetwork)
+      )
+    return planSync({
+      claim,
+      members,
+      holder,
+      isPods: node => were.has(node.key) || isMarked(node) || isPods(node) || options.isPodRange(node.host),
+      isGone: isNobodys,
+      isDraining: node => drainingHostsNow.has(node.host),
+      since,
+      current: cluster.parts().every(part => part.name === 'gateways' || part.state === 'live'),
+      now: now()
+    })
+  }
+
+  /** Why this claim cannot be carried out, in words. */
+  const refusal = (claim: Claim, holder: Holder | undefined): string | undefined => {
+    if (!holder) {
+      return claim.create || inventory.readAt() === undefined
+        ? undefined
+        : `${claim.holder} does not exist; make it, or ask for it with apisix-drain.io/create: "true"`
+    }
+    if (holder.discovery) return `${claim.holder} finds its nodes by discovery: there is nothing to sync`
+    if (holder.owner !== 'nobody-known')
+      return `${claim.holder} belongs to ${holder.owner}: it would be a fight`
+    return undefined
+  }
+
+  const isDue = (claim: Claim, at: Millis): boolean => {
+    const holder = inventory.holders().get(claim.holder)
+    const current = slicesOf(claim)
+    const { looked } = courseOf(claim.holder)
+    const same =
+      looked.holder === holder &&
+      looked.gates === pods.gateChanges &&
+      looked.slices.length === current.length &&
+      looked.slices.every((slice, i) => slice === current[i])
+    return !same || at >= looked.at + EVERY_MS
+  }
+
+  const differs = (claim: Claim, holder: Holder | undefined): boolean => {
+    if (!holder)
+      return inventory.readAt() !== undefined && newUpstream(claim, membersNow(claim)) !== undefined
+    const { add, weigh, remove } = planned(claim, holder)
+    return add.length + weigh.length + remove.length > 0
+  }
+
+  const report = (found: ReadonlyMap<string, string>): void => {
+    for (const service of services.asking()) {
+      const name = serviceName(service)
+      if (found.get(name) !== told.get(name)) options.told(service, found.get(name))
+    }
+    told = new Map(found)
+  }
+
+  const settle = (): void => {
+    if (asked === services.asking()) return
+    asked = services.asking()
+    settled = settleClaims(asked)
+    for (const key of courses.keys()) if (!settled.claims.has(key)) courses.delete(key)
+  }
+
+  const claimOn = ({ resource, id }: Target): Claim | undefined =>
+    resource === 'upstreams' ? settled.claims.get(`upstreams/${id}`) : undefined
+
+  const wishesNow = (target: Target, found: readonly Holder[] | undefined): Wishes => {
+    const claim = claimOn(target)
+    if (!claim || !isKnown() || !options.mayWrite()) return NOTHING
+    if (!found) return { edits: [], create: bodyOf(newUpstream(claim, membersNow(claim))) }
+    const holder = found.find(({ key }) => key === claim.holder)
+    if (!holder || refusal(claim, holder) !== undefined) return NOTHING
+    const { add, weigh, remove } = planned(claim, holder)
+    return {
+      edits: [{ holder: holder.key, put: [...add, ...weigh].map(node => nodeFor(node, holder)), remove }]
+    }
+  }
+
+  const isKnown = () => cluster.parts().every(part => part.name === 'gateways' || part.synced)
+
+  return {
+    targets(at) {
+      if (!isKnown()) return []
+      settle()
+      const problems = new Map(settled.problems)
+      const targets: Target[] = []
+      for (const claim of settled.claims.values()) {
+        const holder = inventory.holders().get(claim.holder)
+        const why = refusal(claim, holder)
+        if (why !== undefined) problems.set(serviceName(claim.service), why)
+        if (why !== undefined || !isDue(claim, at)) continue
+        courseOf(claim.holder).looked = { holder, slices: slicesOf(claim), gates: pods.gateChanges, at }
+        if (differs(claim, holder)) targets.push({ resource: 'upstreams', id: claim.id })
+      }
+      report(problems)
+      return options.mayWrite() ? targets : []
+    },
+    async prepare(target) {
+      const claim = claimOn(target)
+      if (!claim) return
+      refreshed.delete(claim.holder)
+      const holder = inventory.holders().get(claim.holder)
+      const { edits } = wishesNow(target, holder && [holder])
+      if (!edits.some(({ remove }) => remove.length > 0)) return
+      if (!(await options.asking.refresh(claim.service))) return
+      settle()
+      refreshed.add(claim.holder)
+    },
+    wishes(target, found) {
+      const wished = wishesNow(target, found)
+      const mayRemove = (holder: HolderKey) => refreshed.has(holder)
+      return {
+        ...wished,
+        edits: wished.edits.map(edit => (mayRemove(edit.holder) ? edit : { ...edit, remove: [] }))
+      }
+    },
+    members: key => {
+      const claim = settled.claims.get(key)
+      return claim && membersNow(claim)
+    },
+    following(pod) {
+      settle()
+      const services = new Set(slices.servicesOf(pod.uid).map(serviceName))
+      const claims = [...settled.claims.values()].filter(({ service }) => services.has(serviceName(service)))
+      if (claims.length > 0 && !options.mayWrite())
+        return { holders: [], problems: ['sync may not write here'] }
+      const problems = [...told].filter(([service]) => services.has(service)).map(([, why]) => why)
+      const kept = claims.filter(
+        claim => refusal(claim, inventory.holders().get(claim.holder)) === undefined && isMember(claim, pod)
+      )
+      return { holders: kept.map(({ holder }) => holder), problems }
+    },
+    counts: () => ({ holders: settled.claims.size, problems: told.size })
+  }
+}
+
+/** Hosts whose pods a drain is taking out. Of pods that share their host's address, all: to leave a node alone is safe. */
+const drainingHosts = (drains: Drains): ReadonlySet<string> =>
+  new Set(
+    [...drains.values()].flatMap(drain => (isEnding(drain) && drain.phase !== 'gone' ? drain.pod.ips : []))
+  )
+
+const isMarked = ({ raw }: HolderNode): boolean =>
+  typeof raw !== 'string' && isRecord(raw['metadata']) && SYNCED_FOR in raw['metadata']
+
+/** A holder like any other, for the smallest upstream that APISIX takes. */
+function bodyOf(wanted: ReturnType<typeof newUpstream>): Readonly<Record<string, unknown>> | undefined {
+  if (!wanted) return undefined
+  const empty: Holder = {
+    key: '',
+    resource: 'upstreams',
+    id: '',
+    path: [],
+    form: 'array',
+    nodes: [],
+    discovery: undefined,
+    owner: 'nobody-known',
+    labels: {},
+    name: undefined,
+    revision: 0
+  }
+  const nodes = wanted.nodes.map(node => nodeFor(node, empty).raw)
+  return { name: wanted.name, type: 'roundrobin', nodes }
+}

@@ -1,0 +1,77 @@
+import type { Millis } from '../drain/facts.ts'
+import type { Taken, Target, Written } from '../write/removal.ts'
+import type { Wishes } from '../write/wish.ts'
+import type { Writer } from '../write/writer.ts'
+import type { Observer } from '../round/observer.ts'
+import type { Holder } from '../plan/holder.ts'
+import type { Amends } from './amends.ts'
+import type { Ghosts } from './ghosts.ts'
+import type { Restore } from './restore.ts'
+import type { Sync } from './sync.ts'
+
+/** The wishes for holders, apart from removals: those of `sync`, of undone drains, of unanswered writes, and of ghosts. */
+export interface Upkeep {
+  /** The writer's question. */
+  wishes(target: Target, found: readonly Holder[] | undefined): Wishes
+  /** Asks Kubernetes what `wishes` has to know, before the object is read. */
+  prepare(target: Target): Promise<unknown>
+  taken(taken: Taken): void
+  wrote(written: Written): void
+  /** See `Ghosts.found`. */
+  ghosts: Ghosts['found']
+  /** Has the writer look at every object that is not as it is wished, after each round. */
+  readonly observer: Observer
+}
+
+/** The parts that keep holders as they should be, apart from removals. */
+export interface UpkeepParts {
+  readonly upkeep: Upkeep
+  /** Absent where it is off. */
+  readonly sync: Sync | undefined
+}
+
+interface UpkeepOptions {
+  readonly restore: Restore
+  readonly amends: Amends
+  /** Absent where it is off. */
+  readonly sync: Sync | undefined
+  readonly ghosts: Ghosts
+  readonly writer: () => Pick<Writer, 'tend'>
+  readonly now: () => Millis
+}
+
+export function createUpkeep({ restore, amends, sync, ghosts, writer, now }: UpkeepOptions): Upkeep {
+  return {
+    prepare: target => Promise.all([ghosts.prepare(target, now()), sync?.prepare(target)]),
+    wishes(target, found) {
+      const haunted = ghosts.wishes(target, found, now())
+      const wished = sync?.wishes(target, found)
+      const owed = [...restore.wishes(target, found), ...amends.wishes(target, found), ...haunted]
+      if (!wished) return { edits: owed }
+      // A claimed holder gets its members, so nothing of them is owed: a weight of before would undo a slow start.
+      const claimed = new Set(wished.edits.map(({ holder }) => holder))
+      return { ...wished, edits: [...wished.edits, ...owed.filter(({ holder }) => !claimed.has(holder))] }
+    },
+    taken: one => restore.taken(one),
+    ghosts: () => ghosts.found(),
+    wrote: one => amends.wrote(one),
+    observer: {
+      drain(before, after) {
+        const uid = (after ?? before)?.uid
+        if (uid === undefined) return
+        if (after?.phase === 'undone') restore.undone(uid, now())
+        else if (!after && before && before.phase !== 'undone') restore.over(before.pod, now())
+      },
+      round() {
+        ghosts.look(now())
+        for (const target of [
+          ...ghosts.targets(),
+          ...restore.targets(now()),
+          ...amends.targets(now()),
+          ...(sync?.targets(now()) ?? [])
+        ])
+          writer().tend(target)
+      }
+    }
+  }
+}

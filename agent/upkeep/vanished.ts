@@ -1,0 +1,45 @@
+import type { Clock } from '../base/clock.ts'
+import { endOf, type Heard } from '../proof/gone-gateways.ts'
+import type { Log } from '../base/log.ts'
+import type { Sources } from '../proof/sources.ts'
+
+/** How often it is checked without an event, in ms, so that the end of a time is noticed. */
+const LOOK_MS = 1000
+
+/** Has gateways that vanished listed no longer, as soon as they have ended. Returns what stops it. */
+export function watchVanished(
+  { cluster, barrier, probe, survey }: Pick<Sources, 'cluster' | 'barrier' | 'probe' | 'survey'>,
+  clock: Clock,
+  log: Log
+): () => void {
+  const heard = (id: string): Heard[] => {
+    const state = barrier?.state(id)
+    const read = probe.freshness(id)
+    const control = {
+      lastSuccessAt: read?.lastSuccessAt ?? survey?.sighting(id)?.beganAt,
+      lastAttemptAt: read?.lastAttemptAt ?? undefined,
+      refused: read?.refused ?? false
+    }
+    return state ? [state, control] : [control]
+  }
+  const look = (): void => {
+    for (const { id, name, vanishedAt } of cluster.gateways()) {
+      if (vanishedAt === undefined || endOf(vanishedAt, heard(id)) > clock.now()) continue
+      log.info({ gateway: name }, 'a gateway that had vanished serves no more')
+      cluster.gatewayEnded(id)
+    }
+  }
+  let cancel = () => {}
+  const schedule = (): void => {
+    cancel = clock.alarm(clock.now() + LOOK_MS, () => {
+      look()
+      schedule()
+    })
+  }
+  schedule()
+  const ends = [probe.onChange(look), ...(barrier ? [barrier.onChange(look)] : [])]
+  return () => {
+    cancel()
+    for (const end of ends) end()
+  }
+}

@@ -1,0 +1,62 @@
+import type { AdminObject } from '../apisix/admin-api.ts'
+import type { Holder } from '../plan/holder.ts'
+import { editNodes, isRecord, nodesPatch, type NodeEdit, type RawNodes } from '../apisix/nodes.ts'
+
+/** An edit of one upstream inside an object. */
+export interface HolderEdit extends NodeEdit {
+  readonly path: Holder['path']
+}
+
+/** A request that carries out edits of one object, all of them at once. */
+type Write =
+  | { readonly method: 'patch'; readonly body: Readonly<Record<string, unknown>> }
+  | { readonly method: 'put'; readonly body: Readonly<Record<string, unknown>> }
+
+/**
+ * One write for all edits of an object, by merge-PATCH, which touches nothing but nodes. (The sub-path form,
+ * `PATCH /upstreams/web/nodes`, does the same for an array but can only edit one holder.) A `null` merge meets a 400
+ * where the map has become an array since `object` was read; an array overwrites whatever is there, hence the read-back.
+ *
+ * Traffic-split lies inside arrays, which are replaced whole, so all of `rules` is sent. Consumers have no PATCH
+ * (admin/consumers.lua): they are put whole.
+ *
+ * @throws RangeError when a holder would be left with no node
+ */
+export function writeFor(object: AdminObject, edits: readonly HolderEdit[]): Write {
+  const whole = edited(object.value, edits)
+  if (object.resource === 'consumers') return { method: 'put', body: writable(whole) }
+  const body: Record<string, unknown> = {}
+  for (const edit of edits) {
+    if (edit.path[0] === 'plugins') {
+      const rules = at(whole, ['plugins', 'traffic-split', 'rules'])
+      body.plugins = { 'traffic-split': { rules } }
+      continue
+    }
+    const nodes = nodesPatch(at(object.value, [...edit.path, 'nodes']) as RawNodes, edit)
+    if (edit.path[0] === 'upstream') body.upstream = { nodes }
+    else body.nodes = nodes
+  }
+  return { method: 'patch', body }
+}
+
+function edited(value: AdminObject['value'], edits: readonly HolderEdit[]): Record<string, unknown> {
+  const whole = structuredClone(value) as Record<string, unknown>
+  for (const edit of edits) {
+    const upstream = at(whole, edit.path)
+    if (isRecord(upstream)) upstream.nodes = editNodes(upstream.nodes as RawNodes, edit)
+  }
+  return whole
+}
+
+/** The times are APISIX's own to write. */
+function writable(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { create_time: _created, update_time: _updated, ...rest } = value
+  return rest
+}
+
+function at(value: unknown, path: Holder['path']): unknown {
+  return path.reduce<unknown>(
+    (inner, step) => (inner as Record<string | number, unknown> | undefined)?.[step],
+    value
+  )
+}

@@ -1,0 +1,256 @@
+import PQueue from 'p-queue'
+import type { Logger } from 'pino'
+
+import type { Clock } from '../base/clock.ts'
+import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import { createListeners } from '../base/listeners.ts'
+import type { Change } from '../plan/change.ts'
+import type { Holder, HolderKey, Owner } from '../plan/holder.ts'
+import { UNKNOWN_OWNER, ownerLate, ownersTime, ownerTook, type OwnersCourse } from '../plan/owners-time.ts'
+import type { AdminApi } from '../apisix/admin-api.ts'
+import type { Inventory } from '../inventory/inventory.ts'
+import { writerOf } from '../apisix/owner.ts'
+import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
+import { carryOut, lookAt, type RemovalTools, type Target } from './removal.ts'
+import type { Outcome, Removal } from './settle.ts'
+import { createWriteStatuses, type WriteStatus } from './write-status.ts'
+
+export type { WriteStatus } from './write-status.ts'
+
+/** Carries out removals and wishes. Nothing waits for it; the results are in `status`. */
+export interface Writer {
+  /**
+   * Idempotent: what is already waiting or under way is not queued again, so a plan may be submitted in every round.
+   * After a failure the next try comes after a pause.
+   */
+  submit(change: Change): void
+  /** Reads an object and brings it to what is wished of it (`WriterOptions.wishes`). Idempotent, as `submit` is. */
+  tend(target: Target): void
+  status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
+  /** How long this owner is given to remove a node itself, in ms: learned from what it was seen to take. */
+  ownersTime(owner: Owner): Millis
+  /** The drain is over or undone: what has not been written yet is not written, what is known of it is dropped. */
+  forget(uid: PodUid): void
+  /** What was submitted has come to something. Returns what ends it. */
+  onChange(listener: () => void): () => void
+  /** Resolves when nothing is waiting or under way. */
+  idle(): Promise<void>
+  /** Gives up what waits and what is under way. */
+  stop(): Promise<void>
+}
+
+export interface WriterOptions {
+  readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
+  readonly inventory: Pick<Inventory, 'learn' | 'forget'>
+  readonly clock: Clock
+  readonly log: Logger
+  /** Objects written at the same time; default 8. */
+  readonly concurrency?: number
+  /** How long the first write of an object waits for others that end in the same moment, in ms; default 0. */
+  readonly gatherMs?: number
+  /** How long one removal is retried before it is reported as failed, in ms; default 10 000. */
+  readonly giveUpMs?: number
+  /**
+   * Asked before the read of every write, because a change may have waited: is the address still that of a pod that ends?
+   * `false` leaves the node alone (the drain was undone, or a new pod has the address), `undefined` for now.
+   */
+  readonly stillEnding?: RemovalTools['stillEnding']
+  /** See `RemovalTools.isEnding`. */
+  readonly isEnding?: RemovalTools['isEnding']
+  /** See `RemovalTools.wasAwaySince`. */
+  readonly wasAwaySince?: RemovalTools['wasAwaySince']
+  /** See `RemovalTools.prepare`. */
+  readonly prepare?: RemovalTools['prepare']
+  /** Asked of every object that is read, before a write and after it, so that an answer is never older than the object. */
+  readonly wishes?: RemovalTools['wishes']
+  /** See `RemovalTools.taken`. */
+  readonly taken?: RemovalTools['taken']
+  /** After every write of nodes, and after one that was not answered. */
+  readonly wrote?: RemovalTools['wrote']
+  /**
+   * Several agents: while another one leads (`yields`), an object is only read, often, until the leader has taken the nodes
+   * out. Where it is late we write all the same, and report it (`missed`). Absent: no other agent writes for us.
+   */
+  readonly leader?: { yields(): boolean; missed(): void } | undefined
+}
+
+/** The part of its time in which a removal is surely the owner's own. */
+const OWNERS_PART = 0.8
+
+export function createWriter(options: WriterOptions): Writer {
+  const { admin, inventory, clock, log, gatherMs = 0, giveUpMs = 10_000 } = options
+  const queues = new Map<string, ObjectQueue>()
+  const working = new Map<ObjectQueue, Promise<void>>()
+  const statuses = createWriteStatuses()
+  const courses = new Map<Owner, OwnersCourse>()
+  const owners = new Map<ObjectQueue, Owner>()
+  /** What our last write of each holder listed. */
+  const listed = new Map<HolderKey, { readonly at: Millis; readonly nodes: ReadonlySet<NodeKey> }>()
+  const listeners = createListeners()
+  const ended = new AbortController()
+  const gate = new PQueue({ concurrency: options.concurrency ?? 8 })
+  const yields = () => options.leader?.yields() === true
+  const tools: RemovalTools = {
+    admin,
+    inventory,
+    clock,
+    stillEnding: options.stillEnding ?? (() => true),
+    isEnding: options.isEnding ?? (() => true),
+    wasAwaySince: options.wasAwaySince ?? (() => false),
+    prepare: options.prepare ?? (() => Promise.resolve()),
+    wishes: options.wishes ?? (() => ({ edits: [] })),
+    taken: options.taken ?? (() => {}),
+    wrote(written) {
+      for (const { holder, remove, add } of written.edits) {
+        const nodes = [...holder.nodes.filter(({ key }) => !remove.has(key)), ...add]
+        listed.set(holder.key, { at: clock.now(), nodes: new Set(nodes.map(({ key }) => key)) })
+      }
+      options.wrote?.(written)
+    },
+    giveUpMs,
+    signal: ended.signal
+  }
+
+  const note = ({ holder, node, uid, state, why }: Outcome): void =>
+    statuses.set(holder, node, uid, { state, why, acceptedAt: state === 'removed' ? clock.now() : undefined })
+
+  const lookOnce = async (queue: ObjectQueue): Promise<void> => {
+    const removal = queue.take()
+    try {
+      const gone = await lookAt(tools, queue.target, removal)
+      gone.forEach(note)
+      if (gone.length > 0) learnOwner(queue, took)
+      queue.looked(clock.now(), removal, gone)
+    } catch (error) {
+      queue.looked(clock.now(), removal, [])
+      if (!ended.signal.aborted) log.debug({ err: error, ...queue.target }, 'look at an object failed')
+    }
+    listeners.tell()
+  }
+
+  const writeOnce = async (queue: ObjectQueue): Promise<void> => {
+    const removal = queue.take()
+    const { resource, id } = queue.target
+    const wasLeft = queue.leftUntil > queue.since
+    try {
+      const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
+      // It was the leader's turn: the others that wait for it need not.
+      if (removed > 0 && yields()) options.leader?.missed()
+      outcomes.forEach(note)
+      if (removed > 0 && wasLeft && !yields()) learnOwner(queue, ownerLate)
+      const progress = outcomes.some(o => o.state === 'removed') || (content && outcomes.length === 0)
+      // What is wished comes in whole: its next write waits as for one node.
+      queue.ended(clock.now(), { removed: removed + Math.min(wished, 1), progress })
+      if (removed > 0) log.info({ resource, id, nodes: removed }, 'nodes removed')
+      if (wished > 0) log.info({ resource, id, nodes: wished }, 'nodes put right')
+    } catch (error) {
+      failed(removal, (error as Error).message).forEach(note)
+      queue.ended(clock.now(), { removed: 0, progress: false })
+      if (!ended.signal.aborted) log.error({ err: error, resource, id }, 'removal failed')
+    }
+    listeners.tell()
+  }
+
+  /** Until all that one round submits is there, and with `gatherMs` what ends beside it. */
+  const gathered = async (): Promise<void> => {
+    if (gatherMs === 0) return Promise.resolve()
+    await clock.sleep(gatherMs, ended.signal).catch(() => {})
+    // A round that was due when the time was over comes first.
+    await new Promise<void>(resolve => clock.soon(resolve))
+  }
+
+  const work = async (queue: ObjectQueue): Promise<void> => {
+    await gathered()
+    while (queue.waiting && !ended.signal.aborted) {
+      const now = clock.now()
+      const onlyLook = now < queue.leftUntil || (yields() && now < queue.overdueAt())
+      const pause = (onlyLook ? queue.lookAt() : queue.readyAt(now)) - now
+      // What is submitted meanwhile goes into the same write.
+      if (pause > 0) await clock.sleep(pause, ended.signal).catch(() => {})
+      else await gate.add(() => (onlyLook ? lookOnce(queue) : writeOnce(queue)))
+    }
+    working.delete(queue)
+  }
+
+  const took = (course: OwnersCourse, now: Millis, queue: ObjectQueue): OwnersCourse =>
+    // Near its end another agent may have written.
+    now < queue.since + OWNERS_PART * (queue.leftUntil - queue.since)
+      ? ownerTook(course, now - queue.since)
+      : course
+  const learnOwner = (
+    queue: ObjectQueue,
+    learn: (course: OwnersCourse, now: Millis, queue: ObjectQueue) => OwnersCourse
+  ): void => {
+    const owner = owners.get(queue)
+    if (owner !== undefined)
+      courses.set(owner, learn(courses.get(owner) ?? UNKNOWN_OWNER, clock.now(), queue))
+  }
+
+  /** Our own write can put a node back too: a list that was read before the removal and written after it. */
+  const whoPutBack = (holder: Holder, node: NodeKey, removedAt: Millis): string => {
+    const last = listed.get(holder.key)
+    const isOurs = last !== undefined && last.at >= removedAt && last.nodes.has(node)
+    return isOurs ? 'our own write' : writerOf(holder)
+  }
+
+  const queueOf = (target: Target): ObjectQueue => {
+    const name = `${target.resource}/${target.id}`
+    const queue = queues.get(name) ?? createObjectQueue(target)
+    queues.set(name, queue)
+    return queue
+  }
+  const begin = (queue: ObjectQueue): void => {
+    if (!working.has(queue)) working.set(queue, work(queue))
+  }
+
+  return {
+    tend(target) {
+      if (ended.signal.aborted) return
+      const queue = queueOf(target)
+      if (queue.tend()) begin(queue)
+    },
+    submit(change) {
+      if (ended.signal.aborted) return
+      const queue = queueOf(targetOf(change))
+      const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid, clock.now()))
+      for (const { key, uid } of fresh) {
+        const { state, acceptedAt: removedAt } = statuses.get(change.holder.key, key, uid) ?? {}
+        // A failure stays visible until it is known that the next try did better.
+        if (state === 'failed') continue
+        const who = state === 'removed' ? whoPutBack(change.holder, key, removedAt ?? 0) : undefined
+        const left = (change.notBefore ?? 0) > clock.now() ? 'left to its owner for now' : ''
+        const why = who === undefined ? left : `put back by ${who}`
+        if (who !== undefined) {
+          const { key: holder, revision } = change.holder
+          const afterMs = Math.round(clock.now() - (removedAt ?? 0))
+          log.warn({ holder, node: key, writer: who, revision, afterMs }, 'node put back')
+        }
+        statuses.set(change.holder.key, key, uid, { state: 'writing', why, acceptedAt: undefined })
+      }
+      if (fresh.length === 0) return
+      queue.leave(change.notBefore ?? 0)
+      owners.set(queue, change.holder.owner)
+      begin(queue)
+    },
+    ownersTime: owner => ownersTime(courses.get(owner) ?? UNKNOWN_OWNER, clock.now()),
+    status: (holder, node, uid) => statuses.get(holder, node, uid),
+    forget(uid) {
+      for (const queue of queues.values()) queue.drop(uid)
+      statuses.forget(uid)
+    },
+    onChange: listener => listeners.add(listener),
+    async idle() {
+      while (working.size > 0) await Promise.all(working.values())
+    },
+    async stop() {
+      ended.abort()
+      await Promise.all(working.values())
+    }
+  }
+}
+
+function failed({ wanted }: Removal, why: string): Outcome[] {
+  return [...wanted].flatMap(([holder, nodes]) =>
+    [...nodes].map(([node, uid]) => ({ holder, node, uid, state: 'failed' as const, why }))
+  )
+}

@@ -1,0 +1,57 @@
+import { globSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
+import { circles, importsOf } from './rooms/imports.ts'
+import { LAW, ROOMS } from './rooms/law.ts'
+
+/**
+ * Checks the law of imports: a file imports from its own room and from rooms above it, types included. Checks too that every
+ * file has a room, that no room is crowded, and that no two files of the agent have the same name. Exits 1 where one is broken.
+ * `--figures` prints the rooms with their files and arrows instead.
+ */
+const root = join(import.meta.dirname, '../agent')
+const LARGEST = 14
+/** A page of its own, for the browser, and what starts everything. */
+const OUTSIDE = /^(?:dashboard\/|main\.ts$)/
+
+const files = globSync('**/*.{ts,tsx}', { cwd: root }).toSorted()
+const imports = new Map(
+  files.map(file => {
+    const path = join(root, file)
+    return [file, importsOf(path, readFileSync(path, 'utf8')).map(to => relative(root, to))]
+  })
+)
+const roomOf = (file: string): string => dirname(file)
+const arrows = new Set<string>()
+const wrong: string[] = []
+
+for (const [file, all] of imports) {
+  if (!OUTSIDE.test(file) && !ROOMS.includes(roomOf(file)))
+    wrong.push(`${file}: not in a room of scripts/rooms/law.ts`)
+  for (const to of all) {
+    if (OUTSIDE.test(file) || roomOf(to) === roomOf(file)) continue
+    arrows.add(`${roomOf(file)} -> ${roomOf(to)}`)
+    if (ROOMS.indexOf(roomOf(to)) > ROOMS.indexOf(roomOf(file)))
+      wrong.push(`${file} imports ${to}: ${roomOf(file)}/ is above ${roomOf(to)}/ in scripts/rooms/law.ts`)
+  }
+}
+for (const room of ROOMS) {
+  const count = files.filter(file => roomOf(file) === room).length
+  if (count === 0) wrong.push(`${room}: has no file`)
+  if (count > LARGEST) wrong.push(`${room}: ${count} files, at most ${LARGEST}`)
+}
+const names = Map.groupBy(files, file => basename(file).replace(/\.tsx?$/, ''))
+for (const [name, all] of names)
+  if (all.length > 1 && name !== 'main') wrong.push(`${name}: ${all.join(', ')}`)
+for (const circle of circles(imports)) wrong.push(`a circle: ${circle.join(', ')}`)
+
+if (process.argv.includes('--figures')) {
+  for (const [room, holds] of Object.entries(LAW)) {
+    const all = files.filter(file => roomOf(file) === room)
+    console.log(`${room.padEnd(10)} ${String(all.length).padStart(2)} files  ${holds}`)
+  }
+  console.log(
+    `${ROOMS.length} rooms, ${arrows.size} arrows, ${circles(imports).length} circles, ${files.length} files`
+  )
+}
+for (const line of wrong) console.error(line)
+process.exitCode = wrong.length > 0 ? 1 : 0

@@ -1,0 +1,92 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdtempSync, openSync, readFileSync, closeSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { until } from '../../build/apisix.ts'
+
+const SOURCE = new URL('../../../agent/base/log.ts', import.meta.url).href
+/** Logs so many lines of a kilobyte to standard output, and tells when they are handed over. */
+const WRITER = `
+  const { createLog } = await import(${JSON.stringify(SOURCE)})
+  const log = createLog({ level: 'info', pretty: false })
+  process.on('message', ({ count, name }) => {
+    for (let i = 0; i < count; i++) log.info({ x: 'x'.repeat(1000) }, name + ' ' + i)
+    process.send(name)
+  })
+  process.send('it runs')`
+const FULL_BYTES = 8 * 1024
+/** A file of at most 8 kB, until the limit is lifted: writing more fails as on a full disk (with EFBIG). */
+const FULL = 'ulimit -S -f 8; exec "$0" --input-type=module -e "$1"'
+
+interface Line {
+  readonly msg: string
+  readonly lines?: number
+}
+
+describe('the stream of the log', function () {
+  this.timeout(60_000)
+  let folder: string
+  let file: number
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'apisix-drain-log-'))
+    file = openSync(join(folder, 'log'), 'a')
+  })
+  after(() => {
+    closeSync(file)
+    rmSync(folder, { recursive: true })
+  })
+
+  const all = () =>
+    readFileSync(join(folder, 'log'), 'utf8')
+      .split('\n')
+      .slice(0, -1)
+      .map(line => JSON.parse(line) as Line)
+  const kept = () => all().flatMap(({ msg, lines }) => (lines === undefined ? [msg] : []))
+  const dropped = () => all().find(({ msg }) => msg === 'lines of the log could not be written')?.lines ?? 0
+  const lines = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`)
+
+  it('waits for space, says how much was dropped meanwhile, and goes on', async () => {
+    const child = spawn('bash', ['-c', FULL, process.execPath, WRITER], {
+      stdio: ['ignore', file, 'inherit', 'ipc']
+    })
+    const heard: unknown[] = []
+    child.on('message', message => void heard.push(message))
+    const written = (name: string) => until(name, () => heard.includes(name))
+    const write = async (name: string, count: number) => {
+      child.send({ count, name })
+      await written(name)
+    }
+    try {
+      await written('it runs')
+      await write('at first', 5)
+      await until('they are written', () => kept().length === 5)
+      // Twice what waits: half of it has to be dropped.
+      await write('while it was full', 2000)
+      // What could be written of a line makes room for some more.
+      await until('the file is full', () => statSync(join(folder, 'log')).size === FULL_BYTES)
+      await write('and more', 100)
+      expect(dropped()).to.equal(0)
+
+      await promisify(execFile)('prlimit', ['--pid', String(child.pid), '--fsize=unlimited'])
+      await write('free again', 1)
+      await until('it says what was dropped', () => dropped() > 0)
+      await write('after', 1)
+      await until('it goes on', () => kept().at(-1) === 'after 0')
+      // The newest are dropped, the one that found space again too; of what was kept no line is lost, torn or out of order.
+      const full = kept().filter(line => line.startsWith('while it was full')).length
+      const more = kept().filter(line => line.startsWith('and more')).length
+      expect(full).to.be.within(800, 1100)
+      expect(dropped()).to.equal(2000 - full + 100 - more + 1)
+      expect(kept()).to.deep.equal([
+        ...lines('at first', 5),
+        ...lines('while it was full', full),
+        ...lines('and more', more),
+        'after 0'
+      ])
+    } finally {
+      child.kill('SIGKILL')
+    }
+  })
+})

@@ -1,0 +1,75 @@
+import { AxiosError, AxiosHeaders } from 'axios'
+import { expect } from 'chai'
+import { createLog, describeError } from '../../../agent/base/log.ts'
+
+describe('log', () => {
+  const capture = (level: 'info' | 'debug' = 'info') => {
+    const lines: Record<string, unknown>[] = []
+    const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>)
+    return { log: createLog({ level, pretty: false }, { write }), lines }
+  }
+
+  it('writes one object a line, with the part, and no level below the one that is set', () => {
+    const { log, lines } = capture()
+    log.child({ part: 'watch' }).info({ pod: 'web-1' }, 'pod ends')
+    log.debug('not this')
+    expect(lines).to.have.length(1)
+    expect(lines[0]).to.include({ level: 'info', part: 'watch', pod: 'web-1', msg: 'pod ends' })
+  })
+
+  it('shows no key and no token, up to two levels deep', () => {
+    const { log, lines } = capture()
+    log.info({ authorization: 'Bearer s3cret' }, 'a')
+    log.info({ headers: { 'X-API-KEY': 's3cret', accept: '*/*' } }, 'b')
+    log.info({ request: { headers: { 'x-api-key': 's3cret', Authorization: 's3cret' } } }, 'c')
+    log.info({ config: { token: 's3cret', password: 's3cret' } }, 'd')
+    log.info({ calls: [{ Token: 's3cret' }] }, 'e')
+    expect(JSON.stringify(lines)).not.to.include('s3cret')
+    expect(lines[1]?.headers).to.deep.equal({ 'X-API-KEY': '<not shown>', accept: '*/*' })
+  })
+
+  it('leaves what is logged as it is', () => {
+    const { log, lines } = capture()
+    const facts = { headers: { token: 's3cret', accept: '*/*' }, list: [1, 'a', null] }
+    log.info(facts, 'a')
+    expect(facts.headers.token).to.equal('s3cret')
+    expect(lines[0]).to.deep.include({
+      headers: { token: '<not shown>', accept: '*/*' },
+      list: [1, 'a', null]
+    })
+  })
+
+  it('shows of an axios error what happened, never what was sent', () => {
+    const { log, lines } = capture()
+    const headers = new AxiosHeaders({ 'X-API-KEY': 's3cret' })
+    const request = { headers: { 'x-api-key': 's3cret' } }
+    const err = new AxiosError('refused', 'ECONNREFUSED', { headers, data: 's3cret' }, request)
+    log.error({ err: new Error('admin call failed', { cause: err }) }, 'failed')
+    expect(JSON.stringify(lines)).not.to.include('s3cret')
+    expect(lines[0]?.err).to.have.nested.include({
+      message: 'admin call failed',
+      'cause.code': 'ECONNREFUSED'
+    })
+    expect(lines[0]?.err).to.have.property('stack')
+  })
+
+  it('describes what is no Error, and ends a loop of causes', () => {
+    expect(describeError('plain')).to.deep.equal({ message: 'plain' })
+    expect(describeError({ headers: 's3cret' })).to.deep.equal({ message: 'not an Error object' })
+    const loop = new Error('loop')
+    loop.cause = loop
+    expect(JSON.stringify(describeError(loop)).match(/"message"/g)).to.have.length(5)
+  })
+
+  it('keeps the status of an API error', () => {
+    expect(describeError(Object.assign(new Error('no'), { status: 403, code: 7 }))).to.include({
+      status: 403,
+      code: 7
+    })
+  })
+
+  it('can be made with and without colour for people', () => {
+    expect(createLog({ level: 'fatal', pretty: true }).level).to.equal('fatal')
+    expect(createLog({ level: 'warn', pretty: false }).level).to.equal('warn')
+  })
+})

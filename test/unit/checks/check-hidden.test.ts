@@ -1,0 +1,78 @@
+import { expect } from 'chai'
+import { systemClock } from '../../../agent/base/clock.ts'
+import { checkHidden } from '../../../agent/checks/check-hidden.ts'
+import { startAdmin } from '../../build/apisix.ts'
+
+const metadata = (name: string) => ({ namespace: 'shop', name, uid: name })
+
+/** As the API server lists them, a page each. */
+const LISTED = {
+  pods: ['web-1', 'web-2'].map((name, i) => ({
+    metadata: metadata(name),
+    spec: { containers: [] },
+    status: { phase: 'Running', podIP: `10.0.0.${i + 1}` }
+  })),
+  slices: ['web-1', 'web-2'].map((name, i) => ({
+    metadata: { ...metadata(`slice-${name}`), labels: { 'kubernetes.io/service-name': 'web' } },
+    addressType: 'IPv4',
+    ports: [{ name: 'http', port: 8080 }],
+    endpoints: [{ addresses: [`10.0.0.${i + 1}`], targetRef: { kind: 'Pod', name, uid: name } }]
+  })),
+  services: [{ metadata: metadata('web'), spec: { clusterIP: '10.96.0.12', ports: [{ port: 80 }] } }]
+}
+
+async function* pages(objects: readonly unknown[]) {
+  for (const object of objects) yield [object]
+}
+
+async function* refused() {
+  yield []
+  throw new Error('GET /api/v1/services: status 403')
+}
+
+describe('doctor: places that hide pods', () => {
+  let apisix: Awaited<ReturnType<typeof startAdmin>>
+  beforeEach(async () => (apisix = await startAdmin({ pageSize: 10 })))
+  afterEach(() => apisix.close())
+
+  const found = (differs: Partial<Parameters<typeof checkHidden>[3]> = {}, mode?: 'etcd' | 'standalone') =>
+    checkHidden(apisix.client, { mode, owner: undefined }, systemClock, {
+      pods: () => pages(LISTED.pods),
+      slices: () => pages(LISTED.slices),
+      services: () => pages(LISTED.services),
+      ...differs
+    })(new AbortController().signal)
+
+  it('are warnings, each with holder, node, Service, pods and what would help', async () => {
+    apisix.put('upstreams', 'web', { name: 'shop_web', type: 'roundrobin', nodes: { '10.96.0.12:80': 1 } })
+    const [finding, ...others] = await found()
+    expect(others).to.deep.equal([])
+    expect(finding).to.deep.include({
+      name: 'hidden',
+      level: 'warn',
+      what: 'upstreams/web (shop_web): 10.96.0.12:80 is the ClusterIP of Service shop/web; it may lead to 2 pods (shop/web-1, shop/web-2)'
+    })
+    expect(finding?.change).to.contain('resolveGranularity: endpoint')
+  })
+
+  it('are none where pods are listed by address', async () => {
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: { '10.0.0.1:8080': 1 } })
+    expect(await found()).to.deep.equal([
+      { name: 'hidden', level: 'ok', what: 'no place leads to pods without listing them', change: '' }
+    ])
+  })
+
+  it('are not told where something cannot be listed, or in standalone mode', async () => {
+    const [failed] = await found({ services: refused })
+    expect(failed).to.include({
+      level: 'warn',
+      what: 'the places that hide pods cannot be told: GET /api/v1/services: status 403'
+    })
+    apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: { '10.96.0.12:80': 1 } })
+    const [standalone] = await found({}, 'standalone')
+    expect(standalone).to.include({
+      level: 'ok',
+      what: 'not looked for in standalone mode: `apisix-drain diff` reads the documents'
+    })
+  })
+})

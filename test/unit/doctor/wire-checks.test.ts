@@ -1,0 +1,91 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import { systemClock } from '../../../agent/base/clock.ts'
+import { examine } from '../../../agent/doctor/doctor.ts'
+import { doctorChecks, type DoctorClients } from '../../../agent/doctor/wire-checks.ts'
+import { config } from '../../build/config.ts'
+
+describe('doctor: wired to the agent’s clients', () => {
+  const pod = (name: string, labels = 'apisix') => ({
+    metadata: { uid: name, name, namespace: 'ns', labels },
+    spec: { containers: [] },
+    status: { phase: 'Running', podIP: '10.0.0.100', conditions: [{ type: 'Ready', status: 'True' }] }
+  })
+
+  let admin: ReturnType<typeof createServer>
+  let url: string
+  beforeEach(async () => {
+    admin = createServer((_request, response) => response.writeHead(401).end()).listen(0, '127.0.0.1')
+    await once(admin, 'listening')
+    url = `http://127.0.0.1:${(admin.address() as AddressInfo).port}`
+  })
+  afterEach(async () => {
+    admin.closeAllConnections()
+    admin.close()
+    await once(admin, 'close')
+  })
+
+  const clients = (asked: string[], differs: Partial<DoctorClients> = {}): DoctorClients => ({
+    connection: {
+      async request(_method, path) {
+        asked.push(path)
+        const json = (() => {
+          if (path === '/version') return { gitVersion: 'v1.34.0' }
+          if (path.includes('selfsubjectaccessreviews')) return { status: { allowed: true } }
+          if (path.includes('continue=')) return { items: [pod('apisix-1')] }
+          return { items: [pod('apisix-0')], metadata: { continue: 'more' } }
+        })()
+        const status = path.startsWith('/api/v1/namespaces/forbidden/') ? 403 : 200
+        return { status, headers: { date: new Date().toUTCString() }, json, retryAfterMs: undefined }
+      }
+    },
+    admin: { standalone: async () => false, list: async () => ({ total: 0, objects: [] }), pageSize: 500 },
+    readGateway: async () => ({ beganAt: 0, holders: new Map() }),
+    barrier: undefined,
+    clock: systemClock,
+    ...differs
+  })
+
+  it('asks everything there is to ask', async () => {
+    const asked: string[] = []
+    const settings = config({ APISIX_ADMIN_URL: url, APISIX_GATEWAYS_NAMESPACE: 'gw' })
+    const { healthy, findings } = await examine(doctorChecks(settings, clients(asked)), systemClock)
+    expect(healthy, JSON.stringify(findings)).to.equal(true)
+    expect(findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)).to.deep.equal([
+      'ok kubernetes: the API server answers, version v1.34.0',
+      'ok rbac: all 8 permissions are granted',
+      'ok leader: there is no election: every agent does all the work',
+      'ok admin-api: the Admin API takes our key; APISIX runs with etcd',
+      'ok holders: none yet',
+      'ok hidden: no place leads to pods without listing them',
+      'ok gateways: 2 known: apisix-0, apisix-1',
+      'ok control-api: apisix-0 can be observed',
+      'ok control-api: apisix-1 can be observed',
+      'ok clock: kubernetes agrees with ours (within 2s)',
+      'ok clock: admin-api agrees with ours (within 2s)',
+      'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook'
+    ])
+    expect(asked).to.include(
+      '/api/v1/namespaces/gw/pods?limit=500&labelSelector=app.kubernetes.io%2Fname%3Dapisix'
+    )
+    expect(asked).to.include('/api/v1/pods?limit=500&continue=more')
+  })
+
+  it('takes gateways that are listed by hand, and says what it may not list', async () => {
+    const settings = config({
+      APISIX_ADMIN_URL: url,
+      APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]',
+      APISIX_BARRIER_TOKEN_ENV: 'KEY',
+      KUBERNETES_NAMESPACES: 'forbidden'
+    })
+    const { findings } = await examine(doctorChecks(settings, clients([])), systemClock)
+    const lines = findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)
+    expect(lines).to.include('ok gateways: 1 known: edge')
+    expect(lines).to.include('warn barrier: the barrier of edge does not answer: there is no barrier client')
+    expect(lines).to.include(
+      'fail pods: the pods cannot be listed: GET /api/v1/namespaces/forbidden/pods: status 403'
+    )
+  })
+})

@@ -1,0 +1,53 @@
+import { expect } from 'chai'
+import { withGate } from '../../../agent/facts/gated-pod.ts'
+import { toPodFact } from '../../../agent/facts/pod-fact.ts'
+import { createPodStore } from '../../../agent/facts/pod-store.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+import { pod } from '../../build/pod.ts'
+
+const OURS = 'apisix-drain.io/in-upstream'
+const gateOf = (gates: readonly string[], conditions: Readonly<Record<string, string>>) =>
+  withGate(toPodFact)({
+    metadata: { uid: 'u', name: 'web-1', namespace: 'shop' },
+    spec: { readinessGates: gates.map(conditionType => ({ conditionType })) },
+    status: { conditions: Object.entries(conditions).map(([type, status]) => ({ type, status })) }
+  })?.gate
+
+describe('watch: how our readiness gate stands', () => {
+  it('waits for us where all else is ready', () => {
+    expect(gateOf([OURS], { ContainersReady: 'True', Ready: 'False' })).to.equal('waiting')
+    expect(gateOf([OURS], { ContainersReady: 'True', [OURS]: 'False' })).to.equal('waiting')
+    expect(gateOf([OURS, 'other'], { ContainersReady: 'True', other: 'True' })).to.equal('waiting')
+  })
+
+  it('is open where its condition is True, before the kubelet has said Ready too', () => {
+    expect(gateOf([OURS], { ContainersReady: 'True', [OURS]: 'True', Ready: 'False' })).to.equal('open')
+  })
+
+  it('is nothing where something else is not ready, or the pod does not have it', () => {
+    expect(gateOf([OURS], { ContainersReady: 'False', [OURS]: 'True' })).to.equal(undefined)
+    expect(gateOf([OURS, 'other'], { ContainersReady: 'True' })).to.equal(undefined)
+    expect(gateOf([], { ContainersReady: 'True' })).to.equal(undefined)
+    expect(gateOf(['other'], { ContainersReady: 'True' })).to.equal(undefined)
+    expect(withGate(toPodFact)({ status: {} })).to.equal(undefined)
+  })
+
+  it('is told of pods that only wait for us, as long as they do and do not end; each change counts', () => {
+    const { store, sink } = createPodStore(manualClock())
+    const waiting = pod('web-1', { ready: false, gate: 'waiting' })
+    sink.set(pod('web-1', { ready: false }))
+    expect(store.waiting()).to.deep.equal([])
+    const before = store.gateChanges
+    sink.set(waiting)
+    expect(store.waiting()).to.deep.equal([waiting])
+    expect([...store.becameReady().keys()]).to.deep.equal([waiting.uid])
+    expect(store.gateChanges).to.equal(before + 1)
+    sink.set({ ...waiting, deletionAt: 1 })
+    expect(store.waiting()).to.deep.equal([])
+    expect(store.becameReady().size).to.equal(0)
+    sink.set(waiting)
+    sink.set({ ...waiting, gate: 'open' })
+    expect(store.waiting()).to.deep.equal([])
+    expect(store.gateChanges).to.equal(before + 2)
+  })
+})

@@ -1,0 +1,135 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { toPodFact } from '../../../agent/facts/pod-fact.ts'
+import { pod } from '../../build/pod.ts'
+import { podObject } from './objects.ts'
+import { isOver, saysThatItEnds } from '../../../agent/drain/eligible.ts'
+
+describe('watch: a pod becomes a fact', () => {
+  it('keeps what a drain can depend on', () => {
+    const object = podObject('web-1', {
+      metadata: {
+        deletionTimestamp: '2026-11-21T10:00:30Z',
+        deletionGracePeriodSeconds: 30,
+        annotations: { 'apisix-drain.io/skip': 'true', 'kubectl.kubernetes.io/last-applied': '{}' },
+        ownerReferences: [
+          { kind: 'Other', name: 'x' },
+          { kind: 'ReplicaSet', name: 'web-5d7f', controller: true }
+        ]
+      },
+      spec: {
+        hostNetwork: true,
+        terminationGracePeriodSeconds: 60,
+        containers: [{ ports: [{ containerPort: 8080, hostPort: 30080 }, { containerPort: 8443 }] }, {}],
+        initContainers: [{ ports: [{ containerPort: 15001 }, { containerPort: 8080 }] }]
+      },
+      status: {
+        hostIP: '10.9.0.1',
+        podIPs: [{ ip: '10.0.0.7' }, { ip: 'fd00::7' }],
+        conditions: [
+          { type: 'Ready', status: 'False' },
+          { type: 'DisruptionTarget', status: 'True' }
+        ],
+        containerStatuses: [
+          { restartCount: 2, state: { running: { startedAt: '2026-11-21T09:00:00Z' } } },
+          { restartCount: 1, state: { waiting: {} } }
+        ],
+        initContainerStatuses: [
+          { restartCount: 4, state: { running: { startedAt: '2026-11-21T09:30:00Z' } } }
+        ]
+      }
+    })
+    expect(toPodFact(object)).to.deep.equal({
+      uid: 'uid-web-1',
+      namespace: 'shop',
+      name: 'web-1',
+      phase: 'Running',
+      ready: false,
+      ips: ['10.0.0.7', 'fd00::7'],
+      hostNetwork: true,
+      containerPorts: [8080, 8443, 15001],
+      hostPorts: [30080],
+      hostIp: '10.9.0.1',
+      deletionAt: Date.parse('2026-11-21T10:00:30Z'),
+      deletionGraceMs: 30_000,
+      graceMs: 60_000,
+      disruptionTarget: true,
+      restarts: 7,
+      startedAt: Date.parse('2026-11-21T09:30:00Z'),
+      owner: 'ReplicaSet/web-5d7f',
+      annotations: { 'apisix-drain.io/skip': 'true' }
+    })
+  })
+
+  it('takes what is missing as a value', () => {
+    const fact = toPodFact({ metadata: { uid: 'u', name: 'n', namespace: 'ns' } })
+    expect(fact).to.deep.equal({
+      uid: 'u',
+      namespace: 'ns',
+      name: 'n',
+      phase: 'Unknown',
+      ready: false,
+      ips: [],
+      hostNetwork: false,
+      containerPorts: [],
+      hostPorts: [],
+      hostIp: undefined,
+      deletionAt: undefined,
+      deletionGraceMs: undefined,
+      graceMs: 30_000,
+      disruptionTarget: false,
+      restarts: 0,
+      startedAt: undefined,
+      owner: undefined,
+      annotations: {}
+    })
+  })
+
+  it('falls back to the one podIP where podIPs is missing', () => {
+    expect(toPodFact(podObject('a', { status: { podIPs: undefined } }))?.ips).to.deep.equal(['10.0.0.1'])
+  })
+
+  it('refuses what has no identity, and a deletion it cannot read', () => {
+    for (const metadata of [
+      { uid: undefined },
+      { name: 7 },
+      { namespace: '' },
+      { deletionTimestamp: 'soon' }
+    ]) {
+      expect(toPodFact(podObject('a', { metadata })), JSON.stringify(metadata)).to.equal(undefined)
+    }
+  })
+
+  it('is total, idempotent and leaves the object alone, whatever it is', () => {
+    const anything = fc.anything({ maxDepth: 3 })
+    const pods = fc
+      .record({ deletionTimestamp: anything, annotations: anything, ownerReferences: anything })
+      .chain(metadata =>
+        fc
+          .record({ spec: fc.record({ containers: anything, hostNetwork: anything }), status: anything })
+          .map(({ spec, status }) => ({
+            metadata: { uid: 'u', name: 'n', namespace: 'ns', ...metadata },
+            spec,
+            status
+          }))
+      )
+    fc.assert(
+      fc.property(fc.oneof(anything, pods), object => {
+        const before = structuredClone(object)
+        const once = toPodFact(object)
+        expect(toPodFact(object)).to.deep.equal(once)
+        expect(object).to.deep.equal(before)
+      }),
+      { numRuns: 300 }
+    )
+  })
+
+  it('knows which pods end, and which have ended', () => {
+    expect(saysThatItEnds(pod('a'))).to.equal(false)
+    expect(saysThatItEnds(pod('a', { deletionAt: 1 }))).to.equal(true)
+    expect(saysThatItEnds(pod('a', { disruptionTarget: true }))).to.equal(true)
+    expect(saysThatItEnds(pod('a', { phase: 'Failed' }))).to.equal(true)
+    expect(isOver(pod('a', { deletionAt: 1 }))).to.equal(false)
+    expect(isOver(pod('a', { phase: 'Succeeded' }))).to.equal(true)
+  })
+})

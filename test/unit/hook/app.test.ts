@@ -1,0 +1,93 @@
+import { expect } from 'chai'
+import { createGuard } from '../../../agent/page/guard.ts'
+import { createApp, type ServeParts } from '../../../agent/hook/app.ts'
+import { buildSnapshot } from '../../../agent/show/build-snapshot.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+import { manualHolds, serveParts } from '../../build/serve.ts'
+import { sources } from '../../build/snapshot.ts'
+
+describe('http', () => {
+  const setUp = (differs: Partial<ServeParts> = {}) => {
+    const parts = serveParts(manualHolds(), manualClock(), differs)
+    parts.metrics.close()
+    const app = createApp(parts)
+    const get = (path: string, init: RequestInit = {}) =>
+      app.request(path, init, { incoming: { socket: { remoteAddress: '127.0.0.1' } } })
+    return { parts, get }
+  }
+
+  it('/healthz says whether it makes progress', async () => {
+    expect((await setUp().get('/healthz')).status).to.equal(200)
+    const stuck = await setUp({ alive: () => ({ ok: false, why: 'no round for 60 s' }) }).get('/healthz')
+    expect(stuck.status).to.equal(500)
+    expect(await stuck.json()).to.deep.equal({ alive: false, why: 'no round for 60 s' })
+  })
+
+  it('/readyz lists the parts that are missing, and why', async () => {
+    const { parts, get } = setUp()
+    const watch = parts.readiness.part('watch:pods')
+    watch.notReady('listing')
+    const missing = await get('/readyz')
+    expect(missing.status).to.equal(503)
+    expect(await missing.json()).to.deep.equal({
+      ready: false,
+      missing: [{ part: 'watch:pods', why: 'listing' }]
+    })
+    watch.ready()
+    expect((await get('/readyz')).status).to.equal(200)
+  })
+
+  it('/metrics is what Prometheus reads', async () => {
+    const response = await setUp().get('/metrics')
+    expect(response.headers.get('content-type')).to.match(/^text\/plain; version=0.0.4/)
+    expect(await response.text()).to.include('# TYPE apisix_drain_hook_answers_total counter')
+  })
+
+  const open = { guard: createGuard({ kind: 'none' }, manualClock()), assets: undefined }
+
+  it('/api/state is the last snapshot, and 503 before there is one', async () => {
+    const snapshot = buildSnapshot(sources())
+    const { get } = setUp({ snapshot: () => snapshot, dashboard: open })
+    for (let i = 0; i < 2; i++) {
+      const response = await get('/api/state')
+      expect(response.headers.get('content-type')).to.equal('application/json')
+      expect(await response.json()).to.deep.equal(JSON.parse(JSON.stringify(snapshot)))
+    }
+    const none = await setUp({ dashboard: open }).get('/api/state')
+    expect(none.status).to.equal(503)
+  })
+
+  it('says which paths and methods there are', async () => {
+    const { get } = setUp()
+    const unknown = await get('/v2/prestop')
+    expect(unknown.status).to.equal(404)
+    expect(await unknown.json()).to.have.property('error', 'not-found')
+    const method = await get('/v1/prestop', { method: 'DELETE' })
+    expect(method.status).to.equal(405)
+    expect(method.headers.get('allow')).to.equal('GET, POST')
+  })
+
+  it('takes no body to speak of', async () => {
+    const { get } = setUp()
+    const large = await get('/v1/prestop', {
+      method: 'POST',
+      body: 'x',
+      headers: { 'content-length': '4097' }
+    })
+    expect(large.status).to.equal(413)
+    const endless = await get('/v1/prestop', { method: 'POST', headers: { 'transfer-encoding': 'chunked' } })
+    expect(endless.status).to.equal(413)
+  })
+
+  it('tells the log, not the caller, what went wrong', async () => {
+    const { parts, get } = setUp({
+      alive: () => {
+        throw new Error('a bug')
+      }
+    })
+    const response = await get('/healthz')
+    expect(response.status).to.equal(500)
+    expect(await response.text()).not.to.include('a bug')
+    expect(parts.lines.at(-1)).to.include({ msg: 'request failed', path: '/healthz' })
+  })
+})

@@ -1,0 +1,212 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { expect } from 'chai'
+import { systemClock } from '../../../agent/base/clock.ts'
+import { createApp } from '../../../agent/hook/app.ts'
+import { listen, listenLimits, type Listening, type ListenLimits } from '../../../agent/hook/listen.ts'
+import { pod } from '../../build/pod.ts'
+import { manualHolds, serveParts } from '../../build/serve.ts'
+
+describe('listen', () => {
+  const open: (() => Promise<unknown> | void)[] = []
+  afterEach(async () => {
+    for (const close of open.splice(0).toReversed()) await close()
+  })
+
+  const setUp = async (limits: Partial<ListenLimits> = {}, host = '127.0.0.1') => {
+    const holds = manualHolds(pod('web-1', { ips: ['127.0.0.1'] }))
+    const parts = serveParts(holds, systemClock)
+    parts.metrics.close()
+    const listening = await listen(createApp(parts), { host, port: 0 }, { ...listenLimits(10), ...limits })
+    open.push(() => {
+      listening.server.closeAllConnections()
+      return listening.close()
+    })
+    const heldOnce = () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      holds.onHeld = resolve
+      return promise
+    }
+    return { holds, parts, listening, heldOnce }
+  }
+
+  const curl = (...args: string[]) => {
+    const child = spawn('curl', ['-sS', '-m', '8', '-w', '\n%{http_code}', ...args])
+    open.push(() => void child.kill('SIGKILL'))
+    let text = ''
+    child.stdout.on('data', chunk => (text += String(chunk)))
+    return { child, done: once(child, 'close').then(() => text) }
+  }
+
+  const socket = async ({ port }: Listening): Promise<Socket> => {
+    const found = connect(port, '127.0.0.1')
+    found.on('error', () => {})
+    open.push(() => void found.destroy())
+    await once(found, 'connect')
+    return found
+  }
+
+  /** Everything the server says until it ends the connection. */
+  const hear = async (from: Socket) => {
+    let text = ''
+    from.on('data', chunk => (text += String(chunk)))
+    await once(from, 'close')
+    return text
+  }
+
+  it('answers a real curl, as the hook calls it', async () => {
+    const { holds, listening, heldOnce } = await setUp()
+    const held = heldOnce()
+    const { done } = curl('-f', `http://127.0.0.1:${listening.port}/v1/prestop`)
+    await held
+    holds.held[0]?.answer()
+    const text = await done
+    expect(text).to.match(/"result":"drained".*\n200$/s)
+  })
+
+  it('answers the doubled slash of an old kubelet', async () => {
+    const { holds, listening, heldOnce } = await setUp()
+    const held = heldOnce()
+    const client = await socket(listening)
+    client.write(
+      'GET //v1/prestop HTTP/1.1\r\nHost: x\r\nUser-Agent: kube-probe/1.20\r\nConnection: close\r\n\r\n'
+    )
+    await held
+    holds.held[0]?.answer()
+    expect(await hear(client)).to.match(/^HTTP\/1.1 200/)
+  })
+
+  it('knows an IPv4 caller on a listener for both families', async () => {
+    const { holds, listening, heldOnce } = await setUp({}, '::')
+    const held = heldOnce()
+    const { done } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
+    await held
+    holds.held[0]?.answer()
+    expect(await done).to.match(/200$/)
+  })
+
+  it('releases the hold at once when curl is killed', async () => {
+    const { parts, holds, listening, heldOnce } = await setUp()
+    const held = heldOnce()
+    const { child } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
+    await held
+    const signal = holds.held[0]?.signal
+    if (!signal) throw new Error('not held')
+    child.kill('SIGKILL')
+    if (!signal.aborted) await once(signal, 'abort')
+    await parts.gate.emptied(AbortSignal.timeout(2000))
+  })
+
+  it('holds a hook for longer than a request may take to arrive', async () => {
+    const { holds, listening, heldOnce } = await setUp({ headersMs: 100, requestMs: 200, idleMs: 100 })
+    const held = heldOnce()
+    const { done } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
+    await held
+    await systemClock.sleep(700)
+    expect(holds.held[0]?.signal.aborted).to.equal(false)
+    holds.held[0]?.answer()
+    expect(await done).to.match(/200$/)
+  })
+
+  it('ends a connection whose headers do not arrive', async () => {
+    const { listening } = await setUp({ headersMs: 100, requestMs: 200 })
+    const client = await socket(listening)
+    client.write('GET /v1/prestop HTTP/1.1\r\nHost: x\r\n')
+    expect(await hear(client)).to.match(/^HTTP\/1.1 408/)
+  })
+
+  it('refuses headers that are too large', async () => {
+    const { listening } = await setUp({ maxHeaderBytes: 1024 })
+    const client = await socket(listening)
+    client.write(`GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(2000)}\r\n\r\n`)
+    expect(await hear(client)).to.match(/^HTTP\/1.1 431/)
+  })
+
+  it('refuses bytes that are no HTTP', async () => {
+    const { listening } = await setUp()
+    const client = await socket(listening)
+    client.write('\u0016\u0003\u0001 hello\r\n\r\n')
+    expect(await hear(client)).to.match(/^HTTP\/1.1 400/)
+  })
+
+  for (const connections of [
+    { all: 2, perAddress: 9 },
+    { all: 9, perAddress: 2 }
+  ]) {
+    it(`ends the connection that is quiet for longest for a new one: ${JSON.stringify(connections)}`, async () => {
+      const { listening } = await setUp({ connections })
+      const first = await socket(listening)
+      const second = await socket(listening)
+      const third = await socket(listening)
+      expect(await hear(first)).to.equal('')
+      for (const kept of [second, third]) {
+        kept.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+        expect(await hear(kept)).to.match(/^HTTP\/1.1 200/)
+      }
+    })
+
+    it(`never ends one whose hook is held for a new one: ${JSON.stringify(connections)}`, async () => {
+      const { holds, listening, heldOnce } = await setUp({ connections })
+      const calls: ReturnType<typeof curl>[] = []
+      for (let i = 0; i < 2; i++) {
+        const held = heldOnce()
+        calls.push(curl(`http://127.0.0.1:${listening.port}/v1/prestop`))
+        await held
+      }
+      expect(await hear(await socket(listening))).to.equal('')
+      for (const { answer } of holds.held) answer()
+      for (const { done } of calls) expect(await done).to.match(/200$/)
+    })
+  }
+
+  it('hangs up on whoever asks for another protocol where nobody speaks it', async () => {
+    const { listening } = await setUp()
+    const client = await socket(listening)
+    client.write(
+      'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n'
+    )
+    expect(await hear(client)).to.equal('')
+  })
+
+  it('reads no body: whoever sends one is told so, and its connection ends', async () => {
+    const { listening } = await setUp()
+    for (const framing of ['Content-Length: 1000000000', 'Transfer-Encoding: chunked']) {
+      const client = await socket(listening)
+      const heard = hear(client)
+      client.write(`POST /v1/prestop HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n`)
+      expect(await heard).to.match(/^HTTP\/1.1 413/)
+    }
+  })
+
+  it('refuses more headers than a hook can have', async () => {
+    const { listening } = await setUp()
+    const client = await socket(listening)
+    const many = Array.from({ length: 500 }, (_, i) => `a${i}: b`).join('\r\n')
+    client.write(`GET /v1/prestop HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${many}\r\n\r\n`)
+    expect(await hear(client)).to.match(/^HTTP\/1.1 431/)
+  })
+
+  it('lets an answer out before it closes, and takes nobody new', async () => {
+    const { holds, listening, heldOnce } = await setUp()
+    const held = heldOnce()
+    const { done } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
+    await held
+    const closed = listening.close()
+    const late = connect(listening.port, '127.0.0.1')
+    const [err] = (await once(late, 'error')) as [NodeJS.ErrnoException]
+    expect(err.code).to.equal('ECONNREFUSED')
+    holds.held[0]?.answer()
+    expect(await done).to.match(/200$/)
+    await closed
+  })
+
+  it('says when the address is taken, and when the server fails later', async () => {
+    const { listening, parts } = await setUp()
+    const at = { host: '127.0.0.1', port: listening.port }
+    const err: unknown = await listen(createApp(parts), at, listenLimits(1)).catch((err: unknown) => err)
+    expect(err).to.have.property('code', 'EADDRINUSE')
+    listening.server.emit('error', new Error('EMFILE'))
+    expect(await listening.failed.catch((err: unknown) => err)).to.have.property('message', 'EMFILE')
+  })
+})

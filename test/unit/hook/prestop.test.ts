@@ -1,0 +1,302 @@
+import { expect } from 'chai'
+import { CannotVouch } from '../../../agent/hold/cannot-vouch.ts'
+import { createApp } from '../../../agent/hook/app.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+import { pod } from '../../build/pod.ts'
+import { ackFor, manualHolds, nothingFor, serveParts } from '../../build/serve.ts'
+
+describe('prestop', () => {
+  const web = pod('web-1', { ips: ['10.0.0.7'] })
+  const setUp = (...pods: (typeof web)[]) => {
+    const holds = manualHolds(...(pods.length > 0 ? pods : [web]))
+    const clock = manualClock()
+    const parts = serveParts(holds, clock)
+    parts.metrics.close()
+    const app = createApp(parts)
+    const call = async (path = '/v1/prestop', init: RequestInit = {}, remoteAddress = '10.0.0.7') =>
+      app.request(path, init, { incoming: { socket: { remoteAddress } } })
+    const waiting = (count: number) => {
+      if (holds.held.length >= count) return Promise.resolve()
+      const { promise, resolve } = Promise.withResolvers<void>()
+      holds.onHeld = () => void (holds.held.length >= count && resolve())
+      return promise
+    }
+    const metric = async (name: string) =>
+      (await parts.metrics.registry.metrics())
+        .split('\n')
+        .filter(line => line.startsWith(`apisix_drain_${name}`))
+    return { holds, clock, parts, call, waiting, metric }
+  }
+  const json = async (response: Response) => (await response.json()) as Record<string, unknown>
+
+  it('waits for the answer and passes it on', async () => {
+    const { holds, clock, call, waiting, metric, parts } = setUp()
+    const answer = call('/v1/prestop?until=barrier&timeout=5s', { method: 'POST' })
+    await waiting(1)
+    expect(holds.held[0]?.hook).to.include({
+      uid: web.uid,
+      until: 'barrier',
+      timeoutMs: 5000,
+      receivedAt: clock.now()
+    })
+    expect(await metric('hook_waiting')).to.deep.equal(['apisix_drain_hook_waiting 1'])
+    clock.advance(4)
+    holds.held[0]?.answer()
+    const response = await answer
+    expect(response.status).to.equal(200)
+    const { status: _status, ...body } = ackFor(web)
+    expect(await json(response)).to.deep.equal(body)
+    expect(response.headers.get('cache-control')).to.equal('no-store')
+    expect(await metric('hook_answers')).to.deep.equal([
+      'apisix_drain_hook_answers_total{result="drained",evidence="barrier"} 1'
+    ])
+    expect(await metric('hook_duration_seconds_sum')).to.deep.equal([
+      'apisix_drain_hook_duration_seconds_sum{result="drained"} 0.004'
+    ])
+    expect(await metric('hook_waiting')).to.deep.equal(['apisix_drain_hook_waiting 0'])
+    expect(parts.lines.at(-1)).to.include({
+      msg: 'hook answered',
+      pod: 'web-1',
+      result: 'drained',
+      evidence: 'barrier'
+    })
+    expect(clock.pending).to.equal(0)
+  })
+
+  it('believes nobody by its address alone that its pod stays: a proxy may have that address', async () => {
+    const { holds, call, waiting, metric, parts } = setUp()
+    const stays = ackFor(web, { result: 'not-terminating', evidence: 'none', restsOn: 'kubernetes' })
+    const unnamed = call()
+    await waiting(1)
+    holds.held[0]?.answer(stays)
+    const refused = await unnamed
+    expect(refused.status).to.equal(400)
+    const { error, why } = await json(refused)
+    expect(error).to.equal('not-named')
+    expect(why).to.match(
+      /^the pod with the address 10.0.0.7 does not end; source NAT and proxies .*namespace=&pod=.*--noproxy/
+    )
+    expect(await metric('hook_answers')).to.deep.equal([])
+    expect(await metric('hook_refusals')).to.deep.equal([
+      'apisix_drain_hook_refusals_total{error="not-named"} 1'
+    ])
+    expect(parts.lines.at(-1)).to.include({ level: 'warn', msg: 'hook refused', error: 'not-named' })
+
+    const named = call('/v1/prestop?namespace=shop&pod=web-1')
+    await waiting(2)
+    holds.held[1]?.answer(stays)
+    expect((await named).status).to.equal(200)
+  })
+
+  it('goes on answering hooks without a name of pods that end', async () => {
+    const { holds, call, waiting } = setUp()
+    const answer = call()
+    await waiting(1)
+    holds.held[0]?.answer()
+    expect((await answer).status).to.equal(200)
+  })
+
+  it('gives every call an id of its own', async () => {
+    const { holds, call, waiting } = setUp()
+    const answers = [call(), call()]
+    await waiting(2)
+    expect(holds.held[0]?.hook.id).not.to.equal(holds.held[1]?.hook.id)
+    for (const held of holds.held) held.answer()
+    await Promise.all(answers)
+  })
+
+  for (const path of ['//v1/prestop', '/v1//prestop', '///v1/prestop?until=drained']) {
+    it(`answers to ${path}, as old kubelets write it`, async () => {
+      const { holds, call, waiting } = setUp()
+      const answer = call(`http://agent${path}`)
+      await waiting(1)
+      holds.held[0]?.answer()
+      expect((await answer).status).to.equal(200)
+    })
+  }
+
+  it('waits for what the pod asks for where the call does not say', async () => {
+    const { holds, call, waiting } = setUp(
+      pod('web-1', { ips: ['10.0.0.7'], annotations: { 'apisix-drain.io/until': 'barrier' } })
+    )
+    const answers = [call(), call('/v1/prestop?until=drained')]
+    await waiting(2)
+    expect(holds.held.map(held => held.hook.until)).to.deep.equal(['barrier', 'drained'])
+    for (const held of holds.held) held.answer()
+    await Promise.all(answers)
+  })
+
+  const refusals: Record<string, [path: string, address: string, status: number, error: string]> = {
+    'a bad until': ['/v1/prestop?until=soon', '10.0.0.7', 400, 'bad-request'],
+    'a bad timeout': ['/v1/prestop?timeout=25', '10.0.0.7', 400, 'bad-request'],
+    'an unknown pod': ['/v1/prestop', '10.9.9.9', 404, 'unknown-pod'],
+    'a pod of another namespace': ['/v1/prestop?namespace=bank&pod=web-1', '10.0.0.7', 403, 'forbidden']
+  }
+  for (const [what, [path, address, status, error]] of Object.entries(refusals)) {
+    it(`refuses ${what} with ${status} and the reason`, async () => {
+      const { call, metric, holds } = setUp()
+      const response = await call(path, {}, address)
+      expect(response.status).to.equal(status)
+      const body = await json(response)
+      expect(body.error).to.equal(error)
+      expect(body.why).to.be.a('string').that.is.not.empty
+      expect(holds.held).to.have.length(0)
+      expect(await metric('hook_refusals')).to.deep.equal([
+        `apisix_drain_hook_refusals_total{error="${error}"} 1`
+      ])
+    })
+  }
+
+  it('answers 503 with a retry hint while it cannot vouch', async () => {
+    const { call, holds } = setUp()
+    holds.vouch = { ok: false, why: 'the pod watch has not synced yet' }
+    const response = await call()
+    expect(response.status).to.equal(503)
+    expect(response.headers.get('retry-after')).to.equal('1')
+    expect(await json(response)).to.deep.equal({
+      error: 'cannot-vouch',
+      why: 'the pod watch has not synced yet'
+    })
+  })
+
+  it('answers 503 where the loop finds out later that it cannot vouch', async () => {
+    const { call, holds, waiting } = setUp()
+    const answer = call()
+    await waiting(1)
+    holds.held[0]?.fail(new CannotVouch('the API server could not be asked'))
+    const response = await answer
+    expect(response.status).to.equal(503)
+    expect(await json(response)).to.deep.equal({
+      error: 'cannot-vouch',
+      why: 'the API server could not be asked'
+    })
+  })
+
+  it('answers 503, and logs the error, where the loop fails', async () => {
+    const { call, holds, waiting, parts } = setUp()
+    const answer = call()
+    await waiting(1)
+    holds.held[0]?.fail(new Error('a bug'))
+    const response = await answer
+    expect(response.status).to.equal(503)
+    const body = await json(response)
+    expect(body.error).to.equal('no-answer')
+    expect(JSON.stringify(body)).not.to.include('a bug')
+    expect(parts.lines.at(-1)).to.include({ level: 'error', msg: 'hook failed' })
+  })
+
+  it('answers 503 with the reason and what to change where nothing is proved, so that the fallback runs', async () => {
+    const { holds, call, waiting } = setUp()
+    const answer = call()
+    await waiting(1)
+    const said = nothingFor(web, { result: 'skipped' })
+    holds.held[0]?.answer(said)
+    const response = await answer
+    expect(response.status).to.equal(503)
+    const { status: _status, ...body } = said
+    expect(await json(response)).to.deep.equal(body)
+  })
+
+  it('lets go half the reserve before the end of the grace should the loop miss the deadline, not earlier', async () => {
+    const { call, holds, waiting, clock } = setUp(
+      pod('web-1', { ips: ['10.0.0.7'], deletionAt: 1_000_000 + 20_000 })
+    )
+    let answered = false
+    const answer = call().then(response => ((answered = true), response))
+    await waiting(1)
+    clock.advance(18_499)
+    await new Promise(setImmediate)
+    expect(answered).to.equal(false)
+    clock.advance(1)
+    const response = await answer
+    expect(response.status).to.equal(503)
+    expect((await json(response)).error).to.equal('no-answer')
+    expect(holds.held[0]?.signal.aborted).to.equal(true)
+  })
+
+  it('counts the grace of the spec where no deletion is known', async () => {
+    const { call, waiting, clock } = setUp(pod('web-1', { ips: ['10.0.0.7'], graceMs: 10_000 }))
+    const answer = call()
+    await waiting(1)
+    clock.advance(8500)
+    expect((await answer).status).to.equal(503)
+  })
+
+  it('bounds the hooks of one pod with 429, and frees a place when one leaves', async () => {
+    const { call, holds, waiting } = setUp()
+    const two = [call(), call()]
+    await waiting(2)
+    const third = await call()
+    expect(third.status).to.equal(429)
+    expect(third.headers.get('retry-after')).to.equal('1')
+    holds.held[0]?.answer()
+    await two[0]
+    const fourth = call()
+    await waiting(3)
+    for (const held of holds.held) held.answer()
+    expect((await fourth).status).to.equal(200)
+    await two[1]
+  })
+
+  it('bounds all hooks together with 503', async () => {
+    const pods = Array.from({ length: 11 }, (_, i) => pod(`web-${i}`, { ips: [`10.0.1.${i}`] }))
+    const { call, holds, waiting } = setUp(...pods)
+    const ten = pods.slice(0, 10).map((_, i) => call('/v1/prestop', {}, `10.0.1.${i}`))
+    await waiting(10)
+    const response = await call('/v1/prestop', {}, '10.0.1.10')
+    expect(response.status).to.equal(503)
+    expect((await json(response)).error).to.equal('too-many-hooks')
+    for (const held of holds.held) held.answer()
+    await Promise.all(ten)
+  })
+
+  it('releases the hold of a caller that goes away, and its place', async () => {
+    const { call, holds, waiting, metric, parts } = setUp()
+    const caller = new AbortController()
+    const answer = call('/v1/prestop', { signal: caller.signal })
+    await waiting(1)
+    caller.abort()
+    expect((await answer).status).to.equal(499)
+    expect(holds.held[0]?.signal.aborted).to.equal(true)
+    expect(parts.gate.waiting).to.equal(0)
+    expect(await metric('hook_abandoned')).to.deep.equal(['apisix_drain_hook_abandoned_total 1'])
+  })
+
+  describe('while the agent stops', () => {
+    it('lets nobody in, lets held hooks finish, then lets go of the rest', async () => {
+      const { call, holds, waiting, parts } = setUp()
+      const [first, second] = [call(), call()]
+      await waiting(2)
+      parts.gate.close()
+      const late = await call()
+      expect(late.status).to.equal(503)
+      expect(late.headers.get('retry-after')).to.equal('1')
+      expect(late.headers.get('connection')).to.equal('close')
+      expect((await json(late)).error).to.equal('shutting-down')
+
+      let empty = false
+      const emptied = parts.gate.emptied(new AbortController().signal).then(() => (empty = true))
+      holds.held[0]?.answer()
+      expect((await first)?.status).to.equal(200)
+      expect(empty).to.equal(false)
+      parts.gate.letGo()
+      const response = await second
+      expect(response?.status).to.equal(503)
+      expect((await json(response)).error).to.equal('shutting-down')
+      await emptied
+    })
+
+    it('stops waiting for hooks when the bound is over', async () => {
+      const { call, waiting, parts, holds } = setUp()
+      const answer = call()
+      await waiting(1)
+      const over = new AbortController()
+      const emptied = parts.gate.emptied(over.signal).catch((err: unknown) => err)
+      over.abort(new Error('the bound'))
+      expect(await emptied).to.have.property('message', 'the bound')
+      expect(await parts.gate.emptied(over.signal).catch(() => 'at once')).to.equal('at once')
+      holds.held[0]?.answer()
+      await answer
+    })
+  })
+})

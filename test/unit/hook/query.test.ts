@@ -1,0 +1,69 @@
+import { expect } from 'chai'
+import { normaliseAddress } from '../../../agent/page/address.ts'
+import { parseQuery } from '../../../agent/hook/query.ts'
+
+describe('prestop query', () => {
+  const parse = (text: string) => parseQuery(new URLSearchParams(text))
+
+  it('needs nothing', () => {
+    expect(parse('')).to.deep.equal({
+      ok: true,
+      until: undefined,
+      timeoutMs: undefined,
+      named: undefined,
+      uid: undefined
+    })
+  })
+
+  it('takes everything', () => {
+    expect(parse('until=barrier&timeout=2.5s&namespace=shop&pod=web-1.a&uid=0-a')).to.deep.equal({
+      ok: true,
+      until: 'barrier',
+      timeoutMs: 2500,
+      named: { namespace: 'shop', name: 'web-1.a' },
+      uid: '0-a'
+    })
+  })
+
+  const wrong: Record<string, RegExp> = {
+    'until=now': /until must be barrier or drained/,
+    'until=': /until must be/,
+    'timeout=25': /timeout must be a number and a unit, such as 3s/,
+    'timeout=': /timeout must be/,
+    'timeout=-1s': /timeout must be/,
+    'timeout=0s': /longer than 0/,
+    'timeout=3s&timeout=4s': /timeout is given more than once/,
+    'pod=web-1': /namespace and pod go together/,
+    'namespace=shop': /namespace and pod go together/,
+    'namespace=shop&pod=..%2Fsecrets': /pod is no name that Kubernetes allows/,
+    'namespace=Shop&pod=a': /namespace is no name/,
+    'uid=%0a': /uid is no uid/,
+    'untill=barrier': /"untill" is no parameter; there are until, timeout/
+  }
+  for (const [text, why] of Object.entries(wrong)) {
+    it(`refuses ?${text}`, () => {
+      const parsed = parse(text)
+      if (parsed.ok) throw new Error('taken')
+      expect(parsed.error).to.equal('bad-request')
+      expect(parsed.why).to.match(why)
+    })
+  }
+
+  it('tells all problems at once', () => {
+    const parsed = parse('until=x&timeout=y')
+    expect(parsed.ok ? '' : parsed.why).to.match(/until.*; timeout/)
+  })
+})
+
+describe('address', () => {
+  for (const [given, wanted] of [
+    ['10.0.0.7', '10.0.0.7'],
+    ['::ffff:10.0.0.7', '10.0.0.7'],
+    ['::FFFF:10.0.0.7', '10.0.0.7'],
+    ['FD00::A', 'fd00::a'],
+    ['fe80::1%eth0', 'fe80::1'],
+    ['::1', '::1']
+  ] as const) {
+    it(`${given} is ${wanted}`, () => expect(normaliseAddress(given)).to.equal(wanted))
+  }
+})

@@ -1,0 +1,61 @@
+import { expect } from 'chai'
+import { holdersOf } from '../../../agent/apisix/holders.ts'
+import { ghostsIn, removable, type AddressesKnown } from '../../../agent/members/ghost-nodes.ts'
+
+const NOW = 1_000_000
+const AFTER_MS = 600_000
+
+const holder = (nodes: Record<string, number>) => {
+  const [found] = holdersOf({ resource: 'upstreams', id: 'web', value: { nodes }, revision: 1 })
+  return found!
+}
+const web = holder({ '10.0.0.1:80': 1, '10.0.0.2:80': 1, '10.0.0.3:80': 1 })
+
+const known = (differs: Partial<AddressesKnown> = {}): AddressesKnown => ({
+  isTaken: host => host === '10.0.0.1',
+  endedAt: () => undefined,
+  isPodRange: () => false,
+  freeSince: () => undefined,
+  ...differs
+})
+const names = (of: AddressesKnown) => ghostsIn(web, of, NOW, AFTER_MS).map(({ node }) => node.key)
+
+describe('ghosts', () => {
+  it('are no nodes that may be machines: nobody saw a pod end there, and no range is known', () => {
+    expect(names(known())).to.deep.equal([])
+    expect(names(known({ freeSince: () => 0 }))).to.deep.equal([])
+  })
+
+  it('are none where APISIX finds the nodes by itself', () => {
+    const discovered = { ...web, discovery: { type: 'kubernetes', service: 'shop/web:http' } }
+    expect(ghostsIn(discovered, known({ endedAt: () => 0 }), NOW, AFTER_MS)).to.deep.equal([])
+  })
+
+  it('are nodes whose pod was seen to end, unless somebody has the address by now', () => {
+    expect(names(known({ endedAt: () => NOW - 1 }))).to.deep.equal(['10.0.0.2:80', '10.0.0.3:80'])
+  })
+
+  it('are nodes in a pod range that nobody has had for long enough', () => {
+    const freeSince = (host: string) => NOW - (host === '10.0.0.2' ? AFTER_MS : AFTER_MS - 1)
+    expect(names(known({ isPodRange: () => true, freeSince }))).to.deep.equal(['10.0.0.2:80'])
+    expect(names(known({ isPodRange: () => true }))).to.deep.equal([])
+  })
+
+  const dead = known({ isTaken: () => false, endedAt: () => 0 })
+  const out = (nodes: Record<string, number>) => {
+    const haunted = holder(nodes)
+    return removable(haunted, ghostsIn(haunted, dead, NOW, AFTER_MS))
+  }
+
+  it('are never all taken out: one that would be picked stays', () => {
+    expect(out({ '10.0.0.1:80': 1, '10.0.0.2:80': 1 })).to.deep.equal(['10.0.0.2:80'])
+    expect(out({ '10.0.0.1:80': 0, '10.0.0.2:80': 1 })).to.deep.equal(['10.0.0.1:80'])
+    expect(out({ '10.0.0.1:80': 0 })).to.deep.equal([])
+  })
+
+  it('are all taken out beside a node that serves', () => {
+    const haunted = holder({ '10.0.0.1:80': 1, '10.0.0.2:80': 1 })
+    const ghosts = ghostsIn(haunted, known({ endedAt: () => 0 }), NOW, AFTER_MS)
+    expect(removable(haunted, ghosts)).to.deep.equal(['10.0.0.2:80'])
+  })
+})

@@ -1,0 +1,126 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { secretFromEnv } from '../../../agent/config/secret.ts'
+import { loadAssets } from '../../../agent/page/assets.ts'
+import { buildSnapshot } from '../../../agent/show/build-snapshot.ts'
+import { createGuard } from '../../../agent/page/guard.ts'
+import { createApp } from '../../../agent/hook/app.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+import { manualHolds, serveParts } from '../../build/serve.ts'
+import { sources } from '../../build/snapshot.ts'
+
+describe('dashboard', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'dashboard-'))
+  for (const [name, text] of [
+    ['index.html', 'the page'],
+    ['login.html', 'the login'],
+    ['login-failed.html', 'not the token'],
+    ['page-1.js', 'let a'],
+    ['page-1.js.gz', 'zipped'],
+    ['built-from.txt', 'nobody asks for this']
+  ] as const) {
+    writeFileSync(join(folder, name), text)
+  }
+  after(() => rmSync(folder, { recursive: true }))
+
+  const setUp = (enabled = true, built = true) => {
+    const clock = manualClock()
+    const guard = createGuard({ kind: 'token', token: secretFromEnv('T', { T: 't0ken' }) }, clock)
+    const parts = serveParts(manualHolds(), clock, {
+      snapshot: () => buildSnapshot(sources()),
+      ...(enabled && { dashboard: { guard, assets: built ? loadAssets(folder) : undefined } })
+    })
+    parts.metrics.close()
+    const app = createApp(parts)
+    return (path: string, init: RequestInit = {}) =>
+      app.request(path, init, { incoming: { socket: { remoteAddress: '127.0.0.1' } } })
+  }
+  const bearer = { headers: { authorization: 'Bearer t0ken' } }
+
+  it('shows who has no token the login and nothing else', async () => {
+    const get = setUp()
+    const page = await get('/')
+    expect(page.status).to.equal(401)
+    expect(await page.text()).to.equal('the login')
+    const state = await get('/api/state')
+    expect(state.status).to.equal(401)
+    expect(await state.text()).not.to.include('drains')
+  })
+
+  it('shows the page and the state to who has it', async () => {
+    const get = setUp()
+    const page = await get('/', bearer)
+    expect(await page.text()).to.equal('the page')
+    expect(page.headers.get('cache-control')).to.equal('no-cache')
+    expect((await get('/api/state', bearer)).status).to.equal(200)
+  })
+
+  it('makes who guesses wait, and says for how long', async () => {
+    const post = setUp()
+    const login = (token: string) => post('/login', { method: 'POST', body: `token=${token}` })
+    for (let i = 0; i < 10; i++) expect((await login(`guess-${i}`)).status).to.equal(401)
+    const refused = await login('t0ken')
+    expect(refused.status).to.equal(429)
+    expect(refused.headers.get('retry-after')).to.equal('60')
+    expect(refused.headers.get('set-cookie')).to.equal(null)
+  })
+
+  it('takes the token once, and a cookie that no script can read after that', async () => {
+    const get = setUp()
+    const login = (token: string, headers = {}) =>
+      get('/login', { method: 'POST', body: new URLSearchParams({ token }), headers })
+    const failed = await login('guess')
+    expect(failed.status).to.equal(401)
+    expect(await failed.text()).to.equal('not the token')
+    expect(failed.headers.get('set-cookie')).to.equal(null)
+    const passed = await login(' t0ken ')
+    expect(passed.status).to.equal(303)
+    expect(passed.headers.get('location')).to.equal('./')
+    const cookie = passed.headers.get('set-cookie')!
+    expect(cookie).to.match(/; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200$/)
+    const [session = ''] = cookie.split(';')
+    expect(await (await get('/', { headers: { cookie: session } })).text()).to.equal('the page')
+    const behindTls = await login('t0ken', { 'x-forwarded-proto': 'https' })
+    expect(behindTls.headers.get('set-cookie')).to.match(/; Secure$/)
+  })
+
+  it('is protected: nothing inline, nothing foreign, in no frame', async () => {
+    const { headers } = await setUp()('/')
+    expect(headers.get('content-security-policy')).to.include("default-src 'none'")
+    expect(headers.get('content-security-policy')).not.to.include('unsafe')
+    expect(headers.get('x-frame-options')).to.equal('DENY')
+    expect(headers.get('x-content-type-options')).to.equal('nosniff')
+  })
+
+  it('lets files be kept for ever, because their names change with them', async () => {
+    const get = setUp()
+    const plain = await get('/assets/page-1.js')
+    expect(plain.headers.get('cache-control')).to.equal('public, max-age=31536000, immutable')
+    expect(plain.headers.get('content-type')).to.equal('text/javascript; charset=utf-8')
+    expect(await plain.text()).to.equal('let a')
+    const zipped = await get('/assets/page-1.js', { headers: { 'accept-encoding': 'br, gzip' } })
+    expect(zipped.headers.get('content-encoding')).to.equal('gzip')
+    expect(await zipped.text()).to.equal('zipped')
+    const hidden = ['index.html', 'built-from.txt', 'page-1.js.gz', '..%2Fpackage.json', 'none.js']
+    for (const name of hidden) expect((await get(`/assets/${name}`)).status, name).to.equal(404)
+  })
+
+  it('guards nothing that others need', async () => {
+    const get = setUp()
+    for (const path of ['/healthz', '/readyz', '/metrics'])
+      expect((await get(path)).status, path).to.equal(200)
+  })
+
+  it('says so where it is not enabled, and where it was not built', async () => {
+    const off = await setUp(false)('/api/state', bearer)
+    expect(off.status).to.equal(404)
+    expect(await off.text()).to.include('serve.dashboard')
+    expect((await setUp(false)('/', bearer)).status).to.equal(404)
+    const bare = await setUp(true, false)('/', bearer)
+    expect(bare.status).to.equal(503)
+    expect(await bare.text()).to.include('npm run build:dashboard')
+    expect(loadAssets(join(folder, 'nowhere'))).to.equal(undefined)
+  })
+})

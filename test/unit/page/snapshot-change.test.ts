@@ -1,0 +1,79 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { apply, diff } from '../../../agent/page/snapshot-change.ts'
+import type { Snapshot } from '../../../agent/page/snapshot.ts'
+import { anySnapshot } from '../../build/arbitrary-snapshot.ts'
+
+describe('change', () => {
+  const wired = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
+
+  it('law: what is applied over the wire is the next snapshot', () => {
+    fc.assert(
+      fc.property(anySnapshot, anySnapshot, (before, after) => {
+        expect(apply(wired(before), wired(diff(before, after)))).to.deep.equal(wired(after))
+      }),
+      { numRuns: 500 }
+    )
+  })
+
+  it('law: a chain of changes ends where the last snapshot is', () => {
+    fc.assert(
+      fc.property(fc.array(anySnapshot, { minLength: 2, maxLength: 6 }), snapshots => {
+        const [first, ...rest] = snapshots as [Snapshot, ...Snapshot[]]
+        let [shown, last] = [wired(first), first]
+        for (const next of rest) {
+          shown = apply(shown, wired(diff(last, next)))
+          last = next
+        }
+        expect(shown).to.deep.equal(wired(last))
+      }),
+      { numRuns: 200 }
+    )
+  })
+
+  it('law: nothing changed is nothing but the time', () => {
+    fc.assert(
+      fc.property(anySnapshot, fc.nat(), (snapshot, at) => {
+        expect(diff(snapshot, { ...wired(snapshot), at })).to.deep.equal({ at })
+      })
+    )
+  })
+
+  const any = (seed: number) => fc.sample(anySnapshot, { seed, numRuns: 1 })[0]!
+  const base: Snapshot = { ...any(1), drains: [], past: [], acks: [], lags: [] }
+  const lag = (at: number) => ({ at, ms: 1, grade: 'barrier' as const })
+
+  it('says only what is other', () => {
+    const holders = ['a', 'b', 'c'].map(key => ({
+      key,
+      name: null,
+      owner: 'nobody-known' as const,
+      form: 'map' as const,
+      nodes: [],
+      ghosts: [],
+      missing: [],
+      atGateways: []
+    }))
+    const before = { ...base, holders }
+    const changed = { ...holders[1]!, nodes: ['10.0.0.1:80'] }
+    const after = { ...before, holders: [holders[0]!, changed] }
+    expect(diff(before, after)).to.deep.equal({ at: base.at, holders: { put: [changed], gone: ['c'] } })
+    const moved = { ...before, holders: holders.toReversed() }
+    expect(diff(before, moved)).to.deep.equal({ at: base.at, holders: { order: ['c', 'b', 'a'] } })
+  })
+
+  it('sends of a full ring what is new, and how much stays', () => {
+    const before = { ...base, lags: [lag(3), lag(2), lag(1)] }
+    expect(diff(before, { ...base, lags: [lag(4), lag(3), lag(2)] }).lags).to.deep.equal({
+      add: [lag(4)],
+      keep: 2
+    })
+  })
+
+  it('keeps the objects of what did not change', () => {
+    const [before, after] = [any(2), { ...any(2), at: 9 }]
+    const next = apply(before, diff(before, after))
+    expect(next.holders).to.equal(before.holders)
+    expect(next.drains).to.equal(before.drains)
+  })
+})

@@ -1,0 +1,38 @@
+import { expect } from 'chai'
+import type { PodUid } from '../../../agent/drain/facts.ts'
+import { planSettings } from '../../../agent/round/plan-settings.ts'
+import { barrier as reading } from '../../build/evidence.ts'
+
+const UID = 'uid-1' as PodUid
+
+/** Whether the barrier keeps requests away from the pod, where gateways say this. */
+function isBarred(readings: readonly unknown[], synced = true, doubt = ''): boolean {
+  const gateways = readings.map((_, i) => ({ id: String(i) }))
+  const sources = {
+    mode: { current: () => ({ mode: 'etcd' }) },
+    writer: { ownersTime: () => 0 },
+    cluster: { gateways: () => gateways, parts: () => [{ name: 'gateways', synced }] },
+    barrier: { reading: (_: unknown, id: string) => readings[Number(id)], doubt: () => doubt }
+  }
+  const settings = { dryRun: false, deferMs: 0 }
+  const { unbarred } = planSettings(settings, sources as never, new Map([[UID, {} as never]]), new Set())
+  return !unbarred?.has(UID)
+}
+
+describe('what a plan knows of the barrier', () => {
+  it('is that it keeps requests away where every gateway answers, or is about to', () => {
+    expect(isBarred([reading(), reading()])).to.equal(true)
+    expect(isBarred([reading(), undefined])).to.equal(true)
+  })
+
+  it('is that it does not where one cannot be used, or is none', () => {
+    expect(isBarred([reading(), reading({ problem: 'refused' })])).to.equal(false)
+    expect(isBarred([reading({ fit: false })])).to.equal(false)
+    expect(isBarred([reading()], true, 'a load balancer')).to.equal(false)
+  })
+
+  it('is that it does not where the gateways are not known yet, or there is none', () => {
+    expect(isBarred([reading()], false)).to.equal(false)
+    expect(isBarred([])).to.equal(false)
+  })
+})

@@ -1,0 +1,88 @@
+import { expect } from 'chai'
+import { acceptedAt, decidedAt, momentsOf } from '../../../agent/page/moments.ts'
+import { createAlarm } from '../../../agent/round/alarm.ts'
+import { createMemories } from '../../../agent/proof/memory.ts'
+import { begin } from '../../../agent/drain/step.ts'
+import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
+import { holder } from '../../build/holder.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+import { pod, terminating } from '../../build/pod.ts'
+
+describe('moments', () => {
+  const ending = pod('web-1', terminating(10_000, 30))
+  const place = (key: string, removedAt: number | undefined) =>
+    [key, { holder: holder(key, []), node: '10.0.0.1:80', removedAt }] as const
+
+  it('knows when Kubernetes decided', () => {
+    expect(decidedAt(ending)).to.equal(10_000)
+    expect(decidedAt(pod('web-1'))).to.equal(undefined)
+  })
+
+  it('was accepted when the last holder let go', () => {
+    const memory = createMemories().of(ending.uid)
+    expect(acceptedAt(memory)).to.equal(undefined)
+    memory.places.set(...place('a', 5))
+    memory.places.set(...place('b', 9))
+    expect(acceptedAt(memory)).to.equal(9)
+    memory.places.set(...place('c', undefined))
+    expect(acceptedAt(memory)).to.equal(undefined)
+  })
+
+  it('tells a drain’s time line', () => {
+    const memory = createMemories().of(ending.uid)
+    memory.hookAt = 10_050
+    memory.ackAt = 10_080
+    const begun = begin(seen(ending), 10_001, DRAIN_SETTINGS)!
+    expect(momentsOf(begun, memory)).to.include({
+      decidedAt: 10_000,
+      seenAt: 10_001,
+      confirmedAt: null,
+      goneAt: null
+    })
+    const verdict = proven({ grade: 'barrier', at: 10_070 })
+    const done = { ...begun, phase: 'proven', at: 10_070, verdict } as never
+    expect(momentsOf(done, memory)).to.include({
+      confirmedAt: 10_070,
+      idleAt: 10_070,
+      hookAt: 10_050,
+      ackAt: 10_080
+    })
+    const weak = { ...begun, phase: 'gone', at: 10_090, verdict: proven({ grade: 'accepted' }) } as never
+    expect(momentsOf(weak, memory)).to.include({ confirmedAt: null, idleAt: null, goneAt: 10_090 })
+  })
+})
+
+describe('memories', () => {
+  it('are kept for drains and held hooks, and for nothing else', () => {
+    const memories = createMemories()
+    const [a, b, c] = ['a', 'b', 'c'].map(name => pod(name).uid) as [never, never, never]
+    for (const uid of [a, b, c]) memories.of(uid).hookAt = 1
+    memories.keep(new Map([[a, {} as never]]), new Set([b]))
+    expect([a, b, c].map(uid => memories.of(uid).hookAt)).to.deep.equal([1, 1, undefined])
+  })
+})
+
+describe('the alarm of the loop', () => {
+  it('rings at the sooner of two times, and only once', () => {
+    const clock = manualClock(0)
+    const rung: number[] = []
+    const alarm = createAlarm(clock, () => rung.push(clock.now()))
+    alarm.set(500)
+    alarm.noLaterThan(800)
+    alarm.noLaterThan(200)
+    clock.advance(1000)
+    expect(rung).to.deep.equal([200])
+    // What is over does not count as sooner.
+    alarm.noLaterThan(1300)
+    clock.advance(1000)
+    expect(rung).to.deep.equal([200, 1300])
+  })
+  it('is not set any more once it is stopped', () => {
+    const clock = manualClock(0)
+    const alarm = createAlarm(clock, () => {})
+    alarm.set(500)
+    alarm.stop()
+    alarm.noLaterThan(200)
+    expect(clock.pending).to.equal(0)
+  })
+})

@@ -1,0 +1,82 @@
+import { expect } from 'chai'
+import type { Drain } from '../../../agent/drain/drain.ts'
+import { begin } from '../../../agent/drain/step.ts'
+import { createSweeper } from '../../../agent/round/sweep.ts'
+import { DRAIN_SETTINGS, seen } from '../../build/drain.ts'
+import { pod, terminating } from '../../build/pod.ts'
+
+const drainAt = (since: number): Drain =>
+  begin(seen(pod(`web-${since}`, terminating(since))), since, DRAIN_SETTINGS) as Drain
+
+/** An inventory that counts its listings; each is complete as of when it began. */
+function rig(readAt: number | undefined) {
+  const listings: number[] = []
+  const state = { now: 0, readAt }
+  const inventory = {
+    readAt: () => state.readAt,
+    refresh: async () => {
+      listings.push(state.now)
+      state.readAt = state.now
+    }
+  }
+  const sweeper = createSweeper({ inventory } as never, 2000)
+  const at = (now: number, ...drains: Drain[]) => {
+    state.now = now
+    return sweeper.sweep(drains, now)
+  }
+  return { at, listings, state }
+}
+
+describe('sweep', () => {
+  it('lists nothing while nothing is being drained', () => {
+    const { at, listings } = rig(1000)
+    expect(at(5000)).to.equal(undefined)
+    expect(listings).to.deep.equal([])
+  })
+
+  it('lists at once for the first drain', () => {
+    const { at, listings } = rig(1000)
+    at(5000, drainAt(5000))
+    expect(listings).to.deep.equal([5000])
+  })
+
+  it('lists once for many drains that begin together', () => {
+    const { at, listings } = rig(1000)
+    const drains: Drain[] = []
+    for (let now = 5000; now < 6000; now += 5) {
+      drains.push(drainAt(now))
+      at(now, ...drains)
+    }
+    expect(listings).to.deep.equal([5000, 5500])
+  })
+
+  it('lists again and again while a drain goes on, to guard it', () => {
+    const { at, listings } = rig(1000)
+    const drain = drainAt(5000)
+    let next = at(5000, drain)
+    for (let i = 0; i < 3; i += 1) next = at(next!, drain)
+    expect(listings).to.deep.equal([5000, 7000, 9000, 11_000])
+  })
+
+  it('leaves the ghost of a pod that is gone to the usual rhythm', () => {
+    const { at, listings } = rig(6000)
+    const ghost = { ...drainAt(5000), phase: 'gone', at: 5500 } as Drain
+    expect(at(60_000, ghost)).to.equal(undefined)
+    expect(listings).to.deep.equal([])
+  })
+
+  it('lists once more after a pod is gone: somebody may have put it back last', () => {
+    const { at, listings } = rig(6000)
+    const gone = { ...drainAt(5000), phase: 'gone', at: 6500 } as Drain
+    expect(at(6500, gone)).to.equal(8000)
+    at(8000, gone)
+    expect(at(10_000, gone)).to.equal(undefined)
+    expect(listings).to.deep.equal([8000])
+  })
+
+  it('does not hurry for a drain that the last listing has seen already', () => {
+    const { at, listings } = rig(6000)
+    expect(at(6100, drainAt(5000))).to.equal(8000)
+    expect(listings).to.deep.equal([])
+  })
+})

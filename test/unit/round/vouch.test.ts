@@ -1,0 +1,30 @@
+import { expect } from 'chai'
+import type { Sources } from '../../../agent/proof/sources.ts'
+import { vouchForEntries } from '../../../agent/round/vouch.ts'
+import { staticPart } from '../../../agent/reflect/parts.ts'
+
+const sources = (state: 'live' | 'stale') =>
+  ({
+    cluster: {
+      parts: () => [{ ...staticPart('pods', 1), state }, staticPart('endpointslices', 1)],
+      gateways: () => [{}]
+    },
+    inventory: { readAt: () => 1 }
+  }) as unknown as Sources
+
+describe('what is said of entries', () => {
+  const why = (state: 'live' | 'stale', looked: boolean, failing = false) => {
+    const said = vouchForEntries(sources(state), failing, looked)
+    return said.ok ? '' : said.why
+  }
+
+  it('is all there is, once a round has looked at a live watch', () => {
+    expect(why('live', true)).to.equal('')
+  })
+
+  it('is nothing before that, while the watch is down, or after a round that failed', () => {
+    expect(why('live', false)).to.include('not looked at yet')
+    expect(why('stale', true)).to.include('the watch of pods is stale')
+    expect(why('live', true, true)).to.include('the last round failed')
+  })
+})

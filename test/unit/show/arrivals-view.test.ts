@@ -1,0 +1,107 @@
+import { expect } from 'chai'
+import { createArrivals } from '../../../agent/show/arrivals-view.ts'
+import { createMetrics } from '../../../agent/tell/metrics.ts'
+import type { Holder } from '../../../agent/plan/holder.ts'
+import { holder } from '../../build/holder.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+import { pod } from '../../build/pod.ts'
+
+describe('arrivals', () => {
+  const metrics = createMetrics()
+  after(() => metrics.close())
+  const old = pod('old', { ips: ['10.0.0.1'] })
+  const fresh = pod('fresh', { ips: ['10.0.0.2'] })
+  const BEHIND = holder('web', ['10.0.0.1:8080'], { revision: 40 })
+  const LISTED = holder('web', ['10.0.0.1:8080', '10.0.0.2:8080'], { revision: 41 })
+
+  function rig(services = [{ namespace: 'shop', name: 'web' }]) {
+    const clock = manualClock()
+    const ready = new Map([[fresh.uid, clock.now()]])
+    const pods = [old, { ...fresh, startedAt: clock.now() - 1000 }]
+    let web: Holder = BEHIND
+    let workers: { revision: number; applied: number }[] = [{ revision: 40, applied: 0 }]
+    let listings = 0
+    let looks = 0
+    const arrivals = createArrivals({
+      clock,
+      metrics,
+      sources: {
+        cluster: {
+          gateways: () => [{ id: 'g', name: 'apisix-0', ready: true, terminating: false }],
+          pods: {
+            becameReady: () => ready,
+            get: (uid: string) => pods.find(p => p.uid === uid),
+            byIp: (ip: string) => pods.filter(p => p.ips.includes(ip))
+          },
+          slices: {
+            servicesOf: () => ((looks += 1), services),
+            serving: () => pods.map(p => ({ address: p.ips[0], podUid: p.uid, ready: true, serving: true }))
+          }
+        },
+        inventory: {
+          byHost: (ip: string) => (web.nodes.some(({ host }) => host === ip) ? [web] : []),
+          listedSince: () => web.revision,
+          refresh: async () => void (listings += 1)
+        },
+        barrier: {
+          state: () => ({ problem: '', lastSuccessAt: clock.now(), aheadMs: 500, told: { workers } })
+        },
+        survey: undefined
+      } as never
+    })
+    const round = (ms: number) => {
+      clock.advance(ms)
+      arrivals.observer.round?.(1)
+    }
+    return {
+      arrivals,
+      clock,
+      round,
+      ready,
+      list: () => (web = LISTED),
+      apply: (at: number) => (workers = [{ revision: 41, applied: (at + 500) / 1000 }]),
+      listings: () => listings,
+      looks: () => looks
+    }
+  }
+
+  it('follows a pod until the last worker of every gateway has applied the holder that lists it', async () => {
+    const { arrivals, clock, round, list, apply, listings } = rig()
+    const readyAt = clock.now()
+    round(200)
+    expect(arrivals.views()[0]).to.include({ pod: 'fresh', routedAt: null })
+    expect(arrivals.views()[0]?.why).to.equal('apisix-0: upstreams/web does not list it yet')
+    list()
+    round(200)
+    expect(arrivals.views()[0]?.why).to.match(/a worker has applied revision 40/)
+    const appliedAt = clock.now() + 50
+    apply(appliedAt)
+    round(200)
+    const [arrived] = arrivals.views()
+    expect(arrived?.routedAt).to.be.closeTo(appliedAt, 0.01)
+    expect(arrived?.holders).to.have.length(1)
+    expect(arrived?.why).to.equal('')
+    expect(listings()).to.equal(1)
+    const { values } = await metrics.syncLag.get()
+    const sum = values.find(
+      ({ metricName, labels }) => metricName?.endsWith('_sum') === true && labels.direction === 'arrival'
+    )
+    expect(sum?.value).to.be.closeTo((appliedAt - readyAt) / 1000, 0.001)
+  })
+
+  it('costs no listing, and hardly a look, for a pod that is none of APISIX’s', () => {
+    const { round, listings, looks } = rig([])
+    for (let i = 0; i < 20; i += 1) round(200)
+    expect(looks()).to.equal(1)
+    for (let i = 0; i < 20; i += 1) round(200)
+    expect(looks()).to.equal(2)
+    expect(listings()).to.equal(0)
+  })
+
+  it('keeps what did not arrive within two minutes, and counts it as no lag', () => {
+    const { arrivals, round } = rig()
+    for (let i = 0; i < 130; i++) round(1000)
+    expect(arrivals.views()).to.have.length(1)
+    expect(arrivals.views()[0]?.routedAt).to.equal(null)
+  })
+})

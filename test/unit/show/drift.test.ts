@@ -1,0 +1,165 @@
+import { expect } from 'chai'
+import type { Drain } from '../../../agent/drain/drain.ts'
+import type { PodFact } from '../../../agent/drain/facts.ts'
+import type { Sighting } from '../../../agent/apisix/control-api.ts'
+import { createDrift } from '../../../agent/show/drift.ts'
+import type { Memory } from '../../../agent/proof/memory.ts'
+import type { Ghost } from '../../../agent/members/ghost-nodes.ts'
+import type { Holder } from '../../../agent/plan/holder.ts'
+import { holder } from '../../build/holder.ts'
+import { pod } from '../../build/pod.ts'
+
+const NOW = 1_000_000
+
+describe('drift', () => {
+  const a = pod('a', { ips: ['10.0.0.1'], startedAt: NOW - 3_600_000 })
+  const b = pod('b', { ips: ['10.0.0.2'], startedAt: NOW - 1000 })
+  const listing = (id: string, ...hosts: string[]): Holder =>
+    holder(
+      id.replace('upstreams/', ''),
+      hosts.map(host => `${host}:8080`)
+    )
+
+  function setUp(
+    pods: PodFact[],
+    survey?: { sighting(): Sighting | undefined },
+    ghosts: Record<string, readonly Ghost[]> = {}
+  ) {
+    const drift = createDrift({
+      survey,
+      sync: undefined,
+      upkeep: { ghosts: () => new Map(Object.entries(ghosts)) },
+      cluster: {
+        gateways: () => [{ id: 'g', name: 'apisix-0', ready: true }],
+        pods: {
+          get: (uid: string) => pods.find(p => p.uid === uid),
+          byIp: (ip: string) => pods.filter(p => p.ips.includes(ip))
+        },
+        slices: {
+          servicesOf: () => [{ namespace: 'shop', name: 'web' }],
+          serving: () =>
+            pods.map(p => ({
+              address: p.ips[0]!,
+              podUid: p.uid,
+              ready: p.ready,
+              serving: true,
+              terminating: false
+            }))
+        }
+      }
+    } as never)
+    const memories = new Map<string, Memory>()
+    const look = (holders: Holder[], now: number, drains: Drain[] = [], readAt = now + 1) =>
+      drift.look({ holders, drains, memory: uid => memories.get(uid)!, readAt, now })
+    return { pods, look, memories, drift }
+  }
+  const B_MISSING = { node: '10.0.0.2:8080', since: NOW }
+
+  it('says since when a ready endpoint is missing, until it is listed', () => {
+    const { look } = setUp([a, b])
+    const behind = listing('upstreams/web', '10.0.0.1')
+    expect(look([behind], NOW)('upstreams/web')).to.deep.equal({
+      ghosts: [],
+      missing: [B_MISSING],
+      atGateways: []
+    })
+    // Too old by now for a write to expect it, and missing all the same.
+    expect(look([behind], NOW + 600_000)('upstreams/web').missing).to.deep.equal([B_MISSING])
+    const listed = listing('upstreams/web', '10.0.0.1', '10.0.0.2')
+    expect(look([listed], NOW + 600_001)('upstreams/web').missing).to.deep.equal([])
+  })
+
+  it('does not take an old listing for a missing node', () => {
+    const { look } = setUp([a, b])
+    const behind = listing('upstreams/web', '10.0.0.1')
+    expect(look([behind], NOW, [], NOW - 20_000)('upstreams/web').missing).to.deep.equal([])
+    expect(look([behind], NOW + 500, [], NOW + 400)('upstreams/web').missing).to.deep.equal([B_MISSING])
+  })
+
+  it('misses nothing of a pod that is not ready any more, nor of a holder that is gone', () => {
+    const { pods, look } = setUp([a, b])
+    const behind = listing('upstreams/web', '10.0.0.1')
+    look([behind], NOW)
+    pods[1] = { ...b, ready: false }
+    expect(look([behind], NOW + 1)('upstreams/web').missing).to.deep.equal([])
+    pods[1] = b
+    look([behind], NOW + 2)
+    expect(look([], NOW + 3)('upstreams/web').missing).to.deep.equal([])
+  })
+
+  it('holds each gateway against the Admin API, and believes only what was read since', () => {
+    let sighting: Sighting = {
+      beganAt: NOW - 10,
+      holders: new Map([['upstreams/web', ['10.0.0.1:8080', '10.0.0.7:8080']]])
+    }
+    const { look, drift } = setUp([a], { sighting: () => sighting })
+    const web = listing('upstreams/web', '10.0.0.1')
+    expect(look([web], NOW)('upstreams/web').atGateways).to.deep.equal([])
+    sighting = { ...sighting, beganAt: NOW + 1000 }
+    expect(look([web], NOW + 1100)('upstreams/web').atGateways).to.deep.equal([
+      { gateway: 'apisix-0', kind: 'stale', node: '10.0.0.7:8080', since: NOW }
+    ])
+    expect(drift.counts(NOW + 1100)).to.deep.include({
+      where: 'gateway',
+      kind: 'stale',
+      nodes: 1,
+      oldestMs: 1100
+    })
+    sighting = { beganAt: NOW + 2000, holders: new Map([['upstreams/web', ['10.0.0.1:8080']]]) }
+    expect(look([web], NOW + 2100)('upstreams/web').atGateways).to.deep.equal([])
+    sighting = { beganAt: NOW + 3000, holders: new Map() }
+    look([web], NOW + 3100)
+    sighting = { beganAt: NOW + 4000, holders: new Map() }
+    expect(look([web], NOW + 4100)('upstreams/web').atGateways).to.deep.equal([
+      { gateway: 'apisix-0', kind: 'missing', node: '10.0.0.1:8080', since: NOW + 3100 }
+    ])
+  })
+
+  it('calls a ghost what outlived the pod that we drained', () => {
+    const { look, memories } = setUp([a])
+    const web = listing('upstreams/web', '10.0.0.1', '10.0.0.9')
+    const gone = { uid: 'uid-c', phase: 'gone', at: NOW - 500 } as Drain
+    memories.set('uid-c', {
+      places: new Map([
+        ['1', { holder: web, node: '10.0.0.9:8080', removedAt: undefined }],
+        ['2', { holder: listing('upstreams/other'), node: '10.0.0.9:8080', removedAt: NOW - 100 }]
+      ])
+    } as unknown as Memory)
+    const differs = look([web], NOW, [gone])
+    expect(differs('upstreams/web').ghosts).to.deep.equal([{ node: '10.0.0.9:8080', since: NOW - 500 }])
+    expect(differs('upstreams/other').ghosts).to.deep.equal([])
+    const proven = { ...gone, phase: 'proven' } as Drain
+    expect(look([web], NOW, [proven])('upstreams/web').ghosts).to.deep.equal([])
+  })
+
+  it('calls a ghost also what nobody drained, as long as it is listed, here and at the gateways', () => {
+    const web = listing('upstreams/web', '10.0.0.1', '10.0.0.9')
+    const [, nobodys] = web.nodes
+    const [gone] = listing('upstreams/web', '10.0.0.8').nodes
+    const found = [
+      { node: nobodys!, evidence: 'no pod has had its address for 600 s', since: NOW - 600_000 },
+      { node: gone!, evidence: 'its pod was seen to end', since: NOW - 1000 }
+    ]
+    const sighting = () => ({
+      beganAt: NOW + 10,
+      holders: new Map([['upstreams/web', ['10.0.0.1:8080', '10.0.0.9:8080']]])
+    })
+    const { look, drift } = setUp([a], { sighting }, { 'upstreams/web': found })
+    const differs = look([web], NOW)('upstreams/web')
+    expect(differs.ghosts).to.deep.equal([{ node: '10.0.0.9:8080', since: NOW - 600_000 }])
+    expect(differs.atGateways).to.deep.equal([
+      { gateway: 'apisix-0', kind: 'ghost', node: '10.0.0.9:8080', since: NOW }
+    ])
+    expect(drift.counts(NOW)).to.deep.include({ where: 'admin', kind: 'ghost', nodes: 1, oldestMs: 0 })
+  })
+
+  it('takes its time over many holders: some at each look, all in turn', () => {
+    const { look } = setUp([a, b])
+    const many = Array.from({ length: 600 }, (_, i) => listing(`upstreams/${i}`, '10.0.0.1'))
+    const found = () => {
+      const differs = look(many, NOW)
+      return many.filter(({ key }) => differs(key).missing.length > 0).length
+    }
+    expect([found(), found(), found(), found()]).to.deep.equal([250, 500, 600, 600])
+  })
+})

@@ -1,0 +1,74 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { drainView } from '../../../agent/show/build-snapshot.ts'
+import { EMPTY, LIMITS, withAck, withPast, withProof } from '../../../agent/show/history.ts'
+import { lagOf, latestDecision } from '../../../agent/page/lag.ts'
+import type { DrainView, Moments } from '../../../agent/page/snapshot.ts'
+import { pod } from '../../build/pod.ts'
+import { ackFor } from '../../build/serve.ts'
+import { waitingDrain } from '../../build/snapshot.ts'
+
+const view = drainView(waitingDrain(), undefined, 0)
+const shown = (moments: Partial<Moments>, grade: 'barrier' | 'accepted' | null = 'barrier'): DrainView => ({
+  ...view,
+  moments: { ...view.moments, ...moments },
+  verdict: { kind: 'proven', grade, result: 'drained' }
+})
+
+describe('sync lag', () => {
+  const cases: [string, Parameters<typeof lagOf>[0], number | null][] = [
+    ['nobody saw the gateways', { decidedAt: 0, seenAt: 1, confirmedAt: null }, null],
+    ['seen within the second that is stated', { decidedAt: 5000, seenAt: 5700, confirmedAt: 5741 }, 41],
+    [
+      'seen late: counted from the end of that second',
+      { decidedAt: 5000, seenAt: 9000, confirmedAt: 9040 },
+      3041
+    ],
+    ['a hook before the deletion was stated', { decidedAt: 5000, seenAt: 4900, confirmedAt: 5040 }, 40],
+    ['no deletion: from when it was seen', { decidedAt: null, seenAt: 100, confirmedAt: 120 }, 20]
+  ]
+  for (const [name, moments, expected] of cases) {
+    it(name, () => expect(lagOf(moments)).to.equal(expected))
+  }
+
+  it('law: never negative, never more than since the stated second', () => {
+    fc.assert(
+      fc.property(fc.nat(1e6), fc.nat(1e6), fc.nat(1e6), (decidedAt, late, took) => {
+        const seenAt = decidedAt + late
+        const confirmedAt = seenAt + took
+        const lag = lagOf({ decidedAt, seenAt, confirmedAt })!
+        expect(lag).to.be.within(took, confirmedAt - decidedAt)
+        expect(latestDecision({ decidedAt, seenAt })).to.be.at.most(seenAt)
+      })
+    )
+  })
+})
+
+describe('history', () => {
+  it('takes a sample of the lag where the gateways were seen', () => {
+    const { lags } = withProof(
+      EMPTY,
+      shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
+    )
+    expect(lags).to.deep.equal([{ at: 1_000_042, ms: 41, grade: 'barrier' }])
+    expect(withProof(EMPTY, shown({ confirmedAt: null }, 'accepted')).lags).to.deep.equal([])
+  })
+
+  it('keeps what is over, newest first, up to its limit', () => {
+    let history = EMPTY
+    for (let i = 0; i < LIMITS.past + 3; i++) history = withPast(history, shown({ goneAt: i }))
+    expect(history.past).to.have.length(LIMITS.past)
+    expect(history.past[0]?.moments.goneAt).to.equal(LIMITS.past + 2)
+    for (let i = 0; i < LIMITS.lags + 3; i++) history = withProof(history, shown({ confirmedAt: i }))
+    expect(history.lags).to.have.length(LIMITS.lags)
+    for (let i = 0; i < LIMITS.acks + 3; i++) history = withAck(history, ackFor(pod('web-1')), i, 0)
+    expect(history.acks).to.have.length(LIMITS.acks)
+    expect(history.acks.at(-1)?.at).to.equal(3)
+  })
+
+  it('counts what was saved, and what was not', () => {
+    const fast = withAck(EMPTY, ackFor(pod('web-1'), { elapsedMs: 40 }), 1, 5000)
+    expect(fast.savedMs).to.equal(4960)
+    expect(withAck(fast, ackFor(pod('web-2'), { elapsedMs: 12_000 }), 2, 5000).savedMs).to.equal(-2040)
+  })
+})

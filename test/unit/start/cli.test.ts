@@ -1,0 +1,46 @@
+import { expect } from 'chai'
+import { formatProblems, HELP, parseCommand } from '../../../agent/start/cli.ts'
+
+describe('cli', () => {
+  const cases: Record<string, ReturnType<typeof parseCommand>> = {
+    '': { kind: 'run', configFile: undefined, dryRun: false },
+    'run --config a.yaml': { kind: 'run', configFile: 'a.yaml', dryRun: false },
+    '--config=a.yaml --dry-run': { kind: 'run', configFile: 'a.yaml', dryRun: true },
+    '--config a.yaml --print-config': { kind: 'print-config', configFile: 'a.yaml', dryRun: false },
+    'doctor --config a.yaml': { kind: 'doctor', configFile: 'a.yaml', json: false },
+    'diff --config a.yaml --json': { kind: 'diff', configFile: 'a.yaml', json: true },
+    'diff --dry-run': { kind: 'wrong', problem: 'diff takes --config and --json only' },
+    'doctor --json': { kind: 'doctor', configFile: undefined, json: true },
+    '--help': { kind: 'help' },
+    'doctor -h': { kind: 'help' },
+    '--version': { kind: 'version' },
+    docter: { kind: 'wrong', problem: 'there is no command docter, did you mean doctor?' },
+    start: { kind: 'wrong', problem: 'there is no command start; there are run, doctor, diff' },
+    'run twice': { kind: 'wrong', problem: '"twice" is too much; a file goes after --config' },
+    '--confg a.yaml': { kind: 'wrong', problem: 'there is no option --confg, did you mean --config?' },
+    '--config': { kind: 'wrong', problem: '--config needs a value' },
+    '--dry-run=yes': { kind: 'wrong', problem: '--dry-run takes no value' },
+    '--json': { kind: 'wrong', problem: '--json belongs to doctor and diff' },
+    'doctor --dry-run': { kind: 'wrong', problem: 'doctor takes --config and --json only' },
+    '-x': {
+      kind: 'wrong',
+      problem:
+        'there is no option -x; there are --config, --print-config, --dry-run, --json, --help, --version'
+    }
+  }
+  for (const [line, command] of Object.entries(cases)) {
+    it(`apisix-drain ${line}`, () =>
+      expect(parseCommand(line === '' ? [] : line.split(' '))).to.deep.equal(command))
+  }
+
+  it('names every option in its help', () => {
+    for (const option of ['--config', '--print-config', '--dry-run', '--json', '--help', '--version']) {
+      expect(HELP).to.include(option)
+    }
+  })
+
+  it('lists problems one a line', () => {
+    expect(formatProblems(['a: b'])).to.equal('the configuration has a problem:\n  - a: b\n')
+    expect(formatProblems(['a', 'b'])).to.equal('the configuration has 2 problems:\n  - a\n  - b\n')
+  })
+})

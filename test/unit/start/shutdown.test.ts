@@ -1,0 +1,213 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { supervise, type Part, type Supervision } from '../../../agent/start/shutdown.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+import { memoryLog } from '../../build/serve.ts'
+
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+
+describe('shutdown', () => {
+  const setUp = (differs: Partial<Supervision> = {}) => {
+    const { log, lines } = memoryLog()
+    const signals = new EventEmitter()
+    const steps: string[] = []
+    const exits: number[] = []
+    const clock = manualClock()
+    const part: Part = {
+      name: 'watch',
+      run: async signal => {
+        await untilAborted(signal)
+        steps.push('watch ended')
+      }
+    }
+    const code = supervise({
+      parts: [part],
+      finishMs: 20_000,
+      stopPromising: () => void steps.push('stop promising'),
+      finishHolds: async () => void steps.push('holds finished'),
+      close: async () => void steps.push('closed'),
+      clock,
+      log,
+      signals,
+      exit: code => void exits.push(code),
+      ...differs
+    })
+    return { code, steps, exits, signals, clock, lines }
+  }
+  const turn = () => new Promise(setImmediate)
+
+  it('stops in order at a signal: promises, holds, listeners, parts', async () => {
+    const { code, steps, signals, lines } = setUp()
+    await turn()
+    expect(steps).to.deep.equal([])
+    signals.emit('SIGTERM', 'SIGTERM')
+    expect(await code).to.equal(0)
+    expect(steps).to.deep.equal(['stop promising', 'holds finished', 'closed', 'watch ended'])
+    expect(lines.at(-1)).to.include({ msg: 'stopped' })
+    expect(signals.eventNames(), 'no listener is left').to.deep.equal([])
+  })
+
+  it('gives holds their bound and no more', async () => {
+    let bound: AbortSignal | undefined
+    const { code, steps, signals, clock } = setUp({
+      finishHolds: signal => ((bound = signal), new Promise(() => {}))
+    })
+    signals.emit('SIGINT', 'SIGINT')
+    await turn()
+    clock.advance(19_999)
+    await turn()
+    expect(bound?.aborted).to.equal(false)
+    expect(steps).to.deep.equal(['stop promising'])
+    clock.advance(1)
+    expect(await code).to.equal(0)
+    expect(bound?.aborted).to.equal(true)
+    expect(steps).to.deep.equal(['stop promising', 'closed', 'watch ended'])
+  })
+
+  for (const [how, run] of [
+    ['returns', async () => {}],
+    ['rejects', () => Promise.reject(new Error('lost'))],
+    [
+      'throws',
+      () => {
+        throw new Error('lost')
+      }
+    ]
+  ] as const) {
+    it(`ends with 1 and the name of a part that ${how}, and lets go of holds at once`, async () => {
+      const others = setUp({ parts: [{ name: 'loop', run }] })
+      expect(await others.code).to.equal(1)
+      expect(others.steps).to.deep.equal(['stop promising', 'closed'])
+      expect(others.lines[0]).to.include({ level: 'fatal', part: 'loop', msg: 'part ended early' })
+    })
+  }
+
+  it('goes on where a step fails or a part does not end', async () => {
+    const { code, steps, signals, clock, lines } = setUp({
+      parts: [{ name: 'stuck', run: () => new Promise(() => {}) }],
+      stopPromising: () => {
+        throw new Error('a bug')
+      },
+      close: () => new Promise(() => {})
+    })
+    signals.emit('SIGTERM', 'SIGTERM')
+    await turn()
+    clock.advance(3000)
+    await turn()
+    clock.advance(3000)
+    expect(await code).to.equal(0)
+    expect(steps).to.deep.equal(['holds finished'])
+    expect(lines.flatMap(line => line.step ?? [])).to.deep.equal(['stop promising', 'close', 'end parts'])
+  })
+
+  it('exits at once at a second signal', async () => {
+    const { exits, signals, clock, code } = setUp({ finishHolds: () => new Promise(() => {}) })
+    signals.emit('SIGTERM', 'SIGTERM')
+    await turn()
+    expect(exits).to.deep.equal([])
+    signals.emit('SIGTERM', 'SIGTERM')
+    expect(exits).to.deep.equal([1])
+    clock.advance(20_000)
+    await code
+  })
+
+  it('counts an error that nobody caught as the end of the process', async () => {
+    const { code, signals, lines } = setUp()
+    signals.emit('uncaughtException', new Error('a bug'))
+    expect(await code).to.equal(1)
+    expect(lines[0]).to.include({ msg: 'uncaught error' })
+  })
+
+  describe('in a process of its own', function () {
+    this.timeout(30_000)
+    let child: ChildProcess
+    afterEach(() => void child.kill('SIGKILL'))
+
+    const start = async (...args: string[]) => {
+      child = fork(join(import.meta.dirname, '../../build/shutdown-child.ts'), args, { silent: true })
+      let log = ''
+      child.stdout?.on('data', chunk => (log += String(chunk)))
+      const [{ port }] = (await once(child, 'message')) as [{ port: number }]
+      const ended = once(child, 'close') as Promise<[code: number | null, signal: string | null]>
+      const hook = () =>
+        fetch(`http://127.0.0.1:${port}/v1/prestop`).then(async r => ({
+          status: r.status,
+          body: (await r.json()) as { error?: string; result?: string }
+        }))
+      const ready = () => fetch(`http://127.0.0.1:${port}/readyz`).then(r => r.status)
+      const said = async (what: string) => {
+        for (;;) {
+          const [message] = (await once(child, 'message')) as [unknown]
+          if (message === what) return
+        }
+      }
+      return { ended, hook, ready, said, log: () => log }
+    }
+
+    it('finishes what it holds, refuses what is new, and exits 0', async () => {
+      const { ended, hook, ready, said, log } = await start()
+      expect(await ready()).to.equal(200)
+      const isHeld = said('held')
+      const held = hook()
+      await isHeld
+      const stopping = said('stopping')
+      child.kill('SIGTERM')
+      await stopping
+      expect(await ready()).to.equal(503)
+      expect((await hook()).body.error).to.equal('shutting-down')
+      child.send('answer')
+      expect((await held).body.result).to.equal('drained')
+      expect((await ended)[0]).to.equal(0)
+      expect(log()).to.include('"msg":"stopped"')
+      expect(log(), 'nothing ran into its bound').not.to.include('did not finish')
+    })
+
+    it('lets go with 503 when the bound is over', async () => {
+      const { ended, hook, said } = await start('--bound', '200')
+      const isHeld = said('held')
+      const held = hook()
+      await isHeld
+      child.kill('SIGTERM')
+      expect(await held).to.deep.include({ status: 503 })
+      expect((await ended)[0]).to.equal(0)
+    })
+
+    it('exits at once at the second signal', async () => {
+      const { ended, hook, said, log } = await start()
+      const isHeld = said('held')
+      const held = hook().catch(() => 'cut')
+      await isHeld
+      const stopping = said('stopping')
+      child.kill('SIGTERM')
+      await stopping
+      child.kill('SIGTERM')
+      expect((await ended)[0]).to.equal(1)
+      expect(await held).to.equal('cut')
+      expect(log()).to.match(/"msg":"second signal/)
+    })
+
+    it('stays awake for the bound of a step when nothing else keeps it alive', async () => {
+      const { ended, log } = await start('--stuck')
+      child.kill('SIGTERM')
+      expect((await ended)[0]).to.equal(0)
+      expect(log()).to.match(/"step":"close".*"msg":"stopped"/s)
+    })
+
+    it('ends with the name of the part that ended, and 1', async () => {
+      const { ended, log } = await start()
+      child.send('end part')
+      expect((await ended)[0]).to.equal(1)
+      expect(log()).to.match(/"part":"fragile".*"part ended early"/)
+    })
+
+    it('ends with 1 where an error escapes', async () => {
+      const { ended, log } = await start()
+      child.send('escape')
+      expect((await ended)[0]).to.equal(1)
+      expect(log()).to.include('uncaught error')
+    })
+  })
+})

@@ -1,0 +1,55 @@
+import { expect } from 'chai'
+import { watchAbsence } from '../../../agent/upkeep/absence.ts'
+import { manualClock } from '../../build/manual-clock.ts'
+
+describe('absence of the process', () => {
+  /** A clock that can jump: what is due fires late, as after SIGCONT. */
+  const setup = () => {
+    const clock = manualClock()
+    const jump = { ms: 0 }
+    const now = () => clock.now() + jump.ms
+    let resumes = 0
+    const absence = watchAbsence(
+      { ...clock, now, alarm: (at, wake) => clock.alarm(at - jump.ms, wake) },
+      () => (resumes += 1)
+    )
+    return { clock, jump, now, absence, resumes: () => resumes }
+  }
+
+  it('is none while it ticks, however long', () => {
+    const { clock, absence, resumes } = setup()
+    clock.advance(600_000)
+    expect([absence.resumedAt(), resumes()]).to.deep.equal([-Infinity, 0])
+    absence.stop()
+    expect(clock.pending).to.equal(0)
+  })
+
+  it('is none where a turn of the event loop takes a second', () => {
+    const { clock, jump, absence, resumes } = setup()
+    jump.ms += 1000
+    clock.advance(250)
+    expect([absence.resumedAt(), resumes()]).to.deep.equal([-Infinity, 0])
+    absence.stop()
+  })
+
+  it('is seen by who asks first, before any timer fires, and told once', () => {
+    const { clock, jump, now, absence, resumes } = setup()
+    clock.advance(1000)
+    jump.ms += 30_000
+    const back = now()
+    expect([absence.resumedAt(), resumes()]).to.deep.equal([back, 1])
+    clock.advance(10_000)
+    expect([absence.resumedAt(), resumes()]).to.deep.equal([back, 1])
+    absence.stop()
+  })
+
+  it('is seen by the tick where nobody asks, each time anew', () => {
+    const { clock, jump, absence, resumes } = setup()
+    for (const times of [1, 2]) {
+      jump.ms += 2000
+      clock.advance(250)
+      expect(resumes()).to.equal(times)
+    }
+    absence.stop()
+  })
+})

@@ -1,0 +1,94 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { systemClock } from '../../../agent/base/clock.ts'
+import type { PodUid } from '../../../agent/drain/facts.ts'
+import { holdersOf } from '../../../agent/apisix/holders.ts'
+import { createWriter } from '../../../agent/write/writer.ts'
+import type { Resource } from '../../../agent/plan/holder.ts'
+import type { Json, JsonObject } from '../../../sandbox/apisix/json.ts'
+import { silent, startAdmin } from '../../build/apisix.ts'
+
+const node = (host: string, more: JsonObject = {}): JsonObject => ({ host, port: 80, weight: 1, ...more })
+const json = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<Json>
+const fields = fc.dictionary(
+  fc
+    .string({ minLength: 1 })
+    .filter(key => !['id', 'username', 'plugins', 'create_time', 'update_time', 'key'].includes(key)),
+  json,
+  { maxKeys: 4 }
+) as fc.Arbitrary<JsonObject>
+
+/** What others have in the object: before and after its plugins, beside traffic-split, and in its rules. */
+const others = fc.record({ first: fields, last: fields, plugins: fields, match: json, metadata: json })
+
+/** An object that lists these nodes in the second upstream of the second of three rules. */
+function objectOf(
+  { first, last, plugins, match, metadata }: typeof others extends fc.Arbitrary<infer O> ? O : never,
+  hosts: readonly string[]
+): JsonObject {
+  const nodes = hosts.map(host => node(host, { metadata }))
+  const upstream = { type: 'roundrobin', nodes, keepalive_pool: { size: 7 } }
+  const rules = [
+    { match, weighted_upstreams: [{ weight: 1 }] },
+    { weighted_upstreams: [{ weight: 3 }, { upstream, weight: 2 }, { upstream_id: 'other', weight: 0 }] },
+    { match, weighted_upstreams: [{ weight: 9 }] }
+  ]
+  return {
+    desc: 'd',
+    labels: { team: 'a' },
+    ...first,
+    plugins: { 'key-auth': { key: 'k' }, 'traffic-split': { rules }, ...plugins },
+    ...last
+  }
+}
+
+/** As text, in its order, without the times, which are APISIX's own to write. */
+const textOf = (value: JsonObject | undefined): string => {
+  const { create_time: _created, update_time: _updated, ...rest } = value ?? {}
+  return JSON.stringify(rest)
+}
+
+describe('an object that could only be written whole', () => {
+  const kinds: readonly (readonly [Resource, (id: string) => JsonObject])[] = [
+    ['consumers', id => ({ username: id })],
+    ['consumer_groups', () => ({})],
+    ['plugin_configs', () => ({})],
+    ['global_rules', () => ({})],
+    ['routes', () => ({ uri: '/*' })]
+  ]
+  for (const [resource, own] of kinds)
+    it(`loses the node and nothing else, to the byte: ${resource}`, async () => {
+      const apisix = await startAdmin()
+      const inventory = { learn: () => {}, forget: () => {} }
+      const writer = createWriter({
+        admin: apisix.client,
+        inventory,
+        clock: systemClock,
+        log: silent,
+        giveUpMs: 1000
+      })
+      let count = 0
+      try {
+        await fc.assert(
+          fc.asyncProperty(others, async theirs => {
+            // The same object would wait for what was written to it before.
+            const id = `jack-${(count += 1)}`
+            apisix.put(resource, id, { ...own(id), ...objectOf(theirs, ['10.0.0.1', '10.0.0.2']) })
+            const value = apisix.value(resource, id)!
+            const [holder] = holdersOf({ resource, id: id, value, revision: 0 })
+            const uid = 'uid-web-1' as PodUid
+            writer.submit({ kind: 'remove', holder: holder!, nodes: [{ key: '10.0.0.1:80', uid }] })
+            await writer.idle()
+            expect(writer.status(holder!.key, '10.0.0.1:80', uid)?.state).to.equal('removed')
+            const left = { id, ...own(id), ...objectOf(theirs, ['10.0.0.2']) }
+            expect(textOf(apisix.value(resource, id))).to.equal(textOf(left))
+            writer.forget(uid)
+          }),
+          { numRuns: 25 }
+        )
+      } finally {
+        await writer.stop()
+        await apisix.close()
+      }
+    })
+})
