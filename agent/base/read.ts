@@ -7,8 +7,13 @@ export type Fields = Readonly<Record<string, unknown>>
 
 const NO_FIELDS: Fields = Object.freeze({})
 
-export function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : NO_FIELDS
+/** The fields that `T` has. Each may be absent or of another type: the JSON is as the server sent it. */
+export type FieldsOf<T extends object> = Readonly<Record<keyof T, unknown>>
+
+/** @typeParam T the model of @kubernetes/client-node, which names the fields and checks nothing */
+export function fieldsOf<T extends object = Fields>(value: unknown): FieldsOf<T> {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return (isObject ? value : NO_FIELDS) as FieldsOf<T>
 }
 
 export function listOf(value: unknown): readonly unknown[] {

@@ -1,5 +1,14 @@
+import type {
+  V1Container,
+  V1ExecAction,
+  V1HTTPGetAction,
+  V1Lifecycle,
+  V1LifecycleHandler,
+  V1Pod,
+  V1PodSpec
+} from '@kubernetes/client-node'
 import { parseDuration } from '../drain/duration.ts'
-import { fieldsOf, listOf, textOf, type Fields } from '../base/read.ts'
+import { fieldsOf, listOf, textOf, type FieldsOf } from '../base/read.ts'
 
 /** What a pod's spec shows of its hook to us. */
 interface HookSpec {
@@ -17,11 +26,11 @@ const HELPER = { name: 'apisix-drain-hook', budgetMs: 24_000 }
 
 /** The containers of a raw pod whose preStop calls `/v1/prestop`, or runs our helper. Total: what cannot be read is no hook of ours. */
 export function hooksOf(pod: unknown): readonly HookSpec[] {
-  const spec = fieldsOf(fieldsOf(pod)['spec'])
-  return [...listOf(spec['containers']), ...listOf(spec['initContainers'])].flatMap(raw => {
-    const container = fieldsOf(raw)
-    const text = textOfHook(fieldsOf(fieldsOf(container['lifecycle'])['preStop']))
-    const name = textOf(container['name']) ?? ''
+  const spec = fieldsOf<V1PodSpec>(fieldsOf<V1Pod>(pod).spec)
+  return [...listOf(spec.containers), ...listOf(spec.initContainers)].flatMap(raw => {
+    const container = fieldsOf<V1Container>(raw)
+    const text = textOfHook(fieldsOf<V1LifecycleHandler>(fieldsOf<V1Lifecycle>(container.lifecycle).preStop))
+    const name = textOf(container.name) ?? ''
     if (runsHelper(text))
       return [{ container: name, longestMs: budget(text), named: true, followsProxy: false }]
     if (!text.includes('/v1/prestop')) return []
@@ -31,9 +40,11 @@ export function hooksOf(pod: unknown): readonly HookSpec[] {
   })
 }
 
-function textOfHook(preStop: Fields): string {
-  const command = listOf(fieldsOf(preStop['exec'])['command']).filter(word => typeof word === 'string')
-  return [...command, textOf(fieldsOf(preStop['httpGet'])['path']) ?? ''].join(' ')
+function textOfHook(preStop: FieldsOf<V1LifecycleHandler>): string {
+  const command = listOf(fieldsOf<V1ExecAction>(preStop.exec).command).filter(
+    word => typeof word === 'string'
+  )
+  return [...command, textOf(fieldsOf<V1HTTPGetAction>(preStop.httpGet).path) ?? ''].join(' ')
 }
 
 /** The program itself, not a file of that name that something else reads. */

@@ -1,3 +1,11 @@
+import type {
+  DiscoveryV1EndpointPort,
+  V1Endpoint,
+  V1EndpointConditions,
+  V1EndpointSlice,
+  V1ObjectMeta,
+  V1ObjectReference
+} from '@kubernetes/client-node'
 import type { Endpoint, EndpointFact, PodUid } from '../drain/facts.ts'
 import { SERVICE_LABEL } from '../reflect/collection.ts'
 import { intern } from './intern.ts'
@@ -8,23 +16,23 @@ import { fieldsOf, listOf, portOf, textOf } from '../base/read.ts'
  * belongs to no Service (custom slices are allowed to).
  */
 export function toEndpointFact(object: unknown): EndpointFact | undefined {
-  const slice = fieldsOf(object)
-  const meta = fieldsOf(slice['metadata'])
-  const uid = textOf(meta['uid'])
-  const name = textOf(meta['name'])
-  const namespace = textOf(meta['namespace'])
+  const slice = fieldsOf<V1EndpointSlice>(object)
+  const meta = fieldsOf<V1ObjectMeta>(slice.metadata)
+  const uid = textOf(meta.uid)
+  const name = textOf(meta.name)
+  const namespace = textOf(meta.namespace)
   if (uid === undefined || name === undefined || namespace === undefined) return undefined
   return {
     uid,
     namespace: intern.text(namespace),
     name,
-    service: intern.text(textOf(fieldsOf(meta['labels'])[SERVICE_LABEL]) ?? ''),
-    family: familyOf(slice['addressType']),
-    ports: listOf(slice['ports']).map(entry => {
-      const { name: portName, port } = fieldsOf(entry)
+    service: intern.text(textOf(fieldsOf(meta.labels)[SERVICE_LABEL]) ?? ''),
+    family: familyOf(slice.addressType),
+    ports: listOf(slice.ports).map(entry => {
+      const { name: portName, port } = fieldsOf<DiscoveryV1EndpointPort>(entry)
       return { name: intern.text(textOf(portName) ?? ''), port: portOf(port) }
     }),
-    endpoints: listOf(slice['endpoints'])
+    endpoints: listOf(slice.endpoints)
       .map(toEndpoint)
       .filter(endpoint => endpoint !== undefined)
   }
@@ -39,20 +47,20 @@ function familyOf(addressType: unknown): EndpointFact['family'] {
  * Only the first address counts: all addresses of one endpoint are the same thing.
  */
 function toEndpoint(value: unknown): Endpoint | undefined {
-  const endpoint = fieldsOf(value)
-  const address = textOf(listOf(endpoint['addresses'])[0])
+  const endpoint = fieldsOf<V1Endpoint>(value)
+  const address = textOf(listOf(endpoint.addresses)[0])
   if (address === undefined) return undefined
-  const conditions = fieldsOf(endpoint['conditions'])
-  const target = fieldsOf(endpoint['targetRef'])
-  const ready = conditions['ready'] !== false
-  const uid = target['kind'] === 'Pod' ? textOf(target['uid']) : undefined
-  const zone = textOf(endpoint['zone'])
+  const conditions = fieldsOf<V1EndpointConditions>(endpoint.conditions)
+  const target = fieldsOf<V1ObjectReference>(endpoint.targetRef)
+  const ready = conditions.ready !== false
+  const uid = target.kind === 'Pod' ? textOf(target.uid) : undefined
+  const zone = textOf(endpoint.zone)
   return {
     address,
     podUid: uid as PodUid | undefined,
     ready,
-    serving: typeof conditions['serving'] === 'boolean' ? conditions['serving'] : ready,
-    terminating: conditions['terminating'] === true,
+    serving: typeof conditions.serving === 'boolean' ? conditions.serving : ready,
+    terminating: conditions.terminating === true,
     ...(zone !== undefined && { zone: intern.text(zone) })
   }
 }

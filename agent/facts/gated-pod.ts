@@ -1,3 +1,4 @@
+import type { V1Pod, V1PodReadinessGate, V1PodSpec, V1PodStatus } from '@kubernetes/client-node'
 import { IN_UPSTREAM } from '../drain/annotations.ts'
 import type { PodFact } from '../drain/facts.ts'
 import { conditionIsTrue, fieldsOf, listOf, textOf } from '../base/read.ts'
@@ -15,10 +16,12 @@ export const withGate =
 
 /** As the kubelet makes Ready: of the condition ContainersReady and every gate (readiness gates, KEP-580). */
 function gateOf(object: unknown): PodFact['gate'] {
-  const { spec, status } = fieldsOf(object)
-  const gates = listOf(fieldsOf(spec)['readinessGates']).map(gate => textOf(fieldsOf(gate)['conditionType']))
+  const { spec, status } = fieldsOf<V1Pod>(object)
+  const gates = listOf(fieldsOf<V1PodSpec>(spec).readinessGates).map(gate =>
+    textOf(fieldsOf<V1PodReadinessGate>(gate).conditionType)
+  )
   if (!gates.includes(IN_UPSTREAM)) return undefined
-  const { conditions } = fieldsOf(status)
+  const { conditions } = fieldsOf<V1PodStatus>(status)
   const isTrue = (type: string | undefined) => type !== undefined && conditionIsTrue(conditions, type)
   const others = ['ContainersReady', ...gates.filter(type => type !== IN_UPSTREAM)]
   if (!others.every(isTrue)) return undefined

@@ -1,3 +1,4 @@
+import type { V1ObjectMeta, V1Pod, V1PodSpec, V1PodStatus } from '@kubernetes/client-node'
 import type { GatewayFact } from '../drain/facts.ts'
 import { isDialable } from './dialable.ts'
 import { ipsOf } from './pod-fact.ts'
@@ -14,22 +15,22 @@ export interface GatewayPod {
 
 /** Total: `undefined` only where the object has no identity. Unready and Terminating pods are facts like all others. */
 export function toGatewayPod(object: unknown): GatewayPod | undefined {
-  const { metadata, spec, status: statusOf } = fieldsOf(object)
-  const meta = fieldsOf(metadata)
-  const status = fieldsOf(statusOf)
-  const uid = textOf(meta['uid'])
-  const name = textOf(meta['name'])
+  const { metadata, spec, status: statusOf } = fieldsOf<V1Pod>(object)
+  const meta = fieldsOf<V1ObjectMeta>(metadata)
+  const status = fieldsOf<V1PodStatus>(statusOf)
+  const uid = textOf(meta.uid)
+  const name = textOf(meta.name)
   if (uid === undefined || name === undefined) return undefined
   return {
     uid,
-    ended: status['phase'] === 'Succeeded' || status['phase'] === 'Failed',
+    ended: status.phase === 'Succeeded' || status.phase === 'Failed',
     gateway: {
       id: uid,
       name,
       ip: ipsOf(status)[0] ?? '',
-      ready: conditionIsTrue(status['conditions'], 'Ready'),
-      terminating: textOf(meta['deletionTimestamp']) !== undefined,
-      host: textOf(fieldsOf(spec)['nodeName'])
+      ready: conditionIsTrue(status.conditions, 'Ready'),
+      terminating: textOf(meta.deletionTimestamp) !== undefined,
+      host: textOf(fieldsOf<V1PodSpec>(spec).nodeName)
     }
   }
 }

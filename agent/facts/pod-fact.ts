@@ -1,3 +1,16 @@
+import type {
+  V1Container,
+  V1ContainerPort,
+  V1ContainerState,
+  V1ContainerStateRunning,
+  V1ContainerStatus,
+  V1ObjectMeta,
+  V1OwnerReference,
+  V1Pod,
+  V1PodIP,
+  V1PodSpec,
+  V1PodStatus
+} from '@kubernetes/client-node'
 import type { PodFact, PodPhase, PodUid } from '../drain/facts.ts'
 import { intern } from './intern.ts'
 import {
@@ -8,7 +21,8 @@ import {
   portOf,
   textOf,
   timeOf,
-  type Fields
+  type Fields,
+  type FieldsOf
 } from '../base/read.ts'
 
 const ANNOTATION_PREFIX = 'apisix-drain.io/'
@@ -28,50 +42,50 @@ const NO_IPS: readonly string[] = Object.freeze([])
  * cannot be read (as a fact it would look like a pod that stays).
  */
 export function toPodFact(object: unknown): PodFact | undefined {
-  const { metadata, spec: specOf, status: statusOf } = fieldsOf(object)
-  const meta = fieldsOf(metadata)
-  const spec = fieldsOf(specOf)
-  const status = fieldsOf(statusOf)
-  const uid = textOf(meta['uid'])
-  const name = textOf(meta['name'])
-  const namespace = textOf(meta['namespace'])
+  const { metadata, spec: specOf, status: statusOf } = fieldsOf<V1Pod>(object)
+  const meta = fieldsOf<V1ObjectMeta>(metadata)
+  const spec = fieldsOf<V1PodSpec>(specOf)
+  const status = fieldsOf<V1PodStatus>(statusOf)
+  const uid = textOf(meta.uid)
+  const name = textOf(meta.name)
+  const namespace = textOf(meta.namespace)
   if (uid === undefined || name === undefined || namespace === undefined) return undefined
-  const deletionAt = timeOf(meta['deletionTimestamp'])
-  if (deletionAt === undefined && textOf(meta['deletionTimestamp']) !== undefined) return undefined
+  const deletionAt = timeOf(meta.deletionTimestamp)
+  if (deletionAt === undefined && textOf(meta.deletionTimestamp) !== undefined) return undefined
   const { restarts, startedAt } = containersOf(status)
   // Written out: what is spread into an object lies beside it, and there are tens of thousands of these.
   return {
     uid: uid as PodUid,
     namespace: intern.text(namespace),
     name,
-    phase: phaseOf(status['phase']),
-    ready: conditionIsTrue(status['conditions'], 'Ready'),
+    phase: phaseOf(status.phase),
+    ready: conditionIsTrue(status.conditions, 'Ready'),
     ips: ipsOf(status),
-    hostNetwork: spec['hostNetwork'] === true,
+    hostNetwork: spec.hostNetwork === true,
     containerPorts: portsOf(spec, 'containerPort'),
     hostPorts: portsOf(spec, 'hostPort'),
-    hostIp: internedOf(status['hostIP']),
+    hostIp: internedOf(status.hostIP),
     deletionAt,
-    deletionGraceMs: toMillis(numberOf(meta['deletionGracePeriodSeconds'])),
-    graceMs: (numberOf(spec['terminationGracePeriodSeconds']) ?? DEFAULT_GRACE_SECONDS) * 1000,
-    disruptionTarget: conditionIsTrue(status['conditions'], 'DisruptionTarget'),
+    deletionGraceMs: toMillis(numberOf(meta.deletionGracePeriodSeconds)),
+    graceMs: (numberOf(spec.terminationGracePeriodSeconds) ?? DEFAULT_GRACE_SECONDS) * 1000,
+    disruptionTarget: conditionIsTrue(status.conditions, 'DisruptionTarget'),
     restarts,
     startedAt,
-    owner: ownerOf(meta['ownerReferences']),
-    annotations: annotationsOf(meta['annotations'])
+    owner: ownerOf(meta.ownerReferences),
+    annotations: annotationsOf(meta.annotations)
   }
 }
 
 /** `status.podIPs`, or `status.podIP` where a server gives only that. */
-export function ipsOf(status: Fields): readonly string[] {
+export function ipsOf(status: FieldsOf<V1PodStatus>): readonly string[] {
   const ips: string[] = []
-  for (const entry of listOf(status['podIPs'])) {
-    const ip = textOf(fieldsOf(entry)['ip'])
+  for (const entry of listOf(status.podIPs)) {
+    const ip = textOf(fieldsOf<V1PodIP>(entry).ip)
     if (ip !== undefined) ips.push(ip)
   }
   // A copy has room for what is in it; what was pushed to, for sixteen more.
   if (ips.length > 0) return ips.slice()
-  const only = textOf(status['podIP'])
+  const only = textOf(status.podIP)
   return only === undefined ? NO_IPS : [only]
 }
 
@@ -84,12 +98,12 @@ const internedOf = (value: unknown): string | undefined => {
   return text === undefined ? undefined : intern.text(text)
 }
 
-function portsOf(spec: Fields, which: 'containerPort' | 'hostPort'): readonly number[] {
+function portsOf(spec: FieldsOf<V1PodSpec>, which: 'containerPort' | 'hostPort'): readonly number[] {
   const ports = new Set<number>()
   for (const kind of ['containers', 'initContainers'] as const) {
     for (const container of listOf(spec[kind])) {
-      for (const entry of listOf(fieldsOf(container)['ports'])) {
-        const port = portOf(fieldsOf(entry)[which])
+      for (const entry of listOf(fieldsOf<V1Container>(container).ports)) {
+        const port = portOf(fieldsOf<V1ContainerPort>(entry)[which])
         if (port !== undefined) ports.add(port)
       }
     }
@@ -98,14 +112,16 @@ function portsOf(spec: Fields, which: 'containerPort' | 'hostPort'): readonly nu
 }
 
 /** Both move when a container comes back: the sum of the restarts, and the youngest start. */
-function containersOf(status: Fields): { restarts: number; startedAt: number | undefined } {
+function containersOf(status: FieldsOf<V1PodStatus>): { restarts: number; startedAt: number | undefined } {
   let restarts = 0
   let startedAt: number | undefined
   for (const kind of ['containerStatuses', 'initContainerStatuses'] as const) {
     for (const entry of listOf(status[kind])) {
-      const container = fieldsOf(entry)
-      restarts += numberOf(container['restartCount']) ?? 0
-      const started = timeOf(fieldsOf(fieldsOf(container['state'])['running'])['startedAt'])
+      const container = fieldsOf<V1ContainerStatus>(entry)
+      restarts += numberOf(container.restartCount) ?? 0
+      const started = timeOf(
+        fieldsOf<V1ContainerStateRunning>(fieldsOf<V1ContainerState>(container.state).running).startedAt
+      )
       if (started !== undefined && (startedAt === undefined || started > startedAt)) startedAt = started
     }
   }
@@ -114,7 +130,7 @@ function containersOf(status: Fields): { restarts: number; startedAt: number | u
 
 function ownerOf(references: unknown): string | undefined {
   for (const reference of listOf(references)) {
-    const { controller, kind, name } = fieldsOf(reference)
+    const { controller, kind, name } = fieldsOf<V1OwnerReference>(reference)
     if (controller === true && typeof kind === 'string' && typeof name === 'string') {
       return intern.text(`${kind}/${name}`)
     }
@@ -137,7 +153,8 @@ export function toLabelledPod(object: unknown): PodFact | undefined {
   return fact && { ...fact, labels: intern.record(textsOf(labelsOf(object))) }
 }
 
-const labelsOf = (object: unknown) => fieldsOf(fieldsOf(fieldsOf(object)['metadata'])['labels'])
+const labelsOf = (object: unknown) =>
+  fieldsOf(fieldsOf<V1ObjectMeta>(fieldsOf<V1Pod>(object).metadata).labels)
 
 const textsOf = (fields: Fields): Readonly<Record<string, string>> =>
   Object.fromEntries(

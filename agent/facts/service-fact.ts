@@ -1,3 +1,12 @@
+import type {
+  V1LoadBalancerIngress,
+  V1LoadBalancerStatus,
+  V1ObjectMeta,
+  V1Service,
+  V1ServicePort,
+  V1ServiceSpec,
+  V1ServiceStatus
+} from '@kubernetes/client-node'
 import type { ServiceFact } from '../drain/facts.ts'
 import { annotationsOf } from './pod-fact.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../base/read.ts'
@@ -6,22 +15,22 @@ const NONE: readonly never[] = Object.freeze([])
 
 /** A Service, shrunk. Total: `undefined` only where it has no identity. */
 export function toServiceFact(object: unknown): ServiceFact | undefined {
-  const { metadata, spec: specOf, status } = fieldsOf(object)
-  const meta = fieldsOf(metadata)
-  const spec = fieldsOf(specOf)
-  const uid = textOf(meta['uid'])
-  const name = textOf(meta['name'])
-  const namespace = textOf(meta['namespace'])
+  const { metadata, spec: specOf, status } = fieldsOf<V1Service>(object)
+  const meta = fieldsOf<V1ObjectMeta>(metadata)
+  const spec = fieldsOf<V1ServiceSpec>(specOf)
+  const uid = textOf(meta.uid)
+  const name = textOf(meta.name)
+  const namespace = textOf(meta.namespace)
   if (uid === undefined || name === undefined || namespace === undefined) return undefined
-  const ports = listOf(spec['ports']).flatMap(entry => {
-    const { name: portName, port: number } = fieldsOf(entry)
+  const ports = listOf(spec.ports).flatMap(entry => {
+    const { name: portName, port: number } = fieldsOf<V1ServicePort>(entry)
     const port = portOf(number)
     return port === undefined ? [] : [{ name: textOf(portName) ?? '', port }]
   })
-  const clusterIps = texts(
-    listOf(spec['clusterIPs']).length > 0 ? listOf(spec['clusterIPs']) : [spec['clusterIP']]
-  )
-  const ingress = listOf(fieldsOf(fieldsOf(status)['loadBalancer'])['ingress']).map(fieldsOf)
+  const clusterIps = texts(listOf(spec.clusterIPs).length > 0 ? listOf(spec.clusterIPs) : [spec.clusterIP])
+  const ingress = listOf(
+    fieldsOf<V1LoadBalancerStatus>(fieldsOf<V1ServiceStatus>(status).loadBalancer).ingress
+  ).map(fieldsOf<V1LoadBalancerIngress>)
   return {
     uid,
     namespace,
@@ -29,12 +38,14 @@ export function toServiceFact(object: unknown): ServiceFact | undefined {
     ports,
     clusterIps: slim(clusterIps.filter(ip => ip !== 'None')),
     external: slim([
-      ...texts(listOf(spec['externalIPs'])),
+      ...texts(listOf(spec.externalIPs)),
       ...texts(ingress.flatMap(({ ip, hostname }) => [ip, hostname]))
     ]),
-    nodePorts: slim(listOf(spec['ports']).flatMap(entry => portOf(fieldsOf(entry)['nodePort']) ?? [])),
-    externalName: spec['type'] === 'ExternalName' ? textOf(spec['externalName']) : undefined,
-    annotations: annotationsOf(meta['annotations'])
+    nodePorts: slim(
+      listOf(spec.ports).flatMap(entry => portOf(fieldsOf<V1ServicePort>(entry).nodePort) ?? [])
+    ),
+    externalName: spec.type === 'ExternalName' ? textOf(spec.externalName) : undefined,
+    annotations: annotationsOf(meta.annotations)
   }
 }
 

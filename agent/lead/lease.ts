@@ -1,3 +1,4 @@
+import type { V1Lease, V1LeaseSpec, V1ObjectMeta } from '@kubernetes/client-node'
 import type { Millis } from '../drain/facts.ts'
 import { fieldsOf, numberOf, textOf } from '../base/read.ts'
 
@@ -23,16 +24,16 @@ const LONGEST_MS = 60_000
 
 /** The JSON of a Lease; `undefined` where it is none. */
 export function leaseFact(json: unknown): LeaseFact | undefined {
-  const { metadata, spec: specOf } = fieldsOf(json)
-  const revision = textOf(fieldsOf(metadata)['resourceVersion'])
+  const { metadata, spec: specOf } = fieldsOf<V1Lease>(json)
+  const revision = textOf(fieldsOf<V1ObjectMeta>(metadata).resourceVersion)
   if (revision === undefined) return undefined
-  const spec = fieldsOf(specOf)
+  const spec = fieldsOf<V1LeaseSpec>(specOf)
   return {
-    holder: textOf(spec['holderIdentity']) ?? '',
+    holder: textOf(spec.holderIdentity) ?? '',
     revision,
-    durationMs: Math.min(LONGEST_MS, (numberOf(spec['leaseDurationSeconds']) ?? 0) * 1000),
-    transitions: numberOf(spec['leaseTransitions']) ?? 0,
-    acquiredAt: textOf(spec['acquireTime'])
+    durationMs: Math.min(LONGEST_MS, (numberOf(spec.leaseDurationSeconds) ?? 0) * 1000),
+    transitions: numberOf(spec.leaseTransitions) ?? 0,
+    acquiredAt: textOf(spec.acquireTime)
   }
 }
 
