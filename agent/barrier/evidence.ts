@@ -54,7 +54,7 @@ export interface Evidence {
   readonly inventoryAt: Millis | undefined
   /**
    * Where `holders` is empty: when the first inventory that began after the drain was read and did not list the pod.
-   * The settle time of a pod that another writer took out runs from here (`inventoryAt` moves with every sweep).
+   * The settle time of a pod that another writer took out runs from here (`inventoryAt` moves with every listing).
    */
   readonly absentSince: Millis | undefined
   /** Why there is no fresh inventory, or empty. */

@@ -46,7 +46,7 @@ export function begin(seen: Seen, now: Millis, settings: DrainSettings): Drain |
     deadline: deadlineOf(seen.pod, witnesses.deletion ?? runsSince(since, seen), settings),
     restartsAtStart: seen.pod.restarts
   }
-  return settle(base, { phase: 'draining', verdict: NOTHING_YET }, seen, now)
+  return nextPhase(base, { phase: 'draining', verdict: NOTHING_YET }, seen, now)
 }
 
 /** The drain one round later; `undefined` = forget it. */
@@ -68,12 +68,12 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
   }
   const stays = whyItStays(base, { ...seen, pod }, now, settings)
   if (stays !== undefined) return { ...base, phase: 'undone', at: now, why: stays }
-  const next = settle(base, drain, seen, now)
+  const next = nextPhase(base, drain, seen, now)
   return next.phase === 'gone' && isForgettable(next.at, seen, now, settings) ? undefined : next
 }
 
 /** The phase that follows from the verdict, the clock and whether the pod is still there. */
-function settle(base: Base, was: Course, seen: Seen, now: Millis): Drain {
+function nextPhase(base: Base, was: Course, seen: Seen, now: Millis): Drain {
   const verdict = was.verdict.kind === 'proven' ? was.verdict : (seen.verdict ?? was.verdict)
   // A final phase is reported before the last container has ended (older kubelets), so its grace is left to run.
   if (was.phase === 'gone' || seen.gone || (isOver(base.pod) && now >= base.deadline)) {

@@ -72,8 +72,8 @@ export interface Cluster {
   isWatched(namespace: string): boolean
   /** How far the API server's clock is behind ours, in ms: what to add to its times. */
   serverBehindMs(): number
-  /** Somebody learned what this watch should have told: it has to show a sign of life, or is begun anew. */
-  doubt(part: PartName): void
+  /** Called when another source shows what this watch should have shown: the watch has to show a sign of life, or is begun anew. */
+  verifyWatch(part: PartName): void
   /** Asks the server for a sign that the watch of pods tells all that has happened. */
   assurePods(): void
   /** When it was asked that last with success; `-Infinity` before. */
@@ -195,7 +195,7 @@ export function startCluster(options: ClusterOptions): Cluster {
     serverBehindMs: () => connection.serverBehindMs(),
     assurePods: () => watches.pods.forEach(watch => watch.assure()),
     podsAssuredAt: () => Math.min(...watches.pods.map(watch => watch.assuredAt() ?? -Infinity)),
-    doubt: name => watches[name].forEach(watch => watch.doubt()),
+    verifyWatch: name => watches[name].forEach(watch => watch.verify()),
     async stop() {
       await Promise.all(Object.values(watches).flatMap(all => all.map(watch => watch.stop())))
       await connection.close()

@@ -34,7 +34,7 @@ export interface Hooks {
 }
 
 interface HooksOptions {
-  readonly cluster: Pick<Cluster, 'pods' | 'fetchPod' | 'doubt'>
+  readonly cluster: Pick<Cluster, 'pods' | 'fetchPod' | 'verifyWatch'>
   readonly clock: Clock
   readonly log: Log
   /** The answer to a hook that needs no look: its drain is proven. */
@@ -98,7 +98,7 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
         )
         const same = current?.uid === pod.uid ? current : undefined
         if (same && !saysThatItEnds(same)) return { pod: same, at: clock.now() }
-        cluster.doubt('pods')
+        cluster.verifyWatch('pods')
         return itEnds(id, same ?? pod)
       } catch (err) {
         if (signal.aborted) return undefined
@@ -128,7 +128,7 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
     wake()
   }
   const knownToEnd = (pod: PodFact) => saysThatItEnds(cluster.pods.get(pod.uid) ?? pod)
-  const doubt = (entry: Entry, since: Millis) => {
+  const recheck = (entry: Entry, since: Millis) => {
     entries.set(entry.hook.id, { ...entry, ends: undefined, asked: undefined })
     witnesses.add(entry.hook, cluster.pods.get(entry.pod.uid) ?? entry.pod)
     void ask(entry, since)
@@ -160,7 +160,7 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
           over: over.signal
         }
         if (knownToEnd(pod)) entries.set(hook.id, entry)
-        else doubt(entry, hook.receivedAt)
+        else recheck(entry, hook.receivedAt)
         wake()
       })
     },
@@ -170,8 +170,8 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
     answer: (hook, ack) => entries.get(hook.id)?.resolve(ack),
     askAgain(uid) {
       // The API server is still being asked about the other hooks.
-      const settled = [...entries.values()].filter(({ hook, ends }) => hook.uid === uid && ends !== undefined)
-      for (const entry of settled) doubt(entry, clock.now())
+      const known = [...entries.values()].filter(({ hook, ends }) => hook.uid === uid && ends !== undefined)
+      for (const entry of known) recheck(entry, clock.now())
     }
   }
 }

@@ -8,7 +8,7 @@ import type { PodFact } from '../drain/facts.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../tell/metrics.ts'
 import { CannotVouch } from '../hold/cannot-vouch.ts'
-import { SHUTTING_DOWN, type Gate, type Place } from './gate.ts'
+import { SHUTTING_DOWN, type HookLimit, type Slot } from './hook-limit.ts'
 import type { Holds } from '../hold/holds.ts'
 import { identifyByToken } from './identify-token.ts'
 import { identify, NAME_THE_POD, type Identity } from './identify.ts'
@@ -20,7 +20,7 @@ import { endOfGrace, reserveOf } from '../drain/budget.ts'
 
 export interface PrestopParts {
   readonly holds: Holds
-  readonly gate: Gate
+  readonly limit: HookLimit
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Pick<
@@ -52,12 +52,12 @@ const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['unauthorized', 'forbidden',
 
 /** Holds a hook until there is an answer, its pod's deadline is near, its caller goes away, or the agent stops. */
 export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<Response> {
-  const { gate, metrics, log } = parts
-  const place = gate.enter()
-  if (!place.ok) return refused(parts, place)
+  const { limit, metrics, log } = parts
+  const slot = limit.enter()
+  if (!slot.ok) return refused(parts, slot)
   metrics.hookWaiting.inc()
   try {
-    const answer = await answerHook(parts, call, place)
+    const answer = await answerHook(parts, call, slot)
     if ('ok' in answer) {
       if (WHO_ASKS.has(answer.error))
         log.warn({ address: call.address, error: answer.error, why: answer.why }, 'hook refused')
@@ -75,11 +75,11 @@ export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<R
     return refused(parts, refuse('no-answer', 'the agent failed to answer; run the fallback'))
   } finally {
     metrics.hookWaiting.dec()
-    place.leave()
+    slot.leave()
   }
 }
 
-async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place): Promise<Ack | Refusal> {
+async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): Promise<Ack | Refusal> {
   const { holds, clock, metrics, log } = parts
   const receivedAt = clock.now()
   const query = parseQuery(call.query)
@@ -87,17 +87,17 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, place: Place):
   const vouch = holds.canVouch()
   if (!vouch.ok) return refuse('cannot-vouch', vouch.why)
 
-  const letGo = AbortSignal.any([call.signal, place.signal])
-  const identity = await unlessStopping(place, () => whoAsks(parts, call, query, letGo))
+  const letGo = AbortSignal.any([call.signal, slot.signal])
+  const identity = await unlessStopping(slot, () => whoAsks(parts, call, query, letGo))
   if (!identity.ok) return identity
   const { pod } = identity
-  const tooMany = place.claim(pod.uid)
+  const tooMany = slot.claim(pod.uid)
   if (tooMany) return tooMany
 
   const { timeoutMs } = query
   const until = query.until ?? readOptions(pod.annotations).until ?? 'drained'
   const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, until, timeoutMs }
-  const answer = await unlessStopping(place, () => holdInTime(parts, hook, pod, letGo))
+  const answer = await unlessStopping(slot, () => holdInTime(parts, hook, pod, letGo))
   const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }
   if ('ok' in answer) {
     log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
@@ -155,11 +155,11 @@ async function holdInTime(
 }
 
 /** A hook aborted because the agent stops is a refusal with that reason, not an error. */
-async function unlessStopping<T>(place: Place, run: () => Promise<T>): Promise<T | Refusal> {
+async function unlessStopping<T>(slot: Slot, run: () => Promise<T>): Promise<T | Refusal> {
   try {
     return await run()
   } catch (err) {
-    if (place.signal.aborted) return SHUTTING_DOWN
+    if (slot.signal.aborted) return SHUTTING_DOWN
     throw err
   }
 }

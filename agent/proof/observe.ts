@@ -51,13 +51,13 @@ export function observe(round: Observing): Map<PodUid, Look> {
   const current = areLive(cluster.parts(), WITNESSES)
   const looks = new Map<PodUid, Look>()
   for (const uid of uids) {
-    const look = lookAt(uid, held.get(uid) ?? [], round, shared, current)
+    const look = observeOne(uid, held.get(uid) ?? [], round, shared, current)
     if (look) looks.set(uid, look)
   }
   return looks
 }
 
-function lookAt(
+function observeOne(
   uid: PodUid,
   held: readonly HeldHook[],
   round: Observing,

@@ -35,7 +35,7 @@ export function prove(
   now: Millis,
   settings: ProofSettings
 ): Verdict {
-  const looks = evidence.gateways.map(gateway => lookAt(gateway, drain.since, now, settings))
+  const looks = evidence.gateways.map(gateway => assess(gateway, drain.since, now, settings))
   const hidden = evidence.hiddenBy
   const holds = capped(gradesOf(evidence, looks, drain.since, settings), hidden)
   const grade = GRADES.find(grade => (holds[grade] ?? Infinity) <= now)
@@ -150,7 +150,7 @@ function acceptances(evidence: Evidence, since: Millis, foreign?: 'discovery too
 /** Every gateway that may serve is in the list. An empty list proves nothing, it only means that we see none. */
 const isComplete = (evidence: Evidence): boolean => evidence.gatewaysKnown && evidence.gateways.length > 0
 
-function lookAt(
+function assess(
   { gateway, barrier, observation, doubt, unsealed }: GatewayEvidence,
   since: Millis,
   now: Millis,

@@ -18,8 +18,8 @@ import type { WatchState, WatchStatus } from './parts.ts'
 
 export interface Reflector {
   status(): WatchStatus
-  /** The watch must show this revision (or, without one, anything) within `doubtMs`, else everything is listed anew. */
-  doubt(revision?: Revision): void
+  /** The watch must show this revision (or, without one, anything) within `verifyMs`, else everything is listed anew. */
+  verify(revision?: Revision): void
   /** Asks the server for a sign that the watch tells all; `assuredAt` follows as soon as there is one. */
   assure(): void
   /** When the server was asked that last; `undefined` before. */
@@ -262,11 +262,11 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       problem,
       counters: { ...counters, unreadable: intake.unreadable }
     }),
-    doubt(wanted) {
+    verify(wanted) {
       if (state !== 'live') return
-      const fresh = lastEventAt !== undefined && clock.now() - lastEventAt < settings.doubtMs
+      const fresh = lastEventAt !== undefined && clock.now() - lastEventAt < settings.verifyMs
       if (wanted === undefined ? fresh : !isLater(wanted, revision)) return
-      expectations.expect(wanted, settings.doubtMs, 'the watch does not show what the server says')
+      expectations.expect(wanted, settings.verifyMs, 'the watch does not show what the server says')
     },
     assure: assureNow,
     assuredAt: () => assuredAt,
@@ -278,7 +278,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       if (mayBeGone && !isLater(reached, revision)) return
       intake.learn(object)
       if (state === 'live')
-        expectations.expect(reached, settings.doubtMs, 'the watch does not show an object read')
+        expectations.expect(reached, settings.verifyMs, 'the watch does not show an object read')
     },
     async stop() {
       stopping.abort(new Error('stopped'))

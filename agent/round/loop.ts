@@ -16,11 +16,11 @@ import { createHooks, type HeldHook } from '../hold/hooks.ts'
 import { createLingering } from './lingering.ts'
 import { createMemories, type Memory } from '../proof/memory.ts'
 import { observe, type Look } from '../proof/observe.ts'
-import { createTeller, type Observer } from './observer.ts'
-import { createAddressKnowledge } from './ownership.ts'
+import { createNotifier, type Observer } from './observer.ts'
+import { createAddressOwnership } from './ownership.ts'
 import { deferredUntil, planSettings } from './plan-settings.ts'
 import type { Sources } from '../proof/sources.ts'
-import { createSweeper } from './sweep.ts'
+import { createRelister } from './relist.ts'
 import { vouch, vouchForEntries } from './vouch.ts'
 import { wantedEvidence } from '../proof/wanted.ts'
 import { worldFrom } from '../proof/world-from.ts'
@@ -91,9 +91,9 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   const world = worldFrom(sources, settings.podRanges)
   const memories = createMemories()
   const lingering = createLingering(settings.lingerMs)
-  const knowledge = createAddressKnowledge(settings.someNamespacesOnly)
-  const sweeper = createSweeper(sources, settings.guardEveryMs)
-  const told = createTeller(observers, log)
+  const ownership = createAddressOwnership(settings.someNamespacesOnly)
+  const relister = createRelister(sources, settings.guardEveryMs)
+  const told = createNotifier(observers, log)
   const alarm = createAlarm(clock, wake)
   const hooks = createHooks({
     cluster,
@@ -160,9 +160,9 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       if (!drains.has(drain.uid))
         remember(drain, memories.of(drain.uid), { sources, world, drains: next, now })
     }
-    knowledge.look(areLive(cluster.parts(), ['pods']), now)
+    ownership.look(areLive(cluster.parts(), ['pods']), now)
     const unsure = new Set(
-      [...next.values()].filter(drain => !knowledge.isSure(drain, now)).map(({ uid }) => uid)
+      [...next.values()].filter(drain => !ownership.isSure(drain, now)).map(({ uid }) => uid)
     )
     const wanted = plan(world, next, now, planSettings(settings.plan, sources, next, unsure))
     apply(next, wanted, looks, unsure, now)
@@ -210,14 +210,14 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     for (const [uid, drain] of next) {
       const memory = memories.of(uid)
       const entry = context && desiredEntry(drain, memory, context)
-      const mayLinger = knowledge.mayStillServe(drain, cluster.serverBehindMs(), now)
+      const mayLinger = ownership.mayStillServe(drain, cluster.serverBehindMs(), now)
       if (entry && (mayLinger || !unsure.has(uid))) entries.push(entry)
       const wants = wantedEvidence(drain, memory, looks.get(uid)?.evidence)
       if (wants) evidence.push(wants)
     }
     barrier?.gateways(gateways)
     // A dry run changes nothing in a gateway either.
-    if (!knowledge.isSureOfGone(now)) lingering.clear()
+    if (!ownership.isSureOfGone(now)) lingering.clear()
     barrier?.desire(settings.plan.dryRun ? [] : [...entries, ...lingering.entries(world, now)])
     probe.gateways(gateways)
     probe.want(evidence)
@@ -225,7 +225,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     // What was kept is part of the evidence, so a plan that keeps other nodes calls for another look.
     if (!keepsTheSame(planned, wanted)) wake()
     planned = wanted
-    sweepAt = sweeper.sweep(next.values(), now)
+    sweepAt = relister.relist(next.values(), now)
   }
 
   /** Makes the new state the state, answers the hooks that can be answered, and sets the next look. */
@@ -283,7 +283,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       askByIp: (ip, signal) => cluster.fetchPodsByIp(ip, signal),
       find: createFindPod(cluster)
     },
-    vouchForEntries: () => vouchForEntries(sources, failing, knowledge.isLive()),
+    vouchForEntries: () => vouchForEntries(sources, failing, ownership.isLive()),
     wake,
     drains: () => drains,
     isEnding(uid, node) {

@@ -12,7 +12,7 @@ export interface Observer {
 }
 
 /** Tells all observers: what is only shown must never keep a hook from its answer, so none of them can fail the caller. */
-export const createTeller =
+export const createNotifier =
   (observers: readonly Observer[], log: Log) =>
   (of: (observer: Observer) => void): void => {
     for (const observer of observers) {

@@ -6,7 +6,7 @@ import type { Millis } from '../drain/facts.ts'
 export const BLIND_MS = 10_000
 
 /** Whether an address may still be assumed to be the old pod's. */
-interface AddressKnowledge {
+interface AddressOwnership {
   /** Once a round: whether the watch of pods is live. */
   look(live: boolean, now: Millis): void
   /** The last look found it live. */
@@ -26,7 +26,7 @@ interface AddressKnowledge {
  * - once the pod is gone or has finished, where only some namespaces are watched: the next owner may be in another one.
  * Until the answer the pod's containers still run, and the address is theirs; of a pod that has finished only a hook that is held shows that.
  */
-export function createAddressKnowledge(someNamespacesOnly: boolean): AddressKnowledge {
+export function createAddressOwnership(someNamespacesOnly: boolean): AddressOwnership {
   let isLive = false
   let blindSince: Millis | undefined
   const isBlind = (now: Millis) => blindSince !== undefined && now - blindSince > BLIND_MS

@@ -35,7 +35,7 @@ interface Pending {
   readonly readyAt: Millis
   readonly seen: SeenComing
   /** Not seen before. */
-  lookAt: Millis
+  checkAt: Millis
   view: ArrivalView
 }
 
@@ -61,7 +61,7 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
         pod,
         readyAt,
         seen: nothingSeen(),
-        lookAt: readyAt,
+        checkAt: readyAt,
         view
       })
     }
@@ -72,7 +72,7 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
     const current = cluster.pods.get(pod.uid)
     const arrival = arrivalOf(evidence(pod, one.seen, now))
     one.view = viewOf(pod, readyAt, arrival)
-    one.lookAt = isShown(one.view) ? now : now + EVERY_MS.stranger
+    one.checkAt = isShown(one.view) ? now : now + EVERY_MS.stranger
     const hasArrived = arrival.at !== undefined
     const leaves = current === undefined || current.deletionAt !== undefined
     if (!hasArrived && !leaves && now - readyAt < GIVE_UP_MS) return
@@ -100,7 +100,7 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
         if (now < lookedAt + EVERY_MS.look) return
         lookedAt = now
         begin()
-        for (const one of pending.values()) if (now >= one.lookAt) look(one, now)
+        for (const one of pending.values()) if (now >= one.checkAt) look(one, now)
         if (![...pending.values()].some(({ view }) => isShown(view))) return
         survey?.hurry()
         if (now < listedAt + EVERY_MS.listing) return

@@ -18,7 +18,7 @@ import { reportReadiness } from './report-readiness.ts'
 import type { BarrierEntriesParts } from '../hook/barrier-entries.ts'
 import { createConditions } from '../tell/conditions.ts'
 import { createEvents, type Events } from '../tell/events.ts'
-import { createGate, type Gate } from '../hook/gate.ts'
+import { createHookLimit, type HookLimit } from '../hook/hook-limit.ts'
 import { createApp } from '../hook/app.ts'
 import { createSigningKeys, type SigningKeys } from '../hook/signing-keys.ts'
 import { startSources, stopSources } from './start-sources.ts'
@@ -35,7 +35,7 @@ interface Assembly {
   readonly sources: Sources & UpkeepParts
   readonly loop: Loop
   readonly app: ReturnType<typeof createApp>
-  readonly gate: Gate
+  readonly limit: HookLimit
   readonly page: Page | undefined
   readonly readiness: Readiness
   /** Brings the readiness up to date. */
@@ -114,11 +114,11 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     clock,
     log: log.child({ part: 'dashboard' })
   })
-  const gate = createGate(config.serve)
+  const limit = createHookLimit(config.serve)
   const tokenKeys = config.serve.auth === 'token' ? tokenKeysOf(sources, clock, log) : undefined
   const app = createApp({
     holds: loop.holds,
-    gate,
+    limit,
     clock,
     log: log.child({ part: 'serve' }),
     metrics,
@@ -142,7 +142,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     sources,
     loop,
     app,
-    gate,
+    limit,
     page,
     readiness,
     report: reportReadiness(readiness, sources),

@@ -16,7 +16,7 @@ const HEARTBEAT_MS = 1000
 export async function run(config: Config, version: string): Promise<number> {
   const clock = systemClock
   const log = createLog(config.log)
-  const { app, gate, loop, page, readiness, report, sources, stop } = assemble({
+  const { app, limit, loop, page, readiness, report, sources, stop } = assemble({
     config,
     version,
     clock,
@@ -63,14 +63,14 @@ export async function run(config: Config, version: string): Promise<number> {
     clock,
     log: log.child({ part: 'shutdown' }),
     stopPromising() {
-      gate.close()
+      limit.close()
       readiness.part('shutdown').notReady('the agent is stopping')
       // Hooks that are held are still finished; what is new is for the other agents.
       void sources.leader.release()
     },
-    finishHolds: signal => gate.emptied(signal),
+    finishHolds: signal => limit.emptied(signal),
     async close() {
-      gate.letGo()
+      limit.letGo()
       await stopInjection()
       await page?.close()
       await server.close()

@@ -1,5 +1,5 @@
 import type { Target, Written } from '../write/removal.ts'
-import { inForm } from '../write/settle.ts'
+import { inForm } from '../write/reconcile.ts'
 import type { Wish } from '../write/wish.ts'
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
@@ -30,22 +30,22 @@ interface AmendsOptions {
 }
 
 /** A holder that a write without an answer may replace yet. */
-interface Doubt {
+interface OpenWrite {
   /** What those writes would leave in it. */
   readonly sent: Set<string>
   /** The last reading that none of them had made. */
   seen: ReadonlyMap<NodeKey, HolderNode>
 }
 
-interface Doubts {
+interface OpenWrites {
   readonly target: Target
-  readonly holders: Map<HolderKey, Doubt>
+  readonly holders: Map<HolderKey, OpenWrite>
   at: Millis
   looks: number
 }
 
 export function createAmends({ isLeaving, now }: AmendsOptions): Amends {
-  const all = new Map<string, Doubts>()
+  const all = new Map<string, OpenWrites>()
   const nameOf = ({ resource, id }: Target) => `${resource}/${id}`
 
   return {
@@ -53,46 +53,46 @@ export function createAmends({ isLeaving, now }: AmendsOptions): Amends {
       const name = nameOf(target)
       const known = all.get(name)
       if (answered && !known) return
-      const doubts = known ?? { target, holders: new Map<HolderKey, Doubt>(), at: now(), looks: 0 }
+      const open = known ?? { target, holders: new Map<HolderKey, OpenWrite>(), at: now(), looks: 0 }
       for (const { holder, remove, add } of edits) {
         if (!isReplacedWhole(holder)) continue
-        const doubt = doubts.holders.get(holder.key) ?? { sent: new Set<string>(), seen: new Map() }
+        const write = open.holders.get(holder.key) ?? { sent: new Set<string>(), seen: new Map() }
         // What we took ourselves is no loss; what was put back is made good.
-        doubt.seen = new Map([...doubt.seen].filter(([key]) => !remove.has(key)))
-        if (answered && add.length > 0) doubt.sent.clear()
+        write.seen = new Map([...write.seen].filter(([key]) => !remove.has(key)))
+        if (answered && add.length > 0) write.sent.clear()
         const left = holder.nodes.map(({ key }) => key).filter(key => !remove.has(key))
-        if (!answered) doubt.sent.add(listOf([...left, ...add.map(({ key }) => key)]))
-        if (doubt.sent.size > 0) doubts.holders.set(holder.key, doubt)
-        else doubts.holders.delete(holder.key)
+        if (!answered) write.sent.add(listOf([...left, ...add.map(({ key }) => key)]))
+        if (write.sent.size > 0) open.holders.set(holder.key, write)
+        else open.holders.delete(holder.key)
       }
-      if (doubts.holders.size > 0) all.set(name, doubts)
+      if (open.holders.size > 0) all.set(name, open)
       else all.delete(name)
-      if (!answered) Object.assign(doubts, { at: now(), looks: 0 })
+      if (!answered) Object.assign(open, { at: now(), looks: 0 })
     },
     targets(at) {
       const due: Target[] = []
-      for (const [name, doubts] of all) {
-        const next = LOOKS_MS[doubts.looks]
+      for (const [name, open] of all) {
+        const next = LOOKS_MS[open.looks]
         if (next === undefined) all.delete(name)
-        else if (at >= doubts.at + next) {
-          doubts.looks += 1
-          due.push(doubts.target)
+        else if (at >= open.at + next) {
+          open.looks += 1
+          due.push(open.target)
         }
       }
       return due
     },
     wishes(target, found = []) {
-      const doubts = all.get(nameOf(target))
-      if (!doubts) return []
+      const open = all.get(nameOf(target))
+      if (!open) return []
       return found.flatMap(holder => {
-        const doubt = doubts.holders.get(holder.key)
-        if (!doubt || holder.discovery) return []
-        if (!doubt.sent.has(listOf(holder.nodes.map(({ key }) => key)))) {
-          doubt.seen = new Map(holder.nodes.map(node => [node.key, node]))
+        const write = open.holders.get(holder.key)
+        if (!write || holder.discovery) return []
+        if (!write.sent.has(listOf(holder.nodes.map(({ key }) => key)))) {
+          write.seen = new Map(holder.nodes.map(node => [node.key, node]))
           return []
         }
         const listed = new Set(holder.nodes.map(({ key }) => key))
-        const lost = [...doubt.seen.values()].filter(({ key }) => !listed.has(key) && !isLeaving(key))
+        const lost = [...write.seen.values()].filter(({ key }) => !listed.has(key) && !isLeaving(key))
         return lost.length > 0
           ? [{ holder: holder.key, put: lost.map(node => inForm(holder, node)), remove: [] }]
           : []

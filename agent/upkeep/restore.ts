@@ -1,6 +1,6 @@
 import type { Millis, NodeKey, PodFact, PodUid } from '../drain/facts.ts'
 import type { Taken, Target } from '../write/removal.ts'
-import { inForm } from '../write/settle.ts'
+import { inForm } from '../write/reconcile.ts'
 import type { Wish } from '../write/wish.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 

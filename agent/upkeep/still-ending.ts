@@ -6,7 +6,7 @@ import type { Cluster } from '../facts/cluster.ts'
 import type { Asking } from './asking.ts'
 
 interface StillEndingOptions {
-  readonly cluster: () => Pick<Cluster, 'doubt' | 'podsAssuredAt'>
+  readonly cluster: () => Pick<Cluster, 'verifyWatch' | 'podsAssuredAt'>
   readonly asking: Pick<Asking, 'pod' | 'ownersOf'>
   readonly loop: () => Pick<Loop, 'isEnding' | 'drains'>
   /** When this process was last back from not running; `-Infinity`: never. */
@@ -39,7 +39,7 @@ export function createStillEnding({ cluster, asking, loop, resumedAt }: StillEnd
       !isOver(pod) &&
       (!pod.hostNetwork || port === undefined || pod.containerPorts.includes(port))
     if (owners.some(pod => pod.uid !== uid && stays(pod))) {
-      cluster().doubt('pods')
+      cluster().verifyWatch('pods')
       return false
     }
     return loop().isEnding(uid, node)

@@ -2,7 +2,7 @@ import type { NodeKey, PodUid } from '../drain/facts.ts'
 import type { Change } from '../plan/change.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import type { Target } from './removal.ts'
-import type { Outcome, Removal } from './settle.ts'
+import type { Outcome, Removal } from './reconcile.ts'
 import { WINDOW_MS, nextWriteAt, type Written } from './pacing.ts'
 import { doubled } from '../drain/times.ts'
 
@@ -34,7 +34,7 @@ export interface ObjectQueue {
   /** When the next write may begin. */
   readyAt(now: number): number
   /** When to look what the leader has done. */
-  lookAt(): number
+  nextReadAt(): number
   /** When the leader should have been done with what has waited longest: from then on it is for us to write. */
   overdueAt(): number
 }
@@ -130,7 +130,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
       return waiting.size > 0 || tended
     },
     readyAt: now => Math.max(notBefore, nextWriteAt(written, now)),
-    lookAt: () => lookedAt + doubled(LOOK_MS, looks),
+    nextReadAt: () => lookedAt + doubled(LOOK_MS, looks),
     overdueAt: () => Math.max(nextWriteAt(written, since), leftUntil === Infinity ? 0 : leftUntil) + LATE_MS
   }
 }

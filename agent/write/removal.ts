@@ -8,7 +8,7 @@ import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 import { writeFor } from './edit.ts'
 import { holdersOf } from '../apisix/holders.ts'
 import type { Inventory } from '../inventory/inventory.ts'
-import { settle, type Outcome, type Removal } from './settle.ts'
+import { reconcile, type Outcome, type Removal } from './reconcile.ts'
 import { withWishes, type Edit, type Wishes } from './wish.ts'
 import { doubled } from '../drain/times.ts'
 
@@ -104,13 +104,13 @@ export async function carryOut(tools: RemovalTools, target: Target, removal: Rem
  *
  * @throws CodedError when it could not be read
  */
-export async function lookAt(
+export async function readBack(
   tools: RemovalTools,
   target: Target,
   removal: Pick<Removal, 'wanted'>
 ): Promise<readonly Outcome[]> {
   const object = await read(tools, target)
-  const { outcomes } = settle({ ...removal, sent: new Map() }, object ? holdersOf(object) : [])
+  const { outcomes } = reconcile({ ...removal, sent: new Map() }, object ? holdersOf(object) : [])
   // What is to be kept may still change: it is decided by who writes.
   return outcomes.filter(({ state }) => state === 'removed')
 }
@@ -129,7 +129,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
     if (tools.wasAwaySince(askedAt)) continue
     const found = object ? holdersOf(object) : []
     const unsure = dropWhatStays(removal, found, answers, tools.isEnding)
-    const { edits: drained, outcomes } = settle(removal, found)
+    const { edits: drained, outcomes } = reconcile(removal, found)
     const { edits: wishes, create } = tools.wishes(target, object && found)
     const edits = withWishes(drained, wishes, found)
     const nothing = edits.length === 0 && (object !== undefined || create === undefined)

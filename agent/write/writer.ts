@@ -11,8 +11,8 @@ import type { AdminApi } from '../apisix/admin-api.ts'
 import type { Inventory } from '../inventory/inventory.ts'
 import { writerOf } from '../apisix/owner.ts'
 import { createObjectQueue, targetOf, type ObjectQueue } from './object-queue.ts'
-import { carryOut, lookAt, type RemovalTools, type Target } from './removal.ts'
-import type { Outcome, Removal } from './settle.ts'
+import { carryOut, readBack, type RemovalTools, type Target } from './removal.ts'
+import type { Outcome, Removal } from './reconcile.ts'
 import { createWriteStatuses, type WriteStatus } from './write-status.ts'
 
 export type { WriteStatus } from './write-status.ts'
@@ -117,7 +117,7 @@ export function createWriter(options: WriterOptions): Writer {
   const lookOnce = async (queue: ObjectQueue): Promise<void> => {
     const removal = queue.take()
     try {
-      const gone = await lookAt(tools, queue.target, removal)
+      const gone = await readBack(tools, queue.target, removal)
       gone.forEach(note)
       if (gone.length > 0) learnOwner(queue, took)
       queue.looked(clock.now(), removal, gone)
@@ -164,7 +164,7 @@ export function createWriter(options: WriterOptions): Writer {
     while (queue.waiting && !ended.signal.aborted) {
       const now = clock.now()
       const onlyLook = now < queue.leftUntil || (yields() && now < queue.overdueAt())
-      const pause = (onlyLook ? queue.lookAt() : queue.readyAt(now)) - now
+      const pause = (onlyLook ? queue.nextReadAt() : queue.readyAt(now)) - now
       // What is submitted meanwhile goes into the same write.
       if (pause > 0) await clock.sleep(pause, ended.signal).catch(() => {})
       else await gate.add(() => (onlyLook ? lookOnce(queue) : writeOnce(queue)))

@@ -53,7 +53,7 @@ export async function startAgent(
     log,
     settings
   })
-  const { gate, loop, readiness, sources } = parts
+  const { limit, loop, readiness, sources } = parts
   const server = await listen(parts.app, config.serve, listenLimits(config.serve.maxHooks))
   parts.page?.open(server)
   let closed = false
@@ -79,7 +79,7 @@ export async function startAgent(
     async close() {
       if (closed) return
       closed = true
-      gate.letGo()
+      limit.letGo()
       await parts.page?.close()
       await server.close()
       await parts.stop()

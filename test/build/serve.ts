@@ -4,7 +4,7 @@ import type { Clock } from '../../agent/base/clock.ts'
 import { createLog, type Log } from '../../agent/base/log.ts'
 import { createMetrics, type Metrics } from '../../agent/tell/metrics.ts'
 import { createReadiness } from '../../agent/base/readiness.ts'
-import { createGate } from '../../agent/hook/gate.ts'
+import { createHookLimit } from '../../agent/hook/hook-limit.ts'
 import type { HoldRequest, Holds, Vouch } from '../../agent/hold/holds.ts'
 import type { ServeParts } from '../../agent/hook/app.ts'
 
@@ -106,7 +106,7 @@ export function serveParts(
     log,
     lines,
     metrics,
-    gate: createGate({ maxHooks: 10, maxHooksPerPod: 2 }),
+    limit: createHookLimit({ maxHooks: 10, maxHooksPerPod: 2 }),
     trustedQuery: true,
     reserveMs: 3000,
     readiness: createReadiness(),

@@ -40,12 +40,12 @@ const ending = supervise({
   log: createLog({ level: 'info', pretty: false }),
   stopPromising() {
     served.notReady('stopping')
-    parts.gate.close()
+    parts.limit.close()
     say('stopping')
   },
-  finishHolds: signal => parts.gate.emptied(signal),
+  finishHolds: signal => parts.limit.emptied(signal),
   async close() {
-    parts.gate.letGo()
+    parts.limit.letGo()
     await listening.close()
     if (!values.stuck) return
     // Nothing that keeps a process alive is left now, and this step never ends.

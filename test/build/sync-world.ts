@@ -51,7 +51,7 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
     call: () => Promise.reject(new Error('no API server')),
     isWatched: () => true,
     serverBehindMs: () => 0,
-    doubt() {},
+    verifyWatch() {},
     stop: () => Promise.resolve()
   }
 

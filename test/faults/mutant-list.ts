@@ -121,7 +121,7 @@ export const MUTANTS: readonly Mutant[] = [
         find: 'return !helps && holder.nodes.some(takesOver) ? [] : [last]',
         replace: 'return []'
       },
-      { file: 'write/settle.ts', find: 'holder && lastToLeave(holder, present)', replace: 'undefined' },
+      { file: 'write/reconcile.ts', find: 'holder && lastToLeave(holder, present)', replace: 'undefined' },
       { file: 'apisix/nodes.ts', find: 'if (all.length === 0 && !edit.mayEmpty)', replace: 'if (false)' }
     ],
     // Late, so that the agent is quicker than the replacement.

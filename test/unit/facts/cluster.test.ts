@@ -87,7 +87,7 @@ describe('watch: a cluster', () => {
     const { cluster } = await start({ gatewaySelector: { static: [{ name: 'edge', host: '10.9.0.1' }] } })
     expect(cluster.gateways().map(g => g.ip)).to.deep.equal(['10.9.0.1'])
     expect(cluster.parts()[2]).to.include({ name: 'gateways', state: 'live', synced: true, objects: 1 })
-    cluster.doubt('gateways')
+    cluster.verifyWatch('gateways')
   })
 
   it('watches only the namespaces it is told to', async () => {
@@ -152,14 +152,14 @@ describe('watch: a cluster', () => {
     expect(error).to.include({ name: 'TimeoutError' })
   })
 
-  it('doubt about a watch that talks costs nothing; about a silent one, a list', async () => {
-    const { cluster, kubernetes, part } = await start({ reflector: { doubtMs: 100 } })
-    cluster.doubt('pods')
+  it('verifying a watch that talks costs nothing; a silent one, a list', async () => {
+    const { cluster, kubernetes, part } = await start({ reflector: { verifyMs: 100 } })
+    cluster.verifyWatch('pods')
     await until('bookmarks have come', () => part('pods').counters.events > 5)
     expect(part('pods').counters.lists).to.equal(1)
     const unmute = kubernetes.faults.muteWatches()
     await new Promise(resolve => setTimeout(resolve, 120))
-    cluster.doubt('pods')
+    cluster.verifyWatch('pods')
     await until('listed anew', () => part('pods').counters.lists === 2)
     unmute()
   })

@@ -30,7 +30,7 @@ function rig(
     wake: () => (woken += 1),
     cluster: {
       pods: { get: (uid: string) => watched.find(p => p.uid === uid) } as never,
-      doubt: part => doubts.push(part),
+      verifyWatch: part => doubts.push(part),
       async fetchPod(namespace, name) {
         asked.push(`${namespace}/${name}`)
         const answer = answers.length > 1 ? answers.shift() : answers[0]
@@ -238,7 +238,7 @@ describe('held hooks', () => {
       wake: () => {},
       cluster: {
         pods: { get: () => serving } as never,
-        doubt: () => {},
+        verifyWatch: () => {},
         fetchPod: (_namespace, _name, signal) => {
           signals.push(signal as AbortSignal)
           return new Promise((_resolve, reject) =>

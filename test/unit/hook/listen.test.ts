@@ -95,7 +95,7 @@ describe('listen', () => {
     if (!signal) throw new Error('not held')
     child.kill('SIGKILL')
     if (!signal.aborted) await once(signal, 'abort')
-    await parts.gate.emptied(AbortSignal.timeout(2000))
+    await parts.limit.emptied(AbortSignal.timeout(2000))
   })
 
   it('holds a hook for longer than a request may take to arrive', async () => {

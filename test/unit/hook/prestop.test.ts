@@ -258,7 +258,7 @@ describe('prestop', () => {
     caller.abort()
     expect((await answer).status).to.equal(499)
     expect(holds.held[0]?.signal.aborted).to.equal(true)
-    expect(parts.gate.waiting).to.equal(0)
+    expect(parts.limit.waiting).to.equal(0)
     expect(await metric('hook_abandoned')).to.deep.equal(['apisix_drain_hook_abandoned_total 1'])
   })
 
@@ -267,7 +267,7 @@ describe('prestop', () => {
       const { call, holds, waiting, parts } = setUp()
       const [first, second] = [call(), call()]
       await waiting(2)
-      parts.gate.close()
+      parts.limit.close()
       const late = await call()
       expect(late.status).to.equal(503)
       expect(late.headers.get('retry-after')).to.equal('1')
@@ -275,11 +275,11 @@ describe('prestop', () => {
       expect((await json(late)).error).to.equal('shutting-down')
 
       let empty = false
-      const emptied = parts.gate.emptied(new AbortController().signal).then(() => (empty = true))
+      const emptied = parts.limit.emptied(new AbortController().signal).then(() => (empty = true))
       holds.held[0]?.answer()
       expect((await first)?.status).to.equal(200)
       expect(empty).to.equal(false)
-      parts.gate.letGo()
+      parts.limit.letGo()
       const response = await second
       expect(response?.status).to.equal(503)
       expect((await json(response)).error).to.equal('shutting-down')
@@ -291,10 +291,10 @@ describe('prestop', () => {
       const answer = call()
       await waiting(1)
       const over = new AbortController()
-      const emptied = parts.gate.emptied(over.signal).catch((err: unknown) => err)
+      const emptied = parts.limit.emptied(over.signal).catch((err: unknown) => err)
       over.abort(new Error('the bound'))
       expect(await emptied).to.have.property('message', 'the bound')
-      expect(await parts.gate.emptied(over.signal).catch(() => 'at once')).to.equal('at once')
+      expect(await parts.limit.emptied(over.signal).catch(() => 'at once')).to.equal('at once')
       holds.held[0]?.answer()
       await answer
     })

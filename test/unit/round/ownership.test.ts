@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../agent/drain/drain.ts'
 import { begin } from '../../../agent/drain/step.ts'
-import { BLIND_MS, createAddressKnowledge } from '../../../agent/round/ownership.ts'
+import { BLIND_MS, createAddressOwnership } from '../../../agent/round/ownership.ts'
 import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
 import { pod, terminating } from '../../build/pod.ts'
 
@@ -9,62 +9,62 @@ const draining = begin(seen(pod('web-1', terminating(0))), 0, DRAIN_SETTINGS) as
 const acked = { ...draining, phase: 'proven', at: 10, verdict: proven() } as Drain
 const gone = { ...acked, phase: 'gone', at: 20 } as Drain
 
-describe('address knowledge', () => {
+describe('address ownership', () => {
   it('is sure of everything while all pods are watched', () => {
-    const knowledge = createAddressKnowledge(false)
-    knowledge.look(true, 0)
-    expect([draining, acked, gone].map(drain => knowledge.isSure(drain, 0))).to.deep.equal([true, true, true])
-    expect(knowledge.isSureOfGone(0)).to.equal(true)
+    const ownership = createAddressOwnership(false)
+    ownership.look(true, 0)
+    expect([draining, acked, gone].map(drain => ownership.isSure(drain, 0))).to.deep.equal([true, true, true])
+    expect(ownership.isSureOfGone(0)).to.equal(true)
   })
 
   it('outlives a watch that is back soon', () => {
-    const knowledge = createAddressKnowledge(false)
-    knowledge.look(false, 1000)
-    knowledge.look(false, 1000 + BLIND_MS)
-    expect(knowledge.isSure(acked, 1000 + BLIND_MS)).to.equal(true)
-    knowledge.look(true, 1001 + BLIND_MS)
-    expect(knowledge.isSure(acked, 2000 + BLIND_MS)).to.equal(true)
+    const ownership = createAddressOwnership(false)
+    ownership.look(false, 1000)
+    ownership.look(false, 1000 + BLIND_MS)
+    expect(ownership.isSure(acked, 1000 + BLIND_MS)).to.equal(true)
+    ownership.look(true, 1001 + BLIND_MS)
+    expect(ownership.isSure(acked, 2000 + BLIND_MS)).to.equal(true)
   })
 
   it('ends for pods that have been let go when the watch stays blind', () => {
-    const knowledge = createAddressKnowledge(false)
-    knowledge.look(false, 1000)
+    const ownership = createAddressOwnership(false)
+    ownership.look(false, 1000)
     const later = 1001 + BLIND_MS
-    expect([draining, acked, gone].map(drain => knowledge.isSure(drain, later))).to.deep.equal([
+    expect([draining, acked, gone].map(drain => ownership.isSure(drain, later))).to.deep.equal([
       true,
       false,
       false
     ])
-    expect(knowledge.isSureOfGone(later)).to.equal(false)
+    expect(ownership.isSureOfGone(later)).to.equal(false)
   })
 
   it('ends with the pod where only some namespaces are watched', () => {
-    const knowledge = createAddressKnowledge(true)
-    knowledge.look(true, 0)
-    expect([draining, acked, gone].map(drain => knowledge.isSure(drain, 0))).to.deep.equal([
+    const ownership = createAddressOwnership(true)
+    ownership.look(true, 0)
+    expect([draining, acked, gone].map(drain => ownership.isSure(drain, 0))).to.deep.equal([
       true,
       true,
       false
     ])
-    expect(knowledge.isSureOfGone(0)).to.equal(false)
+    expect(ownership.isSureOfGone(0)).to.equal(false)
   })
 
   it('leaves an entry in place while the containers may still be serving', () => {
-    const knowledge = createAddressKnowledge(true)
-    expect(knowledge.mayStillServe(acked, 0, 29_999)).to.equal(true)
-    expect(knowledge.mayStillServe(acked, 0, 30_000)).to.equal(false)
-    expect(knowledge.mayStillServe(acked, 5000, 34_999)).to.equal(true)
+    const ownership = createAddressOwnership(true)
+    expect(ownership.mayStillServe(acked, 0, 29_999)).to.equal(true)
+    expect(ownership.mayStillServe(acked, 0, 30_000)).to.equal(false)
+    expect(ownership.mayStillServe(acked, 5000, 34_999)).to.equal(true)
     const local = { ...acked, pod: pod('web-1', { graceMs: 10_000 }) } as Drain
-    expect(knowledge.mayStillServe(local, 0, 9_999)).to.equal(true)
-    expect(knowledge.mayStillServe(local, 0, 10_000)).to.equal(false)
+    expect(ownership.mayStillServe(local, 0, 9_999)).to.equal(true)
+    expect(ownership.mayStillServe(local, 0, 10_000)).to.equal(false)
   })
 
   it('ends with the containers where only some namespaces are watched, but for a hook that is held', () => {
     const finished = (differs: object) =>
       ({ ...draining, pod: pod('web-1', { phase: 'Failed' }), ...differs }) as Drain
-    const some = createAddressKnowledge(true)
-    const all = createAddressKnowledge(false)
-    for (const knowledge of [some, all]) knowledge.look(true, 0)
+    const some = createAddressOwnership(true)
+    const all = createAddressOwnership(false)
+    for (const ownership of [some, all]) ownership.look(true, 0)
     const ended = finished({ witnesses: { phase: 0 } })
     const held = finished({ witnesses: { phase: 0, hook: 0 } })
     const answered = { ...held, phase: 'proven', at: 10, verdict: proven() } as Drain

@@ -27,7 +27,7 @@ function ask(drain: Drain | undefined, server: Server | undefined, isEnding = tr
   const doubts: string[] = []
   const stillEnding = createStillEnding({
     loop: () => ({ isEnding: () => isEnding, drains: () => new Map(drain ? [[drain.uid, drain]] : []) }),
-    cluster: () => ({ doubt: part => doubts.push(part), podsAssuredAt: () => 10 }),
+    cluster: () => ({ verifyWatch: part => doubts.push(part), podsAssuredAt: () => 10 }),
     resumedAt: () => (server?.away ? 20 : -Infinity),
     asking: {
       async pod({ name }) {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../agent/drain/drain.ts'
 import { begin } from '../../../agent/drain/step.ts'
-import { createSweeper } from '../../../agent/round/sweep.ts'
+import { createRelister } from '../../../agent/round/relist.ts'
 import { DRAIN_SETTINGS, seen } from '../../build/drain.ts'
 import { pod, terminating } from '../../build/pod.ts'
 
@@ -19,10 +19,10 @@ function rig(readAt: number | undefined) {
       state.readAt = state.now
     }
   }
-  const sweeper = createSweeper({ inventory } as never, 2000)
+  const relister = createRelister({ inventory } as never, 2000)
   const at = (now: number, ...drains: Drain[]) => {
     state.now = now
-    return sweeper.sweep(drains, now)
+    return relister.relist(drains, now)
   }
   return { at, listings, state }
 }

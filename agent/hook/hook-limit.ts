@@ -1,7 +1,7 @@
 import { refuse, type Refusal } from '../hold/refusal.ts'
 
-/** A waiting hook's place. Leaving twice is leaving once. */
-export interface Place {
+/** A waiting hook's slot. Leaving twice is leaving once. */
+export interface Slot {
   readonly ok: true
   /** Aborts when the agent lets go of every hook (the end of its shutdown). */
   readonly signal: AbortSignal
@@ -11,8 +11,8 @@ export interface Place {
 }
 
 /** Bounds how many hooks wait, and empties itself when the agent stops. */
-export interface Gate {
-  enter(): Place | Refusal
+export interface HookLimit {
+  enter(): Slot | Refusal
   /** Phase 1 of a shutdown: no further hook is admitted. */
   close(): void
   /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
@@ -27,7 +27,10 @@ export const SHUTTING_DOWN = refuse(
   'this agent is stopping; try again at once and another replica answers, or run the fallback'
 )
 
-export function createGate(limits: { readonly maxHooks: number; readonly maxHooksPerPod: number }): Gate {
+export function createHookLimit(limits: {
+  readonly maxHooks: number
+  readonly maxHooksPerPod: number
+}): HookLimit {
   const perPod = new Map<string, number>()
   const release = new AbortController()
   const onLeave = new Set<() => void>()
@@ -45,7 +48,7 @@ export function createGate(limits: { readonly maxHooks: number; readonly maxHook
         )
       }
       waiting += 1
-      return place()
+      return slot()
     },
     close: () => void (open = false),
     async emptied(signal) {
@@ -60,7 +63,7 @@ export function createGate(limits: { readonly maxHooks: number; readonly maxHook
     }
   }
 
-  function place(): Place {
+  function slot(): Slot {
     let claimed: string | undefined
     let left = false
     return {

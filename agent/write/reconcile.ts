@@ -26,7 +26,7 @@ export interface Outcome {
 }
 
 /** What is to be written to bring an object, as just read, to where it should be, and what stands without writing. */
-interface Settlement {
+interface Reconciliation {
   readonly edits: readonly (HolderEdit & { readonly holder: Holder })[]
   readonly outcomes: readonly Outcome[]
 }
@@ -35,12 +35,15 @@ interface Settlement {
  * Compares an object as just read with what should have left it. Called before every write (so the last-node rule
  * is held against the object as it is, not as it was planned) and after it (so it is the read-back as well):
  *
- *     read -> settle -> write -> read -> settle -> nothing left to write
+ *     read -> reconcile -> write -> read -> reconcile -> nothing left to write
  *
  * A holder that another writer emptied together with us gets back a node that we took, and that is all that is ever added:
  * what a holder should list is its owner's to know (docs/decisions/0024).
  */
-export function settle(removal: Pick<Removal, 'wanted' | 'sent'>, found: readonly Holder[]): Settlement {
+export function reconcile(
+  removal: Pick<Removal, 'wanted' | 'sent'>,
+  found: readonly Holder[]
+): Reconciliation {
   const edits: (HolderEdit & { holder: Holder })[] = []
   const outcomes: Outcome[] = []
   for (const [key, wanted] of removal.wanted) {

@@ -6,33 +6,33 @@ import type { Sources } from '../proof/sources.ts'
 const APART_MS = 500
 
 /** Decides when the holders are listed in addition to their usual rhythm. */
-interface Sweeper {
+interface Relister {
   /** Begins a listing where one is due. Returns when to ask again; `undefined` where nothing is being drained. */
-  sweep(drains: Iterable<Drain>, now: Millis): Millis | undefined
+  relist(drains: Iterable<Drain>, now: Millis): Millis | undefined
 }
 
 /**
  * A new drain needs holders that were listed after it began; a running one is guarded, because a writer may put the node
  * back, every `guardEveryMs`. However many drains there are, they share one listing.
  */
-export function createSweeper({ inventory }: Pick<Sources, 'inventory'>, guardEveryMs: number): Sweeper {
-  let sweptAt: Millis | undefined
+export function createRelister({ inventory }: Pick<Sources, 'inventory'>, guardEveryMs: number): Relister {
+  let relistedAt: Millis | undefined
   let dueAt: Millis | undefined
 
   return {
-    sweep(drains, now) {
+    relist(drains, now) {
       const active = [...drains].filter(drain => drain.phase !== 'undone')
       if (active.length === 0) return (dueAt = undefined)
-      const listedAt = Math.max(inventory.readAt() ?? 0, sweptAt ?? 0)
+      const listedAt = Math.max(inventory.readAt() ?? 0, relistedAt ?? 0)
       const isNew = active.some(drain => drain.since > listedAt)
       // One listing after a pod is gone shows whether a writer has put it back last; then its ghost can wait for the usual rhythm.
       const isSettled = (drain: Drain) => drain.phase === 'gone' && drain.at <= listedAt
       if (!isNew && active.every(isSettled)) return (dueAt = undefined)
-      const guardAt = (sweptAt ?? listedAt) + guardEveryMs
-      const wantedAt = isNew ? (sweptAt ?? -Infinity) + APART_MS : guardAt
+      const guardAt = (relistedAt ?? listedAt) + guardEveryMs
+      const wantedAt = isNew ? (relistedAt ?? -Infinity) + APART_MS : guardAt
       dueAt = Math.min(dueAt ?? Infinity, wantedAt)
       if (now < dueAt) return dueAt
-      sweptAt = now
+      relistedAt = now
       dueAt = undefined
       void inventory.refresh()
       return now + guardEveryMs
