@@ -12,6 +12,8 @@ import { parseArgs } from 'node:util'
 interface Suite {
   readonly name: string
   readonly what: string
+  /** How long it takes on two quiet cores, in s, once everything is built. */
+  readonly seconds: number
   /** Each command is one step; the suite fails with the first that does. */
   readonly steps: readonly (readonly string[])[]
   readonly needs: readonly Need[]
@@ -63,9 +65,10 @@ const SUITES: readonly Suite[] = [
   {
     name: 'unit',
     what: 'unit, law and feature tests of the agent and of the sandbox, with coverage',
+    seconds: 300,
     steps: [
       ['c8', '--reporter=none', 'mocha'],
-      coverage(100, ['agent/drain/**', 'agent/plan/**']),
+      coverage(100, ['agent/drain/**', 'agent/plan/**', 'agent/members/**']),
       coverage(90, ['agent/**'])
     ],
     needs: [debian('curl', 'curl')]
@@ -73,30 +76,35 @@ const SUITES: readonly Suite[] = [
   {
     name: 'plugin',
     what: 'the APISIX plugin in real nginx workers',
+    seconds: 195,
     steps: [['mocha', '--config', 'test/plugin/.mocharc.json']],
     needs: [debian('nginx', 'nginx-light libnginx-mod-http-lua'), debian('gcc', 'gcc libc6-dev')]
   },
   {
     name: 'dashboard',
     what: 'the page in a real browser: use, access, hostile names, scale, and a rolling update in the sandbox',
+    seconds: 55,
     steps: [['mocha', '--config', 'test/dashboard/.mocharc.json']],
     needs: [debian('chromium', 'chromium'), debian('curl', 'curl')]
   },
   {
     name: 'lua',
     what: 'luacheck over the plugin',
+    seconds: 1,
     steps: [['luacheck', 'plugin-config', 'test/plugin', '--quiet']],
     needs: [debian('luacheck', 'lua-check')]
   },
   {
     name: 'model',
     what: 'the guarantee, model-checked; and the variants that must fail',
+    seconds: 70,
     steps: [['node', 'model/check.ts']],
     needs: [debian('spin', 'spin'), debian('cc', 'gcc libc6-dev')]
   },
   {
     name: 'faults',
     what: 'a thousand random scenarios of faults, judged from outside; and broken agents that must be found out',
+    seconds: 520,
     steps: [
       ['node', 'test/faults/main.ts'],
       ['node', 'test/faults/mutants.ts']
@@ -106,6 +114,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'hook',
     what: 'apisix-drain-hook: its Go tests, and the real program against faults, the real agent, and real connections',
+    seconds: 25,
     steps: [
       ['node', 'scripts/hook.ts'],
       ['mocha', '--config', 'test/hook/.mocharc.json']
@@ -115,6 +124,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'chart',
     what: 'the helm chart and the Dockerfile: helm, kubeconform and helm-docs, built once into a cache',
+    seconds: 50,
     steps: [
       ['node', 'test/chart/tools.ts'],
       ['mocha', '--config', 'test/chart/.mocharc.json']
@@ -124,6 +134,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'install',
     what: 'the chart on real API servers, the oldest Kubernetes and a current one: install, upgrade, rights, tokens, webhook',
+    seconds: 70,
     steps: [
       ['node', 'test/install/build.ts'],
       ['mocha', '--config', 'test/install/.mocharc.json']
@@ -133,6 +144,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'cluster',
     what: 'the chart, the plugin and pods under load on a whole Kubernetes of real parts',
+    seconds: 780,
     steps: [['node', 'test/cluster/main.ts']],
     needs: [
       GO,
@@ -145,6 +157,19 @@ const SUITES: readonly Suite[] = [
     ]
   }
 ]
+
+/** Not part of `npm test`: what to run between two edits. */
+const QUICK: Suite = {
+  name: 'quick',
+  what: 'unit tests alone, luacheck, and 50 random scenarios of faults',
+  seconds: 120,
+  steps: [
+    ['mocha', '--config', 'test/unit/.mocharc.json'],
+    ['luacheck', 'plugin-config', 'test/plugin', '--quiet'],
+    ['node', 'test/faults/main.ts', '--runs', '50']
+  ],
+  needs: [debian('luacheck', 'lua-check')]
+}
 
 /** Where the output is a log, the last lines of a suite that failed are shown again at the end of it. */
 const LAST_LINES = 60
@@ -177,15 +202,23 @@ async function run(suite: Suite): Promise<string | undefined> {
 }
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { help: { type: 'boolean' } } })
-const unknown = positionals.filter(name => !SUITES.some(suite => suite.name === name))
+const known = [...SUITES, QUICK]
+const unknown = positionals.filter(name => !known.some(suite => suite.name === name))
 if (values.help || unknown.length > 0) {
   if (unknown.length > 0) console.error(`no such suite: ${unknown.join(', ')}`)
   console.error('usage: npm test [-- SUITE …]\n')
-  for (const suite of SUITES) console.error(`  ${suite.name.padEnd(9)} ${suite.what}`)
+  for (const suite of known)
+    console.error(`  ${suite.name.padEnd(9)} ${long(suite.seconds).padEnd(7)} ${suite.what}`)
+  console.error('\nWithout a name: all but quick. Times are for two quiet cores, once everything is built.')
   process.exit(values.help ? 0 : 2)
 }
 
-const wanted = SUITES.filter(suite => positionals.length === 0 || positionals.includes(suite.name))
+const wanted = positionals.length === 0 ? SUITES : known.filter(({ name }) => positionals.includes(name))
+const total = wanted.reduce((sum, { seconds }) => sum + seconds, 0)
+const parts = wanted.map(({ name, seconds }) => `${name} ${long(seconds)}`).join(', ')
+console.log(`runs ${parts}; together about ${long(total)} on two quiet cores`)
+if (wanted.some(({ name }) => name === 'install' || name === 'cluster'))
+  console.log('the first time Kubernetes is built from its Go modules, which takes a quarter of an hour more')
 const outcome: {
   readonly suite: Suite
   readonly result: string
@@ -213,3 +246,7 @@ for (const { suite, result, seconds } of outcome)
   console.log(`${suite.name.padEnd(9)} ${result}${seconds === undefined ? '' : `, ${seconds} s`}`)
 const bad = outcome.filter(({ result }) => result === 'FAILED' || (process.env['CI'] && result !== 'passed'))
 process.exit(bad.length === 0 ? 0 : 1)
+
+function long(seconds: number): string {
+  return seconds < 100 ? `${seconds} s` : `${Math.round(seconds / 60)} min`
+}
