@@ -1,17 +1,18 @@
 import type { Drains } from '../drain/drain.ts'
-import type { EndpointFact, Millis, NodeKey, PodFact, ServiceFact } from '../drain/facts.ts'
+import type { Millis, NodeKey, PodFact, ServiceFact } from '../drain/facts.ts'
 import type { Inventory } from '../inventory/inventory.ts'
 import { isRecord } from '../apisix/nodes.ts'
 import type { Target } from '../write/removal.ts'
 import { nodeFor, type Wishes } from '../write/wish.ts'
-import { serviceName, settleClaims, type Claim, type Settled } from '../members/claim.ts'
+import { serviceName, type Claim } from '../members/claim.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 import { isEnding } from '../plan/match.ts'
 import { membersOf, type PodsKnown } from '../members/members.ts'
-import { addedAtFor } from '../members/slow-start.ts'
-import { fullWeight, newUpstream, planSync, SYNCED_FOR } from '../members/member-edits.ts'
+import { newUpstream, planSync, SYNCED_FOR } from '../members/member-edits.ts'
 import type { Cluster } from '../facts/cluster.ts'
 import type { Asking } from './asking.ts'
+import { createClaims } from './claims.ts'
+import { createCourses } from './courses.ts'
 
 interface SyncOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'services' | 'parts'>
@@ -44,19 +45,6 @@ export interface Sync {
   counts(): { readonly holders: number; readonly problems: number }
 }
 
-/** What is remembered of a claim from look to look. */
-interface Course {
-  readonly since: Map<NodeKey, Millis>
-  /** Nodes that were members, as long as they are listed: what is left of a pod that is gone is known by it. */
-  readonly were: Set<NodeKey>
-  looked: {
-    readonly holder: Holder | undefined
-    readonly slices: readonly EndpointFact[]
-    readonly gates: number
-    readonly at: Millis
-  }
-}
-
 /** A claim is checked when its holder or a slice changes, and this often (ms) for other changes. */
 const EVERY_MS = 1000
 const NOTHING: Wishes = { edits: [] }
@@ -64,27 +52,13 @@ const NOTHING: Wishes = { edits: [] }
 export function createSync(options: SyncOptions): Sync {
   const { cluster, inventory, now } = options
   const { pods, slices, services } = cluster
-  const courses = new Map<HolderKey, Course>()
+  const claims = createClaims(() => services.asking(), options.told)
+  const courses = createCourses(now)
   /** Claimed holders whose Service was asked for right before their object is read. */
   const refreshed = new Set<HolderKey>()
-  let asked: readonly ServiceFact[] | undefined
-  let settled: Settled = { claims: new Map(), problems: new Map() }
-  let told = new Map<string, string>()
   let draining: { readonly of: Drains | undefined; readonly hosts: ReadonlySet<string> } = {
     of: undefined,
     hosts: new Set()
-  }
-
-  const courseOf = (key: HolderKey): Course => {
-    const known = courses.get(key)
-    if (known) return known
-    const fresh: Course = {
-      since: new Map(),
-      were: new Set(),
-      looked: { holder: undefined, slices: [], gates: 0, at: -Infinity }
-    }
-    courses.set(key, fresh)
-    return fresh
   }
 
   /** Once for all that is decided from the same drains: a round makes new ones. */
@@ -110,27 +84,9 @@ export function createSync(options: SyncOptions): Sync {
     return membersOf(claim, own, known).size > 0
   }
 
-  /** Brings the course of a claim up to date. */
-  const remember = (claim: Claim, members: ReadonlySet<NodeKey>, holder: Holder | undefined): Course => {
-    const course = courseOf(claim.holder)
-    const { since, were } = course
-    const listed = new Map(holder?.nodes.map(node => [node.key, node.weight]))
-    for (const key of since.keys()) if (!members.has(key)) since.delete(key)
-    for (const key of members) {
-      const weight = listed.get(key)
-      if (!since.has(key))
-        since.set(key, weight === undefined || !holder ? now() : risenFrom(claim, holder, weight))
-      were.add(key)
-    }
-    for (const key of were) if (!members.has(key) && !listed.has(key)) were.delete(key)
-    return course
-  }
-  const risenFrom = (claim: Claim, holder: Holder, weight: number): Millis =>
-    addedAtFor(weight, fullWeight(claim, holder), claim.slowStartMs, now())
-
   const planned = (claim: Claim, holder: Holder) => {
     const members = membersNow(claim)
-    const { since, were } = remember(claim, members, holder)
+    const { since, were } = courses.update(claim, members, holder)
     const drainingHostsNow = drainingNow()
     const endpoints = slicesOf(claim).flatMap(slice => slice.endpoints)
     const isNobodys = ({ host }: HolderNode) =>
@@ -174,7 +130,7 @@ export function createSync(options: SyncOptions): Sync {
   const isDue = (claim: Claim, at: Millis): boolean => {
     const holder = inventory.holders().get(claim.holder)
     const current = slicesOf(claim)
-    const { looked } = courseOf(claim.holder)
+    const { looked } = courses.of(claim.holder)
     const same =
       looked.holder === holder &&
       looked.gates === pods.gateChanges &&
@@ -190,23 +146,13 @@ export function createSync(options: SyncOptions): Sync {
     return add.length + weigh.length + remove.length > 0
   }
 
-  const report = (found: ReadonlyMap<string, string>): void => {
-    for (const service of services.asking()) {
-      const name = serviceName(service)
-      if (found.get(name) !== told.get(name)) options.told(service, found.get(name))
-    }
-    told = new Map(found)
-  }
-
-  const settle = (): void => {
-    if (asked === services.asking()) return
-    asked = services.asking()
-    settled = settleClaims(asked)
-    for (const key of courses.keys()) if (!settled.claims.has(key)) courses.delete(key)
+  /** Reads the claims anew if a Service changed. */
+  const refresh = (): void => {
+    if (claims.refresh()) courses.keep(claims.all())
   }
 
   const claimOn = ({ resource, id }: Target): Claim | undefined =>
-    resource === 'upstreams' ? settled.claims.get(`upstreams/${id}`) : undefined
+    resource === 'upstreams' ? claims.all().get(`upstreams/${id}`) : undefined
 
   const wishesNow = (target: Target, found: readonly Holder[] | undefined): Wishes => {
     const claim = claimOn(target)
@@ -225,18 +171,18 @@ export function createSync(options: SyncOptions): Sync {
   return {
     targets(at) {
       if (!isKnown()) return []
-      settle()
-      const problems = new Map(settled.problems)
+      refresh()
+      const problems = new Map(claims.problems())
       const targets: Target[] = []
-      for (const claim of settled.claims.values()) {
+      for (const claim of claims.all().values()) {
         const holder = inventory.holders().get(claim.holder)
         const why = refusal(claim, holder)
         if (why !== undefined) problems.set(serviceName(claim.service), why)
         if (why !== undefined || !isDue(claim, at)) continue
-        courseOf(claim.holder).looked = { holder, slices: slicesOf(claim), gates: pods.gateChanges, at }
+        courses.of(claim.holder).looked = { holder, slices: slicesOf(claim), gates: pods.gateChanges, at }
         if (differs(claim, holder)) targets.push({ resource: 'upstreams', id: claim.id })
       }
-      report(problems)
+      claims.report(problems)
       return options.mayWrite() ? targets : []
     },
     async prepare(target) {
@@ -247,7 +193,7 @@ export function createSync(options: SyncOptions): Sync {
       const { edits } = wishesNow(target, holder && [holder])
       if (!edits.some(({ remove }) => remove.length > 0)) return
       if (!(await options.asking.refresh(claim.service))) return
-      settle()
+      refresh()
       refreshed.add(claim.holder)
     },
     wishes(target, found) {
@@ -259,22 +205,23 @@ export function createSync(options: SyncOptions): Sync {
       }
     },
     members: key => {
-      const claim = settled.claims.get(key)
+      const claim = claims.all().get(key)
       return claim && membersNow(claim)
     },
     following(pod) {
-      settle()
+      refresh()
       const services = new Set(slices.servicesOf(pod.uid).map(serviceName))
-      const claims = [...settled.claims.values()].filter(({ service }) => services.has(serviceName(service)))
-      if (claims.length > 0 && !options.mayWrite())
-        return { holders: [], problems: ['sync may not write here'] }
-      const problems = [...told].filter(([service]) => services.has(service)).map(([, why]) => why)
-      const kept = claims.filter(
+      const own = [...claims.all().values()].filter(({ service }) => services.has(serviceName(service)))
+      if (own.length > 0 && !options.mayWrite()) return { holders: [], problems: ['sync may not write here'] }
+      const problems = [...claims.reported()]
+        .filter(([service]) => services.has(service))
+        .map(([, why]) => why)
+      const kept = own.filter(
         claim => refusal(claim, inventory.holders().get(claim.holder)) === undefined && isMember(claim, pod)
       )
       return { holders: kept.map(({ holder }) => holder), problems }
     },
-    counts: () => ({ holders: settled.claims.size, problems: told.size })
+    counts: () => ({ holders: claims.all().size, problems: claims.reported().size })
   }
 }
 

@@ -370,7 +370,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'P12: entries that a gateway lacks are not put again',
     edits: [
       {
-        file: 'barrier/barrier-lane.ts',
+        file: 'barrier/entry-table.ts',
         find: 'for (const { uid } of missing) stored.delete(uid)',
         replace: ''
       }

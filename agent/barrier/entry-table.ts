@@ -1,0 +1,194 @@
+import type { BarrierAnswer, BarrierGateway } from '../apisix/barrier-api.ts'
+import type { Millis, PodUid } from '../drain/facts.ts'
+import {
+  forgotten,
+  missingOf,
+  readingOf,
+  sameNodes,
+  samePut,
+  saysTheSame,
+  unanswered,
+  type DesiredEntry,
+  type Told
+} from './barrier-reading.ts'
+import type { BarrierReading } from './evidence.ts'
+
+/** What one gateway should hold, what was put there, and what it reported of it. The only owner of that state; no I/O and no clock. */
+export interface EntryTable {
+  /** To be put now: new, changed, or a third of its ttl old. */
+  due(now: Millis): readonly DesiredEntry[]
+  /** Those of `due` that have lost an address since they were put: a put leaves other addresses of a uid as they are. */
+  shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
+  /** Held by the gateway, and not desired any more. */
+  over(now: Millis): readonly PodUid[]
+  /** When the first entry is to be put again; `Infinity` if there is none. */
+  renewAt(): Millis
+  /** Entries that are watched and stored. `polled`: only those that a long poll is about (sealed, with requests in flight), or only the others. */
+  watched(polled: boolean): readonly DesiredEntry[]
+  isBusy(entry: DesiredEntry): boolean
+  /** When a report last differed from the one before it, or the desired entries changed. */
+  movedAt(): Millis
+  reading(uid: PodUid): BarrierReading | undefined
+  /** What is desired has changed. */
+  changed(now: Millis): void
+  /** A put is on its way: whatever becomes of it, the gateway may hold these entries. */
+  sent(entries: readonly DesiredEntry[], now: Millis): void
+  /** The gateway answered that put. `isStale`: it may have been restarted meanwhile, so that all of it is put again. */
+  put(entries: readonly DesiredEntry[], answer: PutAnswer, told: WhenTold, isStale: boolean): void
+  /** The gateway was asked for its requests in flight, at `askedAt`. */
+  reported(entries: readonly DesiredEntry[], answer: Answer, told: WhenTold, askedAt: Millis): void
+  lifted(uids: readonly PodUid[]): void
+  /** It holds nothing any more. */
+  restarted(instance: string): void
+  /** It may have been restarted: everything is put again, and what may be held is lifted all the same. */
+  forget(): void
+  /** It did not answer. */
+  failed(why: string, now: Millis): void
+  /** What the gateway says that it holds. `true`: an entry that it should hold is missing, and is due again. */
+  compare(told: Pick<BarrierGateway, 'entries' | 'held'>, askedAt: Millis): boolean
+}
+
+type Answer = Pick<BarrierAnswer, 'entries'>
+type WhenTold = Omit<Told, 'afterSeal'>
+interface PutAnswer extends Answer {
+  readonly refused: ReadonlySet<string>
+  /** Why some were refused. */
+  readonly why: string
+  readonly sentAt: Millis
+}
+
+interface Stored {
+  readonly entry: DesiredEntry
+  /** When the put was sent: its ttl runs from a little later on. */
+  readonly sentAt: Millis
+  readonly storedAt: Millis
+  /** It answered that it is sealed: what is counted from then on is counted after the seal. */
+  readonly sealed: boolean
+  /** There was no room for it: nothing is to be asked of it until it is put again. */
+  readonly refused: boolean
+}
+
+/** Before an entry for which the dictionary had no room is put again, in ms. */
+const FULL_MS = 2000
+
+/**
+ * @param ttlMs how long the gateway keeps an entry that is not put again
+ * @param desired the entries by uid, as they should be now
+ */
+export function createEntryTable(
+  ttlMs: number,
+  desired: () => ReadonlyMap<PodUid, DesiredEntry>,
+  now: Millis
+): EntryTable {
+  const stored = new Map<PodUid, Stored>()
+  /** Every uid that this gateway may hold an entry of, until when. Survives failures: what is held must be lifted. */
+  const held = new Map<PodUid, Millis>()
+  const readings = new Map<PodUid, BarrierReading>()
+  let movedAt = now
+
+  const isDue = (entry: DesiredEntry, at: Millis): boolean => {
+    const known = stored.get(entry.uid)
+    if (!known || at >= known.sentAt + ttlMs / 3) return true
+    // Sealed there by another agent: nothing that is put changes it any more.
+    if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry)) return false
+    return known.entry !== entry && !samePut(known.entry, entry)
+  }
+
+  const take = (entry: DesiredEntry, states: ReturnType<typeof byUid>, told: Told): void => {
+    if (!desired().has(entry.uid)) return
+    const before = readings.get(entry.uid)
+    const reading = readingOf(entry, states.get(entry.uid) ?? [], told, before)
+    readings.set(entry.uid, reading)
+    if (!before || !saysTheSame(before, reading)) movedAt = told.at
+  }
+
+  const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
+  /** Until it is sealed requests go on, and what has to be seen is what the workers say. */
+  const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)
+
+  return {
+    due: at => [...desired().values()].filter(entry => isDue(entry, at)),
+    shrunk: due =>
+      due.filter(({ uid, nodes }) => stored.get(uid)?.entry.nodes.some(node => !nodes.includes(node))),
+    over(at) {
+      for (const [uid, until] of held) if (until <= at) held.delete(uid)
+      return [...held.keys()].filter(uid => !desired().has(uid))
+    },
+    renewAt: () => Math.min(...[...stored.values()].map(({ sentAt }) => sentAt + ttlMs / 3)),
+    watched: polled =>
+      [...desired().values()].filter(
+        entry => entry.watch && stored.get(entry.uid)?.refused === false && isPolled(entry) === polled
+      ),
+    isBusy,
+    movedAt: () => movedAt,
+    reading: uid => readings.get(uid),
+    changed(at) {
+      for (const uid of readings.keys()) if (!desired().has(uid)) readings.delete(uid)
+      movedAt = at
+    },
+    sent(entries, at) {
+      for (const { uid } of entries) held.set(uid, at + ttlMs)
+    },
+    put(entries, answer, told, isStale) {
+      const states = byUid(answer)
+      for (const entry of entries) {
+        const { uid } = entry
+        const refused = answer.refused.has(uid)
+        held.set(uid, told.at + ttlMs)
+        if (isStale) continue
+        take(entry, states, { ...told, afterSeal: true })
+        const sentAt = refused ? answer.sentAt - ttlMs / 3 + FULL_MS : answer.sentAt
+        const sealed = readings.get(uid)?.entry === 'sealed'
+        stored.set(uid, { entry, sentAt, storedAt: told.at, sealed, refused })
+        if (refused) readings.set(uid, unanswered(readings.get(uid), told.at, answer.why))
+      }
+    },
+    reported(entries, answer, told, askedAt) {
+      const states = byUid(answer)
+      for (const { uid } of entries) {
+        const known = stored.get(uid)
+        // Put again while we asked: that answer is newer than this one.
+        if (!known || known.storedAt > askedAt) continue
+        take(known.entry, states, { ...told, afterSeal: known.sealed })
+        const { entry } = readings.get(uid) ?? {}
+        if (entry === 'absent') stored.delete(uid)
+        // By another agent, between the question and now: what is asked from here on is asked after the seal.
+        else if (entry === 'sealed' && !known.sealed) stored.set(uid, { ...known, sealed: true })
+      }
+    },
+    lifted(uids) {
+      for (const uid of uids) {
+        stored.delete(uid)
+        held.delete(uid)
+      }
+    },
+    restarted(instance) {
+      stored.clear()
+      held.clear()
+      for (const [uid, reading] of readings) {
+        if (reading.binding) readings.set(uid, forgotten(reading, instance))
+        else readings.delete(uid)
+      }
+    },
+    forget: () => stored.clear(),
+    failed(why, at) {
+      stored.clear()
+      for (const uid of desired().keys()) readings.set(uid, unanswered(readings.get(uid), at, why))
+    },
+    compare(told, askedAt) {
+      const known = [...stored.values()].filter(
+        ({ entry, storedAt, refused }) =>
+          !refused && storedAt <= askedAt && desired().get(entry.uid) === entry
+      )
+      const missing = missingOf(
+        known.map(({ entry }) => entry),
+        told
+      )
+      for (const { uid } of missing) stored.delete(uid)
+      return missing.length > 0
+    }
+  }
+}
+
+/** Hundreds of entries may be in one answer. */
+const byUid = ({ entries }: Answer) => Map.groupBy(entries, ({ uid }) => uid)

@@ -1,0 +1,66 @@
+import type { EndpointFact, Millis, NodeKey } from '../drain/facts.ts'
+import type { Claim } from '../members/claim.ts'
+import { fullWeight } from '../members/member-edits.ts'
+import { addedAtFor } from '../members/slow-start.ts'
+import type { Holder, HolderKey } from '../plan/holder.ts'
+
+/** What is kept of a claim from one check to the next. */
+interface Course {
+  /** When each member became one. */
+  readonly since: Map<NodeKey, Millis>
+  /** Nodes that were members, as long as they are listed: what is left of a pod that is gone is known by it. */
+  readonly were: Set<NodeKey>
+  looked: {
+    readonly holder: Holder | undefined
+    readonly slices: readonly EndpointFact[]
+    readonly gates: number
+    readonly at: Millis
+  }
+}
+
+/** The courses of all claims, by holder. The only owner of that state. */
+interface Courses {
+  of(holder: HolderKey): Course
+  /** Brings the course of a claim up to date. */
+  update(claim: Claim, members: ReadonlySet<NodeKey>, holder: Holder | undefined): Course
+  /** Drops those of other holders. */
+  keep(claims: ReadonlyMap<HolderKey, Claim>): void
+}
+
+export function createCourses(now: () => Millis): Courses {
+  const courses = new Map<HolderKey, Course>()
+  const of = (key: HolderKey): Course => {
+    const known = courses.get(key)
+    if (known) return known
+    const fresh: Course = {
+      since: new Map(),
+      were: new Set(),
+      looked: { holder: undefined, slices: [], gates: 0, at: -Infinity }
+    }
+    courses.set(key, fresh)
+    return fresh
+  }
+  return {
+    of,
+    update(claim, members, holder) {
+      const course = of(claim.holder)
+      const { since, were } = course
+      const listed = new Map(holder?.nodes.map(node => [node.key, node.weight]))
+      for (const key of since.keys()) if (!members.has(key)) since.delete(key)
+      for (const key of members) {
+        const weight = listed.get(key)
+        if (!since.has(key))
+          since.set(key, weight === undefined || !holder ? now() : risenFrom(claim, holder, weight, now()))
+        were.add(key)
+      }
+      for (const key of were) if (!members.has(key) && !listed.has(key)) were.delete(key)
+      return course
+    },
+    keep(claims) {
+      for (const key of courses.keys()) if (!claims.has(key)) courses.delete(key)
+    }
+  }
+}
+
+const risenFrom = (claim: Claim, holder: Holder, weight: number, now: Millis): Millis =>
+  addedAtFor(weight, fullWeight(claim, holder), claim.slowStartMs, now)
