@@ -182,7 +182,7 @@ export function createBarrierLane({
     if (next.length === 0) return pause()
     const unchangedFor = clock.now() - table.movedAt()
     await clock.sleep(
-      lookPause({ entries: next.length, busy: next.some(table.isBusy), unchangedFor }),
+      lookPause({ entries: next.length, busy: next.some(entry => table.isBusy(entry)), unchangedFor }),
       ended.signal
     )
     const quiet = toLookAt()
@@ -237,7 +237,7 @@ export function createBarrierLane({
       urgent.ring()
       look()
     },
-    reading: table.reading,
+    reading: uid => table.reading(uid),
     async stop() {
       ended.abort()
       bell.ring()

@@ -2,19 +2,20 @@ import type { Clock } from '../base/clock.ts'
 import type { Millis } from '../drain/facts.ts'
 import { isExpired, isFromTheFuture, isUnsupported, retryAfterOf } from '../transport/api-error.ts'
 import { assure } from './assurance.ts'
-import { createBackoff, type Backoff } from './backoff.ts'
-import { pathOf, type Collection, type Params } from './collection.ts'
+import { createBackoff, type Backoff } from '../transport/backoff.ts'
+import type { Collection } from './collection.ts'
 import type { Connection } from '../transport/connection.ts'
 import { createExpectations } from './expectations.ts'
+import { follow, NoEndMarker, type Follower } from './follow.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import type { Log } from '../base/log.ts'
 import { createIntake } from './intake.ts'
 import { list, notOlderThan } from './list.ts'
+import { createLiveness } from './liveness.ts'
 import { REFLECTOR_DEFAULTS, type ReflectorSettings } from './reflector-settings.ts'
 import { isLater, type Revision } from './revision.ts'
-import type { Sink } from './watch-event.ts'
-import { metaOf, parseWatchEvent } from './watch-event.ts'
-import type { WatchState, WatchStatus } from './parts.ts'
+import { metaOf, type Sink } from './watch-event.ts'
+import type { WatchStatus } from './parts.ts'
 
 export interface Reflector {
   status(): WatchStatus
@@ -53,9 +54,6 @@ const FRUITLESS = 3
 class Doubted extends Error {
   override readonly name = 'Doubted'
 }
-class NoEndMarker extends Error {
-  override readonly name = 'NoEndMarker'
-}
 
 type Next = { readonly step: 'watch' } | { readonly step: 'list'; readonly from: Revision | undefined }
 
@@ -72,38 +70,25 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
   const counters = { events: 0, lists: 0, failures: 0, silences: 0 }
   let turn = new AbortController()
   let next: Next = { step: 'list', from: undefined }
-  let state: WatchState = 'connecting'
-  let problem = 'not connected yet'
-  let synced = false
   let watchListWorks = true
   let revision: Revision | undefined
   let lastEventAt: Millis | undefined
-  let liveSince: Millis | undefined
-  let notLiveSince = clock.now()
   let fruitless = 0
   let cancelGap = () => {}
 
-  const become = (now: WatchState, why: string) => {
-    const changed = state !== now
-    if (why !== problem && why !== '') log.warn({ problem: why, state: now }, 'watch is not live')
-    if (changed && now === 'live') {
-      const tookMs = Math.round(clock.now() - notLiveSince)
-      log.info({ objects: intake.known, revision, tookMs }, 'watch is live')
-    }
-    if (state === 'live') notLiveSince = clock.now()
-    state = now
-    problem = why
-    if (changed) onChange()
-  }
+  const liveness = createLiveness({
+    clock,
+    log,
+    onChange,
+    facts: () => ({ objects: intake.known, revision })
+  })
   const live = () => {
     cancelGap()
-    liveSince = clock.now()
-    become('live', '')
+    liveness.live()
   }
-  const lost = (why: string) => become(synced ? 'stale' : 'connecting', why)
   const distrust = (why: string) => {
     counters.silences += 1
-    lost(why)
+    liveness.lost(why)
     turn.abort(new Doubted(why))
   }
   const expectations = createExpectations(clock, distrust)
@@ -111,58 +96,29 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
   const listed = (at: Revision) => {
     intake.endList(at)
     revision = at
-    synced = true
+    liveness.synced()
     next = { step: 'watch' }
     counters.lists += 1
     expectations.clear()
     live()
   }
 
-  /** One watch, from `revision` on, or (`initial`) beginning with everything there is. */
-  const follow = async (params: Params, initial: boolean, signal: AbortSignal) => {
-    const idle = new AbortController()
-    let listing = initial
-    let cancelIdle = () => {}
-    const rearm = () => {
-      cancelIdle()
-      if (!listing) return
-      const giveUp = () => idle.abort(new NoEndMarker('the initial events did not come to their end'))
-      cancelIdle = clock.alarm(clock.now() + settings.initialIdleMs, giveUp)
-    }
-    const onLine = (line: string) => {
-      const event = parseWatchEvent(collection.path, line)
-      if (event.kind === 'error') throw event.error
+  const follower: Follower = {
+    opened: live,
+    heard() {
       lastEventAt = clock.now()
       counters.events += 1
       fruitless = 0
-      rearm()
-      if (event.kind === 'bookmark') {
-        if (listing && event.initialEnd && event.revision !== undefined) {
-          listing = false
-          cancelIdle()
-          listed(event.revision)
-        } else if (!listing) advance(event.revision)
-        return
-      }
-      if (event.kind === 'set') intake.set(event.object)
-      else intake.gone(event.object)
-      // Initial events come sorted by name: their revisions say nothing about how far the stream has got.
-      if (!listing) advance(metaOf(event.object)?.revision)
-    }
-    try {
-      rearm()
-      const path = pathOf(collection, { watch: true, allowWatchBookmarks: true, ...params })
-      const onOpen = () => (initial ? undefined : live())
-      await connection.stream(path, { onOpen, onLine }, AbortSignal.any([signal, idle.signal]))
-      if (listing) throw new NoEndMarker('the watch ended within its initial events')
-    } finally {
-      cancelIdle()
+    },
+    set: object => intake.set(object),
+    gone: object => intake.gone(object),
+    listed,
+    reached(reached) {
+      if (reached !== undefined) revision = reached
+      expectations.seen(revision)
     }
   }
-  const advance = (reached: Revision | undefined) => {
-    if (reached !== undefined) revision = reached
-    expectations.seen(revision)
-  }
+  const watching = { connection, collection, clock, initialIdleMs: settings.initialIdleMs }
 
   const takeTurn = async (signal: AbortSignal) => {
     if (next.step === 'list') {
@@ -175,7 +131,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
         }
         try {
           intake.beginList()
-          return await follow(params, true, signal)
+          return await follow(watching, params, true, follower, signal)
         } catch (error) {
           if (!isUnsupported(error) && !(error instanceof NoEndMarker)) throw error
           watchListWorks = false
@@ -185,7 +141,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       const handlers = { onBegin: intake.beginList, onItem: intake.set }
       listed(await list(connection, collection, from, handlers, signal))
     }
-    return follow({ resourceVersion: revision }, false, signal)
+    return follow(watching, { resourceVersion: revision }, false, follower, signal)
   }
 
   /** Decides what comes next and returns how long to wait before it, in ms. */
@@ -196,22 +152,21 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
     if (error instanceof Doubted || isFromTheFuture(error)) next = { step: 'list', from: undefined }
     else if (next.step === 'list') next = outdated ? { step: 'list', from: undefined } : next
     else if (outdated || fruitless >= FRUITLESS) next = { step: 'list', from: revision }
-    lost(error instanceof Error ? error.message : String(error))
-    return Math.max(retryAfterOf(error), backoff.failed(livedMs()))
+    liveness.lost(error instanceof Error ? error.message : String(error))
+    return Math.max(retryAfterOf(error), backoff.failed(liveness.livedMs()))
   }
   const afterEnd = (): number => {
     cancelGap()
     cancelGap = clock.alarm(clock.now() + settings.gapMs, () =>
-      lost('the watch ended and did not come back yet')
+      liveness.lost('the watch ended and did not come back yet')
     )
-    return livedMs() >= LIVED_MS ? 0 : backoff.failed(livedMs())
+    return liveness.livedMs() >= LIVED_MS ? 0 : backoff.failed(liveness.livedMs())
   }
-  const livedMs = () => (liveSince === undefined ? 0 : clock.now() - liveSince)
 
   const run = async () => {
     while (!stopping.signal.aborted) {
       turn = new AbortController()
-      liveSince = undefined
+      liveness.begun()
       let waitMs: number
       try {
         await takeTurn(AbortSignal.any([stopping.signal, turn.signal]))
@@ -224,7 +179,8 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
     }
   }
   const running = run()
-  const position = () => (state === 'live' ? { turn, revision } : undefined)
+  const isLive = () => liveness.state() === 'live'
+  const position = () => (isLive() ? { turn, revision } : undefined)
   const behind = (now: Revision) => distrust(`the server has gone back in time, to ${now}`)
   let assuredAt: Millis | undefined
   let assuring = new AbortController()
@@ -255,15 +211,15 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
 
   return {
     status: () => ({
-      state,
-      synced,
+      state: liveness.state(),
+      synced: liveness.isSynced(),
       lastEventAt,
       objects: intake.known,
-      problem,
+      problem: liveness.problem(),
       counters: { ...counters, unreadable: intake.unreadable }
     }),
     verify(wanted) {
-      if (state !== 'live') return
+      if (!isLive()) return
       const fresh = lastEventAt !== undefined && clock.now() - lastEventAt < settings.verifyMs
       if (wanted === undefined ? fresh : !isLater(wanted, revision)) return
       expectations.expect(wanted, settings.verifyMs, 'the watch does not show what the server says')
@@ -274,11 +230,10 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       const { uid, revision: reached } = metaOf(object) ?? {}
       if (uid === undefined || reached === undefined) return
       // No newer than what the watch has shown: known already, or gone since. Its answer was long on its way then.
-      const mayBeGone = state === 'live' || (revision !== undefined && !intake.knows(uid))
+      const mayBeGone = isLive() || (revision !== undefined && !intake.knows(uid))
       if (mayBeGone && !isLater(reached, revision)) return
       intake.learn(object)
-      if (state === 'live')
-        expectations.expect(reached, settings.verifyMs, 'the watch does not show an object read')
+      if (isLive()) expectations.expect(reached, settings.verifyMs, 'the watch does not show an object read')
     },
     async stop() {
       stopping.abort(new Error('stopped'))

@@ -2,14 +2,14 @@ import { expect } from 'chai'
 import type { BarrierState } from '../../../agent/apisix/barrier-api.ts'
 import type { DesiredEntry } from '../../../agent/barrier/barrier-reading.ts'
 import { createEntryTable } from '../../../agent/barrier/entry-table.ts'
-import type { NodeKey, PodUid } from '../../../agent/drain/facts.ts'
+import type { PodUid } from '../../../agent/drain/facts.ts'
 
 const TTL = 30_000
 const A = 'a' as PodUid
-const node = (text: string) => text as NodeKey
+
 const entry = (differs: Partial<DesiredEntry> = {}): DesiredEntry => ({
   uid: A,
-  nodes: [node('10.0.0.1')],
+  nodes: ['10.0.0.1'],
   state: 'sealed',
   watch: true,
   ...differs
@@ -113,7 +113,7 @@ describe('the entries of one gateway', () => {
   })
 
   it('lose an address only by being lifted first', () => {
-    const { desired, table, put } = rig(entry({ nodes: [node('10.0.0.1'), node('10.0.0.9')] }))
+    const { desired, table, put } = rig(entry({ nodes: ['10.0.0.1', '10.0.0.9'] }))
     put(0, [state(), state({ ip: '10.0.0.9' })])
     desired.set(A, entry())
     expect(table.shrunk([entry()])).eql([entry()])

@@ -9,7 +9,7 @@ import {
   retryAfterOf,
   watchError
 } from '../../../agent/transport/api-error.ts'
-import { createBackoff } from '../../../agent/reflect/backoff.ts'
+import { createBackoff } from '../../../agent/transport/backoff.ts'
 import { pathOf, podsIn, slicesIn } from '../../../agent/reflect/collection.ts'
 import { createExpectations } from '../../../agent/reflect/expectations.ts'
 import { createIntern } from '../../../agent/facts/intern.ts'

@@ -1,0 +1,82 @@
+import type { Clock } from '../base/clock.ts'
+import type { Connection } from '../transport/connection.ts'
+import { pathOf, type Collection, type Params } from './collection.ts'
+import type { Revision } from './revision.ts'
+import { metaOf, parseWatchEvent } from './watch-event.ts'
+
+/** The watch ended, or fell silent, within its initial events. */
+export class NoEndMarker extends Error {
+  override readonly name = 'NoEndMarker'
+}
+
+/** Called with what one watch shows. */
+export interface Follower {
+  /** The watch is open. Not called for one that begins with everything there is. */
+  opened(): void
+  /** Anything was received, bookmarks too. */
+  heard(): void
+  set(object: unknown): void
+  gone(object: unknown): void
+  /** Everything there is was shown, as of this revision. */
+  listed(at: Revision): void
+  /** The watch has got this far. */
+  reached(revision: Revision | undefined): void
+}
+
+interface FollowOptions {
+  readonly connection: Connection
+  readonly collection: Collection
+  readonly clock: Clock
+  /** How long the initial events may pause, in ms. */
+  readonly initialIdleMs: number
+}
+
+/**
+ * One watch, to its end. `initial`: it begins with everything there is, and a bookmark marks the end of that (WatchList, KEP-3157).
+ *
+ * @throws NoEndMarker, ApiError for an event of type ERROR, CorruptLine, or Error when the connection breaks
+ */
+export async function follow(
+  { connection, collection, clock, initialIdleMs }: FollowOptions,
+  params: Params,
+  initial: boolean,
+  follower: Follower,
+  signal: AbortSignal
+): Promise<void> {
+  const idle = new AbortController()
+  let listing = initial
+  let cancelIdle = () => {}
+  const rearm = () => {
+    cancelIdle()
+    if (!listing) return
+    const giveUp = () => idle.abort(new NoEndMarker('the initial events did not come to their end'))
+    cancelIdle = clock.alarm(clock.now() + initialIdleMs, giveUp)
+  }
+  const onLine = (line: string) => {
+    const event = parseWatchEvent(collection.path, line)
+    if (event.kind === 'error') throw event.error
+    follower.heard()
+    rearm()
+    if (event.kind === 'bookmark') {
+      if (listing && event.initialEnd && event.revision !== undefined) {
+        listing = false
+        cancelIdle()
+        follower.listed(event.revision)
+      } else if (!listing) follower.reached(event.revision)
+      return
+    }
+    if (event.kind === 'set') follower.set(event.object)
+    else follower.gone(event.object)
+    // Initial events come sorted by name: their revisions say nothing about how far the stream has got.
+    if (!listing) follower.reached(metaOf(event.object)?.revision)
+  }
+  try {
+    rearm()
+    const path = pathOf(collection, { watch: true, allowWatchBookmarks: true, ...params })
+    const onOpen = () => (initial ? undefined : follower.opened())
+    await connection.stream(path, { onOpen, onLine }, AbortSignal.any([signal, idle.signal]))
+    if (listing) throw new NoEndMarker('the watch ended within its initial events')
+  } finally {
+    cancelIdle()
+  }
+}
