@@ -10,7 +10,6 @@ import { begin, step } from '../drain/step.ts'
 import type { Log } from '../base/log.ts'
 import { desiredEntry, entryContext, sealLookAt } from './entries.ts'
 import { remember } from '../proof/gather.ts'
-import { createAlarm } from './alarm.ts'
 import { createFindPod } from '../hold/find-pod.ts'
 import { createHooks, type HeldHook } from '../hold/hooks.ts'
 import { createLingering } from './lingering.ts'
@@ -21,6 +20,7 @@ import { createAddressOwnership } from './ownership.ts'
 import { deferredUntil, planSettings } from './plan-settings.ts'
 import type { Sources } from '../proof/sources.ts'
 import { createRelister } from './relist.ts'
+import { createSchedule } from './schedule.ts'
 import { vouch, vouchForEntries } from './vouch.ts'
 import { wantedEvidence } from '../proof/wanted.ts'
 import { worldFrom } from '../proof/world-from.ts'
@@ -71,13 +71,6 @@ interface LoopOptions {
   readonly observers: readonly Observer[]
 }
 
-/** After a round that failed: long enough not to spin on a defect, short enough for every deadline. */
-const AFTER_FAILURE_MS = 1000
-/**
- * A round rests by the square of its time: with hundreds of drains every hook that comes in asks for a round over all of them,
- * and is answered sooner where most of the time goes to the hooks. 8 ms rest as long, 20 ms rest 50, and none over 100.
- */
-const restAfter = (tookMs: number): number => (tookMs < 2 ? 0 : Math.min(tookMs ** 2 / 8, 100))
 /** What was answered between two rounds is shown after this, in ms; a round for each would hold up the answers that follow. */
 const SHOWN_MS = 250
 const NOTHING: Plan = { changes: [], kept: [] }
@@ -94,7 +87,13 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   const ownership = createAddressOwnership(settings.someNamespacesOnly)
   const relister = createRelister(sources, settings.guardEveryMs)
   const told = createNotifier(observers, log)
-  const alarm = createAlarm(clock, wake)
+  const schedule = createSchedule({
+    clock,
+    log,
+    round,
+    ended: tookMs => told(observer => observer.round?.(tookMs))
+  })
+  const wake = (): void => schedule.wake()
   const hooks = createHooks({
     cluster,
     clock,
@@ -106,42 +105,11 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   let drains: Drains = new Map()
   let planned: Plan = NOTHING
   let lookedAt: Millis = 0
-  let due = false
-  let stopped = false
-  /** The last round did not come to its end: nothing is decided until one does. */
-  let failing = false
-  /** With hundreds of drains the rounds leave the time between them to the answers that they wait for. */
-  let restUntil: Millis = 0
-  let sweepAt: Millis | undefined
+  let relistAt: Millis | undefined
 
   const ends = [inventory, writer, probe, sources.mode, leader, ...(barrier ? [barrier] : [])].map(part =>
     part.onChange(wake)
   )
-
-  function wake(): void {
-    if (due || stopped) return
-    due = true
-    if (clock.now() >= restUntil) clock.soon(run)
-    else clock.alarm(restUntil, run)
-  }
-
-  function run(): void {
-    due = false
-    if (stopped) return
-    const startedAt = clock.now()
-    try {
-      round(startedAt)
-      failing = false
-    } catch (err) {
-      failing = true
-      log.error({ err }, 'round failed')
-      return alarm.set(startedAt + AFTER_FAILURE_MS)
-    }
-    const endedAt = clock.now()
-    const tookMs = endedAt - startedAt
-    restUntil = endedAt + restAfter(tookMs)
-    told(observer => observer.round?.(tookMs))
-  }
 
   function round(now: Millis): void {
     const looks = observe({
@@ -225,7 +193,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     // What was kept is part of the evidence, so a plan that keeps other nodes calls for another look.
     if (!keepsTheSame(planned, wanted)) wake()
     planned = wanted
-    sweepAt = relister.relist(next.values(), now)
+    relistAt = relister.relist(next.values(), now)
   }
 
   /** Makes the new state the state, answers the hooks that can be answered, and sets the next look. */
@@ -233,7 +201,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     drains = next
     lookedAt = now
     const deferred = deferredUntil(planned, next, settings.plan.deferMs)
-    const times = [sweepAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]
+    const times = [relistAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining') continue
       times.push(drain.deadline, sealLookAt(drain, now))
@@ -241,7 +209,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     }
     memories.keep(next, hooks.uids())
     const upcoming = times.filter(time => time !== undefined && time > now)
-    if (upcoming.length > 0) alarm.set(Math.min(...(upcoming as Millis[])))
+    if (upcoming.length > 0) schedule.set(Math.min(...(upcoming as Millis[])))
   }
 
   /** Answers a held hook, or says when to look again. */
@@ -264,7 +232,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     if (!ack) return undefined
     memories.of(hook.uid).hookAt ??= hook.receivedAt
     note(hook, ack, drain, now)
-    alarm.noLaterThan(now + SHOWN_MS)
+    schedule.noLaterThan(now + SHOWN_MS)
     return ack
   }
 
@@ -277,13 +245,13 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   return {
     holds: {
       hold: (request, signal) => hooks.hold(request, signal),
-      canVouch: () => vouch(sources, failing),
+      canVouch: () => vouch(sources, schedule.isFailing()),
       serverBehindMs: () => cluster.serverBehindMs(),
       findByIp: ip => cluster.pods.byIp(ip),
       askByIp: (ip, signal) => cluster.fetchPodsByIp(ip, signal),
       find: createFindPod(cluster)
     },
-    vouchForEntries: () => vouchForEntries(sources, failing, ownership.isLive()),
+    vouchForEntries: () => vouchForEntries(sources, schedule.isFailing(), ownership.isLive()),
     wake,
     drains: () => drains,
     isEnding(uid, node) {
@@ -294,8 +262,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     held: () => hooks.held(),
     lastPlan: () => planned,
     stop() {
-      stopped = true
-      alarm.stop()
+      schedule.stop()
       for (const end of ends) end()
     }
   }

@@ -224,7 +224,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'leak: timers outlive the agent',
     edits: [
       {
-        file: 'round/loop.ts',
+        file: 'round/schedule.ts',
         find: 'stopped = true\n      alarm.stop()',
         replace: 'stopped = true\n      clock.alarm(clock.now() + 60_000, () => {})'
       }
