@@ -30,7 +30,7 @@ const word = z.looseObject({
   asked: z.number(),
   /** Where a worker would choose the address: the most that one of them told, and so with `hidden`. */
   places: z.number(),
-  /** Names of places without another choice that is not denied, for any of the workers. */
+  /** Places where a worker could choose no other node, because all others are denied. */
   sole: z.array(z.string()),
   /** Places into which a worker cannot look. */
   hidden: z.number(),
@@ -221,7 +221,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         const all = batches(uids)
         const answers: PolledAnswer[] = []
         for (const [i, batch] of all.entries()) {
-          // A long poll is one batch (barrier-lane.ts); a look may be several, and waits for none.
+          // A long poll is one batch (barrier-lane.ts). A plain read may be several batches, and does not wait.
           const seconds = i === all.length - 1 ? wait : 0
           const body = { uids: batch, wait: seconds, until: 'requests' }
           answers.push(await ask(polled, { method: 'POST', body, signal }, 'inflight', seconds * 1000))

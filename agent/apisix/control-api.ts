@@ -36,7 +36,7 @@ export type ReadGateway = (host: string, signal?: AbortSignal) => Promise<Sighti
 const OBSERVED = ['upstreams', 'services', 'routes'] as const
 
 const item = z.looseObject({ key: z.string(), value: z.record(z.string(), z.unknown()) })
-// Nothing at all is `{}` in Lua.
+// An empty list is `{}` in Lua.
 const items = z.union([z.array(item), z.looseObject({}).transform(() => [])])
 
 export function createControlReader(options: ControlOptions): ReadGateway {

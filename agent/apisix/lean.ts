@@ -32,7 +32,7 @@ export interface Answer {
   readonly data: string
 }
 
-/** The answer is longer than is accepted: it was not read to its end. */
+/** The answer is longer than the limit, so it was not read to its end. */
 export class TooLong extends Error {
   override readonly name = 'TooLong'
 }

@@ -93,7 +93,7 @@ export function nodesPatch(raw: RawNodes, edit: NodeEdit): RawNodes {
   ])
 }
 
-/** A node for this address that is treated like `sibling`: same weight and priority, none of what is its own (metadata). */
+/** A node for this address with the weight and priority of `sibling`, but without its metadata. */
 export function nodeOf(key: NodeKey, sibling: HolderNode, form: 'map' | 'array'): HolderNode {
   const [host, port] = splitAddress(key)
   if (form === 'map') return node(host, port, sibling.weight, key)

@@ -16,7 +16,7 @@ import { doubled } from '../drain/times.ts'
 export interface BarrierLane {
   /** What is desired has changed. */
   readonly look: () => void
-  /** What the gateway says that it holds. Whatever it should hold and does not is put again at once. */
+  /** The gateway reported the entries that it holds. Entries that it lacks are put again at once. */
   readonly compare: (told: Pick<BarrierGateway, 'entries' | 'held'>, askedAt: Millis) => void
   /** The gateway may have been restarted: tell it everything again. */
   readonly again: () => void
@@ -32,7 +32,7 @@ interface BarrierLaneOptions {
   readonly log: Logger
   readonly ttlMs: number
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
-  /** Entries are desired by what is known now; else nothing is put. What is held may be lifted at any time. */
+  /** The desired entries rest on current knowledge. If not, nothing is put; entries may be lifted at any time. */
   readonly mayPut: () => boolean
   readonly tell: () => void
 }
@@ -40,7 +40,7 @@ interface BarrierLaneOptions {
 const BACK_OFF_MS = { first: 50, longest: 2000 }
 /** A long poll; ended earlier by the gateway as soon as there is something to say. */
 const WAIT_SECONDS = 5
-/** Asked in one long poll, which answers for the first of them; entries beyond that are polled. */
+/** The most entries in one long poll. It answers as soon as one of them changes; further entries are polled. */
 const MOST_POLLED = 1000
 
 /** Three loops over one table of entries: one puts and lifts, one waits for requests in flight to end, one asks for the rest. */
@@ -58,7 +58,7 @@ export function createBarrierLane({
   const table = createEntryTable(ttlMs, desired, clock.now())
   const ended = new AbortController()
   const bell = createBell()
-  /** Rung when a gateway may have come (back): it must not serve without its entries for the rest of a pause. */
+  /** Rung when a gateway may have (re)started: it must get its entries before the back-off ends. */
   const urgent = createBell()
   let instance: string | undefined
   let isSeveral = false
@@ -66,7 +66,7 @@ export function createBarrierLane({
   let restarts = 0
   let poll: { readonly about: string; readonly abort: AbortController } | undefined
 
-  /** Resolves at the bell, or at `at`. */
+  /** Resolves when the bell rings, or at `at`. */
   const pause = async (at = Infinity): Promise<void> => {
     if (ended.signal.aborted) return
     const cancel = at === Infinity ? () => {} : clock.alarm(at, bell.ring)
@@ -81,7 +81,7 @@ export function createBarrierLane({
     identity.note(answer, askedAt, clock.now(), false)
     if (failures > 0) log.info('barrier answers again')
     failures = 0
-    // Several gateways at one address are no restarts, and an entry that one of them has is worth nothing.
+    // Several gateways behind one address are not a restart, and an entry in one of them proves nothing.
     if (identity.isSeveral()) {
       if (!isSeveral)
         log.warn({ why: identity.doubt() }, 'this is not one gateway: nothing that it says counts')
@@ -112,7 +112,7 @@ export function createBarrierLane({
     )
     heardFrom(answer, sentAt)
     table.put(due, { ...answer, sentAt }, toldBy(answer, sentAt), asked !== restarts)
-    // A poll that began before the seal proves nothing when it ends: it is begun anew now, and not then.
+    // A poll that began before the seal proves nothing. It is restarted now, not when it ends.
     pollAnew()
   }
 
@@ -212,7 +212,7 @@ export function createBarrierLane({
     bell.ring()
   }
 
-  /** Ends a poll that asks about something else than it should. */
+  /** Ends a poll if the entries to poll have changed. */
   const pollAnew = (): void => {
     if (poll && poll.about !== about(watched(true).slice(0, MOST_POLLED))) poll.abort.abort()
   }

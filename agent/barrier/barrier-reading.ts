@@ -13,7 +13,7 @@ export interface DesiredEntry {
   readonly state: 'draining' | 'sealed'
   /** Sealed only where the words with these tags still stand, one for each node. Left out: in any case. */
   readonly sealIf?: readonly string[]
-  /** Still waited for: it is polled, and long-polled for requests in flight once it is sealed. */
+  /** A hook still waits for it: it is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean
 }
 
@@ -69,7 +69,7 @@ export interface Told {
   readonly countedAt: Millis
   readonly instance: string
   readonly fit: boolean
-  /** The request began, or was carried out, after the seal: what it counts is the fourth step of the guarantee. */
+  /** The request began after the seal, or made it: its count is the fourth step of the guarantee. */
   readonly afterSeal: boolean
 }
 

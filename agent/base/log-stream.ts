@@ -5,12 +5,11 @@ import sonicBoom from 'sonic-boom'
 const WAITING = 1024 * 1024
 
 /**
- * Standard output for an agent that holds hooks: nothing ever waits for the log. Lines are written by
- * another thread, so a pipe without a reader stops nothing; what cannot be written (ENOSPC) is tried again with the next line.
+ * Standard output that the agent never waits for. Another thread writes the lines, so a pipe without a reader blocks nothing. A line
+ * that cannot be written (ENOSPC) is retried with the next one.
  *
- * Only `write` is given out, and not by `pino.destination`: that one ends the process at a write that fails, as nobody listens
- * for the error, and where somebody does, tries its last words for ever (`flushSync` of sonic-boom, called for `fatal` and at
- * exit).
+ * Callers get `write` only. `pino.destination` is not used: without a listener for errors it ends the process when a write fails, and
+ * with one it retries the last lines for ever (`flushSync` of sonic-boom, called for `fatal` and at exit).
  *
  * @param onDropped everything is written again, and so many lines were dropped before
  */

@@ -15,7 +15,7 @@ interface HookSpec {
   readonly container: string
   /** The longest the hook can take by its own words, in ms: `timeout`, curl's `-m`, `?timeout=` and the fallback's sleep; our helper's budget. */
   readonly longestMs: number | undefined
-  /** Whether the call says whose hook it is, by name or by the pod's token. By address alone it may be refused (docs/decisions/0022). */
+  /** Whether the call identifies its pod by name or token. A call that has only an address may be refused (docs/decisions/0022). */
   readonly named: boolean
   /** Whether the call goes through a proxy that the container's environment names: the agent then sees the proxy's address. */
   readonly followsProxy: boolean

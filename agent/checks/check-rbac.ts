@@ -38,7 +38,7 @@ export const CONDITION_PERMISSIONS: readonly Permission[] = [
   wish('patch', '', 'pods/status', 'to say in a condition of the pod how its drain went')
 ]
 
-/** We may do what we have to, in every namespace that is watched. */
+/** The agent has the rights that it needs, in every watched namespace. */
 export function checkRbac(
   ask: AskKubernetes,
   namespaces: readonly string[],

@@ -9,7 +9,7 @@ import type { Config, DashboardConfig, GatewaySource } from './types.ts'
 const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
 
 /**
- * Settings without contradictions to the Config: durations to ms, secrets to references that could be read just now.
+ * Turns consistent settings into the Config: durations become ms, and secrets become references that were readable just now.
  * What could not be read is added to `problems`, and the Config must not be used then.
  */
 export function resolve(settings: Settings, env: Env, problems: string[]): Config {

@@ -20,8 +20,8 @@ interface DrainBase {
 }
 
 /**
- * One pod on its way out of service. `proven` and `expired` go on being guarded (a writer may put the node back)
- * until the pod is gone; `gone` ends when no holder lists the node any more.
+ * One pod on its way out of service. The agent goes on guarding `proven` and `expired` drains until the pod is gone, because a writer may
+ * put the node back. A `gone` drain ends when no holder lists the node.
  */
 export type Drain = DrainBase &
   (

@@ -49,8 +49,8 @@ export function eligible(
           why: 'Kubernetes does not say that the pod ends (a container restart?)'
         }
   }
-  // Finished Jobs stay as objects for days, and slices may list a gone pod for a while: such pods are of interest only
-  // as long as something routes to them. What is not known yet counts against a gone pod and for a finished one.
+  // Finished Jobs stay as objects for days, and slices may list a gone pod for a while: such pods matter only while a holder lists
+  // them. If that is not known yet, a gone pod is drained and a finished one is not.
   const finished = seen.gone || (isOver(seen.pod) && seen.hookAt === undefined)
   const unlisted = seen.gone ? seen.listed === false : seen.listed !== true
   if (finished && unlisted) {

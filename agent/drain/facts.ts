@@ -16,7 +16,7 @@ export interface PodFact {
   readonly namespace: string
   readonly name: string
   readonly phase: PodPhase
-  /** Condition Ready. Stays true during a liveness restart's preStop. */
+  /** The condition Ready. It stays true while preStop runs in a liveness restart. */
   readonly ready: boolean
   /** `status.podIPs`, both families, without brackets. */
   readonly ips: readonly string[]
@@ -41,8 +41,8 @@ export interface PodFact {
   /** The controller that owns it ("ReplicaSet/web-5d7f"), for display only. */
   readonly owner: string | undefined
   /**
-   * How our readiness gate stands where the pod has it (`arrivals.gate`) and everything else about it is ready: its
-   * containers and its other gates. `waiting`: nothing but us keeps it from being Ready.
+   * The state of the agent's readiness gate (`arrivals.gate`), if the pod has it and its containers and other gates are ready.
+   * `waiting`: only this gate keeps the pod from being Ready.
    */
   readonly gate?: 'waiting' | 'open'
   /** Only keys under `apisix-drain.io/`. */

@@ -15,7 +15,7 @@ export interface Seen {
   readonly gone: boolean
   /** Some EndpointSlice says `terminating` for this uid. */
   readonly sliceTerminating: boolean
-  /** The watches of pods and of EndpointSlices are live: who is not said to end does not. */
+  /** The watches of pods and EndpointSlices are live: a pod that they do not show as ending does not end. */
   readonly current: boolean
   /** When the first hook came in that is still held, or whose pod's grace may still run. */
   readonly hookAt: Millis | undefined

@@ -10,7 +10,7 @@ export function isOfWorkload(pod: PodFact, other: PodFact): boolean {
   return workloadOf(pod.owner) === workloadOf(other.owner)
 }
 
-/** The next pod in its place has the same address: there is one on each host. */
+/** Its successor has the same address, because there is one pod on each host. */
 export const hasFixedAddress = ({ hostNetwork, owner = '' }: PodFact): boolean =>
   hostNetwork && (owner.startsWith('DaemonSet/') || owner.startsWith('Node/'))
 

@@ -47,7 +47,7 @@ export const gatewayPodReader =
     return pod && (pod.gateway.ip === '' || isDialable(pod.gateway.ip, local)) ? pod : undefined
   }
 
-/** A gateway that the operator named by hand. Nobody tells us when it ends, so it is always counted on. */
+/** A gateway that the operator listed by hand. Its end is not reported, so it always counts. */
 export function staticGateway(entry: { readonly name: string; readonly host: string }): GatewayFact {
   return {
     id: entry.name,

@@ -111,7 +111,7 @@ function portsOf(spec: FieldsOf<V1PodSpec>, which: 'containerPort' | 'hostPort')
   return intern.numbers([...ports])
 }
 
-/** Both move when a container comes back: the sum of the restarts, and the youngest start. */
+/** Both change when a container restarts: the sum of the restarts, and the latest start. */
 function containersOf(status: FieldsOf<V1PodStatus>): { restarts: number; startedAt: number | undefined } {
   let restarts = 0
   let startedAt: number | undefined

@@ -57,7 +57,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const readied = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
   const ended = new Map<string, Millis>()
-  /** As many as hosts there are, or some times that: never forgotten. */
+  /** Never deleted: there are as many as hosts, or a few times as many. */
   const near = new Set<string>()
   const hosts = new Set<string>()
 

@@ -1,7 +1,7 @@
 import type { Hook } from '../drain/drain.ts'
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 
-/** How many hooks are remembered, the latest. */
+/** How many hooks are kept; the oldest goes first. */
 const MOST = 10_000
 
 /**

@@ -26,6 +26,6 @@ export function barrierEntries(parts: BarrierEntriesParts, authorization: string
   const vouch = parts.vouch()
   // A list that may lack drains would let the gateway say that it is ready.
   if (!vouch.ok) return Response.json({ error: 'cannot-vouch', why: vouch.why }, { status: 503 })
-  // Running drains come first; what only lingers is what may be missing, and is pushed by the agent right after.
+  // Entries of running drains come first. Lingering ones may be cut off; the agent puts them right after.
   return Response.json({ entries: parts.entries().slice(0, MOST) })
 }

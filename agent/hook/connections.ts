@@ -12,7 +12,7 @@ export interface ConnectionLimits {
 /**
  * Keeps whoever opens connections and asks nothing (by mistake, or to keep others out) from being in the way of a hook. A
  * hook asks at once, and a connection that has asked is never ended here: those are bounded by `HookLimit`. The dashboard's
- * stream counts as one that asks nothing: it comes back by itself.
+ * stream counts as idle: the page reconnects by itself.
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   /** Every connection, and its siblings from the same address, oldest first. */

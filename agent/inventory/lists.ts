@@ -4,7 +4,7 @@ import type { ModeWatch } from './mode-watch.ts'
 
 type Lists = Pick<AdminApi, 'list' | 'pageSize'>
 
-/** What the inventory is made from: the Admin API's collections, or the gateways' documents, as the mode has it. */
+/** The source of the inventory: the Admin API's collections or the gateways' documents, depending on the mode. */
 export function createLists(admin: Lists, documents: ListDocuments, mode: ModeWatch): Lists {
   return {
     get pageSize() {

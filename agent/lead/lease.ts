@@ -6,7 +6,7 @@ import { fieldsOf, numberOf, textOf } from '../base/read.ts'
 export interface LeaseFact {
   /** Empty where it was given back. */
   readonly holder: string
-  /** Changes with every write: the precondition of ours, and how we see that its holder lives. */
+  /** Changes with every write. It is the precondition of the agent's writes, and shows that the holder is alive. */
   readonly revision: string
   readonly durationMs: number
   readonly transitions: number

@@ -32,7 +32,7 @@ export interface GatewayKnowledge {
 /** Whether, and since when, one gateway routes to the endpoint. */
 interface GatewayArrival {
   readonly name: string
-  /** `undefined`: not yet, as far as is known. */
+  /** `undefined`: not yet, or not known. */
   readonly at: Millis | undefined
   /** `barrier`: every worker reports it. `observed`: at least one does. */
   readonly evidence: Extract<Grade, 'barrier' | 'observed'> | undefined

@@ -43,8 +43,8 @@ const DEFAULT_WEIGHT = 100
 export const SYNCED_FOR = 'apisix-drain.io/service'
 
 /**
- * What to write so that the holder lists the members. What is not a pod's (a machine, a domain name) is a stranger's and left
- * as it is, weight and metadata too.
+ * The edits after which the holder lists the members. A node that is not a pod's (a machine, a domain name) is left as it is, with its
+ * weight and metadata.
  *
  * With no member left, nodes whose pods exist stay: an unready pod beats a 503, and if every pod of a Service turns
  * unready at once it is seldom their fault. Nodes whose pods are gone go all the same, the last one too: nobody answers

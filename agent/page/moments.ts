@@ -13,7 +13,7 @@ export function decidedAt({ deletionAt, deletionGraceMs }: PodFact): Millis | un
 export const acceptedAt = ({ places }: Memory): Millis | undefined =>
   latest([...places.values()].map(place => place.removedAt))
 
-/** The round that begins a drain comes a little after the event that it is about, more so on a busy machine. */
+/** The round that begins a drain runs a little after its event, and later on a busy machine. */
 const seenAt = ({ since }: Drain, { heardAt }: Memory): Millis => Math.min(since, heardAt ?? since)
 
 /** When the last gateway confirmed, by what it counted itself; the round that adds them up comes after. */

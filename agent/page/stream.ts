@@ -22,7 +22,7 @@ interface StreamOptions {
 
 export interface StreamLimits {
   readonly maxClients: number
-  /** From one message to the next, in ms: changes in between are sent together. */
+  /** The interval between messages, in ms. Changes within it are sent together. */
   readonly everyMs: number
   /** A client that has not answered a ping for this long is dropped, in ms. */
   readonly pingMs: number
@@ -47,7 +47,7 @@ interface Client {
   readonly began: number
 }
 
-/** Nobody has anything to tell us. */
+/** A client's messages are not read. */
 const LARGEST_MESSAGE = 1024
 const GOODBYE_MS = 500
 const GOING_AWAY = 1001

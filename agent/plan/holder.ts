@@ -14,7 +14,7 @@ export type Resource =
 /** `upstreams/web`, `routes/r1/upstream`, `routes/r2/plugins/traffic-split/0/1` (rule 0, weighted upstream 1). */
 export type HolderKey = string
 
-/** Who else writes a holder, by its labels and names. */
+/** The other writer of a holder, known by labels and names. */
 export type Owner = 'ingress-controller-1' | 'ingress-controller-2' | 'nobody-known'
 
 export interface HolderNode {

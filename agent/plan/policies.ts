@@ -27,7 +27,7 @@ export const ownership: Policy = plan =>
   keep(plan, 'discovery', change => (change.holder.discovery ? change.nodes : []))
 
 /**
- * An ingress controller is given `deferMs` to take the node out itself: two writers at once cost both a retry. Only while
+ * An ingress controller gets `deferMs` to remove the node itself: two writers at once cost both a retry. Only while
  * the barrier keeps requests away: without it they go on until the node is out.
  */
 export const deferToOwner: Policy = (plan, { drains, now, settings }) =>

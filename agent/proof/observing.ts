@@ -3,7 +3,7 @@ import type { Sighting } from '../apisix/control-api.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import type { Observation, Wanted } from '../barrier/evidence.ts'
 
-/** What one gateway's reads have shown of every wanted drain. */
+/** The results of one gateway's reads, for every drain that needs them. */
 export interface Observing {
   /** The complete list. Returns whether anything began anew. */
   want(list: readonly Wanted[]): boolean

@@ -136,8 +136,8 @@ function capped(
 const nameOfHidden = ({ holder, why }: HiddenPlace): string => `${holder}: ${why}`
 
 /**
- * When each holder let go of the node. Nobody lists it: since the first inventory that showed so. Discovery holders are
- * not ours to write: nothing is ever accepted there, but their gateways can be observed.
+ * When each holder dropped the node. If no holder lists it: since the first inventory that showed so. The agent cannot write discovery
+ * holders, so nothing is accepted there, but their gateways can be observed.
  */
 function acceptances(evidence: Evidence, since: Millis, foreign?: 'discovery too'): (Millis | undefined)[] {
   if (evidence.holders.length === 0) return [evidence.absentSince]

@@ -9,9 +9,9 @@ interface Intake {
   readonly gone: (object: unknown) => void
   /** Everything that is listed from here on is alive; see `endList`. */
   readonly beginList: () => void
-  /** What was known and has not been listed is gone: reported only now, so a list that breaks off blanks nothing. */
+  /** Objects that were known and are not in the list are gone. This is reported at its end, so a list that breaks off removes nothing. */
   readonly endList: (revision: Revision) => void
-  /** An object read past the watch. What the watch says of it counts again once it has got as far. */
+  /** An object that was read directly. Events of the watch count again once the watch has reached its revision. */
   readonly learn: (object: unknown) => void
   readonly knows: (uid: string) => boolean
   readonly known: number

@@ -76,7 +76,7 @@ function agreement(
   memory: Memory,
   { cluster, barrier, serves }: EntryContext
 ): {
-  /** By gateway: the tags of the words by which it may. */
+  /** By gateway: the tags of the words that allow the seal. */
   readonly agreed: ReadonlyMap<string, readonly string[]>
   /** No gateway speaks against it. */
   readonly isUnanimous: boolean

@@ -43,7 +43,7 @@ export interface DriftCount {
 }
 
 interface Drift {
-  /** Looks at some of the holders, and says of each what is known by now. */
+  /** Compares some of the holders, and returns what is known of each now. */
   look(world: DriftLook): (key: HolderKey) => HolderDifference
   counts(now: Millis): readonly DriftCount[]
 }

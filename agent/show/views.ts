@@ -51,7 +51,7 @@ interface ViewsOptions {
   readonly version: string
 }
 
-/** The sleep that most people write in place of a hook, and that the documented hook falls back to, in ms. */
+/** The usual sleep in place of a hook, and the fallback of the documented hook, in ms. */
 const REPLACED_SLEEP_MS = 5000
 
 const PHASES: readonly Drain['phase'][] = ['draining', 'proven', 'expired', 'gone', 'undone']

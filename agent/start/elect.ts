@@ -12,7 +12,7 @@ import { alone, type Leader } from '../lead/leader.ts'
 export function electLeader(config: Config, { call }: Pick<Cluster, 'call'>, clock: Clock, log: Log): Leader {
   const place = leasePlace(config)
   if (!place) return alone(noElection(config))
-  // A pod that is restarted keeps its name, and must not take what it left behind for its own renewal.
+  // A restarted container keeps its pod's name, and must not take the old Lease for its own renewal.
   const identity = `${hostname()}_${randomUUID().slice(0, 8)}`
   return createElector({ place, identity, call, clock, log })
 }

@@ -26,7 +26,7 @@ export interface Events {
   stop(): Promise<void>
 }
 
-/** Events wait in line, so that 500 pods at once do not crowd out the agent's other calls. More are not told of. */
+/** Events are queued, so that 500 pods at once do not delay the agent's other calls. Events beyond the limit are dropped. */
 const LONGEST_QUEUE = 1000
 /** From one to the next, in ms. */
 const PAUSE_MS = 50

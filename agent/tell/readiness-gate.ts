@@ -41,7 +41,7 @@ const AT_ONCE = 4
 interface Waiting {
   readonly since: Millis
   readonly seen: SeenComing
-  /** Not written before; Infinity while it is being written. */
+  /** No earlier write is tried; Infinity while a write is in progress. */
   writeAt: Millis
 }
 

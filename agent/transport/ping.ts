@@ -6,7 +6,7 @@ export interface PingSettings {
   readonly timeoutMs: number
 }
 
-/** After a timeout, one more look at the socket: when *we* were busy, the answer is waiting there already. */
+/** After a timeout the socket is read once more: if the agent was busy, the answer is there already. */
 const LAST_LOOK_MS = 50
 
 /**

@@ -12,7 +12,7 @@ export interface Session {
   readonly heard: () => void
 }
 
-/** The window of one stream, and of all together: the default of 64 KiB makes a list of 100 MB twice as slow. */
+/** The window of one stream, and of all streams: with the default of 64 KiB a list of 100 MB takes twice as long. */
 const STREAM_WINDOW = 4 * 1024 * 1024
 const SESSION_WINDOW = 16 * 1024 * 1024
 

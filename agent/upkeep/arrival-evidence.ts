@@ -19,7 +19,7 @@ export const nothingSeen = (): SeenComing => ({
   observedAt: new Map()
 })
 
-/** What the parts know of a pod on its way in; brings what was seen up to date. `also`: holders that will list it. */
+/** What the parts know of an arriving pod. Updates `seen`. `also`: holders that will list it. */
 type GatherArrival = (
   pod: PodFact,
   seen: SeenComing,

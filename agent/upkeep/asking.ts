@@ -9,7 +9,7 @@ import type { ServiceName } from '../facts/slice-store.ts'
 
 /** How long the API server may take for an answer, in ms; the wait for its turn counts. */
 const ASK_MS = 1000
-/** Questions at a time: to find an address the API server looks at every pod there is. */
+/** Concurrent requests: to find an address, the API server scans all pods. */
 const AT_ONCE = 16
 /** One answer does for all that ask the same within this time, in ms: a pod can be in dozens of holders. */
 const FRESH_MS = 100

@@ -61,7 +61,7 @@ export function createSync(options: SyncOptions): Sync {
     hosts: new Set()
   }
 
-  /** Once for all that is decided from the same drains: a round makes new ones. */
+  /** Computed once for each set of drains: a round makes a new set. */
   const drainingNow = (): ReadonlySet<string> => {
     const drains = options.drains()
     if (draining.of !== drains) draining = { of: drains, hosts: drainingHosts(drains) }
@@ -91,7 +91,7 @@ export function createSync(options: SyncOptions): Sync {
     const endpoints = slicesOf(claim).flatMap(slice => slice.endpoints)
     const isNobodys = ({ host }: HolderNode) =>
       pods.byIp(host).length === 0 && !endpoints.some(({ address }) => address === host)
-    // Pods on their host's address are told apart by port: what else listens there (a NodePort, say) is a stranger's.
+    // Pods on their host's address are distinguished by port: another listener there (a NodePort, for example) is not theirs.
     const isAt = (pod: PodFact, { port }: HolderNode) =>
       !pod.hostNetwork ||
       port === undefined ||

@@ -145,7 +145,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
     try {
       await write(tools, object, edits)
     } catch (error) {
-      // No answer is no refusal: it may have been applied.
+      // Without an answer the write may have been applied.
       if (isTransient(error)) {
         taken.forEach(tools.taken)
         tools.wrote({ target, edits, answered: false })

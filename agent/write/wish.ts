@@ -21,7 +21,7 @@ export interface Wishes {
 export type Edit = HolderEdit & { readonly holder: Holder }
 
 /**
- * One edit per holder for what is drained and what is wished. A wish may empty a holder, where the one who wishes knows that
+ * One edit per holder for drained nodes and wishes. A wish may empty a holder, if its author knows that
  * no pod is left to answer; together with a drain it may not: each took the other's node for the one that stays.
  */
 export function withWishes(

@@ -31,7 +31,7 @@ export interface Writer {
   ownersTime(owner: Owner): Millis
   /** The drain is over or undone: what has not been written yet is not written, what is known of it is dropped. */
   forget(uid: PodUid): void
-  /** What was submitted has come to something. Returns what ends it. */
+  /** Called when a submitted change has a result. Returns the function that unsubscribes. */
   onChange(listener: () => void): () => void
   /** Resolves when nothing is waiting or under way. */
   idle(): Promise<void>

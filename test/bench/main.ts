@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { arch, availableParallelism, cpus, loadavg, release, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
+import { limits } from './limits.ts'
 import { SECTIONS, type Section, type SectionName, type Size } from './sections.ts'
 import { markdown, type Row } from './table.ts'
 
@@ -98,5 +99,7 @@ function page({ measuredAt, size, machine, sections }: Report): string {
   const head = `# Benchmarks\n\nMade by \`npm run bench -- --docs docs/benchmarks.md\`, in one run, on ${measuredAt.slice(0, 10)}. Absolute times are this machine’s; look at\nthe ratios. The stand-ins for Kubernetes and APISIX run on the same cores as the agent.\n\n${markdown([machine])}`
   const quick =
     size === 'quick' ? ['**A quick run: it shows that everything runs, not what it comes to.**'] : []
-  return `${[head, ...quick, ...parts, ELSEWHERE].join('\n\n')}\n`
+  const bounds = limits(sections)
+  const own = bounds.length > 0 ? [`## The limits that the project sets itself\n\n${markdown(bounds)}`] : []
+  return `${[head, ...quick, ...own, ...parts, ELSEWHERE].join('\n\n')}\n`
 }

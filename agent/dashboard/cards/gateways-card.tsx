@@ -122,7 +122,7 @@ function Lags({ of }: { of: Quantiles | undefined }) {
   )
 }
 
-/** Against the Admin API, as one of its workers told. */
+/** How far it is behind the Admin API, as one of its workers reported. */
 function Apart({ from, now }: { from: readonly { readonly since: number }[] | undefined; now: number }) {
   if (!from) return <span class="quiet">–</span>
   return (

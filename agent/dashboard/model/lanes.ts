@@ -14,7 +14,7 @@ export interface Lane {
   /** What time 0 is, on the agent's clock. */
   readonly start: number
   readonly lagMs: number | null
-  /** Of the gateway that confirmed last, or has not yet. */
+  /** The gateway that confirmed last, or that has not confirmed yet. */
   readonly slowest: string | null
 }
 

@@ -53,7 +53,7 @@ function spanOf(times: ArrayLike<number>): [number, number] {
   return to - from < SHORTEST ? [to - SHORTEST, to + 1] : [from, to]
 }
 
-/** Lines at 1 ms, 10 ms, 100 ms, …: a line for each of 2 to 9 as well would be a wall. */
+/** Lines at 1 ms, 10 ms, 100 ms, …: lines in between would be too dense. */
 function decades(low: number, high: number): number[] {
   const found: number[] = []
   for (let at = low; at <= high * 1.01; at *= 10) found.push(at)

@@ -1,0 +1,71 @@
+import type { SectionName } from './sections.ts'
+import type { Row } from './table.ts'
+
+type Sections = Partial<Record<SectionName, readonly Row[]>>
+
+/** What the project asks of itself. A figure above its limit is shown as missed. */
+interface Limit {
+  readonly what: string
+  readonly section: SectionName
+  readonly row: Readonly<Record<string, number>>
+  readonly column: string
+  readonly most: number
+  /** Left out of the table when it is met. */
+  readonly why: string
+}
+
+const TWO_PUTS =
+  'the bare round trip is one put to each gateway. A proof takes two, because a seal rests on the words of the workers, and the event and the hook are two calls more'
+const WORDS =
+  'each gateway has its workers report on 500 entries before they are sealed; agent, gateways, clients and the API server share the cores'
+const EVENT = 'agent, gateway, and the API server that sends the events share the cores'
+
+const LIMITS: readonly Limit[] = [
+  {
+    what: 'overhead p50, ratio',
+    section: 'overhead',
+    row: { 'hook after the deletion, ms': 0 },
+    column: 'ratio p50',
+    most: 1.5,
+    why: TWO_PUTS
+  },
+  {
+    what: 'overhead p99, ratio',
+    section: 'overhead',
+    row: { 'hook after the deletion, ms': 0 },
+    column: 'ratio p99',
+    most: 3,
+    why: TWO_PUTS
+  },
+  {
+    what: '500 of 5,000 at once, a fresh agent, p99 of every round, ms',
+    section: 'at-once',
+    row: { ending: 500, 'drained before': 0 },
+    column: 'p99 of the rounds',
+    most: 1000,
+    why: WORDS
+  },
+  {
+    what: 'event to barrier, 10,000 pods, p99, ms',
+    section: 'watch',
+    row: { pods: 10_000 },
+    column: 'event to barrier p99 ms',
+    most: 20,
+    why: EVENT
+  }
+]
+
+/** Each limit that the measured sections have a figure for, the largest of several rounds. */
+export function limits(sections: Sections): readonly Row[] {
+  return LIMITS.flatMap(({ what, section, row, column, most, why }) => {
+    const found = sections[section]?.find(one =>
+      Object.entries(row).every(([name, value]) => one[name] === value)
+    )
+    if (!found) return []
+    const measured = Math.max(...String(found[column]).split(', ').map(Number))
+    const isMet = measured <= most
+    return [
+      { limit: what, 'at most': most, measured, '': isMet ? 'met' : '**missed**', why: isMet ? '' : why }
+    ]
+  })
+}
