@@ -180,7 +180,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
     }
 
     const putBatch = async (entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer> => {
-      // Nothing is asked of the workers about what is sealed in any case.
+      // Entries that are sealed in any case need no word of the workers.
       const path = entries.some(({ state }) => state === 'draining') ? 'entries?words=true' : 'entries'
       const reply = await ask(full, { method: 'PUT', body: { entries }, signal, alsoFine: 507 }, path)
       const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)

@@ -68,7 +68,7 @@ interface Stored {
   readonly refused: boolean
 }
 
-/** Before an entry for which the dictionary had no room is put again, in ms. */
+/** The wait before an entry is put again for which the dictionary had no room, in ms. */
 const FULL_MS = 2000
 
 /**
@@ -152,7 +152,7 @@ export function createEntryTable(
         take(known.entry, states, { ...told, afterSeal: known.sealed })
         const { entry } = readings.get(uid) ?? {}
         if (entry === 'absent') stored.delete(uid)
-        // By another agent, between the question and now: what is asked from here on is asked after the seal.
+        // Another agent sealed it meanwhile: every later report is from after the seal.
         else if (entry === 'sealed' && !known.sealed) stored.set(uid, { ...known, sealed: true })
       }
     },

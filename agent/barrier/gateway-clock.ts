@@ -26,8 +26,8 @@ interface Bounds {
 const SPAN_MS = 30_000
 
 /**
- * The quickest question bounds it from one side and the quickest answer from the other, whichever exchanges these were: what
- * is left between the two is what no exchange can tell, and its middle is taken.
+ * The quickest request bounds the offset from one side, and the quickest response from the other. They may belong to different exchanges.
+ * No exchange tells more than the range between the two bounds, so its middle is taken.
  */
 export function createGatewayClock(): GatewayClock {
   let spans: readonly Bounds[] = []

@@ -32,7 +32,7 @@ interface GatewayStateOptions {
   readonly isHolding: () => boolean
   /** After every answer. */
   readonly read?: (told: BarrierGateway, askedAt: Millis) => void
-  /** It says something else than before, but for times and counters. */
+  /** Its report differs from the previous one in more than times and counters. */
   readonly tell: () => void
 }
 
@@ -83,7 +83,7 @@ export function readGatewayState({
   const isUnsureOfClock = () =>
     current.told?.now !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
   const pause = async (): Promise<void> => {
-    // Nothing that it says counts until it has been asked often enough.
+    // Its reports do not count until it has answered often enough.
     const isOpen = identity.isOpen() && current.problem === ''
     if (isOpen && current.told?.fit) return
     const ms = isOpen || isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
@@ -91,8 +91,8 @@ export function readGatewayState({
   }
   const running = (async () => {
     while (!ended.signal.aborted) {
-      // One agent's questions may take turns with another's, and a load balancer then sends all of either to the same gateway. Two at
-      // once go to two.
+      // The requests of two agents may alternate, so that a load balancer sends all requests of one agent to the same gateway. Two
+      // requests at once reach two gateways.
       await Promise.all(identity.isByHand ? [read(), read()] : [read()])
       if (!ended.signal.aborted) await pause()
     }

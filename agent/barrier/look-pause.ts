@@ -2,9 +2,9 @@
 const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
 
 /**
- * How long until entries that are not long-polled are read again, in ms: for bypasses, long-lived connections, and what goes on
- * before the seal. Hundreds of them make an answer that costs something on both sides. While requests go to one of them,
- * something changes all the time: that is no reason to look more often.
+ * The interval, in ms, at which entries that are not long-polled are polled: for bypasses, long-lived connections, and progress
+ * before the seal. An answer with hundreds of entries costs CPU on both sides. Requests to an entry change its report all the time,
+ * which is no reason to poll more often.
  */
 export function lookPause({
   entries,

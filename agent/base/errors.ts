@@ -131,7 +131,7 @@ export const isUnsupported = (error: unknown): boolean =>
   codeOf(error) === 'ADMIN_UNSUPPORTED' ||
   (error instanceof CodedError && isRefused(error) && error.said.includes('stream mode is disabled'))
 
-/** Our request itself was refused (400): what we believe about the object is wrong; read it again. */
+/** APISIX refused the request (400): the agent's copy of the object is wrong, so it reads the object again. */
 export const isRefused = (error: unknown): boolean => codeOf(error) === 'ADMIN_REFUSED'
 
 /** May go away by itself: try again after a pause. Whether a write was applied is not known; read it back. */

@@ -1,6 +1,6 @@
 /** Subscribers to changes. Notifications carry no payload: subscribers read the new state themselves. */
 interface Listeners {
-  /** Returns what ends it. */
+  /** Returns the function that unsubscribes. */
   readonly add: (listener: () => void) => () => void
   readonly tell: () => void
 }

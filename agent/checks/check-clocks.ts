@@ -12,16 +12,16 @@ interface RemoteClock {
 
 /** The header is cut to whole seconds. */
 const GRAIN_MS = 1000
-/** Above this the deadline of a hook is off by more than the header's own grain explains. */
+/** Above this the deadline of a hook is off by more than the header's resolution. */
 const NOTICEABLE_MS = 2000
 
 /** Kubernetes' default grace. */
 const DEFAULT_GRACE_MS = 30_000
 
 /**
- * The other clocks agree with ours. A deadline is the earlier of deletionTimestamp and what we saw ourselves (see
- * drain/budget.ts), so an API server that is ahead of us shifts only what is displayed, and one that is behind makes hooks
- * be held for less than they could be: a failure where nothing of the default grace is left.
+ * The other clocks agree with the agent's. A deadline is the earlier of deletionTimestamp and the agent's own estimate (see
+ * drain/budget.ts). So an API server whose clock is ahead shifts only what is displayed. One whose clock is behind shortens the time for
+ * which hooks are held: a failure if nothing of the default grace is left.
  */
 export function checkClocks(clocks: readonly RemoteClock[], now: () => number, reserveMs: number): Check {
   return signal => Promise.all(clocks.map(clock => compare(clock, signal)))

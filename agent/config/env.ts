@@ -9,7 +9,7 @@ export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`
 
 /**
  * Kubernetes sets variables for every Service of a namespace. A Service named `apisix-drain` gives
- * APISIX_DRAIN_SERVICE_HOST, APISIX_DRAIN_PORT=tcp://…, APISIX_DRAIN_PORT_8080_TCP_ADDR: none of them is meant for us.
+ * APISIX_DRAIN_SERVICE_HOST, APISIX_DRAIN_PORT=tcp://…, APISIX_DRAIN_PORT_8080_TCP_ADDR. None of them is a setting of the agent.
  */
 function isServiceLink(name: string, value: string): boolean {
   return (

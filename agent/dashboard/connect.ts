@@ -49,7 +49,7 @@ export function connect(store: Store): void {
         return
       }
     } catch {
-      // The agent is away; opening the stream fails likewise, and is tried again.
+      // The agent is away. Opening the stream fails too, and is retried.
     }
     open()
   }

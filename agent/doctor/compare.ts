@@ -12,7 +12,7 @@ export interface Row {
   readonly holder: string
   /** The gateway's name, or `admin-api`. */
   readonly where: string
-  /** Who else writes the holder. */
+  /** The other writer of the holder. */
   readonly writer: string
 }
 

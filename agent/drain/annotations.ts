@@ -27,7 +27,7 @@ interface PodOptions {
 
 type Annotations = Readonly<Record<string, string>>
 
-/** Reads a pod's annotations. Never throws: a typo in a manifest must not cost anybody else their drain. */
+/** Reads a pod's annotations. Never throws: a typo in one manifest must not stop the drains of other pods. */
 export function readOptions(annotations: Annotations): PodOptions {
   const problems: string[] = []
   const read = <T>(key: string, parse: (text: string) => T | undefined, wanted: string): T | undefined => {

@@ -39,7 +39,7 @@ export function answer(
   })
   const due = (deadline: Millis) => Math.min(deadline, hook.receivedAt + (hook.timeoutMs ?? Infinity))
 
-  // That a drain was undone is what the watches said, and a kubelet's own end shows there late: the API server is asked for this too.
+  // The watches showed that the drain was undone, but they show an end by the kubelet late. So the API server is asked here too.
   if (drain === undefined || drain.phase === 'undone')
     return withoutDrain(hook, seen, now, settings, { yes, no, due })
   const { verdict } = drain

@@ -9,11 +9,11 @@ type Eligibility =
   | { readonly ends: false; readonly reason: 'skip' | 'stays' | 'asking'; readonly why: string }
 
 /**
- * Who says now that the pod ends. Alone sufficient: its deletion, its object gone, a final phase, a terminating
+ * The signs that the pod ends. Sufficient alone: its deletion, its object gone, a final phase, a terminating
  * endpoint. Not sufficient alone:
  * - a hook, unless Kubernetes agrees: a liveness restart calls preStop too, with the pod Ready and staying;
  * - DisruptionTarget, which is set before the deletion and may be a false alarm (`onDisruption` makes it sufficient).
- * The two together are: ends that only the kubelet knows of (host shutdown, eviction under pressure) show just these.
+ * Both together are sufficient: an end that only the kubelet knows of (host shutdown, eviction under pressure) has just these.
  */
 export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisruption'>): Witness[] {
   const { pod } = seen

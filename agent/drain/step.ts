@@ -105,7 +105,7 @@ function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings
   return now >= base.deadline && pod.ready ? 'the grace is over and the pod is still Ready' : undefined
 }
 
-/** Since when the grace of an end without a deletion runs: a call that is repeated does not begin it anew. */
+/** The start of the grace of an end without a deletion. A repeated call does not restart it. */
 export const runsSince = (at: Millis, { firstHookAt }: Seen): Millis => Math.min(at, firstHookAt ?? at)
 
 const isForgettable = (goneAt: Millis, seen: Seen, now: Millis, settings: DrainSettings): boolean =>

@@ -7,7 +7,7 @@ import { same } from '../base/same.ts'
 import type { Sink } from '../reflect/watch-event.ts'
 import { createTombstones, type Tombstone } from './tombstones.ts'
 
-/** The pods as they were last seen, by uid, and the indexes that answer the questions of a drain. */
+/** The latest state of each pod by uid, with the indexes that a drain needs. */
 export interface PodStore {
   get(uid: PodUid): PodFact | undefined
   /**

@@ -24,7 +24,7 @@ export interface Holds {
   serverBehindMs(): number
   /** Pods of the watch that have this address: several where they share their host's. The address is normalised. */
   findByIp(ip: string): readonly PodFact[]
-  /** The same, asked of the API server: the watch may be behind. Rejects where it could not be asked (own timeout). */
+  /** The same, but read from the API server, because the watch may be behind. Rejects if there is no answer (own timeout). */
   askByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
   /**
    * The pod by name, asking the API server where the watch does not know it. `undefined` where Kubernetes says that

@@ -121,7 +121,7 @@ function whoAsks(
 ): Promise<Identity> {
   if (!tokenKeys) return identify({ address, named, uid }, holds, trustedQuery, signal)
   const token = bearerOf(authorization)
-  // Its times are the API server's, and ours may be far off: an agent that began before the host's clock was set.
+  // The token has the API server's times. The agent's clock may be far off if the agent started before the host's clock was set.
   const now = clock.now() - holds.serverBehindMs()
   return identifyByToken({ token, named, uid }, holds, tokenKeys, now, signal)
 }

@@ -43,9 +43,9 @@ interface Sight extends LeaseFact {
 }
 
 /**
- * Takes part in an election over a Lease, as client-go's leaderelection does: whoever writes it first over the revision
- * that it has read holds it, and renews it; the others may take it once it has not changed for as long as it says,
- * by their own clocks. Runs from now on, until `release`.
+ * Takes part in an election over a Lease, as client-go's leaderelection does. The first agent that writes the revision it has read
+ * becomes the holder, and renews the Lease. Another agent may take the Lease when it has not changed for its duration, by that agent's
+ * own clock. Runs until `release`.
  */
 export function createElector(options: ElectorOptions): Leader {
   const { place, identity, clock, log } = options

@@ -13,8 +13,8 @@ export interface Leadership {
 }
 
 /**
- * Which of several agents does what is needed once only. An economy and no safety device (decision 0008): whatever is
- * gated by it must be right when two agents do it at once, and when the agent that should has just died.
+ * Selects one of several agents for work that is needed only once. It saves work and guarantees nothing (decision 0008): such work must
+ * stay correct if two agents do it at once, and if the selected agent has just died.
  */
 export interface Leader {
   /** False only while another agent is known to lead, and for the first moments before that could be known. */

@@ -19,7 +19,7 @@ export interface LeasePlace {
   readonly name: string
 }
 
-/** The longest that another agent's Lease is believed in without a renewal, whatever it says itself, in ms. */
+/** The longest time that another agent's Lease counts without a renewal, whatever its duration, in ms. */
 const LONGEST_MS = 60_000
 
 /** The JSON of a Lease; `undefined` where it is none. */

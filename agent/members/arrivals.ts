@@ -6,12 +6,12 @@ import { latest } from '../drain/times.ts'
 
 /** What is known of one ready endpoint on its way in, gathered from the parts that do I/O. Times by the agent's clock. */
 export interface ArrivalEvidence {
-  /** The holders that should list it. Empty: none is known to, so it cannot be said to have arrived. */
+  /** The holders that should list it. Empty: none is known, so the pod never counts as arrived. */
   readonly holders: readonly {
     readonly key: HolderKey
     /** When the Admin API was first seen to list it; `undefined`: not yet. */
     readonly listedAt: Millis | undefined
-    /** The configuration revision in which it was first seen there; `undefined` where no revision tells. */
+    /** The configuration revision in which it was first seen there; `undefined` if it has no revision. */
     readonly revision: number | undefined
   }[]
   /** Every gateway that has to route to it: those that are Ready. */

@@ -22,9 +22,8 @@ export interface Ghost {
 }
 
 /**
- * The ghosts of one holder. A node that no pod has may as well be a machine, or a pod of another cluster: it is called a
- * ghost only where we saw the pod end that had its address, or where only pods have such addresses and nobody has had this
- * one for `afterMs`.
+ * The ghosts of one holder. A node without a pod may also be a machine, or a pod of another cluster. It is a ghost only if the agent saw
+ * the pod with its address end, or if only pods have such addresses and no pod has had this one for `afterMs`.
  */
 export function ghostsIn(
   holder: Holder,

@@ -66,8 +66,8 @@ function sessionOf(cookies: string | undefined): string | undefined {
 }
 
 /**
- * Whether a browser's page may open the stream. Cookies are sent whatever page opens a WebSocket, so this is what keeps
- * other sites out. What is not a browser sends no Origin.
+ * Whether a browser's page may open the stream. A browser sends cookies for a WebSocket of any site, so this check keeps other sites
+ * out. Clients other than browsers send no Origin.
  */
 export function isOwnOrigin(
   origin: string | undefined,

@@ -45,8 +45,8 @@ const ENDPOINTS =
  * of a Service (`web`, `web.shop`, `web.shop.svc`, `pod.web.shop.svc`, under any domain) is that Service's, every other one only
  * where an ExternalName or a load balancer of such a Service has it.
  *
- * Discovery by a registry that is not Kubernetes' may lead to any pod. It hides those that nothing else lists: an
- * entry in the deny-list holds for what discovery finds, too.
+ * Discovery by a registry other than Kubernetes may lead to any pod. It hides the pods that nothing else lists. An entry in the deny-list
+ * applies to nodes from discovery too.
  */
 export function hiddenPlaces(
   world: Pick<World, 'holdersOf' | 'ownersOf' | 'portsOf'>,

@@ -24,9 +24,9 @@ export const isEnding = (drain: Drain | undefined): drain is Drain =>
   drain !== undefined && drain.phase !== 'undone'
 
 /**
- * The nodes that lead to the pod of this drain and to no other. Domain nodes never match: their host is no pod IP.
- * A node whose address belongs to a running pod of another uid by now is that pod's: IPs are given out again within a
- * second, and the new pod must get its traffic at once.
+ * The nodes that lead only to the pod of this drain. Domain nodes never match: their host is no pod IP. If the address of a node
+ * belongs to a running pod with another uid now, the node is that pod's: IPs are reused within a second, and the new pod must get its
+ * traffic at once.
  */
 export function endingNodes(world: World, drains: Drains, drain: Drain): Match[] {
   return drain.pod.ips.flatMap(ip =>

@@ -117,9 +117,9 @@ export const dryRun: Policy = (plan, { settings }) =>
   settings.dryRun ? keep(plan, 'dry-run', change => change.nodes) : plan
 
 /**
- * In this order: what may not be written at all goes first, so that the last node is looked for among what would really
- * go, whoever writes it; whether and when anything is written comes last: a dry run shows what else would have been kept, and a
- * drain that its holder's owner is left to knows that it is the last one.
+ * The order matters. Nodes that may not be written at all are filtered first, so that the last node is found among the nodes that would
+ * really go, whoever writes. Whether and when to write comes last: a dry run shows what else would be kept, and a drain that is left to
+ * its holder's owner still knows that it is the last one.
  */
 export const POLICIES: readonly Policy[] = [
   standalone,

@@ -70,7 +70,7 @@ export function createObserving(): Observing {
             problem: ''
           }
         } else {
-          // Reads that overlap this one asked the same moment: only what begins from here on can be clean again.
+          // Reads that overlap this one show the same moment. Only a read that begins later can be clean again.
           entry.from = endedAt
           entry.observation = {
             ...NOTHING,

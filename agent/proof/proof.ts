@@ -96,7 +96,7 @@ export function prove(
   }
 }
 
-/** From when on each grade holds for the drain as a whole. */
+/** The time from which each grade holds for the whole drain. */
 function gradesOf(
   evidence: Evidence,
   looks: readonly Look[],

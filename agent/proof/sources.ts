@@ -13,7 +13,7 @@ export interface Sources {
   readonly inventory: Inventory
   readonly writer: Writer
   readonly probe: Probe
-  /** What each gateway lists, read now and then; absent where the Control API is not to be read. */
+  /** The nodes that each gateway lists, read at intervals. Absent if the Control API is off. */
   readonly survey: Survey | undefined
   /** How APISIX is run, which decides whether anything may be written. */
   readonly mode: ModeWatch

@@ -15,7 +15,7 @@ interface HeartbeatOptions {
   readonly collection: Collection
   readonly clock: Clock
   readonly everyMs: number
-  /** `undefined` while the watch is not live: it is being seen to already. */
+  /** `undefined` while the watch is not live: the reflector restarts it already. */
   readonly position: () => Position | undefined
   /** The server's present is before what we have seen: it was restored from a backup, and this watch is silent for ever. */
   readonly behind: (now: Revision) => void

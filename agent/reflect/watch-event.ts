@@ -59,7 +59,7 @@ function parseJson(line: string): unknown {
   }
 }
 
-/** Where a reflector puts facts. Both say whether anything that matters has changed: most updates are status noise. */
+/** The store of a reflector's facts. Both functions return whether anything relevant changed: most updates are status noise. */
 export interface Sink<F> {
   set(fact: F): boolean
   /** `last` is the object's final state, where the server told it. */

@@ -68,8 +68,8 @@ export function sealLookAt(drain: Drain, now: Millis): Millis | undefined {
 }
 
 /**
- * Which gateways may seal, by what their workers say. All gateways or none: one that still needs the pod keeps it alive for that
- * gateway's users. One whose barrier cannot be used is not waited for: it could not be sealed, and weaker evidence has to do there.
+ * Which gateways may seal, by the words of their workers. All gateways or none: a gateway that still needs the pod keeps it in service
+ * for that gateway's users. A gateway whose barrier cannot be used does not count: it could not be sealed, and needs weaker evidence.
  */
 function agreement(
   { uid }: Drain,

@@ -8,8 +8,8 @@ import type { World } from '../plan/world.ts'
 export const LINGER_MS = 120_000
 
 /**
- * Entries of drains that are forgotten. A request has the list of nodes that its access phase saw, and may connect long
- * after (decision 0002): without the entry it would try a pod that is gone, and, in a quick rollout, nothing but those.
+ * Entries that outlive their drains. A request keeps the list of nodes that its access phase saw, and may connect much later (decision
+ * 0002). Without the entry it would try pods that are gone, and in a quick rollout only such pods.
  */
 interface Lingering {
   add(drain: Drain, now: Millis): void

@@ -71,7 +71,7 @@ interface LoopOptions {
   readonly observers: readonly Observer[]
 }
 
-/** What was answered between two rounds is shown after this, in ms; a round for each would hold up the answers that follow. */
+/** The delay, in ms, after which answers given between two rounds are shown. A round for each would delay the next answers. */
 const SHOWN_MS = 250
 const NOTHING: Plan = { changes: [], kept: [] }
 

@@ -5,7 +5,7 @@ import type { Memory } from '../proof/memory.ts'
 
 /** Notified after each round; read-only. */
 export interface Observer {
-  /** A drain came into a phase: `before` is undefined when it began, `after` when it was forgotten. */
+  /** A drain changed its phase. `before` is undefined when it begins, `after` when it is forgotten. */
   drain?(before: Drain | undefined, after: Drain | undefined, memory: Memory): void
   ack?(ack: Ack, drain: Drain | undefined, memory: Memory): void
   round?(tookMs: number): void

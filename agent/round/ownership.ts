@@ -24,7 +24,7 @@ interface AddressOwnership {
  * seen in the watch of pods, so a drain that has been answered is guarded no longer
  * - while that watch has been blind for a while: the pod may be gone, and its address another pod's;
  * - once the pod is gone or has finished, where only some namespaces are watched: the next owner may be in another one.
- * Until the answer the pod's containers still run, and the address is theirs; of a pod that has finished only a hook that is held shows that.
+ * Until the answer the pod's containers still run, and the address is theirs. If the pod has a final phase, only a held hook shows that.
  */
 export function createAddressOwnership(someNamespacesOnly: boolean): AddressOwnership {
   let isLive = false

@@ -48,7 +48,7 @@ interface Drift {
   counts(now: Millis): readonly DriftCount[]
 }
 
-/** How many holders are compared at one look. The others keep what was found at theirs. */
+/** How many holders one pass compares. The others keep their last result. */
 const AT_ONCE = 250
 
 const NONE: HolderDifference = { ghosts: [], missing: [], atGateways: [] }

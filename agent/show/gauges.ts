@@ -13,7 +13,7 @@ export function driftGauges(
   }
 }
 
-/** How old the oldest word of a gateway is, per interface. A gateway that never answered counts as 1970. */
+/** The age of the oldest answer of a gateway, per interface. A gateway that never answered counts as 1970. */
 export function freshnessGauges(
   { gatewaySuccess }: Pick<Metrics, 'gatewaySuccess'>,
   { cluster, survey, barrier }: Pick<Sources, 'cluster' | 'survey' | 'barrier'>

@@ -113,7 +113,7 @@ export function createViews(options: ViewsOptions): Views {
       now: clock.now()
     })
 
-  /** The same object until something about it differs: what is shown again costs nothing. */
+  /** Returns the same object until its content changes, so that an unchanged view costs nothing. */
   const holderView = (holder: Holder, differs: HolderDifference): HolderView => {
     const known = shown.get(holder)
     if (known && same({ ...known, ...differs }, known)) return known

@@ -40,7 +40,7 @@ interface Assembly {
   readonly readiness: Readiness
   /** Brings the readiness up to date. */
   readonly report: () => void
-  /** Ends every part. The listener must be closed before. */
+  /** Stops every part. Close the listener first. */
   readonly stop: () => Promise<void>
 }
 

@@ -28,7 +28,7 @@ export interface Events {
 
 /** Events are queued, so that 500 pods at once do not delay the agent's other calls. Events beyond the limit are dropped. */
 const LONGEST_QUEUE = 1000
-/** From one to the next, in ms. */
+/** The interval between two Events, in ms. */
 const PAUSE_MS = 50
 
 /** Writes one Kubernetes Event per drain, one after the other. What cannot be written is counted and left out. */

@@ -17,7 +17,7 @@ export interface Reply {
   readonly retryAfterMs: number | undefined
 }
 
-/** Everything goes over one HTTP/2 session, which is replaced when it ends or the server says that it leaves. */
+/** All requests share one HTTP/2 session. It is replaced when it ends, or when the server sends GOAWAY. */
 export interface Connection {
   /** Any HTTP status is an answer. Rejects when there is none (within `requestTimeoutMs`), or with the signal's reason. */
   request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>

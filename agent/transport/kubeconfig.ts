@@ -39,7 +39,7 @@ export function kubeconfigCredentials(source: Kubeconfig, clock: Clock): Credent
     headers() {
       if (!cached || clock.now() - cached.at > FRESH_MS) {
         const headers = readHeaders(config, options)
-        // A failure is not kept: the next request asks again.
+        // A failure is not cached: the next request tries again.
         headers.catch(() => (cached = undefined))
         cached = { at: clock.now(), headers }
       }

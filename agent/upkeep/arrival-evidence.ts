@@ -4,7 +4,7 @@ import type { Holder, HolderKey } from '../plan/holder.ts'
 import { expectedNodes } from './expected.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** What was seen of one pod on its way in, from look to look. */
+/** What was seen of one arriving pod so far. */
 export interface SeenComing {
   readonly listedAt: Map<HolderKey, Millis>
   /** Holders that follow its Service: a pod is expected there while it is young, and waited for as long as it is. */

@@ -24,11 +24,11 @@ export interface ObjectQueue {
   /** Everything that waits, as one removal; it is under way until `ended`. */
   take(): Removal
   /**
-   * `removed`: nodes that went, for the pacing. `progress`: there were some, or nothing more is wished. Without any the next
-   * try is put off, so that a refusal is not repeated in a hot loop.
+   * `removed`: how many nodes were removed, for the pacing. `progress`: some were removed, or no wish is left. Without progress the next
+   * try is delayed, so that a refusal is not repeated in a hot loop.
    */
   ended(now: number, result: { readonly removed: number; readonly progress: boolean }): void
-  /** After a look in place of a write: these have gone by another agent's hand, the others wait on. */
+  /** After a read in place of a write: another agent removed these nodes, and the others still wait. */
   looked(now: number, removal: Removal, gone: readonly Pick<Outcome, 'holder' | 'node'>[]): void
   readonly waiting: boolean
   /** When the next write may begin. */

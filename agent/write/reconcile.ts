@@ -10,7 +10,7 @@ export interface Removal {
   readonly wanted: Map<HolderKey, Map<NodeKey, PodUid>>
   /** Takes in what has come to be wanted since: no write lists a node again that is known to leave. */
   readonly more: () => void
-  /** Holders as they were before our last write to them; `accepted` once APISIX has said 200 to it. */
+  /** Holders before the agent's last write to them; `accepted` once APISIX answered 200. */
   readonly sent: Map<
     HolderKey,
     { readonly before: Holder; readonly removed: ReadonlySet<NodeKey>; accepted: boolean }

@@ -116,8 +116,8 @@ export async function readBack(
 }
 
 /**
- * Kubernetes is asked first, the object is read last, and nothing is waited for in between: an array is written whole and
- * the Admin API has no precondition, so what another writer adds between read and write is lost (docs/decisions/0024).
+ * The order: ask Kubernetes, read the object, write at once. An array is written whole and the Admin API has no precondition, so a node
+ * that another writer adds between read and write is lost (docs/decisions/0024).
  */
 async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
   const done = { removed: 0, wished: 0 }

@@ -7,7 +7,7 @@ import { nodeOf } from '../apisix/nodes.ts'
 /** How one holder should differ from what was just read, whatever is drained. */
 export interface Wish {
   readonly holder: HolderKey
-  /** Whole nodes in the holder's form. One that is listed already takes the place of what is there. */
+  /** Whole nodes in the holder's form. Each replaces the listed node with its key, if there is one. */
   readonly put: readonly HolderNode[]
   readonly remove: readonly NodeKey[]
 }

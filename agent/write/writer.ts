@@ -68,8 +68,8 @@ export interface WriterOptions {
   /** After every write of nodes, and after one that was not answered. */
   readonly wrote?: RemovalTools['wrote']
   /**
-   * Several agents: while another one leads (`yields`), an object is only read, often, until the leader has taken the nodes
-   * out. Where it is late we write all the same, and report it (`missed`). Absent: no other agent writes for us.
+   * With several agents: while another one leads (`yields`), this agent only polls the object until the leader has removed the nodes. If
+   * the leader is late, this agent writes, and reports that (`missed`). Absent: there is no other agent.
    */
   readonly leader?: { yields(): boolean; missed(): void } | undefined
 }
@@ -186,7 +186,7 @@ export function createWriter(options: WriterOptions): Writer {
       courses.set(owner, learn(courses.get(owner) ?? UNKNOWN_OWNER, clock.now(), queue))
   }
 
-  /** Our own write can put a node back too: a list that was read before the removal and written after it. */
+  /** The agent's own write can put a node back too: a list that was read before the removal and written after it. */
   const whoPutBack = (holder: Holder, node: NodeKey, removedAt: Millis): string => {
     const last = listed.get(holder.key)
     const isOurs = last !== undefined && last.at >= removedAt && last.nodes.has(node)

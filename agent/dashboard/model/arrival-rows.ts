@@ -18,7 +18,7 @@ interface ArrivalRow {
   readonly slowest: string
 }
 
-/** Those that are still waited for, then the newest. */
+/** Pods that have not arrived yet come first, then the newest. */
 export function arrivalRows(arrivals: readonly ArrivalView[], most: number): readonly ArrivalRow[] {
   const waiting = arrivals.filter(({ routedAt }) => routedAt === null)
   const arrived = arrivals.filter(({ routedAt }) => routedAt !== null)
