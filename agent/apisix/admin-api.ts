@@ -5,7 +5,7 @@ import type { Resource } from '../plan/holder.ts'
 import { createHttp } from './http.ts'
 import type { Call } from './lean.ts'
 
-/** An object as the Admin API gives it. `value` is untouched: fields that we do not know are kept. */
+/** An object as the Admin API returns it. `value` is untouched: fields unknown to the agent are kept. */
 export interface AdminObject {
   readonly resource: Resource
   readonly id: string
@@ -51,13 +51,13 @@ const reply = z.looseObject({
   value: z.record(z.string(), z.unknown()),
   modifiedIndex: z.number().default(0)
 })
-// Lua cannot tell an empty array from an empty object, so nothing found is `{}` or `[]`.
+// Lua cannot tell an empty array from an empty object, so an empty result is `{}` or `[]`.
 const page = z.looseObject({
   total: z.number(),
   list: z.union([z.array(reply), z.looseObject({}).transform(() => [])])
 })
 
-/** @throws CodedError from every call; see errors.ts for the questions to ask it */
+/** @throws CodedError from every call; errors.ts has the checks to make on it */
 export function createAdminApi(options: AdminOptions): AdminApi {
   const http = createHttp({
     api: 'ADMIN',
@@ -83,7 +83,7 @@ export function createAdminApi(options: AdminOptions): AdminApi {
     signal: AbortSignal | undefined,
     body?: unknown
   ) => {
-    // No encoding keeps a URL parser from taking these for steps upwards.
+    // URL parsers take these for parent directories, however they are encoded.
     if (id === '.' || id === '..') throw new CodedError('ADMIN_REFUSED', `${method} of ${resource} "${id}"`)
     const path = `${resource}/${encodeURIComponent(id)}`
     return toObject(

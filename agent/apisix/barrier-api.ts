@@ -14,25 +14,25 @@ export interface BarrierEntry {
   readonly state: 'draining' | 'sealed'
   /** Seconds, 1 to 3600. */
   readonly ttl: number
-  /** With `sealed`: seal only if the workers' word is still the one with this tag, else leave it draining. */
+  /** With `sealed`: seal only if the workers' word still has this tag, else leave it draining. */
   readonly sealIf?: string
 }
 
-/** An entry as the gateway tells it. */
+/** An entry as the gateway reports it. */
 export type BarrierState = z.infer<typeof told>
 export type WorkersWord = z.infer<typeof word>
 export type BarrierAnswer = z.infer<typeof answer>
 export type BarrierGateway = z.infer<typeof gatewayState>
 
-/** What the workers of one gateway say of an entry. It holds when `said` is `asked`, and then it has a tag. */
+/** The workers' reports of an entry, for one gateway. Complete when `said` equals `asked`; then it has a tag. */
 const word = z.looseObject({
   said: z.number(),
   asked: z.number(),
-  /** Where a worker would choose the address: the most that one of them told, and so with `hidden`. */
+  /** Places where a worker would choose the address: the highest count of any worker. The same goes for `hidden`. */
   places: z.number(),
-  /** Places where a worker could choose no other node, because all others are denied. */
+  /** Names of places where any of the workers has no other choice that is not denied. */
   sole: z.array(z.string()),
-  /** Places into which a worker cannot look. */
+  /** Places that a worker cannot inspect. */
   hidden: z.number(),
   /** The other choices of every other place, `address:port` each; `more` of them are left out. */
   others: z.array(z.looseObject({ places: z.number(), nodes: z.array(z.string()), more: z.number() })),
@@ -48,46 +48,46 @@ const told = z.looseObject({
   ttl: z.number(),
   inflight: z.looseObject({ requests: z.number(), long: z.number() }),
   bypasses: z.number(),
-  /** Sent there although it was sealed. An older plugin does not count them. */
+  /** Requests sent there although it was sealed. An older plugin does not count them. */
   late: z.number().optional(),
-  /** There once an agent has asked for it. An older plugin has none. */
+  /** Present once an agent has asked for it. An older plugin does not send it. */
   word: word.optional()
 })
 const answer = z.looseObject({
   instance: z.string(),
   fit: z.boolean(),
-  /** When it was counted, in seconds since the epoch by the gateway's clock. An older plugin does not say. */
+  /** When it was counted, in seconds since the epoch by the gateway's clock. An older plugin does not send it. */
   now: z.number().optional(),
   entries: z.array(told)
 })
 const polled = answer.extend({ unknown: z.array(z.string()) })
 const refused = z.looseObject({ uid: z.string(), error: z.unknown() })
-/** 507: some entries were stored, the others say why not. */
+/** 507: some entries were stored; each of the others carries its error. */
 const full = answer.extend({ entries: z.array(z.union([told, refused])), error_msg: z.string().optional() })
 const removed = z.looseObject({ instance: z.string(), removed: z.number() })
 const worker = z.looseObject({
   id: z.number().nullish(),
   pid: z.number(),
   fit: z.boolean(),
-  /** The highest configuration revision it has applied, over all kinds of object, and by kind. An older plugin tells no kinds. */
+  /** The highest configuration revision it has applied, over all kinds of object, and by kind. An older plugin reports no kinds. */
   revision: z.number().nullish(),
   revisions: z.record(z.string(), z.number()).optional(),
   /** When one of them last changed (seconds since the epoch). */
   applied: z.number().nullish(),
-  /** On its way out after a reload: it only finishes what it has, and takes in no configuration any more. */
+  /** Exiting after a reload: it only finishes its requests, and takes no more configuration. */
   exiting: z.boolean().nullish()
 })
 const gatewayState = z.looseObject({
   instance: z.string(),
   plugin: z.string(),
-  /** Null where the plugin could not find out. */
+  /** Null if the plugin could not detect it. */
   apisix: z.string().nullish(),
   fit: z.boolean(),
   unfit: z.array(z.string()),
   now: z.number().optional(),
-  /** Only those to which a request was sent in spite of their seal; an older plugin tells all. */
+  /** Only entries that got a request in spite of their seal; an older plugin reports all. */
   entries: z.array(told).optional(),
-  /** What all entries come to; the generation goes up with each change. An older plugin does not say. */
+  /** Totals of all entries; the generation goes up with each change. An older plugin does not send it. */
   held: z.looseObject({ entries: z.number(), generation: z.number(), late: z.number() }).optional(),
   workers: z.array(worker),
   counts: z.record(z.string(), z.number())
@@ -109,7 +109,7 @@ export interface BarrierOptions {
   readonly timeoutMs: number
 }
 
-/** What can be asked of the barrier of one gateway. Everything rejects with CodedError. */
+/** The barrier's API on one gateway. Every call rejects with CodedError. */
 export interface BarrierApi {
   /** Sets, renews or seals, in batches of at most 1000. Each state is read after its entry was written. */
   put(entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer>
@@ -123,7 +123,7 @@ export interface BarrierApi {
     waitSeconds: number,
     signal?: AbortSignal
   ): Promise<BarrierAnswer & { readonly unknown: readonly string[] }>
-  /** On a connection of its own, so that another gateway at this address shows sooner or later. */
+  /** On a connection of its own, so that another gateway at this address is noticed sooner or later. */
   state(signal?: AbortSignal): Promise<BarrierGateway>
 }
 
@@ -136,7 +136,7 @@ export interface BarrierClient {
 /** "At most 1000 entries in one request", and at most as many uids. */
 const BATCH = 1000
 
-/** At least one, so that a gateway is asked even where there is nothing to ask about. */
+/** At least one, so that a gateway is asked even about no uids. */
 function batches(uids: readonly string[]): string[][] {
   const all: string[][] = [uids.slice(0, BATCH)]
   for (let from = BATCH; from < uids.length; from += BATCH) all.push(uids.slice(from, from + BATCH))
@@ -145,7 +145,7 @@ function batches(uids: readonly string[]): string[][] {
 
 type PolledAnswer = z.infer<typeof polled>
 
-/** @throws CodedError where the gateway restarted between two of them */
+/** @throws CodedError if the gateway restarted between two answers */
 function merged(answers: readonly PolledAnswer[]): PolledAnswer {
   const [first, ...rest] = answers as [PolledAnswer, ...PolledAnswer[]]
   if (rest.some(({ instance }) => instance !== first.instance)) {
@@ -180,7 +180,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
     }
 
     const putBatch = async (entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer> => {
-      // Entries that are sealed in any case need no word of the workers.
+      // Entries that are sealed unconditionally need no word of the workers.
       const path = entries.some(({ state }) => state === 'draining') ? 'entries?words=true' : 'entries'
       const reply = await ask(full, { method: 'PUT', body: { entries }, signal, alsoFine: 507 }, path)
       const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)
@@ -221,14 +221,14 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         const all = batches(uids)
         const answers: PolledAnswer[] = []
         for (const [i, batch] of all.entries()) {
-          // A long poll is one batch (barrier-lane.ts). A plain read may be several batches, and does not wait.
+          // A long poll is one batch (barrier-lane.ts); a plain read may be several, and does not wait.
           const seconds = i === all.length - 1 ? wait : 0
           const body = { uids: batch, wait: seconds, until: 'requests' }
           answers.push(await ask(polled, { method: 'POST', body, signal }, 'inflight', seconds * 1000))
         }
         return merged(answers)
       },
-      // As many times a second as it is asked, it must not cost the gateway more when more is held.
+      // It is polled often, so its cost to the gateway must not grow with the number of entries.
       state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late')
     }
   }

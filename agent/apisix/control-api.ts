@@ -12,7 +12,7 @@ export interface Sighting {
   readonly beganAt: Millis
   /** Every holder the gateway knows, with the nodes it lists. */
   readonly holders: ReadonlyMap<HolderKey, readonly NodeKey[]>
-  /** Holders whose nodes it finds itself and did not show: what they route to is not known. With the reason. Absent: none. */
+  /** Holders whose discovered nodes the gateway did not show, with the reason: their targets are unknown. Absent: none. */
   readonly hidden?: ReadonlyMap<HolderKey, string>
 }
 
@@ -27,7 +27,7 @@ export interface ControlOptions {
 
 /**
  * Reads /v1/upstreams, /v1/services and /v1/routes of the gateway at `host`, each on its own fresh connection: any
- * worker may answer, and it answers with what it has applied itself, so a kept connection would ask one worker only.
+ * worker may answer, with the state that it has applied itself, so a kept connection would ask only one worker.
  *
  * @throws CodedError
  */
@@ -51,7 +51,7 @@ export function createControlReader(options: ControlOptions): ReadGateway {
       holdersOf({ resource, id: key.slice(key.lastIndexOf('/') + 1), value, revision: 0 })
     )
   }
-  /** Where it cannot be read (an older APISIX, discovery not configured) only holders that depend on it are hidden. */
+  /** If it cannot be read (an older APISIX, discovery not configured), only holders that depend on it are hidden. */
   const discovered = async (host: string, signal?: AbortSignal): Promise<Discovered | undefined> => {
     const url = `${options.scheme}://${nodeKey(host, options.port)}/v1/discovery/kubernetes/dump`
     try {
@@ -75,7 +75,7 @@ export function createControlReader(options: ControlOptions): ReadGateway {
   }
 }
 
-/** The Control API shows upstreams, services and routes only, and of discovery what Kubernetes' finds. */
+/** The Control API shows only upstreams, services and routes, and only the nodes of Kubernetes discovery. */
 export function observable(holder: Holder): boolean {
   return (
     (holder.discovery === undefined || isFound(holder)) &&

@@ -5,24 +5,24 @@ import type { Holder } from '../plan/holder.ts'
 import { readNodes } from './nodes.ts'
 
 const listed = z.looseObject({ name: z.string(), value: z.string() })
-/** Nothing at all is `{}` in Lua. */
+/** An empty list is `{}` in Lua. */
 const list = <T extends z.ZodType>(item: T) => z.union([z.array(item), z.looseObject({}).transform(() => [])])
 
 /**
  * `GET /v1/discovery/kubernetes/dump` (apisix/discovery/kubernetes/init.lua, dump_data): per cluster, the nodes of every
- * Service by the name of its port, as JSON in a string. `id` is there where several clusters are configured.
+ * Service by port name, as JSON in a string. `id` is present if several clusters are configured.
  */
 const dump = z.looseObject({
   endpoints: list(z.looseObject({ id: z.string().optional(), endpoints: list(listed) }))
 })
 
-/** What a gateway has found by discovery. */
+/** The nodes that a gateway has discovered. */
 export interface Discovered {
-  /** The nodes behind a holder's `service_name`; `undefined` where the dump does not tell. */
+  /** The nodes behind a holder's `service_name`; `undefined` if the dump does not have them. */
   nodes(holder: Holder): readonly NodeKey[] | undefined
 }
 
-/** @returns `undefined` where this is no dump */
+/** @returns `undefined` if this is not a dump */
 export function readDump(body: unknown): Discovered | undefined {
   const parsed = dump.safeParse(body)
   if (!parsed.success) return undefined
@@ -36,7 +36,7 @@ export function readDump(body: unknown): Discovered | undefined {
       const name = holder.discovery?.service ?? ''
       const end = name.lastIndexOf(':')
       const value = services.get(name.slice(0, end))
-      // Older ones dump nothing where one cluster is configured: not to be taken for a Service without nodes.
+      // An older APISIX with one cluster dumps nothing: this must not be taken for a Service without nodes.
       return value === undefined ? undefined : nodesAt(value, name.slice(end + 1))
     }
   }

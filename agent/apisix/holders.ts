@@ -9,15 +9,15 @@ const L4: ReadonlySet<string> = new Set(['tcp', 'tls', 'udp'])
 type Path = Holder['path']
 type Values = Readonly<Record<string, unknown>>
 
-/** One object does not show of which services it is the upstream: `HolderIndex` knows. */
+/** One object does not show which services use it as their upstream: `HolderIndex` knows. */
 const NONE: ReadonlySet<string> = new Set()
 
 /** The collections whose objects may carry an inline upstream. */
 const INLINE: ReadonlySet<string> = new Set(['services', 'routes', 'stream_routes'])
 
 /**
- * Every place in one object that lists nodes (admin/upstreams.lua of APISIX looks at the same ones). A reference by
- * `upstream_id` lists nothing: the upstream it names does.
+ * Every place in one object that lists nodes (admin/upstreams.lua of APISIX checks the same places). A reference by
+ * `upstream_id` lists nothing: the upstream that it names does.
  */
 export function holdersOf(object: AdminObject): readonly Holder[] {
   const { resource, id, value } = object
@@ -63,7 +63,7 @@ function found(object: AdminObject, key: string, path: Path, upstream: unknown):
       id,
       path,
       form: nodes?.form ?? 'array',
-      // What discovery finds is not in the object; nodes beside `discovery_type` are not used by APISIX.
+      // Discovered nodes are not in the object; APISIX ignores nodes next to `discovery_type`.
       nodes: discovery ? [] : (nodes?.nodes ?? []),
       discovery,
       ...((resource === 'stream_routes' || L4.has(text(upstream.scheme) ?? '')) && { l4: true }),

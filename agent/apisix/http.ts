@@ -36,7 +36,7 @@ function withAxios(options: HttpOptions): Transport {
   const client = create({
     httpAgent,
     httpsAgent,
-    proxy: false, // HTTP_PROXY is meant for the way out of the cluster
+    proxy: false, // HTTP_PROXY is for traffic that leaves the cluster
     maxRedirects: 0,
     maxContentLength: options.maxBytes,
     responseType: 'text',
@@ -78,7 +78,7 @@ function failure(api: Api, call: Call, error: unknown, late: boolean): CodedErro
       : tooLong
         ? `${api}_TOO_LARGE`
         : `${api}_UNREACHABLE`
-  // The AxiosError is not handed on as `cause`: it holds the request with its headers, and so the key.
+  // The AxiosError is not passed on as `cause`: it holds the request's headers, and so the key.
   const more = code === `${api}_UNREACHABLE` ? ` (${told ?? message})` : ''
   return new CodedError(code, `${describe(call)}${more}`, more === '' ? {} : { network: told })
 }
@@ -91,7 +91,7 @@ function parse(api: Api, call: Call, { status, data }: Answer): unknown {
   throw new CodedError(code, `${describe(call)} -> ${status}${said && ` "${said}"`}`, { status, said })
 }
 
-/** What the other side said, short enough for a log line. */
+/** The other side's message, short enough for a log line. */
 function sentence(body: unknown): string {
   const told = isRecord(body) ? (body.error_msg ?? body.message) : body
   return typeof told === 'string' ? told.replace(/\s+/g, ' ').trim().slice(0, 300) : ''

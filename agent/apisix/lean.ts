@@ -4,7 +4,7 @@ import type { Api } from '../base/errors.ts'
 
 export interface HttpOptions {
   readonly api: Api
-  /** Connections are kept and used again; `false` opens a fresh one for every request. */
+  /** Connections are kept and reused; `false` opens a fresh one for every request. */
   readonly keepAlive: boolean
   /** PEM; undefined = the system's. */
   readonly ca?: string | undefined
@@ -22,26 +22,26 @@ export interface Call {
   readonly signal?: AbortSignal | undefined
   /** A status other than 2xx whose body is an answer too. */
   readonly alsoFine?: number
-  /** On a connection of its own, which says who is there now: only the barrier's client looks at it. */
+  /** Uses a new connection, which shows which gateway is there now. Only the barrier's client reads this field. */
   readonly fresh?: boolean
 }
 
-/** What came back, whatever its status. */
+/** The answer, whatever its status. */
 export interface Answer {
   readonly status: number
   readonly data: string
 }
 
-/** The answer is longer than the limit, so it was not read to its end. */
+/** The answer is longer than `maxBytes`: it was not read to its end. */
 export class TooLong extends Error {
   override readonly name = 'TooLong'
 }
 
 /**
- * One exchange without a library around it, for the calls that every drain waits for: see
+ * One exchange without a library, for the calls that every drain waits for: see
  * docs/decisions/0015-the-barrier-without-axios.md. Redirects are not followed.
  *
- * @throws Error with Node's `code` where there is no connection or it breaks, TooLong, or the reason of the signal
+ * @throws Error with Node's `code` if the connection fails or breaks, TooLong, or the reason of the signal
  */
 export function createLean({ keepAlive, ca, maxBytes }: Omit<HttpOptions, 'api'>): {
   exchange(call: Call, signal: AbortSignal): Promise<Answer>

@@ -6,7 +6,7 @@ import type { HolderNode } from '../plan/holder.ts'
 /** Nodes as APISIX stores them: `{"10.0.0.7:8080": 1}` or `[{"host", "port", "weight", …}]`. */
 export type RawNodes = Readonly<Record<string, unknown>> | readonly Readonly<Record<string, unknown>>[]
 
-/** Nodes of one upstream, in one of the two forms; `undefined` where this is neither. */
+/** Nodes of one upstream, in one of the two forms; `undefined` if `raw` is neither. */
 export function readNodes(
   raw: unknown
 ): { readonly form: 'map' | 'array'; readonly nodes: readonly HolderNode[] } | undefined {
@@ -33,13 +33,13 @@ function node(host: string, port: number | undefined, weight: unknown, raw: Hold
   return { key: nodeKey(bare, port), host: bare, port, weight: typeof weight === 'number' ? weight : 1, raw }
 }
 
-/** `1.2.3.4:80`, `[::1]:80`, `[::1]`, `::1`, `shop.local`: the last colon parts the port unless it belongs to an IPv6 address. */
+/** `1.2.3.4:80`, `[::1]:80`, `[::1]`, `::1`, `shop.local`: the last colon starts the port unless it belongs to an IPv6 address. */
 function splitAddress(text: string): [host: string, port: number | undefined] {
   const [, host, port] = /^(\[[^\]]*\]|[^:]*):(\d+)$/.exec(text) ?? []
   return host === undefined ? [text, undefined] : [host, Number(port)]
 }
 
-/** The two halves of a NodeKey; the host without brackets. */
+/** Host and port of a NodeKey; the host without brackets. */
 export function addressOf(key: NodeKey): { readonly host: string; readonly port: number | undefined } {
   const [host, port] = splitAddress(key)
   return { host: canonicalHost(host), port }
@@ -55,14 +55,14 @@ function canonicalHost(host: string): string {
 /** What to do to the nodes of one upstream. */
 export interface NodeEdit {
   readonly remove: ReadonlySet<NodeKey>
-  /** Whole nodes, in the form of the rest. One that is listed already takes the place of what is there. */
+  /** Whole nodes, in the form of the rest. A node that is already listed is replaced. */
   readonly add: readonly HolderNode[]
-  /** Nobody is left to answer, and that is known: an honest 503 is all there is to give. */
+  /** The edit may remove the last node: no pod is known to be left, so 503 is the right answer. */
   readonly mayEmpty?: boolean
 }
 
 /**
- * The nodes after an edit, whole. Everything that is neither removed nor replaced is the very same value that was read.
+ * The nodes after an edit, whole. Everything that is neither removed nor replaced is exactly the value that was read.
  * @throws RangeError when no node would be left: APISIX would answer every request with 503 (unless the edit may do so)
  */
 export function editNodes(raw: RawNodes, edit: NodeEdit): RawNodes {
@@ -80,7 +80,7 @@ export function editNodes(raw: RawNodes, edit: NodeEdit): RawNodes {
 }
 
 /**
- * The same edit as a merge-PATCH value: for a map only what changes (`null` deletes; never an empty object, which would
+ * The same edit as a merge-PATCH value: for a map only the changes (`null` deletes; never an empty object, which would
  * wipe the map), for an array the whole array, because APISIX replaces arrays whole.
  */
 export function nodesPatch(raw: RawNodes, edit: NodeEdit): RawNodes {
@@ -93,7 +93,7 @@ export function nodesPatch(raw: RawNodes, edit: NodeEdit): RawNodes {
   ])
 }
 
-/** A node for this address with the weight and priority of `sibling`, but without its metadata. */
+/** A node for this address that is treated like `sibling`: same weight and priority, but not its metadata. */
 export function nodeOf(key: NodeKey, sibling: HolderNode, form: 'map' | 'array'): HolderNode {
   const [host, port] = splitAddress(key)
   if (form === 'map') return node(host, port, sibling.weight, key)

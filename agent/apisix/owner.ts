@@ -13,7 +13,7 @@ interface Ownership {
 /**
  * Controller 2.x writes `manager-by` (its spelling) and `k8s/…` on services and routes, and ADC its own label on further
  * upstreams. The upstream of a service has only the label that controller 1.8 writes as well; its id is the service's,
- * so the service tells (`ofSecond`: ids of services that controller 2.x wrote).
+ * so the service decides (`ofSecond`: ids of services that controller 2.x wrote).
  */
 export function ownershipOf(
   { labels, name, id, resource }: Pick<Holder, 'labels' | 'name' | 'id' | 'resource'>,
@@ -39,7 +39,7 @@ const NAMES: Readonly<Record<Owner, string>> = {
 
 export const nameOfOwner = (owner: Owner): string => NAMES[owner]
 
-/** Who writes this holder, in words, with what shows that: `ingress controller 1.x (its label managed-by)`. */
+/** The writer of this holder, in words, with the evidence: `ingress controller 1.x (its label managed-by)`. */
 export function writerOf(holder: Holder): string {
   const own = new Set(holder.owner === 'ingress-controller-2' ? [holder.id] : [])
   const { owner, evidence } = ownershipOf(holder, own)

@@ -22,23 +22,23 @@ import { createServiceStore, type ServiceStore } from './service-store.ts'
 import type { Sink } from '../reflect/watch-event.ts'
 import { createSliceStore, type ServiceName, type SliceStore } from './slice-store.ts'
 
-/** Which pods are gateways, or where they are when they are listed by hand. */
+/** Which pods are gateways, or their addresses if they are listed by hand. */
 export type GatewaySelector =
   | { readonly namespace?: string | undefined; readonly labelSelector: string }
   | { readonly static: readonly { readonly name: string; readonly host: string }[] }
 
 export interface ClusterOptions {
   readonly credentials: Credentials
-  /** Whose pods and slices are watched; all where absent or empty. */
+  /** The namespaces whose pods, slices and Services are watched; all if absent or empty. */
   readonly namespaces?: readonly string[] | undefined
   readonly gatewaySelector: GatewaySelector
   /** Pods keep their labels. */
   readonly labels?: boolean
-  /** Pods keep how our readiness gate stands. */
+  /** Pods keep the state of the agent's readiness gate. */
   readonly gate?: boolean
   readonly clock: Clock
   readonly log: Log
-  /** Something that matters has changed: look again. Called from within the watch, so it must return at once. */
+  /** Something that matters has changed. Called from within the watch, so it must return at once. */
   readonly onChange: () => void
   readonly reflector?: Partial<ReflectorSettings>
   readonly connection?: Partial<ConnectionSettings>
@@ -48,35 +48,35 @@ export interface ClusterOptions {
 export interface Cluster {
   readonly pods: PodStore
   readonly slices: SliceStore
-  /** Empty where they may not be read. */
+  /** Empty if the agent may not read them. */
   readonly services: ServiceStore
   /** Every gateway that may serve. */
   gateways(): readonly GatewayFact[]
-  /** One that has vanished serves no more: it is listed no longer. */
+  /** A vanished gateway has stopped serving: it leaves the list. */
   gatewayEnded(id: string): void
   /** Gateway pods that have no address yet. */
   gatewaysWithoutIp(): number
   parts(): readonly Part[]
   /**
-   * The pod as the API server has it right now, past the watch; the stores learn of it. `undefined` = there is none.
-   * @throws ApiError on any status but 200 and 404; Error where there is no answer
+   * The pod as the API server has it right now, past the watch; the stores learn of it. `undefined` = no such pod.
+   * @throws ApiError on any status but 200 and 404; Error without an answer
    */
   fetchPod(namespace: string, name: string, signal?: AbortSignal): Promise<PodFact | undefined>
-  /** Pods that own this address, asked of the API server as `fetchPod` does. */
+  /** Pods that own this address, read from the API server as `fetchPod` does. */
   fetchPodsByIp(ip: string, signal?: AbortSignal): Promise<readonly PodFact[]>
-  /** Has the stores learn a Service and its EndpointSlices as they are right now. `false`: there is no such Service. */
+  /** Reads a Service and its EndpointSlices into the stores, past the watch. `false`: no such Service. */
   fetchService(service: ServiceName, signal?: AbortSignal): Promise<boolean>
-  /** Any other API call. 429 is waited out; a GET is repeated when the connection breaks. */
+  /** Any other API call. Retried after a 429; a GET also after a broken connection. */
   call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
   /** Pods of this namespace are watched. */
   isWatched(namespace: string): boolean
-  /** How far the API server's clock is behind ours, in ms: what to add to its times. */
+  /** How far the API server's clock is behind the agent's, in ms: add this to its times. */
   serverBehindMs(): number
-  /** Called when another source shows what this watch should have shown: the watch has to show a sign of life, or is begun anew. */
+  /** Call it when another source shows what this watch should have shown: the watch must then show an event, or is begun again. */
   verifyWatch(part: PartName): void
-  /** Asks the server for a sign that the watch of pods tells all that has happened. */
+  /** Asks the server to prove that the watch of pods is complete. */
   assurePods(): void
-  /** When it was asked that last with success; `-Infinity` before. */
+  /** When it was last asked that with success; `-Infinity` before. */
   podsAssuredAt(): Millis
   /** Ends the watches and the connection. */
   stop(): Promise<void>
@@ -181,7 +181,7 @@ export function startCluster(options: ClusterOptions): Cluster {
       return found
     },
     async fetchService({ namespace, name }, signal) {
-      // As lists, which is what the agent has a right to.
+      // As lists: the agent has the right to list, not to get.
       const [found, slices] = await Promise.all([
         itemsOf(servicesIn(namespace), `metadata.name=${name}`, signal),
         itemsOf(slicesOf(namespace, name), undefined, signal)

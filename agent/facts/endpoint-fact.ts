@@ -12,7 +12,7 @@ import { intern } from './intern.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../base/read.ts'
 
 /**
- * An EndpointSlice, shrunk. Total: `undefined` only where it has no identity. `service` is empty for a slice that
+ * An EndpointSlice, shrunk. Total: `undefined` only if it has no identity. `service` is empty for a slice that
  * belongs to no Service (custom slices are allowed to).
  */
 export function toEndpointFact(object: unknown): EndpointFact | undefined {
@@ -43,8 +43,8 @@ function familyOf(addressType: unknown): EndpointFact['family'] {
 }
 
 /**
- * Absent conditions as the API defines them (discovery/v1): ready is true, serving is as ready, terminating is false.
- * Only the first address counts: all addresses of one endpoint are the same thing.
+ * Absent conditions as the API defines them (discovery/v1): ready is true, serving equals ready, terminating is false.
+ * Only the first address counts: all addresses of one endpoint are equivalent.
  */
 function toEndpoint(value: unknown): Endpoint | undefined {
   const endpoint = fieldsOf<V1Endpoint>(value)

@@ -5,7 +5,7 @@ import { conditionIsTrue, fieldsOf, listOf, textOf } from '../base/read.ts'
 
 type ReadPod = (object: unknown) => PodFact | undefined
 
-/** Reads pods together with the state of our readiness gate, which `read` leaves out. */
+/** Reads pods together with the state of the agent's readiness gate, which `read` leaves out. */
 export const withGate =
   (read: ReadPod): ReadPod =>
   object => {
@@ -14,7 +14,7 @@ export const withGate =
     return fact && gate ? { ...fact, gate } : fact
   }
 
-/** As the kubelet makes Ready: of the condition ContainersReady and every gate (readiness gates, KEP-580). */
+/** Computed as the kubelet computes Ready: from ContainersReady and every gate (readiness gates, KEP-580). */
 function gateOf(object: unknown): PodFact['gate'] {
   const { spec, status } = fieldsOf<V1Pod>(object)
   const gates = listOf(fieldsOf<V1PodSpec>(spec).readinessGates).map(gate =>

@@ -4,16 +4,16 @@ import { isDialable } from './dialable.ts'
 import { ipsOf } from './pod-fact.ts'
 import { conditionIsTrue, fieldsOf, textOf } from '../base/read.ts'
 
-/** A gateway's pod: the fact, and what decides whether it is listed. */
+/** A gateway's pod: the fact, and whether it is listed. */
 export interface GatewayPod {
   readonly uid: string
   /** Its containers have ended for good (phase Succeeded or Failed): it cannot serve any more. */
   readonly ended: boolean
-  /** `ip` is empty as long as the pod has none. */
+  /** `ip` is empty until the pod has an address. */
   readonly gateway: GatewayFact
 }
 
-/** Total: `undefined` only where the object has no identity. Unready and Terminating pods are facts like all others. */
+/** Total: `undefined` only if the object has no identity. Unready and Terminating pods are facts like all others. */
 export function toGatewayPod(object: unknown): GatewayPod | undefined {
   const { metadata, spec, status: statusOf } = fieldsOf<V1Pod>(object)
   const meta = fieldsOf<V1ObjectMeta>(metadata)
@@ -36,7 +36,7 @@ export function toGatewayPod(object: unknown): GatewayPod | undefined {
 }
 
 /**
- * The same, without the pods whose address must not be called.
+ * Like `toGatewayPod`, without the pods whose address must not be called.
  *
  * @param local the cluster is on this machine
  */
@@ -47,7 +47,7 @@ export const gatewayPodReader =
     return pod && (pod.gateway.ip === '' || isDialable(pod.gateway.ip, local)) ? pod : undefined
   }
 
-/** A gateway that the operator listed by hand. Its end is not reported, so it always counts. */
+/** A gateway that the operator named by hand. No watch shows when it ends, so it always counts as ready. */
 export function staticGateway(entry: { readonly name: string; readonly host: string }): GatewayFact {
   return {
     id: entry.name,

@@ -2,9 +2,9 @@
 const MOST = 20_000
 
 /**
- * Gives equal values the same object. JSON.parse makes a new string for every "kube-system" it meets; kept for
- * 10,000 pods that is what most of a fact would consist of. Forgets everything when full: names of past ReplicaSets
- * must not pile up for ever.
+ * Gives equal values the same object. JSON.parse makes a new string for every "kube-system"; over 10,000 pods,
+ * such copies would be most of the facts' memory. Forgets everything when full: names of past ReplicaSets must not
+ * pile up for ever.
  */
 export function createIntern(most = MOST) {
   const texts = new Map<string, string>()

@@ -32,14 +32,14 @@ const DEFAULT_GRACE_SECONDS = 30
 
 const PHASES: ReadonlySet<string> = new Set(['Pending', 'Running', 'Succeeded', 'Failed'])
 
-/** Shared: nearly every pod has none of ours. */
+/** Shared: nearly every pod has no annotation of the agent. */
 const NO_ANNOTATIONS: Readonly<Record<string, string>> = Object.freeze({})
 const NO_IPS: readonly string[] = Object.freeze([])
 
 /**
- * A pod as the API server gives it, shrunk to what a drain can depend on. Total: never throws, and a missing field is
- * a value. `undefined` only where the object cannot be identified, or where it is marked for deletion in a way that
- * cannot be read (as a fact it would look like a pod that stays).
+ * The API server's pod, shrunk to the fields that a drain can depend on. Total: never throws, and a missing field is
+ * a value. `undefined` only if the object cannot be identified, or its deletion mark cannot be read (such a fact
+ * would look like a pod that stays).
  */
 export function toPodFact(object: unknown): PodFact | undefined {
   const { metadata, spec: specOf, status: statusOf } = fieldsOf<V1Pod>(object)
@@ -53,7 +53,7 @@ export function toPodFact(object: unknown): PodFact | undefined {
   const deletionAt = timeOf(meta.deletionTimestamp)
   if (deletionAt === undefined && textOf(meta.deletionTimestamp) !== undefined) return undefined
   const { restarts, startedAt } = containersOf(status)
-  // Written out: what is spread into an object lies beside it, and there are tens of thousands of these.
+  // Written out: spread properties are stored outside of the object, and there are tens of thousands of facts.
   return {
     uid: uid as PodUid,
     namespace: intern.text(namespace),
@@ -76,14 +76,14 @@ export function toPodFact(object: unknown): PodFact | undefined {
   }
 }
 
-/** `status.podIPs`, or `status.podIP` where a server gives only that. */
+/** `status.podIPs`, or `status.podIP` if the server sends only that. */
 export function ipsOf(status: FieldsOf<V1PodStatus>): readonly string[] {
   const ips: string[] = []
   for (const entry of listOf(status.podIPs)) {
     const ip = textOf(fieldsOf<V1PodIP>(entry).ip)
     if (ip !== undefined) ips.push(ip)
   }
-  // A copy has room for what is in it; what was pushed to, for sixteen more.
+  // A copy has exactly the room it needs; an array that was pushed to has room for sixteen more.
   if (ips.length > 0) return ips.slice()
   const only = textOf(status.podIP)
   return only === undefined ? NO_IPS : [only]
@@ -111,7 +111,7 @@ function portsOf(spec: FieldsOf<V1PodSpec>, which: 'containerPort' | 'hostPort')
   return intern.numbers([...ports])
 }
 
-/** Both change when a container restarts: the sum of the restarts, and the latest start. */
+/** The sum of the restarts, and the latest start. Both change when a container restarts. */
 function containersOf(status: FieldsOf<V1PodStatus>): { restarts: number; startedAt: number | undefined } {
   let restarts = 0
   let startedAt: number | undefined
@@ -138,7 +138,7 @@ function ownerOf(references: unknown): string | undefined {
   return undefined
 }
 
-/** Those of ours. */
+/** The agent's own annotations. */
 export function annotationsOf(annotations: unknown): Readonly<Record<string, string>> {
   let ours: Record<string, string> | undefined
   for (const [key, value] of Object.entries(fieldsOf(annotations))) {
@@ -147,7 +147,7 @@ export function annotationsOf(annotations: unknown): Readonly<Record<string, str
   return ours ?? NO_ANNOTATIONS
 }
 
-/** With the labels that `toPodFact` leaves out: they are most of what a pod's metadata weighs. */
+/** With the labels that `toPodFact` leaves out, because they are most of a pod's metadata. */
 export function toLabelledPod(object: unknown): PodFact | undefined {
   const fact = toPodFact(object)
   return fact && { ...fact, labels: intern.record(textsOf(labelsOf(object))) }

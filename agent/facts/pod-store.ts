@@ -11,30 +11,30 @@ import { createTombstones, type Tombstone } from './tombstones.ts'
 export interface PodStore {
   get(uid: PodUid): PodFact | undefined
   /**
-   * Every pod that owns this address (without brackets). Several where they share their host's network, and for a
-   * moment where an address changes hands. A pod whose containers have ended does not own its address any more.
+   * Every pod that owns this address (without brackets). Several if they share their host's network, and for a
+   * moment when an address changes hands. A pod whose containers have ended no longer owns its address.
    */
   byIp(ip: string): readonly PodFact[]
   byName(namespace: string, name: string): PodFact | undefined
-  /** Pods that say themselves that they are on their way out: deleted, DisruptionTarget, Failed or Succeeded. */
+  /** Pods whose own object shows that they end: deleted, DisruptionTarget, Failed or Succeeded. */
   ending(): readonly PodFact[]
   /** A pod whose object is gone, for an hour at most. */
   gone(uid: PodUid): Tombstone<PodFact> | undefined
-  /** Pods that only our readiness gate keeps from being Ready. */
+  /** Pods that only the agent's readiness gate keeps from being Ready. */
   waiting(): readonly PodFact[]
-  /** Grows whenever a gate of a pod stands differently: no slice changes by that. */
+  /** Grows whenever the state of a pod's gate changes, because no slice changes then. */
   readonly gateChanges: number
-  /** Pods that were seen to become Ready, but for our readiness gate, and have not ended since, for two minutes at most, with when that was heard of. */
+  /** Pods that became Ready (apart from the agent's gate) and have not begun to end, with when the agent saw it; for two minutes. */
   becameReady(): ReadonlyMap<PodUid, Millis>
-  /** When the last pod with this address went; `undefined` where a pod has it, none is remembered, or hosts have it. */
+  /** When the last pod with this address was gone; `undefined` if a pod has it, none is remembered, or it is a host's. */
   endedAt(ip: string): Millis | undefined
-  /** In the /24 (IPv4) or /64 (IPv6) of this address a pod that is not its host's was seen. */
+  /** A pod with an address of its own was seen in the /24 (IPv4) or /64 (IPv6) of this address. */
   isNear(ip: string): boolean
   /** Addresses of hosts on which pods were seen. */
   hosts(): Iterable<string>
-  /** When the deletion of this pod was heard of, while its object is there. */
+  /** When the agent saw this pod's deletion; only while its object exists. */
   deletionHeardAt(uid: PodUid): Millis | undefined
-  /** Pods whose objects went at or after this time, newest first: the only trace of one that was deleted with no grace. */
+  /** Pods whose objects were gone at or after this time, newest first: the only trace of a pod deleted with no grace. */
   goneSince(at: Millis): readonly Tombstone<PodFact>[]
   values(): IterableIterator<PodFact>
   readonly size: number
@@ -42,7 +42,7 @@ export interface PodStore {
 
 /** How long a pod that became Ready may be on its way into the gateways, in ms: `becameReady`. */
 const ARRIVING_MS = 120_000
-/** How many addresses of pods that are gone are remembered, the latest. */
+/** How many addresses of gone pods are remembered, the latest ones. */
 const ENDED = 50_000
 
 /** The store, and the side of it that only its reflector may use. */
@@ -57,7 +57,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const readied = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
   const ended = new Map<string, Millis>()
-  /** Never deleted: there are as many as hosts, or a few times as many. */
+  /** About as many as hosts, or a few times that: never forgotten. */
   const near = new Set<string>()
   const hosts = new Set<string>()
 
@@ -109,7 +109,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const set = (pod: PodFact) => {
     const before = pods.get(pod.uid)
     if (before && same(before, pod)) return false
-    // A name belongs to one pod at a time: the pod that had it is gone, even if its DELETED was lost in a relist.
+    // A name belongs to one pod at a time: its previous pod is gone, even if its DELETED was lost in a relist.
     const namesake = names.get(pod.namespace)?.get(pod.name)
     if (namesake && namesake.uid !== pod.uid) bury(namesake, undefined)
     if (before) remove(before)
@@ -124,7 +124,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const gone = (uid: string, last: PodFact | undefined) => {
     const pod = pods.get(uid)
     if (pod) bury(pod, last)
-    // Born and gone between two looks: its hook may still call.
+    // Created and deleted unseen (between two lists): its hook may still call.
     else if (last && !tombstones.get(uid)) entomb(last)
     return pod !== undefined
   }

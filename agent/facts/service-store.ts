@@ -2,12 +2,12 @@ import type { ServiceFact } from '../drain/facts.ts'
 import { same } from '../base/same.ts'
 import type { Sink } from '../reflect/watch-event.ts'
 
-/** The Services: what asks something of us by an annotation, and under which addresses and names they stand for their pods. */
+/** The Services: which of them carry the agent's annotations, and which addresses and names stand for their pods. */
 export interface ServiceStore {
-  /** Those with an annotation of ours. The same list until something in it changes. */
+  /** Services with an annotation of the agent. The same list until something in it changes. */
   asking(): readonly ServiceFact[]
   byName(namespace: string, name: string): ServiceFact | undefined
-  /** Those that are another name of something (type ExternalName). */
+  /** Services that only alias another name (type ExternalName). */
   aliases(): Iterable<ServiceFact>
 }
 

@@ -10,21 +10,21 @@ export interface ServiceName {
 
 /** The EndpointSlices: which Services a pod serves on which ports, and a second witness of its end. */
 export interface SliceStore {
-  /** Some slice of the pod's own namespace says that it is terminating: what other namespaces say of it does not count. */
+  /** A slice in the pod's own namespace marks it as terminating. Slices of other namespaces do not count. */
   terminating(uid: PodUid, namespace: string): boolean
-  /** Every pod that some slice says is terminating. */
+  /** Every pod that any slice marks as terminating. */
   terminatingPods(): ReadonlySet<PodUid>
-  /** The resolved target ports under which slices list the pod, ascending. What names a hostNetwork pod's nodes. */
+  /** The resolved target ports under which slices list the pod, ascending. They identify a hostNetwork pod's nodes. */
   portsOf(uid: PodUid): readonly number[]
   servicesOf(uid: PodUid): readonly ServiceName[]
   /**
-   * Endpoints of a Service that can still answer (`serving`), over all its slices, each (pod, address) once. Those that
-   * are terminating are in here too: it is for the caller to say whether they count.
+   * Endpoints of a Service that can still answer (`serving`), over all its slices, each (pod, address) once. Terminating
+   * ones are included: the caller decides whether they count.
    */
   serving(namespace: string, service: string): readonly Endpoint[]
-  /** The slices of a Service. Facts are never changed: the same object says the same. */
+  /** The slices of a Service. Facts are immutable: the same object means no change. */
   of(namespace: string, service: string): readonly EndpointFact[]
-  /** Some endpoint has this address. Looks at all of them, so it is for few questions. */
+  /** Some endpoint has this address. Scans all endpoints, so call it rarely. */
   lists(address: string): boolean
   readonly size: number
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Millis } from '../drain/facts.ts'
 
-/** What is remembered of an object after it is gone. */
+/** The last fact of an object that is gone. */
 export interface Tombstone<F> {
   readonly at: Millis
   readonly fact: F
@@ -10,18 +10,18 @@ export interface Tombstone<F> {
 interface Tombstones<F> {
   add(uid: string, fact: F): void
   get(uid: string): Tombstone<F> | undefined
-  /** Those that went at or after this time, newest first. Costs as much as it returns. */
+  /** Objects gone at or after this time, newest first. The cost grows with the result only. */
   since(at: Millis): readonly Tombstone<F>[]
   remove(uid: string): void
   readonly size: number
 }
 
-/** Bounded by number and by age: a hook may come from a pod whose object is gone already, but not an hour later. */
+/** Bounded by number and by age: a hook may call after its pod's object is gone, but not an hour later. */
 export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_600_000): Tombstones<F> {
   // A Map iterates in the order of insertion, so the oldest are always in front.
   const stones = new Map<string, Tombstone<F>>()
   const expired = (stone: Tombstone<F>) => clock.now() - stone.at > maxAgeMs
-  // The same in an array, because a Map cannot be read from its end; what was removed since is skipped.
+  // The same in an array, because a Map cannot be read from its end; removed entries are skipped.
   let inOrder: { readonly uid: string; readonly stone: Tombstone<F> }[] = []
   const sweep = () => {
     for (const [uid, stone] of stones) {

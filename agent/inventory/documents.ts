@@ -10,14 +10,14 @@ import { isRecord } from '../apisix/nodes.ts'
 
 type Value = AdminObject['value']
 
-/** The whole configuration of one gateway (`GET /apisix/admin/configs`), as it holds it in its shared memory. */
+/** The whole configuration of one gateway (`GET /apisix/admin/configs`), as the gateway holds it in shared memory. */
 type ReadDocument = (host: string, signal?: AbortSignal) => Promise<Readonly<Record<string, unknown>>>
 
 const document = z.record(z.string(), z.unknown())
 
 /**
  * Reads documents from gateways themselves: in API-driven standalone mode each has its own, and the Service of the Admin
- * API leads to any of them. Port and scheme are those of `url`.
+ * API leads to any of them. Port and scheme come from `url`.
  */
 export function createDocumentReader(options: AdminOptions): { read: ReadDocument; close(): void } {
   const http = createHttp({ api: 'ADMIN', keepAlive: true, ca: options.ca, maxBytes: 64 * 1024 * 1024 })
@@ -45,11 +45,11 @@ interface DocumentsOptions {
 export type ListDocuments = (resource: Resource, signal?: AbortSignal) => Promise<readonly AdminObject[]>
 
 /**
- * One inventory of many documents: an object lists what it lists in any of them, so a node is out of a holder only when
- * the last gateway has let go of it. A gateway that is starting has an empty document, and is not asked; one that is
- * Terminating serves on with a document that its owner does not renew any more (gatewayproxy.go:116), and is.
+ * One inventory of many documents: an object lists the nodes that it lists in any of them, so a node is out of a holder only when
+ * the last gateway has dropped it. A starting gateway has an empty document, and is not read; a Terminating one still
+ * serves, with a document that its owner no longer renews (gatewayproxy.go:116), and is read.
  *
- * The list rejects when one of them cannot be read: what it holds would be missing.
+ * The list rejects when one of them cannot be read: its nodes would be missing.
  */
 export function listDocuments({ read, gateways }: DocumentsOptions): ListDocuments {
   const revisions = new Map<string, { readonly text: string; readonly revision: number }>()
@@ -63,7 +63,7 @@ export function listDocuments({ read, gateways }: DocumentsOptions): ListDocumen
     if (serving.length === 0) throw new CodedError('ADMIN_UNREACHABLE', 'no gateway is known that serves')
     return Promise.all(serving.map(({ ip }) => read(ip, signal)))
   }
-  /** Collections that are asked for at the same moment come from the same documents. */
+  /** Collections requested at the same moment come from the same documents. */
   const documents = (signal: AbortSignal | undefined): Promise<readonly Value[]> => {
     if (shared) return shared
     shared = readAll(signal)

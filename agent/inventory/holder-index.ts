@@ -7,8 +7,8 @@ import { holdersOf } from '../apisix/holders.ts'
 import { ownershipOf, servicesOfSecond } from '../apisix/owner.ts'
 
 /**
- * What is known of every object that lists nodes, from two sources that overtake each other: listings, which take a
- * while, and single objects read in between. What was read later than a listing began is newer than that listing.
+ * Every object that lists nodes, from two sources that overtake each other: listings, which take a
+ * while, and single objects read in between. An object read after a listing began is newer than that listing.
  */
 interface HolderIndex {
   /** All objects of one collection, from a listing that began at `beganAt`. */
@@ -19,13 +19,13 @@ interface HolderIndex {
   forget(resource: Resource, id: string, now: Millis): boolean
   readonly holders: () => ReadonlyMap<HolderKey, Holder>
   readonly byHost: (host: string) => readonly Holder[]
-  /** The holders whose nodes APISIX finds by itself: they list nothing, and still route to pods. */
+  /** The holders whose nodes APISIX discovers: they list nothing, but route to pods. */
   readonly discovered: () => Iterable<Holder>
   /** Domain names that holders list. */
   readonly names: () => Iterable<string>
-  /** Another one after everything that may change what the rest of this says. */
+  /** Changes whenever the answers of the other methods may change. */
   readonly version: () => number
-  /** Its nodes get L4 connections: its own, or because a stream route refers to it. */
+  /** Its nodes get L4 connections: by itself, or because a stream route refers to it. */
   readonly isL4: (holder: HolderKey) => boolean
 }
 
@@ -34,11 +34,11 @@ interface Known {
   /** Empty: the object is gone, or lists nothing. */
   readonly holders: readonly Holder[]
   readonly revision: number
-  /** Set where it was read by itself. */
+  /** When it was read by itself; `undefined` if a listing had it. */
   readonly at: Millis | undefined
 }
 
-/** @param forced who else writes every holder, by configuration */
+/** @param forced the owner of every holder, by configuration */
 export function createHolderIndex(forced?: Owner): HolderIndex {
   const objects = new Map<string, Known>()
   const holders = new Map<HolderKey, Holder>()
@@ -56,7 +56,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     const owner = forced ?? ownershipOf(holder, ofSecond).owner
     return owner === holder.owner ? holder : { ...holder, owner }
   }
-  /** The services are listed by themselves, and say whose the upstreams are. */
+  /** The services are a collection of their own, and show who owns the upstreams. */
   const learnServices = (services: readonly AdminObject[]): void => {
     const next = servicesOfSecond(services)
     if (next.symmetricDifference(ofSecond).size === 0) return

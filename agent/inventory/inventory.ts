@@ -9,7 +9,7 @@ import { createHolderIndex } from './holder-index.ts'
 import { listAll } from './listing.ts'
 import { doubled } from '../drain/times.ts'
 
-/** Every holder there is, as last read. Reading never waits; `refresh` is the only call that does. */
+/** Every existing holder, as last read. Only `refresh` waits. */
 export interface Inventory {
   /** Lists once now and then every `everyMs` after the last listing. */
   start(): void
@@ -28,17 +28,17 @@ export interface Inventory {
   isL4(holder: HolderKey): boolean
   version(): number
   /**
-   * When the listing that everything here rests on BEGAN (that of the collection which is furthest behind); undefined
+   * When the oldest listing that this inventory rests on BEGAN (one per collection); undefined
    * before the first complete one.
    */
   readAt(): Millis | undefined
-  /** Why some of this is older than it should be, or empty. */
+  /** Why part of the inventory is too old, or empty. */
   problem(): string
-  /** Takes in one object as just read (the writer's read-back), unless something newer is known. */
+  /** Stores one object as just read (the writer's read-back), unless a newer one is known. */
   learn(object: AdminObject): void
   /** The object is gone (404). */
   forget(resource: Resource, id: string): void
-  /** After every listing, and after `learn` or `forget` changed something. Returns what ends it. */
+  /** After every listing, and after `learn` or `forget` changed something. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
   stop(): Promise<void>
 }
@@ -49,11 +49,11 @@ interface InventoryOptions {
   readonly log: Logger
   /** From the end of one full listing to the next, in ms. */
   readonly everyMs: number
-  /** Who else writes every holder, by configuration. */
+  /** The owner of every holder, by configuration. */
   readonly owner?: Owner | undefined
 }
 
-/** After a listing with problems; doubled each time, up to the usual interval. */
+/** The retry after a listing with problems, in ms; doubled each time, up to the usual interval. */
 const FIRST_RETRY_MS = 1000
 
 /** Every collection whose objects list nodes. */
@@ -119,7 +119,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
   const refresh = (): Promise<void> => {
     if (ended.signal.aborted) return Promise.resolve()
     if (!running) return (running = listEverything())
-    // What is running began before this call and may have missed what the caller wants to see.
+    // The running listing began before this call, and may have missed the caller's change.
     queued ??= Promise.withResolvers()
     return queued.promise
   }

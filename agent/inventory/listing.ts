@@ -2,16 +2,16 @@ import { CodedError } from '../base/errors.ts'
 import type { Resource } from '../plan/holder.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 
-/** Listings that are begun again because objects were added or deleted between two pages. */
+/** Attempts at a listing if objects are added or deleted between two pages. */
 const TRIES = 3
 
 /**
  * Every object of one collection, page by page.
  *
  * Pages are cut from the list as it is at each request (by createdIndex), so a deletion on an earlier page moves
- * an object out of the next one: it would be missed. The total tells, and the listing begins again.
+ * an object out of the next one: it would be missed. The total shows that, and the listing begins again.
  *
- * @throws CodedError, ADMIN_UNSTEADY where it never stood still: an incomplete list would make holders vanish
+ * @throws CodedError, ADMIN_UNSTEADY if the collection kept changing: an incomplete list would make holders vanish
  */
 export async function listAll(
   admin: Pick<AdminApi, 'list' | 'pageSize'>,

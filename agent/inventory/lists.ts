@@ -4,7 +4,7 @@ import type { ModeWatch } from './mode-watch.ts'
 
 type Lists = Pick<AdminApi, 'list' | 'pageSize'>
 
-/** The source of the inventory: the Admin API's collections or the gateways' documents, depending on the mode. */
+/** The source of the inventory: the Admin API's collections, or the gateways' documents, depending on the mode. */
 export function createLists(admin: Lists, documents: ListDocuments, mode: ModeWatch): Lists {
   return {
     get pageSize() {
@@ -12,7 +12,7 @@ export function createLists(admin: Lists, documents: ListDocuments, mode: ModeWa
       return mode.current().mode === 'standalone' ? Infinity : admin.pageSize
     },
     async list(resource, page, signal) {
-      // As long as it is not known: in standalone mode this fails, and finds nothing.
+      // Also while the mode is unknown: in standalone mode this fails, and finds nothing.
       if (mode.current().mode !== 'standalone') return admin.list(resource, page, signal)
       const objects = await documents(resource, signal)
       return { total: objects.length, objects }

@@ -1,8 +1,8 @@
 import { isRecord } from '../apisix/nodes.ts'
 
 /**
- * Two versions of one object as one that lists the nodes of both; in everything else the first one counts. `nodes` are
- * looked for at every depth, because a traffic-split rule has them deep inside.
+ * Merges two versions of one object: it lists the nodes of both; all else comes from the first. `nodes` are
+ * searched at every depth, because a traffic-split rule has them deep inside.
  */
 export function mergedNodes(first: unknown, second: unknown): unknown {
   if (Array.isArray(first) && Array.isArray(second))

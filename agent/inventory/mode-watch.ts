@@ -6,20 +6,20 @@ import type { AdminApi } from '../apisix/admin-api.ts'
 import { detectMode, type Mode } from './mode.ts'
 import { doubled } from '../drain/times.ts'
 
-/** What is known of how this APISIX is run. */
+/** The known mode of this APISIX. */
 export interface ModeState {
-  /** `undefined`: it could not be found out yet. */
+  /** `undefined`: not detected yet. */
   readonly mode: 'etcd' | 'standalone' | undefined
-  /** How it is known: by the configuration, or by what the Admin API answered. */
+  /** The source: the configuration, or the Admin API's answer. */
   readonly by: 'config' | 'admin-api'
-  /** Why it could not be found out at the last try, or empty. */
+  /** Why the last detection failed, or empty. */
   readonly problem: string
 }
 
-/** Finds out the mode, and notices when it changes: an APISIX can be installed anew behind the same Service. */
+/** Detects the mode and its changes: APISIX can be reinstalled behind the same Service. */
 export interface ModeWatch {
   current(): ModeState
-  /** After every change. Returns what ends it. */
+  /** After every change. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
   stop(): void
 }
@@ -32,7 +32,7 @@ interface ModeWatchOptions {
   readonly forced?: 'etcd' | 'standalone' | undefined
 }
 
-/** Between two looks, in ms: until it is known (doubled each time), and after that. */
+/** The pause between two checks, in ms: until the mode is known (doubled each time), and after that. */
 const EVERY_MS = { first: 500, longest: 10_000, known: 30_000 }
 
 const WRITTEN: Readonly<Record<'etcd' | 'standalone', string>> = {

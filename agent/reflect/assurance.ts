@@ -12,18 +12,18 @@ interface AssuranceOptions {
   readonly clock: Clock
   /** `undefined` while the watch is not live. */
   readonly position: () => Position | undefined
-  /** The server's present is before what we have seen. */
+  /** The server's current revision is older than the watch's. */
   readonly behind: (now: Revision) => void
   readonly signal: AbortSignal
 }
 
-/** Pause before the server is asked again, and time for events that are still on their way, in ms. */
+/** Pause before the server is asked again, and time for events in transit, in ms. */
 const AGAIN_MS = 250
 
 /**
- * Makes sure that a watch tells: asks the server how far it is, until it has answered and the watch has shown what it had by then. The
- * answer comes on the connection of the watch, behind everything that was sent before. Where the watch has not come as far as the
- * server (most revisions are other collections'), it gets a moment more, and has to be the same one still.
+ * Makes sure that a watch is complete: asks the server for its revision until it answers and the watch has shown everything up to it. The
+ * answer comes on the watch's connection, after everything that was sent before it. If the watch has not reached that revision
+ * (most revisions belong to other collections), it gets a moment more, and must still be the same watch.
  *
  * @returns when the server was asked
  * @throws the reason of the signal

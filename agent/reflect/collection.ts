@@ -1,4 +1,4 @@
-/** On every slice of a Service: its name. */
+/** The label with the Service's name on each of its slices. */
 export const SERVICE_LABEL = 'kubernetes.io/service-name'
 
 /** A set of objects of one kind that can be listed and watched. */

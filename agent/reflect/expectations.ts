@@ -9,16 +9,16 @@ interface Expectation {
   readonly why: string
 }
 
-/** Changes that a watch must show within a time, because they are known from another source. */
+/** Changes that are known from another source, and that a watch must show in time. */
 interface Expectations {
   expect(revision: Revision | undefined, withinMs: number, why: string): void
-  /** The stream has got to this revision. */
+  /** The stream has reached this revision. */
   seen(revision: Revision | undefined): void
   clear(): void
   readonly size: number
 }
 
-/** @param onMissed called once when the first of them is overdue; all are forgotten then */
+/** @param onMissed called once, when the first is overdue; all are dropped then */
 export function createExpectations(clock: Clock, onMissed: (why: string) => void): Expectations {
   let open: readonly Expectation[] = []
   let cancel = () => {}

@@ -4,22 +4,22 @@ import { pathOf, type Collection, type Params } from './collection.ts'
 import type { Revision } from './revision.ts'
 import { metaOf, parseWatchEvent } from './watch-event.ts'
 
-/** The watch ended, or fell silent, within its initial events. */
+/** The watch ended or fell silent during its initial events. */
 export class NoEndMarker extends Error {
   override readonly name = 'NoEndMarker'
 }
 
-/** Called with what one watch shows. */
+/** Receives the events of one watch. */
 export interface Follower {
-  /** The watch is open. Not called for one that begins with everything there is. */
+  /** The watch is open. Not called for one that begins with all existing objects. */
   opened(): void
   /** Anything was received, bookmarks too. */
   heard(): void
   set(object: unknown): void
   gone(object: unknown): void
-  /** Everything there is was shown, as of this revision. */
+  /** All existing objects were shown, as of this revision. */
   listed(at: Revision): void
-  /** The watch has got this far. */
+  /** The watch has reached this revision. */
   reached(revision: Revision | undefined): void
 }
 
@@ -32,7 +32,7 @@ interface FollowOptions {
 }
 
 /**
- * One watch, to its end. `initial`: it begins with everything there is, and a bookmark marks the end of that (WatchList, KEP-3157).
+ * One watch, to its end. `initial`: it begins with all existing objects, and a bookmark marks their end (WatchList, KEP-3157).
  *
  * @throws NoEndMarker, ApiError for an event of type ERROR, CorruptLine, or Error when the connection breaks
  */
@@ -67,7 +67,7 @@ export async function follow(
     }
     if (event.kind === 'set') follower.set(event.object)
     else follower.gone(event.object)
-    // Initial events come sorted by name: their revisions say nothing about how far the stream has got.
+    // Initial events come sorted by name: their revisions do not show how far the stream has come.
     if (!listing) follower.reached(metaOf(event.object)?.revision)
   }
   try {

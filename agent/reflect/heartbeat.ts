@@ -15,19 +15,19 @@ interface HeartbeatOptions {
   readonly collection: Collection
   readonly clock: Clock
   readonly everyMs: number
-  /** `undefined` while the watch is not live: the reflector restarts it already. */
+  /** `undefined` while the watch is not live: it is being restarted already. */
   readonly position: () => Position | undefined
-  /** The server's present is before what we have seen: it was restored from a backup, and this watch is silent for ever. */
+  /** The server's revision is older than the watch's: it was restored from a backup, and this watch stays silent for ever. */
   readonly behind: (now: Revision) => void
-  /** The watch has to get as far as this. */
+  /** The watch must reach this revision. */
   readonly expect: (now: Revision) => void
 }
 
 /**
- * Asks the server from time to time how far it is, past the watch and by quorum. Read-only on purpose, see
+ * Polls the server's current revision, past the watch and by quorum. Read-only on purpose, see
  * docs/decisions/0001-read-only-heartbeat.md.
  *
- * @returns what stops it
+ * @returns a function that stops it
  */
 export function startHeartbeat(options: HeartbeatOptions): () => void {
   const { connection, collection, clock, everyMs, position, behind, expect } = options
@@ -35,7 +35,7 @@ export function startHeartbeat(options: HeartbeatOptions): () => void {
   let cancel = () => {}
 
   const beat = async () => {
-    // Taken before the question is asked: an event may overtake the answer, and is no sign of time travel.
+    // Taken before the request: an event may overtake its answer, which is no sign that the server went back in time.
     const before = position()
     if (!before) return
     const now = await currentRevision(connection, collection, stopping.signal)
@@ -46,7 +46,7 @@ export function startHeartbeat(options: HeartbeatOptions): () => void {
   const schedule = () => {
     if (stopping.signal.aborted) return
     cancel = clock.alarm(clock.now() + everyMs, () => {
-      // A question that fails says nothing about the watch; pings and the next beat do.
+      // A failed request shows nothing about the watch; pings and the next beat do.
       void beat()
         .catch(() => {})
         .finally(schedule)

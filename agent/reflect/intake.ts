@@ -7,11 +7,11 @@ import { metaOf, type ObjectMeta } from './watch-event.ts'
 interface Intake {
   readonly set: (object: unknown) => void
   readonly gone: (object: unknown) => void
-  /** Everything that is listed from here on is alive; see `endList`. */
+  /** Every object listed from now on is alive; see `endList`. */
   readonly beginList: () => void
-  /** Objects that were known and are not in the list are gone. This is reported at its end, so a list that breaks off removes nothing. */
+  /** Known objects that were not listed are gone: reported only now, so a list that breaks off removes nothing. */
   readonly endList: (revision: Revision) => void
-  /** An object that was read directly. Events of the watch count again once the watch has reached its revision. */
+  /** An object read past the watch. The watch's events for it count again once the watch has reached its revision. */
   readonly learn: (object: unknown) => void
   readonly knows: (uid: string) => boolean
   readonly known: number
@@ -41,7 +41,7 @@ export function createIntake<F extends { readonly uid: string }>(
     const fact = toFact(object)
     if (fact) return fact
     unreadable += 1
-    // A whole cluster of them must not drown the log.
+    // A cluster full of unreadable objects must not flood the log.
     if (unreadable % 100 === 1) log.warn({ object: metaOf(object), unreadable }, 'object cannot be read')
     return undefined
   }
@@ -60,7 +60,7 @@ export function createIntake<F extends { readonly uid: string }>(
   return {
     set(object) {
       const meta = metaOf(object)
-      // Unreadable or not, it exists: what was known of it stays.
+      // Unreadable or not, the object exists: its last good fact stays.
       if (meta) listed?.add(meta.uid)
       if (!meta || !overtaken(meta)) put(object)
     },
@@ -70,7 +70,7 @@ export function createIntake<F extends { readonly uid: string }>(
         read(object)
         return
       }
-      // Final for this uid, even where the name has been read past the watch already: then it has a new owner.
+      // Final for this uid, even if the name was already read past the watch: then it has a new owner.
       overtaken(meta)
       bury(meta.uid, toFact(object))
     },
@@ -78,7 +78,7 @@ export function createIntake<F extends { readonly uid: string }>(
     endList(revision) {
       const alive = listed ?? new Set()
       listed = undefined
-      // What was read meanwhile may be older than this list, and gone since.
+      // Objects read meanwhile may be older than this list, and gone since.
       for (const [name, { uid, revision: reached }] of ahead)
         if (isLater(reached, revision)) alive.add(uid)
         else ahead.delete(name)

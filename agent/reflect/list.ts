@@ -4,25 +4,25 @@ import type { Connection } from '../transport/connection.ts'
 import { fieldsOf, listOf, textOf } from '../base/read.ts'
 import type { Revision } from './revision.ts'
 
-/** A page of pods is then 5 MB, and parsing it holds the event loop for about 40 ms. */
+/** Such a page of pods is 5 MB, and parsing it blocks the event loop for about 40 ms. */
 const PAGE = 500
 
-/** How often a list is begun again because its pages grew too old, before the error goes to the caller's back-off. */
+/** How often a list is tried whose pages expire (410), before the error goes to the caller's back-off. */
 const ATTEMPTS = 3
 
 interface ListHandlers {
-  /** The list begins (again): what was seen of an earlier attempt does not count. */
+  /** The list begins (again): discard the items of an earlier attempt. */
   readonly onBegin: () => void
   readonly onItem: (object: unknown) => void
 }
 
-/** What is no older than `revision`; `undefined` = the newest, by quorum. */
+/** Asks for a state no older than `revision`; `undefined` = the newest, by quorum. */
 export const notOlderThan = (revision: Revision | undefined): Params =>
   revision === undefined ? {} : { resourceVersion: revision, resourceVersionMatch: 'NotOlderThan' }
 
 /**
- * Lists a collection page by page; other work gets its turn between two pages. Pages that expire on the way (410) make
- * it begin again.
+ * Lists a collection page by page; other work gets its turn between two pages. If pages expire on the way (410),
+ * it begins again.
  *
  * @returns the revision to watch from
  * @throws ApiError on any other status than 200; whatever `connection.request` throws
@@ -75,7 +75,7 @@ async function listOnce(
   }
 }
 
-/** The collection's revision right now, by quorum: what every watch must reach. Costs one object. */
+/** The collection's revision right now, by quorum, which every watch must reach. Transfers one object. */
 export async function currentRevision(
   connection: Connection,
   collection: Collection,

@@ -16,7 +16,7 @@ export interface Liveness {
   begun(): void
   live(): void
   lost(why: string): void
-  /** How long the watch of now, or the last one, has lived, in ms; 0 if it never was live. */
+  /** How long the current or last watch has lived, in ms; 0 if it never was live. */
   livedMs(): number
 }
 
@@ -24,7 +24,7 @@ interface LivenessOptions {
   readonly clock: Clock
   readonly log: Log
   readonly onChange: () => void
-  /** What the log says when the watch becomes live. */
+  /** Logged when the watch becomes live. */
   readonly facts: () => Readonly<Record<string, unknown>>
 }
 

@@ -1,16 +1,16 @@
 import type { Millis } from '../drain/facts.ts'
 
-/** `connecting` until the first sync; `stale`: what is held may be older than the cluster, and is used all the same. */
+/** `connecting` until the first sync; `stale`: the copy may be older than the cluster, but is still used. */
 export type WatchState = 'connecting' | 'live' | 'stale'
 
 export interface WatchStatus {
   readonly state: WatchState
   /** Everything has been seen once. Never goes back to false. */
   readonly synced: boolean
-  /** When the server last said anything on the watch, bookmarks too. */
+  /** When the server last sent anything on the watch, bookmarks too. */
   readonly lastEventAt: Millis | undefined
   readonly objects: number
-  /** Why it is not live, in words; empty where it is. */
+  /** Why it is not live, in words; empty if it is. */
   readonly problem: string
   readonly counters: WatchCounters
 }
@@ -21,13 +21,13 @@ interface WatchCounters {
   readonly failures: number
   /** Objects that could not be made into a fact. */
   readonly unreadable: number
-  /** Times a watch did not show what was known to have happened. */
+  /** How often a watch did not show a change that was known from elsewhere. */
   readonly silences: number
 }
 
 export type PartName = 'pods' | 'endpointslices' | 'gateways' | 'services'
 
-/** Without it no hook can be answered. Without Services it can, but for what they hide. */
+/** Hooks are answered only with this watch. Without Services they still are, except for what Services hide. */
 export const isNeeded = (name: PartName): boolean => name !== 'services'
 
 /** How one kind of object is being watched, over all namespaces. */
@@ -35,7 +35,7 @@ export interface Part extends WatchStatus {
   readonly name: PartName
 }
 
-/** What these watches do not show is not so. */
+/** These watches are complete: anything they do not show does not exist. */
 export const areLive = (parts: readonly Part[], names: readonly PartName[]): boolean =>
   parts.every(({ name, state }) => !names.includes(name) || state === 'live')
 

@@ -1,14 +1,14 @@
 import type { Clock } from '../base/clock.ts'
 import type { Reply } from '../transport/connection.ts'
 
-/** The pause before another try where the server names none, in ms. */
+/** The pause before a retry if the server names none, in ms. */
 const PAUSE_MS = 100
 
 const TRIES = 4
 
 /**
- * Does a request again when the server asks for it (429, 503 with `Retry-After`), and where the connection broke and
- * doing it again is harmless. Bounded by its number of tries and by the signal.
+ * Retries a request after a 429, and, if a repeat is harmless, after a 401, a 503 or a broken
+ * connection. Bounded by its number of tries and by the signal.
  *
  * @param harmless it may be done twice (a GET)
  */

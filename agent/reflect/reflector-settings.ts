@@ -1,11 +1,11 @@
 export interface ReflectorSettings {
   readonly heartbeatEveryMs: number
-  /** How long after a heartbeat the watch may take to get as far as it. More than the minute between bookmarks. */
+  /** How long the watch may take to reach a heartbeat's revision, in ms. More than the minute between bookmarks. */
   readonly heartbeatLimitMs: number
   readonly verifyMs: number
   /** The longest silence inside the initial events of a WatchList, before a paged list is used. */
   readonly initialIdleMs: number
-  /** Between the regular end of a watch and the next one; after that it counts as stale. */
+  /** How long a watch that ended normally may stay down before it counts as stale, in ms. */
   readonly gapMs: number
 }
 

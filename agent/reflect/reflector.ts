@@ -21,13 +21,13 @@ export interface Reflector {
   status(): WatchStatus
   /** The watch must show this revision (or, without one, anything) within `verifyMs`, else everything is listed anew. */
   verify(revision?: Revision): void
-  /** Asks the server for a sign that the watch tells all; `assuredAt` follows as soon as there is one. */
+  /** Asks the server to prove that the watch is complete; `assuredAt` changes once it has. */
   assure(): void
-  /** When the server was asked that last; `undefined` before. */
+  /** When the server was last asked that with success; `undefined` before. */
   assuredAt(): Millis | undefined
   /** An object of this collection that was read past the watch. */
   learn(object: unknown): void
-  /** Resolves when nothing of it runs any more. */
+  /** Resolves when all of it has stopped. */
   stop(): Promise<void>
 }
 
@@ -39,7 +39,7 @@ interface ReflectorOptions<F extends { readonly uid: string }> {
   readonly sink: Sink<F>
   readonly clock: Clock
   readonly log: Log
-  /** Facts or the state have changed: look again. */
+  /** Facts or the state have changed. */
   readonly onChange: () => void
   readonly settings?: Partial<ReflectorSettings>
   readonly backoff?: Backoff
@@ -59,7 +59,7 @@ type Next = { readonly step: 'watch' } | { readonly step: 'list'; readonly from:
 
 /**
  * Lists and watches one collection for ever, whatever happens to the server or the connection. State is never blanked:
- * a new list is merged, and what it lacks is reported as gone at its end.
+ * a new list is merged, and objects it lacks are reported as gone at its end.
  */
 export function startReflector<F extends { readonly uid: string }>(options: ReflectorOptions<F>): Reflector {
   const { connection, collection, clock, log, onChange } = options
@@ -144,7 +144,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
     return follow(watching, { resourceVersion: revision }, false, follower, signal)
   }
 
-  /** Decides what comes next and returns how long to wait before it, in ms. */
+  /** Sets the next step, and returns how long to wait before it, in ms. */
   const afterFailure = (error: unknown): number => {
     const outdated = isExpired(error) || isFromTheFuture(error)
     fruitless += 1
@@ -192,7 +192,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       assuredAt = await assure({ connection, collection, clock, position, behind, signal })
       onChange()
     }
-    // It rejects when it is asked anew, or stopped.
+    // It rejects when a newer call replaces it, or on stop.
     void look().catch(() => {})
   }
   const stopHeartbeat = startHeartbeat({
@@ -229,7 +229,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
     learn(object) {
       const { uid, revision: reached } = metaOf(object) ?? {}
       if (uid === undefined || reached === undefined) return
-      // No newer than what the watch has shown: known already, or gone since. Its answer was long on its way then.
+      // No newer than the watch: known already, or gone since, because the answer was slow.
       const mayBeGone = isLive() || (revision !== undefined && !intake.knows(uid))
       if (mayBeGone && !isLater(reached, revision)) return
       intake.learn(object)

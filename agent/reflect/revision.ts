@@ -4,8 +4,8 @@ export type Revision = string
 const DECIMAL = /^[1-9][0-9]*$/
 
 /**
- * Is `a` later than `b`? Compared as text, so no precision is lost. False where one of them is not a number: then
- * nothing can be said, and nobody is accused of going back in time.
+ * Is `a` later than `b`? Compared as text, so no precision is lost. False if one of them is not a number: then
+ * the order is unknown, and no server is taken to have gone back in time.
  */
 export function isLater(a: Revision | undefined, b: Revision | undefined): boolean {
   if (a === undefined || b === undefined || !DECIMAL.test(a) || !DECIMAL.test(b)) return false

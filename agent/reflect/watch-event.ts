@@ -15,7 +15,7 @@ type WatchEvent =
   | { readonly kind: 'bookmark'; readonly revision: Revision | undefined; readonly initialEnd: boolean }
   | { readonly kind: 'error'; readonly error: ApiError }
 
-/** A line of a watch that is no event. What it said is lost, so the watch has to be begun again before it. */
+/** A line of a watch that is not an event. Its content is lost, so the watch must restart before it. */
 class CorruptLine extends Error {
   override readonly name = 'CorruptLine'
 }
@@ -59,9 +59,9 @@ function parseJson(line: string): unknown {
   }
 }
 
-/** The store of a reflector's facts. Both functions return whether anything relevant changed: most updates are status noise. */
+/** Where a reflector puts facts. Both return whether anything that matters has changed: most updates are status noise. */
 export interface Sink<F> {
   set(fact: F): boolean
-  /** `last` is the object's final state, where the server told it. */
+  /** `last` is the object's final state, if the server sent it. */
   gone(uid: string, last: F | undefined): boolean
 }

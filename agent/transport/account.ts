@@ -5,10 +5,10 @@ import type { Clock } from '../base/clock.ts'
 import { FRESH_MS, type Credentials } from './credentials.ts'
 
 /**
- * A pod's own account: a folder with `token` and `ca.crt`, and where the API server is in the environment
+ * A pod's own account: a folder with `token` and `ca.crt`; the environment names the API server
  * (kubernetes.io/docs/tasks/run-application/access-api-from-pod). The token is rotated on disk, so it is read again.
  *
- * @throws Error where the environment does not say where the API server is
+ * @throws Error if the environment does not name the API server
  */
 export function accountCredentials(folder: string, clock: Clock): Credentials {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env
@@ -28,7 +28,7 @@ export function accountCredentials(folder: string, clock: Clock): Credentials {
     headers() {
       if (!cached || clock.now() - cached.at > FRESH_MS) {
         const headers = readToken()
-        // A failure is not kept: the next request asks again.
+        // A failure is not cached: the next request reads the token again.
         headers.catch(() => (cached = undefined))
         cached = { at: clock.now(), headers }
       }

@@ -1,13 +1,13 @@
 import { doubled } from '../drain/times.ts'
 
 export interface Backoff {
-  /** How long to wait after a failure, in ms. `livedMs`: for how long things went well before it. */
+  /** How long to wait after a failure, in ms. `livedMs`: how long the connection was healthy before it. */
   failed(livedMs: number): number
 }
 
 /**
- * Doubling, with jitter over the upper half so that the agents of many clusters behind one balancer come back spread
- * out. Starts over once something has lived for `healthyMs`: a stream that syncs and breaks at once is not healthy.
+ * Doubles, with jitter over the upper half, so that agents of many clusters behind one balancer do not reconnect
+ * together. Starts over once something has lived for `healthyMs`: a stream that syncs and breaks at once is not healthy.
  */
 export function createBackoff({
   firstMs = 50,

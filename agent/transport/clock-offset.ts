@@ -1,16 +1,16 @@
 import type { Millis } from '../drain/facts.ts'
 
-/** How far the API server's clock is behind ours, from the Date headers of its answers. */
+/** How far the API server's clock is behind the agent's, from the Date headers of its answers. */
 interface ClockOffset {
   /** @param askedAt when the request was sent, `heardAt` when the head of its answer came: the server read its clock in between */
   note(date: string | undefined, askedAt: Millis, heardAt: Millis): void
-  /** ms to add to a time of the API server to have it on our clock; 0 while the clocks may agree. */
+  /** ms to add to a time of the API server to have it on the agent's clock; 0 while the clocks may agree. */
   behindMs(): number
 }
 
 /** Date headers are cut to whole seconds. */
 const RESOLUTION_MS = 1000
-/** Older answers do not count: clocks drift, and a clock may be set by so little that no single answer shows it. */
+/** Older answers do not count: clocks drift, and a step of the clock may be too small for a single answer to show. */
 const SAMPLES = 10
 
 interface Bounds {
@@ -19,10 +19,10 @@ interface Bounds {
 }
 
 /**
- * Each answer gives a lower and an upper bound of the offset, however its time divides between request and response (Cristian's
- * algorithm). The offset lies where the bounds of the last ten answers overlap. Their lower end is never too much, so deadlines may come
+ * Each answer gives a lower and an upper bound of the offset, however its time is split between request and response (Cristian's
+ * algorithm). The offset lies where the bounds of the last ten answers overlap. Its lower end is never too high, so deadlines may come
  * early (by a second and the time of the quickest answer) but not late. If 0 lies in the overlap, the offset is 0: a server whose clock
- * is ahead by less than that counts as equal. An answer that does not overlap with those before it shows that the server's clock was
+ * is ahead by less than that counts as equal. An answer that does not overlap with the previous ones shows that the server's clock was
  * set; a smaller step counts fully after ten more answers.
  */
 export function createClockOffset(): ClockOffset {

@@ -11,23 +11,23 @@ import { Leaving, openSession, type Session } from './session.ts'
 export interface Reply {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** The parsed body; `undefined` where it is empty or not JSON. */
+  /** The parsed body; `undefined` if it is empty, or an error body that is not JSON. */
   readonly json: unknown
-  /** What `Retry-After` asks for, in ms. */
+  /** From `Retry-After`, in ms. */
   readonly retryAfterMs: number | undefined
 }
 
-/** All requests share one HTTP/2 session. It is replaced when it ends, or when the server sends GOAWAY. */
+/** Everything goes over one HTTP/2 session, which is replaced when it ends or the server sends GOAWAY. */
 export interface Connection {
-  /** Any HTTP status is an answer. Rejects when there is none (within `requestTimeoutMs`), or with the signal's reason. */
+  /** Any HTTP status is an answer. Rejects without an answer within `requestTimeoutMs`, or with the signal's reason. */
   request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
   /**
-   * A GET whose answer is read line by line for as long as it lasts. `onOpen` when the server has accepted it.
-   * Resolves when the server ends it, or leaves. Rejects with ApiError on any status but 200, when the connection
+   * A GET whose answer is read line by line for as long as it lasts. Calls `onOpen` when the server has accepted it.
+   * Resolves when the server ends it, or sends GOAWAY. Rejects with ApiError on any status but 200, when the connection
    * breaks, when a handler throws, or with the signal's reason.
    */
   stream(path: string, handlers: StreamHandlers, signal: AbortSignal): Promise<void>
-  /** How far the API server's clock is behind ours, in ms (`clock-offset.ts`). */
+  /** How far the API server's clock is behind the agent's, in ms (`clock-offset.ts`). */
   serverBehindMs(): number
   /** Ends the session and everything on it. Resolves when the socket is closed. */
   close(): Promise<void>
@@ -52,7 +52,7 @@ const DEFAULTS: ConnectionSettings = {
   pingTimeoutMs: 1_000
 }
 
-/** An error body is read no further than this. */
+/** The rest of a longer error body is ignored. In bytes. */
 const LONGEST_ERROR = 64 * 1024
 
 export function createConnection(
@@ -88,7 +88,7 @@ export function createConnection(
     ...(await credentials.headers()),
     ':method': method,
     ':path': path,
-    // The keys of tokens come in a form of their own, and as nothing else: 406.
+    // The token keys have only this media type; any other gets 406.
     accept: path.startsWith('/openid/') ? 'application/jwk-set+json' : 'application/json',
     'user-agent': 'apisix-drain',
     ...(hasBody ? { 'content-type': contentTypeOf(method) } : {})
@@ -166,13 +166,12 @@ export function createConnection(
 
 const closedError = () => new Error('the connection to the API server was closed by us')
 
-/** The API server takes patches only under a patch media type; a merge patch is the one we send. */
-/** A strategic merge goes by the keys of built-in lists: a plain one would replace all conditions of a pod by one. */
+/** A strategic merge patch merges built-in lists by key: a plain merge patch would replace all conditions of a pod by one. */
 function contentTypeOf(method: string): string {
   return method === 'PATCH' ? 'application/strategic-merge-patch+json' : 'application/json'
 }
 
-/** @throws Error where a success carries something that is not JSON: it must not pass for an empty answer */
+/** @throws Error if a success has a body that is not JSON: it must not be taken for an empty answer */
 function parseBody(what: string, status: number, body: Buffer): unknown {
   if (body.length === 0) return undefined
   if (status >= 400) return tolerantJson(body)

@@ -7,7 +7,7 @@ interface Handlers {
 }
 
 /**
- * One request on one session. Resolves at the regular end of the answer. Rejects when the answer was cut off, when a
+ * One request on one session. Resolves when the answer is complete; rejects when it was cut off, when a
  * handler threw, or with the signal's reason. Whatever the outcome, the stream is closed afterwards.
  */
 export async function exchange(

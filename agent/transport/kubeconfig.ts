@@ -9,13 +9,13 @@ import { FRESH_MS, type Credentials, type CredentialSource } from './credentials
 type Kubeconfig = Extract<CredentialSource, { kind: 'kubeconfig' }>
 
 /**
- * client-node reads every kind of kubeconfig and runs its auth plugins. It also loads the models of the whole API, 60 MB and a second:
- * in a pod, where there is no kubeconfig, it is not loaded.
+ * client-node reads every kind of kubeconfig and runs its auth plugins. It also loads the models of the whole API (60 MB, one second),
+ * so a pod, which has no kubeconfig, does not load it.
  */
 const load = createRequire(import.meta.url)
 
 /**
- * @throws Error that names the file or the setting, where there is no usable cluster or user
+ * @throws Error that names the file or the setting, if it has no usable cluster or user
  */
 export function kubeconfigCredentials(source: Kubeconfig, clock: Clock): Credentials {
   let config = loadConfig(source)
@@ -39,7 +39,7 @@ export function kubeconfigCredentials(source: Kubeconfig, clock: Clock): Credent
     headers() {
       if (!cached || clock.now() - cached.at > FRESH_MS) {
         const headers = readHeaders(config, options)
-        // A failure is not cached: the next request tries again.
+        // A failure is not cached: the next request asks again.
         headers.catch(() => (cached = undefined))
         cached = { at: clock.now(), headers }
       }
@@ -47,7 +47,7 @@ export function kubeconfigCredentials(source: Kubeconfig, clock: Clock): Credent
     },
     refused() {
       cached = undefined
-      // Auth plugins keep what they got until it expires; only a new KubeConfig makes them ask again.
+      // Auth plugins cache their credentials until these expire; only a new KubeConfig makes them ask again.
       config = reloaded(source) ?? config
     }
   }
@@ -89,7 +89,7 @@ async function readHeaders(
   options: () => Promise<RequestOptions>
 ): Promise<Readonly<Record<string, string>>> {
   const tokenFile = tokenFileOf(config)
-  // Not left to client-node: it reads the file at most once a minute and would go on with a token that was refused.
+  // client-node reads the file at most once a minute, and would go on using a refused token.
   if (tokenFile !== undefined) return bearer((await readFile(tokenFile, 'utf8')).trim())
   const { headers, auth } = await options()
   const found: Record<string, string> = {}

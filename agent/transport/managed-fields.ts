@@ -1,11 +1,11 @@
-/** Quotes inside of a string are escaped, so these bytes are always a key, and a second or later one. */
+/** Quotes inside a string are escaped, so these bytes are always a key, and never the first of its object. */
 const KEY = Buffer.from(',"managedFields":[')
 const [QUOTE, BACKSLASH, OPEN, CLOSE] = [0x22, 0x5c, 0x5b, 0x5d]
 
 /**
- * The text of a JSON document of the API server, less every `managedFields`: who last set which field. Nobody here reads it,
- * it is half of a pod, and to parse it is half of the time in which many pods are taken in. The API server does not leave it
- * out by itself: one can ask for whole objects or for bare metadata.
+ * The text of a JSON document of the API server, without any `managedFields` (who last set which field). The agent never
+ * reads it; it is half of a pod, and half of the time that parsing many pods takes. The API server cannot leave it out: it offers
+ * whole objects or bare metadata.
  */
 export function withoutManagedFields(json: Buffer): string {
   let text = ''
@@ -19,7 +19,7 @@ export function withoutManagedFields(json: Buffer): string {
   return text + json.toString('utf8', from)
 }
 
-/** The index behind the bracket that closes an array, of which `at` is the first byte inside; `undefined`: nothing closes it. */
+/** The index after an array's closing bracket; `at` is the first byte inside the array. `undefined`: no bracket closes it. */
 function endOfArray(json: Buffer, at: number): number | undefined {
   let depth = 1
   let quoted = false

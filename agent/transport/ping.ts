@@ -6,15 +6,15 @@ export interface PingSettings {
   readonly timeoutMs: number
 }
 
-/** After a timeout the socket is read once more: if the agent was busy, the answer is there already. */
+/** After a timeout, one more check of the socket: if the agent was busy, the answer is already waiting there. */
 const LAST_LOOK_MS = 50
 
 /**
- * Pings the peer for as long as the session lives, and destroys the session when nothing at all has been heard for
- * `timeoutMs`: TCP alone would need many minutes to notice a peer that is gone. A byte of any stream counts as a sign
+ * Pings the peer for as long as the session lives, and destroys the session when no byte has arrived for
+ * `timeoutMs`: TCP alone would need many minutes to notice a lost peer. A byte of any stream counts as a sign
  * of life, since the answer to a ping queues behind a large list on a slow line.
  *
- * @param lastHeard when bytes last came in on any stream of this session, by this clock
+ * @param lastHeard when bytes last arrived on any stream of this session, by this clock
  */
 export function keepAlive(
   session: ClientHttp2Session,
@@ -28,7 +28,7 @@ export function keepAlive(
     cancel = clock.alarm(clock.now() + ms, then)
   }
   const ping = () => {
-    // Between its destruction and its 'close' event a session throws when it is asked for anything.
+    // Between its destruction and its 'close' event a session throws on any call.
     if (session.destroyed) return
     const sentAt = clock.now()
     let answered = false

@@ -3,20 +3,20 @@ import type { Clock } from '../base/clock.ts'
 import type { Credentials } from './credentials.ts'
 import { keepAlive, type PingSettings } from './ping.ts'
 
-/** One HTTP/2 session and what a caller has to know of it. */
+/** One HTTP/2 session, and what its callers need. */
 export interface Session {
   readonly http2: ClientHttp2Session
-  /** Aborts when the server says GOAWAY or the session ends: long streams must move to a new one. */
+  /** Aborts when the server sends GOAWAY or the session ends: long streams must move to a new one. */
   readonly leaving: AbortSignal
-  /** To be called for every chunk that comes in: bytes are a sign of life as good as a ping's answer. */
+  /** Call it for every chunk received: bytes are as good a sign of life as a ping's answer. */
   readonly heard: () => void
 }
 
-/** The window of one stream, and of all streams: with the default of 64 KiB a list of 100 MB takes twice as long. */
+/** The windows of one stream, and of all together, in bytes: the default of 64 KiB makes a list of 100 MB twice as slow. */
 const STREAM_WINDOW = 4 * 1024 * 1024
 const SESSION_WINDOW = 16 * 1024 * 1024
 
-/** The server says that it is about to leave. Not a failure: go on elsewhere. */
+/** The server sent GOAWAY. Not a failure: continue on a new session. */
 export class Leaving extends Error {
   override readonly name = 'Leaving'
 }
@@ -24,7 +24,7 @@ export class Leaving extends Error {
 /**
  * Connects: TLS with ALPN `h2`, or HTTP/2 at once for `http://`. Resolves when connected. The session ends with `signal`.
  *
- * @throws Error when that takes longer than `timeoutMs`, or whatever the socket says
+ * @throws Error when that takes longer than `timeoutMs`, or the socket's error
  */
 export async function openSession(
   credentials: Credentials,
@@ -37,7 +37,7 @@ export async function openSession(
   signal.throwIfAborted()
   const http2 = connect(credentials.origin, {
     ...tls,
-    // In MB. Chunks wait here only until the event loop gets to them, but a whole window of them may.
+    // In MB. Chunks wait here only until the event loop reads them, but they may fill a whole window.
     maxSessionMemory: 64,
     settings: { enablePush: false, initialWindowSize: STREAM_WINDOW }
   })
@@ -60,7 +60,7 @@ export async function openSession(
       leaving.abort(why)
     })
     http2.once('connect', () => {
-      // It is emitted a tick after the socket's own: if the session ends in between, `close` comes next.
+      // This event comes a tick after the socket's own: if the session ends in between, `close` comes next.
       if (http2.destroyed) return
       cancel()
       http2.setLocalWindowSize(SESSION_WINDOW)

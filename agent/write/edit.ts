@@ -13,9 +13,9 @@ type Write =
   | { readonly method: 'put'; readonly body: Readonly<Record<string, unknown>> }
 
 /**
- * One write for all edits of an object, by merge-PATCH, which touches nothing but nodes. (The sub-path form,
- * `PATCH /upstreams/web/nodes`, does the same for an array but can only edit one holder.) A `null` merge meets a 400
- * where the map has become an array since `object` was read; an array overwrites whatever is there, hence the read-back.
+ * One write for all edits of an object, by merge-PATCH, which changes only nodes. (The sub-path form,
+ * `PATCH /upstreams/web/nodes`, does the same for an array but can only edit one holder.) A `null` merge gets a 400
+ * if the map has become an array since `object` was read; an array overwrites whatever is there, hence the read-back.
  *
  * Traffic-split lies inside arrays, which are replaced whole, so all of `rules` is sent. Consumers have no PATCH
  * (admin/consumers.lua): they are put whole.
@@ -48,7 +48,7 @@ function edited(value: AdminObject['value'], edits: readonly HolderEdit[]): Reco
   return whole
 }
 
-/** The times are APISIX's own to write. */
+/** APISIX writes the times itself. */
 function writable(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { create_time: _created, update_time: _updated, ...rest } = value
   return rest

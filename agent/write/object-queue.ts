@@ -6,14 +6,14 @@ import type { Outcome, Removal } from './reconcile.ts'
 import { WINDOW_MS, nextWriteAt, type Written } from './pacing.ts'
 import { doubled } from '../drain/times.ts'
 
-/** What waits to be taken out of one object, and when that may be written. At most one write of an object is under way. */
+/** The nodes to take out of one object, and when that write may begin. An object has at most one write under way. */
 export interface ObjectQueue {
   readonly target: Target
   /** `false` when that pod's node is already waiting or under way. */
   add(holder: HolderKey, node: NodeKey, uid: PodUid, now: number): boolean
-  /** The owner goes first until then (the earliest of what waits); before that it is only read. */
+  /** The owner goes first until then (the earliest of all waiting changes); before that the object is only read. */
   leave(until: number): void
-  /** Until when; 0 if it is not left to an owner. */
+  /** Until when the owner goes first; 0 if it does not. */
   readonly leftUntil: number
   /** Since when it has been left to its owner, or to the leader. */
   readonly since: number
@@ -21,29 +21,29 @@ export interface ObjectQueue {
   tend(): boolean
   /** Stops waiting for this pod, and cancels its unsent write. */
   drop(uid: PodUid): void
-  /** Everything that waits, as one removal; it is under way until `ended`. */
+  /** Takes everything that waits as one removal; it is under way until `ended`. */
   take(): Removal
   /**
-   * `removed`: how many nodes were removed, for the pacing. `progress`: some were removed, or no wish is left. Without progress the next
+   * `removed`: how many nodes were removed, for the pacing. `progress`: at least one, or no wish is left. Without progress the next
    * try is delayed, so that a refusal is not repeated in a hot loop.
    */
   ended(now: number, result: { readonly removed: number; readonly progress: boolean }): void
-  /** After a read in place of a write: another agent removed these nodes, and the others still wait. */
+  /** After a read in place of a write: another writer removed these nodes; the others keep waiting. */
   looked(now: number, removal: Removal, gone: readonly Pick<Outcome, 'holder' | 'node'>[]): void
   readonly waiting: boolean
   /** When the next write may begin. */
   readyAt(now: number): number
-  /** When to look what the leader has done. */
+  /** When to read next what the leader has done. */
   nextReadAt(): number
-  /** When the leader should have been done with what has waited longest: from then on it is for us to write. */
+  /** When the leader should have finished the oldest waiting change: from then on this agent writes it. */
   overdueAt(): number
 }
 
 /** After a write without progress, in ms; doubled each time. */
 const PAUSE_MS = { first: 500, longest: 10_000 }
-/** Between two looks at what the leader does, in ms; doubled each time, as no write of a healthy one takes longer. */
+/** Between two reads while the leader writes, in ms; doubled each time, as no write of a healthy leader takes longer. */
 const LOOK_MS = { first: 15, longest: 100 }
-/** What a leader may take for a write that it is free to begin, in ms. */
+/** How long a leader may take for a write that it is free to begin, in ms. */
 export const LATE_MS = 500
 
 type Wanted = Map<HolderKey, Map<NodeKey, PodUid>>
@@ -62,7 +62,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
   let notBefore = 0
   let looks = 0
   let lookedAt = 0
-  /** Since when the leader could have written what waits: from the first that came, or the last that went. */
+  /** Since when the leader could have written: when the first waiting node was added, or the last one was removed. */
   let since = 0
   let leftUntil = 0
   return {
@@ -135,7 +135,7 @@ export function createObjectQueue(target: Target): ObjectQueue {
   }
 }
 
-/** Adds what came later, in its order. */
+/** Adds the later nodes, in their order. */
 function join(wanted: Wanted, later: Wanted): void {
   for (const [holder, nodes] of later) {
     const all = wanted.get(holder) ?? new Map<NodeKey, PodUid>()

@@ -8,9 +8,9 @@ import { writerOf } from '../apisix/owner.ts'
 export interface Removal {
   /** The nodes to take out, oldest first, with the pod each stands for. */
   readonly wanted: Map<HolderKey, Map<NodeKey, PodUid>>
-  /** Takes in what has come to be wanted since: no write lists a node again that is known to leave. */
+  /** Adds the removals requested since: no write lists a node again that is known to leave. */
   readonly more: () => void
-  /** Holders before the agent's last write to them; `accepted` once APISIX answered 200. */
+  /** Holders as they were before the agent's last write to them; `accepted` once APISIX has answered it with 200. */
   readonly sent: Map<
     HolderKey,
     { readonly before: Holder; readonly removed: ReadonlySet<NodeKey>; accepted: boolean }
@@ -25,7 +25,7 @@ export interface Outcome {
   readonly why: string
 }
 
-/** What is to be written to bring an object, as just read, to where it should be, and what stands without writing. */
+/** The edits that an object, as just read, still needs, and the outcomes that are already certain. */
 interface Reconciliation {
   readonly edits: readonly (HolderEdit & { readonly holder: Holder })[]
   readonly outcomes: readonly Outcome[]
@@ -33,12 +33,12 @@ interface Reconciliation {
 
 /**
  * Compares an object as just read with what should have left it. Called before every write (so the last-node rule
- * is held against the object as it is, not as it was planned) and after it (so it is the read-back as well):
+ * is applied to the object as it is, not as it was planned) and after it (so it is also the read-back):
  *
  *     read -> reconcile -> write -> read -> reconcile -> nothing left to write
  *
- * A holder that another writer emptied together with us gets back a node that we took, and that is all that is ever added:
- * what a holder should list is its owner's to know (docs/decisions/0024).
+ * A holder that another writer emptied together with the agent gets back a node that the agent took, and nothing else is ever added:
+ * only the owner knows what a holder should list (docs/decisions/0024).
  */
 export function reconcile(
   removal: Pick<Removal, 'wanted' | 'sent'>,
@@ -72,8 +72,8 @@ export function reconcile(
 }
 
 /**
- * The node to keep where all are to go: one that draws requests, and of those the one that began to end last. Nodes of weight 0 that stay take over
- * (apisix-measured: where nothing of another weight is left they are chosen); whether they serve, the plan has asked.
+ * The node to keep if all are to go: of those that draw requests, the one that began to end last. Nodes of weight 0 that stay take
+ * over (apisix-measured: they are chosen if no other weight is left); the plan has checked whether they serve.
  */
 function lastToLeave(holder: Holder, leaving: readonly NodeKey[]): NodeKey | undefined {
   if (holder.nodes.some(n => !leaving.includes(n.key))) return undefined
@@ -82,7 +82,7 @@ function lastToLeave(holder: Holder, leaving: readonly NodeKey[]): NodeKey | und
   return leaving.findLast(key => candidates.some(n => n.key === key))
 }
 
-/** What our last write of this holder took, where nothing is left in it. */
+/** The nodes that the agent's last write took from this holder, if it is empty now. */
 function owed(
   holder: Holder,
   sent: { readonly before: Holder; readonly removed: ReadonlySet<NodeKey> }
@@ -92,6 +92,6 @@ function owed(
   return last ? [inForm(holder, last)] : []
 }
 
-/** Where both the last write and the holder's form changed hands, the node is written in today's form. */
+/** If the holder's form has changed since the last write, the node is written in the current form. */
 export const inForm = (holder: Holder, node: HolderNode): HolderNode =>
   (typeof node.raw === 'string') === (holder.form === 'map') ? node : nodeOf(node.key, node, holder.form)

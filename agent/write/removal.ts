@@ -16,17 +16,17 @@ export interface RemovalTools {
   readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
   readonly inventory: Pick<Inventory, 'learn' | 'forget'>
   readonly clock: Clock
-  /** Asked before every read that a write rests on. `undefined`: that cannot be told now, and the node is left alone for now. */
+  /** Asked before every read that a write rests on. `undefined`: unknown now, so the node is left alone for now. */
   readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
-  /** The same by what is known here, right before the write: it may not wait for anything. */
+  /** The same from local knowledge, right before the write: it must not wait. */
   readonly isEnding: (uid: PodUid, node: NodeKey) => boolean
-  /** Whether this process did not run for a while since then: what was asked before that is no answer. */
+  /** Whether this process was suspended for a while since then: earlier answers are void. */
   readonly wasAwaySince: (at: Millis) => boolean
-  /** Asks whatever `wishes` has to know, before the object is read. */
+  /** Fetches what `wishes` needs, before the object is read. */
   readonly prepare: (target: Target) => Promise<unknown>
-  /** What is wished of this object, as just read (`undefined`: it does not exist), beside what is drained. */
+  /** The wishes for this object, as just read (`undefined`: it does not exist), besides the drains. */
   readonly wishes: (target: Target, found: readonly Holder[] | undefined) => Wishes
-  /** A drained node has left, or (no answer came) may have left, by our hand: as it was. */
+  /** The agent has removed a drained node, or may have (no answer came). Gets the node as it was. */
   readonly taken: (taken: Taken) => void
   readonly wrote: (written: Written) => void
   readonly giveUpMs: number
@@ -54,25 +54,25 @@ export interface Taken {
   readonly uid: PodUid
 }
 
-/** What a removal has come to. `wished`: nodes that were put, changed or removed because that was wished. */
+/** The result of a removal. `wished`: nodes that were put, changed or removed because of a wish. */
 interface Result {
   readonly outcomes: readonly Outcome[]
   readonly removed: number
   readonly wished: number
-  /** Everything that was wished is as it should be, in what was read last. */
+  /** The last read shows every wish fulfilled. */
   readonly content: boolean
 }
 
-/** Writes in one attempt: the removal, and repairs of what came of it. */
+/** Writes in one attempt: the removal, and repairs of its result. */
 const WRITES = 4
-/** Refused (400) means that the object is not as we read it a moment ago; more than this, and it is something else. */
+/** A refusal (400) means that the object has changed since the read; more than this many have another cause. */
 const REFUSALS = 3
-/** After "value changed": 50 writers at once were all through in 253 ms with this (apisix-measured a). */
+/** The pause after "value changed": with it, 50 writers at once all finished in 253 ms (apisix-measured a). */
 const CONFLICT_MS = 20
 const TRANSIENT_MS = { first: 100, longest: 2000 }
 
 /**
- * Takes nodes out of one object and sees that they are out. Every attempt begins with a read, so it does not matter
+ * Takes nodes out of one object and verifies that they are out. Every attempt begins with a read, so it does not matter
  * whether a write that failed was applied.
  *
  * @throws CodedError when it could not be done within `giveUpMs`
@@ -100,7 +100,7 @@ export async function carryOut(tools: RemovalTools, target: Target, removal: Rem
 }
 
 /**
- * Reads one object, and says which of the nodes are out of it: what another agent's write has come to.
+ * Reads one object, and returns which of the nodes are out of it: the result of another agent's write.
  *
  * @throws CodedError when it could not be read
  */
@@ -111,13 +111,13 @@ export async function readBack(
 ): Promise<readonly Outcome[]> {
   const object = await read(tools, target)
   const { outcomes } = reconcile({ ...removal, sent: new Map() }, object ? holdersOf(object) : [])
-  // What is to be kept may still change: it is decided by who writes.
+  // The node to keep may still change: the agent that writes decides it.
   return outcomes.filter(({ state }) => state === 'removed')
 }
 
 /**
- * The order: ask Kubernetes, read the object, write at once. An array is written whole and the Admin API has no precondition, so a node
- * that another writer adds between read and write is lost (docs/decisions/0024).
+ * Kubernetes is asked first, the object is read last, and nothing waits in between: an array is written whole and
+ * the Admin API has no precondition, so what another writer adds between read and write is lost (docs/decisions/0024).
  */
 async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
   const done = { removed: 0, wished: 0 }
@@ -145,7 +145,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
     try {
       await write(tools, object, edits)
     } catch (error) {
-      // Without an answer the write may have been applied.
+      // No answer is not a refusal: the write may have been applied.
       if (isTransient(error)) {
         taken.forEach(tools.taken)
         tools.wrote({ target, edits, answered: false })
@@ -165,7 +165,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
 const sizeOf = (edits: readonly Edit[]): number =>
   edits.reduce((sum, { add, remove }) => sum + add.length + remove.size, 0)
 
-/** Notes what is about to be written, and says which nodes will then have been taken out, as they were. */
+/** Records the coming write, and returns the nodes that it takes out, as they were. */
 function begun(removal: Removal, target: Target, edits: readonly Edit[]): readonly Taken[] {
   return edits.flatMap(({ holder, remove }) => {
     removal.sent.set(holder.key, { before: holder, removed: remove, accepted: false })
@@ -181,7 +181,7 @@ type Answers = ReadonlyMap<string, boolean | undefined>
 
 const nameOf = (holder: HolderKey, node: NodeKey): string => `${holder} ${node}`
 
-/** All at once, so that no answer is old when the write is made. */
+/** Asks all at once, so that no answer is old at the write. */
 async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']): Promise<Answers> {
   const all = [...wanted].flatMap(([holder, nodes]) =>
     [...nodes].map(async ([node, uid]) => [nameOf(holder, node), await stillEnding(uid, node)] as const)
@@ -190,8 +190,8 @@ async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']
 }
 
 /**
- * Only of nodes that are listed: one that is not any more is the removal itself, to be reported as such. One that came to be
- * wanted while the question was out waits for the next.
+ * Only of nodes that are still listed: an unlisted node is removed, and reported so. A node requested while the answers
+ * were pending waits for the next ones.
  *
  * @returns those that Kubernetes did not answer for; they are retried after a pause
  */
@@ -243,7 +243,7 @@ async function write(
   try {
     await admin[method](object.resource, object.id, body, signal)
   } catch (error) {
-    // Deleted since we read it: the next read says so.
+    // Deleted since the read: the next read shows it.
     if (!isGone(error)) throw error
   }
 }

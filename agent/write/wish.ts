@@ -4,10 +4,10 @@ import type { NewNode } from '../members/member-edits.ts'
 import type { HolderEdit } from './edit.ts'
 import { nodeOf } from '../apisix/nodes.ts'
 
-/** How one holder should differ from what was just read, whatever is drained. */
+/** How one holder should differ from its last read, whatever is drained. */
 export interface Wish {
   readonly holder: HolderKey
-  /** Whole nodes in the holder's form. Each replaces the listed node with its key, if there is one. */
+  /** Whole nodes in the holder's form. A node that is already listed is replaced. */
   readonly put: readonly HolderNode[]
   readonly remove: readonly NodeKey[]
 }
@@ -21,8 +21,8 @@ export interface Wishes {
 export type Edit = HolderEdit & { readonly holder: Holder }
 
 /**
- * One edit per holder for drained nodes and wishes. A wish may empty a holder, if its author knows that
- * no pod is left to answer; together with a drain it may not: each took the other's node for the one that stays.
+ * One edit per holder for drains and wishes. A wish may empty a holder if its author knows that no pod is left to answer.
+ * Together with a drain it may not: each took the other's node for the one that stays.
  */
 export function withWishes(
   edits: readonly Edit[],

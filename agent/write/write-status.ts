@@ -1,16 +1,16 @@
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
 
-/** What has become of one removal. Names as in HolderReport. */
+/** The state of one removal. Names as in HolderReport. */
 export interface WriteStatus {
   readonly state: 'writing' | 'removed' | 'kept-last' | 'failed'
   /** When the removal was accepted and read back; only with `removed`. */
   readonly acceptedAt: Millis | undefined
-  /** For an operator; empty where there is nothing to say. */
+  /** For an operator; empty if there is nothing to report. */
   readonly why: string
 }
 
-/** What became of every removal, until its drain is over. One per node of a holder: the next pod there replaces it. */
+/** The state of every removal, until its drain is over. One per node of a holder: the next pod there replaces it. */
 interface WriteStatuses {
   get(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
   set(holder: HolderKey, node: NodeKey, uid: PodUid, status: WriteStatus): void

@@ -20,22 +20,22 @@ export type { WriteStatus } from './write-status.ts'
 /** Carries out removals and wishes. Nothing waits for it; the results are in `status`. */
 export interface Writer {
   /**
-   * Idempotent: what is already waiting or under way is not queued again, so a plan may be submitted in every round.
+   * Idempotent: a change that is waiting or under way is not queued again, so a plan may be submitted in every round.
    * After a failure the next try comes after a pause.
    */
   submit(change: Change): void
-  /** Reads an object and brings it to what is wished of it (`WriterOptions.wishes`). Idempotent, as `submit` is. */
+  /** Reads an object and applies its wishes (`WriterOptions.wishes`). Idempotent, as `submit` is. */
   tend(target: Target): void
   status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
-  /** How long this owner is given to remove a node itself, in ms: learned from what it was seen to take. */
+  /** How long this owner is given to remove a node itself, in ms: learned from its observed times. */
   ownersTime(owner: Owner): Millis
-  /** The drain is over or undone: what has not been written yet is not written, what is known of it is dropped. */
+  /** The drain is over or undone: its unsent writes are cancelled, and its statuses dropped. */
   forget(uid: PodUid): void
-  /** Called when a submitted change has a result. Returns the function that unsubscribes. */
+  /** Called when a submitted change has a result. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
   /** Resolves when nothing is waiting or under way. */
   idle(): Promise<void>
-  /** Gives up what waits and what is under way. */
+  /** Abandons all waiting and running writes. */
   stop(): Promise<void>
 }
 
@@ -68,13 +68,13 @@ export interface WriterOptions {
   /** After every write of nodes, and after one that was not answered. */
   readonly wrote?: RemovalTools['wrote']
   /**
-   * With several agents: while another one leads (`yields`), this agent only polls the object until the leader has removed the nodes. If
-   * the leader is late, this agent writes, and reports that (`missed`). Absent: there is no other agent.
+   * Several agents: while another one leads (`yields`), an object is only read, often, until the leader has taken the nodes
+   * out. If the leader is late, this agent writes all the same, and reports it (`missed`). Absent: no other agent leads.
    */
   readonly leader?: { yields(): boolean; missed(): void } | undefined
 }
 
-/** The part of its time in which a removal is surely the owner's own. */
+/** The part of the owner's time in which a removal is certainly its own. */
 const OWNERS_PART = 0.8
 
 export function createWriter(options: WriterOptions): Writer {
@@ -84,7 +84,7 @@ export function createWriter(options: WriterOptions): Writer {
   const statuses = createWriteStatuses()
   const courses = new Map<Owner, OwnersCourse>()
   const owners = new Map<ObjectQueue, Owner>()
-  /** What our last write of each holder listed. */
+  /** The nodes that the agent's last write of each holder listed. */
   const listed = new Map<HolderKey, { readonly at: Millis; readonly nodes: ReadonlySet<NodeKey> }>()
   const listeners = createListeners()
   const ended = new AbortController()
@@ -134,12 +134,12 @@ export function createWriter(options: WriterOptions): Writer {
     const wasLeft = queue.leftUntil > queue.since
     try {
       const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
-      // It was the leader's turn: the others that wait for it need not.
+      // It was the leader's turn: other changes need not wait for it.
       if (removed > 0 && yields()) options.leader?.missed()
       outcomes.forEach(note)
       if (removed > 0 && wasLeft && !yields()) learnOwner(queue, ownerLate)
       const progress = outcomes.some(o => o.state === 'removed') || (content && outcomes.length === 0)
-      // What is wished comes in whole: its next write waits as for one node.
+      // Wishes are written all at once, so they pace the next write like one node.
       queue.ended(clock.now(), { removed: removed + Math.min(wished, 1), progress })
       if (removed > 0) log.info({ resource, id, nodes: removed }, 'nodes removed')
       if (wished > 0) log.info({ resource, id, nodes: wished }, 'nodes put right')
@@ -151,11 +151,11 @@ export function createWriter(options: WriterOptions): Writer {
     listeners.tell()
   }
 
-  /** Until all that one round submits is there, and with `gatherMs` what ends beside it. */
+  /** Waits for the rest of what one round submits, and for `gatherMs` for pods that end at the same time. */
   const gathered = async (): Promise<void> => {
     if (gatherMs === 0) return Promise.resolve()
     await clock.sleep(gatherMs, ended.signal).catch(() => {})
-    // A round that was due when the time was over comes first.
+    // A round that is due at that moment comes first.
     await new Promise<void>(resolve => clock.soon(resolve))
   }
 
@@ -165,7 +165,7 @@ export function createWriter(options: WriterOptions): Writer {
       const now = clock.now()
       const onlyLook = now < queue.leftUntil || (yields() && now < queue.overdueAt())
       const pause = (onlyLook ? queue.nextReadAt() : queue.readyAt(now)) - now
-      // What is submitted meanwhile goes into the same write.
+      // Changes submitted meanwhile go into the same write.
       if (pause > 0) await clock.sleep(pause, ended.signal).catch(() => {})
       else await gate.add(() => (onlyLook ? lookOnce(queue) : writeOnce(queue)))
     }
@@ -186,7 +186,7 @@ export function createWriter(options: WriterOptions): Writer {
       courses.set(owner, learn(courses.get(owner) ?? UNKNOWN_OWNER, clock.now(), queue))
   }
 
-  /** The agent's own write can put a node back too: a list that was read before the removal and written after it. */
+  /** The agent's own write can put a node back too, with a list read before the removal and written after it. */
   const whoPutBack = (holder: Holder, node: NodeKey, removedAt: Millis): string => {
     const last = listed.get(holder.key)
     const isOurs = last !== undefined && last.at >= removedAt && last.nodes.has(node)
@@ -215,7 +215,7 @@ export function createWriter(options: WriterOptions): Writer {
       const fresh = change.nodes.filter(({ key, uid }) => queue.add(change.holder.key, key, uid, clock.now()))
       for (const { key, uid } of fresh) {
         const { state, acceptedAt: removedAt } = statuses.get(change.holder.key, key, uid) ?? {}
-        // A failure stays visible until it is known that the next try did better.
+        // A failure stays visible until a later try succeeds.
         if (state === 'failed') continue
         const who = state === 'removed' ? whoPutBack(change.holder, key, removedAt ?? 0) : undefined
         const left = (change.notBefore ?? 0) > clock.now() ? 'left to its owner for now' : ''
