@@ -47,7 +47,7 @@ interface Client {
   readonly began: number
 }
 
-/** A client's messages are not read. */
+/** The largest message that a client may send, in bytes. The page sends none. */
 const LARGEST_MESSAGE = 1024
 const GOODBYE_MS = 500
 const GOING_AWAY = 1001

@@ -41,7 +41,7 @@ const AT_ONCE = 4
 interface Waiting {
   readonly since: Millis
   readonly seen: SeenComing
-  /** No earlier write is tried; Infinity while a write is in progress. */
+  /** The earliest time of the next write; Infinity while a write is in progress. */
   writeAt: Millis
 }
 
