@@ -7,7 +7,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
   version: string
 }
 
-/** What the process is asked to do. Returns the exit code. */
+/** Runs the command. Returns the exit code. */
 async function main(argv: readonly string[]): Promise<number> {
   const command = parseCommand(argv)
   if (command.kind === 'help') return say(HELP)
@@ -18,7 +18,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const loaded = loadConfig(command.configFile, undefined, { dryRun })
   if (!loaded.ok) return complain(formatProblems(loaded.problems))
   if (command.kind === 'print-config') return say(printConfig(loaded))
-  // Not imported before they are needed: the Kubernetes client alone takes half a second.
+  // Imported on demand: the Kubernetes client alone takes half a second.
   if (command.kind === 'doctor')
     return (await import('./doctor/diagnose.ts')).diagnose(loaded.config, command.json)
   if (command.kind === 'diff') return (await import('./doctor/run-diff.ts')).diff(loaded.config, command.json)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// answer is what the agent says of the pod (the contract: agent/drain/ack.ts), or why it does not.
+// answer is the agent's answer about the pod (the contract: agent/drain/ack.ts), or its refusal.
 type answer struct {
 	Result   string  `json:"result"`
 	Evidence string  `json:"evidence"`
@@ -23,25 +23,25 @@ func (a answer) String() string {
 	return fmt.Sprintf("%s, evidence %s, held for %s: %s", a.Result, a.Evidence, round(held), a.Why)
 }
 
-// ends is false for a pod that stays or wants to be left alone: others may go on connecting to it.
+// ends is false for a pod that stays or opts out of drains: others may still connect to it.
 func (a answer) ends() bool { return a.Result != "not-terminating" && a.Result != "skipped" }
 
-// proved is false where the agent has no evidence (503): the fallback then has more to offer. An agent of 0.1.0 says 200 then
-// too, and only the rest of the answer shows it.
+// proved is false if the agent has no evidence (503): then the fallback is better. An agent of 0.1.0 answers 200 then
+// too, and only the body shows it.
 func (a answer) proved() bool {
 	return a.vouched && (a.Evidence != "none" || a.Result != "deadline" && a.Result != "last-endpoint")
 }
 
-// refusal is an answer that asking again, or asking somebody else, does not change.
+// refusal is an answer that no retry changes, not even a call to another agent.
 type refusal struct{ message string }
 
 func (r refusal) Error() string { return r.message }
 
-// understand tells an answer from a refusal (error is a refusal) and from what another replica may do better.
+// understand distinguishes an answer, a refusal (error is a refusal), and a failure that another replica may not have.
 func understand(status int, body []byte) (answer, error) {
 	var said answer
 	err := json.Unmarshal(body, &said)
-	// A 503 with a result is an answer too: nothing is proved, and no other agent would know better.
+	// A 503 with a result is an answer too: nothing is proved, and no other agent has more evidence.
 	if err == nil && said.Result != "" && (status == 200 || status == 503) {
 		said.vouched = status == 200
 		return said, nil
@@ -56,7 +56,7 @@ func understand(status int, body []byte) (answer, error) {
 	return answer{}, fmt.Errorf("answered %s", problem)
 }
 
-// final is a status that says that this call is wrong, whoever it is sent to.
+// final is a status that refuses this call at every agent.
 func final(status int) bool {
 	switch status {
 	case 408, 425, 429:

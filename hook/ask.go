@@ -15,15 +15,15 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = time.Second
-	// An agent that was silent for this long held the hook; if it then breaks off, another one takes over where it was.
+	// An agent that was silent for this long held the hook; if it then disconnects, another one continues.
 	heldAtLeast = time.Second
 )
 
-// A held hook is silent. The kernel asks whether the other host is still there: one that is gone is noticed after six seconds.
+// A held hook is silent. The kernel probes the other host: one that is gone is detected after six seconds.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: time.Second, Count: 3}
 
-// ask tries one address after the other until somebody answers. While nobody does, it goes on for as long as the fallback
-// would sleep; a hook that is being held may use all of the budget.
+// ask tries one address after the other until an agent answers. Without an answer it retries for as long as the fallback
+// would sleep; a hook that is held may use all of the budget.
 func ask(ctx context.Context, options options, started time.Time) (answer, error) {
 	tries := 0
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -54,7 +54,7 @@ func ask(ctx context.Context, options options, started time.Time) (answer, error
 	}
 }
 
-// resolve lists the addresses of the agents in an order of chance, so that replicas share the hooks of a rollout.
+// resolve lists the addresses of the agents in random order, so that replicas share the hooks of a rollout.
 func resolve(ctx context.Context, options options) ([]string, error) {
 	limited, cancel := context.WithTimeout(ctx, options.connectTimeout)
 	defer cancel()
@@ -70,7 +70,7 @@ func resolve(ctx context.Context, options options) ([]string, error) {
 	return addresses, nil
 }
 
-// exchange is one call. held is how long the other side kept us waiting after it had the request.
+// exchange is one call. held is how long the agent kept the hook waiting after it had the request.
 func exchange(ctx context.Context, options options, address string, started time.Time) (said answer, held time.Duration, err error) {
 	dialer := net.Dialer{Timeout: options.connectTimeout, KeepAliveConfig: keepAlive}
 	connection, err := dialer.DialContext(ctx, "tcp", address)
@@ -95,7 +95,7 @@ func exchange(ctx context.Context, options options, address string, started time
 	return said, held, err
 }
 
-// plain says what went wrong without the addresses, which the line has already.
+// plain describes a failure without the addresses, which the line has already.
 func plain(err error) error {
 	var number syscall.Errno
 	switch {

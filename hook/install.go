@@ -24,7 +24,7 @@ func install(args []string) int {
 	return exitDone
 }
 
-// copySelf writes beside the path and then moves: an init container that is run again never leaves half a program.
+// copySelf writes to a temporary file and then renames it: an init container that runs again never leaves half a program.
 func copySelf(folder, path string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -42,7 +42,7 @@ func copySelf(folder, path string) error {
 	defer os.Remove(copied.Name())
 	_, err = io.Copy(copied, source)
 	if err == nil {
-		// The containers of the pod may run as anybody.
+		// The containers of the pod may run as any user.
 		err = copied.Chmod(0o755)
 	}
 	if closed := copied.Close(); err == nil {

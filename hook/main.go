@@ -1,5 +1,5 @@
 // apisix-drain-hook is the preStop hook of a pod behind Apache APISIX: it asks the agent of apisix-drain to take the pod
-// out, waits for the proof, and falls back to a bounded sleep where nobody answers. One static file, for images without
+// out, waits for the proof, and falls back to a bounded sleep if no agent answers. One static file, for images without
 // a shell. See docs/hooks.md.
 package main
 
@@ -62,7 +62,7 @@ func run(args []string, env func(string) string) int {
 	}
 }
 
-// hook asks, falls back where it has to, and then waits for the quiet window where one is wanted.
+// hook calls the agent, falls back if necessary, and then waits for the quiet window if one is configured.
 func hook(ctx context.Context, options options, started time.Time, say func(string, ...any)) int {
 	answer, failure := ask(ctx, options, started)
 	code := exitDone
@@ -82,7 +82,7 @@ func hook(ctx context.Context, options options, started time.Time, say func(stri
 	return code
 }
 
-// misused makes of a wrong hook one that is no worse than the sleep, and that kubelet complains about.
+// misused handles a hook with wrong options: it sleeps like the fallback, and its exit code makes the kubelet report it.
 func misused(ctx context.Context, problems []string, options options, started time.Time, say func(string, ...any)) int {
 	for _, problem := range problems {
 		say("%s", problem)
@@ -91,8 +91,8 @@ func misused(ctx context.Context, problems []string, options options, started ti
 	return exitUsage
 }
 
-// fallBack sleeps until the hook has taken as long as the sleep that it replaces, counted from its start: what has been
-// spent on asking was time for the gateways too. Never past the budget.
+// fallBack sleeps until the hook has taken as long as the sleep that it replaces, counted from its start: the time
+// spent on calls was time for the gateways too. It never sleeps past the budget.
 func fallBack(ctx context.Context, why string, options options, started time.Time, say func(string, ...any)) {
 	left := max(0, min(options.fallback, options.budget)-time.Since(started))
 	if left == 0 {
@@ -110,7 +110,7 @@ func fellBack(options options) int {
 	return exitDone
 }
 
-// sayer writes lines to standard error, which kubelet keeps of a hook that fails, and to a file where one is named: the
+// sayer writes lines to standard error, which the kubelet keeps for a failed hook, and to a file if one is named: the
 // standard error of the container (/proc/1/fd/2) brings them into its log.
 func sayer(path string) func(string, ...any) {
 	return func(format string, values ...any) {
@@ -119,7 +119,7 @@ func sayer(path string) func(string, ...any) {
 		if path == "" {
 			return
 		}
-		// Not blocking: a pipe that nobody reads must not hold the hook up.
+		// Not blocking: a pipe without a reader must not delay the hook.
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "apisix-drain-hook: --log: %v\n", err)

@@ -12,23 +12,23 @@ import (
 
 const defaultTokenFile = "/var/run/secrets/apisix-drain/token"
 
-// options is what a call was asked to do. Where a value was wrong it holds the default, so that the fallback knows how long.
+// options are the settings of a call. A wrong value is replaced by the default, so that the fallback has a length.
 type options struct {
 	target         target
 	budget         time.Duration
 	fallback       time.Duration
 	connectTimeout time.Duration
-	// quiet is 0 where no quiet window is wanted.
+	// quiet is 0 without a quiet window.
 	quiet time.Duration
 	until string
 	pod   pod
-	// token is empty where there is none.
+	// token is empty if there is none.
 	token   string
 	logFile string
 	fail    bool
 }
 
-// pod is who asks, as far as it was told. The agent knows the caller by its address; this is for where that does not tell.
+// pod is the caller, as far as it is known. Without it the agent knows only the caller's address, which several pods may share.
 type pod struct{ name, namespace, uid string }
 
 // setting is one value: a flag, else an environment variable, else the default.
@@ -50,7 +50,7 @@ var settings = struct {
 	log:            setting{"log", "APISIX_DRAIN_LOG", ""},
 }
 
-// parseOptions never gives up: every problem is a line, and what was right is kept. help is "help", "version" or empty.
+// parseOptions never fails: every problem is a line, and valid options are kept. help is "help", "version" or empty.
 func parseOptions(args []string, env func(string) string) (result options, help string, problems []string) {
 	flags := flag.NewFlagSet("apisix-drain-hook", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -116,7 +116,7 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 	if name != "" && namespace != "" {
 		result.pod.name, result.pod.namespace = name, namespace
 	} else if byFlag == "--pod" || byOtherFlag == "--namespace" {
-		// Only one of two variables may be there for the program's own use; only one of two flags is a mistake.
+		// One variable of the pair may exist for the app's own use; one flag of the pair is a mistake.
 		complain("--pod and --namespace go together; give both or none")
 	}
 	path, origin := get(settings.tokenFile)
@@ -128,7 +128,7 @@ func parseOptions(args []string, env func(string) string) (result options, help 
 	return result, "", problems
 }
 
-// readToken takes the token that is mounted at the usual place where no file is named; it need not be there.
+// readToken reads the named file. Without a name it reads the usual mount, which may be missing.
 func readToken(path string) (string, error) {
 	named := path != ""
 	if !named {

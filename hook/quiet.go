@@ -8,20 +8,20 @@ import (
 
 const socketsFolder = "/proc/self/net"
 
-// Looking costs some tens of microseconds, more where there are thousands of connections.
+// A check costs some tens of microseconds, and more with thousands of connections.
 const (
 	shortestLook = 5 * time.Millisecond
 	longestLook  = 50 * time.Millisecond
 )
 
-// quietWatch knows when something last arrived.
+// quietWatch records when a connection last arrived.
 type quietWatch struct {
 	window time.Duration
 	since  time.Time
 	seen   sockets
 }
 
-// look tells whether nothing has arrived for the window.
+// look reports whether nothing has arrived for the window.
 func (w *quietWatch) look(now time.Time, seen sockets) bool {
 	if seen.accepted != w.seen.accepted || seen.pending > 0 {
 		w.since = now
@@ -30,8 +30,8 @@ func (w *quietWatch) look(now time.Time, seen sockets) bool {
 	return now.Sub(w.since) >= w.window
 }
 
-// waitQuiet returns when nobody has connected for the window, or the context ends, and says which. It is for requests that
-// do not come through APISIX: nobody confirms that those have stopped.
+// waitQuiet returns when no client has connected for the window, or the context ends, and reports which. It is for requests that
+// do not come through APISIX: no gateway confirms that those have stopped.
 func waitQuiet(ctx context.Context, window time.Duration, started time.Time) string {
 	first, err := readSockets(socketsFolder)
 	if err != nil {

@@ -18,16 +18,16 @@ const (
 
 var errCut = errors.New("the answer was cut off")
 
-// head is what counts of a response before its body.
+// head holds the needed parts of a response before its body.
 type head struct {
 	status  int
 	chunked bool
-	// length is -1 where the head does not say.
+	// length is -1 if the head does not give it.
 	length int64
 }
 
-// readResponse reads one HTTP/1.x response (RFC 9112). What ends too early is errCut, unless only the end of the connection
-// could have told: then the body is no JSON.
+// readResponse reads one HTTP/1.x response (RFC 9112). A response that ends too early is errCut, unless its end is the end
+// of the connection: then the body is not JSON.
 func readResponse(from *bufio.Reader) (status int, body []byte, err error) {
 	for {
 		head, err := readHead(from)
@@ -148,7 +148,7 @@ func skipTrailers(from *bufio.Reader) error {
 	}
 }
 
-// readLine takes the line end off, and the line's length off what is left.
+// readLine strips the line end, and subtracts the line's length from the remaining limit.
 func readLine(from *bufio.Reader, left *int) (string, error) {
 	var line []byte
 	for {

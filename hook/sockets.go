@@ -12,10 +12,10 @@ import (
 
 // sockets is what a network namespace shows to everyone in it, without privileges.
 type sockets struct {
-	// accepted counts connections whose handshake others began and that came about (RFC 4022, tcpPassiveOpens). A counter
-	// misses none, however short; looking for connections from time to time would.
+	// accepted counts connections that others opened successfully (RFC 4022, tcpPassiveOpens). A counter
+	// misses none, however short; polling for open connections would.
 	accepted uint64
-	// pending are handshakes under way and connections that the program has not accepted yet.
+	// pending are handshakes in progress and connections that the program has not accepted yet.
 	pending int
 }
 

@@ -14,7 +14,7 @@ import (
 type target struct {
 	// host is a name or an address, without brackets.
 	host, port string
-	// authority is what the Host header says.
+	// authority is the Host header.
 	authority string
 	// prefix is the path before /v1/prestop, without a slash at its end.
 	prefix string
@@ -45,10 +45,10 @@ func parseTarget(text string) (target, error) {
 // at is the address to connect to.
 func (t target) at(ip string) string { return net.JoinHostPort(ip, t.port) }
 
-// The agent is told to answer this long before the budget ends: then there is an answer that says why.
+// The agent has to answer this long before the budget ends, so that the hook gets an answer with the reason.
 const answerMargin = 500 * time.Millisecond
 
-// request is all of the call: it has no body, and the connection is used once.
+// request is the whole call: it has no body, and the connection is used once.
 func request(options options, left time.Duration) string {
 	query := url.Values{}
 	if options.pod.name != "" {

@@ -1,31 +1,31 @@
 /*
  * The guarantee of the barrier, for spin: no request is at the pod when the ack is given, and none
- * reaches it afterwards. One address; a gateway with two workers, a third that takes the place of one
- * that is killed, a second gateway that joins while the drain is under way; and the agent.
+ * reaches it afterwards. One address; a gateway with two workers, a third that replaces a killed one,
+ * a second gateway that joins while the drain is under way; and the agent.
  *
  * A worker:   pick any node, and read the client's body for as long as that takes; then, per connect,
- *                      (1) count up    (2) look at the entry; denied: count down, pick another
- * The agent:           (1) entry draining            (2) wait: in flight 0, no bypass since last look
- *                      (3) seal, look whether it holds   (4) read in flight again, 0: ack
+ *                      (1) count up    (2) read the entry; denied: count down, pick another
+ * The agent:           (1) entry draining            (2) wait: in flight 0, no bypass since last read
+ *                      (3) seal, check that it holds     (4) read in flight again, 0: ack
  *
- * The first pick is not in it, for it proves nothing: it may be as old as it likes, and what it found
- * out about the entry is forgotten. In it: connects that find no other node (bypass), which includes a
- * retry that has tried the others; workers that are frozen at any point, also between look and
- * connect; a worker killed at any point, whose counts are left out only
- * once its connections are gone; counts that are read one after the other while workers go on; an
- * entry that expires as long as the agent has not seen, in the answer, that it holds.
+ * The model leaves out the first pick, because it proves nothing: it may be of any age, and its read
+ * of the entry is not used. The model includes: connects that find no other node (bypass), also on a
+ * retry that has tried the others; workers that are frozen at any point, also between read and
+ * connect; a worker killed at any point, whose counts are dropped only once its connections are gone;
+ * counts that are read in sequence while workers continue; an entry that can expire until the agent
+ * has read that it holds.
  *
- * Each of these, given with -D, breaks it, and spin must find out (check.ts runs them all):
- *   SWAPPED     a worker looks first and counts afterwards: relying on what the pick saw is the same
+ * Each of these, given with -D, breaks the guarantee, and spin must detect it (check.ts runs them all):
+ *   SWAPPED     a worker reads first and counts afterwards: relying on the read of the pick is the same
  *   NO_SEAL     the agent acks after (2)
  *   NO_REREAD   the agent acks after (3)
- *   BLIND       (4) looks at the counts but not at whether the entry still holds
+ *   BLIND       (4) reads the counts but not whether the entry still holds
  *   RESET_ALL   counts are not kept per worker: when one dies, all are reset
- *   EARLY_DROP  a killed worker's counts are left out while its connections still stand
+ *   EARLY_DROP  a killed worker's counts are dropped while its connections are still open
  *   TRUST_NEW   the agent does not ask a gateway that joined
  * And REACHED must "fail" too: it claims that the ack is never given.
  *
- * The whole of it at once is too much to search, so it is searched in parts, chosen with -D:
+ * The whole model is too large for one search, so it is searched in parts, chosen with -D:
  *   WORKERS=n (1, 2)  CONNECTS=n (each worker makes)  KILL  EXPIRY  JOIN
  */
 #ifndef WORKERS
@@ -39,7 +39,7 @@
 #define DRAINING 1
 #define SEALED   2
 
-#define SLOTS    4      /* numbers of processes: 0 and 1, 2 for the one that replaces, 3 joins */
+#define SLOTS    4      /* numbers of processes: 0 and 1; 2 replaces, 3 joins */
 #define REPLACES 2
 #define JOINS    3
 
@@ -49,7 +49,7 @@ bool present[SLOTS];          /* registered, and not known to be dead */
 bool at_pod[SLOTS];           /* one of its requests is at the pod */
 bool killed[SLOTS];
 bool bypassed, acked, holds, joined, expired;
-bool lives[SLOTS];         /* the agent's: who it reads */
+bool lives[SLOTS];         /* of the agent: the processes that it reads */
 
 #define gateway(w) (w == JOINS -> 1 : 0)
 
@@ -104,7 +104,7 @@ proctype Worker(byte w) {
 }
 
 /* SIGKILL of the first worker at any point, or never: the kernel closes its connections, then the
-   process is gone. nginx starts another, which may serve before anybody has noticed. */
+   process is gone. nginx starts another, which may serve before the agent notices. */
 proctype Killer() {
 end:
   atomic {
@@ -126,14 +126,14 @@ end:
   }
 }
 
-/* An entry that nobody renewed in time, at any moment but after the agent saw that it holds. */
+/* An entry that was not renewed in time: at any moment before the agent has read that it holds. */
 proctype Expiry() {
 end:
   atomic { !holds && entry[0] != OPEN && !expired -> expired = true; entry[0] = OPEN }
 }
 
-/* A gateway that starts. Its pod is seen before it serves; one that starts after the ack fetches the
-   entries, or is told them, before it is ready. */
+/* A gateway that starts. The agent sees its pod before it serves. One that starts after the ack
+   fetches the entries, or gets them, before it is ready. */
 proctype Joiner() {
 end:
   atomic {
@@ -146,7 +146,7 @@ end:
   }
 }
 
-/* In flight, read process by process; who lives is looked up first, and only they are read. */
+/* In flight, read process by process: the list of live processes first, and then only those. */
 inline read(total, w) {
   d_step {
     w = 0;
@@ -224,7 +224,7 @@ again:
   od;
 #endif
 #ifndef TRUST_NEW
-  /* a gateway that came meanwhile has to be gone through as well */
+  /* a gateway that joined meanwhile needs the same steps */
   atomic {
     if
     :: joined && (!knows || entry[1] != SEALED) -> goto again

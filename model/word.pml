@@ -1,51 +1,52 @@
 /*
- * The worker's word, for spin: a seal leaves no worker with a place whose choices are all gone.
+ * The worker's word, for spin: a seal leaves no worker with a place that has no other choice.
  * barrier.pml proves that no request reaches the pod after the ack, whenever the agent seals. This
- * file proves that the agent seals at a moment at which nobody is refused because of it.
+ * file proves that the agent seals at a moment when no request is refused because of the seal.
  *
  * Two addresses, A and B; a deny-list of one gateway (another gateway has a list and workers of its
- * own, and the agent asks them in the same way); WORKERS workers, each with a place of its own: the
+ * own, and the agent asks them in the same way); WORKERS workers, each with its own place: the
  * set of addresses that it chooses from, and no two need be equal. Two agents.
  *
- * A worker:  (1) read the generation of the deny-list   (2) read the list   (3) tell, in one step with
- *                a look at its own configuration: which of its places have no choice left that is free
+ * A worker:  (1) read the generation of the deny-list   (2) read the list   (3) report, in one step with
+ *                a read of its own configuration: which of its places have no free choice left
  *                ("sole"), and which other choices there are ("others")
  * An agent:  (1) entry draining   (2) read each worker's word, and judge it
- *            (3) all good: ask for the seal, and say which words it judged
- * The gateway that is asked:  (4) read each worker's word again   (5) all as judged: seal
+ *            (3) all good: ask for the seal, and name the judged words
+ * The gateway:  (4) read each worker's word again   (5) all as judged: seal
  *
- * The rules, and what breaks each of them, given with -D (check.ts runs them all, and spin must find
- * the request that is refused):
- *   W1  a word belongs to one generation and one configuration; a change of either makes it void
- *         ANY_GENERATION  a word about an entry counts that was given before this entry came
+ * The rules, and the variants that break them, given with -D (check.ts runs them all, and spin must
+ * find the refused request):
+ *   W1  a word belongs to one generation and one configuration; a change of either voids it
+ *         ANY_GENERATION  a word from before the entry counts for the entry
  *         LIST_FIRST      the generation is read after the list
  *         STALE_WORD      a word stays when the configuration changes
  *         LATE_VOID       a word is void only a step after the configuration has changed
- *         NO_MARK         a word that took several steps is told though the configuration changed
+ *         NO_MARK         a word that took several steps is reported although the configuration changed
  *         KEPT_BY_ID      a worker that starts inherits the word of the one it replaces
- *   W2  who has not spoken has not agreed: one that is frozen, that starts, that is late
- *         SILENCE         the silent are left out
+ *   W2  a worker that has not spoken has not agreed: a frozen, a starting or a late one
+ *         SILENCE         silent workers are left out
  *   W3  each worker speaks for itself
  *         ONE_FOR_ALL     the word of one worker counts for all
- *   W4  no sole place, and another choice that the agent does not know to be bad
+ *   W4  there is no sole place, and another choice that the agent does not know to be bad
  *         SOLE_IGNORED    the agent seals in spite of a sole place
- *         OTHERS_IGNORED  the agent does not look at the others
- *         UNCHECKED       the gateway seals without a look: the agent's is from before
- *         ANY_OTHERS      the gateway looks for sole places only, not whether the others are those of
+ *         OTHERS_IGNORED  the agent does not check the others
+ *         UNCHECKED       the gateway seals without a check: the agent's check is older
+ *         ANY_OTHERS      the gateway checks only for sole places, not whether the others are those of
  *                         which the agent knows one that serves
  * And REACHED must "fail" too: it claims that nothing is ever sealed.
  *
- * What no rule can prevent: the owner takes the last other choice away between (4) and (5), some
- * microseconds. For a client this is the same as a moment later, when the seal stands. So a refusal
- * counts against us when the worker has the same configuration since the gateway took the seal up.
+ * No rule can prevent that the owner removes the last other choice between (4) and (5), some
+ * microseconds. For a client this equals a removal a moment later, after the seal. So a refusal
+ * counts against us only if the worker has had the same configuration since the gateway received
+ * the seal.
  *
- * In it: workers that stop at any point (a frozen one is one that does not move), CHANGES
+ * The model includes: workers that stop at any point (a frozen one does not move), CHANGES
  * configurations that change at any point, one RESTART of a worker with a configuration that may be
- * old, an entry that is removed and comes AGAIN, a node that is BAD (its pod does not serve), and
+ * old, an entry that is removed and put AGAIN, a node that is BAD (its pod does not serve), and
  * TWIN agents on one address.
  *
- * The search shows: the generation need not be the present one. A word counts from the generation in which
- * its entry came (born), so entries of other pods do not hold up a seal.
+ * The search shows that the generation need not be the current one. A word counts from the generation
+ * in which its entry was added (born), so entries of other pods do not delay a seal.
  */
 #ifndef WORKERS
 #define WORKERS 2
@@ -66,20 +67,20 @@
 
 byte entry[2] = OPEN;
 byte gen;                  /* of the deny-list: up with every change */
-byte born[2];              /* the generation in which the entry came */
+byte born[2];              /* the generation in which the entry was added */
 bool bad[2];               /* no pod serves there, and agents know it */
 
-byte place[WORKERS];       /* what the worker chooses from, a bit for each address; 0: no place */
+byte place[WORKERS];       /* the choices of the worker, a bit for each address; 0: no place */
 byte mark[WORKERS];        /* names this configuration; up with every change */
 byte said[WORKERS];        /* its word: the generation, */
 byte sole[WORKERS];        /* a bit for each address whose place has no other free choice, */
 byte others[WORKERS];      /* the free choices that it named */
 
-byte since[WORKERS];       /* nobody's: a bit for each agent whose seal was taken up since the worker has
-                              its configuration */
+byte since[WORKERS];       /* only for the proof: a bit for each agent whose seal was received
+                              since the worker has its configuration */
 bool sealed;
 
-/* A request that comes to this place now finds only sealed nodes and bad ones, and could have had
+/* A request to this place now finds only sealed nodes and bad ones, and could have used
    this address. */
 #define serves(w, x)  ((place[w] & bit(x)) && entry[x] != SEALED && !bad[x])
 #define taken(w, x)   ((place[w] & bit(x)) && entry[x] == SEALED && !bad[x])
@@ -130,7 +131,7 @@ inline another(w) {
   mark[w]++; since[w] = 0
 }
 
-/* The worker takes in what its owner wrote: in one step of the worker, between any two of its own. */
+/* The worker applies its owner's write in one step, between any two of its own steps. */
 proctype Owner() {
   byte left = CHANGES, w;
 
@@ -159,8 +160,8 @@ end:
   od
 }
 
-/* Killed, and another one serves in its place, with what it read at its start. Nothing that the old
-   one was about to say is ever told. */
+/* Killed, and replaced by another one with the configuration that it read at its start. A word
+   that the old one was about to report is lost. */
 proctype Restart() {
 end:
   atomic {
@@ -204,7 +205,7 @@ end:
 #define fine(w, x) agrees(w, x)
 #endif
 
-/* What the agent has judged of this worker, in a bit: does it name the other address? */
+/* The agent's judgement of this worker, in a bit: whether it names the other address. */
 #define names(w, x) ((others[w] & bit(1 - x)) != 0)
 
 #ifdef ANY_OTHERS
@@ -251,7 +252,7 @@ put:
 judge:
   w = 0;
   judged = 0;
-end: /* for ever, if nobody ever agrees: that is the deadline's to end, which says so */
+end: /* for ever, if the workers never agree: the deadline ends the drain and reports that */
   do
   :: w == WORKERS -> break
   :: atomic { w < WORKERS && fine(whose(w), x) -> judged = judged | (names(whose(w), x) << w); w++ }

@@ -22,7 +22,7 @@ export interface AgentOptions {
   readonly sync?: boolean
   readonly host: string
   readonly port: number
-  /** How long it may take to be ready, in ms; default 20 s. */
+  /** How long the agent may take to become ready, in ms; default 20 s. */
   readonly readyMs?: number
   /** In place of agent/main.ts, for tests. */
   readonly main?: string
@@ -32,7 +32,7 @@ export interface Agent {
   readonly url: string
   readonly logFile: string
   readonly pid: number
-  /** SIGTERM, and SIGKILL where that is not enough. Resolves when it is gone. */
+  /** Sends SIGTERM, then SIGKILL if that is not enough. Resolves when the process is gone. */
   close(): Promise<void>
 }
 
@@ -42,12 +42,12 @@ const TETHER = new URL('tether.ts', import.meta.url).href
 const FLAGS = ['--max-semi-space-size=8']
 const READY_MS = 20_000
 const LOG_LINES = 15
-/** It holds no hook by then. */
+/** Short: the agent holds no hook by then. */
 const END_MS = 5000
 
 /**
  * Starts the agent as users start it, with a configuration file, and waits for its /readyz.
- * Rejects, with the end of its log, when it ends instead or is not ready in time.
+ * Rejects, with the end of its log, if it exits or is not ready in time.
  */
 export async function startAgent(options: AgentOptions, signal?: AbortSignal): Promise<Agent> {
   const main = options.main ?? MAIN
@@ -118,7 +118,7 @@ async function answersOk(url: string): Promise<boolean> {
   }
 }
 
-/** What the agent is told. Everything that is not in here is its default. */
+/** The agent's configuration. Every other setting keeps its default. */
 function agentConfig(options: AgentOptions, keyFile: string, tokenFile: string) {
   const { kubernetes, admin, controlPort, barrier, gatewayNamespace, host, port } = options
   return {
@@ -130,7 +130,7 @@ function agentConfig(options: AgentOptions, keyFile: string, tokenFile: string) 
       gateways: { namespace: gatewayNamespace }
     },
     ...(options.sync && { sync: { enabled: true } }),
-    // On loopback, for the one who started it.
+    // On loopback, for the user who started the sandbox.
     serve: { host, port, dashboard: { enabled: true, auth: 'none' } }
   }
 }

@@ -1,6 +1,6 @@
 import type { HookRecord } from './kubelet/hook.ts'
 
-/** What hooks printed, counted: `{"removed (observed)": 5, "no answer": 1}`. */
+/** Counts what hooks printed: `{"removed (observed)": 5, "no answer": 1}`. */
 export function countAnswers(hooks: readonly HookRecord[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const { output } of hooks) {
@@ -10,7 +10,7 @@ export function countAnswers(hooks: readonly HookRecord[]): Readonly<Record<stri
   return counts
 }
 
-/** The agent's ack is the last line; curl's own complaints, and a fallback's silence, are not an ack. */
+/** The agent's ack is the last line. An error message of curl is not an ack, nor is the empty output of a fallback. */
 function readAnswer(output: string): string {
   try {
     const ack = JSON.parse(output.trim().split('\n').at(-1) ?? '') as {

@@ -1,5 +1,5 @@
 import { countAnswers } from './answers.ts'
-import type { ArmName, RunOptions } from './cli.ts'
+import { CONTROLLER_ENDS, WITH_AGENT, type ArmName, type RunOptions } from './cli.ts'
 import type { PodRecord } from './kubelet/record.ts'
 import type { Hook } from './kubernetes/objects.ts'
 import type { LoadCounts } from './load/options.ts'
@@ -10,12 +10,12 @@ import { rollOut, type RolloutState } from './rollout.ts'
 import { waitFor } from './wait-for.ts'
 import { startWorld, type World } from './world.ts'
 
-/** Where an arm is, for the line people watch. */
+/** The progress of an arm, for the progress line. */
 export interface ArmState {
   readonly stage: 'starting' | 'warming up' | 'rolling' | 'settling'
   readonly load: LoadCounts | undefined
   readonly rollout: RolloutState | undefined
-  /** Where to watch it in a browser, once the agent is there. */
+  /** The URL of the dashboard, once the agent runs. */
   readonly dashboard?: string
 }
 
@@ -25,7 +25,7 @@ export interface Arm {
   readonly world: World
 }
 
-/** The hook that the README tells people to paste, with the one thing the sandbox needs: the pod's own address. */
+/** The hook that the README tells people to paste, with the one addition that the sandbox needs: the pod's own address. */
 const drainHook = (agentUrl: string): Hook => ({
   exec: {
     command: [
@@ -43,17 +43,19 @@ const drainHook = (agentUrl: string): Hook => ({
 const HOOKS: Record<ArmName, ((agentUrl: string) => Hook) | undefined> = {
   'no-hook': undefined,
   'sleep-5': () => ({ exec: { command: ['sleep', '5'] } }),
-  'apisix-drain': drainHook
+  'apisix-drain': drainHook,
+  'controller-dead-no-hook': undefined,
+  'controller-dead': drainHook
 }
 
-/** Requests before the rolling update, and after it: at least the longest lag of the owner, with all that follows. */
+/** Requests before the rolling update, and after it: at least the owner's longest lag, and its effects. */
 const WARM_UP_MS = 1000
 const SETTLE_MS = 3000
 const ROLLOUT_MS = 60_000
-/** Patience of a user: well above what a busy machine adds, so that a timeout is a failure of what is shown. */
+/** Patience of a user: well above what a busy machine adds, so that a timeout is a failure of the arm itself. */
 const REQUEST_MS = 15_000
 
-/** One rolling update under load, in a fresh world. The caller closes it. */
+/** One rolling update under load, or two in a row after the ingress controller has ended, in a fresh world. The caller closes it. */
 export async function runArm(
   name: ArmName,
   options: RunOptions,
@@ -61,7 +63,7 @@ export async function runArm(
   signal: AbortSignal
 ): Promise<Arm> {
   onState({ stage: 'starting', load: undefined, rollout: undefined })
-  const { replicas, gateways, workers, seed, rate, uploads, evidence, keepLogs, mode } = options
+  const { replicas, gateways, workers, seed, rate, uploads, evidence, keepLogs, mode, lateMs } = options
   const world = await startWorld(
     {
       replicas,
@@ -76,8 +78,8 @@ export async function runArm(
     signal
   )
   try {
-    // Without an ingress controller somebody has to add the new pods: in `sync` that is the agent, whatever the hooks do.
-    if (name === 'apisix-drain' || mode === 'sync') {
+    // Without an ingress controller the agent has to add the new pods: so `sync` needs it in every arm.
+    if (WITH_AGENT.has(name) || mode === 'sync') {
       const { url } = await world.startAgent(signal)
       onState({ stage: 'starting', load: undefined, rollout: undefined, dashboard: `${url}/` })
     }
@@ -90,23 +92,28 @@ export async function runArm(
     }
     await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, ROLLOUT_MS, signal)
     await pass('warming up', WARM_UP_MS)
-    const old = new Set(world.kubelet.records().map(({ uid }) => uid))
     const onProgress = (state: RolloutState) => {
       rollout = state
       say('rolling')
     }
     const { store } = world.kubernetes
-    const rolloutMs = await rollOut({
-      store,
-      kubelet: world.kubelet,
-      timeoutMs: ROLLOUT_MS,
-      onProgress,
-      signal
-    })
+    const { kubelet } = world
+    const roll = () => rollOut({ store, kubelet, timeoutMs: ROLLOUT_MS, onProgress, signal })
+    if (CONTROLLER_ENDS.has(name)) await world.owner.close()
+    if (lateMs !== undefined) world.delayOwner(lateMs)
+    const rolloutMs = (await roll()) + (CONTROLLER_ENDS.has(name) ? await roll() : 0)
+    if (lateMs !== undefined)
+      await waitFor(
+        'the ingress controller has listed the new pods',
+        () => (say('settling'), world.hasOwnerCaughtUp()),
+        // A full sync that began before the last change is followed by another one.
+        2 * lateMs + ROLLOUT_MS,
+        signal
+      )
     await pass('settling', SETTLE_MS)
     const result = await load.stop()
     if (keepLogs !== undefined) await keep(keepLogs, name, world, result)
-    const ended = world.kubelet.records().filter(({ uid }) => old.has(uid))
+    const ended = kubelet.records().filter(({ goneAt }) => goneAt !== undefined)
     return {
       world,
       detail: { ...hookFigures(name, ended), ...figures(name, result), rolloutMs: Math.round(rolloutMs) }
@@ -133,12 +140,12 @@ function hookFigures(
   return {
     hookMs: summary(hooks.map(({ startedAt, endedAt }) => endedAt - startedAt)),
     hooks: { run: hooks.length, failed: hooks.filter(({ ok }) => !ok).length },
-    answers: name === 'apisix-drain' ? countAnswers(hooks) : {},
+    answers: WITH_AGENT.has(name) ? countAnswers(hooks) : {},
     late: ended.flatMap(lateArrivals).length
   }
 }
 
-/** Requests that reached the pod after its hook had ended: none of them should have been sent there. */
+/** Requests that reached the pod after its hook had ended: no gateway should have sent them there. */
 function lateArrivals({ hooks, arrivals }: PodRecord) {
   const endedAt = Math.max(...hooks.map(hook => hook.endedAt))
   return hooks.length === 0 ? [] : arrivals.filter(({ at }) => at > endedAt)

@@ -3,8 +3,13 @@ import { nearest } from '../agent/config/nearest.ts'
 import { MODES, type SandboxMode } from './owner/start.ts'
 import type { Evidence } from './world.ts'
 
-export const ARMS = ['no-hook', 'sleep-5', 'apisix-drain'] as const
+const BY_DEFAULT = ['no-hook', 'sleep-5', 'apisix-drain'] as const
+export const ARMS = [...BY_DEFAULT, 'controller-dead-no-hook', 'controller-dead'] as const
 export type ArmName = (typeof ARMS)[number]
+/** The arms whose pods have our hook. */
+export const WITH_AGENT: ReadonlySet<ArmName> = new Set(['apisix-drain', 'controller-dead'])
+/** The arms whose ingress controller stops for good before the Deployment is rolled, twice. */
+export const CONTROLLER_ENDS: ReadonlySet<ArmName> = new Set(['controller-dead-no-hook', 'controller-dead'])
 
 export interface RunOptions {
   readonly arms: readonly ArmName[]
@@ -16,16 +21,18 @@ export interface RunOptions {
   readonly uploads: boolean
   /** How APISIX is run. */
   readonly mode: SandboxMode
-  /** What the agent of the apisix-drain arm is told to use. */
+  /** How late the ingress controller writes during the rolling update, in ms; drawn from 500 to 2000 if it is left out. */
+  readonly lateMs: number | undefined
+  /** The evidence that the agent is configured to use. */
   readonly evidence: Evidence
-  /** Where logs and facts of every arm are kept. */
+  /** The folder for logs and facts of every arm. */
   readonly keepLogs: string | undefined
   readonly seed: number
   readonly json: boolean
   readonly hold: boolean
 }
 
-/** What the command line asks for. */
+/** The command of the command line. */
 export type Command =
   | { readonly kind: 'run'; readonly options: RunOptions }
   | {
@@ -45,13 +52,18 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
   npm run sandbox -- --only apisix             the APISIX stand-in alone
   npm run sandbox -- --only kubernetes         the Kubernetes API stand-in alone
 
-  --arms <a,b>      which of no-hook, sleep-5, apisix-drain to run, in this order   (all three)
+  --arms <a,b>      which arms to run, in this order        (no-hook,sleep-5,apisix-drain)
+                    no-hook, sleep-5, apisix-drain: one rolling update, by the hook of its pods
+                    controller-dead-no-hook, controller-dead: the ingress controller stops for good,
+                    then two rolling updates, without a hook and with ours
   --mode <m>        who writes APISIX's upstreams                                   (etcd-1.8)
                     etcd-1.8    ingress controller 1.8: PUTs an upstream when its endpoints change
                     etcd-2.x    ingress controller 2.x: PUTs everything at every sync
                     standalone  the same controller, no etcd: a whole document to every gateway
                     discovery   nobody: the gateways watch EndpointSlices themselves
                     sync        the agent, for a Service that asks for it; it runs in every arm
+  --late <ms>       the ingress controller, or the gateways' discovery, lists a change this much later;
+                    the run goes on until it has                             (500 to 2000, drawn)
   --replicas <n>    pods of the Deployment                                          (10)
   --rate <n>        requests a second                                               (400)
   --no-uploads      leave out slow uploads: APISIX picks their node long before it connects
@@ -68,12 +80,13 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
   with --only kubernetes:  --port <port> (6443)
                            a port of 0 is picked by the system
 
-Exit codes: 0 the apisix-drain arm ran and no request failed in it (or --only ended by Ctrl-C), 1 otherwise, 2 wrong
-command line.
+Exit codes: 0 apisix-drain or controller-dead ran and no request failed in it (or --only ended by Ctrl-C), 1 otherwise,
+2 wrong command line.
 `
 
 const FLAGS = {
   arms: { type: 'string' },
+  late: { type: 'string' },
   replicas: { type: 'string' },
   mode: { type: 'string' },
   rate: { type: 'string' },
@@ -98,6 +111,7 @@ type Flag = keyof typeof FLAGS
 const RUN: readonly Flag[] = [
   'arms',
   'mode',
+  'late',
   'replicas',
   'rate',
   'uploads',
@@ -110,7 +124,7 @@ const RUN: readonly Flag[] = [
   'json',
   'hold'
 ]
-/** Which flags mean something together with what `--only` says (`run`: without it). */
+/** The flags that are valid with each value of `--only` (`run`: without it). */
 const MEANT = {
   run: RUN,
   apisix: ['proxy', 'admin', 'control', 'workers'],
@@ -168,7 +182,7 @@ export function parseCommand(argv: readonly string[]): Command {
     run: () => ({
       kind: 'run',
       options: {
-        arms: readArms(values.arms, problems),
+        arms: readArms(values.arms, values.mode, problems),
         replicas: whole('replicas', 10, 1, 200),
         gateways: whole('gateways', 2, 1, 20),
         workers: whole('workers', 2, 1, 64),
@@ -176,6 +190,7 @@ export function parseCommand(argv: readonly string[]): Command {
         seed: whole('seed', 1, 0, 4_294_967_295),
         uploads: readUploads(values, problems),
         mode: readMode(values.mode, problems),
+        lateMs: lateOf(values, whole, problems),
         evidence: readEvidence(values.evidence, problems),
         keepLogs: typeof values['keep-logs'] === 'string' ? values['keep-logs'] : undefined,
         json: values.json === true,
@@ -200,7 +215,7 @@ function flagProblem(name: string, rawName: string, value: string | undefined): 
   return []
 }
 
-/** They are part of the load unless they are left out; `--uploads` only says so. */
+/** Uploads are part of the load unless they are left out; `--uploads` only confirms it. */
 function readUploads(values: { uploads?: unknown; 'no-uploads'?: unknown }, problems: string[]): boolean {
   if (values.uploads && values['no-uploads']) problems.push('--uploads and --no-uploads: choose one')
   return values['no-uploads'] !== true
@@ -218,12 +233,27 @@ function readMode(given: string | boolean | undefined, problems: string[]): Sand
   return mode ?? MODES[0]
 }
 
-function readArms(given: unknown, problems: string[]): readonly ArmName[] {
-  if (typeof given !== 'string') return ARMS
+function lateOf(
+  { late, mode, arms }: { late?: unknown; mode?: unknown; arms?: unknown },
+  whole: (flag: 'late', byDefault: number, min: number, max: number) => number,
+  problems: string[]
+): number | undefined {
+  if (late === undefined) return undefined
+  if (mode === 'sync') problems.push('--late needs an ingress controller: --mode sync has none')
+  if (typeof arms === 'string' && arms.includes('controller-dead'))
+    problems.push('--late needs an ingress controller that lives: leave out the arms controller-dead*')
+  return whole('late', 0, 0, 600_000)
+}
+
+function readArms(given: unknown, mode: unknown, problems: string[]): readonly ArmName[] {
+  if (typeof given !== 'string') return BY_DEFAULT
   const names = given.split(',').map(name => name.trim())
   const isArm = (name: string): name is ArmName => ARMS.some(arm => arm === name)
   const unknown = names.filter(name => !isArm(name))
   for (const name of unknown) problems.push(`--arms: there is no arm "${name}", only ${ARMS.join(', ')}`)
+  const ends = names.find(name => isArm(name) && CONTROLLER_ENDS.has(name))
+  if (ends !== undefined && (mode === 'discovery' || mode === 'sync'))
+    problems.push(`--arms ${ends} needs an ingress controller: --mode ${mode} has none`)
   const twice = names.filter((name, i) => names.indexOf(name) !== i)
   for (const name of new Set(twice)) problems.push(`--arms names ${name} twice: once is enough`)
   return names.filter(isArm)

@@ -9,7 +9,7 @@ import type { World } from './world.ts'
 /**
  * Keeps what is needed to explain a run, in `<directory>/<arm>/`: `agent.log`, `access.log` (what the gateways made of each
  * request), `admin.log` (who asked the Admin API for what) and `facts.json` (failed requests, pods, the owner's writes). Times in the facts are those of `now()`; `clock`
- * says what the time of day was at one of them.
+ * gives the time of day at one of them.
  */
 export async function keep(directory: string, arm: string, world: World, load?: LoadResult): Promise<void> {
   const to = join(directory, arm)
@@ -27,7 +27,7 @@ export async function keep(directory: string, arm: string, world: World, load?: 
   await writeFile(join(to, 'facts.json'), `${JSON.stringify(facts, undefined, 2)}\n`)
 }
 
-/** Thousands of arrivals say less than how many there were, and which came last. */
+/** Replaces thousands of arrivals by their number and the last one. */
 const withCounts = ({ arrivals, ...record }: PodRecord) => ({
   ...record,
   arrivals: { count: arrivals.length, last: arrivals.at(-1) }

@@ -16,7 +16,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 const stopped = (): Promise<void> => {
-  // A pending promise alone does not keep the process: stand-ins are there, but do not count on it.
+  // A pending promise alone does not keep the process alive; do not rely on the stand-ins for that.
   const alive = setInterval(() => {}, 60_000)
   return new Promise(resolve => {
     const end = () => {

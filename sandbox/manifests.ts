@@ -1,6 +1,6 @@
 import type { Deployment, Draft, Hook, Pod, Service } from './kubernetes/objects.ts'
 
-// What a user of the sandbox would otherwise `kubectl apply`.
+// The objects that a user would otherwise `kubectl apply`.
 
 export const NAMESPACE = 'shop'
 export const APP = 'web'
@@ -9,7 +9,7 @@ export const PORT_NAME = 'http'
 export const HOST = 'host-1'
 export const IMAGE = 'sandbox/app'
 export const GATEWAY_NAMESPACE = 'apisix'
-/** Not 8080: a server of yours that listens on all addresses would be in the way. */
+/** Not 8080: a server of the user's that listens on all addresses would conflict. */
 const APP_PORT = 28_081
 const GRACE_SECONDS = 30
 
@@ -49,7 +49,7 @@ export const deployment = (replicas: number, preStop: Hook | undefined): Draft<D
   }
 })
 
-/** The same Deployment with another version of its app: what starts a rolling update. */
+/** The same Deployment with another version of its app: this starts a rolling update. */
 export function withVersion(current: Deployment, version: string): Deployment {
   const { template } = current.spec
   const containers = template.spec.containers.map(container => ({
@@ -67,7 +67,7 @@ export const service = (annotations: Readonly<Record<string, string>> = {}): Dra
   spec: { selector: labels, ports: [{ name: PORT_NAME, port: SERVICE_PORT, targetPort: 'http' }] }
 })
 
-/** The pod of a gateway, as the agent's gateway watch finds it. Nobody runs it: the gateway is a process already. */
+/** The pod of a gateway, as the agent's gateway watch finds it. No kubelet runs it: the gateway is a process already. */
 export const gatewayPod = (name: string): Draft<Pod> => ({
   metadata: {
     namespace: GATEWAY_NAMESPACE,

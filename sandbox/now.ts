@@ -1,5 +1,5 @@
 /**
- * Milliseconds since the machine started (CLOCK_MONOTONIC): one scale for every process of the sandbox, so that "this
- * request arrived after that answer" can be said across them. Not the time of day.
+ * Milliseconds since the machine started (CLOCK_MONOTONIC): one scale for every process of the sandbox, so that times
+ * of different processes can be compared. Not the time of day.
  */
 export const now = (): number => Number(process.hrtime.bigint()) / 1e6

@@ -6,13 +6,13 @@ import { startGateways } from './gateways/start.ts'
 import { startControllers } from './kubernetes/controllers/start.ts'
 import { startKubernetes } from './kubernetes/server.ts'
 
-/** One stand-in alone, for other clients. `lines`: what its user needs to know. */
+/** One stand-in alone, for other clients. `lines`: instructions for its user. */
 export interface Alone {
   readonly lines: readonly string[]
   close(): Promise<void>
 }
 
-/** The admin key of every APISIX whose key nobody has changed. Public, like this stand-in. */
+/** The default admin key of APISIX. Public, like this stand-in. */
 const ADMIN_KEY = 'edd1c9f034335f136f87ad84b625c8f1'
 
 export async function onlyApisix(command: Extract<Command, { kind: 'only-apisix' }>): Promise<Alone> {

@@ -1,4 +1,4 @@
-/** The smallest value that at least `share` (0 to 1) of the values do not exceed; 0 where there is none. */
+/** The smallest value that at least `share` (0 to 1) of the values do not exceed; 0 if there are no values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0

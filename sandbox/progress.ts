@@ -1,4 +1,4 @@
-/** Where people watch a run: rewritten in place in a terminal, plain lines elsewhere. */
+/** The progress of a run: a line rewritten in place in a terminal, plain lines elsewhere. */
 export interface Progress {
   /** The present state of the line; shown at most every `everyMs`. */
   update(text: string): void
@@ -12,7 +12,7 @@ export interface Screen {
   write(text: string): unknown
 }
 
-/** Plain lines are for logs: one a second says enough. */
+/** Plain lines are for logs: one a second is enough. */
 const PLAIN_EVERY_MS = 1000
 const LIVE_EVERY_MS = 100
 

@@ -1,23 +1,23 @@
 import type { LoadResult } from './load/options.ts'
-import type { ArmName } from './cli.ts'
+import { WITH_AGENT, type ArmName } from './cli.ts'
 
-/** What one rolling update under load came to. Everything in it was measured in this run. */
+/** The result of one arm: rolling updates under load. Every figure was measured in this run. */
 export interface ArmResult {
   readonly name: ArmName
   readonly requests: number
   readonly failed: number
-  /** From the start of a hook's process to its end. All 0 where there are no hooks. */
+  /** From the start of a hook's process to its end. All 0 if there are no hooks. */
   readonly hookMs: { readonly p50: number; readonly p99: number; readonly max: number }
-  /** From the change of the template until the last old pod is gone and every new one is available. */
+  /** From the change of the template until the last old pod is gone and every new one is available; of two updates, both together. */
   readonly rolloutMs: number
 }
 
-/** More than the contract of `--json` has: for the lines under the table. */
+/** Fields besides the contract of `--json`: for the lines under the table. */
 export interface ArmDetail extends ArmResult {
   readonly load: LoadResult
   /** Hooks that were run, and those that failed. */
   readonly hooks: { readonly run: number; readonly failed: number }
-  /** What the agent answered, counted; empty in arms without it. */
+  /** The agent's answers, counted; empty in arms without it. */
   readonly answers: Readonly<Record<string, number>>
   /** Requests that reached a pod after its hook had ended, answered or not. */
   readonly late: number
@@ -34,9 +34,11 @@ export const jsonReport = (arms: readonly ArmResult[]): { readonly arms: readonl
   }))
 })
 
-/** True only when the arm that matters ran, did something, and lost nothing. */
-export const succeeded = (arms: readonly ArmResult[]): boolean =>
-  arms.some(({ name, requests, failed }) => name === 'apisix-drain' && requests > 0 && failed === 0)
+/** True only if an arm with the agent ran, and each of them sent requests, and lost none. */
+export function succeeded(arms: readonly ArmResult[]): boolean {
+  const ours = arms.filter(({ name }) => WITH_AGENT.has(name))
+  return ours.length > 0 && ours.every(({ requests, failed }) => requests > 0 && failed === 0)
+}
 
 const HEAD = ['', 'requests', 'failed', 'hook p50', 'p99', 'max', 'rollout']
 
@@ -57,7 +59,7 @@ export function table(arms: readonly ArmDetail[]): string {
   return [line(HEAD), ...rows.map(line), ...ratio(arms), ...arms.flatMap(notes)].join('\n')
 }
 
-/** What the hook costs, against the sleep that it replaces. */
+/** The time that the hook takes, compared with the sleep that it replaces. */
 function ratio(arms: readonly ArmDetail[]): string[] {
   const p50 = (name: ArmName) => arms.find(arm => arm.name === name)?.hookMs.p50 ?? 0
   const [sleep, drain] = [p50('sleep-5'), p50('apisix-drain')]
@@ -75,7 +77,7 @@ const list = (counts: Readonly<Record<string, number>>): string =>
     .map(([what, count]) => `${count} × ${what}`)
     .join(', ')
 
-/** What failed, and which hooks did: a row of numbers does not say. */
+/** Lists failed requests and hooks, which a row of numbers cannot show. */
 function notes({ name, load, hooks, late, answers }: ArmDetail): string[] {
   const kinds = Object.entries(load.byRequest)
     .filter(([, { failed }]) => failed > 0)

@@ -4,7 +4,7 @@ import type { Kubelet } from './kubelet/kubelet.ts'
 import type { Store } from './kubernetes/store.ts'
 import { waitFor } from './wait-for.ts'
 
-/** How far a rolling update has come. */
+/** The progress of a rolling update. */
 export interface RolloutState {
   readonly replicas: number
   /** Pods of the new template that are available. */
@@ -14,7 +14,7 @@ export interface RolloutState {
   readonly gone: number
 }
 
-/** The Deployment's newest template is all there is: `kubectl rollout status`. */
+/** Whether only pods of the Deployment's newest template are left: `kubectl rollout status`. */
 export function isRolledOut(store: Store): boolean {
   const found = store.get('deployments', NAMESPACE, APP)
   if (!found) return false
@@ -52,8 +52,11 @@ export async function rollOut(options: RolloutOptions): Promise<number> {
     const gone = old.filter(({ goneAt }) => goneAt !== undefined).length
     onProgress?.({
       replicas: changed.spec.replicas ?? 0,
-      available: kubelet.records().filter(({ uid, readyAt }) => readyAt !== undefined && !oldUids.has(uid))
-        .length,
+      available: kubelet
+        .records()
+        .filter(
+          ({ uid, readyAt, goneAt }) => readyAt !== undefined && goneAt === undefined && !oldUids.has(uid)
+        ).length,
       ending: old.filter(({ deletionSeenAt }) => deletionSeenAt !== undefined).length,
       gone
     })

@@ -9,12 +9,12 @@ export interface Run {
   readonly held: Arm | undefined
 }
 
-/** Runs the arms one after the other, each in a world of its own. Nothing is left when it rejects. */
+/** Runs the arms one after the other, each in a world of its own. Nothing stays running when it rejects. */
 export async function runArms(options: RunOptions, progress: Progress, signal: AbortSignal): Promise<Run> {
   const details: ArmDetail[] = []
   for (const [i, name] of options.arms.entries()) {
     const onState = (state: ArmState) => {
-      // In time to open it: the rolling update that follows is what there is to see.
+      // In time to open it: the interesting part, the rolling update, follows.
       if (options.hold && state.dashboard)
         progress.done(`${'dashboard'.padEnd(NAME_WIDTH)}  ${state.dashboard}`)
       progress.update(line(name, state))
@@ -41,7 +41,7 @@ function line(name: ArmName, { stage, load, rollout }: ArmState): string {
 const doneLine = ({ name, requests, failed, rolloutMs }: ArmDetail) =>
   `${name.padEnd(NAME_WIDTH)}  rolled out in ${(rolloutMs / 1000).toFixed(1)} s  ${requests} requests, ${failed} failed`
 
-/** What one can do with a world that is left running. */
+/** Commands to try on a world that is left running. */
 export function heldLines({ world }: Arm): string[] {
   const [first] = world.gateways.gateways
   const { admin } = world.gateways

@@ -2,13 +2,13 @@ import type { Confirmation } from './gateways/options.ts'
 import type { Store } from './kubernetes/store.ts'
 import { now } from './now.ts'
 
-/** Sync lag by the sandbox's own clocks: it is both ends of it, so it need not take the agent's word for anything. By `now()`. */
+/** Sync lag by the sandbox's own clocks: it measures both ends and needs no figure of the agent's. By `now()`. */
 export interface SyncLags {
   /** When the API server committed the deletion of a pod. */
   decidedAt(uid: string): number | undefined
-  /** When the last of the gateways had confirmed; `undefined` while one has not. */
+  /** When the last gateway confirmed; `undefined` until then. */
   confirmedAt(uid: string): number | undefined
-  /** From the one to the other, in ms. */
+  /** From the decision to the confirmation, in ms. */
   lagOf(uid: string): number | undefined
 }
 

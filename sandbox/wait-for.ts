@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 
 const LOOK_EVERY_MS = 20
 
-/** Looks until `holds` does. Rejects after `timeoutMs`, or when the signal aborts. Errors of `holds` end it as well. */
+/** Polls until `holds` is true. Rejects after `timeoutMs`, or when the signal aborts. Errors of `holds` end it as well. */
 export async function waitFor(
   what: string,
   holds: () => boolean | Promise<boolean>,

@@ -17,6 +17,7 @@ import { forkLoad, type LoadProcess } from './load/process.ts'
 import * as manifests from './manifests.ts'
 import type { Owner } from './owner/owner.ts'
 import { startMode, SYNCED, type SandboxMode } from './owner/start.ts'
+import { readyNodes } from './owner/slices.ts'
 import { storeSlices } from './owner/store-slices.ts'
 import { createRandom } from './random.ts'
 import { isRolledOut } from './rollout.ts'
@@ -30,44 +31,48 @@ export interface WorldOptions {
   readonly seed: number
   /** The pods' preStop hook, made when the address of the agent is known. */
   readonly preStop?: ((agentUrl: string) => Hook) | undefined
-  /** How APISIX is run, and so who writes its upstreams; default `etcd-1.8`. */
+  /** How APISIX is run, and thus who writes its upstreams; default `etcd-1.8`. */
   readonly mode?: SandboxMode
-  /** From an endpoint change to the owner's write of it. */
+  /** From an endpoint change to the owner's write. */
   readonly ownerLag?: { readonly minMs: number; readonly maxMs: number }
-  /** The best evidence the agent is told how to get. The gateways are the same either way: our plugin is in all of them. */
+  /** The best evidence that the agent is configured to get. All gateways have the plugin either way. */
   readonly evidence?: Evidence
   /** Every request that a gateway has finished is written to `files.access`, every one to an Admin API to `files.admin`. */
   readonly accessLog?: boolean
 }
 
-/** What the agent of the sandbox is to rest its answers on. */
+/** The evidence behind the agent's answers. */
 export type Evidence = 'barrier' | 'observed'
 
-/** Everything that is around an agent, up and serving: the Deployment is rolled out and every gateway routes to it. */
+/** The environment of an agent, up and serving: the Deployment is rolled out and every gateway routes to it. */
 export interface World {
   readonly kubernetes: Kubernetes
   readonly gateways: ForkedGateways
   readonly kubelet: Kubelet
   readonly owner: Owner
   readonly syncLags: SyncLags
-  /** What the Barrier APIs of the gateways ask for. */
+  /** The token of the gateways' Barrier APIs. */
   readonly barrierToken: string
   readonly kubeconfigFile: string
-  /** Where `startAgent` makes the agent listen, and hooks call it. */
+  /** The URL on which `startAgent` makes the agent listen, and which hooks call. */
   readonly agentUrl: string
-  /** Gone with the world. Either may not exist: nothing has been written to it then. */
+  /** Deleted with the world. A file may not exist: nothing has been written to it then. */
   readonly files: { readonly agent: string; readonly access: string; readonly admin: string }
+  /** From now on the owner writes this many ms after a change. */
+  delayOwner(ms: number): void
+  /** The owner's last write lists the pods that are Ready now. */
+  hasOwnerCaughtUp(): boolean
   startAgent(signal?: AbortSignal): Promise<Agent>
   startLoad(options: Omit<LoadOptions, 'targets' | 'path'>): LoadProcess
   /** Ends everything that was started through it. Safe to call twice. */
   close(): Promise<void>
 }
 
-/** From a pod's creation to the start of its process: quick for a real one, but never at once, as with real ones. */
+/** From a pod's creation to the start of its process: fast for a real pod, but never instant. */
 const SET_UP = { minMs: 300, maxMs: 1200 }
 const OWNER_LAG = { minMs: 500, maxMs: 2000 }
 const READY_MS = 30_000
-/** Not the usual ones: whatever listens on all addresses of this machine (an APISIX, any server on 8080) would be in the way. */
+/** Not the usual ports: a server on all addresses of this machine (an APISIX, any server on 8080) would conflict. */
 const PORTS = { proxy: 29_080, control: 29_090, admin: 29_180, barrier: 29_092, agent: 28_080 }
 const APP_MAIN = fileURLToPath(new URL('app/main.ts', import.meta.url))
 
@@ -78,7 +83,7 @@ const APP_MAIN = fileURLToPath(new URL('app/main.ts', import.meta.url))
 export async function startWorld(options: WorldOptions, signal?: AbortSignal): Promise<World> {
   const ends: (() => Promise<unknown>)[] = []
   const close = async () => {
-    // In reverse: what was started last may still talk to what was started first.
+    // In reverse: a part that was started last may still talk to the first ones.
     for (const end of ends.splice(0).toReversed()) await end()
   }
   try {
@@ -155,12 +160,14 @@ async function build(
   await waitFor('the Deployment is available', () => isRolledOut(store), READY_MS, signal)
 
   const service = { namespace: manifests.NAMESPACE, name: manifests.APP, port: manifests.SERVICE_PORT }
+  const slices = storeSlices(store)
+  const lag = { ...(options.ownerLag ?? OWNER_LAG) }
   const owner = await startMode(mode, {
-    slices: storeSlices(store),
+    slices,
     gateways,
     service,
     port: manifests.PORT_NAME,
-    lag: options.ownerLag ?? OWNER_LAG,
+    lag,
     seed: options.seed
   })
   ends.push(() => owner.close())
@@ -180,6 +187,20 @@ async function build(
     kubeconfigFile,
     agentUrl,
     files,
+    delayOwner(ms) {
+      lag.minMs = ms
+      lag.maxMs = ms
+    },
+    hasOwnerCaughtUp() {
+      const ready = readyNodes(slices.list(), `${service.namespace}/${service.name}`, 1)
+      const last = owner.writes.findLast(({ acceptedAt }) => acceptedAt !== undefined)
+      const hostsOf = (nodes: readonly { readonly host: string }[]) =>
+        nodes
+          .map(({ host }) => host)
+          .sort()
+          .join()
+      return hostsOf(last?.nodes ?? []) === hostsOf(ready)
+    },
     async startAgent(signal) {
       const agent = await startAgent(
         {

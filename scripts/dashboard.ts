@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-/** What the agent serves the page from. Not committed: made by `npm run build:dashboard`, and by whoever needs it. */
+/** The agent serves the page from here. Not committed: built by `npm run build:dashboard`, and by every script that needs it. */
 export const BUILT_AT = join(import.meta.dirname, '../dist/dashboard')
 
 const SOURCES = join(import.meta.dirname, '../agent')
 const STAMP = 'built-from.txt'
 const WRONG_TOKEN = 'That is not the token.'
 
-/** Builds the page where it is missing or older than its sources. Several may do so at once. */
+/** Builds the page if it is missing or older than its sources. Several processes may do so at once. */
 export async function ensureDashboard(): Promise<void> {
   const sources = sourcesHash()
   if (read(join(BUILT_AT, STAMP)) !== sources) await buildDashboard(sources)
@@ -57,7 +57,7 @@ async function buildDashboard(sources: string): Promise<void> {
   for (const name of globSync('*', { cwd: BUILT_AT })) {
     if (!kept.has(name.replace(/\.gz$/, ''))) rmSync(join(BUILT_AT, name), { force: true })
   }
-  // Last: what is there without it is built again.
+  // Written last: a page without this stamp is built again.
   put(STAMP, Buffer.from(sources))
 }
 
@@ -77,7 +77,7 @@ function put(name: string, content: Uint8Array): void {
   }
 }
 
-/** Of all that the bundle can be made from: the page, the types and reducers that it shares, and the locked packages. */
+/** The hash of all inputs of the bundle: the page, the types and reducers that it shares, and the locked packages. */
 function sourcesHash(): string {
   const files = globSync('{dashboard,serve}/**/*.{ts,tsx,css,html,svg}', { cwd: SOURCES }).sort()
   const all = createHash('sha256')

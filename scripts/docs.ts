@@ -10,7 +10,7 @@ import { roomsDoc } from './docs/rooms-doc.ts'
 import { troubleshooting } from './docs/troubleshooting.ts'
 
 /**
- * Writes what is generated from the code, and looks where the links of all pages lead; `--check` writes nothing, shows what is
+ * Writes the generated pages, and checks the links of all pages; `--check` writes nothing and shows what is
  * stale. Exits 1 for a stale page and for a dead link.
  */
 const root = join(import.meta.dirname, '..')
@@ -51,7 +51,7 @@ function read(path: string): string {
   }
 }
 
-/** The lines that only one of the two has: enough to see what was forgotten. */
+/** The lines that only one of the two has: enough to see the forgotten change. */
 function difference(found: string, wanted: string): string {
   const [before, after] = [new Set(found.split('\n')), new Set(wanted.split('\n'))]
   return [

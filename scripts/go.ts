@@ -3,14 +3,14 @@ import { spawnSync } from 'node:child_process'
 export const ARCHITECTURES = ['amd64', 'arm64'] as const
 export type Architecture = (typeof ARCHITECTURES)[number]
 
-/** Of this machine. */
+/** This machine's architecture. */
 export const architecture: Architecture = process.arch === 'x64' ? 'amd64' : 'arm64'
 
 /**
- * Builds the program in that folder into a file: static, for Linux, without what only a debugger needs where no other linker
- * flags are given. Go's own cache makes this quick where nothing has changed.
+ * Builds the program in that folder into a file: static, for Linux, without debug information if no other linker
+ * flags are given. Go's own cache makes this quick if nothing has changed.
  *
- * @throws Error with what Go said
+ * @throws Error with Go's output
  */
 export function buildGo(folder: string, file: string, target: Architecture, linkerFlags = '-s -w'): void {
   const flags = ['-trimpath', `-ldflags=${linkerFlags}`]

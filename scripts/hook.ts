@@ -5,11 +5,11 @@ import { ARCHITECTURES, buildGo, type Architecture } from './go.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
-/** Where the program is, once it is built. */
+/** The path of the built program. */
 export const hookPath = (architecture: Architecture): string =>
   join(ROOT, 'dist/hook', `apisix-drain-hook-linux-${architecture}`)
 
-/** @throws Error with what Go said */
+/** @throws Error with Go's output */
 export function buildHook(architecture: Architecture): void {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
   mkdirSync(join(ROOT, 'dist/hook'), { recursive: true })

@@ -66,6 +66,7 @@ async function measure(mode: RunOptions['mode'], column: Column, seed: number): 
     uploads: true,
     keepLogs: undefined,
     json: true,
+    lateMs: undefined,
     hold: false
   }
   const { details } = await runArms(options, progress, stop.signal)

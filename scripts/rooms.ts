@@ -5,12 +5,12 @@ import { LAW, ROOMS } from './rooms/law.ts'
 
 /**
  * Checks the law of imports: a file imports from its own room and from rooms above it, types included. Checks too that every
- * file has a room, that no room is crowded, and that no two files of the agent have the same name. Exits 1 where one is broken.
+ * file has a room, that no room is crowded, and that no two files of the agent have the same name. Exits 1 if a rule is broken.
  * `--figures` prints the rooms with their files and arrows instead.
  */
 const root = join(import.meta.dirname, '../agent')
 const LARGEST = 14
-/** A page of its own, for the browser, and what starts everything. */
+/** The dashboard, which is a page of its own for the browser, and the program's entry point. */
 const OUTSIDE = /^(?:dashboard\/|main\.ts$)/
 
 const files = globSync('**/*.{ts,tsx}', { cwd: root }).toSorted()

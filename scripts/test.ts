@@ -1,5 +1,5 @@
 /**
- * `npm test`: every suite, one after the other, each closed by its own line `N passed, N failed`.
+ * `npm test`: every suite, one after the other, each ended by its own line `N passed, N failed`.
  * A suite that this machine cannot run is named at the end with what to install; under CI=true that is a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -12,14 +12,14 @@ import { parseArgs } from 'node:util'
 interface Suite {
   readonly name: string
   readonly what: string
-  /** How long it takes on two quiet cores, in s, once everything is built. */
+  /** The duration on two idle cores, in s, once everything is built. */
   readonly seconds: number
-  /** Each command is one step; the suite fails with the first that does. */
+  /** Each command is one step; the suite fails with the first step that fails. */
   readonly steps: readonly (readonly string[])[]
   readonly needs: readonly Need[]
 }
 
-/** What a machine must have for a suite, and how it gets it. */
+/** A requirement of a suite, and how to install it. */
 interface Need {
   readonly what: string
   readonly get: string
@@ -29,7 +29,7 @@ interface Need {
 const path = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
 const found = (program: string) => path.some(folder => existsSync(join(folder, program)))
 
-/** A program that is in Debian's packages. */
+/** A program from Debian's packages. */
 const debian = (program: string, packages: string): Need => ({
   what: packages,
   get: `apt-get install ${packages}`,
@@ -158,7 +158,7 @@ const SUITES: readonly Suite[] = [
   }
 ]
 
-/** Not part of `npm test`: what to run between two edits. */
+/** Not part of `npm test`: for a quick run between two edits. */
 const QUICK: Suite = {
   name: 'quick',
   what: 'unit tests alone, luacheck, and 50 random scenarios of faults',
@@ -171,10 +171,10 @@ const QUICK: Suite = {
   needs: [debian('luacheck', 'lua-check')]
 }
 
-/** Where the output is a log, the last lines of a suite that failed are shown again at the end of it. */
+/** If the output is a log, the last lines of a failed suite are shown again at its end. */
 const LAST_LINES = 60
 
-/** Runs the steps of a suite until one fails; resolves with how that one ended, and nothing where all is well. */
+/** Runs the steps of a suite until one fails; resolves with the exit of that step, or nothing if all succeed. */
 async function run(suite: Suite): Promise<string | undefined> {
   console.log(`\n== ${suite.name}: ${suite.what}`)
   for (const [program = '', ...args] of suite.steps) {

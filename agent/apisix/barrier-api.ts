@@ -16,6 +16,8 @@ export interface BarrierEntry {
   readonly ttl: number
   /** With `sealed`: seal only if the workers' word still has this tag, else leave it draining. */
   readonly sealIf?: string
+  /** Addresses that take over, `address:port`, by port of the pod that ends. An older plugin refuses the field. */
+  readonly successors?: Readonly<Record<string, readonly string[]>>
 }
 
 /** An entry as the gateway reports it. */
@@ -32,6 +34,8 @@ const word = z.looseObject({
   places: z.number(),
   /** Names of places where any of the workers has no other choice that is not denied. */
   sole: z.array(z.string()),
+  /** Names of places in which only successors are left. An older plugin does not send it. */
+  succeeded: z.array(z.string()).optional(),
   /** Places that a worker cannot inspect. */
   hidden: z.number(),
   /** The other choices of every other place, `address:port` each; `more` of them are left out. */
@@ -51,13 +55,18 @@ const told = z.looseObject({
   /** Requests sent there although it was sealed. An older plugin does not count them. */
   late: z.number().optional(),
   /** Present once an agent has asked for it. An older plugin does not send it. */
-  word: word.optional()
+  word: word.optional(),
+  /** Only in a list of all entries. An older plugin does not send it. */
+  successors: z.record(z.string(), z.array(z.string())).optional()
 })
+/** Optional parts of this API that the plugin has. An older plugin sends none. */
+const features = z.array(z.string()).default([])
 const answer = z.looseObject({
   instance: z.string(),
   fit: z.boolean(),
   /** When it was counted, in seconds since the epoch by the gateway's clock. An older plugin does not send it. */
   now: z.number().optional(),
+  features,
   entries: z.array(told)
 })
 const polled = answer.extend({ unknown: z.array(z.string()) })
@@ -85,6 +94,7 @@ const gatewayState = z.looseObject({
   fit: z.boolean(),
   unfit: z.array(z.string()),
   now: z.number().optional(),
+  features,
   /** Only entries that got a request in spite of their seal; an older plugin reports all. */
   entries: z.array(told).optional(),
   /** Totals of all entries; the generation goes up with each change. An older plugin does not send it. */
@@ -125,6 +135,8 @@ export interface BarrierApi {
   ): Promise<BarrierAnswer & { readonly unknown: readonly string[] }>
   /** On a connection of its own, so that another gateway at this address is noticed sooner or later. */
   state(signal?: AbortSignal): Promise<BarrierGateway>
+  /** All entries, whoever put them. Costs the gateway more the more there are. */
+  entries(signal?: AbortSignal): Promise<readonly BarrierState[]>
 }
 
 export interface BarrierClient {
@@ -143,6 +155,27 @@ function batches(uids: readonly string[]): string[][] {
   return all
 }
 
+/** "At most 1 MiB in a body": an address in JSON has at most 50 bytes, and the rest of an entry at most 400. */
+const MOST_ADDRESSES = 18_000
+const ADDRESSES_AN_ENTRY = 8
+
+function putBatches(entries: readonly BarrierEntry[]): BarrierEntry[][] {
+  const all: BarrierEntry[][] = []
+  let room = 0
+  for (const entry of entries) {
+    const addresses = Object.values(entry.successors ?? {}).reduce((sum, { length }) => sum + length, 0)
+    const needed = addresses + ADDRESSES_AN_ENTRY
+    const last = all.at(-1)
+    if (last && last.length < BATCH && needed <= room) last.push(entry)
+    else {
+      all.push([entry])
+      room = MOST_ADDRESSES
+    }
+    room -= needed
+  }
+  return all
+}
+
 type PolledAnswer = z.infer<typeof polled>
 
 /** @throws CodedError if the gateway restarted between two answers */
@@ -155,6 +188,7 @@ function merged(answers: readonly PolledAnswer[]): PolledAnswer {
     instance: first.instance,
     fit: answers.every(({ fit }) => fit),
     now: answers.at(-1)?.now,
+    features: first.features,
     entries: answers.flatMap(({ entries }) => entries),
     unknown: answers.flatMap(({ unknown }) => unknown)
   }
@@ -186,14 +220,16 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       const stored = reply.entries.filter((e): e is BarrierState => 'state' in e)
       const refused = new Set(reply.entries.filter(e => !('state' in e)).map(e => e.uid))
       const why = refused.size === 0 ? '' : `${reply.error_msg ?? ''}: ${ERRORS.BARRIER_FULL}`
-      return { instance: reply.instance, fit: reply.fit, now: reply.now, entries: stored, refused, why }
+      const { instance, fit, now, features } = reply
+      return { instance, fit, now, features, entries: stored, refused, why }
     }
 
     return {
       async put(entries, signal) {
-        let all = await putBatch(entries.slice(0, BATCH), signal)
-        for (let from = BATCH; from < entries.length; from += BATCH) {
-          const next = await putBatch(entries.slice(from, from + BATCH), signal)
+        const [first = [], ...rest] = putBatches(entries)
+        let all = await putBatch(first, signal)
+        for (const batch of rest) {
+          const next = await putBatch(batch, signal)
           if (next.instance !== all.instance)
             throw new CodedError(
               'BARRIER_UNAVAILABLE',
@@ -203,6 +239,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
             instance: next.instance,
             fit: all.fit && next.fit,
             now: next.now,
+            features: next.features,
             entries: [...all.entries, ...next.entries],
             refused: all.refused.union(next.refused),
             why: next.why || all.why
@@ -229,7 +266,12 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         return merged(answers)
       },
       // It is polled often, so its cost to the gateway must not grow with the number of entries.
-      state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late')
+      state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late'),
+      async entries(signal) {
+        // Not kept: it would stay bound to one worker, and a later call must not wait for that one if it is frozen.
+        const { entries = [] } = await ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state')
+        return entries
+      }
     }
   }
   return { at, close: () => http.close() }

@@ -7,7 +7,7 @@ import { holdersOf } from './holders.ts'
 import { readDump, type Discovered } from './discovery-dump.ts'
 import { createHttp } from './http.ts'
 
-/** What one read of one gateway's Control API showed. */
+/** The result of one read of one gateway's Control API. */
 export interface Sighting {
   readonly beganAt: Millis
   /** Every holder the gateway knows, with the nodes it lists. */

@@ -9,7 +9,7 @@ import { isRecord } from './nodes.ts'
 export interface HttpClient {
   /**
    * One exchange, JSON both ways.
-   * @throws CodedError for everything else: no connection, too slow, a status of failure, a body that is not JSON
+   * @throws CodedError for everything else: no connection, a timeout, an error status, a body that is not JSON
    */
   json(call: Call): Promise<unknown>
   readonly close: () => void

@@ -52,7 +52,7 @@ function canonicalHost(host: string): string {
   return URL.parse(`http://[${bare}]/`)?.hostname.slice(1, -1) ?? bare
 }
 
-/** What to do to the nodes of one upstream. */
+/** An edit of the nodes of one upstream. */
 export interface NodeEdit {
   readonly remove: ReadonlySet<NodeKey>
   /** Whole nodes, in the form of the rest. A node that is already listed is replaced. */

@@ -25,7 +25,7 @@ export function ownershipOf(
     return { owner: 'ingress-controller-2', evidence: `the service of the same id ${id} is the controller's` }
   if (labels['managed-by'] === 'apisix-ingress-controller')
     return { owner: 'ingress-controller-1', evidence: 'its label managed-by' }
-  // Labels can be taken off; the id of controller 1.8 is made from the name (pkg/id/idgen.go:26).
+  // Labels can be removed; the id of controller 1.8 is derived from the name (pkg/id/idgen.go:26).
   if (resource === 'upstreams' && name !== undefined && id === crc32(name).toString(16))
     return { owner: 'ingress-controller-1', evidence: `its id ${id}, which is made from its name` }
   return { owner: 'nobody-known', evidence: 'it has no label of an ingress controller' }

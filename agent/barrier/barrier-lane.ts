@@ -7,18 +7,21 @@ import { createBell } from './bell.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
 import { lookPause } from './look-pause.ts'
-import { entriesOf, type DesiredEntry } from './barrier-reading.ts'
+import { entriesOf, hasSuccessors, type DesiredEntry } from './barrier-reading.ts'
 import { createEntryTable } from './entry-table.ts'
 import type { BarrierReading } from './evidence.ts'
 import { doubled } from '../drain/times.ts'
 
 /** One gateway's share of the keeper: nothing that happens here delays another gateway. */
 export interface BarrierLane {
-  /** What is desired has changed. */
+  /** The desired entries have changed. */
   readonly look: () => void
   /** The gateway reported the entries that it holds. Entries that it lacks are put again at once. */
-  readonly compare: (told: Pick<BarrierGateway, 'entries' | 'held'>, askedAt: Millis) => void
-  /** The gateway may have been restarted: tell it everything again. */
+  readonly compare: (
+    told: Pick<BarrierGateway, 'entries' | 'held'> & Partial<Pick<BarrierGateway, 'features'>>,
+    askedAt: Millis
+  ) => void
+  /** The gateway may have been restarted: put all entries again. */
   readonly again: () => void
   readonly reading: (uid: PodUid) => BarrierReading | undefined
   stop(): Promise<void>
@@ -38,12 +41,12 @@ interface BarrierLaneOptions {
 }
 
 const BACK_OFF_MS = { first: 50, longest: 2000 }
-/** A long poll; ended earlier by the gateway as soon as there is something to say. */
+/** A long poll; the gateway answers earlier if an entry changes. */
 const WAIT_SECONDS = 5
 /** The most entries in one long poll. It answers as soon as one of them changes; further entries are polled. */
 const MOST_POLLED = 1000
 
-/** Three loops over one table of entries: one puts and lifts, one waits for requests in flight to end, one asks for the rest. */
+/** Three loops over one table of entries: one puts and lifts, one long-polls requests in flight, one polls the rest. */
 export function createBarrierLane({
   api,
   clock,
@@ -62,6 +65,7 @@ export function createBarrierLane({
   const urgent = createBell()
   let instance: string | undefined
   let isSeveral = false
+  let features: readonly string[] = []
   let failures = 0
   let restarts = 0
   let poll: { readonly about: string; readonly abort: AbortController } | undefined
@@ -75,9 +79,10 @@ export function createBarrierLane({
   }
 
   const heardFrom = (
-    answer: { readonly instance: string; readonly fit?: boolean },
+    answer: { readonly instance: string; readonly fit?: boolean; readonly features?: readonly string[] },
     askedAt: Millis
   ): void => {
+    learn(answer.features)
     identity.note(answer, askedAt, clock.now(), false)
     if (failures > 0) log.info('barrier answers again')
     failures = 0
@@ -93,11 +98,23 @@ export function createBarrierLane({
     instance = answer.instance
   }
 
+  const knows = (feature: string): boolean => features.includes(feature)
+
+  /** Entries that were put before the features were known lack the optional fields. */
+  const learn = (told: readonly string[] | undefined): void => {
+    if (told === undefined || told.join() === features.join()) return
+    features = told
+    if (!desired().values().some(hasSuccessors)) return
+    restarts++
+    table.forget()
+    bell.ring()
+  }
+
   const failed = (error: unknown): void => {
     if (failures++ === 0) log.warn({ err: error }, 'barrier cannot be reached')
-    // It may have been restarted: everything is put again when it answers.
+    // The gateway may have been restarted: everything is put again when it answers.
     table.failed((error as Error).message, clock.now())
-    // Wakes the pusher, which goes on trying; the others wait for it to get through.
+    // Wakes the pusher, which keeps retrying; the other loops wait until it succeeds.
     bell.ring()
     tell()
   }
@@ -107,7 +124,7 @@ export function createBarrierLane({
     const asked = restarts
     table.sent(due, sentAt)
     const answer = await api.put(
-      due.flatMap(entry => entriesOf(entry, ttlMs)),
+      due.flatMap(entry => entriesOf(entry, ttlMs, knows('successors'))),
       ended.signal
     )
     heardFrom(answer, sentAt)
@@ -223,8 +240,9 @@ export function createBarrierLane({
       .sort()
       .join(' ')
 
-  /** Expired on a clock that was set (an older plugin), dropped for want of room, lifted by another agent. */
+  /** An entry may be missing: expired because the clock was set (an older plugin), evicted for space, or lifted by another agent. */
   const compare: BarrierLane['compare'] = (told, askedAt) => {
+    learn(told.features)
     if (table.compare(told, askedAt)) bell.ring()
   }
 

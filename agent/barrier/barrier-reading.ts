@@ -1,27 +1,30 @@
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { BarrierEntry, BarrierGateway, BarrierState } from '../apisix/barrier-api.ts'
+import type { Successors } from '../plan/successors.ts'
 import { addressOf } from '../apisix/nodes.ts'
 import type { BarrierReading } from './evidence.ts'
 import { OLDER_PLUGIN } from './seal.ts'
 import { wordOf } from './word.ts'
 
-/** What the deny-list of one gateway should hold for one drain. */
+/** The entry that the deny-list of one gateway should hold for one drain. */
 export interface DesiredEntry {
   readonly uid: PodUid
-  /** Bare hosts, or hosts with ports where the pod shares its host's address. */
+  /** Bare hosts, or hosts with ports if the pod shares its host's address. */
   readonly nodes: readonly NodeKey[]
   readonly state: 'draining' | 'sealed'
-  /** Sealed only where the words with these tags still stand, one for each node. Left out: in any case. */
+  /** Seal only if the words with these tags still stand, one for each node. Left out: seal in any case. */
   readonly sealIf?: readonly string[]
+  /** The nodes that take over, by port. The same object as long as nothing changes. */
+  readonly successors?: Successors
   /** A hook still waits for it: it is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean
 }
 
-/** What the deny-list of every gateway should hold for one drain. */
+/** The entry that the deny-list of every gateway should hold for one drain. */
 export interface DesiredDrain extends Omit<DesiredEntry, 'sealIf'> {
   /**
-   * With `sealed`: by gateway, the tags of the words that let it be sealed there. Where a gateway is not named the entry stays draining.
-   * Left out: sealed everywhere, whatever the workers say.
+   * With `sealed`: by gateway, the tags of the words that allow the seal there. On a gateway that is not named, the entry stays draining.
+   * Left out: sealed everywhere, whatever the workers report.
    */
   readonly agreed?: ReadonlyMap<string, readonly string[]>
 }
@@ -41,12 +44,16 @@ export const sameNodes = (
   { nodes: b }: Pick<DesiredEntry, 'nodes'>
 ): boolean => sameList(a, b)
 
-/** What is put for them is the same. */
+/** Both would be put in the same way. */
 export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
-  a.state === b.state && sameNodes(a, b) && sameList(a.sealIf, b.sealIf)
+  a.state === b.state && sameNodes(a, b) && sameList(a.sealIf, b.sealIf) && a.successors === b.successors
 
-/** One entry per address. */
-export function entriesOf({ uid, nodes, state, sealIf }: DesiredEntry, ttlMs: number): BarrierEntry[] {
+/** One entry per address. `withSuccessors`: the plugin knows that field. */
+export function entriesOf(
+  { uid, nodes, state, sealIf, successors }: DesiredEntry,
+  ttlMs: number,
+  withSuccessors = false
+): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)
   return nodes.map((node, i) => {
     const { host, port } = addressOf(node)
@@ -57,15 +64,28 @@ export function entriesOf({ uid, nodes, state, sealIf }: DesiredEntry, ttlMs: nu
       ...(port === undefined ? {} : { port }),
       state,
       ttl,
-      ...(tag !== undefined && { sealIf: tag })
+      ...(tag !== undefined && { sealIf: tag }),
+      ...(withSuccessors && successors && { successors: ofFamily(successors, host) })
     }
   })
 }
 
+export const hasSuccessors = ({ successors = {} }: DesiredEntry): boolean =>
+  Object.keys(successors).length > 0
+
+/** A gateway may have only one address family, so an address gets successors of its own family. */
+const ofFamily = (successors: Successors, host: string): Successors =>
+  Object.fromEntries(
+    Object.entries(successors).map(([port, nodes]) => [
+      port,
+      nodes.filter(node => node.startsWith('[') === host.includes(':'))
+    ])
+  )
+
 /** The circumstances of an answer. */
 export interface Told {
   readonly at: Millis
-  /** When the gateway counted, on our clock: at most `at`. */
+  /** When the gateway counted, on the agent's clock: at most `at`. */
   readonly countedAt: Millis
   readonly instance: string
   readonly fit: boolean
@@ -74,8 +94,7 @@ export interface Told {
 }
 
 /**
- * What an answer says of one drain: its addresses together are as far as the one that is least so. `before`: what was
- * known of it until then.
+ * What an answer reports of one drain. The least advanced of its addresses decides for all. `before`: the previous reading.
  */
 export function readingOf(
   wanted: DesiredEntry,
@@ -118,8 +137,8 @@ export function readingOf(
 }
 
 /**
- * Which of the entries that a gateway should hold it may have lost. Where it tells only how many it holds, and these are too few, it
- * may be any of them.
+ * The entries that a gateway should hold and may have lost. If it reports only how many it holds, and these are too few, it may have
+ * lost any of them.
  */
 export function missingOf(
   wanted: readonly DesiredEntry[],
@@ -139,7 +158,7 @@ const isHeld = (entry: DesiredEntry, told: readonly BarrierState[]): boolean =>
     told.some(s => s.ip === ip && s.port === port && (s.state === 'sealed' || state === 'draining'))
   )
 
-/** Whether two readings differ in nothing but when they were read. */
+/** Whether two readings report the same, apart from the times of reading. */
 export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {
   const said = (r: BarrierReading) =>
     [
@@ -157,7 +176,7 @@ export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {
   return said(a) === said(b)
 }
 
-/** What a gateway that could not be asked says: what it said last, if anything, with the reason. It proves nothing. */
+/** The reading of a gateway that could not be asked: its last report, if any, with the reason. It proves nothing. */
 export function unanswered(last: BarrierReading | undefined, at: Millis, problem: string): BarrierReading {
   const nothing = {
     at,
@@ -174,8 +193,8 @@ export function unanswered(last: BarrierReading | undefined, at: Millis, problem
 }
 
 /**
- * What is left of a reading when the gateway answers as another instance: its entries are gone, and whatever it has not told yet is
- * to come from the new one. Its requests ended with a full restart, but a binary that is replaced (USR2) serves on beside it.
+ * A reading after the gateway answered as another instance: the entries are gone, and only the new instance can report more. The count
+ * in flight stays: a full restart ends the requests, but a binary that is replaced (USR2) keeps serving next to the new one.
  */
 export const forgotten = (last: BarrierReading, instance: string): BarrierReading => ({
   ...last,

@@ -14,27 +14,30 @@ import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } fro
 import type { BarrierReading } from './evidence.ts'
 import { createGatewayClock } from './gateway-clock.ts'
 import { createIdentity, twinDoubt, type Identity } from './identity.ts'
+import { createInheritance, type InheritedEntry } from './inherited.ts'
 import { readGatewayState, type GatewayState, type GatewayStateReader } from './gateway-state.ts'
 
 export type { DesiredDrain } from './barrier-reading.ts'
 
-/** Keeps the deny-list of every gateway as desired, and reads what it says. */
+/** Keeps the deny-list of every gateway as desired, and reads its reports. */
 export interface BarrierKeeper {
-  /** The complete list: a uid that is not in it any more is deleted from every gateway. */
+  /** The complete list: a uid that is no longer in it is deleted from every gateway. */
   desire(list: readonly DesiredDrain[]): void
-  /** The complete list of gateways; a new one, and one whose readiness has changed, gets every entry. */
+  /** The complete list of gateways. A gateway that is new or whose readiness has changed gets every entry. */
   gateways(list: readonly GatewayFact[]): void
-  /** The same object until the gateway has said something else. */
+  /** The same object until the gateway reports a change. */
   reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
-  /** Why nothing that answers for this gateway counts, however fit it is: it is not one gateway. Empty where it is. */
+  /** Why no answer for this gateway counts, however fit: its address is not one gateway. Empty if it is. */
   doubt(gatewayId: string): string
-  /** What is desired is desired by what is known now: this process was not away, or its watch has told since. */
+  /** The desired entries rest on current knowledge: this process was not away, or its watch has reported since. */
   isKnown(): boolean
   /** The entries for a gateway that starts. An entry whose seal depends on that gateway's own workers is not sealed in it. */
   entries(): readonly BarrierEntry[]
-  /** What the gateway says of itself; read every few seconds, and more often while entries are held. */
+  /** Entries with successors that gateways had when they were first read; each is returned once. */
+  takeInherited(): readonly InheritedEntry[]
+  /** The gateway's report on itself; read every few seconds, and more often while entries are held. */
   state(gatewayId: string): GatewayState | undefined
-  /** After every answer and every failure. Returns what ends it. */
+  /** Called after every answer and every failure. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
   stop(): Promise<void>
 }
@@ -45,20 +48,20 @@ interface BarrierKeeperOptions {
   readonly wrap?: (api: BarrierApi) => BarrierApi
   readonly clock: Clock
   readonly log: Logger
-  /** What was known when entries were desired; default: everything. */
+  /** How current the agent's knowledge was when entries were desired; default: always current. */
   readonly knowledge?: Knowledge
   /** How long an entry holds without being renewed, in ms; default 60 000. Renewed at a third of it. */
   readonly ttlMs?: number
 }
 
 /**
- * An entry is put by what is known of its address. After an absence of this process that may be minutes old, and the address another
- * pod's: nothing is put or renewed until entries were desired by what a watch has shown since.
+ * An entry rests on what is known of its address. After an absence of this process that may be minutes old, and the address may be
+ * another pod's. So nothing is put or renewed until entries are desired from what a watch has shown since.
  */
 export interface Knowledge {
   /** When this process was last back from an absence. */
   resumedAt(): Millis
-  /** Up to when everything is known, now. */
+  /** The time up to which everything is known now. */
   knownAt(): Millis
 }
 
@@ -69,7 +72,7 @@ interface Known {
   readonly lane: BarrierLane
   readonly reader: GatewayStateReader
   readonly identity: Identity
-  /** What it should hold. */
+  /** The entries that it should hold. */
   readonly wanted: { entries: ReadonlyMap<PodUid, DesiredEntry> }
 }
 
@@ -85,6 +88,11 @@ export function createBarrierKeeper({
   const lanes = new Map<string, Known>()
   const closing = new Set<Promise<unknown>>()
   const listeners = createListeners()
+  const inheritance = createInheritance(
+    ttlMs,
+    () => clock.now(),
+    () => listeners.tell()
+  )
   let desired: readonly DesiredDrain[] = []
   let desiredBy = -Infinity
 
@@ -96,7 +104,7 @@ export function createBarrierKeeper({
     closing.add(work)
   }
   const mayPut = () => desiredBy >= knowledge.resumedAt()
-  /** What is as it was stays the same object: a lane sees at a glance that it has put it already. */
+  /** An unchanged entry stays the same object, so a lane compares by identity to see that it has put it. */
   const desireAt = (
     id: string,
     before: ReadonlyMap<PodUid, DesiredEntry>
@@ -156,10 +164,13 @@ export function createBarrierKeeper({
           gatewayClock,
           identity,
           isHolding: () => desired.length > 0,
-          read: (told, askedAt) => lane.compare(told, askedAt),
+          read(told, askedAt) {
+            lane.compare(told, askedAt)
+            inheritance.read(gateway.id, () => api.entries())
+          },
           tell() {
             const now = reader.state().told?.instance
-            // Restarted with nothing under way that would have shown it: it has forgotten the entries that are held.
+            // It restarted while no call was under way that would have shown it: it has forgotten its entries.
             if (instance !== undefined && now !== instance && !identity.isSeveral()) lane.again()
             instance = now
             tell()
@@ -182,6 +193,7 @@ export function createBarrierKeeper({
     },
     isKnown: mayPut,
     entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs)),
+    takeInherited: () => inheritance.take(),
     state: gatewayId => lanes.get(gatewayId)?.reader.state(),
     onChange: listener => listeners.add(listener),
     async stop() {

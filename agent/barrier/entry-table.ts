@@ -13,38 +13,38 @@ import {
 } from './barrier-reading.ts'
 import type { BarrierReading } from './evidence.ts'
 
-/** What one gateway should hold, what was put there, and what it reported of it. The only owner of that state; no I/O and no clock. */
+/** The entries that one gateway should hold, those put there, and its reports. The only owner of that state; no I/O and no clock. */
 export interface EntryTable {
   /** To be put now: new, changed, or a third of its ttl old. */
   due(now: Millis): readonly DesiredEntry[]
-  /** Those of `due` that have lost an address since they were put: a put leaves other addresses of a uid as they are. */
+  /** Those of `due` that have lost an address since they were put: a put does not remove a uid's other addresses. */
   shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
-  /** Held by the gateway, and not desired any more. */
+  /** Held by the gateway, and no longer desired. */
   over(now: Millis): readonly PodUid[]
-  /** When the first entry is to be put again; `Infinity` if there is none. */
+  /** When the first entry is to be put again; `Infinity` without entries. */
   renewAt(): Millis
-  /** Entries that are watched and stored. `polled`: only those that a long poll is about (sealed, with requests in flight), or only the others. */
+  /** Entries that are watched and stored. `polled`: only those for a long poll (sealed, with requests in flight), else only the others. */
   watched(polled: boolean): readonly DesiredEntry[]
   isBusy(entry: DesiredEntry): boolean
-  /** When a report last differed from the one before it, or the desired entries changed. */
+  /** When a report last differed from the previous one, or the desired entries changed. */
   movedAt(): Millis
   reading(uid: PodUid): BarrierReading | undefined
-  /** What is desired has changed. */
+  /** The desired entries have changed. */
   changed(now: Millis): void
-  /** A put is on its way: whatever becomes of it, the gateway may hold these entries. */
+  /** A put was sent: whether it succeeds or fails, the gateway may hold these entries. */
   sent(entries: readonly DesiredEntry[], now: Millis): void
-  /** The gateway answered that put. `isStale`: it may have been restarted meanwhile, so that all of it is put again. */
+  /** The gateway answered that put. `isStale`: it may have been restarted meanwhile, so everything is put again. */
   put(entries: readonly DesiredEntry[], answer: PutAnswer, told: WhenTold, isStale: boolean): void
   /** The gateway was asked for its requests in flight, at `askedAt`. */
   reported(entries: readonly DesiredEntry[], answer: Answer, told: WhenTold, askedAt: Millis): void
   lifted(uids: readonly PodUid[]): void
-  /** It holds nothing any more. */
+  /** The gateway no longer holds any entry. */
   restarted(instance: string): void
-  /** It may have been restarted: everything is put again, and what may be held is lifted all the same. */
+  /** The gateway may have been restarted: everything is put again, and entries that it may hold are still lifted. */
   forget(): void
-  /** It did not answer. */
+  /** The gateway did not answer. */
   failed(why: string, now: Millis): void
-  /** What the gateway says that it holds. `true`: an entry that it should hold is missing, and is due again. */
+  /** Takes the gateway's list of its entries. `true`: an entry that it should hold is missing, and is due again. */
   compare(told: Pick<BarrierGateway, 'entries' | 'held'>, askedAt: Millis): boolean
 }
 
@@ -59,16 +59,16 @@ interface PutAnswer extends Answer {
 
 interface Stored {
   readonly entry: DesiredEntry
-  /** When the put was sent: its ttl runs from a little later on. */
+  /** When the put was sent: its ttl begins a little later. */
   readonly sentAt: Millis
   readonly storedAt: Millis
-  /** It answered that it is sealed: what is counted from then on is counted after the seal. */
+  /** The gateway answered that it is sealed: all later counts are from after the seal. */
   readonly sealed: boolean
-  /** There was no room for it: nothing is to be asked of it until it is put again. */
+  /** There was no room for it: it is not polled until it is put again. */
   readonly refused: boolean
 }
 
-/** The wait before an entry is put again for which the dictionary had no room, in ms. */
+/** The wait before an entry is put again after the dictionary had no room for it, in ms. */
 const FULL_MS = 2000
 
 /**
@@ -81,7 +81,7 @@ export function createEntryTable(
   now: Millis
 ): EntryTable {
   const stored = new Map<PodUid, Stored>()
-  /** Every uid that this gateway may hold an entry of, until when. Survives failures: what is held must be lifted. */
+  /** Each uid of which this gateway may hold an entry, with the latest time. Survives failures: held entries must be lifted. */
   const held = new Map<PodUid, Millis>()
   const readings = new Map<PodUid, BarrierReading>()
   let movedAt = now
@@ -89,7 +89,7 @@ export function createEntryTable(
   const isDue = (entry: DesiredEntry, at: Millis): boolean => {
     const known = stored.get(entry.uid)
     if (!known || at >= known.sentAt + ttlMs / 3) return true
-    // Sealed there by another agent: nothing that is put changes it any more.
+    // Another agent sealed it there: no later put changes it.
     if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry)) return false
     return known.entry !== entry && !samePut(known.entry, entry)
   }
@@ -103,7 +103,7 @@ export function createEntryTable(
   }
 
   const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
-  /** Until it is sealed requests go on, and what has to be seen is what the workers say. */
+  /** Until it is sealed, requests continue, and the workers' words are what the agent needs to see. */
   const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)
 
   return {
@@ -147,7 +147,7 @@ export function createEntryTable(
       const states = byUid(answer)
       for (const { uid } of entries) {
         const known = stored.get(uid)
-        // Put again while we asked: that answer is newer than this one.
+        // Put again during this request: the put's answer is newer than this one.
         if (!known || known.storedAt > askedAt) continue
         take(known.entry, states, { ...told, afterSeal: known.sealed })
         const { entry } = readings.get(uid) ?? {}

@@ -1,33 +1,33 @@
 import type { Millis } from '../drain/facts.ts'
 
-/** Where the clock of one gateway stands against ours, from the times that its answers carry. */
+/** The offset between one gateway's clock and the agent's, from the times in its answers. */
 export interface GatewayClock {
-  /** One answer: asked and received by our clock, made at `told` by the gateway's. All in ms. */
+  /** One answer: asked and received by the agent's clock, made at `told` by the gateway's. All in ms. */
   note(askedAt: Millis, receivedAt: Millis, told: number): void
   /**
-   * A time of the gateway's on our clock. Never before it was asked nor after it was received, so the worst that a clock
-   * which jumps can do is to put it at one end of a call.
+   * Converts a gateway's time to the agent's clock. Never before it was asked nor after it was received, so a clock that jumps
+   * can at worst put it at one end of a call.
    */
   onOurs(askedAt: Millis, receivedAt: Millis, told: number): Millis
-  /** How far its clock is ahead of ours, in ms; 0 while nothing is known. */
+  /** How far its clock is ahead of the agent's, in ms; 0 while nothing is known. */
   ahead(): number
-  /** How far off such a time can be, in ms. */
+  /** How inexact a converted time can be, in ms. */
   within(): number
 }
 
-/** How far ahead of ours its clock can be, by all answers since `at`: each was made after it was asked and before it was received. */
+/** How far ahead of the agent's its clock can be, by all answers since `at`: each was made between request and receipt. */
 interface Bounds {
   readonly at: Millis
   readonly least: number
   readonly most: number
 }
 
-/** Clocks drift by some ppm, so what is older than twice this says nothing any more, in ms. */
+/** Clocks drift by some ppm, so while answers come, bounds are kept for at most twice this, in ms. */
 const SPAN_MS = 30_000
 
 /**
  * The quickest request bounds the offset from one side, and the quickest response from the other. They may belong to different exchanges.
- * No exchange tells more than the range between the two bounds, so its middle is taken.
+ * Nothing narrows the range between the two bounds further, so its middle is taken.
  */
 export function createGatewayClock(): GatewayClock {
   let spans: readonly Bounds[] = []
@@ -48,7 +48,7 @@ export function createGatewayClock(): GatewayClock {
         spans = previous ? [both, previous] : [both]
       } else spans = current ? [seen, current] : [seen]
       const { least, most } = bounds()
-      // They contradict each other: one of the two clocks was set.
+      // The bounds contradict each other: one of the two clocks was set.
       if (least > most) spans = [seen]
     },
     ahead() {

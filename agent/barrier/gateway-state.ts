@@ -5,7 +5,7 @@ import type { BarrierApi, BarrierGateway } from '../apisix/barrier-api.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
 
-/** What a gateway says of itself and its workers, and how fresh that is. */
+/** A gateway's report on itself and its workers, and how fresh that is. */
 export interface GatewayState {
   readonly told: BarrierGateway | undefined
   readonly lastSuccessAt: Millis | undefined
@@ -14,7 +14,7 @@ export interface GatewayState {
   readonly problem: string
   /** Nothing listens there. */
   readonly refused: boolean
-  /** How far its clock is ahead of ours, in ms; 0 where it does not say. */
+  /** How far its clock is ahead of the agent's, in ms; 0 if it does not report a time. */
   readonly aheadMs: number
 }
 
@@ -28,7 +28,7 @@ interface GatewayStateOptions {
   readonly clock: Clock
   readonly gatewayClock: GatewayClock
   readonly identity: Identity
-  /** Entries are held there: a restart forgets them, and only the state shows one that was too quick for its readiness. */
+  /** Entries are held there: a restart forgets them, and only the state shows a restart that was too quick for readiness to change. */
   readonly isHolding: () => boolean
   /** After every answer. */
   readonly read?: (told: BarrierGateway, askedAt: Millis) => void
@@ -38,10 +38,10 @@ interface GatewayStateOptions {
 
 /** From the end of one read to the next, in ms: while entries are held, and otherwise. */
 const PAUSE_MS = { holding: 250, idle: 5000 }
-/** A gateway's clock that is not known this well, in ms, is asked for as often as while entries are held, so many times at most. */
+/** Until a gateway's clock is known within `withinMs`, its state is read as often as while entries are held, `tries` times at most. */
 const CLOCK = { withinMs: 1, tries: 40 }
 
-/** Reads one gateway's state for as long as the gateway is known. Nothing else waits for it, and it fails alone. */
+/** Reads one gateway's state for as long as the gateway is known. Nothing else waits for it, and its failures affect nothing else. */
 export function readGatewayState({
   api,
   clock,

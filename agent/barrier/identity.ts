@@ -1,11 +1,11 @@
 import type { Millis } from '../drain/facts.ts'
 
-/** Whether what answers at one address is one gateway. */
+/** Whether a single gateway answers at one address. */
 export interface Identity {
-  /** Its address comes from an operator. */
+  /** An operator configured its address. */
   readonly isByHand: boolean
   /**
-   * An answer. `fit` is left out where it does not say.
+   * Takes an answer. `fit` is left out if the answer does not report it.
    *
    * @param fresh it came on a connection of its own
    */
@@ -15,39 +15,39 @@ export interface Identity {
     receivedAt: Millis,
     fresh: boolean
   ): void
-  /** A question had no answer: another gateway may stand there when the next one has. */
+  /** A request got no answer: the next answer may come from another gateway. */
   unanswered(): void
-  /** Who answered last; `undefined` before the first answer. */
+  /** The instance that answered last; `undefined` before the first answer. */
   instance(): string | undefined
-  /** More than one gateway answers at the address: for good. */
+  /** More than one gateway answers at the address. Once true, it stays true. */
   isSeveral(): boolean
-  /** It has to be asked a few times more before it is believed. */
+  /** It must answer a few more times before its reports count. */
   isOpen(): boolean
-  /** Why nothing that it says counts; empty where nothing speaks against one gateway. */
+  /** Why none of its reports count; empty if nothing suggests more than one gateway. */
   doubt(): string
 }
 
 interface Seen {
   /** When it was first heard fit. */
   readonly fitAt: Millis
-  /** When another one was heard that was asked after that. */
+  /** When another instance answered a request that was sent after that. */
   otherAt: Millis | undefined
 }
 
 /**
- * So many fit answers in a row, on connections of their own, before an address that was written by hand is believed to be one gateway. One that is
- * not fit brings no other back, and one that does not answer may be there again a moment later.
+ * An address from an operator counts as one gateway after so many fit answers in a row, each on its own connection. An answer that is
+ * not fit cannot show a second instance, and a gateway that does not answer may be back a moment later.
  */
 const LOOKS = 16
-/** So many instances are remembered: a gateway that crashes all day has many. */
+/** The number of remembered instances: a gateway that crashes all day has many. */
 const MOST = 16
 
 /**
- * A restart is A, then B, and never A again. Where A answers after B has, the address leads to several gateways: a load balancer, a
- * Service, two gateways on one host. That is never taken back, because their answers cannot be told apart.
+ * A restart is A, then B, and never A again. If A answers after B, the address leads to several gateways: a load balancer, a
+ * Service, two gateways on one host. That verdict is final, because their answers cannot be told apart.
  *
- * Answers count in the order in which they were asked for: one that was on its way for long says who was there, not who is. And only a
- * fit one brings A back: while nginx replaces its binary (USR2) two instances answer, and each says that it is not fit.
+ * Answers count in the order of their requests: a slow answer shows which instance was there, not which is there now. Only a fit
+ * answer brings A back: while nginx replaces its binary (USR2) two instances answer, and each reports that it is not fit.
  *
  * @param byHand the address comes from an operator; that of a pod is its own
  */
@@ -86,6 +86,6 @@ export function createIdentity(byHand: boolean): Identity {
   }
 }
 
-/** The same instance behind two names is one gateway, and whoever the other name was meant for is not asked. */
+/** The same instance behind two names is one gateway, and the gateway that the other name was meant for is not asked. */
 export const twinDoubt = (other: string): string =>
   `the gateway that answers is ${other} as well: list every gateway once, at an address of its own`

@@ -1,4 +1,4 @@
-/** Growing with time since anything changed, by `share` of it, and with the number of entries. */
+/** Grows with the time since the last change, by a `share`-th of it, and with the number of entries. */
 const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
 
 /**
@@ -14,7 +14,7 @@ export function lookPause({
   readonly entries: number
   /** Requests are in flight to one of them. */
   readonly busy: boolean
-  /** Since anything changed, or was desired anew, in ms. */
+  /** Since the last change of a report or of the desired entries, in ms. */
   readonly unchangedFor: number
 }): number {
   const shortest = Math.max(busy ? LOOK_MS.busy : LOOK_MS.shortest, entries * LOOK_MS.each)

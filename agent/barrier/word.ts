@@ -1,27 +1,29 @@
 import type { WorkersWord } from '../apisix/barrier-api.ts'
 
 /**
- * The words of all workers of one gateway about all addresses of one pod (docs/barrier-api.md): where they would choose it in the
- * configuration that each routes by, and what they could choose instead.
+ * The words of all workers of one gateway about all addresses of one pod (docs/barrier-api.md): in which places they would choose it,
+ * by the configuration that each routes by, and what they could choose instead.
  */
 export interface Word {
-  /** Every worker that serves has spoken of each address since its entry came, and nothing has changed since. */
+  /** Every worker that serves has reported on each address since its entry came, and nothing has changed since. */
   readonly complete: boolean
-  /** How many have spoken, and how many serve. */
+  /** How many workers have reported, and how many serve. */
   readonly said: number
   readonly asked: number
   readonly places: number
-  /** Places into which a worker cannot look. */
+  /** Places whose nodes a worker cannot see. */
   readonly hidden: number
   /** Names of places with no other choice that is not denied. */
   readonly sole: readonly string[]
+  /** Names of places in which only successors are left. */
+  readonly succeeded: readonly string[]
   /** The other choices of every other place. */
   readonly others: WorkersWord['others']
-  /** What names each word, in the order of the addresses; empty while it is not complete. */
+  /** The tag that names each word, in the order of the addresses; empty while the words are not complete. */
   readonly tags: readonly string[]
 }
 
-/** The words about each address of a pod as one; `undefined` where one of them is missing. */
+/** Merges the words about each address of a pod; `undefined` if one of them is missing. */
 export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | undefined {
   const told = words.filter(word => word !== undefined)
   if (told.length === 0 || told.length < words.length) return undefined
@@ -34,11 +36,12 @@ export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | unde
     places: told.reduce((sum, { places }) => sum + places, 0),
     hidden: Math.max(...told.map(({ hidden }) => hidden)),
     sole: [...new Set(told.flatMap(({ sole }) => sole))],
+    succeeded: [...new Set(told.flatMap(({ succeeded = [] }) => succeeded))],
     others: told.flatMap(({ others }) => others),
     tags: complete ? tags : []
   }
 }
 
-/** The workers say that the pod is in no place of theirs, and that they can look into every place. */
+/** The workers report that no place of theirs lists the pod, and that they can see the nodes of every place. */
 export const isNowhere = (word: Word | undefined): boolean =>
   word?.complete === true && word.places === 0 && word.hidden === 0

@@ -1,6 +1,6 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
 
-/** Whether an address is in one of these ranges (`10.244.0.0/16`); what is no address, such as a domain name, is in none. */
+/** Whether an address is in one of these ranges (`10.244.0.0/16`); a domain name is in none. */
 export function addressRanges(ranges: readonly string[]): (host: string) => boolean {
   const blocks = new BlockList()
   for (const range of ranges) {
@@ -11,8 +11,8 @@ export function addressRanges(ranges: readonly string[]): (host: string) => bool
 }
 
 /**
- * The /24 (IPv4) or /64 (IPv6) of an address, which is what networks give to a host for its pods; `undefined` for what is no
- * address.
+ * The /24 (IPv4) or /64 (IPv6) of an address, which is the range that networks give to a host for its pods; `undefined` for any other
+ * text.
  */
 export function neighbourhoodOf(host: string): string | undefined {
   if (isIP(host) === 0) return undefined

@@ -7,9 +7,9 @@ const DEPTH = 3
 type Facts = Readonly<Record<string, unknown>>
 
 /**
- * The same facts, with whatever stands under the name of a secret left out; the same object where there is none, which
- * is always, because nothing of ours logs one. An Error is left as it is: its serializer shows what may be shown.
- * pino's own `redact` does this too, and took more of a drain's time than deciding about it.
+ * The same facts without values under the name of a secret. The same object if there is none, which
+ * is the rule, because the agent logs no secret. An Error stays as it is: its serializer decides what to show.
+ * pino's own `redact` does this too, and took longer than all decisions about a drain.
  */
 export function censor(facts: Facts, depth = DEPTH): Record<string, unknown> {
   let censored: Record<string, unknown> | undefined

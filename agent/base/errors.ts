@@ -1,6 +1,6 @@
 /**
- * Failures as rows: a stable code and the sentence that says what to change. Code asks them questions (`isGone`, …);
- * the meaning of HTTP status numbers is written down here and nowhere else.
+ * Failures as rows: a stable code and a sentence with the remedy. Code tests them by functions (`isGone`, …);
+ * only this file knows the meaning of HTTP status numbers.
  */
 export const ERRORS = {
   ADMIN_STANDALONE:
@@ -53,7 +53,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** Who we were talking to; the first part of the code. */
+/** The API that was called; the first part of the code. */
 export type Api = 'ADMIN' | 'CONTROL' | 'BARRIER'
 
 /** A failure with a code. `message` is fit for an operator and never holds headers, keys or tokens. */
@@ -61,9 +61,9 @@ export class CodedError extends Error {
   override readonly name = 'CodedError'
   readonly code: ErrorCode
   readonly status: number | undefined
-  /** What the other side said (`error_msg`), shortened; empty where it said nothing. */
+  /** The other side's message (`error_msg`), shortened; empty if there was none. */
   readonly said: string
-  /** The system's own word for a connection that failed (`ECONNREFUSED`); `undefined` where it is about something else. */
+  /** The system's own word for a connection that failed (`ECONNREFUSED`); `undefined` if the failure is another one. */
   readonly network: string | undefined
 
   constructor(
@@ -103,7 +103,7 @@ const MEANING: Readonly<Record<Api, readonly (readonly [status: number, code: Er
     ]
   }
 
-/** The code for an answer that is not the one asked for. */
+/** The code for an unexpected answer. */
 export function codeForStatus(api: Api, status: number, body: string): ErrorCode {
   const row = MEANING[api].find(([at, , says]) => at === status && (says?.test(body) ?? true))
   if (row) return row[1]
@@ -122,7 +122,7 @@ export const isGone = (error: unknown): boolean => codeOf(error) === 'ADMIN_GONE
 /** Another writer came between read and write inside APISIX; nothing was written. Try again at once, with jitter. */
 export const isConflict = (error: unknown): boolean => codeOf(error) === 'ADMIN_CONFLICT'
 
-/** Our credentials are refused: trying again changes nothing. */
+/** The agent's credentials are refused: a retry changes nothing. */
 export const isDenied = (error: unknown): boolean =>
   codeOf(error) === 'ADMIN_DENIED' || codeOf(error) === 'BARRIER_DENIED'
 
@@ -134,12 +134,12 @@ export const isUnsupported = (error: unknown): boolean =>
 /** APISIX refused the request (400): the agent's copy of the object is wrong, so it reads the object again. */
 export const isRefused = (error: unknown): boolean => codeOf(error) === 'ADMIN_REFUSED'
 
-/** May go away by itself: try again after a pause. Whether a write was applied is not known; read it back. */
+/** It may end by itself: retry after a pause. Whether a write was applied is not known; read it back. */
 export function isTransient(error: unknown): boolean {
   const code = codeOf(error)
   return code !== undefined && /_(UNREACHABLE|TIMEOUT|UNAVAILABLE|GARBLED|PRECONDITION|FULL)$/.test(code)
 }
 
-/** Nothing listens there: the machine answered, and said so. */
+/** No process listens there: the machine refused the connection. */
 export const isConnectionRefused = (error: unknown): boolean =>
   error instanceof CodedError && error.network === 'ECONNREFUSED'

@@ -1,7 +1,7 @@
 import type { DestinationStream } from 'pino'
 import sonicBoom from 'sonic-boom'
 
-/** So much of the log waits for a full disk, or for a reader that is slow, in bytes. What is beyond is dropped and counted. */
+/** The most bytes of the log that wait for a full disk or a slow reader. Lines beyond that are dropped and counted. */
 const WAITING = 1024 * 1024
 
 /**
@@ -11,7 +11,7 @@ const WAITING = 1024 * 1024
  * Callers get `write` only. `pino.destination` is not used: without a listener for errors it ends the process when a write fails, and
  * with one it retries the last lines for ever (`flushSync` of sonic-boom, called for `fatal` and at exit).
  *
- * @param onDropped everything is written again, and so many lines were dropped before
+ * @param onDropped called when lines can be written again, with the number of dropped lines
  */
 export function createLogStream(onDropped: (lines: number) => void): DestinationStream {
   // With a `minLength` of 0 `flush` does nothing.
@@ -20,7 +20,7 @@ export function createLogStream(onDropped: (lines: number) => void): Destination
   stream.on('error', () => {})
   stream.on('drop', () => {
     dropped += 1
-    // A line that is dropped tries nothing by itself: without this the log would stay silent for ever.
+    // A dropped line starts no write by itself: without this the log would stay silent for ever.
     stream.flush()
   })
   stream.on('drain', () => {

@@ -11,8 +11,8 @@ export interface LogSettings {
 }
 
 /**
- * The log of the whole agent: one JSON object a line on stdout (readable lines with `pretty`, where pino-pretty is
- * installed). Each part takes a child: `log.child({ part: 'watch' })`. Messages are constant, facts are keys.
+ * The log of the whole agent: one JSON object a line on stdout (readable lines with `pretty`, if pino-pretty is
+ * installed). Each part has a child: `log.child({ part: 'watch' })`. Messages are constant, facts are keys.
  */
 export function createLog(config: LogSettings, destination?: DestinationStream): Log {
   const options = {
@@ -36,8 +36,8 @@ export function createLog(config: LogSettings, destination?: DestinationStream):
 const CAUSES = 4
 
 /**
- * An error as it may be logged: a list of what may be shown, because what must not (the Admin API's key) sits in fields that
- * HTTP clients add as they please: `config.headers`, `request`, `response`.
+ * An error as it may be logged: a list of allowed fields, because HTTP clients add fields that hold
+ * the Admin API's key: `config.headers`, `request`, `response`.
  */
 export function describeError(err: unknown, depth = 0): unknown {
   if (!(err instanceof Error)) return { message: typeof err === 'string' ? err : 'not an Error object' }

@@ -1,5 +1,5 @@
 /**
- * Narrow readers for JSON of unknown shape. Each is total: what is missing or of another type reads as absent, and
+ * Narrow readers for JSON of unknown shape. Each is total: a missing field, or one of another type, reads as absent, and
  * nothing throws. Hand-written because a schema library costs more per pod than all the rest (10,000 pods at once).
  */
 

@@ -10,9 +10,9 @@ interface ReadinessPart {
   notReady(why: string): void
 }
 
-/** Ready = every part said so. A part that was registered and has not spoken yet is missing. */
+/** Ready: every part reported it. A registered part that has not reported yet is missing. */
 export interface Readiness {
-  /** Registers a part, not ready at first. Asking again for the same name gives the same part. */
+  /** Registers a part, not ready at first. The same name gives the same part again. */
   part(name: string): ReadinessPart
   /** In the order of registration; empty means ready. */
   missing(): readonly MissingPart[]

@@ -16,7 +16,7 @@ const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
   unreachable: why => fail(NAME, why, 'check apisix.admin.url, the Service behind it and any NetworkPolicy')
 }
 
-/** The Admin API answers, takes our key, and is of a kind that may be written to. */
+/** The Admin API answers, accepts the agent's key, and runs in a mode that allows writes. */
 export function checkAdmin(
   detect: (signal: AbortSignal) => Promise<{ readonly mode: Mode; readonly why: string }>,
   forced?: Mode

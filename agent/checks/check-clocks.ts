@@ -6,7 +6,7 @@ interface RemoteClock {
   readonly of: string
   /** Deadlines come from this clock. */
   readonly decides: boolean
-  /** The text of the `Date` header, `undefined` where there is none. */
+  /** The text of the `Date` header; `undefined` if there is none. */
   date(signal: AbortSignal): Promise<string | undefined>
 }
 
@@ -49,7 +49,7 @@ export function checkClocks(clocks: readonly RemoteClock[], now: () => number, r
   }
 }
 
-/** How far their clock is from ours, given that they read it some time between asking and hearing, to the second below. */
+/** How far the remote clock is from the agent's. The server read it between request and answer, cut to whole seconds. */
 function skewOf(theirs: number, asked: number, heard: number): number {
   if (theirs > heard) return theirs - heard
   if (theirs + GRAIN_MS < asked) return theirs + GRAIN_MS - asked

@@ -5,7 +5,7 @@ import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 
 export interface GatewayCalls {
   list(signal: AbortSignal): Promise<readonly GatewayFact[]>
-  /** Resolves when the Control API of that gateway could be read. */
+  /** Resolves if the Control API of that gateway could be read. */
   readControl(host: string, signal: AbortSignal): Promise<unknown>
   readBarrier(host: string, signal: AbortSignal): Promise<BarrierHealth>
 }
@@ -74,7 +74,7 @@ export function checkGateways(
     }
   }
 
-  /** Asked as often as the agent does before it believes an address. @param instances who has answered, by instance */
+  /** Reads its state as often as the agent before it trusts an address. @param instances the gateways that answered, by instance */
   async function asked(gateway: GatewayFact, instances: Map<string, string>, signal: AbortSignal) {
     const identity = createIdentity(gateway.byHand === true)
     let health: BarrierHealth

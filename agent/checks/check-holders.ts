@@ -8,7 +8,7 @@ import { ok, warn, wordsOf, type Check } from './finding.ts'
 const NAME = 'holders'
 const LISTED = ['services', 'upstreams', 'routes'] as const
 
-/** Who else writes what lists nodes: the agent leaves the first move to an ingress controller, and writes nothing of discovery's. */
+/** Counts holders by their other writer: an ingress controller writes before the agent, and discovery's nodes are never written. */
 export function checkHolders(
   admin: Pick<AdminApi, 'list' | 'pageSize' | 'standalone'>,
   mode: 'etcd' | 'standalone' | undefined,

@@ -10,10 +10,10 @@ import type {
 import { parseDuration } from '../drain/duration.ts'
 import { fieldsOf, listOf, textOf, type FieldsOf } from '../base/read.ts'
 
-/** What a pod's spec shows of its hook to us. */
+/** The hook that a pod's spec describes. */
 interface HookSpec {
   readonly container: string
-  /** The longest the hook can take by its own words, in ms: `timeout`, curl's `-m`, `?timeout=` and the fallback's sleep; our helper's budget. */
+  /** The hook's own limit in ms: `timeout`, curl's `-m`, `?timeout=`, plus the fallback's sleep; or the helper's budget. */
   readonly longestMs: number | undefined
   /** Whether the call identifies its pod by name or token. A call that has only an address may be refused (docs/decisions/0022). */
   readonly named: boolean
@@ -21,10 +21,10 @@ interface HookSpec {
   readonly followsProxy: boolean
 }
 
-/** Our helper keeps its budget by itself, the fallback included (docs/hooks.md), in ms. */
+/** The helper keeps to its budget, the fallback included (docs/hooks.md), in ms. */
 const HELPER = { name: 'apisix-drain-hook', budgetMs: 24_000 }
 
-/** The containers of a raw pod whose preStop calls `/v1/prestop`, or runs our helper. Total: what cannot be read is no hook of ours. */
+/** The containers of a raw pod whose preStop calls `/v1/prestop`, or runs the helper. Never throws: an unreadable hook is skipped. */
 export function hooksOf(pod: unknown): readonly HookSpec[] {
   const spec = fieldsOf<V1PodSpec>(fieldsOf<V1Pod>(pod).spec)
   return [...listOf(spec.containers), ...listOf(spec.initContainers)].flatMap(raw => {
@@ -47,12 +47,12 @@ function textOfHook(preStop: FieldsOf<V1LifecycleHandler>): string {
   return [...command, textOf(fieldsOf<V1HTTPGetAction>(preStop.httpGet).path) ?? ''].join(' ')
 }
 
-/** The program itself, not a file of that name that something else reads. */
+/** The helper as the program itself, not as an argument of another one. */
 const runsHelper = (text: string): boolean => new RegExp(`^(?:\\S*/)?${HELPER.name}(?:\\s|$)`).test(text)
 
 const isNamed = (text: string): boolean => /\bpod=|\bauthorization:/i.test(text)
 
-/** The kubelet's own call (`httpGet`) knows nothing of the container's proxy. */
+/** The kubelet's own call (`httpGet`) does not use the container's proxy. */
 const followsProxy = (text: string): boolean =>
   /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b/i.test(text)
 

@@ -3,13 +3,13 @@ import { isAllowed } from './check-kubernetes.ts'
 import { ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import type { AskKubernetes } from './check-kubernetes.ts'
 
-/** What the webhook needs to keep its certificate, each of one object only. The chart's RBAC grants exactly this. */
+/** The rights with which the webhook maintains its certificate, each for one object only. The chart's RBAC grants exactly these. */
 export const INJECTION_PERMISSIONS = [
   { group: '', resource: 'secrets' },
   { group: 'admissionregistration.k8s.io', resource: 'mutatingwebhookconfigurations' }
 ].flatMap(what => ['get', 'update'].map(verb => ({ ...what, verb })))
 
-/** The webhook may keep its certificate. Without it pods are made all the same, with no hook, so nothing here fails. */
+/** The webhook may maintain its certificate. Without it pods are still created, but with no hook, so nothing here fails. */
 export function checkInjection(ask: AskKubernetes, read: () => InjectSettings): Check {
   return async signal => {
     try {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail, ok, wordsOf, type Check } from './finding.ts'
 
-/** One call to the API server: any status is an answer, rejects when there is none. `transport/connection.ts` has it. */
+/** One call to the API server: resolves with any status, rejects without an answer. `transport/connection.ts` implements it. */
 export type AskKubernetes = (
   method: string,
   path: string,
@@ -11,7 +11,7 @@ export type AskKubernetes = (
 
 const version = z.looseObject({ gitVersion: z.string() })
 
-/** The API server answers us, and takes our credentials. */
+/** The API server answers, and accepts the agent's credentials. */
 export function checkKubernetes(ask: AskKubernetes): Check {
   return async signal => {
     const name = 'kubernetes'
@@ -49,15 +49,15 @@ export function checkKubernetes(ask: AskKubernetes): Check {
   }
 }
 
-/** What is asked about: `resourceAttributes` of a SelfSubjectAccessReview. */
+/** The access to ask about: `resourceAttributes` of a SelfSubjectAccessReview. */
 export interface Wanted {
   readonly verb: string
   readonly group: string
   readonly resource: string
   readonly subresource?: string
-  /** Everywhere, where it is left out. */
+  /** All namespaces if absent. */
   readonly namespace?: string
-  /** Any object, where it is left out. */
+  /** Any object if absent. */
   readonly name?: string
 }
 
@@ -65,9 +65,9 @@ const PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
 const review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) })
 
 /**
- * Whether we may, as the API server says.
+ * Whether the API server allows the agent this access.
  *
- * @throws Error when it does not say
+ * @throws Error if the API server does not answer the question
  */
 export async function isAllowed(ask: AskKubernetes, wanted: Wanted, signal: AbortSignal): Promise<boolean> {
   const body = {

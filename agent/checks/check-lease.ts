@@ -4,7 +4,7 @@ import { isAllowed } from './check-kubernetes.ts'
 import { ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import type { AskKubernetes } from './check-kubernetes.ts'
 
-/** What electing a leader needs, in the namespace of the Lease. The chart's RBAC grants exactly this. */
+/** The rights for an election, in the namespace of the Lease. The chart's RBAC grants exactly these. */
 export const LEASE_PERMISSIONS = ['create', 'get', 'update'].map(verb => ({
   verb,
   group: 'coordination.k8s.io',
@@ -35,7 +35,7 @@ async function mayWe(
   { namespace, name }: LeasePlace,
   signal: AbortSignal
 ): Promise<Finding | undefined> {
-  // RBAC cannot tell names apart where an object is created.
+  // RBAC cannot restrict `create` to one name.
   const named = verb === 'create' ? {} : { name }
   const wanted = { verb, group, resource, namespace, ...named }
   if (await isAllowed(ask, wanted, signal)) return undefined

@@ -6,11 +6,11 @@ import { hooksOf } from './check-hooks.ts'
 
 interface PodBudget {
   readonly reserveMs: number
-  /** How long the weakest evidence that counts has to be waited for in the worst case. */
+  /** The longest wait for the weakest evidence that counts. */
   readonly needMs: number
 }
 
-/** Every pod whose hook is ours has a grace that is long enough for it, names its pod and uses no proxy. Pods of one owner are one finding. */
+/** Every pod with the agent's hook has a grace long enough for it; the hook names its pod and uses no proxy. One finding per owner. */
 export function checkPods(
   pages: (signal: AbortSignal) => AsyncIterable<readonly unknown[]>,
   budget: PodBudget
@@ -51,7 +51,7 @@ export function checkPods(
   }
 }
 
-/** `undefined` for a pod without our hook. */
+/** `undefined` for a pod without the agent's hook. */
 function inspect(
   pod: unknown,
   budget: PodBudget

@@ -2,7 +2,7 @@ import { isAllowed } from './check-kubernetes.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import type { AskKubernetes } from './check-kubernetes.ts'
 
-/** One thing the agent does at the API server. Without a needed one no hook can be answered. */
+/** One right of the agent at the API server. Without a `needed` one the agent can answer no hook. */
 interface Permission {
   readonly verb: string
   readonly group: string
@@ -11,7 +11,7 @@ interface Permission {
   readonly why: string
 }
 
-/** All the agent ever asks of the API server. The chart's RBAC grants exactly this. */
+/** The agent's rights at the API server, apart from the lists for single settings. The chart's RBAC grants exactly these. */
 export const PERMISSIONS: readonly Permission[] = [
   ...['get', 'list', 'watch'].map(verb => need(verb, '', 'pods', 'to see that pods end')),
   ...['list', 'watch'].map(verb =>
@@ -71,7 +71,7 @@ export function checkRbac(
   }
 }
 
-/** `pods/status` is asked for in two fields. */
+/** A SelfSubjectAccessReview takes `pods/status` as two fields. */
 function partsOf(resource: string): { resource: string; subresource?: string } {
   const [name = '', subresource] = resource.split('/')
   return { resource: name, ...(subresource !== undefined && { subresource }) }

@@ -1,4 +1,4 @@
-/** What one check found. `change` is empty where nothing has to be changed. */
+/** One result of a check. `change` is empty if nothing has to be changed. */
 export interface Finding {
   /** Stable, for scripts: `kubernetes`, `rbac`, `admin-api`, … */
   readonly name: string
@@ -7,7 +7,7 @@ export interface Finding {
   readonly change: string
 }
 
-/** A check finds at least one thing and never rejects for what it checks: that is a finding too. */
+/** A check returns at least one finding. It never rejects for a failure of what it checks: that is a finding too. */
 export type Check = (signal: AbortSignal) => Promise<readonly Finding[]>
 
 export const ok = (name: string, what: string): Finding => ({ name, level: 'ok', what, change: '' })
@@ -24,5 +24,5 @@ export const fail = (name: string, what: string, change: string): Finding => ({
   change
 })
 
-/** What an error says, for a finding. */
+/** An error's message, for a finding. */
 export const wordsOf = (err: unknown): string => (err instanceof Error ? err.message : String(err))

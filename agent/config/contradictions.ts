@@ -5,8 +5,8 @@ import { schema, type Settings } from './schema.ts'
 type Issue = z.core.$ZodIssue
 
 /**
- * The contradictions of a tree that the schema refuses, so that all problems are reported at once: found in what is left of it
- * without the broken settings, less those that a broken setting may itself explain.
+ * The contradictions of a tree that the schema refuses, so that all problems are reported at once: found in the tree
+ * without the broken settings, except for those that a broken setting may explain.
  */
 export function furtherProblems(tree: Readonly<Record<string, unknown>>, issues: readonly Issue[]): string[] {
   const broken = issues.flatMap(issue => {
@@ -34,7 +34,7 @@ function child(tree: Tree, name: string): Tree {
   return made
 }
 
-/** Whether there was something to remove: a missing setting breaks no other. */
+/** Whether there was a setting to remove: a missing setting breaks no other. */
 function remove(tree: Tree, path: readonly string[]): boolean {
   const [name, ...deeper] = path
   const next = name === undefined ? undefined : tree[name]
@@ -46,7 +46,7 @@ function remove(tree: Tree, path: readonly string[]): boolean {
 /** Kubernetes' default grace. A setting that a pod with the default can never satisfy is a mistake. */
 const DEFAULT_GRACE_MS = 30_000
 
-/** Settings that are fine each by itself and make no sense together: with them no drain could make progress, or not as told. */
+/** Settings that are valid by themselves and contradict each other: with them no drain could make progress, or not as configured. */
 export function contradictions(settings: Settings): string[] {
   return [...evidence(settings), ...times(settings), ...addresses(settings), ...secrets(settings)]
 }

@@ -4,7 +4,7 @@ import { configRows, ENV_PREFIX, envName, REMOVED, type ConfigRow } from './rows
 
 export type Env = Readonly<Record<string, string | undefined>>
 
-/** Variables with our prefix that are no settings: where the file is. */
+/** Variables with the agent's prefix that are no settings: the path of the file. */
 export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`
 
 /**
@@ -22,8 +22,8 @@ function isServiceLink(name: string, value: string): boolean {
 const settings = new Map(configRows.filter(row => !row.section).map(row => [row.env, row]))
 
 /**
- * The tree of the file with what the environment sets laid over it. `secretNames` are variables that the configuration
- * itself names (`keyEnv`), which may begin like ours.
+ * The tree of the file, overridden by the environment. `secretNames` are variables that the configuration
+ * itself names (`keyEnv`), which may have the agent's prefix.
  */
 export function applyEnv(
   tree: Readonly<Record<string, unknown>>,
@@ -70,7 +70,7 @@ function set(tree: Record<string, unknown>, row: ConfigRow, value: string): void
   at[row.path.at(-1) ?? ''] = read(row, value)
 }
 
-/** The value as YAML would read it where the setting is no text; what cannot be read is left for the schema to refuse. */
+/** The value as YAML would read it, unless the setting is a text. The schema refuses a value that cannot be read. */
 function read(row: ConfigRow, value: string): unknown {
   if (row.type === 'string') return value
   if (row.type === 'list' && !value.trim().startsWith('[')) {

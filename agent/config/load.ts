@@ -8,14 +8,14 @@ import { resolve } from './resolve.ts'
 import { schema, type Settings } from './schema.ts'
 import type { Config } from './types.ts'
 
-/** A configuration, or everything that is wrong with it. `settings` is what `printConfig` prints. */
+/** A configuration, or all of its problems. `settings` is what `printConfig` prints. */
 export type Loaded =
   | { readonly ok: true; readonly config: Config; readonly settings: Settings }
   | { readonly ok: false; readonly problems: readonly string[] }
 
 /**
- * The file, with the environment laid over it, checked. Without a path the file that APISIX_DRAIN_CONFIG names; without
- * that one either, the environment alone. `dryRun`: the flag of the command line, which wins. This is the only place of the agent that reads `process.env`.
+ * The file, overridden by the environment, checked. Without a path the file that APISIX_DRAIN_CONFIG names; without
+ * that variable, only the environment. `dryRun`: the flag of the command line, which has priority. This is the only place of the agent that reads `process.env`.
  */
 export function loadConfig(
   path: string | undefined,
@@ -24,7 +24,7 @@ export function loadConfig(
 ): Loaded {
   const problems: string[] = []
   const fromFile = readTree(path ?? env[CONFIG_FILE_ENV], problems)
-  // What a file that cannot be read seems to lack would only hide the real problem.
+  // The settings that an unreadable file seems to lack would only hide the real problem.
   if (problems.length > 0) return { ok: false, problems }
   const merged = applyEnv(fromFile, env, secretVariables(fromFile))
   // A variable may itself name a secret's variable (…_KEY_ENV), so names are collected again from the whole.
@@ -44,7 +44,7 @@ export function loadConfig(
     : { ok: true, config: deepFreeze(config), settings: parsed.data }
 }
 
-/** The configuration as YAML with every default filled in; where a secret would be, where it comes from. */
+/** The configuration as YAML with every default filled in; in place of a secret, its source. */
 export function printConfig({ config, settings }: Extract<Loaded, { ok: true }>): string {
   const { keyFile: _file, keyEnv: _env, ...admin } = settings.apisix.admin
   const { barrier } = settings.apisix

@@ -4,7 +4,7 @@ import { configRows, REMOVED } from './rows.ts'
 
 type Issue = z.core.$ZodIssue
 
-/** What the schema found, one line each: where, what, and what was probably meant. Values are never shown: they may be secrets. */
+/** The problems that the schema found, one line each: the setting, the problem, and the probable intent. Values are never shown: they may be secrets. */
 export function schemaProblems(issues: readonly Issue[]): string[] {
   return issues.flatMap(issue => {
     const path = issue.path.map(String)

@@ -5,12 +5,12 @@ import type { Settings } from './schema.ts'
 import { secretFromEnv, secretFromFile, type Secret } from './secret.ts'
 import type { Config, DashboardConfig, GatewaySource } from './types.ts'
 
-/** The selector that the official chart's pods answer to. */
+/** The selector that matches the pods of the official chart. */
 const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
 
 /**
- * Turns consistent settings into the Config: durations become ms, and secrets become references that were readable just now.
- * What could not be read is added to `problems`, and the Config must not be used then.
+ * Turns consistent settings into the Config: durations become ms, and secrets become references that are readable now.
+ * A secret that cannot be read is added to `problems`, and then the Config must not be used.
  */
 export function resolve(settings: Settings, env: Env, problems: string[]): Config {
   const { kubernetes, apisix, drain, serve, leader, sync, arrivals, ghosts, inject, log } = settings

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { schema } from './schema.ts'
 
-/** The part of JSON Schema that zod writes for our schema. */
+/** The part of JSON Schema that zod writes for the agent's schema. */
 interface JsonSchema {
   readonly type?: string
   readonly description?: string
@@ -20,7 +20,7 @@ export interface ConfigRow {
   readonly path: readonly string[]
   readonly section: boolean
   readonly type: 'string' | 'number' | 'boolean' | 'list'
-  /** What it may be, in words: `duration, 100ms to 1m`, `10 to 500`, `http or https`. */
+  /** Its allowed values, in words: `duration, 100ms to 1m`, `10 to 500`, `http or https`. */
   readonly allowed: string
   readonly description: string
   readonly required: boolean
@@ -36,7 +36,7 @@ export const ENV_PREFIX = 'APISIX_DRAIN_'
 export const envName = (path: readonly string[]) =>
   ENV_PREFIX + path.map(name => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase()).join('_')
 
-/** Settings that were, by path, and what to do: an upgrade with one of them is refused in these words. */
+/** Former settings, by path, with the remedy: an upgrade with one of them is refused with this text. */
 export const REMOVED: Readonly<Record<string, string>> = {
   'kubernetes.timeout': 'no such setting any more; it never had an effect, leave it out'
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** A secret by reference. Printing, logging or serialising it shows where it comes from, never what it is. */
+/** A secret by reference. Printing, logging or serialising it shows its source, never its value. */
 export interface Secret {
   /** `<from file /run/secrets/admin-key>` or `<from env ADMIN_KEY>`. */
   readonly source: string
@@ -15,8 +15,8 @@ function secret(source: string, current: () => string): Secret {
 }
 
 /**
- * A secret in a file, one trailing line break cut off. While a rotation has the file away or empty, the last value that
- * was read stays good.
+ * A secret in a file, one trailing line break cut off. While a rotation leaves the file missing or empty, the last value that
+ * was read stays valid.
  *
  * @throws Error when the first read fails or finds nothing
  */

@@ -3,7 +3,7 @@ import type { Owner } from '../plan/holder.ts'
 import type { Settings } from './schema.ts'
 import type { Secret } from './secret.ts'
 
-/** Where the gateways are: pods found by their labels, or a list by hand (APISIX outside of Kubernetes). */
+/** How gateways are found: pods by their labels, or a list by hand (APISIX outside of Kubernetes). */
 export type GatewaySource =
   | { readonly kind: 'pods'; readonly namespace: string | undefined; readonly selector: string }
   | {
@@ -58,7 +58,7 @@ export interface Config {
     readonly gateways: GatewaySource
     /** `undefined`: detected at run time. */
     readonly mode: 'etcd' | 'standalone' | undefined
-    /** Who else writes every holder; `undefined`: told from each. */
+    /** The other writer of every holder; `undefined`: detected for each. */
     readonly owner: Owner | undefined
   }
   readonly drain: {
@@ -81,16 +81,16 @@ export interface Config {
     readonly trustedQuery: boolean
     readonly maxHooks: number
     readonly maxHooksPerPod: number
-    /** Absent where it is not enabled. */
+    /** Absent if it is not enabled. */
     readonly dashboard: DashboardConfig | undefined
     readonly shutdownTimeoutMs: number
   }
-  /** Absent where there is no election. */
+  /** Absent if there is no election. */
   readonly leader: { readonly namespace: string | undefined; readonly name: string } | undefined
   readonly sync: Settings['sync']
   readonly arrivals: { readonly gate: boolean; readonly failOpenMs: number }
   readonly ghosts: { readonly repair: boolean; readonly afterMs: number }
-  /** The webhook that adds hooks; absent where it is not enabled. */
+  /** The webhook that adds hooks; absent if it is not enabled. */
   readonly inject: { readonly file: string; readonly port: number } | undefined
   readonly log: Settings['log']
 }

@@ -1,9 +1,9 @@
 import type { Message } from '../page/snapshot-change.ts'
 import type { Store } from './store.ts'
 
-/** The agent has a round, and so a message, every second. Without one for this long the connection is dead, in ms. */
+/** The agent sends a message with every round, at least once a second. After this long without one the connection is dead, in ms. */
 const SILENCE_MS = 5000
-/** Pauses between tries, in ms; the last one is kept. */
+/** Pauses between tries, in ms; the last one repeats. */
 const PAUSES_MS = [200, 500, 1000, 2000]
 
 /** Keeps the stream open for as long as the page is. */
@@ -35,12 +35,12 @@ export function connect(store: Store): void {
       store.link('lost')
       const pause = PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)] ?? 0
       tries += 1
-      // Many pages lose one agent at the same moment: they need not all come back at the same one.
+      // Many pages lose one agent at the same moment: this spreads their return.
       setTimeout(() => void again(), pause * (0.75 + Math.random() / 2))
     }
   }
 
-  /** A browser does not say why a stream was refused. A session that is over is answered with the login page. */
+  /** A browser does not report why a stream was refused. An expired session gets the login page. */
   const again = async (): Promise<void> => {
     try {
       const { status } = await fetch('./', { method: 'HEAD', cache: 'no-store' })

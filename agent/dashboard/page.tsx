@@ -20,12 +20,12 @@ export function Page({ store }: { store: Store }) {
     () => (snapshot ? lanesOf(snapshot.drains, snapshot.past) : []),
     [snapshot?.drains, snapshot?.past]
   )
-  // Live drains change ten times a second, those that are over only now and then.
+  // Live drains change ten times a second, finished ones only now and then.
   const over = useMemo(() => lanesOf([], snapshot?.past ?? []), [snapshot?.past])
   const lags = snapshot?.lags
   const arrivals = snapshot?.arrivals
   const sleepMs = snapshot?.agent.sleepMs ?? 0
-  // The same element is not entered again: what did not change costs nothing, however often the rest does.
+  // Preact skips an identical element: it costs nothing, however often the rest changes.
   const lag = useMemo(
     () => <Lag samples={lags ?? []} arrivals={arrivals ?? []} sleepMs={sleepMs} theme={theme} />,
     [lags, arrivals, sleepMs, theme]

@@ -13,10 +13,10 @@ export interface Shown {
 
 export interface Store {
   get(): Shown
-  /** Told once per frame at most. Returns what ends it. */
+  /** Calls the listener once per frame at most. Returns the function that unsubscribes it. */
   subscribe(listener: () => void): () => void
   link(link: Link): void
-  /** False where messages are missing in between: begin anew. */
+  /** False if messages are missing in between: the caller must reconnect. */
   take(message: Message): boolean
 }
 

@@ -5,7 +5,7 @@ export type Theme = 'light' | 'dark'
 const KEY = 'apisix-drain-theme'
 const dark = matchMedia('(prefers-color-scheme: dark)')
 
-/** What was chosen here, else what the system says. */
+/** The choice made in this browser; `undefined`: follow the system. */
 const chosen = (): Theme | undefined => {
   const theme = localStorage.getItem(KEY)
   return theme === 'light' || theme === 'dark' ? theme : undefined

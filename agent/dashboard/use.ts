@@ -10,7 +10,7 @@ export function useShown(store: Store): Shown {
 const still = matchMedia('(prefers-reduced-motion: reduce)')
 const TICK_MS = 100
 
-/** Draws again ten times a second while something grows; once a second for those who want no motion. */
+/** Redraws ten times a second while something grows; once a second if the user prefers less motion. */
 export function useTick(growing: boolean): void {
   const [, set] = useState(0)
   useEffect(() => {

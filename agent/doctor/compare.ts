@@ -5,7 +5,7 @@ import { addressOf } from '../apisix/nodes.ts'
 import { difference, type DeviationKind } from '../plan/difference.ts'
 import type { Holder } from '../plan/holder.ts'
 
-/** One thing that the three do not agree about. */
+/** One difference between Kubernetes, the Admin API and the gateways. */
 export interface Row {
   readonly kind: DeviationKind
   readonly node: NodeKey
@@ -16,18 +16,18 @@ export interface Row {
   readonly writer: string
 }
 
-/** What was read of all three at one moment. */
+/** One reading of all three. */
 interface Reading {
   readonly holders: Iterable<Holder>
-  /** By the gateway's name; those that could be read. */
+  /** By the gateway's name; only gateways that could be read. */
   readonly sightings: ReadonlyMap<string, Sighting>
   /** Ready endpoints that a holder should list, as far as it is known to follow a Service. */
   readonly expected: (holder: Holder) => readonly NodeKey[]
-  /** No pod and no slice has this address, and it is one that only pods have. */
+  /** No pod and no slice has this address, and only pods have such addresses. */
   readonly isNobodys: (host: string) => boolean
 }
 
-/** Every difference in one reading. Nodes found by discovery are on no list: only ghosts are searched for there. */
+/** Every difference in one reading. Nodes found by discovery are on no list, so only ghosts are reported for them. */
 export function compare({ holders, sightings, expected, isNobodys }: Reading): readonly Row[] {
   const isGone = (node: NodeKey) => isNobodys(addressOf(node).host)
   return [...holders].flatMap(holder => {
@@ -50,7 +50,7 @@ export function compare({ holders, sightings, expected, isNobodys }: Reading): r
   })
 }
 
-/** What both readings show: the three are read one after the other, so what only one shows may be a change under way. */
+/** The differences in both readings. The three are read in turn, so a difference in only one may be a change in progress. */
 export function inBoth(first: readonly Row[], second: readonly Row[]): readonly Row[] {
   const known = new Set(first.map(nameOf))
   return second.filter(row => known.has(nameOf(row)))

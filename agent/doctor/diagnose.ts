@@ -10,8 +10,8 @@ import { loadCredentials } from '../transport/load-credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource } from '../start/wire.ts'
 
 /**
- * `apisix-drain doctor`: runs every check with the agent's own clients and prints what was found. Returns the exit code:
- * 0 where no check failed.
+ * `apisix-drain doctor`: runs every check with the agent's own clients and prints the findings. Returns the exit code:
+ * 0 if no check failed.
  *
  * @throws Error when the Kubernetes credentials cannot be read
  */

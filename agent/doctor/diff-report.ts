@@ -5,7 +5,7 @@ export interface DiffReport {
   readonly differences: readonly Row[]
   /** Places that lead to pods without listing them, or that no barrier covers. They do not change the exit code. */
   readonly hidden: readonly LeadsTo[]
-  /** What was compared. */
+  /** The number of holders that were compared. */
   readonly holders: number
   readonly gateways: readonly string[]
   /** Gateways that could not be read: nothing is known of them. */
@@ -15,7 +15,7 @@ export interface DiffReport {
 const HEAD = { kind: 'KIND', node: 'NODE', where: 'WHERE', holder: 'HOLDER', writer: 'WRITER' } as const
 const COLUMNS = ['kind', 'node', 'where', 'holder', 'writer'] as const
 
-/** A table for people, with one line at the end that says what it comes to. */
+/** A table for people, with a summary in its last line. */
 export function formatDiff({ differences, hidden, holders, gateways, unread }: DiffReport): string {
   const widths = COLUMNS.map(column => Math.max(...[HEAD, ...differences].map(row => row[column].length)))
   const line = (row: Readonly<Record<(typeof COLUMNS)[number], string>>) =>
@@ -33,6 +33,6 @@ export function formatDiff({ differences, hidden, holders, gateways, unread }: D
   return `${[...table, ...places, ...silent, verdict].join('\n')}\n`
 }
 
-/** Whether the three agree: not known where a gateway could not be read. */
+/** Whether the three agree; false if a gateway could not be read. */
 export const agrees = ({ differences, unread }: DiffReport): boolean =>
   differences.length === 0 && unread.length === 0

@@ -7,10 +7,10 @@ interface Diagnosis {
   readonly findings: readonly Finding[]
 }
 
-/** A check that has not come to an end by then is a finding by itself, in ms. */
+/** A check that takes longer than this has failed, in ms. */
 const CHECK_MS = 30_000
 
-/** Runs all checks side by side; the findings come in the order of the checks. Never rejects. */
+/** Runs all checks in parallel; the findings come in the order of the checks. Never rejects. */
 export async function examine(checks: Readonly<Record<string, Check>>, clock: Clock): Promise<Diagnosis> {
   const findings = (
     await Promise.all(Object.entries(checks).map(([name, check]) => bounded(name, check, clock)))
@@ -42,7 +42,7 @@ async function bounded(name: string, check: Check, clock: Clock): Promise<readon
 
 const MARKS = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' } as const
 
-/** Plain lines for people: no colour, no width. */
+/** Plain lines for people: no colours, no fixed width. */
 export function formatDiagnosis({ healthy, findings }: Diagnosis): string {
   const lines = findings.flatMap(({ name, level, what, change }) => [
     `${MARKS[level]}  ${name}: ${what}`,

@@ -18,16 +18,16 @@ import { adminOptions, controlOptions, credentialSource, gatewaySelector } from 
 import { compare, inBoth, type Row } from './compare.ts'
 import { agrees, formatDiff, type DiffReport } from './diff-report.ts'
 
-/** Between the two readings, in ms: longer than a write takes to every worker. */
+/** The pause between the two readings, in ms: longer than a write takes to reach every worker. */
 const APART_MS = 2000
-/** How long the watches may take to know everything, in ms. */
+/** How long the watches may take to sync, in ms. */
 const SYNC_MS = 30_000
 
 /**
  * `apisix-drain diff`: reads EndpointSlices, Admin API and every gateway twice, and prints where they differ both times.
- * Writes nothing. Returns the exit code: 0 where all agree, 1 where they do not or a gateway could not be read.
+ * Writes nothing. Returns the exit code: 0 if all agree, 1 if they do not or a gateway could not be read.
  *
- * @throws Error where Kubernetes or the Admin API cannot be read
+ * @throws Error if Kubernetes or the Admin API cannot be read
  */
 export async function diff(config: Config, json: boolean): Promise<number> {
   const clock = systemClock
@@ -38,8 +38,7 @@ export async function diff(config: Config, json: boolean): Promise<number> {
     namespaces: kubernetes.namespaces,
     gatewaySelector: gatewaySelector(apisix.gateways),
     clock,
-    log,
-    onChange() {}
+    log
   })
   const admin = createAdminApi(adminOptions(apisix.admin))
   const documents = createDocumentReader(adminOptions(apisix.admin))
@@ -98,13 +97,13 @@ export async function diff(config: Config, json: boolean): Promise<number> {
 }
 
 /**
- * An ingress controller lists every ready endpoint of a Service. Controller 1.8 has subsets, whose name is in between:
- * `namespace_service_subset_port`; nothing is expected of those.
+ * An ingress controller lists every ready endpoint of a Service. Controller 1.8 also lists subsets of them, in holders named
+ * `namespace_service_subset_port`: those are not expected to list all.
  */
 const followsAll = ({ owner, name = '' }: Holder): boolean =>
   owner !== 'nobody-known' && name.split('_').length === 3
 
-/** @throws Error with what a watch last failed of */
+/** @throws Error with the last problem of a watch */
 async function synced(cluster: Pick<Cluster, 'parts'>): Promise<void> {
   const end = systemClock.now() + SYNC_MS
   for (;;) {

@@ -24,7 +24,7 @@ import { checkLease } from '../checks/check-lease.ts'
 import { checkPods } from '../checks/check-pods.ts'
 import { CONDITION_PERMISSIONS, GATE_PERMISSIONS, PERMISSIONS, checkRbac } from '../checks/check-rbac.ts'
 
-/** The agent's own clients, so that the doctor goes the ways the agent will go. */
+/** The agent's own clients, so that the doctor takes the same paths as the agent. */
 export interface DoctorClients {
   readonly connection: Pick<Connection, 'request'>
   readonly admin: Pick<AdminApi, 'standalone' | 'list' | 'pageSize'>
@@ -34,10 +34,10 @@ export interface DoctorClients {
 }
 
 const PAGE = 500
-/** A doctor is asked on an operator's own machine, where the cluster may be too. */
+/** An operator runs the doctor on their own machine, and the cluster may be there too. */
 const readGatewayPod = gatewayPodReader(true)
 
-/** All checks, in the order in which a person would go about it: the first failure often explains the later ones. */
+/** All checks, in the order in which a person would make them: the first failure often explains the later ones. */
 export function doctorChecks(config: Config, clients: DoctorClients): Readonly<Record<string, Check>> {
   const { connection, admin, readGateway, barrier, clock } = clients
   const { kubernetes, apisix, drain, inject } = config
@@ -134,7 +134,7 @@ async function kubernetesDate(connection: DoctorClients['connection'], signal: A
   return headers.date
 }
 
-/** Any answer carries the date, a refusal too, so no key is sent. */
+/** Any answer carries the date, even a refusal, so no key is sent. */
 async function adminDate({ url, timeoutMs }: Config['apisix']['admin'], signal: AbortSignal) {
   const { headers } = await axios.head<unknown>(`${url}/`, {
     signal,

@@ -1,14 +1,14 @@
 import type { GatewayReport, Grade, HolderReport } from './drain.ts'
 
 /**
- * What takes the caller's own sleep away, so each needs evidence (`Basis` in `proved.ts`):
+ * Results that replace the caller's own sleep. Each needs evidence (`Basis` in `proved.ts`):
  *
  * - `drained`: every gateway stopped choosing the pod and nothing is in flight to it (grade `barrier`)
- * - `removed`: out of every holder, to the stated grade; what is in flight is not known
- * - `not-routed`: no holder lists the pod
+ * - `removed`: removed from every holder, to the stated grade; requests in flight are not known
+ * - `not-routed`: no holder lists the pod, and no place may lead to it otherwise
  * - `last-endpoint`: kept in a holder as its last node, and held until the deadline for a replacement
  * - `not-terminating`: Kubernetes says the pod stays (a container restart); nothing was removed for it
- * - `deadline`: the time was up first, and what was proved by then is in `evidence`
+ * - `deadline`: the time was up first; `evidence` names the grade that was proved by then
  */
 export type ProvedResult =
   'drained' | 'removed' | 'not-routed' | 'last-endpoint' | 'not-terminating' | 'deadline'
@@ -31,6 +31,8 @@ interface Answered {
   readonly elapsedMs: number
   readonly gateways: readonly GatewayReport[]
   readonly holders: readonly HolderReport[]
+  /** See `Proven.succeeded`. */
+  readonly successors: readonly string[]
   /** One sentence: why this result, and why not better evidence. */
   readonly why: string
 }
@@ -39,7 +41,7 @@ interface Answered {
 export interface Proved extends Answered {
   readonly status: 200
   readonly result: ProvedResult
-  /** `none` where it rests on the word of Kubernetes, or where a last endpoint was held without a grade. */
+  /** `none` if it rests on the API server's answer, or if a last endpoint was held without a grade. */
   readonly evidence: Grade | 'none'
   readonly restsOn: RestsOn
 }
@@ -48,7 +50,7 @@ export interface Proved extends Answered {
 export interface Unproved extends Answered {
   readonly status: 503
   readonly result: UnprovedResult
-  /** The helper of 0.1.0 falls back by it. */
+  /** The helper of 0.1.0 runs its fallback because of this value. */
   readonly evidence: 'none'
   /** What the operator can change to get a proof. */
   readonly change: string

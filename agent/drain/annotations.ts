@@ -2,26 +2,29 @@ import type { Grade } from './drain.ts'
 import { DURATION_FORM, parseDuration } from './duration.ts'
 import { GRADES } from './drain.ts'
 
-/** Every label and annotation of ours starts with it; `facts/` keeps no others. */
+/** Every label and annotation of the agent starts with it; `facts/` keeps no others. */
 export const PREFIX = 'apisix-drain.io/'
 
 /** `true`: leave this pod alone. */
 export const SKIP = `${PREFIX}skip`
 /** Overrides the configured reserve for this pod, a duration such as `5s`. */
 export const RESERVE = `${PREFIX}reserve`
-/** What a hook of this pod waits for where its call does not say: `barrier` or `drained`. */
+/** The default of `?until=` for hooks of this pod: `barrier` or `drained`. */
 const UNTIL = `${PREFIX}until`
 /** Overrides the configured minimum grade for this pod. */
 const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
+/** `false`: no other pod takes over from this one in a gateway, and it takes over from none. */
+const SUCCESSORS = `${PREFIX}successors`
 /** The condition that a readiness gate of a pod can wait for: every gateway routes to it. */
 export const IN_UPSTREAM = `${PREFIX}in-upstream`
 
-/** What a pod asks for. A value that cannot be read counts as absent and is reported in `problems`. */
+/** The options that a pod sets. A value that cannot be read counts as absent and is reported in `problems`. */
 interface PodOptions {
   readonly skip: boolean
   readonly reserveMs: number | undefined
   readonly until: 'barrier' | 'drained' | undefined
   readonly minimumGrade: Grade | undefined
+  readonly successors: boolean
   readonly problems: readonly string[]
 }
 
@@ -42,6 +45,7 @@ export function readOptions(annotations: Annotations): PodOptions {
     reserveMs: read(RESERVE, parseDuration, DURATION_FORM),
     until: read(UNTIL, oneOf({ barrier: 'barrier', drained: 'drained' }), 'barrier or drained'),
     minimumGrade: read(MINIMUM_EVIDENCE, text => GRADES.find(grade => grade === text), GRADES.join(', ')),
+    successors: read(SUCCESSORS, oneOf({ true: true, false: false }), 'true or false') ?? true,
     problems
   }
 }

@@ -8,7 +8,7 @@ import { overdueWords, proved, unproved, type Basis } from './proved.ts'
 import type { DrainSettings, Seen } from './seen.ts'
 import { runsSince } from './step.ts'
 
-/** Either the answer, or: ask again at `until` at the latest, or as soon as something changes. */
+/** Either the answer, or a time: ask again at `until`, or earlier if anything changes. */
 type Answer =
   | { readonly kind: 'ack'; readonly ack: Ack }
   | { readonly kind: 'wait'; readonly until: Millis; readonly why: string }
@@ -22,8 +22,8 @@ const CHANGE = {
 } as const
 
 /**
- * The answer for a held hook now. Any number of hooks share one drain: two containers of a pod, a repeated call, one that
- * comes after the drain is over and gets the verdict that was kept. `?timeout=` can only shorten the wait.
+ * The answer for a held hook now. Any number of hooks share one drain: two containers of a pod, a repeated call, or a call
+ * after the drain is over, which gets the verdict that was kept. `?timeout=` can only shorten the wait.
  */
 export function answer(
   hook: Hook,
@@ -63,11 +63,11 @@ export function answer(
 }
 
 /**
- * What was proved where the time was up before the drain was proven; `undefined`: nothing. A grade that a gateway contradicts
- * is no evidence: it only says that time has passed.
+ * The evidence so far, if the time was up before the drain was proven; `undefined`: none. A grade that a gateway contradicts
+ * is no evidence: it only shows that time has passed.
  */
 function overdueBasis({ deadline, since }: Drain, verdict: Waiting, now: Millis): Basis | undefined {
-  // Kept in use for as long as the grace allowed: a sleep would only take time from the application.
+  // The pod was kept in use for as long as its grace allowed. A sleep now would only take time from the application.
   if (isLast(verdict) && now >= deadline && deadline > since) return { on: 'last-endpoint', verdict }
   if (isBarred(verdict)) return { on: 'seal', verdict, isOverdue: true }
   const { grade, contrary, lastEndpoint } = verdict

@@ -1,9 +1,9 @@
 import type { Millis, PodFact, PodUid } from './facts.ts'
 
-/** What can tell that a pod ends, in no order: whichever comes first starts the drain. */
+/** The signs that a pod ends, in no order. The first one starts the drain. */
 export type Witness = 'deletion' | 'hook' | 'disruption' | 'slice' | 'phase' | 'deleted'
 
-/** What proves a drain, best first. See `docs/how-it-works.md`, evidence. */
+/** The grades of evidence for a drain, best first. See `docs/how-it-works.md`, evidence. */
 export type Grade = 'barrier' | 'observed' | 'accepted' | 'timer'
 
 interface DrainBase {
@@ -20,7 +20,7 @@ interface DrainBase {
 }
 
 /**
- * One pod on its way out of service. The agent goes on guarding `proven` and `expired` drains until the pod is gone, because a writer may
+ * One pod on its way out of service. The agent watches `proven` and `expired` drains until the pod is gone, because a writer may
  * put the node back. A `gone` drain ends when no holder lists the node.
  */
 export type Drain = DrainBase &
@@ -39,9 +39,9 @@ export interface GatewayReport {
   readonly name: string
   /** The best grade that this gateway has given; `undefined` = it has confirmed nothing. */
   readonly grade: Grade | undefined
-  /** When it confirmed, by our clock. */
+  /** When it confirmed, by the agent's clock. */
   readonly at: Millis | undefined
-  /** Why not better, in words an operator can act on; empty where it is as good as it gets. */
+  /** Why not better, in words that an operator can act on; empty if no better grade is possible. */
   readonly why: string
 }
 
@@ -53,7 +53,7 @@ export interface HolderReport {
   readonly why: string
 }
 
-/** A grade that shows something of the gateways. `timer` only says that time has passed. */
+/** A grade that shows the state of the gateways. `timer` only shows that time has passed. */
 type ProofGrade = Exclude<Grade, 'timer'>
 
 export interface Proven {
@@ -62,6 +62,8 @@ export interface Proven {
   readonly grade: ProofGrade
   /** The deadline sealed it: a gateway may have known no other node, and answered 503 from then on (docs/how-it-works.md). */
   readonly forced: boolean
+  /** Places in APISIX that have no other node: requests go to the pod's successors there, until their owner lists other nodes. */
+  readonly succeeded: readonly string[]
   readonly at: Millis
   readonly why: string
   readonly gateways: readonly GatewayReport[]
@@ -75,22 +77,22 @@ export interface Waiting {
   readonly grade: Grade | undefined
   /** Some holder keeps the node only because it is the last one. */
   readonly lastEndpoint: boolean
-  /** Every known gateway has sealed the entry: no new request is given the pod, only what is in flight is left. */
+  /** Every known gateway has sealed the entry: the pod gets no new request, and only requests in flight are left. */
   readonly barred: boolean
   /** A gateway may still send requests: no weaker grade counts. */
   readonly contrary: boolean
-  /** The floor is over, and the minimum is `timer`: a hook is held no longer. */
+  /** The floor is over, and the minimum is `timer`: a hook is not held any longer. */
   readonly floorOver: boolean
-  /** What the operator can change; absent where it is no more than the usual. */
+  /** What the operator can change; absent if there is only the usual advice. */
   readonly change?: string
-  /** Look again at this time even if nothing happens (a settle time, the floor). */
+  /** Check again at this time even if nothing changes (a settle time, the floor). */
   readonly until: Millis | undefined
   readonly why: string
   readonly gateways: readonly GatewayReport[]
   readonly holders: readonly HolderReport[]
 }
 
-/** What the evidence amounts to right now. Waiting is a result, not an error. */
+/** The result of the evidence at this moment. Waiting is a result, not an error. */
 export type Verdict = Proven | Waiting
 
 /** A hook that is being held. */
@@ -100,7 +102,7 @@ export interface Hook {
   readonly uid: PodUid
   readonly receivedAt: Millis
   /** `?until=`: out of the gateways is enough (`barrier`), or in-flight requests must have ended too (`drained`).
-   * `undefined`: the caller did not say, so the pod's annotation decides, else `drained`. */
+   * `undefined`: not in the call, so the pod's annotation decides; the default is `drained`. */
   readonly until: 'barrier' | 'drained' | undefined
   /** `?timeout=` in ms from `receivedAt`. */
   readonly timeoutMs: number | undefined

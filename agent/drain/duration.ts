@@ -1,9 +1,9 @@
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const
 
-/** What a duration looks like, for messages. */
+/** The form of a duration, for messages. */
 export const DURATION_FORM = 'a number and a unit, such as 3s, 250ms or 2m'
 
-/** `3s`, `250ms`, `1.5m` to ms; `undefined` where the text is not a duration. No bare numbers: they hide their unit. */
+/** `3s`, `250ms`, `1.5m` to ms; `undefined` if the text is not a duration. No bare numbers: they hide their unit. */
 export function parseDuration(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text)
   if (!match?.[1] || !match[2]) return undefined
@@ -11,7 +11,7 @@ export function parseDuration(text: string): number | undefined {
   return Number.isSafeInteger(Math.round(ms)) ? Math.round(ms) : undefined
 }
 
-/** The shortest exact way to write it: 3000 is `3s`, 1500 is `1500ms`, 0 is `0s`. */
+/** The shortest exact form: 3000 is `3s`, 1500 is `1500ms`, 0 is `0s`. */
 export function formatDuration(ms: number): string {
   for (const unit of ['h', 'm', 's'] as const) {
     if (ms % UNITS[unit] === 0 && (ms > 0 || unit === 's')) return `${ms / UNITS[unit]}${unit}`

@@ -63,10 +63,10 @@ export function eligible(
   return { ends: true, witnesses }
 }
 
-/** Nothing but us keeps it from serving. */
+/** It serves, or only the agent's readiness gate keeps it from being Ready. */
 export const isUp = (pod: PodFact): boolean => pod.ready || pod.gate !== undefined
 
-/** Its containers have ended for good, or are about to: it serves nothing, and its IP may already belong to another pod. */
+/** Its containers have ended for good, or are about to: it serves no request, and its IP may already belong to another pod. */
 export const isOver = (pod: PodFact): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded'
 
 /** The object itself says that the pod ends. An end that only the kubelet knows of (host shutdown, eviction under pressure) sets DisruptionTarget and no more. */

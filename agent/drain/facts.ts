@@ -1,4 +1,4 @@
-/** What the agent knows of Kubernetes objects: slim copies made in `facts/`. No room below it sees a V1Pod. */
+/** The agent's view of Kubernetes objects: small copies, made in `facts/`. No later room sees a V1Pod. */
 
 declare const brand: unique symbol
 
@@ -31,11 +31,11 @@ export interface PodFact {
   readonly deletionAt: Millis | undefined
   /** `metadata.deletionGracePeriodSeconds`, in ms. */
   readonly deletionGraceMs: number | undefined
-  /** `spec.terminationGracePeriodSeconds`, in ms; 30 s where absent. */
+  /** `spec.terminationGracePeriodSeconds`, in ms; 30 s if absent. */
   readonly graceMs: number
   /** Condition DisruptionTarget: something is about to end the pod. May be a false alarm. */
   readonly disruptionTarget: boolean
-  /** Sum of `restartCount`, and the youngest `startedAt`: both move when a container comes back. */
+  /** Sum of `restartCount`, and the youngest `startedAt`: both change when a container restarts. */
   readonly restarts: number
   readonly startedAt: Millis | undefined
   /** The controller that owns it ("ReplicaSet/web-5d7f"), for display only. */
@@ -47,22 +47,24 @@ export interface PodFact {
   readonly gate?: 'waiting' | 'open'
   /** Only keys under `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
+  /** The labels that can tell pods of one workload apart, as one text: those that controllers generate are left out. */
+  readonly labelKey?: string
   /** Kept only where `sync` may select pods by them. */
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** The part of a Service that says which upstream its endpoints are to be in, and under which addresses it stands for its pods. */
+/** The part of a Service that names the upstream for its endpoints, and the addresses that lead to its pods. */
 export interface ServiceFact {
   readonly uid: string
   readonly namespace: string
   readonly name: string
   readonly ports: readonly { readonly name: string; readonly port: number }[]
-  /** Empty where it is headless. */
+  /** Empty if it is headless. */
   readonly clusterIps: readonly string[]
   /** `externalIPs`, and the addresses and host names of its load balancer. */
   readonly external: readonly string[]
   readonly nodePorts: readonly number[]
-  /** The name that this Service is another name of. */
+  /** The DNS name that this Service is an alias of. */
   readonly externalName: string | undefined
   /** Only keys under `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
@@ -92,7 +94,7 @@ export interface EndpointFact {
 
 /** One running APISIX. A gateway that may still serve is in here, Terminating and unready ones too. */
 export interface GatewayFact {
-  /** The pod's uid, or the configured name where gateways are listed by hand. */
+  /** The pod's uid, or the configured name if gateways are listed by hand. */
   readonly id: string
   readonly name: string
   readonly ip: string
@@ -102,14 +104,14 @@ export interface GatewayFact {
   readonly host: string | undefined
   /** An operator listed it: nothing shows that the list is complete, or that one gateway answers at the address. */
   readonly byHand?: true
-  /** Its object is gone, and it was not seen to end: it may serve on (deleted by force, relabelled). */
+  /** Its object is gone, and the agent did not see it end: it may still serve (deleted by force, relabelled). */
   readonly vanishedAt?: Millis
 }
 
-/** `10.0.0.7:8080`, `[fd00::7]:8080`, or the bare host where there is no port. */
+/** `10.0.0.7:8080`, `[fd00::7]:8080`, or the bare host if there is no port. */
 export type NodeKey = string
 
-/** The one way a node's address is written in the agent, whatever form APISIX gave it in. */
+/** The only form of a node's address inside the agent, whatever form APISIX uses. */
 export function nodeKey(host: string, port: number | undefined): NodeKey {
   const bare = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
   return port === undefined ? bare : `${bare}:${port}`

@@ -5,7 +5,7 @@ import type { Millis, PodFact } from './facts.ts'
 import type { Asked } from './seen.ts'
 
 /**
- * The evidence of a 200. There is no other way to make one, and each kind holds what was seen:
+ * The evidence of a 200. No 200 exists without it, and each kind holds the observation:
  *
  * - `gateways`: the verdict of the proof, of a grade that every gateway reached
  * - `seal`: every gateway has sealed the entry, and the caller does not wait for requests in flight
@@ -27,7 +27,7 @@ interface Claim {
   readonly result: ProvedResult
   readonly evidence: Grade | 'none'
   readonly why: string
-  readonly verdict?: Pick<Waiting, 'gateways' | 'holders'>
+  readonly verdict?: Pick<Waiting, 'gateways' | 'holders'> & Partial<Pick<Proven, 'succeeded'>>
 }
 
 /** A 200: the result and the grade follow from the evidence, so none can be claimed without it. */
@@ -85,5 +85,6 @@ const body = (hook: Hook, pod: PodFact, now: Millis, why: string, verdict: Claim
   elapsedMs: Math.max(0, Math.round(now - hook.receivedAt)),
   gateways: verdict?.gateways ?? [],
   holders: verdict?.holders ?? [],
+  successors: verdict?.succeeded ?? [],
   why
 })

@@ -1,33 +1,33 @@
 import type { Verdict } from './drain.ts'
 import type { Millis, PodFact } from './facts.ts'
 
-/** When the API server was asked whether a pod ends, and when again: after a kubelet that ends it by itself would have said so. */
+/** When the API server was asked whether a pod ends, and when it was asked again: late enough for the report of a kubelet that ends the pod by itself. */
 export interface Asked {
   readonly at: Millis
   readonly again: Millis
 }
 
-/** Everything the loop knows of one pod (one uid) in this round. */
+/** Everything that the loop knows about one pod (one uid) in this round. */
 export interface Seen {
   /** The pod as last seen, by the watch or by asking the API server. */
   readonly pod: PodFact
   /** The object is gone: a DELETED event, or it is missing from a complete list. Never true for a stale watch. */
   readonly gone: boolean
-  /** Some EndpointSlice says `terminating` for this uid. */
+  /** An EndpointSlice marks this uid as `terminating`. */
   readonly sliceTerminating: boolean
   /** The watches of pods and EndpointSlices are live: a pod that they do not show as ending does not end. */
   readonly current: boolean
-  /** When the first hook came in that is still held, or whose pod's grace may still run. */
+  /** When the first hook arrived that is still held, or whose pod may still be within its grace. */
   readonly hookAt: Millis | undefined
-  /** When the first hook of this pod came in that nothing but its end explains: its grace runs since then at the latest. */
+  /** When the first hook of this pod arrived that only its end explains: its grace runs at the latest since then. */
   readonly firstHookAt?: Millis | undefined
-  /** Kubernetes was asked because of a hook: it says that the pod ends, or that it stays. `undefined`: not known yet. */
+  /** The API server's answer because of a hook: the pod ends, or it stays. `undefined`: not known yet. */
   readonly hookConfirmed: boolean | undefined
-  /** When it was asked, where it says that the pod stays. */
+  /** When it was asked, if the answer was that the pod stays. */
   readonly hookAsked?: Asked | undefined
   /** Some holder or gateway still lists the pod. `undefined`: no inventory yet. */
   readonly listed: boolean | undefined
-  /** What the evidence amounts to (`prove`); `undefined` before any was gathered. */
+  /** The verdict on the evidence (`prove`); `undefined` before any was gathered. */
   readonly verdict: Verdict | undefined
 }
 

@@ -5,8 +5,8 @@ import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings, Seen } from './seen.ts'
 
 /**
- * A drain's way. Nothing leads back: what is proven stays proven, even when a writer puts the node back (that is the
- * plan's to repair), and a deletion is never taken back, whatever an older copy of the pod says.
+ * The phases of a drain. None of them leads back: a proven drain stays proven, even if a writer puts the node back (the
+ * plan repairs that), and a deletion is never undone, whatever an older copy of the pod shows.
  *
  *     begin ─► draining ─► proven ──┐
  *                 │ └────► expired ─┤ (proven after all, if evidence comes late)
@@ -32,7 +32,7 @@ const NOTHING_YET: Verdict = {
   holders: []
 }
 
-/** The drain of a pod that ends; `undefined` where nothing says that it does, or it asks to be left alone. */
+/** The drain of a pod that ends; `undefined` if there is no sign of its end, or if it asks to be left alone. */
 export function begin(seen: Seen, now: Millis, settings: DrainSettings): Drain | undefined {
   const eligibility = eligible(seen, settings)
   if (!eligibility.ends) return undefined
@@ -61,7 +61,7 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
     pod,
     witnesses,
     since,
-    // Once the deletion is known the deadline only moves earlier, so facts may come in any order. Before that it was
+    // Once the deletion is known, the deadline only moves earlier, so facts may arrive in any order. Before that it was
     // an estimate.
     deadline: drain.witnesses.deletion === undefined ? due : Math.min(due, drain.deadline),
     restartsAtStart: drain.restartsAtStart
@@ -87,8 +87,8 @@ function nextPhase(base: Base, was: Course, seen: Seen, now: Millis): Drain {
 }
 
 /**
- * Why the pod turns out to stay; `undefined` where it does not. Only a drain that began on a hint can be undone: a hook
- * (a container that restarted in spite of what Kubernetes said), a disruption that was called off, an endpoint that
+ * Why the pod stays after all; `undefined` if it does not. Only a drain that began on a hint can be undone: a hook
+ * (a container that restarted although Kubernetes reported an end), a disruption that was cancelled, an endpoint that
  * was terminating for a moment.
  */
 function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings): string | undefined {
@@ -98,9 +98,9 @@ function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings
   if (settings.onDisruption && pod.disruptionTarget) return undefined
   if (pod.restarts > base.restartsAtStart && pod.ready)
     return 'a container was restarted and the pod is Ready again'
-  // A watch that is behind shows the pod as it was, and of two that are read again one is first.
+  // A watch that is behind shows an older pod, and of two watches that are read again one is first.
   if (!seen.current) return undefined
-  // A hook is answered and gone long before the pod is; what it said holds for as long as the grace may run.
+  // A hook is answered long before the pod is gone; its evidence holds for as long as the grace may run.
   if (base.witnesses.hook === undefined) return 'nothing says any more that the pod ends'
   return now >= base.deadline && pod.ready ? 'the grace is over and the pod is still Ready' : undefined
 }
@@ -111,7 +111,7 @@ export const runsSince = (at: Millis, { firstHookAt }: Seen): Millis => Math.min
 const isForgettable = (goneAt: Millis, seen: Seen, now: Millis, settings: DrainSettings): boolean =>
   seen.listed === false || now >= goneAt + settings.ghostMs
 
-/** When each witness was first seen; a hook at the moment it came in, which may be a little earlier than this round. */
+/** When each witness was first seen; a hook at the moment of its arrival, which may be a little earlier than this round. */
 function record(
   known: Drain['witnesses'],
   says: readonly Witness[],
@@ -125,8 +125,8 @@ function record(
 }
 
 /**
- * The newer copy of a pod, less what an end may take from it (addresses) and what can never be taken back (deletion). As a
- * rule that is the newer copy itself, the same object in every round.
+ * The newer copy of a pod, but with the addresses that its end may have removed, and with a deletion that it may lack. Usually
+ * this is the newer copy itself, the same object in every round.
  */
 function merge(known: PodFact, latest: PodFact): PodFact {
   const earlier = known.deletionAt !== undefined && known.deletionAt < (latest.deletionAt ?? Infinity)

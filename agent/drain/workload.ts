@@ -1,8 +1,8 @@
 import type { PodFact } from './facts.ts'
 
 /**
- * Whether the other pod takes this one's place: of the same controller, where a Deployment's ReplicaSets are one. Mirror pods are all
- * owned by their host, so there the name counts.
+ * Whether both pods have the same controller; all ReplicaSets of a Deployment count as one. Mirror pods are all
+ * owned by their host, so for them the name counts.
  */
 export function isOfWorkload(pod: PodFact, other: PodFact): boolean {
   if (pod.owner === undefined || other.owner === undefined || pod.namespace !== other.namespace) return false

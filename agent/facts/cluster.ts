@@ -5,6 +5,7 @@ import { ApiError } from '../transport/api-error.ts'
 import { pathOf, podsIn, servicesIn, slicesIn, slicesOf, type Collection } from '../reflect/collection.ts'
 import { createConnection, type ConnectionSettings, type Reply } from '../transport/connection.ts'
 import type { Credentials } from '../transport/credentials.ts'
+import { createListeners } from '../base/listeners.ts'
 import { isLocal } from './dialable.ts'
 import { toEndpointFact } from './endpoint-fact.ts'
 import { gatewayPodReader, staticGateway } from './gateway-fact.ts'
@@ -38,8 +39,6 @@ export interface ClusterOptions {
   readonly gate?: boolean
   readonly clock: Clock
   readonly log: Log
-  /** Something that matters has changed. Called from within the watch, so it must return at once. */
-  readonly onChange: () => void
   readonly reflector?: Partial<ReflectorSettings>
   readonly connection?: Partial<ConnectionSettings>
 }
@@ -72,18 +71,21 @@ export interface Cluster {
   isWatched(namespace: string): boolean
   /** How far the API server's clock is behind the agent's, in ms: add this to its times. */
   serverBehindMs(): number
-  /** Call it when another source shows what this watch should have shown: the watch must then show an event, or is begun again. */
+  /** Call it when another source shows what this watch should have shown: the watch must then show an event, or is restarted. */
   verifyWatch(part: PartName): void
   /** Asks the server to prove that the watch of pods is complete. */
   assurePods(): void
-  /** When it was last asked that with success; `-Infinity` before. */
+  /** When the last successful proof was requested; `-Infinity` before. */
   podsAssuredAt(): Millis
+  /** Something that matters has changed. Called from within the watch, so it must return at once. */
+  onChange(listener: () => void): () => void
   /** Ends the watches and the connection. */
   stop(): Promise<void>
 }
 
 export function startCluster(options: ClusterOptions): Cluster {
-  const { credentials, gatewaySelector: gatewaysAre, clock, log, onChange } = options
+  const { credentials, gatewaySelector: gatewaysAre, clock, log } = options
+  const listeners = createListeners()
   const connection = createConnection(credentials, clock, options.connection)
   const scopes: readonly (string | undefined)[] = options.namespaces?.length
     ? options.namespaces
@@ -109,7 +111,7 @@ export function startCluster(options: ClusterOptions): Cluster {
       sink,
       clock,
       log: log.child({ watch }),
-      onChange,
+      onChange: listeners.tell,
       ...(options.reflector && { settings: options.reflector })
     })
   const watches: Readonly<Record<PartName, readonly Reflector[]>> = {
@@ -162,7 +164,7 @@ export function startCluster(options: ClusterOptions): Cluster {
     gateways: () => gateways.store.list(),
     gatewayEnded(id) {
       gateways.store.ended(id)
-      onChange()
+      listeners.tell()
     },
     gatewaysWithoutIp: () => gateways.store.withoutIp,
     parts: () => [part('pods'), part('endpointslices'), part('gateways'), part('services')],
@@ -196,6 +198,7 @@ export function startCluster(options: ClusterOptions): Cluster {
     assurePods: () => watches.pods.forEach(watch => watch.assure()),
     podsAssuredAt: () => Math.min(...watches.pods.map(watch => watch.assuredAt() ?? -Infinity)),
     verifyWatch: name => watches[name].forEach(watch => watch.verify()),
+    onChange: listener => listeners.add(listener),
     async stop() {
       await Promise.all(Object.values(watches).flatMap(all => all.map(watch => watch.stop())))
       await connection.close()

@@ -72,7 +72,8 @@ export function toPodFact(object: unknown): PodFact | undefined {
     restarts,
     startedAt,
     owner: ownerOf(meta.ownerReferences),
-    annotations: annotationsOf(meta.annotations)
+    annotations: annotationsOf(meta.annotations),
+    labelKey: intern.text(labelKeyOf(fieldsOf(meta.labels)))
   }
 }
 
@@ -155,6 +156,22 @@ export function toLabelledPod(object: unknown): PodFact | undefined {
 
 const labelsOf = (object: unknown) =>
   fieldsOf(fieldsOf<V1ObjectMeta>(fieldsOf<V1Pod>(object).metadata).labels)
+
+/** Written by controllers into every pod: a ReplicaSet's, a DaemonSet's, a StatefulSet's, a Rollout's (Argo). */
+const GENERATED: ReadonlySet<string> = new Set([
+  'pod-template-hash',
+  'controller-revision-hash',
+  'pod-template-generation',
+  'statefulset.kubernetes.io/pod-name',
+  'apps.kubernetes.io/pod-index',
+  'rollouts-pod-template-hash'
+])
+
+const labelKeyOf = (labels: Fields): string =>
+  Object.entries(labels)
+    .flatMap(([key, value]) => (GENERATED.has(key) ? [] : [`${key}=${String(value)}`]))
+    .sort()
+    .join()
 
 const textsOf = (fields: Fields): Readonly<Record<string, string>> =>
   Object.fromEntries(

@@ -57,7 +57,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const readied = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
   const ended = new Map<string, Millis>()
-  /** About as many as hosts, or a few times that: never forgotten. */
+  /** About as many as hosts, or a few times as many: never forgotten. */
   const near = new Set<string>()
   const hosts = new Set<string>()
 

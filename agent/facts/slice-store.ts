@@ -18,6 +18,11 @@ export interface SliceStore {
   portsOf(uid: PodUid): readonly number[]
   servicesOf(uid: PodUid): readonly ServiceName[]
   /**
+   * The slices that list the pod, and for Services that have dropped it the last slices that did. An end may reach the slices before it reaches
+   * the agent's watch of pods.
+   */
+  listing(uid: PodUid): readonly EndpointFact[]
+  /**
    * Endpoints of a Service that can still answer (`serving`), over all its slices, each (pod, address) once. Terminating
    * ones are included: the caller decides whether they count.
    */
@@ -29,6 +34,9 @@ export interface SliceStore {
   readonly size: number
 }
 
+/** Pods whose last slices are kept. More of them seldom end within the moments that the watches are apart. */
+const MOST_LEFT = 2000
+
 /** The store, and the side of it that only its reflector may use. */
 export function createSliceStore(): { readonly store: SliceStore; readonly sink: Sink<EndpointFact> } {
   const slices = new Map<string, EndpointFact>()
@@ -36,6 +44,8 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
   const byService = createMultiMap<string, EndpointFact>()
 
   const terminating = new Map<string, readonly PodUid[]>()
+  /** The last slices of pods that a Service has dropped. The oldest pods are forgotten first. */
+  const left = new Map<string, readonly EndpointFact[]>()
 
   const remove = (slice: EndpointFact) => {
     slices.delete(slice.uid)
@@ -43,10 +53,25 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
     byService.remove(serviceKey(slice.namespace, slice.service), slice)
     for (const uid of podsOf(slice)) byPod.remove(uid, slice)
   }
+  const rememberLeft = (before: EndpointFact, now: ReadonlySet<string>) => {
+    for (const uid of podsOf(before)) {
+      if (now.has(uid)) continue
+      const others = (left.get(uid) ?? []).filter(({ service }) => service !== before.service)
+      left.delete(uid)
+      left.set(uid, [...others, before])
+    }
+    for (const uid of left.keys()) {
+      if (left.size <= MOST_LEFT) break
+      left.delete(uid)
+    }
+  }
   const set = (slice: EndpointFact) => {
     const before = slices.get(slice.uid)
     if (before && same(before, slice)) return false
-    if (before) remove(before)
+    if (before) {
+      remove(before)
+      rememberLeft(before, podsOf(slice))
+    }
     slices.set(slice.uid, slice)
     const ending = slice.endpoints.flatMap(e => (e.terminating && e.podUid !== undefined ? [e.podUid] : []))
     if (ending.length > 0) terminating.set(slice.uid, ending)
@@ -56,7 +81,10 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
   }
   const gone = (uid: string) => {
     const slice = slices.get(uid)
-    if (slice) remove(slice)
+    if (slice) {
+      remove(slice)
+      rememberLeft(slice, new Set())
+    }
     return slice !== undefined
   }
 
@@ -82,6 +110,11 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
           if (service !== '') services.set(service, { namespace, name: service })
         }
         return [...services.values()]
+      },
+      listing(uid) {
+        const now = byPod.get(uid)
+        const services = new Set(now.map(({ service }) => service))
+        return [...now, ...(left.get(uid) ?? []).filter(({ service }) => !services.has(service))]
       },
       serving: (namespace, service) => {
         const serving = new Map<string, Endpoint>()

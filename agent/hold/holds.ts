@@ -2,34 +2,34 @@ import type { Ack } from '../drain/ack.ts'
 import type { Hook } from '../drain/drain.ts'
 import type { PodFact } from '../drain/facts.ts'
 
-/** One hook to be held, and the pod it came from as far as the caller's identity shows. */
+/** One hook to be held, and its pod according to the caller's identity. */
 export interface HoldRequest {
   readonly hook: Hook
   readonly pod: PodFact
 }
 
-/** Whether the agent's word is worth anything right now. */
+/** Whether the agent can vouch for an answer now. */
 export type Vouch = { readonly ok: true } | { readonly ok: false; readonly why: string }
 
-/** All that `hook/` knows of the rest of the agent. `round/` implements it; tests write it down in a few lines. */
+/** All that `hook/` knows of the rest of the agent. `round/` implements it; tests implement it in a few lines. */
 export interface Holds {
   /**
-   * Resolves with the answer, before the pod's deadline whatever is broken. Rejects with the signal's reason as soon as
-   * the caller goes away or the agent lets go of it; the drain itself goes on.
+   * Resolves with the answer, before the pod's deadline whatever fails. Rejects with the signal's reason as soon as the
+   * caller goes away or the agent drops the hook; the drain itself continues.
    */
   hold(request: HoldRequest, signal: AbortSignal): Promise<Ack>
   /** False while the watch has not synced or no gateway is known: the hook is refused, so its fallback runs. */
   canVouch(): Vouch
-  /** How far the API server's clock is behind ours, in ms: what to add to `deletionAt`. */
+  /** How far the API server's clock is behind the agent's, in ms: add this to `deletionAt`. */
   serverBehindMs(): number
-  /** Pods of the watch that have this address: several where they share their host's. The address is normalised. */
+  /** Pods of the watch that have this address: several if they share their host's. The address is normalised. */
   findByIp(ip: string): readonly PodFact[]
   /** The same, but read from the API server, because the watch may be behind. Rejects if there is no answer (own timeout). */
   askByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
   /**
-   * The pod by name, asking the API server where the watch does not know it. `undefined` where Kubernetes says that
-   * there is none; rejects where Kubernetes could not be asked (own timeout). With a uid the watch's word counts only for
-   * that very pod.
+   * The pod by name; asks the API server if the watch does not know it. `undefined` if Kubernetes reports that the pod does
+   * not exist; rejects if Kubernetes could not be asked (own timeout). With a uid, the watch's copy counts only if it has
+   * that uid.
    */
   find(namespace: string, name: string, signal: AbortSignal, uid?: string): Promise<PodFact | undefined>
 }

@@ -1,17 +1,17 @@
 import type { Hook } from '../drain/drain.ts'
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 
-/** How many hooks are kept; the oldest goes first. */
+/** How many hooks are kept; the oldest is dropped first. */
 const MOST = 10_000
 
 /**
- * Hooks of pods that nothing said to end when they came in. A kubelet that ends a pod by itself (its host shuts down, or runs out of
+ * Hooks that arrived before any sign of their pod's end. A kubelet that ends a pod by itself (its host shuts down, or runs out of
  * memory or disk) runs the hook first and writes the status later, with many pods much later (kubelet 1.36,
  * `killPodNow` and the status manager): such a hook stays a witness for as long as the grace may run, answered or not.
  */
 interface HookWitnesses {
   add(hook: Hook, pod: PodFact): void
-  /** When the first hook of this pod came in. `undefined`: none within the grace, or a container came back since: a restart. */
+  /** When the first hook of this pod arrived. `undefined`: none within the grace, or a container has restarted since. */
   at(pod: PodFact, now: Millis): Millis | undefined
 }
 

@@ -13,23 +13,23 @@ import { saysThatItEnds } from '../drain/eligible.ts'
 /** A hook that waits for its answer. */
 export interface HeldHook {
   readonly hook: Hook
-  /** The pod as the caller's identity showed it, or as the API server then told. */
+  /** The pod according to the caller's identity, or later to the API server. */
   readonly pod: PodFact
-  /** What the API server said when the watch did not know of an end: it ends, it stays; `undefined` = not asked yet. */
+  /** The API server's answer if the watch did not know of an end: it ends, or it stays; `undefined` = no answer yet. */
   readonly ends: boolean | undefined
   /** When the API server was asked about it. */
   readonly asked?: Asked | undefined
 }
 
-/** The hooks that are being held. A round reads them and answers them; nothing else does. */
+/** The held hooks. Only rounds answer them; else a hook ends by its signal or a refusal. */
 export interface Hooks {
   hold(request: HoldRequest, signal: AbortSignal): Promise<Ack>
   held(): readonly HeldHook[]
   uids(): ReadonlySet<PodUid>
   answer(hook: Hook, ack: Ack): void
-  /** The drain of this pod was undone: what was known of its hooks is not, and the API server is asked anew, twice. */
+  /** The drain of this pod was undone: forgets the answers about its hooks, and asks the API server again, twice. */
   askAgain(uid: PodUid): void
-  /** When the first hook of this pod came in that its end does not explain yet (`hook-witnesses.ts`). */
+  /** When the first hook of this pod arrived that no known end explains yet (`hook-witnesses.ts`). */
   witnessOf(pod: PodFact, now: Millis): Millis | undefined
 }
 
@@ -37,17 +37,17 @@ interface HooksOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'fetchPod' | 'verifyWatch'>
   readonly clock: Clock
   readonly log: Log
-  /** The answer to a hook that needs no look: its drain is proven. */
+  /** The answer to a hook that needs no round: its drain is proven. */
   readonly proven: (hook: Hook) => Ack | undefined
   /** `drain.kubeletStatusDelay`: a pod stays only if the API server reports so after this, too. */
   readonly statusDelayMs: number
-  /** Something changed: look again. */
+  /** Something changed: asks for a round. */
   readonly wake: () => void
 }
 
 /**
- * Before the API server is asked at all, in ms: as a rule the watch event is on its way, and hundreds of pods that end in the
- * same moment would be as many needless questions.
+ * The wait before the API server is asked at all, in ms: usually the watch event is on its way, and hundreds of pods that end at the
+ * same moment would cause as many needless requests.
  */
 const WATCH_FIRST_MS = 5
 /** Pauses between tries to ask the API server about one hook, in ms: together well below the shortest usual grace. */
@@ -58,7 +58,7 @@ const ASK_MS = 1000
 interface Entry extends HeldHook {
   readonly resolve: (ack: Ack) => void
   readonly reject: (reason: Error) => void
-  /** Aborts when the hook is held no longer. */
+  /** Aborts when the hook is no longer held. */
   readonly over: AbortSignal
 }
 
@@ -67,10 +67,10 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
   const witnesses = createHookWitnesses()
 
   /**
-   * A hook for a pod that the watch does not know to end is early (an httpGet hook can come before the watch event), or
-   * that of an end that began at the kubelet, whose status comes later, or a container restart, which calls preStop too. The API
-   * server knows the first at once and the second after a while.
-   * @param since when the hook came in, or when its drain was undone
+   * A hook for a pod without a known end has one of three causes. It is early (an httpGet hook can arrive before the watch event); the
+   * kubelet began the end, and writes the status later; or a container restarts, which calls preStop too. The API server knows the
+   * first at once and the second after a while.
+   * @param since when the hook arrived, or when its drain was undone
    */
   const ask = async ({ hook: { id }, pod, over: signal }: Entry, since: Millis): Promise<void> => {
     await clock.sleep(WATCH_FIRST_MS, signal).catch(() => {})
@@ -83,7 +83,7 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
     if (again) learn(id, { ...again, ends: false, asked: { at: first.at, again: again.at } })
   }
 
-  /** The pod as the API server has it, where it does not say that it ends. `undefined`: it ends, or nothing is to be learned any more. */
+  /** The API server's pod if it does not report its end. `undefined`: the pod ends, or an answer is no longer needed or possible. */
   const staysNow = async (
     id: string,
     pod: PodFact,

@@ -25,7 +25,7 @@ export interface Refusal {
 
 export const refuse = (error: RefusalCode, why: string): Refusal => ({ ok: false, error, why })
 
-/** Seconds after which asking again may help: another replica, or this one when it has synced. */
+/** Seconds after which a retry may help: at another replica, or at this one when it has synced. */
 const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
   'too-many-hooks-of-pod': 1,
   'too-many-hooks': 1,
@@ -34,13 +34,13 @@ const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
   'shutting-down': 1
 }
 
-/** `{ "error", "why" }` with the status of the row above. */
+/** `{ "error", "why" }` with the status from `REFUSALS`. */
 export function refusalResponse({ error, why }: Refusal): Response {
   const retry = RETRY_AFTER[error]
   const headers: Record<string, string> = {}
   if (retry !== undefined) headers['retry-after'] = String(retry)
   if (error === 'unauthorized') headers['www-authenticate'] = 'Bearer'
-  // Keep-alive would bring the next try back to the agent that is going away.
+  // Keep-alive would send the next attempt to the agent that shuts down.
   if (error === 'shutting-down') headers['connection'] = 'close'
   return reply({ error, why }, REFUSALS[error], headers)
 }

@@ -1,4 +1,4 @@
-/** Of every answer. */
+/** Headers of every answer. */
 const ALWAYS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
 
 /**

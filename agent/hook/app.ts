@@ -10,21 +10,21 @@ import { reply } from '../hold/reply.ts'
 import type { Snapshot } from '../page/snapshot.ts'
 
 export interface ServeParts extends PrestopParts {
-  /** Absent where no barrier is configured. */
+  /** Absent if no barrier is configured. */
   readonly barrier?: BarrierEntriesParts | undefined
   readonly readiness: Readiness
   /** False when the agent makes no progress of its own and only a restart can help. */
   readonly alive: () => Vouch
-  /** The last round's, `undefined` before the first. */
+  /** The last round's snapshot; `undefined` before the first round. */
   readonly snapshot: () => Snapshot | undefined
-  /** Absent where it is not enabled. */
+  /** Absent if the dashboard is not enabled. */
   readonly dashboard?: DashboardParts | undefined
   readonly exposition: { metrics(): Promise<string>; readonly contentType: string }
 }
 
 type Env = { Bindings: Connection }
 
-/** No request of ours has a body; a proxy or an unusual hook may send a small one, which is not read. */
+/** In bytes. Only `/login` reads a body; a small one from a proxy or an unusual hook is ignored. */
 const LARGEST_BODY = 4096
 
 const PATHS = '/v1/prestop, /healthz, /readyz and /metrics'
@@ -34,7 +34,7 @@ const NO_DASHBOARD = '; the dashboard is not enabled: see serve.dashboard'
 /** The agent's HTTP interface. Needs no port: `app.request(path, init, connection)` is enough to test it. */
 export function createApp(parts: ServeParts): Hono<Env> {
   const app = new Hono<Env>({ getPath: pathOf })
-  // Before what adds headers to every other answer: hooks have theirs (reply.ts).
+  // Registered before the middleware that adds headers to all other answers: hook answers have their own (reply.ts).
   app.on(['GET', 'POST'], '/v1/prestop', c => (isTooLarge(c) ? tooLarge() : prestop(parts, callOf(c))))
   app.use(async (c, next) => {
     if (isTooLarge(c)) return tooLarge()
@@ -75,7 +75,7 @@ export function createApp(parts: ServeParts): Hono<Env> {
   return app
 }
 
-/** The path, runs of slashes as one: old kubelets ask an httpGet hook for `//v1/prestop`. */
+/** The path, with runs of slashes merged: old kubelets call an httpGet hook at `//v1/prestop`. */
 function pathOf(request: Request): string {
   const start = request.url.indexOf('/', request.url.indexOf('//') + 2)
   const [path = '/'] = request.url.slice(start).split(/[?#]/, 1)

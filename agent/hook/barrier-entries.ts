@@ -2,18 +2,18 @@ import type { BarrierEntry } from '../apisix/barrier-api.ts'
 import type { Vouch } from '../hold/holds.ts'
 import { bearerOf, isSameSecret } from '../base/same-secret.ts'
 
-/** A plugin takes no more in one answer (docs/barrier-api.md). */
+/** The plugin accepts no more entries in one answer (docs/barrier-api.md). */
 const MOST = 1000
 
 export interface BarrierEntriesParts {
-  /** The token of the Barrier API: gateways show the one that they are asked for. */
+  /** The token of the Barrier API: a gateway sends the same token that it requires from the agent. */
   readonly token: () => string
   /** What every gateway should hold now. */
   readonly entries: () => readonly BarrierEntry[]
   readonly vouch: () => Vouch
 }
 
-/** `GET /v1/barrier-entries`: what a gateway fetches when it starts, before it says that it is ready (docs/barrier-api.md). */
+/** `GET /v1/barrier-entries`: a gateway fetches it at its start, before it reports ready (docs/barrier-api.md). */
 export function barrierEntries(parts: BarrierEntriesParts, authorization: string | undefined): Response {
   const shown = bearerOf(authorization)
   if (shown === undefined || !isSameSecret(shown, parts.token())) {
@@ -24,8 +24,8 @@ export function barrierEntries(parts: BarrierEntriesParts, authorization: string
     )
   }
   const vouch = parts.vouch()
-  // A list that may lack drains would let the gateway say that it is ready.
+  // With a list that may lack drains, the gateway would report ready too early.
   if (!vouch.ok) return Response.json({ error: 'cannot-vouch', why: vouch.why }, { status: 503 })
-  // Entries of running drains come first. Lingering ones may be cut off; the agent puts them right after.
+  // Entries of running drains come first. Lingering ones may be cut off; the agent puts those soon afterwards.
   return Response.json({ entries: parts.entries().slice(0, MOST) })
 }

@@ -2,23 +2,23 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { normaliseAddress } from '../page/address.ts'
 
-/** How many connections there may be. Beyond that the one that has asked nothing for longest is ended for a new one. */
+/** How many connections may be open. Beyond that, a new connection replaces the one that has been idle for longest. */
 export interface ConnectionLimits {
   readonly all: number
-  /** From one address: a pod's few hooks, or all of a host's, whose kubelet calls for its pods. */
+  /** From one address: the few hooks of a pod, or all those of a host, whose kubelet calls for its pods. */
   readonly perAddress: number
 }
 
 /**
- * Keeps whoever opens connections and asks nothing (by mistake, or to keep others out) from being in the way of a hook. A
- * hook asks at once, and a connection that has asked is never ended here: those are bounded by `HookLimit`. The dashboard's
- * stream counts as idle: the page reconnects by itself.
+ * Keeps clients that open connections and send no request (by mistake, or to keep others out) from blocking a hook. A hook
+ * sends its request at once, and a connection is never ended here while it is being answered: `HookLimit` bounds those. The
+ * dashboard's stream counts as idle: the page reconnects by itself.
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   /** Every connection, and its siblings from the same address, oldest first. */
   const open = new Map<Socket, { readonly address: string; readonly siblings: Set<Socket> }>()
   const byAddress = new Map<string, Set<Socket>>()
-  /** Those that have asked nothing since their last answer, the one that has been quiet for longest first. */
+  /** Connections without a request since their last answer, the longest idle first. */
   const idle = new Set<Socket>()
 
   const forget = (socket: Socket) => {
@@ -29,11 +29,11 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
     place.siblings.delete(socket)
     if (place.siblings.size === 0) byAddress.delete(place.address)
   }
-  /** Ends one of these that asks nothing. `false`: all of them are being answered. */
+  /** Ends one idle connection among these. `false`: all of them are being answered. */
   const endOne = (among: Iterable<Socket>): boolean => {
     for (const socket of among) {
       if (!idle.has(socket)) continue
-      // Now, and not when it is closed: many may come in the same turn.
+      // Now rather than on its `close` event: many connections may arrive in the same turn.
       forget(socket)
       socket.destroy()
       return true

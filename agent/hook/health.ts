@@ -1,7 +1,7 @@
 import type { Readiness } from '../base/readiness.ts'
 import type { Vouch } from '../hold/holds.ts'
 
-/** `/healthz`: 200 while the agent makes progress. 500 asks Kubernetes for a restart, so `alive` must not depend on others. */
+/** `/healthz`: 200 while the agent makes progress. 500 asks Kubernetes for a restart, so `alive` must not depend on other components. */
 export function health(alive: () => Vouch): Response {
   const state = alive()
   return state.ok
@@ -9,7 +9,7 @@ export function health(alive: () => Vouch): Response {
     : Response.json({ alive: false, why: state.why }, { status: 500 })
 }
 
-/** `/readyz`: 200 when every part said so, else 503 with the parts that are missing and what they wait for. */
+/** `/readyz`: 200 when every part has reported ready, else 503 with the missing parts and what they wait for. */
 export function ready(readiness: Readiness): Response {
   const missing = readiness.missing()
   return missing.length === 0

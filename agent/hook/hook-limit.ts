@@ -1,23 +1,23 @@
 import { refuse, type Refusal } from '../hold/refusal.ts'
 
-/** A waiting hook's slot. Leaving twice is leaving once. */
+/** The slot of a waiting hook. A second `leave` has no effect. */
 export interface Slot {
   readonly ok: true
   /** Aborts when the agent lets go of every hook (the end of its shutdown). */
   readonly signal: AbortSignal
-  /** Counts the hook against its pod, once that is known. */
+  /** Counts the hook against its pod, once the pod is known. */
   claim(uid: string): Refusal | undefined
   leave(): void
 }
 
-/** Bounds how many hooks wait, and empties itself when the agent stops. */
+/** Bounds how many hooks wait, and is emptied in three phases when the agent stops. */
 export interface HookLimit {
   enter(): Slot | Refusal
   /** Phase 1 of a shutdown: no further hook is admitted. */
   close(): void
   /** Phase 2: resolves when the last hook has left; rejects when the signal aborts. */
   emptied(signal: AbortSignal): Promise<void>
-  /** Phase 3: every hook that is left gets 503, so that its fallback runs. */
+  /** Phase 3: every remaining hook gets 503, so that its fallback runs. */
   letGo(): void
   readonly waiting: number
 }

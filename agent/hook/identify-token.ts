@@ -5,13 +5,13 @@ import { refuse } from '../hold/refusal.ts'
 import { readToken } from './token.ts'
 
 interface TokenCaller extends Pick<Caller, 'named' | 'uid'> {
-  /** What came after `Bearer`. */
+  /** The part after `Bearer`. */
   readonly token: string | undefined
 }
 
 /**
- * Which pod a hook is for where `serve.auth` is `token`: the one that Kubernetes gave the token to, by uid, wherever the call
- * comes from. What else the call says of itself must agree. There is no way back to the address.
+ * Which pod a hook is for if `serve.auth` is `token`: the pod, by uid, that Kubernetes issued the token to, wherever the call
+ * comes from. A name or uid in the call must agree with it. There is no fallback to the address.
  *
  * @param now ms
  */

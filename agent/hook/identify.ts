@@ -3,7 +3,7 @@ import type { Holds } from '../hold/holds.ts'
 import type { PrestopQuery } from './query.ts'
 import { refuse, type Refusal } from '../hold/refusal.ts'
 
-/** What a caller shows of itself. */
+/** How a caller identifies itself. */
 export interface Caller extends Pick<PrestopQuery, 'named' | 'uid'> {
   /** Normalised (`address.ts`). */
   readonly address: string
@@ -13,7 +13,7 @@ export type Identity =
   | {
       readonly ok: true
       readonly pod: PodFact
-      /** The caller said itself which pod it is; else its address is all that speaks for it. */
+      /** The call named the pod, or its uid; otherwise its address is the only evidence. */
       readonly named: boolean
     }
   | Refusal
@@ -23,16 +23,16 @@ export const NAME_THE_POD =
   'source NAT and proxies call with such an address too; add ?namespace=&pod= to the call, and use no proxy (curl --noproxy "*")'
 
 /**
- * Which pod a hook is for. A pod can only drain itself: it says who it is, and its address must not contradict that.
+ * Which pod a hook is for. A pod can only drain itself: the call may name the pod, and its address must not contradict that.
  *
  * | the address belongs to     | without a name               | with `?uid=`, `?namespace=&pod=`           |
  * | -------------------------- | ---------------------------- | ------------------------------------------ |
  * | a pod                      | that pod                     | must be that pod                           |
  * | pods that share their host | refused                      | one of them, or any (the kubelet calls too) |
- * | nobody we know             | as Kubernetes says, else 404 | the pod with this address, or any          |
+ * | no known pod               | as Kubernetes says, else 404 | the pod with this address, or any          |
  *
- * "Any" needs `trustedQuery`, and both names. It is no way to take a serving pod out: only a pod that Kubernetes says is
- * Terminating is. The address of a host is everybody's whose packets are sent on from there, so by itself it says nothing.
+ * "Any" needs `trustedQuery`, and both names. It cannot take a serving pod out: the agent drains only pods that Kubernetes
+ * reports as Terminating. All callers whose packets a host forwards share its address, so it identifies no pod by itself.
  */
 export async function identify(
   caller: Caller,
@@ -75,9 +75,8 @@ export async function identify(
     if (!only) {
       return refuse('unknown-pod', `no pod with the address ${address} is known; ${NAME_THE_POD}`)
     }
-    if (candidates.some(pod => pod.hostNetwork)) {
-      return refuse('not-named', `${address} is the address of a host; ${NAME_THE_POD}`)
-    }
+    const isOfHost = candidates.some(pod => pod.hostNetwork)
+    if (isOfHost) return refuse('not-named', `${address} is the address of a host; ${NAME_THE_POD}`)
     if (more.length === 0) return { ok: true, pod: only, named: false }
     return refuse('not-named', `${address} is shared by ${more.length + 1} pods; ${NAME_THE_POD}`)
   }
@@ -93,7 +92,7 @@ export async function identify(
     )
   }
 
-  /** What the API server says, or the refusal where it could not be asked. */
+  /** The API server's answer, or a refusal if the request failed. */
   async function asked<T>(ask: () => Promise<T>, about: string): Promise<T | Refusal> {
     try {
       return await ask()
@@ -104,7 +103,7 @@ export async function identify(
   }
 }
 
-/** Where its containers have ended nothing in it can call; its address may be another pod's by now. */
+/** A pod whose containers have ended cannot call, and its address may already belong to another pod. */
 const isThere = (pod: PodFact) => pod.phase !== 'Succeeded' && pod.phase !== 'Failed'
 
 const isNamed = (pod: PodFact, named: NonNullable<Caller['named']>) =>

@@ -7,10 +7,10 @@ import type { Connection } from '../page/address.ts'
 
 export interface ListenLimits {
   readonly connections: ConnectionLimits
-  /** For a request's headers, and for all of a request, to arrive, in ms. Neither bounds how long a hook is held. */
+  /** Time for the headers, and for the whole request, to arrive, in ms. Neither bounds how long a hook is held. */
   readonly headersMs: number
   readonly requestMs: number
-  /** How long a connection that asks nothing more is kept, in ms. */
+  /** How long an idle connection is kept after its last answer, in ms. */
   readonly idleMs: number
   readonly maxHeaderBytes: number
   readonly maxHeaders: number
@@ -18,7 +18,7 @@ export interface ListenLimits {
 
 /** For scrapers, probes and the dashboard, in addition to the hooks. */
 const OTHER_CONNECTIONS = 256
-/** The pods of one host, twice over: a kubelet calls `httpGet` hooks from its own address. */
+/** Twice the pods of one host: a kubelet calls `httpGet` hooks from its own address. */
 const CONNECTIONS_PER_ADDRESS = 512
 
 export const listenLimits = (maxHooks: number): ListenLimits => ({
@@ -34,7 +34,7 @@ export interface Listening {
   /** The dashboard attaches its upgrade handler here. */
   readonly server: Server
   readonly port: number
-  /** Takes no new connection, ends idle ones, resolves when the last answer is out. */
+  /** Accepts no new connections, ends idle ones, and resolves when the last answer is sent. */
   close(): Promise<void>
   /** Rejects if the server fails later. Never resolves by itself. */
   readonly failed: Promise<never>
@@ -58,10 +58,10 @@ export async function listen(
       requestTimeout: limits.requestMs,
       keepAliveTimeout: limits.idleMs,
       connectionsCheckingInterval: Math.min(1000, limits.headersMs),
-      // A caller whose host died without a word must not hold its place for ever.
+      // A caller whose host died silently must not keep its connection for ever.
       keepAlive: true,
       keepAliveInitialDelay: 15_000,
-      // A hook that offers h2c (`curl --http2`) goes on as the ordinary request that it also is.
+      // A hook that offers h2c (`curl --http2`) is served as an ordinary HTTP/1.1 request.
       shouldUpgradeCallback: request => request.headers.upgrade?.toLowerCase() === 'websocket'
     }
   }) as Server
@@ -70,7 +70,7 @@ export async function listen(
   endKeptConnections(server)
 
   const { promise: failed, reject: fail } = Promise.withResolvers<never>()
-  // Without a reader this must not be an unhandled rejection; with one it is heard all the same.
+  // Prevents an unhandled rejection if nothing awaits it; a reader still gets the error.
   failed.catch(() => {})
   const { promise: listening, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
@@ -93,7 +93,7 @@ function closeServer(server: Server): Promise<void> {
   return promise
 }
 
-/** An answer that goes out after `close` leaves a kept connection behind, which would keep the server from closing. */
+/** An answer sent after `close` leaves a keep-alive connection open, which would keep the server from closing. */
 function endKeptConnections(server: Server): void {
   server.on('request', (_request, response: ServerResponse) => {
     response.once('close', () => {

@@ -28,7 +28,7 @@ export interface PrestopParts {
     'hookAnswers' | 'hookRefusals' | 'hookAbandoned' | 'hookWaiting' | 'hookDuration'
   >
   readonly trustedQuery: boolean
-  /** The keys of tokens, with `serve.auth: token`: then a token is the only way to show who asks. */
+  /** The keys that verify tokens, with `serve.auth: token`: then only a token identifies a caller. */
   readonly tokenKeys?: JWTVerifyGetKey | undefined
   /** `drain.reserve`. */
   readonly reserveMs: number
@@ -38,19 +38,19 @@ interface PrestopCall {
   readonly query: URLSearchParams
   /** Normalised. */
   readonly address: string
-  /** The header, as it came. */
+  /** The raw header. */
   readonly authorization: string | undefined
-  /** Aborts when the caller goes away. */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal
 }
 
 /** nginx's status for "the client closed the request". No client reads it, but the server has to write a status. */
 const CLIENT_GONE = 499
 
-/** Refusals of one who did not show who it is: the operator has something to change. */
+/** Refusals of a caller that is not identified: the operator has to change something. */
 const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['unauthorized', 'forbidden', 'not-named'])
 
-/** Holds a hook until there is an answer, its pod's deadline is near, its caller goes away, or the agent stops. */
+/** Holds a hook until there is an answer, its pod's deadline is near, its caller disconnects, or the agent stops. */
 export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<Response> {
   const { limit, metrics, log } = parts
   const slot = limit.enter()
@@ -103,8 +103,9 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
     log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
     return answer
   }
-  // Whoever has this address may only have passed the packets on, for a pod that does end.
-  if (answer.result === 'not-terminating' && !identity.named)
+  // The owner of this address may only have forwarded the packets of a pod that does end.
+  const mayBeForwarded = answer.result === 'not-terminating' && !identity.named
+  if (mayBeForwarded)
     return refuse('not-named', `the pod with the address ${call.address} does not end; ${NAME_THE_POD}`)
   const { result, evidence, elapsedMs, status } = answer
   metrics.hookAnswers.inc({ result, evidence })
@@ -127,8 +128,8 @@ function whoAsks(
 }
 
 /**
- * The second net under "every hook is answered before its deadline": should the loop ever miss it, the hook is let go
- * half the reserve later, while the container still has time to stop in order.
+ * The safety net for "every hook is answered before its deadline": if the loop misses it, the hook is refused half the
+ * reserve later, while the container still has time to stop in order.
  */
 async function holdInTime(
   { holds, clock, reserveMs }: PrestopParts,
@@ -154,7 +155,7 @@ async function holdInTime(
   }
 }
 
-/** A hook aborted because the agent stops is a refusal with that reason, not an error. */
+/** Turns an abort into a refusal, not an error, if the agent is stopping. */
 async function unlessStopping<T>(slot: Slot, run: () => Promise<T>): Promise<T | Refusal> {
   try {
     return await run()

@@ -15,7 +15,7 @@ const KNOWN = ['until', 'timeout', 'namespace', 'pod', 'uid']
 const KUBERNETES_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
 const UID = /^[A-Za-z0-9-]{1,128}$/
 
-/** The query of `/v1/prestop`. A hook that is wrong should fail in its first test, so nothing unknown is passed over. */
+/** The query of `/v1/prestop`. A wrong hook should fail in its first test, so unknown parameters are refused. */
 export function parseQuery(query: URLSearchParams): PrestopQuery | Refusal {
   const problems: string[] = []
   for (const key of new Set(query.keys())) {

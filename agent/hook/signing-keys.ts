@@ -21,9 +21,9 @@ interface SigningKeysParts {
 
 /** Every ServiceAccount may read it: Kubernetes' own role `system:service-account-issuer-discovery`. */
 const PATH = '/openid/v1/jwks'
-/** How often they are read again, so that a key that was taken out is not trusted for longer, in ms. */
+/** How often the keys are read again, in ms, so that a removed key is not trusted for longer. */
 const EVERY_MS = 300_000
-/** While there are none, in ms. */
+/** The same while the agent has no keys, in ms. */
 const RETRY_MS = 1000
 /** A token with an unknown key makes the agent fetch the keys at once, but no more often than this, in ms. */
 const AT_MOST_EVERY_MS = 10_000
@@ -31,8 +31,8 @@ const AT_MOST_EVERY_MS = 10_000
 const keySet = z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) })
 
 /**
- * Reads the keys now and every few minutes, so that no hook waits for the API server. Those that were read last are good
- * for as long as it cannot be asked.
+ * Reads the keys now and every few minutes, so that no hook waits for the API server. While the API server cannot be asked,
+ * the keys read last stay valid.
  */
 export function createSigningKeys({ get, clock, log }: SigningKeysParts): SigningKeys {
   const ended = new AbortController()
@@ -67,7 +67,7 @@ export function createSigningKeys({ get, clock, log }: SigningKeysParts): Signin
     }
   }
 
-  /** All who need them at once share one read. Never rejects. */
+  /** Concurrent callers share one read. Never rejects. */
   function read(): Promise<void> {
     reading ??= readOnce()
       .catch((err: unknown) => {

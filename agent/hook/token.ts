@@ -5,7 +5,7 @@ import { refuse, type Refusal } from '../hold/refusal.ts'
 /** The audience that a hook's token must have. No other service accepts it, so a stolen one is useless elsewhere. */
 const AUDIENCE = 'apisix-drain'
 
-/** The pod that Kubernetes gave a token to. */
+/** The pod that Kubernetes issued a token to. */
 interface TokenPod {
   readonly ok: true
   readonly namespace: string
@@ -13,11 +13,11 @@ interface TokenPod {
   readonly uid: string
 }
 
-/** What an API server can sign with (`--service-account-signing-key-file`); `none` and shared secrets are not among it. */
+/** The algorithms of an API server (`--service-account-signing-key-file`): neither `none` nor shared secrets. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512']
 /** A projected token is about 1.2 kB. Anything this long is refused unread. */
 const LONGEST = 6144
-/** Between the clock of the API server and ours, in seconds. */
+/** Tolerated difference between the clocks of the API server and the agent, in seconds. */
 const TOLERANCE_S = 10
 
 /** https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#schema-for-service-account-private-claims */
@@ -28,15 +28,15 @@ const claims = z.looseObject({
   })
 })
 
-/** The keys could not be had, so nothing can be said of the token. */
+/** The keys could not be read, so no token can be checked. */
 export class NoKeys extends Error {
   override readonly name = 'NoKeys'
 }
 
 /**
- * Which pod a projected ServiceAccount token was given to. Never tells anything of the token itself.
+ * The pod that a projected ServiceAccount token was issued to. A refusal never quotes the token.
  *
- * @param keys finds the key by `kid`; throws NoKeys where there are none to look in
+ * @param keys finds the key by `kid`; throws NoKeys if no keys could be read
  * @param now ms
  */
 export async function readToken(

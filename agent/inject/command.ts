@@ -1,10 +1,10 @@
 import type { InjectSettings } from './settings.ts'
 
-/** The fallback is this long where the grace has room for it, in seconds. */
+/** The length of the fallback if the grace has room for it, in seconds. */
 const FALLBACK_S = 5
 const SHOWN = `printf "header = \\"Authorization: Bearer %s\\"" "$(cat /var/run/secrets/apisix-drain/token)" | curl -K -`
 
-/** The preStop command that fits into this grace (seconds): all of it but the fallback and one second is for the agent's answer. */
+/** The preStop command that fits into this grace (seconds): the fallback and one second are subtracted, and the rest is for the agent's answer. */
 export function commandFor(
   { hook, url, tokens }: Pick<InjectSettings, 'hook' | 'url' | 'tokens'>,
   grace: number
@@ -16,7 +16,7 @@ export function commandFor(
     const times = ['--budget', `${budget}s`, '--fallback', `${fallback}s`]
     return ['/apisix-drain/apisix-drain-hook', '--url', agent, ...times]
   }
-  // The token says who asks.
+  // The token identifies the caller.
   const query = tokens ? '' : '?namespace=$POD_NAMESPACE&pod=$POD_NAME'
   const call = `${tokens ? SHOWN : 'curl'} -fsS --noproxy "*" --connect-timeout 2 -X POST "${url}${query}"`
   const tries = `for try in 1 2 3; do ${call} && exit; sleep 1; done; false`

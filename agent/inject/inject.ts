@@ -3,10 +3,10 @@ import { fieldsOf, listOf, numberOf, textOf, type Fields } from '../base/read.ts
 import { commandFor } from './command.ts'
 import type { InjectSettings } from './settings.ts'
 
-/** Names the containers that get a hook, `web, proxy`, where ports would not tell. */
+/** Names the containers that get a hook, `web, proxy`, if their ports do not show it. */
 const CONTAINERS = `${PREFIX}inject-containers`
 
-/** RFC 6902, as far as it is needed here. */
+/** The part of RFC 6902 that is needed here. */
 interface Operation {
   readonly op: 'add'
   readonly path: string
@@ -24,8 +24,8 @@ interface Target {
 const DEFAULT_GRACE_S = 30
 
 /**
- * What adds the hook to a raw pod that is being made: to every serving container without a preStop. Empty where there is
- * nothing to do, so doing it again does nothing. Word for word the rules of the chart's injection-policy.yaml.
+ * The patch that adds the hook to a new pod: to every serving container without a preStop. Empty if there is
+ * nothing to do, so a second run changes nothing. Word for word the rules of the chart's injection-policy.yaml.
  */
 export function inject(pod: unknown, settings: InjectSettings): readonly Operation[] {
   const spec = fieldsOf(fieldsOf(pod)['spec'])
@@ -64,14 +64,14 @@ export function inject(pod: unknown, settings: InjectSettings): readonly Operati
 }
 
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
-/** An address alone does not say it: `identify.ts`. */
+/** An address alone does not identify the pod: `identify.ts`. */
 const WHO_ASKS = [
   field('POD_NAME', 'metadata.name'),
   field('POD_NAMESPACE', 'metadata.namespace'),
   field('POD_UID', 'metadata.uid')
 ]
 
-/** Those that are named; else those with ports; else, where none has ports, all but the sidecars. */
+/** The named containers; else those with ports; else, if none has ports, all except the sidecars. */
 function serving(pod: unknown, spec: Fields): readonly Target[] {
   const annotations = fieldsOf(fieldsOf(fieldsOf(pod)['metadata'])['annotations'])
   const written = annotations[CONTAINERS]
@@ -97,7 +97,7 @@ const add = (path: string, value: unknown): Operation => ({ op: 'add', path, val
 const missing = (of: Fields, path: string, name: string, value: unknown): Operation[] =>
   has(of, name) ? [] : [add(`${path}/${name}`, value)]
 
-/** Adds to a list, which is made where there is none, what is not in it by that key. */
+/** Adds an item to a list, unless its key is in it already. Creates the list if there is none. */
 function appended(
   of: Fields,
   path: string,

@@ -11,11 +11,11 @@ interface KeeperParts {
   readonly settings: Pick<InjectSettings, 'host' | 'namespace' | 'secret' | 'configuration'>
   readonly clock: Clock
   readonly log: Log
-  /** Called with the pair to serve, whenever there is another. */
+  /** Called with every new pair to serve. */
   readonly onPair: (pair: Pair) => void
 }
 
-/** How often the Secret is read, in ms: how long a replica goes on with the certificate before. */
+/** How often the Secret is read, in ms: a replica may use the previous certificate for this long. */
 const EVERY_MS = 60_000
 /** After a failure, in ms. */
 const RETRY_MS = 2000
@@ -23,8 +23,8 @@ const CONFLICT = 409
 
 /**
  * Keeps the certificate of the webhook: makes one in time, in a Secret that all agents share, and tells the API server of it.
- * The order is what keeps a rotation unseen: into the Secret, then into the webhook's configuration beside the one before, and
- * only then is it served. Whichever agent is first does it; the others lose the race for the resourceVersion and read.
+ * The order makes a rotation invisible: first into the Secret, then into the webhook's configuration next to the previous one, and
+ * only then into use. The first agent does it; the others lose the race for the resourceVersion and read.
  *
  * Returns what ends it.
  */
@@ -56,7 +56,7 @@ export function keepCertificate({ call, settings, clock, log, onPair }: KeeperPa
     return EVERY_MS
   }
 
-  /** The pair in the Secret; a new one is written there first where that one will not do any more. */
+  /** The pair in the Secret. If that one is not valid any more, a new one is written there first. */
   async function pairOf(secret: Fields): Promise<{ pair: Pair; before: string | undefined }> {
     const data = fieldsOf(secret['data'])
     const read = (name: string) => {
@@ -77,7 +77,7 @@ export function keepCertificate({ call, settings, clock, log, onPair }: KeeperPa
     return { pair, before }
   }
 
-  /** The API server trusts these certificates, and no other, for our webhooks. */
+  /** The certificates that the API server trusts for the agent's webhooks, and no others. */
   async function trust(certificates: readonly string[]): Promise<void> {
     const configuration = await get(configurationPath)
     const caBundle = base64(certificates.join('\n'))
@@ -96,7 +96,7 @@ export function keepCertificate({ call, settings, clock, log, onPair }: KeeperPa
     return fieldsOf(json)
   }
 
-  /** Over the resourceVersion that was read: refused with 409 if another writer was quicker. */
+  /** With the resourceVersion that was read: refused with 409 if another writer was quicker. */
   async function put(path: string, body: Fields): Promise<void> {
     const { status, json } = await call('PUT', path, body, ended.signal)
     if (status !== 200) throw new ApiError(`PUT ${path}`, status, json)

@@ -2,7 +2,7 @@ import { fieldsOf, textOf } from '../base/read.ts'
 import { inject } from './inject.ts'
 import type { InjectSettings } from './settings.ts'
 
-/** The answer to an AdmissionReview: always allowed, with a patch where the pod gets the hook. */
+/** The answer to an AdmissionReview: always allowed, with a patch if the pod gets the hook. */
 interface Review {
   readonly apiVersion: 'admission.k8s.io/v1'
   readonly kind: 'AdmissionReview'
@@ -15,7 +15,7 @@ interface Review {
   }
 }
 
-/** `undefined` where it is no review of a pod that is being made. */
+/** `undefined` if it is no review of a new pod. */
 export function review(asked: unknown, settings: InjectSettings): Review | undefined {
   const request = fieldsOf(fieldsOf(asked)['request'])
   const uid = textOf(request['uid'])

@@ -9,7 +9,7 @@ import type { InjectSettings } from './settings.ts'
 
 interface Webhook {
   readonly port: number
-  /** Serves with this from the next connection on; before the first one there is none that succeeds. */
+  /** Serves with this pair from the next connection on. Before the first pair no connection succeeds. */
   use(pair: Pair): void
   close(): Promise<void>
 }
@@ -23,8 +23,8 @@ const MAX_CONNECTIONS = 256
 const REQUEST_MS = 5000
 
 /**
- * Answers the API server's admission reviews over TLS. Whatever goes wrong here is a status that its `failurePolicy: Ignore`
- * passes over.
+ * Answers the API server's admission reviews over TLS. Every failure is a status that its `failurePolicy: Ignore`
+ * ignores.
  *
  * @throws Error with `code` when the address cannot be listened on
  */

@@ -4,22 +4,22 @@ import { z } from 'zod'
 
 const object = z.record(z.string(), z.unknown())
 
-/** What the chart writes down for `inject.file`: the same pieces that its MutatingAdmissionPolicy adds. */
+/** The content of `inject.file`, written by the chart: the same parts that its MutatingAdmissionPolicy adds. */
 const injectSettings = z.strictObject({
-  /** The name that the API server calls us by, and our certificate is for. */
+  /** The name that the API server calls, and that the certificate is for. */
   host: z.string().min(1),
   /** Of the Secret. */
   namespace: z.string().min(1),
-  /** Holds the certificate. Made by the chart, empty. */
+  /** Holds the certificate. The chart creates it empty. */
   secret: z.string().min(1),
   /** The MutatingWebhookConfiguration that carries the certificate. */
   configuration: z.string().min(1),
   hook: z.enum(['helper', 'curl']),
-  /** Where hooks ask: `http://apisix-drain.apisix:8080/v1/prestop`. */
+  /** The URL that hooks call: `http://apisix-drain.apisix:8080/v1/prestop`. */
   url: z.url(),
   /** Hooks show a token. */
   tokens: z.boolean(),
-  /** What brings the helper, where that is the hook. */
+  /** The parts that install the helper, if it is the hook. */
   initContainer: object.optional(),
   volumes: z.array(
     z.strictObject({

@@ -15,7 +15,7 @@ export interface InjectParts {
 }
 
 /**
- * The webhook that adds hooks to pods. Resolves with what ends it.
+ * The webhook that adds hooks to pods. Resolves with the function that stops it.
  *
  * @throws Error when its file cannot be read, or its port cannot be listened on
  */

@@ -34,7 +34,7 @@ interface Known {
   /** Empty: the object is gone, or lists nothing. */
   readonly holders: readonly Holder[]
   readonly revision: number
-  /** When it was read by itself; `undefined` if a listing had it. */
+  /** When it was read by itself; `undefined` if it came from a listing. */
   readonly at: Millis | undefined
 }
 

@@ -9,7 +9,7 @@ export interface ElectorOptions {
   readonly place: LeasePlace
   /** Unique among all agents, restarts of the same pod included. */
   readonly identity: string
-  /** One call to the API server. Any status is an answer; rejects where there is none. */
+  /** One call to the API server. Any status is an answer; rejects without an answer. */
   readonly call: (
     method: string,
     path: string,
@@ -22,22 +22,22 @@ export interface ElectorOptions {
 }
 
 export interface Timings {
-  /** How long a Lease is good for without a renewal, in ms. */
+  /** How long a Lease is valid without a renewal, in ms. */
   readonly durationMs: number
-  /** From one renewal, or look at another's Lease, to the next, in ms. */
+  /** The time between two renewals, or between two reads of another agent's Lease, in ms. */
   readonly everyMs: number
-  /** How long an agent that has just started takes another for the leader until it could look, in ms. */
+  /** How long an agent that has just started assumes that another one leads, until it has read the Lease, in ms. */
   readonly patienceMs: number
-  /** How long a leader that was late is not waited for, in ms. */
+  /** A leader was late: for this long the agent does not wait for it, in ms. */
   readonly distrustMs: number
 }
 
 const TIMINGS: Timings = { durationMs: 10_000, everyMs: 2000, patienceMs: 3000, distrustMs: 30_000 }
 
-/** Bound of one call, in ms: a renewal that takes longer is of no use. */
+/** Limit of one call, in ms: a renewal that takes longer is useless. */
 const CALL_MS = 3000
 
-/** What was last seen of the Lease, and when, by our own clock, it was last seen to have changed. */
+/** The last state of the Lease, and when it was last seen to change, by the agent's clock. */
 interface Sight extends LeaseFact {
   readonly changedAt: Millis
 }
@@ -92,9 +92,9 @@ export function createElector(options: ElectorOptions): Leader {
     if (status !== 200 && status !== 404) throw new Error(`GET of the Lease: status ${status}`)
     saw(status === 200 ? leaseFact(json) : undefined, clock.now())
   }
-  /** 409: another agent was quicker, and has been seen in the next look. */
+  /** 409: another agent was quicker. The next read shows it. */
   const write = async (name: string, durationMs: number): Promise<void> => {
-    // From before the call: for the others it lasts from when they see it, so ours never outlasts theirs.
+    // The time before the call: other agents count from when they see it, so this agent never counts longer.
     const at = clock.now()
     const body = leaseBody(place, name, sight, durationMs, at)
     const { status, json } = sight
@@ -150,7 +150,7 @@ export function createElector(options: ElectorOptions): Leader {
   const giveBack = async (): Promise<void> => {
     ended.abort(new Error('the agent is stopping'))
     listeners.tell()
-    // A write that is under way may make it ours yet.
+    // A write in progress may still make this agent the holder.
     await running
     if (sight?.holder !== identity) return
     await write('', 1000).catch((err: unknown) =>
@@ -170,7 +170,7 @@ export function createElector(options: ElectorOptions): Leader {
     },
     status,
     onChange: listener => listeners.add(listener),
-    // Whoever asks again waits for it too: the connection that it goes over is ended next.
+    // A second caller waits for it too, because its connection is closed next.
     release: () => (released ??= giveBack())
   }
 }

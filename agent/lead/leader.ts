@@ -1,14 +1,14 @@
 import type { Millis } from '../drain/facts.ts'
 
-/** Who leads, as it is shown. */
+/** The leadership, as it is shown. */
 export interface Leadership {
   /** This agent acts as the leader: it holds the Lease, or no holder is known. */
   readonly leads: boolean
-  /** Who holds the Lease, as far as is known. */
+  /** The known holder of the Lease. */
   readonly holder: string | undefined
-  /** `namespace/name` of the Lease; `undefined` where there is no election. */
+  /** `namespace/name` of the Lease; `undefined` if there is no election. */
   readonly lease: string | undefined
-  /** Why it is so, in words. */
+  /** The reason, in words. */
   readonly why: string
 }
 
@@ -19,12 +19,12 @@ export interface Leadership {
 export interface Leader {
   /** False only while another agent is known to lead, and for the first moments before that could be known. */
   leads(): boolean
-  /** Another agent leads and does what it should: its removals are looked for before we write them ourselves. */
+  /** Another agent leads and works: this agent first reads whether the leader has made the removals, before it writes them itself. */
   yields(): boolean
-  /** We had to do what was the leader's turn: it is not waited for again for a while. */
+  /** This agent had to do the leader's work: it does not wait for the leader again for a while. */
   missed(): void
   status(now: Millis): Leadership
-  /** After every change of who leads. Returns what ends it. */
+  /** After every change of who leads. Returns the function that unsubscribes. */
   onChange(listener: () => void): () => void
   /** Gives the Lease back, so that another agent need not wait until it runs out. Never rejects. */
   release(): Promise<void>

@@ -2,9 +2,9 @@ import type { V1Lease, V1LeaseSpec, V1ObjectMeta } from '@kubernetes/client-node
 import type { Millis } from '../drain/facts.ts'
 import { fieldsOf, numberOf, textOf } from '../base/read.ts'
 
-/** A Lease as far as an election looks at it. */
+/** The fields of a Lease that an election reads. */
 export interface LeaseFact {
-  /** Empty where it was given back. */
+  /** Empty if it was given back. */
   readonly holder: string
   /** Changes with every write. It is the precondition of the agent's writes, and shows that the holder is alive. */
   readonly revision: string
@@ -13,7 +13,7 @@ export interface LeaseFact {
   readonly acquiredAt: string | undefined
 }
 
-/** Where the Lease is. */
+/** The location of the Lease. */
 export interface LeasePlace {
   readonly namespace: string
   readonly name: string
@@ -22,7 +22,7 @@ export interface LeasePlace {
 /** The longest time that another agent's Lease counts without a renewal, whatever its duration, in ms. */
 const LONGEST_MS = 60_000
 
-/** The JSON of a Lease; `undefined` where it is none. */
+/** A Lease from its JSON; `undefined` if it is none. */
 export function leaseFact(json: unknown): LeaseFact | undefined {
   const { metadata, spec: specOf } = fieldsOf<V1Lease>(json)
   const revision = textOf(fieldsOf<V1ObjectMeta>(metadata).resourceVersion)
@@ -44,8 +44,8 @@ export const leasePath = (place: LeasePlace): string =>
   `${leasesPath(place)}/${encodeURIComponent(place.name)}`
 
 /**
- * The Lease with us as its holder (`''`: given back), to be written over `before`. Its times are for people and other
- * programs; we never read them, because the clock they are from is not ours.
+ * The Lease with this agent as its holder (`''`: given back), to be written over `before`. Its times are for people and other
+ * programs; the agent never reads them, because they are by another clock.
  */
 export function leaseBody(
   place: LeasePlace,

@@ -4,7 +4,7 @@ import { type Applied, appliedOf, kindOf } from './applied.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import { latest } from '../drain/times.ts'
 
-/** What is known of one ready endpoint on its way in, gathered from the parts that do I/O. Times by the agent's clock. */
+/** The facts about one ready endpoint that arrives, gathered from the parts that do I/O. Times by the agent's clock. */
 export interface ArrivalEvidence {
   /** The holders that should list it. Empty: none is known, so the pod never counts as arrived. */
   readonly holders: readonly {
@@ -18,10 +18,10 @@ export interface ArrivalEvidence {
   readonly gateways: readonly GatewayKnowledge[]
 }
 
-/** What one gateway is known to have taken in. */
+/** The configuration that one gateway is known to have applied. */
 export interface GatewayKnowledge {
   readonly name: string
-  /** When the list of workers was read; `undefined` where our plugin does not tell. */
+  /** When the list of workers was read; `undefined` if the agent's plugin does not report them. */
   readonly toldAt: Millis | undefined
   /** The workers that serve, with what each has applied, and when that last changed. */
   readonly workers: readonly (Applied & { readonly appliedAt: Millis | undefined })[]
@@ -36,7 +36,7 @@ interface GatewayArrival {
   readonly at: Millis | undefined
   /** `barrier`: every worker reports it. `observed`: at least one does. */
   readonly evidence: Extract<Grade, 'barrier' | 'observed'> | undefined
-  /** What is waited for; empty where it has arrived. */
+  /** The reason to wait; empty if it has arrived. */
   readonly why: string
 }
 
@@ -50,9 +50,9 @@ export interface Arrival {
 }
 
 /**
- * How far an endpoint has come. A worker that has applied the revision in which the holder first listed the endpoint
+ * The progress of an endpoint. A worker that has applied the revision in which the holder first listed the endpoint
  * knows it, and so does every later one of that kind of object. `appliedAt` belongs to the last change of any kind, so a
- * time is never too early, and may be late by what was applied in between two looks.
+ * time is never too early, and may be late by changes that were applied between two reads.
  */
 export function arrivalOf({ holders, gateways }: ArrivalEvidence): Arrival {
   const seen = gateways.map(gateway => ({

@@ -4,17 +4,17 @@ import type { Millis, ServiceFact } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import { parseSelector, type Selector } from './selector.ts'
 
-/** The upstream whose nodes are this Service's endpoints: an id, or `port=id` for each port, parted by commas. */
+/** The upstream whose nodes are this Service's endpoints: an id, or `port=id` for each port, separated by commas. */
 export const UPSTREAM = `${PREFIX}upstream`
-/** The weight of every node that is this Service's. */
+/** The weight of every node of this Service. */
 const WEIGHT = `${PREFIX}weight`
-/** Only endpoints in these zones, parted by commas. */
+/** Only endpoints in these zones, separated by commas. */
 const ZONE = `${PREFIX}zone`
 /** Only pods with these labels: a label selector. */
 const SUBSET = `${PREFIX}subset`
-/** `true`: make the upstream where there is none. */
+/** `true`: create the upstream if there is none. */
 const CREATE = `${PREFIX}create`
-/** For how long the weight of a new node rises, a duration. */
+/** A duration: how long the weight of a new node rises. */
 const SLOW_START = `${PREFIX}slow-start`
 
 /** One Service's claim on the nodes of one upstream. */
@@ -25,7 +25,7 @@ export interface Claim {
   readonly id: string
   /** The name of the Service's port, which EndpointSlices use too. */
   readonly port: string
-  /** `undefined`: new nodes are given the weight of those that are there, and no weight is changed. */
+  /** `undefined`: new nodes get the weight of the existing ones, and no weight is changed. */
   readonly weight: number | undefined
   /** `undefined`: all. */
   readonly zones: ReadonlySet<string> | undefined
@@ -35,7 +35,7 @@ export interface Claim {
   readonly slowStartMs: Millis
 }
 
-/** What a Service asks for. Where anything of it cannot be read, nothing is done for the Service: half a wish is none. */
+/** The claims of a Service. If any part cannot be read, nothing is done for the Service. */
 interface Claims {
   readonly claims: readonly Claim[]
   readonly problems: readonly string[]
@@ -103,7 +103,7 @@ function portNamed({ ports }: ServiceFact, wanted: string | undefined): string |
 const twice = (ids: readonly string[]): ReadonlySet<string> =>
   new Set(ids.filter((id, i) => ids.indexOf(id) !== i))
 
-/** Every claim that stands, by holder, and what is wrong with those that do not, by Service (`namespace/name`). */
+/** Every valid claim, by holder, and the problems of the others, by Service (`namespace/name`). */
 export interface Settled {
   readonly claims: ReadonlyMap<HolderKey, Claim>
   readonly problems: ReadonlyMap<string, string>
@@ -112,7 +112,7 @@ export interface Settled {
 export const serviceName = ({ namespace, name }: Pick<ServiceFact, 'namespace' | 'name'>): string =>
   `${namespace}/${name}`
 
-/** Two Services that claim one holder: neither has it. Any other choice would take turns with the order of events. */
+/** Two Services claim one holder: neither gets it. Any other choice would depend on the order of events. */
 export function settleClaims(services: Iterable<ServiceFact>): Settled {
   const all: Claim[] = []
   const problems = new Map<string, string>()

@@ -2,20 +2,20 @@ import { formatDuration } from '../drain/duration.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { Arrival } from './arrivals.ts'
 
-/** What is known of a pod that only our readiness gate keeps from being Ready. */
+/** The facts about a pod that only the agent's readiness gate keeps from being Ready. */
 export interface WaitingPod {
-  /** Since when it was seen to wait. */
+  /** When the agent first saw it wait. */
   readonly since: Millis
   readonly arrival: Pick<Arrival, 'at' | 'why' | 'holders'>
-  /** What Kubernetes, its gateways and APISIX say is known, and as of now. */
+  /** The state of Kubernetes, the gateways and APISIX is known and current. */
   readonly known: boolean
-  /** Its node cannot be told from those of its neighbours. */
+  /** Its node cannot be distinguished from those of other pods. */
   readonly sharesAddress: boolean
-  /** Its place in EndpointSlices. `ready`: the Service publishes what is not Ready. */
+  /** Its state in EndpointSlices. `ready`: the Service publishes addresses that are not Ready. */
   readonly endpoint: 'none' | 'not-ready' | 'ready'
   /** `sync` lists it in some holder, or is about to. */
   readonly synced: boolean
-  /** Why `sync` does not do what its Services ask for. */
+  /** Why `sync` does not follow the claims of its Services. */
   readonly problems: readonly string[]
 }
 
@@ -23,14 +23,14 @@ type GateDecision =
   | { readonly kind: 'wait'; readonly why: string }
   | { readonly kind: 'open'; readonly reason: GateReason; readonly message: string }
 
-/** Of the condition, where it is True: every gateway routes to the pod, or it was not to be held any longer. */
+/** The reason of a condition that is True: every gateway routes to the pod, or it is not held any longer. */
 export type GateReason = 'Routed' | 'NobodyLists' | 'WaitedTooLong'
 
 /**
- * Whether the gate of a pod is to be opened. It is never shut again: a pod that serves is not taken out by us.
+ * Whether to open the gate of a pod. It is never closed again: the agent does not remove a pod that serves.
  *
- * An owner that lists ready endpoints only would wait for the pod as the pod for it. Where nobody else is known to list it
- * there is nothing to wait for; as long as no slice has it, one may be on its way.
+ * An owner that lists only ready endpoints would wait for the pod, and the pod for the owner. If no other writer is known to list it,
+ * there is nothing to wait for. As long as no slice has it, one may still come.
  */
 export function decideGate(pod: WaitingPod, failOpenMs: number, now: Millis): GateDecision {
   const { arrival, known, endpoint, synced, problems } = pod

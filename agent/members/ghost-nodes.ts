@@ -1,23 +1,23 @@
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderNode } from '../plan/holder.ts'
 
-/** What is known of addresses that no pod has. */
+/** The facts about addresses that no pod has. */
 export interface AddressesKnown {
-  /** A pod's object, a slice or a drain has it. */
+  /** It is in a pod's object, a slice or a drain. */
   isTaken(host: string): boolean
-  /** When the last pod with this address was seen to go; `undefined`: none was. */
+  /** When the last pod with this address was seen to end; `undefined`: never. */
   endedAt(host: string): Millis | undefined
-  /** Only pods have addresses there. */
+  /** It is in a range where only pods have addresses. */
   isPodRange(host: string): boolean
-  /** Since when no pod was seen to have it; `undefined`: not seen yet. */
+  /** When it was first seen without a pod; `undefined`: not seen yet. */
   freeSince(host: string): Millis | undefined
 }
 
-/** A node whose pod is gone, and how that is known. */
+/** A node whose pod is gone, and the reason to believe it. */
 export interface Ghost {
   readonly node: HolderNode
   readonly evidence: string
-  /** When its pod was seen to go, or when the address was first seen without a pod. */
+  /** When its pod was seen to end, or when the address was first seen without a pod. */
   readonly since: Millis
 }
 
@@ -42,7 +42,7 @@ export function ghostsIn(
   })
 }
 
-/** Those of them that may be taken out: one stays where nothing else would be picked. Weight 0 is not, beside others. */
+/** The ghosts that may be removed: one stays if no other node would be picked. Weight 0 is not picked while others have a weight. */
 export function removable(holder: Holder, ghosts: readonly Ghost[]): readonly NodeKey[] {
   const dead = new Set(ghosts.map(({ node }) => node.key))
   const carrying = holder.nodes.filter(({ weight }) => weight > 0)

@@ -11,10 +11,10 @@ export interface NewNode {
   readonly metadata?: Readonly<Record<string, string>>
 }
 
-/** How one holder should differ from what was read. */
+/** The edits of one holder, compared with the object that was read. */
 interface SyncEdit {
   readonly add: readonly NewNode[]
-  /** Nodes whose weight alone changes. */
+  /** Nodes of which only the weight changes. */
   readonly weigh: readonly NewNode[]
   readonly remove: readonly NodeKey[]
 }
@@ -24,30 +24,30 @@ interface SyncInput {
   /** See `membersOf`. */
   readonly members: ReadonlySet<NodeKey>
   readonly holder: Holder
-  /** Some pod has this node's address, or it lies where only pods are, or it was a member once: not a stranger's. */
+  /** A pod has this node's address, or it is in a range of pods, or it was a member once: it is a pod's node. */
   readonly isPods: (node: HolderNode) => boolean
-  /** No pod has this node's address any more. */
+  /** No pod has this node's address now. */
   readonly isGone: (node: HolderNode) => boolean
-  /** A drain takes it out, in its own order: the barrier first. */
+  /** A drain removes it in its own order: the barrier first. */
   readonly isDraining: (node: HolderNode) => boolean
   /** When each member became one; absent: just now. */
   readonly since: ReadonlyMap<NodeKey, Millis>
-  /** What Kubernetes says is as of now. Where it may be old, nothing is taken out. */
+  /** The state of Kubernetes is current. If it may be old, nothing is removed. */
   readonly current: boolean
   readonly now: Millis
 }
 
-/** The full weight of new nodes where neither the Service nor a node that is there gives one. */
+/** The full weight of new nodes if neither the Service nor an existing node gives one. */
 const DEFAULT_WEIGHT = 100
-/** In the metadata of a node (array form): which Service it is there for, so that the next agent knows it for ours. */
+/** In the metadata of a node (array form): the Service that it belongs to, so that the next agent recognises it. */
 export const SYNCED_FOR = 'apisix-drain.io/service'
 
 /**
  * The edits after which the holder lists the members. A node that is not a pod's (a machine, a domain name) is left as it is, with its
  * weight and metadata.
  *
- * With no member left, nodes whose pods exist stay: an unready pod beats a 503, and if every pod of a Service turns
- * unready at once it is seldom their fault. Nodes whose pods are gone go all the same, the last one too: nobody answers
+ * With no member left, nodes whose pods exist stay: an unready pod beats a 503, and if every pod of a Service becomes
+ * unready at once, the pods are seldom the cause. Nodes whose pods are gone are removed, the last one too: no pod answers
  * there, a request would wait for the connect timeout instead of getting its 503 at once, and the address will be another
  * pod's.
  */
@@ -73,7 +73,7 @@ export function planSync(input: SyncInput): SyncEdit {
   return { add, weigh, remove }
 }
 
-/** A whole new upstream for a claim that asks for one; `undefined` while there is no node to put into it. */
+/** A new upstream for a claim that asks for one; `undefined` while there is no node for it. */
 export function newUpstream(
   claim: Claim,
   members: ReadonlySet<NodeKey>
@@ -87,7 +87,7 @@ export function newUpstream(
   }
 }
 
-/** Of a node that has risen. While weights rise, those of the nodes that are there say nothing. */
+/** The weight of a node that has risen fully. While weights rise, those of the existing nodes are no guide. */
 export function fullWeight({ weight, slowStartMs }: Claim, { nodes }: Holder): number {
   if (weight !== undefined) return weight
   return (slowStartMs === 0 && nodes.find(node => node.weight > 0)?.weight) || DEFAULT_WEIGHT

@@ -2,20 +2,20 @@ import { isOver } from '../drain/eligible.ts'
 import { nodeKey, type Endpoint, type EndpointFact, type NodeKey, type PodFact } from '../drain/facts.ts'
 import type { Claim } from './claim.ts'
 
-/** What is known of the pods behind endpoints. */
+/** The facts about the pods behind endpoints. */
 export interface PodsKnown {
-  /** `undefined`: none is known by this uid (yet, or any more; see `isGone`). */
+  /** `undefined`: no pod of this uid is known (not yet, or no longer; see `isGone`). */
   pod(uid: NonNullable<Endpoint['podUid']>): PodFact | undefined
-  /** The pod's object was seen to go: a slice that still lists it is behind. */
+  /** The pod's object was seen to be deleted: a slice that still lists it is behind. */
   isGone(uid: NonNullable<Endpoint['podUid']>): boolean
-  /** A drain takes this pod out: it is never put back while that lasts, whatever a slice says of it. */
+  /** A drain takes this pod out: it is never put back until that is over, whatever a slice shows. */
   isDraining(uid: NonNullable<Endpoint['podUid']>): boolean
 }
 
 /**
  * The nodes that a claimed holder should list: every endpoint that is ready on the claimed port, over all slices of the
- * Service and both families, each once. `ready` already heeds publishNotReadyAddresses; `terminating` does not, and such a
- * pod is on its way out all the same. A pod that waits for our readiness gate is ready but for being listed; it stays a
+ * Service and both families, each once. `ready` already includes publishNotReadyAddresses. A `terminating` pod is
+ * ending in any case. A pod that waits for the agent's readiness gate is ready except for being listed; it stays a
  * member while the slice is behind its gate. Endpoints with a host name (FQDN) are no pods and are left out.
  */
 export function membersOf(

@@ -27,7 +27,7 @@ const FORMS: readonly [RegExp, (key: string, values: string) => Requirement][] =
   [new RegExp(`^(${KEY})$`), key => labels => labels[key] !== undefined]
 ]
 
-/** `undefined` where this is no selector. All of its requirements must hold. */
+/** `undefined` if the text is no selector. All of its requirements must hold. */
 export function parseSelector(text: string): Selector | undefined {
   const parts = text.split(/,(?![^(]*\))/).map(part => part.trim())
   const requirements = parts.map(requirement)

@@ -9,7 +9,7 @@ export interface Asset {
   readonly type: string
 }
 
-/** By file name: `index.html`, `login.html`, and what they load, whose names hold a hash of the content. */
+/** By file name: `index.html`, `login.html`, and the files that they load, whose names contain a content hash. */
 export type Assets = ReadonlyMap<string, Asset>
 
 /** Where `npm run build:dashboard` puts the page. */
@@ -22,7 +22,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml'
 }
 
-/** Reads the built page once: a request never touches the file system. `undefined` where it has not been built. */
+/** Reads the built page once: a request never touches the file system. `undefined` if it has not been built. */
 export function loadAssets(folder = BUILT_AT): Assets | undefined {
   try {
     const names = readdirSync(folder)

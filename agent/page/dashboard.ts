@@ -7,11 +7,11 @@ import { state } from './state.ts'
 
 export interface DashboardParts {
   readonly guard: Guard
-  /** `undefined`: the page has not been built. The API is there all the same. */
+  /** `undefined`: the page has not been built. The API works without it. */
   readonly assets: Assets | undefined
 }
 
-/** Nothing from elsewhere, nothing inline, in no frame: a pod's name can be anything and still do nothing. */
+/** No other origins, no inline code, no frames: a pod's name can contain anything and do nothing. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -4,7 +4,7 @@ import type { DashboardConfig } from '../config/types.ts'
 import { createGuesses } from './guesses.ts'
 import { bearerOf, isSameSecret } from '../base/same-secret.ts'
 
-/** What a request shows of who it comes from. */
+/** How a request identifies its sender. */
 interface Shown {
   readonly authorization: string | undefined
   readonly cookie: string | undefined
@@ -26,8 +26,8 @@ export const SESSION_COOKIE = 'apisix_drain_session'
 export const SESSION_SECONDS = 12 * 3600
 
 /**
- * A session is its end and a signature made with the token: the agent remembers none, so a restart ends none, and a new
- * token ends all of them.
+ * A session is its expiry time, signed with the token. The agent stores no sessions, so a restart ends none, and a new token
+ * ends all of them.
  */
 export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'now'>): Guard {
   if (auth.kind === 'none') return { admits: () => true, login: () => undefined, waitSeconds: () => 0 }

@@ -8,10 +8,10 @@ interface Guesses {
   wrong(address: string): void
 }
 
-/** Wrong tokens from one address within a minute, after which it has to wait for the minute to be over. */
+/** Wrong tokens that one address may send within a minute; then it must wait until the minute is over. */
 const MOST = 10
 const WITHIN_MS = 60_000
-/** More addresses than these are not remembered one by one: the oldest is forgotten. */
+/** How many addresses are remembered; beyond that, the oldest is forgotten. */
 const ADDRESSES = 1000
 
 interface Tries {
@@ -19,7 +19,7 @@ interface Tries {
   readonly count: number
 }
 
-/** Behind a proxy everybody has its address: then ten wrong tokens a minute are all there are, which is still enough for people. */
+/** Behind a proxy all users share its address, and ten wrong tokens a minute among them: still enough for people. */
 export function createGuesses(clock: Pick<Clock, 'now'>): Guesses {
   const tries = new Map<string, Tries>()
   const current = (address: string): Tries | undefined => {

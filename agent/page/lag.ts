@@ -5,16 +5,16 @@ import type { Moments } from './snapshot.ts'
 const SECOND_MS = 1000
 
 /**
- * When Kubernetes decided, as late as it can have been: within the second that it states, and not after we saw it. A pod's
- * watch event follows its deletion within a millisecond or so, so this is nearer to the truth than the second's begin.
+ * The latest time at which Kubernetes can have decided: within the second that it states, and not after the agent saw it. A
+ * pod's watch event follows its deletion within about a millisecond, so this is nearer to the truth than the second's start.
  */
 export function latestDecision({ decidedAt, seenAt }: Pick<Moments, 'decidedAt' | 'seenAt'>): Millis {
   return decidedAt === null ? seenAt : Math.max(decidedAt, Math.min(seenAt, decidedAt + SECOND_MS - 1))
 }
 
 /**
- * Sync lag in ms: from Kubernetes deciding until every gateway had confirmed. `null` where the gateways were not seen to.
- * At least this much, and by less than a second more if the agent was late to see it.
+ * Sync lag in ms: from Kubernetes deciding until every gateway confirmed; `null` if they were not seen to confirm. A lower
+ * bound: the true lag is less than a second longer, if the agent saw the deletion late.
  */
 export function lagOf(moments: Pick<Moments, 'decidedAt' | 'seenAt' | 'confirmedAt'>): number | null {
   return moments.confirmedAt === null ? null : Math.max(0, moments.confirmedAt - latestDecision(moments))

@@ -9,18 +9,18 @@ export function decidedAt({ deletionAt, deletionGraceMs }: PodFact): Millis | un
   return deletionAt === undefined ? undefined : deletionAt - (deletionGraceMs ?? 0)
 }
 
-/** When the last holder let go of the pod; `undefined` while one lists it, or where none ever did. */
+/** When the last holder let go of the pod; `undefined` while one lists it, or if none ever did. */
 export const acceptedAt = ({ places }: Memory): Millis | undefined =>
   latest([...places.values()].map(place => place.removedAt))
 
 /** The round that begins a drain runs a little after its event, and later on a busy machine. */
 const seenAt = ({ since }: Drain, { heardAt }: Memory): Millis => Math.min(since, heardAt ?? since)
 
-/** When the last gateway confirmed, by what it counted itself; the round that adds them up comes after. */
+/** When the last gateway confirmed; the round that combines the reports of the gateways runs later. */
 const confirmedAt = ({ at, gateways }: Proven): Millis =>
   Math.min(at, latest(gateways.map(gateway => gateway.at)) ?? at)
 
-/** Everything that is to be shown of one drain's time line. */
+/** All moments on the time line of one drain. */
 export function momentsOf(drain: Drain, memory: Memory): Moments {
   const proven = drain.phase !== 'undone' && drain.verdict.kind === 'proven' ? drain.verdict : undefined
   const confirmed = proven && (proven.grade === 'barrier' || proven.grade === 'observed')

@@ -2,15 +2,15 @@ import type { LeadsTo } from '../plan/leads-to.ts'
 import type { ArrivalView, DrainView, GatewayView, HolderView, Snapshot, WatchView } from './snapshot.ts'
 import { same } from '../base/same.ts'
 
-/** How the items of a list that have a name of their own differ: what is new or other now, and what is gone. */
+/** How a list of keyed items differs: `put` has new and changed items, `gone` the keys of removed ones. */
 interface KeyedChange<T> {
   readonly put?: readonly T[]
   readonly gone?: readonly string[]
-  /** All keys in order, only where it is not the order before with the new ones at its end. */
+  /** All keys in order; absent if it is the previous order with new keys at the end. */
   readonly order?: readonly string[]
 }
 
-/** How a list that only grows at its head differs: what was added there, and how many of the others are kept. */
+/** How a list that only grows at its head differs: the items added there, and how many of the previous ones are kept. */
 interface HeadChange<T> {
   readonly add: readonly T[]
   readonly keep: number
@@ -19,7 +19,7 @@ interface HeadChange<T> {
 type Whole = Pick<Snapshot, 'agent' | 'inventory' | 'totals'>
 type Heads = Pick<Snapshot, 'acks' | 'past' | 'lags'>
 
-/** What is different in the next snapshot. A field that is absent did not change. */
+/** The differences of the next snapshot. A field that is absent did not change. */
 interface Change extends Partial<Whole> {
   readonly at: Snapshot['at']
   readonly watches?: KeyedChange<WatchView>
@@ -33,7 +33,7 @@ interface Change extends Partial<Whole> {
   readonly lags?: HeadChange<Heads['lags'][number]>
 }
 
-/** What `/api/stream` sends: one snapshot, then changes. A gap in `seq` means that the reader must begin anew. */
+/** What `/api/stream` sends: one snapshot, then changes. A gap in `seq` means that the reader must start again. */
 export type Message =
   | { readonly kind: 'snapshot'; readonly seq: number; readonly snapshot: Snapshot }
   | { readonly kind: 'change'; readonly seq: number; readonly change: Change }
@@ -66,7 +66,7 @@ export function diff(before: Snapshot, after: Snapshot): Change {
   }
 }
 
-/** The next snapshot. Items that did not change are the same objects as before, so a page knows what to draw again. */
+/** The next snapshot. Items that did not change are the same objects as before, so a page knows what to redraw. */
 export function apply(before: Snapshot, change: Change): Snapshot {
   return {
     version: before.version,

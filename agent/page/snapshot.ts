@@ -12,7 +12,7 @@ import type { Vouch } from '../hold/holds.ts'
 export const SNAPSHOT_VERSION = 1
 
 /**
- * When things happened to one drain, on the agent's clock, as far as they have. `decidedAt` is Kubernetes' own (whole
+ * When each step of one drain happened, on the agent's clock; `null` until then. `decidedAt` is Kubernetes' own time (whole
  * seconds of the API server's clock): deletionTimestamp less the grace.
  */
 export interface Moments {
@@ -22,7 +22,7 @@ export interface Moments {
   readonly sliceAt: Millis | null
   /** The Admin API accepted the removal from the last of the holders. */
   readonly acceptedAt: Millis | null
-  /** Every gateway had confirmed. */
+  /** The last gateway confirmed. */
   readonly confirmedAt: Millis | null
   /** In flight was 0 on every gateway (grade `barrier` only). */
   readonly idleAt: Millis | null
@@ -50,9 +50,9 @@ export interface DrainView {
   readonly why: string
   /** Per gateway: the grade it has given, when it confirmed, and why not better. */
   readonly gateways: readonly GatewayReport[]
-  /** With when each let go of the pod. */
+  /** Each with the time at which it let go of the pod. */
   readonly holders: readonly (HolderReport & { readonly at: Millis | null })[]
-  /** Requests sent to the pod after its ack; `null` where nothing counts them. */
+  /** Requests sent to the pod after its ack; `null` if nothing counts them. */
   readonly afterAck: number | null
   /** Hooks of this pod that are being held. */
   readonly hooks: number
@@ -71,7 +71,7 @@ export interface GatewayView {
   /** When each of its two interfaces last answered, and what was wrong with the last try (empty = nothing). */
   readonly control: Freshness | null
   readonly barrier: Freshness | null
-  /** Filled where our plugin tells. */
+  /** Filled if the plugin reports it, as are `workers`. */
   readonly instance: string | null
   readonly workers: readonly {
     readonly id: number
@@ -94,7 +94,7 @@ export interface WatchView {
   readonly problem: string
 }
 
-/** One holder, three ways: what EndpointSlices say, what the Admin API says, and each gateway. */
+/** One holder in three views: EndpointSlices, the Admin API, and each gateway. */
 export interface HolderView {
   readonly key: HolderKey
   readonly name: string | null
@@ -105,13 +105,15 @@ export interface HolderView {
   readonly ghosts: readonly { readonly node: NodeKey; readonly since: Millis }[]
   /** Ready endpoints that the holder does not list. */
   readonly missing: readonly { readonly node: NodeKey; readonly since: Millis }[]
-  /** Where a gateway differs from the Admin API. One of its workers was asked. */
+  /** How the gateways differ from the Admin API. Only one worker of each was asked. */
   readonly atGateways: readonly {
     readonly gateway: string
     readonly kind: DeviationKind
     readonly node: NodeKey
     readonly since: Millis
   }[]
+  /** Set if no listed node serves, and its entries name successors: `since` the last of the pods began to end. `null` also for discovery. */
+  readonly onSuccessors: { readonly since: Millis; readonly nodes: readonly NodeKey[] } | null
 }
 
 interface InventoryView extends Freshness {
@@ -126,7 +128,7 @@ export interface Totals {
   readonly undone: number
   readonly hooks: number
   readonly rounds: number
-  /** The sleeps that answered hooks would have been, less the time that they were held, in ms. Can be negative. */
+  /** The sleeps that answered hooks replaced, less the time that the hooks were held, in ms. Can be negative. */
   readonly savedMs: number
 }
 
@@ -136,11 +138,11 @@ export interface ArrivalView {
   readonly namespace: string
   readonly pod: string
   readonly owner: string | null
-  /** When the agent heard that it is Ready. */
+  /** When the agent learned that it is Ready. */
   readonly readyAt: Millis
-  /** When every gateway routed to it in every holder; `null`: not yet, or not before it was given up. */
+  /** When every gateway routed to it in every holder; `null`: not yet, or the agent gave up first. */
   readonly routedAt: Millis | null
-  /** What is waited for; empty where it has arrived. */
+  /** What the arrival waits for; empty once the pod has arrived. */
   readonly why: string
   readonly holders: readonly { readonly key: HolderKey; readonly at: Millis | null }[]
   readonly gateways: readonly {
@@ -159,10 +161,10 @@ export interface LagSample {
   readonly grade: Grade
 }
 
-/** Where the agent asks for evidence, so that a person can ask the same by hand. Addresses only. */
+/** Where the agent asks for evidence, so that an operator can send the same requests by hand. Addresses only. */
 export interface Reach {
   readonly admin: string
-  /** Of every gateway. `null` where it is not used. */
+  /** Of every gateway. `null` if it is not used. */
   readonly control: { readonly scheme: string; readonly port: number } | null
   readonly barrier: { readonly scheme: string; readonly port: number } | null
 }
@@ -171,7 +173,7 @@ interface LeaderView {
   readonly leads: boolean
   /** The holder of the Lease; `null` if none is known. */
   readonly holder: string | null
-  /** `namespace/name`, `null` where there is no election. */
+  /** `namespace/name`; `null` without an election. */
   readonly lease: string | null
   readonly why: string
 }
@@ -190,11 +192,11 @@ export interface Snapshot {
     readonly startedAt: Millis
     readonly dryRun: boolean
     readonly minimumGrade: Grade
-    /** `drain.floor`: the sleep that this tool replaces. */
+    /** The sleep that a hook of this agent replaces (`REPLACED_SLEEP_MS`). */
     readonly sleepMs: number
     readonly reach: Reach
     readonly vouch: Vouch
-    /** Which of several agents does what one of them should. */
+    /** Which of several agents does the leader's work. */
     readonly leader: LeaderView
     /** How APISIX is run; without `mode` until it is detected. */
     readonly apisix: ModeState
@@ -207,7 +209,7 @@ export interface Snapshot {
   /** Places in APISIX that lead to pods without listing them, or that no evidence covers. */
   readonly hidden: readonly LeadsTo[]
   readonly drains: readonly DrainView[]
-  /** The drains that are over, the answers and the lags that are kept (`history.ts`), newest first. */
+  /** Finished drains, answers and lags, as far as they are kept (`history.ts`), newest first. */
   readonly past: readonly DrainView[]
   readonly acks: readonly AckView[]
   readonly lags: readonly LagSample[]
@@ -223,7 +225,7 @@ export interface DrainMore {
   readonly afterAck: number | undefined
 }
 
-/** What a round hands over to be shown. */
+/** The data that a round passes on for display. */
 export interface SnapshotSources {
   readonly now: Millis
   readonly agent: Snapshot['agent']
@@ -233,7 +235,7 @@ export interface SnapshotSources {
   readonly holders: readonly HolderView[]
   readonly hidden: readonly LeadsTo[]
   readonly drains: Iterable<Drain>
-  /** Where a drain has none, its moments are what its witnesses say. */
+  /** A drain that is missing here has the moments of its witnesses. */
   readonly moments: ReadonlyMap<PodUid, Moments>
   readonly hooks: ReadonlyMap<PodUid, number>
   readonly more: (uid: PodUid) => DrainMore

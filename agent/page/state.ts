@@ -1,6 +1,6 @@
 import type { Snapshot } from './snapshot.ts'
 
-/** A snapshot is frozen, so its text is written once, however many ask for it. */
+/** A snapshot is frozen, so it is serialised once for all requests. */
 const texts = new WeakMap<Snapshot, string>()
 
 export function snapshotText(snapshot: Snapshot): string {

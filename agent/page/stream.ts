@@ -11,9 +11,9 @@ import { snapshotText } from './state.ts'
 interface StreamOptions {
   readonly server: Server
   readonly guard: Guard
-  /** Whose pages may open it, besides those that the agent serves. */
+  /** Origins whose pages may open the stream, besides the agent's own. */
   readonly origins: readonly string[]
-  /** Made when a client is connected; `undefined` before the first round. */
+  /** Called only when a client needs it; `undefined` before the first round. */
   readonly snapshot: () => Snapshot | undefined
   readonly clock: Clock
   readonly log: Log
@@ -31,19 +31,19 @@ export interface StreamLimits {
 }
 
 export interface Stream {
-  /** Something may be different now. */
+  /** Call it when the snapshot may have changed. */
   poke(): void
   clients(): number
-  /** Says goodbye to everybody. Resolves when the last one is gone. */
+  /** Closes every client's connection. Resolves when the last one is gone. */
   close(): Promise<void>
 }
 
 const STREAM_PATH = '/api/stream'
 const LIMITS: StreamLimits = { maxClients: 32, everyMs: 100, pingMs: 10_000, maxBehind: 1024 * 1024 }
 interface Client {
-  /** The last ping. */
+  /** Whether it answered the last ping. */
   answered: boolean
-  /** In bytes: it began with this much, and may be as far behind again. */
+  /** The size of its first message, in bytes: it may be behind by this much in addition to `maxBehind`. */
   readonly began: number
 }
 
@@ -53,8 +53,8 @@ const GOODBYE_MS = 500
 const GOING_AWAY = 1001
 
 /**
- * `/api/stream`: a snapshot, then what is different in the next ones, to every client the same. Costs nothing while
- * nobody looks, and a slow client costs only itself.
+ * `/api/stream`: one snapshot, then the changes, the same for every client. Costs nothing without clients, and a slow client
+ * affects only itself.
  */
 export function createStream(options: StreamOptions): Stream {
   const { server, guard, origins, snapshot, clock, log } = options
@@ -82,7 +82,7 @@ export function createStream(options: StreamOptions): Stream {
     return closed || clients.size >= limits.maxClients || !current() ? '503 Service Unavailable' : undefined
   }
 
-  /** What all clients have been shown; made anew for the first one. */
+  /** The snapshot that all clients have; taken afresh for the first client. */
   const current = (): Snapshot | undefined => {
     if (clients.size === 0) shown = snapshot()
     return shown

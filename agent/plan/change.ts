@@ -1,7 +1,7 @@
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { Holder, HolderKey } from './holder.ts'
 
-/** One holder, everything to take out of it in one write. A plan never holds two changes for one holder. */
+/** One holder, and all nodes to remove from it in one write. A plan never holds two changes for one holder. */
 export interface Change {
   readonly kind: 'remove'
   readonly holder: Holder
@@ -26,7 +26,7 @@ export interface Kept {
     | 'address-unknown'
 }
 
-/** What has to change at APISIX, as a value. */
+/** The changes for APISIX, as a value. */
 export interface Plan {
   readonly changes: readonly Change[]
   readonly kept: readonly Kept[]

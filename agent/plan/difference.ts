@@ -1,9 +1,9 @@
 import type { Millis, NodeKey } from '../drain/facts.ts'
 
-/** One holder as three parties have it: EndpointSlices, the Admin API, and each gateway. */
+/** One holder as three sources show it: EndpointSlices, the Admin API, and each gateway. */
 export interface Sides {
   /**
-   * Ready endpoints that it should list. `undefined` where it is not known to follow a Service: then nothing can be
+   * Ready endpoints that it should list. `undefined` if it is not known to follow a Service: then no node can be
    * missing from it.
    */
   readonly endpoints: readonly NodeKey[] | undefined
@@ -28,12 +28,12 @@ interface Deviation {
   readonly gateway: string | null
 }
 
-/** A deviation, and when it was first seen. It is seen at each look since. */
+/** A deviation, and when it was first seen. Every check since then saw it too. */
 export interface AgedDeviation extends Deviation {
   readonly since: Millis
 }
 
-/** Where the three differ. A gateway is held against the Admin API, and the Admin API against the endpoints. */
+/** The differences of the three. A gateway is compared with the Admin API, and the Admin API with the endpoints. */
 export function difference({ endpoints, isGone, admin, gateways }: Sides): readonly Deviation[] {
   const listed = new Set(admin)
   const found: Deviation[] = []
@@ -54,7 +54,7 @@ export function difference({ endpoints, isGone, admin, gateways }: Sides): reado
   return found
 }
 
-/** What is found now, each with the time at which it was first found: `before` is the last answer for the same holder. */
+/** The deviations of now, each with the time at which it was first found. `before`: the last result for the same holder. */
 export function aged(
   before: readonly AgedDeviation[],
   found: readonly Deviation[],

@@ -7,24 +7,24 @@ import type { World } from './world.ts'
 /** A place in APISIX that may lead to a pod without listing its address, or that no evidence covers. */
 export interface HiddenPlace {
   readonly holder: HolderKey
-  /** Absent where it is not one node. */
+  /** Absent if the place is not a single node. */
   readonly node?: string | undefined
-  /** What stands there, why it may lead to the pod, and what would help: for answers, `doctor` and `diff`. */
+  /** The entry in APISIX, why it may lead to the pod, and a remedy: for answers, `doctor` and `diff`. */
   readonly why: string
   readonly change: string
-  /** The best that can be shown of it. */
+  /** The best grade that is possible for it. */
   readonly best: Grade
-  /** What the agent does not know yet, and may learn: it counts only as long as it is so. */
+  /** The agent does not know this yet and may learn it: the place counts only until then. */
   readonly isPassing?: true
 }
 
-/** What a pod is known to be behind. */
+/** Everything known that may lead to a pod. */
 export interface Behind {
-  /** The Services in whose EndpointSlices the pod is, or was since its drain began; as names where they cannot be read. */
+  /** The Services in whose EndpointSlices the pod is, or was since its drain began; only their names if they cannot be read. */
   readonly services: readonly (Pick<ServiceFact, 'namespace' | 'name'> & Partial<ServiceFact>)[]
   /** Services of type ExternalName. */
   readonly aliases: Iterable<ServiceFact>
-  /** Services may be read, and have been. */
+  /** The agent may read Services, and has read them. */
   readonly servicesKnown: boolean
   /** Addresses of hosts: a NodePort leads from each of them to every pod of its Service. */
   readonly hosts: () => Iterable<string>
@@ -40,10 +40,10 @@ const ENDPOINTS =
   'list the addresses of pods (`resolveGranularity: endpoint` of an ApisixRoute or a BackendTrafficPolicy)'
 
 /**
- * Where a pod may get requests from without being listed. An address or a name counts where it belongs to the pod, to a Service
- * that the pod is in, or to its host under a port that leads to it. Other domain names are taken to lead elsewhere: a name with the labels
- * of a Service (`web`, `web.shop`, `web.shop.svc`, `pod.web.shop.svc`, under any domain) is that Service's, every other one only
- * where an ExternalName or a load balancer of such a Service has it.
+ * Places that may send requests to a pod without listing it. An address or a name counts if it belongs to the pod, to a Service
+ * that the pod is in, or to its host under a port that leads to it. Other domain names are assumed to lead elsewhere. A name with the labels
+ * of a Service (`web`, `web.shop`, `web.shop.svc`, `pod.web.shop.svc`, under any domain) is that Service's; any other name only
+ * if an ExternalName or a load balancer of such a Service has it.
  *
  * Discovery by a registry other than Kubernetes may lead to any pod. It hides the pods that nothing else lists. An entry in the deny-list
  * applies to nodes from discovery too.
@@ -89,7 +89,7 @@ export function hiddenPlaces(
   return [...found, ...unseen(behind)]
 }
 
-/** What cannot be seen into, for a pod that nothing lists. */
+/** Places that the agent cannot read, for a pod that no holder lists. */
 function unseen({ discovered, isListed, services, servicesKnown }: Behind): HiddenPlace[] {
   if (isListed) return []
   const places: HiddenPlace[] = []
@@ -101,7 +101,7 @@ function unseen({ discovered, isListed, services, servicesKnown }: Behind): Hidd
       why: `its nodes are found by ${discovery.type} (${discovery.service}), which may list the pod`,
       change: 'use the discovery of Kubernetes, or list the addresses of pods'
     })
-    // One is reason enough, and there may be hundreds.
+    // One such place is enough, and there may be hundreds.
     break
   }
   if (!servicesKnown && services.length > 0) {
@@ -116,13 +116,13 @@ function unseen({ discovered, isListed, services, servicesKnown }: Behind): Hidd
   return places
 }
 
-/** Which Service of the pod a domain name stands for. */
+/** The Service of the pod that a domain name means. */
 function namesOf({
   services,
   aliases
 }: Behind): (host: string) => { namespace: string; name: string } | undefined {
   const known = [...services]
-  // Looked through again and again, and an iterator ends.
+  // An array, because it is read several times and an iterator ends.
   const others = [...aliases]
   const find = (host: string) => {
     const labels = host.toLowerCase().replace(/\.$/, '').split('.')
@@ -144,7 +144,7 @@ function namesOf({
   return find
 }
 
-/** `web`, `web.shop`, `web.shop.svc` and `web.shop.svc.any.domain`. @param least so many labels must be there */
+/** `web`, `web.shop`, `web.shop.svc` and `web.shop.svc.any.domain`. @param least the smallest number of labels */
 function isNameOf(
   { namespace, name }: Pick<ServiceFact, 'namespace' | 'name'>,
   [service, space, svc]: readonly string[],

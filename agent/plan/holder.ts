@@ -38,13 +38,13 @@ export interface Holder {
   /** How the nodes are written. Removal differs: `null` merge for a map, a whole new array for an array. */
   readonly form: 'map' | 'array'
   readonly nodes: readonly HolderNode[]
-  /** Set where APISIX finds the nodes itself (`discovery_type`): nothing to edit here. */
+  /** Set if APISIX finds the nodes itself (`discovery_type`): nothing to edit here. */
   readonly discovery: { readonly type: string; readonly service: string } | undefined
   /** Proxied as L4: a stream route's own, or of scheme tcp, tls or udp. The inventory knows which upstreams stream routes refer to. */
   readonly l4?: boolean
   readonly owner: Owner
   readonly labels: Readonly<Record<string, string>>
   readonly name: string | undefined
-  /** etcd's mod_revision of the object when it was read; 0 where the answer did not carry it (write answers do not). */
+  /** etcd's mod_revision of the object when it was read; 0 if the answer did not have it (answers to writes do not). */
   readonly revision: number
 }

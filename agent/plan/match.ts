@@ -12,14 +12,30 @@ export interface Match {
   readonly drain: Drain
 }
 
-/** The addresses under which a pod can be a node: bare hosts, with ports where it shares its host's address. */
+/** The addresses under which a pod can be a node: bare hosts, or hosts with ports if it shares its host's address. */
 export function nodesOf(pod: PodFact, ports: readonly number[]): NodeKey[] {
   if (!pod.hostNetwork) return pod.ips.map(ip => nodeKey(ip, undefined))
   const all = [...new Set([...pod.containerPorts, ...ports])]
   return pod.ips.flatMap(ip => all.map(port => nodeKey(ip, port)))
 }
 
-/** Whether a drain takes its pod out: all do but one that was undone. */
+/**
+ * Which of these nodes on a host's address are still those of a pod that has ended. The next pod there often has the same ports: it has
+ * them once it is up, and not before.
+ */
+export function leftOnHost(
+  world: World,
+  { uid, ips }: PodFact,
+  nodes: readonly NodeKey[]
+): readonly NodeKey[] {
+  const next = ips
+    .flatMap(ip => world.ownersOf(ip))
+    .filter(pod => pod.uid !== uid && pod.deletionAt === undefined && pod.hostNetwork && isUp(pod))
+  const taken = new Set(next.flatMap(pod => nodesOf(pod, world.portsOf(pod.uid))))
+  return nodes.filter(node => !taken.has(node))
+}
+
+/** Whether a drain removes its pod: every drain does, except one that was undone. */
 export const isEnding = (drain: Drain | undefined): drain is Drain =>
   drain !== undefined && drain.phase !== 'undone'
 
@@ -39,26 +55,26 @@ export function endingNodes(world: World, drains: Drains, drain: Drain): Match[]
   )
 }
 
-/** Every pod object that this node leads to; several where an IP is shared or was given out again. */
+/** Every pod object that this node leads to; several if an IP is shared or was given out again. */
 export function podsAt(world: World, node: HolderNode): PodFact[] {
   return world.ownersOf(node.host).filter(pod => answersAt(world, pod, node))
 }
 
-/** Those of them that are there to stay: not ending by a drain of ours, nor without one (it asks to be left alone). */
+/** Those of them that stay: not ending, whether the agent drains them or they ask to be left alone. */
 export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodFact[] {
   return podsAt(world, node).filter(pod => pod.deletionAt === undefined && isRunning(pod, drains))
 }
 
 /**
- * A live pod that is Ready (or only waits to be listed: our readiness gate), or an address from where no pods are: a machine or a
- * domain name, which is not ours to judge. What a pod left behind is neither, nor is a pod that is not known yet.
+ * A live pod that is Ready (or only waits to be listed: our readiness gate), or an address outside of the pods' ranges: a machine or a
+ * domain name, which the agent does not judge. A node whose pod is gone does not serve, nor does a pod that is not known yet.
  */
 export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
   podsAt(world, node).length === 0
     ? !world.isPodsPlace(node.host)
     : livePodsAt(world, drains, node).some(isUp)
 
-/** A pod of another uid that we do not drain has the address now; it may even be ending, and asks to be left alone. */
+/** A pod of another uid that the agent does not drain has the address now. It may even be ending and ask to be left alone. */
 const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>
   podsAt(world, node).some(pod => pod.uid !== drain.uid && isRunning(pod, drains))
 

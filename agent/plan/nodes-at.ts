@@ -2,15 +2,15 @@ import type { HolderNode } from './holder.ts'
 
 type Nodes = readonly HolderNode[]
 
-/** Below this a look at each is as fast as a look-up. */
+/** Below this length a scan is as fast as an index. */
 const FEW = 16
 const NONE: Nodes = []
-/** By the list itself, which never changes: a holder that is read anew has a new one. */
+/** Keyed by the list itself, which never changes: a holder that is read again has a new one. */
 const indexes = new WeakMap<Nodes, ReadonlyMap<string, Nodes>>()
 
 /**
  * The nodes of a list that have this host, in its order. Hundreds of pods of one holder with thousands of nodes may end
- * at once, and each asks in every round: a long list is indexed when it is first asked.
+ * at once, and each is looked up in every round: a long list is indexed at its first use.
  */
 export function nodesAt(nodes: Nodes, host: string): Nodes {
   if (nodes.length < FEW) return nodes.filter(node => node.host === host)

@@ -5,7 +5,7 @@ import type { Holder, Owner } from './holder.ts'
 import type { PlanSettings } from './world.ts'
 import { doubled } from '../drain/times.ts'
 
-/** What was seen of one owner: how long its last removals took, and how often it has been late since the last one. */
+/** Observations of one owner: how long its last removals took, and how often it has been late since. */
 export interface OwnersCourse {
   readonly tookMs: readonly Millis[]
   readonly lates: number
@@ -17,26 +17,26 @@ const LONGEST_MS = 1000
 const SHORTEST_MS = 100
 /** How many removals are remembered. */
 const REMEMBERED = 16
-/** An owner that was late is given no time for this long, in ms; doubled with each time, as it may be gone for good. */
+/** An owner that was late gets no time for this long, in ms; doubled each time, because it may be gone for good. */
 const PAUSE_MS = { first: 10_000, longest: 600_000 }
 
 export const UNKNOWN_OWNER: OwnersCourse = { tookMs: [], lates: 0, lateAt: 0 }
 
-/** It took a node out, so long after it was left to it. */
+/** It removed a node that was left to it, after this time. */
 export const ownerTook = ({ tookMs }: OwnersCourse, ms: Millis): OwnersCourse => ({
   tookMs: [...tookMs, ms].slice(-REMEMBERED),
   lates: 0,
   lateAt: 0
 })
 
-/** It did not within its time: what it took before says nothing of how long it takes now. */
+/** It did not act within its time: its earlier times do not tell how long it takes now. */
 export const ownerLate = ({ lates }: OwnersCourse, now: Millis): OwnersCourse => ({
   tookMs: [],
   lates: lates + 1,
   lateAt: now
 })
 
-/** How long an owner is given for its own removal, in ms: twice as long as the slowest it was seen to make; 0 where it seems to be gone. */
+/** The time that an owner gets for its own removal, in ms: twice its slowest removal so far; 0 if it seems to be gone. */
 export function ownersTime({ tookMs, lates, lateAt }: OwnersCourse, now: Millis): Millis {
   const pause = lates === 0 ? 0 : doubled(PAUSE_MS, lates - 1)
   if (now < lateAt + pause) return 0
@@ -45,8 +45,8 @@ export function ownersTime({ tookMs, lates, lateAt }: OwnersCourse, now: Millis)
 }
 
 /**
- * Where no barrier keeps requests away the owner of a holder still goes first, for as long as it usually takes: a write of
- * ours beside its own can only cost the one or the other its change. `undefined`: it is for us to write at once.
+ * If no barrier keeps requests away, the owner of a holder still goes first, for as long as it usually takes: two concurrent
+ * writes can only lose one of the two changes. `undefined`: the agent writes at once.
  */
 export function ownersTurn(
   { holder, nodes }: Pick<Change, 'nodes'> & { readonly holder: Pick<Holder, 'owner'> },

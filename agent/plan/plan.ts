@@ -8,7 +8,7 @@ import { POLICIES } from './policies.ts'
 import type { PlanSettings, World } from './world.ts'
 
 /**
- * What has to leave which holder now: every node of every ending pod, less what the policies keep. Looks only at the
+ * The removals that are due now: every node of every ending pod, except those that the policies keep. Looks only at the
  * holders that list an ending pod. The order of holders, nodes and drains makes no difference.
  */
 export function plan(world: World, drains: Drains, now: Millis, settings: PlanSettings): Plan {
@@ -27,7 +27,7 @@ function inTurn(change: Change, drains: Drains, settings: PlanSettings): Change 
   return notBefore === undefined ? change : { ...change, notBefore }
 }
 
-/** One change per holder and one entry per node, even where two ending pods had the address in turn: it is the living one's. */
+/** One change per holder and one entry per node, even if two ending pods had the address in turn: it belongs to the living one. */
 function changeOf(matches: readonly Match[]): Change {
   const livingLast = [...matches].sort(
     (a, b) => living(a) - living(b) || a.drain.since - b.drain.since || byUid(a, b)

@@ -13,16 +13,16 @@ export interface Context {
   readonly settings: PlanSettings
 }
 
-/** A rule that says which removals do not take place, and why. It only ever moves nodes from `changes` to `kept`. */
+/** A rule that holds removals back, with the reason. It only moves nodes from `changes` to `kept`. */
 export type Policy = (plan: Plan, context: Context) => Plan
 
 type Going = Change['nodes'][number]
 
-/** A document is whole and its owner's: a second writer makes every sync of the owner fail (apisix-writers, 2). */
+/** A document belongs to its owner as a whole: a second writer makes every sync of the owner fail (apisix-writers, 2). */
 export const standalone: Policy = (plan, { settings }) =>
   settings.standalone ? keep(plan, 'standalone', change => change.nodes) : plan
 
-/** Where APISIX finds the nodes itself there is nothing to edit. */
+/** If APISIX finds the nodes itself, there is nothing to edit. */
 export const ownership: Policy = plan =>
   keep(plan, 'discovery', change => (change.holder.discovery ? change.nodes : []))
 
@@ -37,7 +37,7 @@ export const deferToOwner: Policy = (plan, { drains, now, settings }) =>
     return now < drain.since + settings.deferMs
   })
 
-/** From the deadline of a pod at a fixed address until it is taken out all the same, in ms: its next pod may never come. */
+/** From the deadline of a pod at a fixed address until it is removed anyway, in ms: its next pod may never come. */
 const RETURNS_MS = 60_000
 
 export const returnsUntil = ({ deadline }: Drain): Millis => deadline + RETURNS_MS
@@ -58,13 +58,13 @@ export const fixedAddress: Policy = (plan, { drains, now, settings }) =>
   )
 
 /**
- * Never leaves a holder with nothing that can serve: while no other node can, one ending node stays, and is taken out in
- * the round that finds a replacement. A Terminating pod that still serves beats a 503.
+ * Never leaves a holder without a node that can serve: while no other node can, one ending node stays. The round that finds
+ * a replacement removes it. A Terminating pod that still serves beats a 503.
  */
 export const keepLastNode: Policy = (plan, context) => {
   const keptBefore = Map.groupBy(plan.kept, kept => kept.holder)
   return keep(plan, 'last-node', ({ holder, nodes }) => {
-    // A node that an earlier policy kept still leads to a pod that ends, so it replaces no other.
+    // A node that an earlier policy kept still leads to a pod that ends, so it is no replacement.
     const ending = new Set(
       [...nodes, ...(keptBefore.get(holder.key) ?? [])].map(n => ('key' in n ? n.key : n.node))
     )
@@ -85,10 +85,10 @@ export const keepLastNode: Policy = (plan, context) => {
 export const sureOfAddress: Policy = (plan, { settings }) =>
   keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
 
-/** From the begin of a drain until a holder that is not sealed is written whole, in ms: sealing takes milliseconds, and an owner at most a second. */
+/** From the start of a drain until a holder that is not sealed is written whole, in ms: sealing takes milliseconds, and an owner at most a second. */
 const SEAL_MS = 1000
 
-/** Until then a holder that can only be written whole is left alone, if the pod is not gone before. */
+/** Until this time a holder that can only be written whole is left alone, unless the pod is gone before. */
 export const sealedUntil = (drain: Drain): Millis =>
   isSealed(drain) ? drain.deadline : drain.since + SEAL_MS
 
@@ -118,7 +118,7 @@ export const dryRun: Policy = (plan, { settings }) =>
 
 /**
  * The order matters. Nodes that may not be written at all are filtered first, so that the last node is found among the nodes that would
- * really go, whoever writes. Whether and when to write comes last: a dry run shows what else would be kept, and a drain that is left to
+ * really be removed. Whether and when to write comes last: a dry run shows what else would be kept, and a drain that is left to
  * its holder's owner still knows that it is the last one.
  */
 export const POLICIES: readonly Policy[] = [
@@ -132,7 +132,7 @@ export const POLICIES: readonly Policy[] = [
   dryRun
 ]
 
-/** Moves the chosen nodes of every change to `kept`; a change without nodes is none. */
+/** Moves the chosen nodes of every change to `kept`; a change without nodes is dropped. */
 function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly Going[]): Plan {
   const kept: Kept[] = [...plan.kept]
   const changes: Change[] = []
@@ -147,7 +147,7 @@ function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly
 
 /**
  * Keeps every node of a change if the rule holds for each of them. A holder that is written anyway is written once; and a kept node whose
- * pod is gone would hold requests back from the standby that `keepLastNode` counts on. The barrier does not cover L4.
+ * pod is gone would keep requests from the standby that `keepLastNode` relies on. The barrier does not cover L4.
  */
 const keepAllOrNone = (plan: Plan, why: Kept['why'], stays: (holder: Holder, node: Going) => boolean): Plan =>
   keep(plan, why, ({ holder, nodes }) =>
@@ -155,15 +155,15 @@ const keepAllOrNone = (plan: Plan, why: Kept['why'], stays: (holder: Holder, nod
   )
 
 /**
- * Whether APISIX gives the node requests at all. Weight 0 gets none beside a node with weight, but where every node has
- * weight 0 (a single one, too) all of them are used: measured on 3.18.
+ * Whether APISIX gives the node requests at all. Weight 0 gets none while another node has a weight. If every node has
+ * weight 0 (a single one, too), all of them are used: measured on 3.18.
  */
 const carries = (holder: Holder, node: HolderNode): boolean =>
   node.weight > 0 || holder.nodes.every(other => other.weight === 0)
 
 /**
- * The node to keep: one that gets requests, whose pod exists, is Ready, and lives longest by the API server's time; the first by key of equals. Two
- * agents choose the same one: nothing that only one of them has measured counts.
+ * The node to keep: one that gets requests, whose pod exists, is Ready, and lives longest by the API server's time; of equals the first by key. Two
+ * agents choose the same one: no value counts that only one of them has measured.
  */
 function lastOf(holder: Holder, nodes: readonly Going[], drains: Drains): Going {
   const carrying = new Set(holder.nodes.filter(node => carries(holder, node)).map(node => node.key))

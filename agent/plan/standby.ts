@@ -5,15 +5,15 @@ import type { Holder, HolderKey } from './holder.ts'
 import { livePodsAt, podsAt, serves } from './match.ts'
 import type { World } from './world.ts'
 
-/** Who draws the requests of a holder in which no node of another weight is left (docs/decisions/0038). */
+/** The nodes that get the requests of a holder in which only nodes of weight 0 are left (docs/decisions/0038). */
 export interface Standbys {
   readonly holder: HolderKey
-  /** Pods as `namespace/name`; what is no pod as its node. */
+  /** Pods as `namespace/name`; any other node by its address. */
   readonly names: readonly string[]
 }
 
 /**
- * The nodes of weight 0 that take over from this node. `undefined`: none, as it drew no requests itself, or another node with a weight
+ * The nodes of weight 0 that take over from this node. `undefined`: none, because it got no requests itself, another node with a weight
  * stays, or none of weight 0 serves.
  */
 export function standbysFor(
@@ -36,7 +36,7 @@ export function standbysFor(
   return names.length > 0 ? { holder, names } : undefined
 }
 
-/** For the end of a sentence; empty where there is none. */
+/** For the end of a sentence; empty if there is none. */
 export const standbyWords = (all: readonly Standbys[]): string =>
   all
     .slice(0, 3)

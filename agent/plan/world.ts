@@ -1,7 +1,7 @@
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import type { Holder, Owner } from './holder.ts'
 
-/** What a plan is made from. Lookups, not lists: a plan for 500 drains looks only at the holders that list them. */
+/** The input of a plan. Lookups, not lists: a plan for 500 drains looks only at the holders that list them. */
 export interface World {
   holders(): Iterable<Holder>
   /** The holders with a node at this host (an IP without brackets, canonical as in `PodFact.ips`). */
@@ -9,8 +9,8 @@ export interface World {
   /** Every pod object with this IP: several share it with `hostNetwork`, or when an ended pod's IP was given out again. */
   ownersOf(ip: string): readonly PodFact[]
   /**
-   * Asked of an address that no pod is known to have: pods have such addresses, so the pod is gone, or is not known yet. It is
-   * no machine that could take over.
+   * For an address that no known pod has: whether pods have such addresses, so that its pod is gone or not known yet. It is then
+   * not a machine that could take over.
    */
   isPodsPlace(host: string): boolean
   /** The target ports at which EndpointSlices list this pod. */
@@ -20,7 +20,7 @@ export interface World {
 export interface PlanSettings {
   /** Decide everything, write nothing. */
   readonly dryRun: boolean
-  /** Drains whose address may be another pod's by now without our knowing. Absent: none. */
+  /** Drains whose address may be another pod's by now without the agent's knowledge. Absent: none. */
   readonly unsure?: ReadonlySet<PodUid>
   /** API-driven standalone: every gateway has its own document, and nothing is ever written. Absent: no. */
   readonly standalone?: boolean

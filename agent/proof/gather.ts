@@ -5,6 +5,7 @@ import { observable } from '../apisix/control-api.ts'
 import type { Kept, Plan } from '../plan/change.ts'
 import { endingNodes, nodesOf, type Match } from '../plan/match.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
+import { standingOf } from '../plan/successors.ts'
 import { standbysFor, type Standbys } from '../plan/standby.ts'
 import type { World } from '../plan/world.ts'
 import { rememberHidden } from './hidden-places.ts'
@@ -28,17 +29,17 @@ const KEPT_STATE = {
   'address-unknown': { state: 'listed', why: 'its address may be another pod’s by now' }
 } as const satisfies Record<Kept['why'], Pick<HolderReport, 'state' | 'why'>>
 
-/** What all drains of a round have in common. */
+/** The facts that all drains of a round share. */
 export interface Gathering {
   readonly sources: Sources
   readonly world: World
   readonly drains: Drains
   readonly gateways: readonly GatewayFact[]
-  /** The gateway watch is synced, so that is all of them. */
+  /** The gateway watch is synced, so `gateways` is complete. */
   readonly gatewaysKnown: boolean
   /** See `BarrierKeeper.doubt`, by gateway. */
   readonly doubts: ReadonlyMap<string, string>
-  /** What the plan of the round before kept, by holder, node and uid. */
+  /** The nodes that the previous round's plan kept, by holder, node and uid. */
   readonly kept: ReadonlyMap<string, Kept>
   readonly now: Millis
 }
@@ -88,12 +89,13 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
     }),
     gatewaysKnown,
     sealForced: memory.sealForced,
+    succeeded: memory.succeeded,
     standbys: [...memory.places.values()].flatMap(place => standbysOf(place, round) ?? []),
     hiddenBy: [...memory.hidden.values()]
   }
 }
 
-/** Where the pod is listed, and at which ports it can be. */
+/** Records where the pod is listed, and at which ports it can be. */
 export function remember(
   drain: Drain,
   memory: Memory,
@@ -101,6 +103,7 @@ export function remember(
 ): void {
   const ports = world.portsOf(drain.uid)
   if (ports.length > 0) memory.ports = ports
+  memory.standing = standingOf(drain.pod, sources.cluster.slices.listing(drain.uid), memory.standing)
   rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
   rememberDiscovered(drain, memory, sources)
   if (drain.phase === 'draining') rememberHidden(drain.pod, memory, world, sources)
@@ -126,8 +129,8 @@ function rememberPlaces(
 }
 
 /**
- * APISIX may route to the pod by discovery (`service_name` is "namespace/service:port", with an id in front where there are
- * several clusters): nothing lists it, and so it cannot be known to be not routed. Remembered, because the slices go first.
+ * APISIX may route to the pod by discovery (`service_name` is "namespace/service:port", after an id if there are several
+ * clusters). No holder lists it, so the agent cannot conclude that it is not routed. Remembered, because the slices go first.
  */
 function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }: Sources): void {
   const services = cluster.slices.servicesOf(drain.uid).map(({ namespace, name }) => `${namespace}/${name}`)
@@ -139,7 +142,7 @@ function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }
   }
 }
 
-/** Counted once for each holder as it was listed: hundreds of drains ask in each round, and a holder has thousands of nodes. */
+/** Computed once per listed holder: hundreds of drains ask in each round, and a holder has thousands of nodes. */
 const standbyHolders = new WeakMap<Holder, boolean>()
 
 function hasStandbys(holder: Holder): boolean {
@@ -148,7 +151,7 @@ function hasStandbys(holder: Holder): boolean {
   return known
 }
 
-/** By the holder as it is listed now: nodes may have come since it listed the pod. */
+/** From the holder's current listing: nodes may have been added since it listed the pod. */
 function standbysOf({ holder, node }: Place, { sources, world, drains }: Gathering): Standbys | undefined {
   const listed = sources.inventory.holders().get(holder.key)
   if (!listed || !hasStandbys(listed)) return undefined

@@ -1,6 +1,6 @@
 import type { Millis } from '../drain/facts.ts'
 
-/** What one interface of a gateway has shown: its barrier, or its Control API. */
+/** The last results from one interface of a gateway: its barrier, or its Control API. */
 export interface Heard {
   readonly lastSuccessAt: Millis | undefined
   readonly lastAttemptAt: Millis | undefined
@@ -9,17 +9,17 @@ export interface Heard {
 }
 
 /**
- * How long a gateway that vanished and answers nothing is taken to serve, in ms: what a request can last that goes through it
+ * How long a gateway that vanished and does not answer is assumed to serve, in ms: the longest time that a request through it can take
  * (APISIX's own time-outs are 60 s, a slow upload takes longer). As long as an entry outlives its drain.
  */
 export const REQUESTS_LAST_MS = 120_000
 
 /**
- * When a gateway that vanished without having been seen to end serves no more: a time that is over, or the one at which to look again.
- * It has ended when an interface that it had refuses connections; one that never answered (no plugin, a closed port) says
- * nothing by that. One that only falls silent may be frozen or behind a network that is cut: it counts until its requests are over.
+ * When a gateway that vanished, and was not seen to end, stops serving: a time in the past, or the time of the next check.
+ * It has ended when the first interface that ever answered refuses connections; a refusal by one that never did (no plugin, a closed
+ * port) proves nothing. A gateway that only falls silent may be frozen or cut off: it counts until its requests are over.
  *
- * @param interfaces most telling first
+ * @param interfaces the most conclusive first
  */
 export function endOf(vanishedAt: Millis, interfaces: readonly Heard[]): Millis {
   const heard = interfaces.filter(({ lastSuccessAt }) => lastSuccessAt !== undefined)

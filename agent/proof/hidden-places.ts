@@ -7,13 +7,13 @@ import type { ServiceName } from '../facts/slice-store.ts'
 import type { Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
 
-/** What shows places that hide pods. */
+/** The sources that show places that hide pods. */
 export interface HiddenParts {
   readonly cluster: Pick<Sources['cluster'], 'pods' | 'slices' | 'services' | 'parts'>
   readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'names' | 'discovered' | 'isL4'>
 }
 
-/** What is known of the Services that a pod is in, and of what may stand for it. */
+/** The known facts about a pod's Services, and about names that may stand for the pod. */
 function behindOf(
   { cluster, inventory }: HiddenParts,
   services: readonly ServiceName[],
@@ -30,7 +30,7 @@ function behindOf(
   }
 }
 
-/** All places that hide pods now: for `doctor`, `diff` and the snapshot. Looks at every pod and node. */
+/** All places that hide pods now: for `doctor`, `diff` and the snapshot. Checks every pod and node. */
 export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
   const { cluster, inventory } = parts
   const pods = [...cluster.pods.values()].filter(pod => !isOver(pod))
@@ -47,7 +47,7 @@ export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
   })
 }
 
-/** Brings up to date where requests may reach the pod from that no list of nodes shows. */
+/** Updates the places from which requests may reach the pod and which no list of nodes shows. */
 export function rememberHidden(pod: PodFact, memory: Memory, world: World, sources: Sources): void {
   const { cluster, inventory } = sources
   const services = cluster.slices.servicesOf(pod.uid)
@@ -70,7 +70,7 @@ export function rememberHidden(pod: PodFact, memory: Memory, world: World, sourc
     })
 }
 
-/** Why an inventory in which there is nothing at all shows nothing; `undefined`: there is something, or gateways have nothing either. */
+/** Why a completely empty inventory proves nothing; `undefined`: it is not empty, or the gateways have no configuration either. */
 function voidOf(
   { cluster, inventory, survey, barrier }: Sources,
   services: readonly ServiceName[]

@@ -2,17 +2,18 @@ import type { Drains } from '../drain/drain.ts'
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
 import type { Holder } from '../plan/holder.ts'
+import { NO_SUCCESSORS, type Standing, type Successors } from '../plan/successors.ts'
 import type { ServiceName } from '../facts/slice-store.ts'
 
 /** One place in APISIX that lists, or since the drain began listed, the pod. */
 export interface Place {
   holder: Holder
   readonly node: NodeKey
-  /** When it was seen to be gone from there, whichever writer removed it; `undefined` while it is listed. */
+  /** When it was first seen missing there, whichever writer removed it; `undefined` while it is listed. */
   removedAt: Millis | undefined
 }
 
-/** State of a drain that is kept from round to round, apart from the drain itself. Only rounds write it. */
+/** State of a drain that rounds keep, apart from the drain itself. Only rounds write it. */
 export interface Memory {
   readonly places: Map<string, Place>
   /** By gateway: why its workers do not let the entry be sealed. */
@@ -21,15 +22,21 @@ export interface Memory {
   absentSince: Millis | undefined
   /** Resolved target ports; kept because the slices go before the pod does. */
   ports: readonly number[]
-  /** The Services that it is, or was, in: kept for the same reason. */
+  /** Its ports by Service: kept for the same reason. */
+  standing: readonly Standing[]
+  /** The successors that its entry last named. */
+  successors: Successors
+  /** Places in which only its successors are left, by the words of the workers. */
+  succeeded: readonly string[]
+  /** Its present or former Services: kept for the same reason. */
   services: readonly ServiceName[]
-  /** By holder and reason, for as long as the drain lasts: a worker may still have what is gone from the inventory. */
+  /** By holder and reason, for as long as the drain lasts: a worker may still have a holder that left the inventory. */
   readonly hidden: Map<string, HiddenPlace>
-  /** All gateways agreed once, so the first of them may be sealed by now: from here on each seals by its own words. */
+  /** All gateways agreed once, so one may be sealed already: from then on each gateway seals by its own words. */
   sealing: boolean
-  /** It was sealed because the deadline was near. */
+  /** The entry was sealed because the deadline was near. */
   sealForced: boolean
-  /** When the first witness was heard, which is a little before the round that began the drain. */
+  /** When the first witness came, a little before the round that began the drain. */
   heardAt: Millis | undefined
   hookAt: Millis | undefined
   sliceAt: Millis | undefined
@@ -38,7 +45,7 @@ export interface Memory {
 
 export interface Memories {
   of(uid: PodUid): Memory
-  /** Drops what belongs to no drain and to no held hook any more. */
+  /** Drops memories that no longer belong to a drain or a held hook. */
   keep(drains: Drains, held: ReadonlySet<PodUid>): void
 }
 
@@ -54,6 +61,9 @@ export function createMemories(): Memories {
         absentSince: undefined,
         ports: [],
         services: [],
+        standing: [],
+        successors: NO_SUCCESSORS,
+        succeeded: [],
         hidden: new Map(),
         sealing: false,
         sealForced: false,

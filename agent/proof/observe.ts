@@ -12,10 +12,10 @@ import type { HeldHook, Hooks } from '../hold/hooks.ts'
 import type { Memories, Memory } from './memory.ts'
 import type { Sources } from './sources.ts'
 
-/** One round's look at one pod: what `step` is given, and the evidence behind its verdict. */
+/** One round's facts about one pod: the input of `step`, and the evidence behind its verdict. */
 export interface Look {
   readonly seen: Seen
-  /** None once the drain is proven. */
+  /** Absent once the drain is proven. */
   readonly evidence: Evidence | undefined
 }
 
@@ -25,18 +25,18 @@ interface Observing {
   readonly drains: Drains
   readonly memories: Memories
   readonly hooks: Hooks
-  /** The plan of the round before: what it kept, and why, is part of the evidence. */
+  /** The previous round's plan: the nodes that it kept, and why, are part of the evidence. */
   readonly before: Plan
   readonly proof: ProofSettings
   readonly now: Millis
-  /** Time of the round before: pods whose object went since then are handled once more. */
+  /** Time of the previous round: pods whose object has gone since then are handled once more. */
   readonly since: Millis
 }
 
-/** What is watched for the ends of pods. */
+/** The watches that show the ends of pods. */
 const WITNESSES = ['pods', 'endpointslices'] as const
 
-/** Everything known now of every pod that ends, may end, or whose hook is being held. */
+/** Everything known now about each pod that ends, may end, or has a held hook. */
 export function observe(round: Observing): Map<PodUid, Look> {
   const { cluster } = round.sources
   const held = Map.groupBy(round.hooks.held(), ({ hook }) => hook.uid)
@@ -81,7 +81,7 @@ function observeOne(
   if (memory) memory.hookAt ??= hookAt
   if (memory) memory.heardAt ??= cluster.pods.deletionHeardAt(uid)
 
-  // What is proven stays proven: it is only guarded any more, and where it is listed is all that is asked of it.
+  // A proven drain stays proven: it is only guarded, and the guard needs only the places that list the pod.
   const isProven = drain?.phase === 'proven'
   if (isProven && memory) remember(drain, memory, shared)
   const evidence = drain && memory && !isProven ? gather(drain, memory, shared) : undefined
@@ -105,7 +105,7 @@ function observeOne(
   return { seen, evidence }
 }
 
-/** The API server's answer to a hook can be ahead of the watch; what it said of a deletion is never unsaid. */
+/** The API server's answer to a hook can be ahead of the watch; a reported deletion is never revoked. */
 function newest(watched: PodFact | undefined, told: PodFact | undefined): PodFact | undefined {
   if (!watched || !told) return watched ?? told
   return watched.deletionAt === undefined && told.deletionAt !== undefined ? told : watched
@@ -117,8 +117,8 @@ function confirmed(held: readonly HeldHook[]): boolean | undefined {
 }
 
 /**
- * An inventory from before the end shows who listed the pod, not that nobody does: its owner may have added it since,
- * and a pod that is gone is looked at only once. Finished Jobs are told apart, or each one would cost a listing.
+ * An inventory from before the end shows which holders listed the pod. It cannot show that none does: the owner may have added it since,
+ * and a pod that is gone is checked only once. Finished Jobs are excepted, or each one would cost a listing.
  */
 const isOld = (readAt: Millis | undefined, endedAt: Millis | undefined, isJob: boolean): boolean =>
   readAt === undefined || (endedAt !== undefined && readAt < endedAt && !isJob)

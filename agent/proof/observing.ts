@@ -5,9 +5,9 @@ import type { Observation, Wanted } from '../barrier/evidence.ts'
 
 /** The results of one gateway's reads, for every drain that needs them. */
 export interface Observing {
-  /** The complete list. Returns whether anything began anew. */
+  /** The complete list. Returns whether any observation starts again from nothing. */
   want(list: readonly Wanted[]): boolean
-  /** A read that began and ended then. Returns whether a node appeared or disappeared with it. */
+  /** Takes a completed read. Returns whether it shows that a node appeared or disappeared. */
   seen(sighting: Sighting, endedAt: Millis): boolean
   failed(problem: string, at: Millis): void
   get(uid: PodUid): Observation | undefined
@@ -15,7 +15,7 @@ export interface Observing {
 
 interface Watched {
   readonly wanted: Wanted
-  /** Reads that began before this do not count: the removal was not accepted yet, or another read has seen the node since. */
+  /** Reads that began before this do not count: the removal was not accepted yet, or another read still showed the node. */
   from: Millis
   observation: Observation
 }

@@ -11,19 +11,19 @@ import { doubled } from '../drain/times.ts'
 
 /** Reads the Control API of every gateway for as long as some drain wants evidence. One read serves all drains. */
 export interface Probe {
-  /** The complete list: what is not in it any more is forgotten. An empty list ends the reading. */
+  /** The complete list: drains that are no longer in it are forgotten. An empty list ends the reading. */
   want(list: readonly Wanted[]): void
   /** The complete list of gateways. */
   gateways(list: readonly GatewayFact[]): void
   observation(uid: PodUid, gatewayId: string): Observation | undefined
-  /** When the gateway was last read, and what came of it; `undefined` where no drain has wanted it yet. */
+  /** When the gateway was last read, and the result; `undefined` if no drain has wanted it yet. */
   freshness(gatewayId: string): Freshness | undefined
-  /** After every read. Returns what ends it. */
+  /** Called after every read. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
   stop(): Promise<void>
 }
 
-/** `null`: not yet. An empty problem: the last try went well. */
+/** `null`: not yet. An empty problem: the last attempt succeeded. */
 interface Freshness {
   readonly lastSuccessAt: Millis | null
   readonly lastAttemptAt: Millis | null
@@ -36,11 +36,11 @@ interface ProbeOptions {
   readonly read: ReadGateway
   readonly clock: Clock
   readonly log: Logger
-  /** Reads under way per gateway at the same time, each on fresh connections; default 2. */
+  /** Concurrent reads per gateway, each on fresh connections; default 2. */
   readonly parallel?: number
 }
 
-/** From the end of one read to the next, in ms: short while something moves, a twentieth of the time since then later on. */
+/** From the end of one read to the next, in ms: short while something changes, later a twentieth of the time since the last change. */
 const PAUSE_MS = { shortest: 10, longest: 500, share: 20 }
 /** After a failed read, in ms; doubled with each in a row. */
 const BACK_OFF_MS = { first: 50, longest: 5000 }

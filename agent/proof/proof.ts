@@ -11,23 +11,23 @@ import { latest } from '../drain/times.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
 
-/** The evidence of one gateway: since when each grade holds there, and the reason against every grade but `barrier`. */
+/** The evidence of one gateway: the time from which each grade holds there, and the reason that keeps it from a better grade. */
 interface Look {
   readonly report: GatewayReport
   readonly barrierAt: Millis | undefined
   readonly observedAt: Millis | undefined
-  /** Why requests may still reach the pod through this gateway, so that no weaker grade may be taken; or empty. */
+  /** Why requests may still reach the pod through this gateway, which rules out a weaker grade; or empty. */
   readonly contrary: string
   readonly sealed: boolean
 }
 
 /**
- * The verdict on a drain. Each grade holds from a moment on (`undefined`: these facts do not give it). The best grade that holds
+ * The verdict on a drain. Each grade holds from some time on (`undefined`: these facts do not support it). The best grade that holds
  * is taken if it reaches the pod's own minimum (annotation), or else the configured one, and if
  * - no holder keeps the node as its last one, or the workers' words allowed the seal (`barrier`, not forced). Otherwise the drain waits
  *   for a replacement until its deadline;
- * - no gateway is known to send requests still. A weaker grade only says that time has passed, so it cannot outweigh that.
- * A dry run writes nothing, but a proof in it is true: another writer took the node out.
+ * - no gateway is known to still send requests. A weaker grade only shows that time has passed, so it cannot outweigh that.
+ * A dry run writes nothing, but a proof in it is true: another writer removed the node.
  */
 export function prove(
   evidence: Evidence,
@@ -52,9 +52,9 @@ export function prove(
   const obstacles = [...hidden.map(nameOfHidden), ...obstaclesTo(grade, evidence, looks)]
   const told = evidence.gateways.some(({ gateway }) => gateway.byHand) ? `; ${BY_HAND}` : ''
 
-  // Nothing better can come of what is hidden: it is not waited for.
+  // A hidden place with the best grade `timer` never gives a better one, so the drain does not wait for one.
   const blind = hidden.find(({ best }) => best === 'timer')
-  // The workers have let the entry be sealed: what they say of their places counts for more than what the Admin API lists.
+  // A seal by the workers' words allows the last node to go: their places outweigh the Admin API's listing.
   const isEnough =
     grade !== undefined &&
     (atLeast(grade, minimum) || blind !== undefined) &&
@@ -70,8 +70,14 @@ export function prove(
       result: isNotRouted ? 'not-routed' : grade === 'barrier' ? 'drained' : 'removed',
       grade,
       forced: evidence.sealForced,
+      succeeded: evidence.succeeded,
       at: now,
-      why: sentence(reached(grade, evidence, settings), obstacles) + standbyWords(evidence.standbys) + told,
+      why: [
+        sentence(reached(grade, evidence, settings), obstacles),
+        standbyWords(evidence.standbys),
+        succeededWords(evidence.succeeded),
+        told
+      ].join(''),
       gateways,
       holders
     }
@@ -116,14 +122,14 @@ function gradesOf(
             plus(takenOut, settings.observedSettleMs)
           ])
         : undefined,
-    // An inventory from before the drain may lack a holder, so what was accepted may not be all there is.
+    // An inventory from before the drain may lack a holder, so a removal may still be missing.
     accepted:
       (evidence.inventoryAt ?? -Infinity) >= since ? plus(accepted, settings.acceptedSettleMs) : undefined,
     timer: since + settings.floorMs
   }
 }
 
-/** Without the grades that what is hidden rules out. */
+/** Drops the grades that hidden places rule out. */
 function capped(
   holds: Readonly<Record<Grade, Millis | undefined>>,
   hidden: readonly HiddenPlace[]
@@ -136,8 +142,8 @@ function capped(
 const nameOfHidden = ({ holder, why }: HiddenPlace): string => `${holder}: ${why}`
 
 /**
- * When each holder dropped the node. If no holder lists it: since the first inventory that showed so. The agent cannot write discovery
- * holders, so nothing is accepted there, but their gateways can be observed.
+ * When each holder dropped the node. If no holder lists it: the time of the first inventory that showed this. The agent cannot write
+ * discovery holders, so nothing is accepted there, but their gateways can be observed.
  */
 function acceptances(evidence: Evidence, since: Millis, foreign?: 'discovery too'): (Millis | undefined)[] {
   if (evidence.holders.length === 0) return [evidence.absentSince]
@@ -147,7 +153,7 @@ function acceptances(evidence: Evidence, since: Millis, foreign?: 'discovery too
   })
 }
 
-/** Every gateway that may serve is in the list. An empty list proves nothing, it only means that we see none. */
+/** The list has every gateway that may serve. An empty list proves nothing: it only means that the agent sees none. */
 const isComplete = (evidence: Evidence): boolean => evidence.gatewaysKnown && evidence.gateways.length > 0
 
 function assess(
@@ -156,8 +162,8 @@ function assess(
   now: Millis,
   settings: ProofSettings
 ): Look {
-  // A Terminating gateway is not Ready and serves on, so it must confirm. One that is not Ready otherwise is starting or
-  // broken, and nothing that it says counts.
+  // A Terminating gateway is not Ready but still serves, so it must confirm. Any other gateway that is not Ready is starting or
+  // broken, and its reports do not count.
   const silenced = gateway.ready || gateway.terminating ? doubt : 'not Ready, so nothing that it says counts'
   const counts = silenced === ''
   const entry = entryOf(barrier, unsealed, since)
@@ -179,8 +185,8 @@ function assess(
 }
 
 /**
- * `unusable`: has never said anything of this drain, so weaker grades may stand in. `busy`: requests may still reach the pod, or
- * it said so before and cannot be asked now. `idle`: proven.
+ * `unusable`: it has never reported on this drain, so weaker grades may stand in. `busy`: requests may still reach the pod, or
+ * its barrier reported before and cannot be used now. `idle`: proven.
  */
 interface Entry {
   readonly state: 'unusable' | 'busy' | 'idle'
@@ -189,8 +195,8 @@ interface Entry {
 }
 
 /**
- * What the barrier says of the entry. A request that was given the node for want of another is in flight, so 0 in flight after the seal
- * covers it.
+ * The state of the barrier's entry. A bypass (a request that got the node because no other was left) is in flight, so 0 in flight after
+ * the seal covers it.
  */
 function entryOf(barrier: BarrierReading | undefined, unsealed: string, since: Millis): Entry {
   const busy = (why: string, sealed: boolean): Entry => ({ state: 'busy', sealed, why })
@@ -205,7 +211,7 @@ function entryOf(barrier: BarrierReading | undefined, unsealed: string, since: M
   const sealed = barrier.entry === 'sealed'
   const { requests, long } = barrier.inflight
   if (barrier.at < since || barrier.entry === 'absent') return busy('its barrier has no entry yet', false)
-  // First, as it may last: what is in flight ends.
+  // Reported first, because it may last; requests in flight end.
   if (!sealed && unsealed !== '') return busy(`not sealed: ${unsealed}`, false)
   if (requests + long > 0) return busy(`${requests + long} in flight (${long} long-lived)`, sealed)
   if (!sealed) return busy('the entry is not sealed yet', false)
@@ -214,9 +220,9 @@ function entryOf(barrier: BarrierReading | undefined, unsealed: string, since: M
 }
 
 /**
- * The settle time runs from the first clean read: later ones can only confirm, and must not put the answer off.
- * `undecided`: it was seen to list the node, or has not been seen without it often enough yet: one worker may have let go while
- * another has not, so no weaker grade stands in while reads still come.
+ * The settle time runs from the first clean read: later ones can only confirm, and must not delay the answer.
+ * `undecided`: a read showed the node, or there are too few clean reads yet. One worker may have dropped it while
+ * another has not, so no weaker grade stands in while reads still succeed.
  */
 function observationOf(
   observation: Observation | undefined,
@@ -235,7 +241,7 @@ function observationOf(
   return { at, undecided: false, why: 'the settle time is running' }
 }
 
-/** What stands between this grade and a better one, or between the drain and its end; most telling first. */
+/** The reasons against a better grade, or against the end of the drain; the most important first. */
 function obstaclesTo(grade: Grade | undefined, evidence: Evidence, looks: readonly Look[]): string[] {
   const holders = evidence.holders.flatMap(({ key, state, why, observable }) => {
     if (state !== 'removed')
@@ -255,7 +261,10 @@ function gatewayObstacles(evidence: Evidence, looks: readonly Look[]): string[] 
     .map(({ report, contrary }) => `${report.name}: ${contrary || report.why}`)
 }
 
-/** P19: the reader of an answer has to know what the last requests got. */
+const succeededWords = (places: readonly string[]): string =>
+  places.length === 0 ? '' : `; no other node is left in ${listed(places)}: its successors get these requests`
+
+/** P19: the answer must state what the last requests got. */
 const FORCED =
   '; the deadline forced the seal, so a gateway that knew no other node answered 503 for the last moments'
 
@@ -269,7 +278,7 @@ function reached(grade: Grade, { gateways, holders, sealForced }: Evidence, sett
   return told[grade]
 }
 
-/** The watch of a selector is complete. A list in a file is as old as the file. */
+/** The watch of a selector is complete. A list in a file may be out of date. */
 const BY_HAND = 'the gateways are listed by hand: a gateway that is missing from the list was not asked'
 
 const waitingFor = (grade: Grade | undefined, minimum: Grade, obstacles: readonly string[]): string =>
@@ -278,17 +287,17 @@ const waitingFor = (grade: Grade | undefined, minimum: Grade, obstacles: readonl
     obstacles
   )
 
-/** At most three reasons: the reports have all of them. */
-function sentence(start: string, reasons: readonly string[]): string {
-  const shown = reasons.slice(0, 3).join(', ')
-  const more = reasons.length > 3 ? `, and ${reasons.length - 3} more` : ''
-  return shown === '' ? start : `${start} (${shown}${more})`
-}
+const sentence = (start: string, reasons: readonly string[]): string =>
+  reasons.length === 0 ? start : `${start} (${listed(reasons)})`
+
+/** Names at most three; the reports have all of them. */
+const listed = (all: readonly string[]): string =>
+  all.slice(0, 3).join(', ') + (all.length > 3 ? `, and ${all.length - 3} more` : '')
 
 const plus = (at: Millis | undefined, ms: number): Millis | undefined =>
   at === undefined ? undefined : at + ms
 
-/** The earliest of those that there are. */
+/** The earliest defined time. */
 function earliest(some: readonly (Millis | undefined)[]): Millis | undefined {
   const known = some.filter(at => at !== undefined)
   return known.length > 0 ? Math.min(...known) : undefined

@@ -15,9 +15,9 @@ export interface Sources {
   readonly probe: Probe
   /** The nodes that each gateway lists, read at intervals. Absent if the Control API is off. */
   readonly survey: Survey | undefined
-  /** How APISIX is run, which decides whether anything may be written. */
+  /** The mode of APISIX, which decides whether anything may be written. */
   readonly mode: ModeWatch
-  /** Absent where no barrier is configured. */
+  /** Absent if no barrier is configured. */
   readonly barrier: BarrierKeeper | undefined
   /** Asked by parts whose work only one of several agents should do. */
   readonly leader: Leader

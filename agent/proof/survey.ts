@@ -6,10 +6,10 @@ import type { ReadGateway, Sighting } from '../apisix/control-api.ts'
 export interface Survey {
   /** Reads a gateway, and remembers what it showed. */
   readonly read: ReadGateway
-  /** The complete list of gateways: each is read now and then, for as long as it is in it. */
+  /** The complete list of gateways: each is read at intervals while it is in the list. */
   gateways(list: readonly GatewayFact[]): void
   sighting(gatewayId: string): Sighting | undefined
-  /** Somebody waits for what the gateways list. */
+  /** A client waits for the gateways' lists. */
   hurry(): void
   stop(): Promise<void>
 }
@@ -19,7 +19,7 @@ interface SurveyOptions {
   readonly clock: Clock
 }
 
-/** From one read to the next: ms, and times what the last one took, so that reading is a small part of a worker's time. */
+/** Between two reads: the longer of `ms` and `times` the last read's duration, so that reads take little of a worker's time. */
 const PAUSE = { usual: { ms: 15_000, times: 100 }, hurried: { ms: 1000, times: 20 } }
 const LOOK_MS = 1000
 /** For how long a client counts as waiting, in ms. */

@@ -3,9 +3,9 @@ import type { Drain } from '../drain/drain.ts'
 import type { Memory } from './memory.ts'
 
 /**
- * What the gateways are to be read for. Only once the removal is accepted everywhere: an earlier read cannot count. What
- * is not ours to remove goes by itself, and only the gateways can show it. A drain that is proven by other means is not
- * read for any more.
+ * The nodes for which the gateways must be read. Only once the removal is accepted everywhere: an earlier read cannot count.
+ * Nodes that the agent may not remove go by themselves, and only the gateways can show that. For a drain that is proven by
+ * other means the reads end.
  */
 export function wantedEvidence(
   drain: Drain,

@@ -3,9 +3,9 @@ import type { World } from '../plan/world.ts'
 import type { Sources } from './sources.ts'
 
 /**
- * The world as a plan sees it, straight from the caches: nothing is copied.
+ * A plan's view of the world, directly from the caches: nothing is copied.
  *
- * @param podRanges where only pods have addresses; empty: in every /24 or /64 in which one was seen
+ * @param podRanges ranges in which only pods have addresses; empty: every /24 or /64 in which a pod was seen
  */
 export function worldFrom(
   { cluster, inventory }: Pick<Sources, 'cluster' | 'inventory'>,

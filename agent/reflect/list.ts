@@ -7,7 +7,7 @@ import type { Revision } from './revision.ts'
 /** Such a page of pods is 5 MB, and parsing it blocks the event loop for about 40 ms. */
 const PAGE = 500
 
-/** How often a list is tried whose pages expire (410), before the error goes to the caller's back-off. */
+/** How many times a list is tried if its pages expire (410), before the error goes to the caller's back-off. */
 const ATTEMPTS = 3
 
 interface ListHandlers {

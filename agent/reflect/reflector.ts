@@ -19,11 +19,11 @@ import type { WatchStatus } from './parts.ts'
 
 export interface Reflector {
   status(): WatchStatus
-  /** The watch must show this revision (or, without one, anything) within `verifyMs`, else everything is listed anew. */
+  /** The watch must show this revision (or, without one, anything) within `verifyMs`, else everything is listed again. */
   verify(revision?: Revision): void
   /** Asks the server to prove that the watch is complete; `assuredAt` changes once it has. */
   assure(): void
-  /** When the server was last asked that with success; `undefined` before. */
+  /** When the last successful proof was requested; `undefined` before. */
   assuredAt(): Millis | undefined
   /** An object of this collection that was read past the watch. */
   learn(object: unknown): void
@@ -45,10 +45,10 @@ interface ReflectorOptions<F extends { readonly uid: string }> {
   readonly backoff?: Backoff
 }
 
-/** A watch that ended well but at once is as bad as one that broke. */
+/** A watch that ended normally but at once is as bad as one that broke. */
 const LIVED_MS = 1_000
 
-/** Failures in a row without a single event, after which everything is listed anew. */
+/** Failures in a row without a single event, after which everything is listed again. */
 const FRUITLESS = 3
 
 class Doubted extends Error {

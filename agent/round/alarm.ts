@@ -1,12 +1,12 @@
 import type { Clock } from '../base/clock.ts'
 import type { Millis } from '../drain/facts.ts'
 
-/** One alarm that wakes the loop: the next one takes the place of the last. */
+/** One alarm that wakes the loop: each new time replaces the previous one. */
 interface Alarm {
   set(at: Millis): void
-  /** As it is set, or at this time where that is sooner. */
+  /** Moves the alarm to this time if it is set for later. */
   noLaterThan(at: Millis): void
-  /** For good. */
+  /** Stops the alarm permanently. */
   stop(): void
 }
 

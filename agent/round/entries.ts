@@ -1,23 +1,25 @@
 import type { BarrierKeeper, DesiredDrain } from '../barrier/barrier.ts'
 import { judge } from '../barrier/seal.ts'
 import type { Drain, Drains } from '../drain/drain.ts'
-import { isUp } from '../drain/eligible.ts'
-import type { Millis, NodeKey } from '../drain/facts.ts'
+import type { Millis, NodeKey, PodFact } from '../drain/facts.ts'
 import { addressOf } from '../apisix/nodes.ts'
-import { nodesOf, serves } from '../plan/match.ts'
+import { leftOnHost, nodesOf, serves } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
 import type { Memory } from '../proof/memory.ts'
+import type { Successors } from '../plan/successors.ts'
 import type { Sources } from '../proof/sources.ts'
+import type { Succession } from './succession.ts'
 
-/** How long before the deadline an entry is sealed without a word: from then on an honest 503 beats a dead pod. */
+/** How long before the deadline an entry is sealed without the workers' words: from then on a 503 is better than a dead pod. */
 export const SEAL_BEFORE_MS = 250
 
 interface EntryContext {
   readonly cluster: Pick<Sources['cluster'], 'gateways'>
   readonly barrier: Pick<BarrierKeeper, 'reading'>
   readonly world: World
-  /** Whether the node, `address:port`, may serve as far as Kubernetes tells. */
+  /** Whether the node, `address:port`, may serve according to Kubernetes. */
   readonly serves: (node: string) => boolean
+  readonly successors: (drain: Drain, memory: Memory) => Successors
   readonly now: Millis
 }
 
@@ -27,6 +29,7 @@ export function entryContext(
   barrier: Pick<BarrierKeeper, 'reading'>,
   world: World,
   drains: Drains,
+  succession: Pick<Succession, 'of'>,
   now: Millis
 ): EntryContext {
   // Cached: when hundreds of pods of one Service end at once, their words name the same other nodes.
@@ -37,7 +40,8 @@ export function entryContext(
     known.set(node, found)
     return found
   }
-  return { cluster, barrier, world, serves: mayServe, now }
+  const successors = (drain: Drain, memory: Memory) => succession.of(drain.pod, memory, drains)
+  return { cluster, barrier, world, serves: mayServe, successors, now }
 }
 
 /** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
@@ -45,7 +49,7 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   if (drain.phase === 'undone') return undefined
   const nodes = barrierNodes(drain, memory, context.world)
   if (nodes.length === 0) return undefined
-  const entry = { uid: drain.uid, nodes }
+  const entry = { uid: drain.uid, nodes, successors: context.successors(drain, memory) }
   if (drain.phase !== 'draining') return { ...entry, state: 'sealed', watch: false }
   const { agreed, isUnanimous, isSealed } = agreement(drain, memory, context)
   if (context.now >= drain.deadline - SEAL_BEFORE_MS) {
@@ -78,18 +82,20 @@ function agreement(
 ): {
   /** By gateway: the tags of the words that allow the seal. */
   readonly agreed: ReadonlyMap<string, readonly string[]>
-  /** No gateway speaks against it. */
+  /** No gateway objects. */
   readonly isUnanimous: boolean
   /** Every gateway that can be asked is sealed. */
   readonly isSealed: boolean
 } {
   const agreed = new Map<string, readonly string[]>()
+  const succeeded = new Set<string>()
   memory.unsealed.clear()
   let isSealed = true
   for (const { id } of cluster.gateways()) {
     const reading = barrier.reading(uid, id)
+    for (const place of reading?.word?.succeeded ?? []) succeeded.add(place)
     if (reading?.entry === 'sealed') continue
-    // A gateway whose barrier cannot be used is not waited for. If it was sealed before that, the line above counts it.
+    // The drain does not wait for a gateway whose barrier cannot be used. If it was sealed before that, the line above counts it.
     if (reading && (reading.problem !== '' || !reading.fit)) continue
     isSealed = false
     const judged = reading?.word
@@ -98,24 +104,22 @@ function agreement(
     if ('tags' in judged) agreed.set(id, judged.tags)
     else memory.unsealed.set(id, judged.why)
   }
+  memory.succeeded = [...succeeded].sort()
   return { agreed, isUnanimous: memory.unsealed.size === 0, isSealed }
 }
 
 /**
- * The addresses of a drain that are still its own: an address that belongs to a living pod of another uid by now is
- * lifted at once. Pods that share their host's address are told apart by port, and the port of one that is up there once
- * this one is drained is no longer this one's: with `hostNetwork` the successor often comes where the pod was.
+ * The addresses that still belong to a drain: an address that now belongs to a living pod of another uid is lifted at once.
+ * Pods that share their host's address are distinguished by port, and two may have one port while both serve (TCP and UDP,
+ * SO_REUSEPORT).
  */
 function barrierNodes(drain: Drain, memory: Memory, world: World): readonly NodeKey[] {
-  const others = (ip: string) =>
-    world.ownersOf(ip).filter(owner => owner.uid !== drain.uid && owner.deletionAt === undefined)
   if (drain.pod.hostNetwork) {
-    // Two may have a port in common while both serve (TCP and UDP, SO_REUSEPORT).
     if (drain.phase === 'draining') return nodesOf(drain.pod, memory.ports)
-    const successors = drain.pod.ips.flatMap(others).filter(owner => owner.hostNetwork && isUp(owner))
-    const taken = new Set(successors.flatMap(pod => nodesOf(pod, world.portsOf(pod.uid))))
-    return nodesOf(drain.pod, memory.ports).filter(node => !taken.has(node))
+    return leftOnHost(world, drain.pod, nodesOf(drain.pod, memory.ports))
   }
-  const ips = drain.pod.ips.filter(ip => others(ip).every(owner => owner.hostNetwork))
+  const isOthers = (owner: PodFact) =>
+    owner.uid !== drain.uid && owner.deletionAt === undefined && !owner.hostNetwork
+  const ips = drain.pod.ips.filter(ip => !world.ownersOf(ip).some(isOthers))
   return nodesOf({ ...drain.pod, ips }, memory.ports)
 }

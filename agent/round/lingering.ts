@@ -1,47 +1,89 @@
+import { addressOf } from '../apisix/nodes.ts'
 import type { DesiredDrain } from '../barrier/barrier.ts'
-import type { Drain } from '../drain/drain.ts'
-import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
-import { nodesOf } from '../plan/match.ts'
+import type { Drain, Drains } from '../drain/drain.ts'
+import type { Millis, NodeKey, PodFact, PodUid } from '../drain/facts.ts'
+import { leftOnHost, nodesOf } from '../plan/match.ts'
+import { nodesAt } from '../plan/nodes-at.ts'
+import { NO_SUCCESSORS } from '../plan/successors.ts'
 import type { World } from '../plan/world.ts'
+import type { Memory } from '../proof/memory.ts'
+import type { Predecessor } from './predecessor.ts'
+import type { Succession } from './succession.ts'
 
-/** How long an entry outlives its drain, in ms: the slowest uploads that still find the node in the list they began with. */
+/** How long an entry outlives its drain, in ms: slow uploads still find the node in the list that they began with. */
 export const LINGER_MS = 120_000
 
 /**
- * Entries that outlive their drains. A request keeps the list of nodes that its access phase saw, and may connect much later (decision
- * 0002). Without the entry it would try pods that are gone, and in a quick rollout only such pods.
+ * Entries without a drain. A request keeps the list of nodes that its access phase saw, and may connect much later (decision 0002).
+ * Without the entry it would try pods that are gone, and in a quick rollout only such pods. An owner that is late may still list the
+ * address of a host after the pod is gone: until the next pod there is up, the successors have its requests.
  */
 interface Lingering {
-  add(drain: Drain, now: Millis): void
-  entries(world: World, now: Millis): readonly DesiredDrain[]
-  /** Who has the addresses now cannot be known: none of them is kept. */
+  add(drain: Drain, memory: Pick<Memory, 'ports' | 'standing' | 'successors'>, now: Millis): void
+  /** The entry of a pod whose drain another agent has seen: it lasts while a holder lists the address, at most until then. */
+  adopt(predecessor: Predecessor, until: Millis): void
+  entries(world: World, drains: Drains, now: Millis): readonly DesiredDrain[]
+  /** Drops all entries: the agent cannot know which pods have the addresses now. */
   clear(): void
 }
 
-export function createLingering(lingerMs = LINGER_MS): Lingering {
-  const over = new Map<
-    PodUid,
-    { readonly pod: PodFact; readonly entry: DesiredDrain; readonly until: Millis }
-  >()
+interface Ended {
+  readonly pod: PodFact
+  /** Its successors change as pods come and go. */
+  readonly memory: Pick<Memory, 'standing' | 'successors'>
+  readonly until: Millis
+  readonly whileListed: boolean
+  entry: DesiredDrain
+}
+
+export function createLingering(succession: Pick<Succession, 'of'>, lingerMs = LINGER_MS): Lingering {
+  const over = new Map<PodUid, Ended>()
+  const keep = (ended: Omit<Ended, 'entry'>, nodes: readonly NodeKey[]): void => {
+    const { pod, memory } = ended
+    const entry = {
+      uid: pod.uid,
+      nodes,
+      successors: memory.successors,
+      state: 'sealed',
+      watch: false
+    } as const
+    over.set(pod.uid, { ...ended, entry })
+  }
   return {
-    add({ phase, uid, pod }, now) {
-      // Undone: the pod serves on. On its host's address: the next pod there may have the same ports at once.
-      if (phase === 'undone' || pod.hostNetwork || pod.ips.length === 0) return
-      const entry = { uid, nodes: nodesOf(pod, []), state: 'sealed', watch: false } as const
-      over.set(uid, { pod, entry, until: now + lingerMs })
+    add({ phase, pod }, { ports, standing, successors }, now) {
+      // Undone: the pod still serves.
+      if (phase === 'undone') return
+      const until = now + lingerMs
+      keep({ pod, memory: { standing, successors }, until, whileListed: false }, nodesOf(pod, ports))
+    },
+    adopt({ pod, nodes, standing }, until) {
+      keep({ pod, memory: { standing, successors: NO_SUCCESSORS }, until, whileListed: true }, nodes)
     },
     clear: () => over.clear(),
-    entries(world, now) {
-      const entries: DesiredDrain[] = []
-      for (const [uid, { pod, entry, until }] of over) {
-        // An address that a living pod has by now is never taken from it again.
-        if (now < until && !isTaken(pod, world)) entries.push(entry)
-        else over.delete(uid)
+    entries(world, drains, now) {
+      for (const [uid, ended] of over) {
+        const { pod, memory, until, whileListed, entry } = ended
+        // Once another pod has an address, the entry loses it for good.
+        const mine = now < until && !drains.has(uid) ? left(world, pod, entry.nodes) : []
+        const nodes = whileListed ? mine.filter(node => isListed(world, node)) : mine
+        const successors = succession.of(pod, memory, drains)
+        if (nodes.length === 0) over.delete(uid)
+        else if (nodes.length < entry.nodes.length || successors !== entry.successors)
+          ended.entry = { ...entry, nodes, successors }
       }
-      return entries
+      return [...over.values()].map(({ entry }) => entry)
     }
   }
 }
 
-const isTaken = ({ uid, ips }: PodFact, world: World): boolean =>
-  ips.some(ip => world.ownersOf(ip).some(owner => owner.uid !== uid))
+function left(world: World, pod: PodFact, nodes: readonly NodeKey[]): readonly NodeKey[] {
+  if (pod.hostNetwork) return leftOnHost(world, pod, nodes)
+  return pod.ips.some(ip => world.ownersOf(ip).some(({ uid }) => uid !== pod.uid)) ? [] : nodes
+}
+
+function isListed(world: World, node: NodeKey): boolean {
+  const { host, port } = addressOf(node)
+  return world
+    .holdersOf(host)
+    .some(({ nodes }) => nodesAt(nodes, host).some(one => port === undefined || one.port === port))
+}

@@ -1,18 +1,20 @@
 import type { Clock } from '../base/clock.ts'
-import type { DesiredDrain } from '../barrier/barrier.ts'
+import type { BarrierKeeper, DesiredDrain } from '../barrier/barrier.ts'
 import type { ProofSettings, Wanted } from '../barrier/evidence.ts'
 import type { Ack } from '../drain/ack.ts'
 import { answer, answerProven } from '../drain/answer.ts'
 import type { Drain, Drains, Hook } from '../drain/drain.ts'
-import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { Millis, PodUid } from '../drain/facts.ts'
 import type { DrainSettings } from '../drain/seen.ts'
 import { begin, step } from '../drain/step.ts'
 import type { Log } from '../base/log.ts'
+import type { DrainStore } from './drain-store.ts'
 import { desiredEntry, entryContext, sealLookAt } from './entries.ts'
 import { remember } from '../proof/gather.ts'
 import { createFindPod } from '../hold/find-pod.ts'
 import { createHooks, type HeldHook } from '../hold/hooks.ts'
 import { createLingering } from './lingering.ts'
+import { predecessorOf } from './predecessor.ts'
 import { createMemories, type Memory } from '../proof/memory.ts'
 import { observe, type Look } from '../proof/observe.ts'
 import { createNotifier, type Observer } from './observer.ts'
@@ -20,12 +22,12 @@ import { createAddressOwnership } from './ownership.ts'
 import { deferredUntil, planSettings } from './plan-settings.ts'
 import type { Sources } from '../proof/sources.ts'
 import { createRelister } from './relist.ts'
+import { createSuccession } from './succession.ts'
 import { createSchedule } from './schedule.ts'
 import { vouch, vouchForEntries } from './vouch.ts'
 import { wantedEvidence } from '../proof/wanted.ts'
 import { worldFrom } from '../proof/world-from.ts'
 import { keepsTheSame, type Plan } from '../plan/change.ts'
-import { endingNodes } from '../plan/match.ts'
 import { plan } from '../plan/plan.ts'
 import type { PlanSettings } from '../plan/world.ts'
 import type { Holds, Vouch } from '../hold/holds.ts'
@@ -35,58 +37,61 @@ export interface LoopSettings {
   readonly drain: DrainSettings
   readonly plan: PlanSettings
   readonly proof: ProofSettings
-  /** Pods of some namespaces only are watched. */
+  /** Only pods of some namespaces are watched. */
   readonly someNamespacesOnly: boolean
-  /** Where only pods have addresses; empty: not said. */
+  /** Ranges in which only pods have addresses; empty: not configured. */
   readonly podRanges: readonly string[]
-  /** While anything is being drained the holders are listed again this often, in ms: the guard against writers. */
+  /** How often the holders are listed again during drains, in ms: the guard against other writers. */
   readonly guardEveryMs: number
-  /** How late a kubelet may say that it ends a pod by itself, in ms. */
+  /** How late a kubelet may report that it ends a pod by itself, in ms. */
   readonly kubeletStatusDelayMs: number
   /** How long an entry outlives its drain, in ms; default `LINGER_MS`. */
   readonly lingerMs?: number
 }
 
 export interface Loop {
-  /** What the HTTP side knows of the loop. */
+  /** The HTTP server's view of the loop. */
   readonly holds: Holds
-  /** Whether the entries that are desired now are all that a gateway should hold. */
+  /** Whether the desired entries are complete: all that a gateway should hold. */
   vouchForEntries(): Vouch
   /** Something changed somewhere: a round follows. */
   wake(): void
   drains(): Drains
-  /** Whether this address is still that of an ending pod: a write may have waited, and addresses are given out again. */
-  isEnding(uid: PodUid, node: NodeKey): boolean
   memory(uid: PodUid): Memory
   held(): readonly HeldHook[]
   lastPlan(): Plan
+  /** Adds an observer that needs the loop itself. */
+  observe(observer: Observer): void
   stop(): void
 }
 
 interface LoopOptions {
   readonly sources: Sources
+  readonly drains: DrainStore
   readonly settings: LoopSettings
   readonly clock: Clock
   readonly log: Log
   readonly observers: readonly Observer[]
 }
 
-/** The delay, in ms, after which answers given between two rounds are shown. A round for each would delay the next answers. */
+/** The delay, in ms, until a round shows the answers given between rounds. A round for each would delay the next answers. */
 const SHOWN_MS = 250
 const NOTHING: Plan = { changes: [], kept: [] }
 
 /**
- * The single writer of state. Whatever happens anywhere only says "look again" (`wake`); a round then looks at
- * everything, and a skipped or doubled event makes no difference.
+ * The single writer of state. Every event only triggers a round (`wake`). A round reads everything, so a skipped or doubled event
+ * makes no difference.
  */
-export function createLoop({ sources, settings, clock, log, observers }: LoopOptions): Loop {
+export function createLoop({ sources, drains: store, settings, clock, log, observers }: LoopOptions): Loop {
   const { cluster, inventory, writer, probe, barrier, leader } = sources
   const world = worldFrom(sources, settings.podRanges)
   const memories = createMemories()
-  const lingering = createLingering(settings.lingerMs)
+  const succession = createSuccession(cluster, world)
+  const lingering = createLingering(succession, settings.lingerMs)
   const ownership = createAddressOwnership(settings.someNamespacesOnly)
   const relister = createRelister(sources, settings.guardEveryMs)
-  const told = createNotifier(observers, log)
+  const all = [...observers]
+  const told = createNotifier(all, log)
   const schedule = createSchedule({
     clock,
     log,
@@ -102,20 +107,19 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     statusDelayMs: settings.kubeletStatusDelayMs,
     wake
   })
-  let drains: Drains = new Map()
   let planned: Plan = NOTHING
   let lookedAt: Millis = 0
   let relistAt: Millis | undefined
 
-  const ends = [inventory, writer, probe, sources.mode, leader, ...(barrier ? [barrier] : [])].map(part =>
-    part.onChange(wake)
+  const ends = [cluster, inventory, writer, probe, sources.mode, leader, ...(barrier ? [barrier] : [])].map(
+    part => part.onChange(wake)
   )
 
   function round(now: Millis): void {
     const looks = observe({
       sources,
       world,
-      drains,
+      drains: store.current(),
       memories,
       hooks,
       before: planned,
@@ -123,7 +127,8 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       now,
       since: lookedAt
     })
-    const next = advance(looks, now)
+    const drains = store.current()
+    const next = advance(drains, looks, now)
     for (const drain of next.values()) {
       if (!drains.has(drain.uid))
         remember(drain, memories.of(drain.uid), { sources, world, drains: next, now })
@@ -138,7 +143,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
   }
 
   /** The drains one round later. */
-  function advance(looks: ReadonlyMap<PodUid, Look>, now: Millis): Drains {
+  function advance(drains: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): Drains {
     const next = new Map<PodUid, Drain>()
     const onOurClock = drainSettings()
     for (const [uid, { seen }] of looks) {
@@ -148,12 +153,12 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
       if (after?.phase !== drain?.phase) tell(uid, drain, after)
       if (drain && (!after || after.phase === 'undone')) writer.forget(uid)
       if (after?.phase === 'undone') hooks.askAgain(uid)
-      if (drain && !after) lingering.add(drain, now)
+      if (drain && !after && barrier) lingering.add(drain, memories.of(uid), now)
     }
     return next
   }
 
-  /** With the API server's times on our clock. */
+  /** Includes the offset that converts the API server's times to the agent's clock. */
   function drainSettings(): DrainSettings {
     const { drain, someNamespacesOnly } = settings
     return { ...drain, someNamespacesOnly, serverBehindMs: cluster.serverBehindMs() }
@@ -163,7 +168,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     told(observer => observer.drain?.(before, after, memories.of(uid)))
   }
 
-  /** Hands the plan to the parts that carry it out. None of them is waited for. */
+  /** Hands the plan to the parts that carry it out, and waits for none of them. */
   function apply(
     next: Drains,
     wanted: Plan,
@@ -172,7 +177,7 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     now: Millis
   ): void {
     const gateways = cluster.gateways()
-    const context = barrier && entryContext(sources, barrier, world, next, now)
+    const context = barrier && entryContext(sources, barrier, world, next, succession, now)
     const entries: DesiredDrain[] = []
     const evidence: Wanted[] = []
     for (const [uid, drain] of next) {
@@ -186,19 +191,32 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     barrier?.gateways(gateways)
     // A dry run changes nothing in a gateway either.
     if (!ownership.isSureOfGone(now)) lingering.clear()
-    barrier?.desire(settings.plan.dryRun ? [] : [...entries, ...lingering.entries(world, now)])
+    else if (barrier) adopt(barrier, next, now)
+    barrier?.desire(settings.plan.dryRun ? [] : [...entries, ...lingering.entries(world, next, now)])
+    succession.keep()
     probe.gateways(gateways)
     probe.want(evidence)
     for (const change of wanted.changes) writer.submit(change)
-    // What was kept is part of the evidence, so a plan that keeps other nodes calls for another look.
+    // The kept nodes are part of the evidence, so a plan that keeps other nodes needs another round.
     if (!keepsTheSame(planned, wanted)) wake()
     planned = wanted
     relistAt = relister.relist(next.values(), now)
   }
 
-  /** Makes the new state the state, answers the hooks that can be answered, and sets the next look. */
+  /** Takes over the entries of pods that ended before this agent began. Their owner may be dead, and the agent just updated. */
+  function adopt(barrier: BarrierKeeper, next: Drains, now: Millis): void {
+    const knowsAddresses = areLive(cluster.parts(), ['pods', 'endpointslices'])
+    if (!knowsAddresses || inventory.readAt() === undefined) return
+    for (const entry of barrier.takeInherited()) {
+      if (next.has(entry.uid) || cluster.pods.get(entry.uid)) continue
+      const predecessor = predecessorOf(entry, cluster)
+      if (predecessor) lingering.adopt(predecessor, now + settings.drain.ghostMs)
+    }
+  }
+
+  /** Stores the new state, answers the hooks that can be answered, and schedules the next round. */
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
-    drains = next
+    store.replace(next)
     lookedAt = now
     const deferred = deferredUntil(planned, next, settings.plan.deferMs)
     const times = [relistAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]
@@ -212,11 +230,11 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     if (upcoming.length > 0) schedule.set(Math.min(...(upcoming as Millis[])))
   }
 
-  /** Answers a held hook, or says when to look again. */
+  /** Answers a held hook, or returns when to check it again. */
   function answered({ hook }: HeldHook, looks: ReadonlyMap<PodUid, Look>, now: Millis): Millis | undefined {
     const look = looks.get(hook.uid)
     if (!look) return undefined
-    const drain = drains.get(hook.uid)
+    const drain = store.current().get(hook.uid)
     const said = answer(hook, drain, look.seen, now, drainSettings())
     if (said.kind === 'wait') return said.until
     note(hook, said.ack, drain, now)
@@ -224,9 +242,9 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     return undefined
   }
 
-  /** With hundreds of hooks most come in when their drains are proven: they wait for no round. */
+  /** With hundreds of hooks, most arrive when their drains are proven already: they need not wait for a round. */
   function answerAtOnce(hook: Hook): Ack | undefined {
-    const drain = drains.get(hook.uid)
+    const drain = store.current().get(hook.uid)
     const now = clock.now()
     const ack = drain && answerProven(hook, drain, now)
     if (!ack) return undefined
@@ -253,14 +271,11 @@ export function createLoop({ sources, settings, clock, log, observers }: LoopOpt
     },
     vouchForEntries: () => vouchForEntries(sources, schedule.isFailing(), ownership.isLive()),
     wake,
-    drains: () => drains,
-    isEnding(uid, node) {
-      const drain = drains.get(uid)
-      return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
-    },
+    drains: () => store.current(),
     memory: uid => memories.of(uid),
     held: () => hooks.held(),
     lastPlan: () => planned,
+    observe: observer => void all.push(observer),
     stop() {
       schedule.stop()
       for (const end of ends) end()

@@ -11,7 +11,7 @@ export interface Observer {
   round?(tookMs: number): void
 }
 
-/** Tells all observers: what is only shown must never keep a hook from its answer, so none of them can fail the caller. */
+/** Notifies all observers. An observer that fails never fails the caller: reporting must not keep a hook from its answer. */
 export const createNotifier =
   (observers: readonly Observer[], log: Log) =>
   (of: (observer: Observer) => void): void => {

@@ -5,7 +5,7 @@ import { returnsUntil, sealedUntil } from '../plan/policies.ts'
 import type { PlanSettings } from '../plan/world.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** The settings of one plan: besides the configured ones, how APISIX is run and which drains a barrier covers. */
+/** The settings of one plan: the configured ones, the mode of APISIX, and the drains that no barrier covers. */
 export function planSettings(
   settings: PlanSettings,
   { mode, barrier, cluster, writer }: Pick<Sources, 'mode' | 'barrier' | 'cluster' | 'writer'>,

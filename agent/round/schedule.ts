@@ -7,11 +7,11 @@ import { createAlarm } from './alarm.ts'
 export interface Schedule {
   /** Something changed somewhere: a round follows. */
   wake(): void
-  /** The next round comes at this time, if nothing else asks for one before. */
+  /** The next round runs at this time, unless something asks for an earlier one. */
   set(at: Millis): void
-  /** A round comes at this time or before. */
+  /** A round runs at this time or earlier. */
   noLaterThan(at: Millis): void
-  /** The last round did not come to its end: nothing is decided until one does. */
+  /** The last round did not complete: nothing is decided until a round does. */
   isFailing(): boolean
   stop(): void
 }
@@ -20,15 +20,15 @@ interface ScheduleOptions {
   readonly clock: Clock
   readonly log: Log
   readonly round: (now: Millis) => void
-  /** After a round that came to its end. */
+  /** Called after each completed round. */
   readonly ended: (tookMs: number) => void
 }
 
-/** After a round that failed: long enough not to spin on a defect, short enough for every deadline. */
+/** The wait after a failed round: long enough not to spin on a defect, short enough for every deadline. */
 const AFTER_FAILURE_MS = 1000
 /**
- * A round rests by the square of its time: with hundreds of drains every hook that comes in asks for a round over all of them,
- * and is answered sooner where most of the time goes to the hooks. 8 ms rest as long, 20 ms rest 50, and none over 100.
+ * The rest after a round grows with the square of its duration. With hundreds of drains every new hook asks for a round over all of
+ * them, and answers come sooner if most of the time goes to the hooks. 8 ms rest for 8, 20 ms for 50, and at most 100.
  */
 const restAfter = (tookMs: number): number => (tookMs < 2 ? 0 : Math.min(tookMs ** 2 / 8, 100))
 

@@ -2,7 +2,7 @@ import type { Vouch } from '../hold/holds.ts'
 import { isNeeded } from '../reflect/parts.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** Whether a hook may be held at all. @param failing the last round did not come to its end */
+/** Whether a hook may be held at all. @param failing the last round did not complete */
 export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean): Vouch {
   if (failing) return { ok: false, why: 'the last round failed: see the log of the agent' }
   const part = cluster.parts().find(part => !part.synced && isNeeded(part.name))
@@ -17,10 +17,10 @@ export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean
 }
 
 /**
- * Whether the entries are all that there should be: a gateway that starts takes them for that, and serves. A pod whose end
- * another replica was told by its hook is known here only by a watch that is live.
+ * Whether the list of entries is complete: a gateway that starts relies on that, and serves. If a pod's hook went to another replica,
+ * this agent knows of the end only from a live watch.
  *
- * @param looked the last round had a live watch of pods, and so saw what it had brought
+ * @param looked the last round had a live watch of pods, and so used its latest events
  */
 export function vouchForEntries(sources: Sources, failing: boolean, looked: boolean): Vouch {
   const holds = vouch(sources, failing)

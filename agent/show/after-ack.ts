@@ -5,20 +5,20 @@ import type { GatewayState } from '../barrier/gateway-state.ts'
 import type { Sources } from '../proof/sources.ts'
 
 /**
- * The check of the promise: requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier.
- * The plugin counts what is sent to a sealed node in spite of the seal; what it had counted by the ack was waited for.
+ * Checks the promise: counts requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier.
+ * The plugin counts requests that are sent to a node despite its seal; the drain waited for those counted before the ack.
  */
 interface AfterAck {
   readonly observer: Observer
-  /** `undefined` where nothing counts them: another evidence, or no ack yet. */
+  /** `undefined` if nothing counts them: another evidence, or no ack yet. */
   of(uid: PodUid): number | undefined
 }
 
-/** At most so many drains are followed; the oldest, gone long ago, are forgotten. */
+/** How many drains are followed at most; the oldest, gone long ago, are forgotten. */
 const MOST = 1000
 
 interface Followed {
-  /** By gateway: what was counted before the ack. */
+  /** By gateway: the count before the ack. */
   readonly before: ReadonlyMap<string, number>
   readonly since: Map<string, number>
 }
@@ -32,7 +32,7 @@ export function createAfterAck(
   const followed = new Map<PodUid, Followed>()
   const counted = new WeakMap<GatewayState, Late>()
 
-  /** By uid. A state is reported once, and seen in many rounds. */
+  /** Late requests by uid. Cached, because many rounds see the same state. */
   const lateAt = (id: string): Late => {
     const state = barrier?.state(id)
     if (!state) return new Map()

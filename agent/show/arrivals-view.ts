@@ -7,10 +7,10 @@ import type { ArrivalView } from '../page/snapshot.ts'
 import { createArrivalEvidence, nothingSeen, type SeenComing } from '../upkeep/arrival-evidence.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** Follows every pod that becomes Ready until every gateway routes to it. Looks only: nothing waits for it. */
+/** Follows every pod that becomes Ready until every gateway routes to it. Read-only: nothing waits for it. */
 interface Arrivals {
   readonly observer: Observer
-  /** Those on their way in, and those that have arrived or were given up, newest first. */
+  /** Pods on their way in, and those that have arrived or were given up, newest first. */
   views(): readonly ArrivalView[]
 }
 
@@ -21,20 +21,20 @@ interface ArrivalsOptions {
 }
 
 /**
- * From one look to the next, from one listing that is asked for to the next, and from one look to the next at a pod that no
- * holder lists or should list, in ms. Most pods of a cluster are none of APISIX's, and cost neither listings nor time.
+ * Intervals in ms: between looks, between requested listings, and between looks at a pod that no holder lists or should list.
+ * Most pods of a cluster are not in APISIX, and cost neither listings nor time.
  */
 const EVERY_MS = { look: 100, listing: 2000, stranger: 5000 }
-/** What no holder lists by then is no node of APISIX's, or an owner does not write; in ms. */
+/** A pod that no holder lists after this time is not in APISIX, or its owner does not write it; in ms. */
 const GIVE_UP_MS = 120_000
-/** How many are kept when they are over. */
+/** How many finished arrivals are kept. */
 const KEPT = 500
 
 interface Pending {
   readonly pod: PodFact
   readonly readyAt: Millis
   readonly seen: SeenComing
-  /** Not seen before. */
+  /** Not looked at before this time. */
   checkAt: Millis
   view: ArrivalView
 }
@@ -77,7 +77,7 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
     const leaves = current === undefined || current.deletionAt !== undefined
     if (!hasArrived && !leaves && now - readyAt < GIVE_UP_MS) return
     pending.delete(pod.uid)
-    // A pod that no holder lists is none of APISIX's.
+    // A pod that no holder lists is not in APISIX.
     if (arrival.holders.length === 0) return
     past = [one.view, ...past.slice(0, KEPT - 1)]
     if (hasArrived) measure(arrival, readyAt)
@@ -118,7 +118,7 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
   }
 }
 
-/** One that no holder lists or should list may be no pod of APISIX's at all. */
+/** A pod that no holder lists or should list may not belong to APISIX at all. */
 const isShown = ({ holders }: ArrivalView): boolean => holders.length > 0
 
 const viewOf = (pod: PodFact, readyAt: Millis, { at, holders, gateways, why }: Arrival): ArrivalView => ({

@@ -12,8 +12,8 @@ import {
 } from '../page/snapshot.ts'
 
 /**
- * The sources as one frozen value that JSON can carry. Takes over what it is given: nothing is copied, all of it is frozen,
- * so a holder that did not change since the last round costs nothing.
+ * The sources as one frozen value that JSON can carry. It freezes its input instead of copying it, so a holder that did not
+ * change since the last round costs nothing.
  */
 export function buildSnapshot(sources: SnapshotSources): Snapshot {
   return deepFreeze({
@@ -45,7 +45,7 @@ function gatewayView({ gateway, ...rest }: SnapshotSources['gateways'][number]):
   return { ...gateway, ...rest, host: gateway.host ?? null }
 }
 
-/** One drain as it is shown, while it runs and when it is over. */
+/** The view of one drain, during and after it. */
 export function drainView(
   drain: Drain,
   moments: Moments | undefined,

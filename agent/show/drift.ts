@@ -13,15 +13,15 @@ import type { Memory } from '../proof/memory.ts'
 import type { Sync } from '../upkeep/sync.ts'
 import type { Upkeep } from '../upkeep/upkeep.ts'
 
-/** Where a holder differs from what Kubernetes says, and the gateways from it, and since when. */
+/** How a holder differs from Kubernetes, and the gateways from the holder, and since when. */
 export type HolderDifference = Pick<HolderView, 'ghosts' | 'missing' | 'atGateways'>
 
 interface DriftOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'gateways'>
-  /** Absent where no gateway is read. */
+  /** Absent if the agent reads no gateway. */
   readonly survey: Pick<Survey, 'sighting'> | undefined
   readonly sync: Pick<Sync, 'members'> | undefined
-  /** Whose pods are gone, whether we drained them or not. */
+  /** Finds the nodes whose pods are gone, whether the agent drained them or not. */
   readonly upkeep: Pick<Upkeep, 'ghosts'>
 }
 
@@ -34,7 +34,7 @@ interface DriftLook {
   readonly now: Millis
 }
 
-/** How many deviations there are and since when the oldest is seen, by place and kind. */
+/** The number of deviations and the age of the oldest, by place and kind. */
 export interface DriftCount {
   readonly where: 'admin' | 'gateway'
   readonly kind: DeviationKind
@@ -43,7 +43,7 @@ export interface DriftCount {
 }
 
 interface Drift {
-  /** Compares some of the holders, and returns what is known of each now. */
+  /** Compares some of the holders, and returns the known differences of each. */
   look(world: DriftLook): (key: HolderKey) => HolderDifference
   counts(now: Millis): readonly DriftCount[]
 }
@@ -61,13 +61,13 @@ const PLACES = [
 ] as const
 
 /**
- * The continuous three-way difference. Ghosts are nodes that outlived a pod that we drained, or that we
- * saw end, and those whose address in a range of pods has been nobody's for a while. A node is missing where the
- * agent's own sync or `expectedNodes` says so, and from then on until it is listed or its pod is not Ready any more, however
- * old that pod gets: this is what an owner that has stopped writing looks like.
+ * The continuous three-way difference. Ghosts are nodes that outlived a pod that the agent drained or saw end, and nodes
+ * whose address is in a range of pods and has had no pod for a while. A node counts as missing from when the agent's own sync
+ * or `expectedNodes` reports it until it is listed or its pod is no longer Ready, however old the pod gets: that reveals an
+ * owner that has stopped writing.
  *
- * All three are read at different times, so a deviation counts only when it is still there in readings that were begun after
- * it was first seen: until then one of them may only be old.
+ * All three are read at different times, so a deviation counts only if readings begun after its first sighting still show
+ * it: until then one of the readings may just be old.
  */
 export function createDrift({ cluster, survey, sync, upkeep }: DriftOptions): Drift {
   const { pods } = cluster
@@ -78,7 +78,7 @@ export function createDrift({ cluster, survey, sync, upkeep }: DriftOptions): Dr
   const isReady = (node: NodeKey) =>
     pods.byIp(addressOf(node).host).some(pod => pod.ready && pod.deletionAt === undefined)
 
-  /** The nodes that it should list and does not. */
+  /** The nodes that the holder should list and does not. */
   const lacks = (holder: Holder, now: Millis): readonly NodeKey[] => {
     const listed = new Set(holder.nodes.map(({ key }) => key))
     const members = sync?.members(holder.key)
@@ -108,7 +108,7 @@ export function createDrift({ cluster, survey, sync, upkeep }: DriftOptions): Dr
     else found.set(holder.key, aged(found.get(holder.key) ?? [], deviations, now))
   }
 
-  /** Without what only an older reading shows. */
+  /** Without the deviations that only older readings show. */
   const surely = (readAt: Millis): typeof sure => {
     const seenAt = new Map(cluster.gateways().map(({ id, name }) => [name, survey?.sighting(id)?.beganAt]))
     const isSure = ({ gateway, kind, since }: AgedDeviation) =>
@@ -161,7 +161,7 @@ export function createDrift({ cluster, survey, sync, upkeep }: DriftOptions): Dr
   }
 }
 
-/** Nodes that are still listed although the pod that was drained from there is gone. */
+/** Nodes that are still listed although their drained pod is gone. */
 export const ghostsOf = (drains: readonly Drain[], memory: (uid: Drain['uid']) => Memory) =>
   drains.flatMap(drain => {
     if (drain.phase !== 'gone') return []
@@ -169,7 +169,7 @@ export const ghostsOf = (drains: readonly Drain[], memory: (uid: Drain['uid']) =
     return listed.map(({ holder, node }) => ({ key: holder.key, node, since: drain.at }))
   })
 
-/** They were found at the last listing, and a holder that was read since may not list one of them any more. */
+/** The ghosts are those of the last listing; a holder that was read since then may no longer list them. */
 const stillListed = (found: ReadonlyMap<HolderKey, readonly Ghost[]>, holders: readonly Holder[]) =>
   new Map(
     holders.flatMap(({ key, nodes }) => {

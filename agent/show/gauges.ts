@@ -1,5 +1,13 @@
+import type { Config } from '../config/types.ts'
+import type { Drain } from '../drain/drain.ts'
+import type { Millis } from '../drain/facts.ts'
+import type { HolderKey } from '../plan/holder.ts'
 import type { Metrics } from '../tell/metrics.ts'
-import type { DriftCount } from './drift.ts'
+import type { Loop } from '../round/loop.ts'
+import type { UpkeepParts } from '../upkeep/upkeep.ts'
+import { ghostsOf, type DriftCount } from './drift.ts'
+import { gatewayView } from './gateway-view.ts'
+import { holdersOnSuccessors } from './succession-view.ts'
 import type { Sources } from '../proof/sources.ts'
 
 /** How far EndpointSlices, Admin API and gateways are apart. */
@@ -13,8 +21,19 @@ export function driftGauges(
   }
 }
 
+/** How many holders live on successors, and for how long. */
+function successionGauges(
+  { successionHolders, successionAge }: Pick<Metrics, 'successionHolders' | 'successionAge'>,
+  holders: ReadonlyMap<HolderKey, { readonly since: Millis }>,
+  now: Millis
+): void {
+  successionHolders.set(holders.size)
+  const oldest = Math.min(now, ...holders.values().map(({ since }) => since))
+  successionAge.set((now - oldest) / 1000)
+}
+
 /** The age of the oldest answer of a gateway, per interface. A gateway that never answered counts as 1970. */
-export function freshnessGauges(
+function freshnessGauges(
   { gatewaySuccess }: Pick<Metrics, 'gatewaySuccess'>,
   { cluster, survey, barrier }: Pick<Sources, 'cluster' | 'survey' | 'barrier'>
 ): void {
@@ -25,4 +44,76 @@ export function freshnessGauges(
   }
   if (survey) oldest('control', id => survey.sighting(id)?.beganAt)
   if (barrier) oldest('barrier', id => barrier.state(id)?.lastSuccessAt)
+}
+
+const PHASES: readonly Drain['phase'][] = ['draining', 'proven', 'expired', 'gone', 'undone']
+
+interface State {
+  readonly sources: Sources & UpkeepParts
+  readonly control: Config['apisix']['control']
+  readonly loop: Pick<Loop, 'drains' | 'memory' | 'lastPlan'>
+  readonly now: Millis
+}
+
+/** The present state of drains, gateways, holders and watches. */
+export function stateGauges(metrics: Metrics, { sources, control, loop, now }: State): void {
+  const drains = [...loop.drains().values()]
+  freshnessGauges(metrics, sources)
+  successionGauges(
+    metrics,
+    holdersOnSuccessors(drains, uid => loop.memory(uid), sources.inventory),
+    now
+  )
+  metrics.leader.set(Number(sources.leader.leads()))
+  for (const phase of PHASES) metrics.drainActive.set({ phase }, drains.filter(d => d.phase === phase).length)
+  const gateways = sources.cluster.gateways()
+  for (const ready of [true, false]) {
+    metrics.gatewayKnown.set({ ready: String(ready) }, gateways.filter(g => g.ready === ready).length)
+  }
+  metrics.gatewayUnconfirmed.set(unconfirmed(drains).size)
+  metrics.gatewayEvidence.reset()
+  for (const gateway of gateways) {
+    metrics.gatewayEvidence.inc({ evidence: gatewayView(gateway, sources, control).available })
+  }
+  inventoryGauges(metrics, sources, loop)
+  watchGauges(metrics, sources.cluster)
+}
+
+function inventoryGauges(metrics: Metrics, { inventory, sync }: State['sources'], loop: State['loop']): void {
+  const readAt = inventory.readAt()
+  if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
+  metrics.inventoryHolders.reset()
+  for (const { resource } of inventory.holders().values()) metrics.inventoryHolders.inc({ resource })
+  metrics.syncHolders.set(sync?.counts().holders ?? 0)
+  metrics.syncProblems.set(sync?.counts().problems ?? 0)
+  metrics.inventoryGhosts.set(ghostsOf([...loop.drains().values()], uid => loop.memory(uid)).length)
+  metrics.inventoryKept.reset()
+  for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
+}
+
+function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): void {
+  for (const { name: kind, state, lastEventAt, objects, counters } of cluster.parts()) {
+    const counted = [
+      [metrics.watchLists, counters.lists],
+      [metrics.watchFailures, counters.failures],
+      [metrics.watchSilences, counters.silences],
+      [metrics.watchUnreadable, counters.unreadable]
+    ] as const
+    for (const [counter, count] of counted) {
+      // The watch keeps the count; the counter can only be reset and raised to it.
+      counter.remove({ kind })
+      counter.inc({ kind }, count)
+    }
+    for (const other of ['connecting', 'live', 'stale'] as const) {
+      metrics.watchState.set({ kind, state: other }, Number(other === state))
+    }
+    metrics.watchObjects.set({ kind }, objects)
+    if (lastEventAt !== undefined) metrics.watchLastEvent.set({ kind }, lastEventAt / 1000)
+  }
+}
+
+/** Gateways that some drain is still waiting for, by name. */
+function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {
+  const waiting = drains.flatMap(drain => (drain.phase === 'draining' ? drain.verdict.gateways : []))
+  return new Set(waiting.filter(({ grade }) => grade === undefined).map(({ name }) => name))
 }

@@ -3,12 +3,12 @@ import type { Millis } from '../drain/facts.ts'
 import { lagOf } from '../page/lag.ts'
 import type { AckView, DrainView, LagSample } from '../page/snapshot.ts'
 
-/** How many drains that are over, answers, and samples of the lag are kept. */
+/** How many finished drains, answers, and samples of the lag are kept. */
 export const LIMITS = { past: 500, acks: 200, lags: 2000 } as const
 
-/** What is kept for people after it happened, newest first. Bounded; gone when the agent restarts. */
+/** The past, kept for display, newest first. Bounded; lost when the agent restarts. */
 export interface History {
-  /** Drains that are over. */
+  /** Finished drains. */
   readonly past: readonly DrainView[]
   readonly acks: readonly AckView[]
   readonly lags: readonly LagSample[]
@@ -18,7 +18,7 @@ export interface History {
 
 export const EMPTY: History = { past: [], acks: [], lags: [], savedMs: 0 }
 
-/** Every gateway has confirmed a drain: its lag is a sample, where the gateways were seen at all. */
+/** Every gateway has confirmed a drain: adds its lag, if the gateways were seen to confirm. */
 export function withProof(history: History, drain: DrainView): History {
   const ms = lagOf(drain.moments)
   const { confirmedAt } = drain.moments
@@ -34,8 +34,8 @@ export const withPast = (history: History, drain: DrainView): History => ({
 })
 
 /**
- * A hook was answered. What it saved is the sleep that would have been there in its place, less the time it was held:
- * negative where proof took longer than that sleep.
+ * A hook was answered. It saved the sleep that it replaces, less the time that it was held: negative if the proof took
+ * longer than that sleep.
  */
 export const withAck = (history: History, ack: Ack, at: Millis, sleepMs: number): History => ({
   ...history,

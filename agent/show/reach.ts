@@ -1,7 +1,7 @@
 import type { Config } from '../config/types.ts'
 import type { Reach } from '../page/snapshot.ts'
 
-/** Where the agent asks for evidence, to be shown. */
+/** Where the agent asks for evidence, for display. */
 export function reachOf({ apisix: { admin, control, barrier } }: Config): Reach {
   return {
     admin: admin.url,

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import type { Drain } from '../drain/drain.ts'
-import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
+import type { Millis, PodUid } from '../drain/facts.ts'
 import { leaderView } from './leader-view.ts'
 import type { Loop } from '../round/loop.ts'
 import type { Observer } from '../round/observer.ts'
@@ -16,14 +16,15 @@ import {
   type HolderView,
   type Moments,
   type Snapshot,
-  type SnapshotSources,
   type Totals
 } from '../page/snapshot.ts'
 import { same } from '../base/same.ts'
 import { createAfterAck } from './after-ack.ts'
 import { createArrivals } from './arrivals-view.ts'
-import { createDrift, ghostsOf, type HolderDifference } from './drift.ts'
-import { driftGauges, freshnessGauges } from './gauges.ts'
+import { createDrift, type HolderDifference } from './drift.ts'
+import { driftGauges, stateGauges } from './gauges.ts'
+import { gatewayView } from './gateway-view.ts'
+import { holdersOnSuccessors } from './succession-view.ts'
 import { createHiddenView } from './hidden-view.ts'
 import type { Memory } from '../proof/memory.ts'
 import { momentsOf } from '../page/moments.ts'
@@ -36,7 +37,7 @@ import { latest } from '../drain/times.ts'
 interface Views {
   readonly observer: Observer
   snapshot(loop: Loop): Snapshot
-  /** False where no round has come to its end for `stuckMs`: only a restart can help. */
+  /** False if no round has finished for `stuckMs`: only a restart can help. */
   alive(stuckMs: number): Vouch
   /** Brings gauges up to date before a scrape. */
   collect(loop: Loop): void
@@ -53,8 +54,6 @@ interface ViewsOptions {
 
 /** The usual sleep in place of a hook, and the fallback of the documented hook, in ms. */
 const REPLACED_SLEEP_MS = 5000
-
-const PHASES: readonly Drain['phase'][] = ['draining', 'proven', 'expired', 'gone', 'undone']
 
 export function createViews(options: ViewsOptions): Views {
   const { sources, config, clock, readiness, metrics, version } = options
@@ -114,7 +113,10 @@ export function createViews(options: ViewsOptions): Views {
     })
 
   /** Returns the same object until its content changes, so that an unchanged view costs nothing. */
-  const holderView = (holder: Holder, differs: HolderDifference): HolderView => {
+  const holderView = (
+    holder: Holder,
+    differs: HolderDifference & Pick<HolderView, 'onSuccessors'>
+  ): HolderView => {
     const known = shown.get(holder)
     if (known && same({ ...known, ...differs }, known)) return known
     const view: HolderView = {
@@ -136,6 +138,7 @@ export function createViews(options: ViewsOptions): Views {
       const drains = [...loop.drains().values()]
       const holders = [...inventory.holders().values()]
       const differs = look(loop)
+      const succeeded = holdersOnSuccessors(drains, uid => loop.memory(uid), inventory)
       const hooks = new Map<PodUid, number>()
       for (const { hook } of loop.held()) hooks.set(hook.uid, (hooks.get(hook.uid) ?? 0) + 1)
       return buildSnapshot({
@@ -159,7 +162,7 @@ export function createViews(options: ViewsOptions): Views {
           objects,
           problem
         })),
-        gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix)),
+        gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix.control)),
         inventory: {
           lastSuccessAt: inventory.readAt() ?? null,
           lastAttemptAt: inventory.readAt() ?? null,
@@ -167,7 +170,12 @@ export function createViews(options: ViewsOptions): Views {
           holders: holders.length,
           nodes: holders.reduce((sum, holder) => sum + holder.nodes.length, 0)
         },
-        holders: holders.map(holder => holderView(holder, differs(holder.key))),
+        holders: holders.map(holder =>
+          holderView(holder, {
+            ...differs(holder.key),
+            onSuccessors: succeeded.get(holder.key) ?? null
+          })
+        ),
         hidden: hidden(),
         drains,
         moments: new Map<PodUid, Moments>(
@@ -187,106 +195,25 @@ export function createViews(options: ViewsOptions): Views {
         : { ok: false, why: `no round for ${Math.round(silent / 1000)} s` }
     },
     collect(loop) {
-      const drains = [...loop.drains().values()]
       look(loop)
       driftGauges(metrics, drift.counts(clock.now()))
-      freshnessGauges(metrics, sources)
-      metrics.leader.set(Number(sources.leader.leads()))
-      for (const phase of PHASES)
-        metrics.drainActive.set({ phase }, drains.filter(d => d.phase === phase).length)
-      const gateways = cluster.gateways()
-      for (const ready of [true, false]) {
-        metrics.gatewayKnown.set({ ready: String(ready) }, gateways.filter(g => g.ready === ready).length)
-      }
-      metrics.gatewayUnconfirmed.set(unconfirmed(drains).size)
-      const readAt = inventory.readAt()
-      if (readAt !== undefined) metrics.inventorySuccess.set(readAt / 1000)
-      metrics.inventoryHolders.reset()
-      for (const { resource } of inventory.holders().values()) metrics.inventoryHolders.inc({ resource })
-      metrics.syncHolders.set(sources.sync?.counts().holders ?? 0)
-      metrics.syncProblems.set(sources.sync?.counts().problems ?? 0)
-      metrics.inventoryGhosts.set(ghostsOf(drains, uid => loop.memory(uid)).length)
-      metrics.inventoryKept.reset()
-      for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
-      metrics.gatewayEvidence.reset()
-      for (const gateway of gateways) {
-        metrics.gatewayEvidence.inc({ evidence: gatewayView(gateway, sources, config.apisix).available })
-      }
-      for (const { name: kind, state, lastEventAt, objects, counters } of cluster.parts()) {
-        const counted = [
-          [metrics.watchLists, counters.lists],
-          [metrics.watchFailures, counters.failures],
-          [metrics.watchSilences, counters.silences],
-          [metrics.watchUnreadable, counters.unreadable]
-        ] as const
-        for (const [counter, count] of counted) {
-          // The watch counts; a counter can only be brought up to what it counted.
-          counter.remove({ kind })
-          counter.inc({ kind }, count)
-        }
-        for (const other of ['connecting', 'live', 'stale'] as const) {
-          metrics.watchState.set({ kind, state: other }, Number(other === state))
-        }
-        metrics.watchObjects.set({ kind }, objects)
-        if (lastEventAt !== undefined) metrics.watchLastEvent.set({ kind }, lastEventAt / 1000)
-      }
+      stateGauges(metrics, { sources, control: config.apisix.control, loop, now: clock.now() })
     }
   }
 }
 
-/** Where nothing lists the pod any more, the round that sees it gone is the one that forgets its drain. */
+/** If nothing lists the pod any more, the round that sees it gone also forgets its drain. */
 const over = (drain: DrainView, now: number): DrainView =>
   drain.phase === 'undone' || drain.moments.goneAt !== null
     ? drain
     : { ...drain, phase: 'gone', moments: { ...drain.moments, goneAt: now } }
 
-/** A pod can be gone in the very round that proves it out. */
+/** A pod can disappear in the same round that proves its drain. */
 const isProven = (drain: Drain | undefined): drain is Drain =>
   drain !== undefined && drain.phase !== 'undone' && drain.verdict.kind === 'proven'
 
-/** When the last of a holder's places that listed the pod let go of it. */
+/** When the last place of a holder that listed the pod let go of it. */
 const removedFrom =
   ({ places }: Memory) =>
   (key: HolderKey): Millis | undefined =>
     latest([...places.values()].filter(({ holder }) => holder.key === key).map(place => place.removedAt))
-
-/** Gateways that some drain is still waiting for, by name. */
-function unconfirmed(drains: readonly Drain[]): ReadonlySet<string> {
-  const waiting = drains.flatMap(drain => (drain.phase === 'draining' ? drain.verdict.gateways : []))
-  return new Set(waiting.filter(({ grade }) => grade === undefined).map(({ name }) => name))
-}
-
-/** What a gateway can prove now, and how we know. */
-function gatewayView(
-  gateway: GatewayFact,
-  { barrier, probe }: Sources,
-  { control }: Config['apisix']
-): SnapshotSources['gateways'][number] {
-  const state = barrier?.state(gateway.id)
-  const doubt = barrier?.doubt(gateway.id) ?? ''
-  const fit = state?.told?.fit === true && state.problem === '' && doubt === ''
-  const unfit = [doubt, ...(state?.told?.unfit ?? [])].filter(why => why !== '').join(', ')
-  return {
-    gateway,
-    available: fit ? 'barrier' : control.enabled ? 'observed' : 'accepted',
-    why: fit
-      ? ''
-      : barrier
-        ? state?.problem || unfit || 'its barrier was not read yet'
-        : 'no barrier is configured',
-    control: probe.freshness(gateway.id) ?? null,
-    barrier: state
-      ? {
-          lastSuccessAt: state.lastSuccessAt ?? null,
-          lastAttemptAt: state.lastAttemptAt ?? null,
-          problem: state.problem || unfit
-        }
-      : null,
-    instance: state?.told?.instance ?? null,
-    workers: (state?.told?.workers ?? []).map(worker => ({
-      id: worker.id ?? -1,
-      revision: worker.revision ?? 0,
-      appliedAt: worker.applied ? worker.applied * 1000 : null
-    }))
-  }
-}

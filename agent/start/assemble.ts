@@ -21,11 +21,12 @@ import { createEvents, type Events } from '../tell/events.ts'
 import { createHookLimit, type HookLimit } from '../hook/hook-limit.ts'
 import { createApp } from '../hook/app.ts'
 import { createSigningKeys, type SigningKeys } from '../hook/signing-keys.ts'
-import { startSources, stopSources } from './start-sources.ts'
+import { startSources, startWatches, stopSources } from './start-sources.ts'
+import type { Cluster } from '../facts/cluster.ts'
 
 /** How long a loop may go without a round before the agent calls itself dead, in ms; it is woken every second. */
 const STUCK_MS = 30_000
-/** While something is being drained the holders are listed again this often, in ms. */
+/** How often the holders are listed again during drains, in ms. */
 const GUARD_EVERY_MS = 2000
 /** How long the drain of a pod that is gone is kept while a holder still lists it, in ms. */
 const GHOST_MS = 3_600_000
@@ -49,32 +50,28 @@ interface AssemblyOptions {
   readonly version: string
   readonly clock: Clock
   readonly log: Log
-  /** What differs from the configuration's settings. */
+  /** Overrides of the configuration's settings. */
   readonly settings?: Partial<LoopSettings>
 }
 
 /**
- * Makes the parts from the configuration and joins them; they run from now on.
+ * Builds the parts from the configuration and connects them; they run from now on.
  *
- * @throws Error where there are no usable Kubernetes credentials
+ * @throws Error if there are no usable Kubernetes credentials
  */
 export function assemble({ config, version, clock, log, settings }: AssemblyOptions): Assembly {
   const metrics = createMetrics()
   metrics.buildInfo.set({ version, node: process.version }, 1)
   const readiness = createReadiness()
-  const sources = startSources({
-    config,
-    clock,
-    log,
-    meters: metered(metrics, clock),
-    loop: () => loop,
-    events: () => events
-  })
+  const cluster = startWatches(config, clock, log)
+  const events = config.kubernetes.events ? eventsOf(cluster, clock, log, metrics) : undefined
+  const sources = startSources({ config, clock, log, meters: metered(metrics, clock), cluster, events })
   const views = createViews({ sources, config, clock, readiness, metrics, version })
-  const events = config.kubernetes.events ? eventsOf(sources, clock, log, metrics) : undefined
+  const patch = (path: string, body: unknown, signal: AbortSignal) =>
+    cluster.call('PATCH', path, body, signal)
   const conditions = config.kubernetes.podCondition
     ? createConditions({
-        patch: (path, body, signal) => sources.cluster.call('PATCH', path, body, signal),
+        patch,
         leader: sources.leader,
         clock,
         log: log.child({ part: 'conditions' }),
@@ -84,7 +81,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
   const readinessGate = config.arrivals.gate
     ? createReadinessGate({
         sources,
-        patch: (path, body, signal) => sources.cluster.call('PATCH', path, body, signal),
+        patch,
         events,
         failOpenMs: config.arrivals.failOpenMs,
         clock,
@@ -94,6 +91,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     : undefined
   const loop: Loop = createLoop({
     sources,
+    drains: sources.drains,
     settings: { ...settingsOf(config), ...settings },
     clock,
     log: log.child({ part: 'loop' }),
@@ -101,11 +99,10 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       meter(metrics, clock),
       narrate(log.child({ part: 'drain' })),
       views.observer,
-      sources.upkeep.observer,
+      sources.upkeep.observer(sources.writer),
       ...(events ? [tell(events, sources.leader, clock)] : []),
       ...(conditions ? [conditions.observer] : []),
-      ...(readinessGate ? [readinessGate.observer] : []),
-      { round: () => page?.poke() }
+      ...(readinessGate ? [readinessGate.observer] : [])
     ]
   })
   const page = createPage({
@@ -114,8 +111,9 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     clock,
     log: log.child({ part: 'dashboard' })
   })
+  if (page) loop.observe({ round: () => page.poke() })
   const limit = createHookLimit(config.serve)
-  const tokenKeys = config.serve.auth === 'token' ? tokenKeysOf(sources, clock, log) : undefined
+  const tokenKeys = config.serve.auth === 'token' ? tokenKeysOf(cluster, clock, log) : undefined
   const app = createApp({
     holds: loop.holds,
     limit,
@@ -158,7 +156,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
   }
 }
 
-function eventsOf({ cluster }: Sources, clock: Clock, log: Log, metrics: Metrics): Events {
+function eventsOf(cluster: Pick<Cluster, 'call'>, clock: Clock, log: Log, metrics: Metrics): Events {
   return createEvents({
     post: (path, body, signal) => cluster.call('POST', path, body, signal),
     clock,
@@ -168,7 +166,7 @@ function eventsOf({ cluster }: Sources, clock: Clock, log: Log, metrics: Metrics
   })
 }
 
-function tokenKeysOf({ cluster }: Sources, clock: Clock, log: Log): SigningKeys {
+function tokenKeysOf(cluster: Pick<Cluster, 'call'>, clock: Clock, log: Log): SigningKeys {
   const get = (path: string, signal: AbortSignal) => cluster.call('GET', path, undefined, signal)
   return createSigningKeys({ get, clock, log: log.child({ part: 'serve' }) })
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { nearest } from '../config/nearest.ts'
 
-/** What the command line asks for. */
+/** A parsed command line. */
 type Command =
   | { readonly kind: 'run'; readonly configFile: string | undefined; readonly dryRun: boolean }
   | { readonly kind: 'print-config'; readonly configFile: string | undefined; readonly dryRun: boolean }
@@ -43,7 +43,7 @@ const OPTIONS = {
 
 const COMMANDS = ['run', 'doctor', 'diff'] as const
 
-/** Arguments (without node and script) to a command. Never throws: what is wrong is a command too. */
+/** Arguments (without node and script) to a command. Never throws: a wrong command line is a command too. */
 export function parseCommand(argv: readonly string[]): Command {
   const { values, positionals, tokens } = parseArgs({
     args: [...argv],

@@ -8,7 +8,7 @@ import { leasePlace } from './wire.ts'
 import { createElector } from '../lead/elector.ts'
 import { alone, type Leader } from '../lead/leader.ts'
 
-/** The election that the configuration asks for, begun. */
+/** Starts the election that the configuration asks for. */
 export function electLeader(config: Config, { call }: Pick<Cluster, 'call'>, clock: Clock, log: Log): Leader {
   const place = leasePlace(config)
   if (!place) return alone(noElection(config))

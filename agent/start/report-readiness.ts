@@ -3,8 +3,8 @@ import type { Readiness } from '../base/readiness.ts'
 import { isNeeded } from '../reflect/parts.ts'
 
 /**
- * Says of each source whether it is ready: the three watches are complete, a gateway is known, and the holders have been
- * read (or a barrier does without). Returns what brings that up to date.
+ * Reports whether each source is ready: the three watches are complete, a gateway is known, and the holders have been read
+ * (not needed with a barrier). Returns the function that updates this.
  */
 export function reportReadiness(
   readiness: Readiness,

@@ -11,7 +11,7 @@ const HEARTBEAT_MS = 1000
 /**
  * Runs the agent until a signal comes. Returns the exit code.
  *
- * @throws Error where there are no usable Kubernetes credentials, or the port cannot be listened on
+ * @throws Error if there are no usable Kubernetes credentials, or the agent cannot listen on the port
  */
 export async function run(config: Config, version: string): Promise<number> {
   const clock = systemClock
@@ -25,7 +25,7 @@ export async function run(config: Config, version: string): Promise<number> {
   const addingHooks = async (): Promise<() => Promise<void>> => {
     const { inject, serve } = config
     if (!inject) return async () => {}
-    // What makes certificates is not loaded before it is needed.
+    // Loaded on demand: it brings the code that makes certificates.
     const { startInjection } = await import('../inject/start-inject.ts')
     const { cluster } = sources
     return startInjection({ inject, host: serve.host, cluster, clock, log: log.child({ part: 'inject' }) })
@@ -48,7 +48,7 @@ export async function run(config: Config, version: string): Promise<number> {
     parts: [
       { name: 'http', run: signal => Promise.race([server.failed, aborted(signal)]) },
       {
-        // Rounds are woken by events; this is for the times without any.
+        // Events wake the rounds; the heartbeat does so in times without events.
         name: 'heartbeat',
         run: async signal => {
           while (!signal.aborted) {
@@ -65,7 +65,7 @@ export async function run(config: Config, version: string): Promise<number> {
     stopPromising() {
       limit.close()
       readiness.part('shutdown').notReady('the agent is stopping')
-      // Hooks that are held are still finished; what is new is for the other agents.
+      // This agent still finishes the hooks that it holds; other agents take the new ones.
       void sources.leader.release()
     },
     finishHolds: signal => limit.emptied(signal),

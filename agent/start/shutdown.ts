@@ -1,16 +1,16 @@
 import { stayAwake, type Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 
-/** Something that runs until it is told to stop. Ending earlier, well or badly, ends the process. */
+/** Runs until its signal aborts. If it ends earlier, with or without an error, the process ends. */
 export interface Part {
   readonly name: string
   /** Resolves soon after the signal aborts. */
   run(signal: AbortSignal): Promise<void>
 }
 
-/** What stopping means, in order. Each step is bounded; a step that fails or hangs does not keep the next one from running. */
+/** The steps of a shutdown, in order. Each is bounded; the next step runs even if one fails or hangs. */
 interface Stopping {
-  /** Not ready, no new holds: whoever asks is sent elsewhere. */
+  /** Not ready, no new holds: new callers go to another agent. */
   stopPromising(): void
   /** Resolves when nothing is held any more. `signal` aborts when the bound is over. */
   finishHolds(signal: AbortSignal): Promise<void>
@@ -43,8 +43,8 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /**
  * Runs the parts until a signal comes or one of them ends, then stops in three steps. Returns the exit code: 0 after a
- * signal, 1 after a part that ended early. After an early end nothing is waited for: an agent that lost a part cannot
- * vouch, and a hook that is let go early still has time for its fallback. A second signal calls `exit` at once.
+ * signal, 1 after a part that ended early. After an early end the agent waits for no holds: without one of its parts it
+ * cannot vouch, and a hook that is let go early still has time for its fallback. A second signal calls `exit` at once.
  */
 export async function supervise(supervision: Supervision): Promise<number> {
   const { parts, log, clock, finishMs } = supervision
@@ -96,7 +96,7 @@ async function runPart(part: Part, signal: AbortSignal): Promise<Ending> {
   }
 }
 
-/** The first signal, or error that nobody caught, as a promise; the second signal exits. */
+/** A promise of the first signal or uncaught error; the second signal exits. */
 function catchSignals(supervision: Supervision) {
   const { log } = supervision
   const emitter = supervision.signals ?? process

@@ -8,7 +8,7 @@ import type { Listening } from '../hook/listen.ts'
 import type { Snapshot } from '../page/snapshot.ts'
 import { createStream, type Stream } from '../page/stream.ts'
 
-/** The dashboard's half of the agent: what the HTTP side serves, and the stream once there is a server to open it on. */
+/** The dashboard's parts: what the HTTP server serves, and the stream, opened once the server listens. */
 export interface Page {
   readonly parts: DashboardParts
   open(listening: Listening): void
@@ -24,7 +24,7 @@ interface PageOptions {
   readonly log: Log
 }
 
-/** `undefined` where the dashboard is not enabled. */
+/** `undefined` if the dashboard is not enabled. */
 export function createPage({ config, snapshot, clock, log }: PageOptions): Page | undefined {
   if (!config) return undefined
   const guard = createGuard(config.auth, clock)

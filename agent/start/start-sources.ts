@@ -4,6 +4,7 @@ import type { Config } from '../config/types.ts'
 import { createBarrierKeeper } from '../barrier/barrier.ts'
 import { createProbe } from '../proof/probe.ts'
 import { createSurvey } from '../proof/survey.ts'
+import { worldFrom } from '../proof/world-from.ts'
 import { createAdminApi } from '../apisix/admin-api.ts'
 import { createControlReader } from '../apisix/control-api.ts'
 import { createDocumentReader, listDocuments } from '../inventory/documents.ts'
@@ -14,7 +15,7 @@ import { watchMode } from '../inventory/mode-watch.ts'
 import { createWriter } from '../write/writer.ts'
 import { electLeader } from './elect.ts'
 import type { Log } from '../base/log.ts'
-import type { Loop } from '../round/loop.ts'
+import { createDrainStore, type DrainStore } from '../round/drain-store.ts'
 import { createAsking } from '../upkeep/asking.ts'
 import type { Sources } from '../proof/sources.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
@@ -27,7 +28,7 @@ import { startCluster, type Cluster } from '../facts/cluster.ts'
 import { loadCredentials } from '../transport/load-credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource, gatewaySelector } from './wire.ts'
 
-/** From the first removal of a burst to its write where hooks do not wait for it, in ms. */
+/** From the first removal of a burst to its write, in ms, if hooks do not wait for the write. */
 export const GATHER_MS = 25
 
 interface SourceOptions {
@@ -35,24 +36,48 @@ interface SourceOptions {
   readonly clock: Clock
   readonly log: Log
   readonly meters: Metered
-  /** Asked for when something happens, because the loop is made from what this makes. */
-  readonly loop: () => Loop
-  readonly events: () => Events | undefined
+  readonly cluster: Cluster
+  /** Absent if the agent emits none. */
+  readonly events: Events | undefined
 }
 
 export interface StartedSources extends Sources, UpkeepParts {
-  /** Closes the connections that are kept for the next call. */
+  readonly drains: DrainStore
+  /** Stops the last watches, and closes the connections that are kept for the next call. */
   readonly hangUp: () => void
 }
 
 /**
- * Everything that does I/O for the loop, made from the configuration and started.
+ * The watches of Kubernetes, begun.
  *
- * @throws Error where there are no usable Kubernetes credentials
+ * @throws Error if there are no usable Kubernetes credentials
  */
-export function startSources({ config, clock, log, meters, loop, events }: SourceOptions): StartedSources {
-  const { apisix, kubernetes, drain } = config
+export function startWatches(
+  { apisix, kubernetes, sync, arrivals }: Config,
+  clock: Clock,
+  log: Log
+): Cluster {
+  return startCluster({
+    credentials: loadCredentials(credentialSource(kubernetes), clock),
+    namespaces: kubernetes.namespaces,
+    gatewaySelector: gatewaySelector(apisix.gateways),
+    labels: sync.enabled,
+    gate: arrivals.gate,
+    clock,
+    log: log.child({ part: 'watch' })
+  })
+}
+
+/** Everything that does I/O for the loop, made from the configuration and started. */
+export function startSources({ config, clock, log, meters, cluster, events }: SourceOptions): StartedSources {
+  const { apisix, drain, sync: syncSettings } = config
   const part = (name: string) => log.child({ part: name })
+  const absence = watchAbsence(clock, () => {
+    log.warn('this process was away: no entry is put until the watch of pods tells again')
+    cluster.assurePods()
+  })
+  const resumedAt = () => absence.resumedAt()
+  const leader = electLeader(config, cluster, clock, part('leader'))
   const api = meters.admin(createAdminApi(adminOptions(apisix.admin)))
   const mode = watchMode({ admin: api, clock, log: part('mode'), forced: apisix.mode })
   const admin = guardWrites(api, mode)
@@ -66,26 +91,34 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
     owner: apisix.owner
   })
   mode.onChange(() => void inventory.refresh())
-  const asking = createAsking({ cluster: () => cluster, clock, log: part('writer') })
+  const drains = createDrainStore(worldFrom({ cluster, inventory }, syncSettings.podRanges))
+  const asking = createAsking({ cluster, clock, log: part('writer') })
+  const { upkeep, sync } = startUpkeep({
+    config,
+    cluster,
+    inventory,
+    leader,
+    mode,
+    asking,
+    clock,
+    log: part('sync'),
+    drains,
+    events
+  })
   const writer = createWriter({
     gatherMs: apisix.barrier ? GATHER_MS : 0,
     admin,
     inventory,
     clock,
     log: part('writer'),
-    isEnding: (uid, node) => loop().isEnding(uid, node),
-    wasAwaySince: at => absence.resumedAt() > at,
+    isEnding: (uid, node) => drains.isEnding(uid, node),
+    wasAwaySince: at => resumedAt() > at,
     prepare: target => upkeep.prepare(target),
     wishes: (target, found) => upkeep.wishes(target, found),
     taken: one => upkeep.taken(one),
     wrote: one => upkeep.wrote(one),
-    stillEnding: createStillEnding({
-      cluster: () => cluster,
-      asking,
-      loop,
-      resumedAt: () => absence.resumedAt()
-    }),
-    leader: { yields: () => leader.yields(), missed: () => leader.missed() }
+    stillEnding: createStillEnding({ cluster, asking, drains, resumedAt }),
+    leader
   })
   const survey = createSurvey({
     read: meters.control(createControlReader(controlOptions(apisix.control, clock))),
@@ -99,41 +132,14 @@ export function startSources({ config, clock, log, meters, loop, events }: Sourc
       wrap: api => meters.barrier(api),
       clock,
       log: part('barrier'),
-      knowledge: { resumedAt: () => absence.resumedAt(), knownAt: () => cluster.podsAssuredAt() },
+      knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt() },
       ttlMs: apisix.barrier.ttlMs
     })
-  const cluster: Cluster = startCluster({
-    credentials: loadCredentials(credentialSource(kubernetes), clock),
-    namespaces: kubernetes.namespaces,
-    gatewaySelector: gatewaySelector(apisix.gateways),
-    labels: config.sync.enabled,
-    gate: config.arrivals.gate,
-    clock,
-    log: part('watch'),
-    onChange: () => loop().wake()
-  })
-  const leader = electLeader(config, cluster, clock, part('leader'))
-  const { upkeep, sync } = startUpkeep({
-    config,
-    cluster,
-    inventory,
-    writer,
-    leader,
-    mode,
-    asking,
-    clock,
-    log: part('sync'),
-    loop,
-    events
-  })
-  const absence = watchAbsence(clock, () => {
-    log.warn('this process was away: no entry is put until the watch of pods tells again')
-    cluster.assurePods()
-  })
   const stopVanished = watchVanished({ cluster, barrier, probe, survey }, clock, part('watch'))
   inventory.start()
   return {
     cluster,
+    drains,
     inventory,
     writer,
     probe: apisix.control.enabled ? probe : withoutReads(probe),
@@ -158,7 +164,7 @@ const withoutReads = (probe: Sources['probe']): Sources['probe'] => ({ ...probe,
 export async function stopSources(sources: StartedSources): Promise<void> {
   const { cluster, inventory, writer, probe, survey, mode, barrier, leader } = sources
   mode.stop()
-  // Over the connection that ends next.
+  // Needs the connection that ends next.
   await leader.release()
   await Promise.all([
     cluster.stop(),

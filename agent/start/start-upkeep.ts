@@ -2,7 +2,7 @@ import { addressRanges } from '../base/address-ranges.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import type { Log } from '../base/log.ts'
-import type { Loop } from '../round/loop.ts'
+import type { CurrentDrains } from '../round/drain-store.ts'
 import type { Asking } from '../upkeep/asking.ts'
 import { createAmends } from '../upkeep/amends.ts'
 import { createGhosts, type Ghosts } from '../upkeep/ghosts.ts'
@@ -17,20 +17,20 @@ import { isEnding } from '../plan/match.ts'
 import { serviceName } from '../members/claim.ts'
 import type { Events } from '../tell/events.ts'
 
-interface StartOptions extends Pick<Sources, 'cluster' | 'inventory' | 'writer' | 'leader' | 'mode'> {
+interface StartOptions extends Pick<Sources, 'cluster' | 'inventory' | 'leader' | 'mode'> {
   readonly config: Pick<Config, 'sync' | 'drain' | 'ghosts' | 'kubernetes'>
   readonly asking: Asking
   readonly clock: Clock
   readonly log: Log
-  readonly loop: () => Pick<Loop, 'drains'>
-  readonly events: () => Pick<Events, 'addNotSynced'> | undefined
+  readonly drains: CurrentDrains
+  readonly events: Pick<Events, 'addNotSynced'> | undefined
 }
 
 /** The parts that keep holders as they should be, apart from removals. Built from the configuration and the other parts. */
 export function startUpkeep(parts: StartOptions): UpkeepParts {
-  const { config, cluster, clock, loop } = parts
-  const drains = () => loop().drains()
-  const stays = ({ uid, deletionAt }: PodFact) => deletionAt === undefined && !isEnding(drains().get(uid))
+  const { config, cluster, clock, drains } = parts
+  const stays = ({ uid, deletionAt }: PodFact) =>
+    deletionAt === undefined && !isEnding(drains.current().get(uid))
   const isLeaving = (node: NodeKey) => {
     const { host } = addressOf(node)
     const pods = cluster.pods.byIp(host)
@@ -65,18 +65,17 @@ export function startUpkeep(parts: StartOptions): UpkeepParts {
     amends,
     sync,
     ghosts,
-    writer: () => parts.writer,
     now: () => clock.now()
   })
   return { upkeep, sync }
 }
 
-function ghostsOf({ config, cluster, inventory, leader, mode, asking, log, loop }: StartOptions): Ghosts {
+function ghostsOf({ config, cluster, inventory, leader, mode, asking, log, drains }: StartOptions): Ghosts {
   const { podRanges } = config.sync
   return createGhosts({
     cluster,
     inventory,
-    drains: () => loop().drains(),
+    drains: () => drains.current(),
     isPodRange: addressRanges(podRanges),
     hasRanges: podRanges.length > 0,
     everywhere: config.kubernetes.namespaces.length === 0,
@@ -97,13 +96,13 @@ function syncOf({
   asking,
   clock,
   log,
-  loop,
+  drains,
   events
 }: StartOptions): Sync {
   return createSync({
     cluster,
     inventory,
-    drains: () => loop().drains(),
+    drains: () => drains.current(),
     asking,
     mayWrite: () => leader.leads() && !config.drain.dryRun && mode.current().mode === 'etcd',
     isPodRange: addressRanges(config.sync.podRanges),
@@ -112,7 +111,7 @@ function syncOf({
       const facts = { service: serviceName(service) }
       if (why === undefined) return log.info(facts, 'service can be synced')
       log.error({ ...facts, why }, 'service is not synced')
-      if (leader.leads()) events()?.addNotSynced(service, why)
+      if (leader.leads()) events?.addNotSynced(service, why)
     }
   })
 }

@@ -9,7 +9,7 @@ import type { LeasePlace } from '../lead/lease.ts'
 import type { GatewaySelector } from '../facts/cluster.ts'
 import type { CredentialSource } from '../transport/credentials.ts'
 
-/** From the configuration's words to the clients' options: one place for the agent and for the doctor. */
+/** Turns the configuration into the clients' options, for the agent and the doctor alike. */
 
 export function adminOptions({ url, key, ca, timeoutMs, pageSize }: Config['apisix']['admin']): AdminOptions {
   return { url, key: () => key.read(), ca, timeoutMs, pageSize }
@@ -38,7 +38,7 @@ export function gatewaySelector(source: Config['apisix']['gateways']): GatewaySe
     : { namespace: source.namespace, labelSelector: source.selector }
 }
 
-/** A kubeconfig that was asked for, else the pod's own account, else the kubeconfig that kubectl would use. */
+/** The configured kubeconfig, else the pod's own account, else the kubeconfig that kubectl would use. */
 export function credentialSource({ kubeconfig, context, account }: Config['kubernetes']): CredentialSource {
   if (kubeconfig === undefined && context === undefined && existsSync(join(account, 'token'))) {
     return { kind: 'in-cluster', account }
@@ -50,7 +50,7 @@ export function credentialSource({ kubeconfig, context, account }: Config['kuber
   }
 }
 
-/** Where agents elect their leader; `undefined` where they do not. A dry run does nothing that a leader does. */
+/** Where agents elect their leader; `undefined` without an election. A dry run does none of the leader's work. */
 export function leasePlace({ leader, drain, kubernetes }: Config): LeasePlace | undefined {
   if (!leader || drain.dryRun) return undefined
   const source = credentialSource(kubernetes)

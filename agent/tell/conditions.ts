@@ -6,7 +6,7 @@ import type { Leader } from '../lead/leader.ts'
 import type { Observer } from '../round/observer.ts'
 import { writeCondition, type Patch, type PodCondition } from './pod-condition.ts'
 
-/** The pod's condition that says how its drain went: `True` when it was proved, `False` when it was not or is undone. */
+/** The pod condition that reports the result of a drain: `True` if it was proved, `False` if it was not, or was undone. */
 const CONDITION = 'apisix-drain.io/drained'
 
 interface ConditionsOptions {
@@ -19,15 +19,15 @@ interface ConditionsOptions {
 
 interface Conditions {
   readonly observer: Observer
-  /** Drops what is left. */
+  /** Drops the rest of the queue. */
   stop(): Promise<void>
 }
 
-/** More are not written: they wait in line, so that 500 pods at once do not crowd out the agent's other calls. */
+/** Conditions are queued, so that 500 pods at once do not delay the agent's other calls. Those beyond the limit are dropped. */
 const LONGEST_QUEUE = 1000
-/** From one to the next, in ms. */
+/** The interval between two conditions, in ms. */
 const PAUSE_MS = 50
-/** Writes the condition, one pod after the other. What cannot be written is counted and left out: nothing waits for it. */
+/** Writes the conditions, one pod after the other. A failed write is counted and not retried: nothing waits for it. */
 export function createConditions({ patch, leader, clock, log, metrics }: ConditionsOptions): Conditions {
   const stopped = new AbortController()
   const queue: Drain[] = []

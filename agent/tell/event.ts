@@ -5,7 +5,7 @@ import type { Millis } from '../drain/facts.ts'
 import { lagOf } from '../page/lag.ts'
 import type { Moments } from '../page/snapshot.ts'
 
-/** The longest note that the API server takes (events.k8s.io/v1: 1 kB), and the longest name of an object. */
+/** The longest note that the API server accepts (events.k8s.io/v1: 1 kB), and the longest name of an object. */
 const LONGEST_NOTE = 1000
 const LONGEST_NAME = 253
 
@@ -15,7 +15,7 @@ interface EventText {
   readonly note: string
 }
 
-/** What is said on the pod of a drain that has just left the phase `draining`; `undefined` where that is nothing. */
+/** The text for a drain that has just left the phase `draining`; `undefined` if there is nothing to report. */
 export function eventText(drain: Drain, moments: Moments): EventText | undefined {
   if (drain.phase === 'undone') return { type: 'Normal', reason: 'DrainUndone', note: shortened(drain.why) }
   if (drain.phase === 'proven') {
@@ -43,7 +43,7 @@ export function eventText(drain: Drain, moments: Moments): EventText | undefined
 const shortened = (note: string): string =>
   note.length <= LONGEST_NOTE ? note : `${note.slice(0, LONGEST_NOTE - 1)}…`
 
-/** What an Event is about. */
+/** The object that an Event is about. */
 export interface Regarding {
   readonly kind: 'Pod' | 'Service'
   readonly namespace: string
@@ -51,7 +51,7 @@ export interface Regarding {
   readonly uid: string
 }
 
-/** About the pod of a drain: it is drained once between two restarts of its containers. */
+/** About the pod of a drain: a pod is drained once between two restarts of its containers. */
 export function eventObject(
   { pod, uid, restartsAtStart }: Pick<Drain, 'pod' | 'uid' | 'restartsAtStart'>,
   text: EventText,
@@ -77,7 +77,7 @@ export function gateEvent(pod: Omit<Regarding, 'kind'>, note: string, at: Millis
   )
 }
 
-/** About a Service: said again when it reads differently, or after an hour. */
+/** About a Service: emitted again when its text changes, or in the next hour. */
 export function serviceEvent(
   service: Omit<Regarding, 'kind'>,
   text: EventText,
@@ -93,8 +93,8 @@ export function serviceEvent(
 const HOUR_MS = 3_600_000
 
 /**
- * The object to POST: an events.k8s.io/v1 Event. Its name is the same whichever agent says it, and however often: what is
- * said twice is refused (409).
+ * The object to POST: an events.k8s.io/v1 Event. Its name is the same from every agent and on every attempt, so the API
+ * server refuses a repeated Event (409).
  */
 function eventAbout(
   regarding: Regarding,

@@ -6,23 +6,23 @@ import { eventObject, eventText, gateEvent, serviceEvent, type Regarding } from 
 import type { Moments } from '../page/snapshot.ts'
 
 interface EventsOptions {
-  /** Creates an object at the API server. Any status is an answer; rejects where there is none in time. */
+  /** Creates an object at the API server. Resolves with any status; rejects if no answer comes in time. */
   readonly post: (path: string, body: unknown, signal: AbortSignal) => Promise<{ readonly status: number }>
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Pick<Metrics, 'events'>
-  /** Which agent says it: its pod's name. */
+  /** The pod name of the agent that reports the Event. */
   readonly instance: string
 }
 
 export interface Events {
   /** A drain has left the phase `draining`. Returns at once: nothing waits for an Event. */
   add(drain: Drain, moments: Moments): void
-  /** A Service asks for something that is not done. */
+  /** A Service asks for something that the agent does not do. */
   addNotSynced(service: Omit<Regarding, 'kind'>, why: string): void
   /** The readiness gate of a pod was opened without proof. */
   addGateOpened(pod: Omit<Regarding, 'kind'>, why: string): void
-  /** Drops what is left. */
+  /** Drops the rest of the queue. */
   stop(): Promise<void>
 }
 
@@ -31,7 +31,7 @@ const LONGEST_QUEUE = 1000
 /** The interval between two Events, in ms. */
 const PAUSE_MS = 50
 
-/** Writes one Kubernetes Event per drain, one after the other. What cannot be written is counted and left out. */
+/** Writes one Kubernetes Event per drain, one after the other. A failed write is counted and not retried. */
 export function createEvents({ post, clock, log, metrics, instance }: EventsOptions): Events {
   const stopped = new AbortController()
   const queue: ReturnType<typeof eventObject>[] = []
@@ -42,7 +42,7 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
     const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(event.metadata.namespace)}/events`
     try {
       const { status } = await post(path, event, stopped.signal)
-      // 409: it is there already, from a try whose answer was lost, or from another agent.
+      // 409: it exists already, from an attempt whose answer was lost, or from another agent.
       if (status !== 201 && status !== 409) throw new Error(`status ${status}`)
       failing = false
       metrics.events.inc({ result: 'ok' })

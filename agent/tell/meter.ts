@@ -15,7 +15,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     drain(before, after, memory) {
       if (!before && after) since('decided-seen', decidedAt(after.pod), after.since)
       if (before?.phase === 'draining' && after && after.phase !== 'gone') left(after, memory)
-      // A pod that no holder lists any more is forgotten in the round that sees it go.
+      // A pod that no holder lists any more is forgotten in the round that sees it gone.
       if (before && before.phase !== 'gone' && (!after || after.phase === 'gone')) {
         since('ack-gone', memory.ackAt, clock.now())
         // Only now: a barrier proves a drain before its holders have let go of it.

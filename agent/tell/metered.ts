@@ -7,7 +7,7 @@ import type { Metrics } from './metrics.ts'
 
 type Result = 'ok' | 'error'
 
-/** The clients of APISIX, measured. Each wrapper is the client it wraps: who uses it does not know that it is measured. */
+/** Measures the clients of APISIX. Each wrapper has the interface of its client, so callers do not notice it. */
 export interface Metered {
   admin(api: AdminApi): AdminApi
   control(read: ReadGateway): ReadGateway
@@ -69,7 +69,8 @@ export function metered(metrics: Metrics, clock: Clock): Metered {
         put: (...args) => call('put', () => api.put(...args)),
         remove: (...args) => call('remove', () => api.remove(...args)),
         inflight: (...args) => call('inflight', () => api.inflight(...args)),
-        state: signal => call('state', () => api.state(signal))
+        state: signal => call('state', () => api.state(signal)),
+        entries: signal => call('entries', () => api.entries(signal))
       }
     }
   }

@@ -51,7 +51,7 @@ const LATENCY = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** Every metric of the agent, in a registry of its own. Other parts are given this object and invent none. */
+/** Every metric of the agent, in a registry of its own. Other parts receive this object and define no metrics. */
 export function createMetrics() {
   const registry = new Registry()
   const rows: MetricRow[] = []
@@ -81,7 +81,7 @@ export function createMetrics() {
   return {
     registry,
     rows: rows as readonly MetricRow[],
-    /** Stops what measures in the background. */
+    /** Stops the measurement in the background. */
     close: () => void lag.disable(),
 
     hookAnswers: counter('hook_answers_total', 'preStop hooks answered, refusals left out.', {
@@ -171,6 +171,14 @@ export function createMetrics() {
       where: 'as in drift_nodes',
       kind: 'as in drift_nodes'
     }),
+    successionHolders: gauge(
+      'succession_holders',
+      'Holders that list no node that serves: gateways with the plugin send their requests to successors.'
+    ),
+    successionAge: gauge(
+      'succession_oldest_seconds',
+      'For how long the owner of the oldest of them has not listed a pod that serves; 0 if there is none.'
+    ),
     gatewaySuccess: gauge(
       'gateway_last_success_timestamp_seconds',
       'When the gateway that has been silent for longest last answered, of those that are Ready.',
@@ -226,7 +234,7 @@ export function createMetrics() {
       { quantile: '0.5, 0.99, 1' },
       gauge => {
         for (const quantile of [0.5, 0.99, 1]) {
-          // Before the first sample the histogram answers NaN or 0; a negative value is its resolution being taken off.
+          // Before the first sample the histogram returns NaN or 0, and 0 less its resolution is negative.
           const ms = lag.percentile(quantile * 100) / 1e6 - 10
           gauge.set({ quantile: String(quantile) }, Math.max(0, ms || 0) / 1000)
         }

@@ -2,7 +2,7 @@ import type { Drain } from '../drain/drain.ts'
 import type { Log } from '../base/log.ts'
 import type { Observer } from '../round/observer.ts'
 
-/** One log line for each turn in the story of a drain. */
+/** Logs one line for each step of a drain. */
 export function narrate(log: Log): Observer {
   return {
     drain(before, after) {

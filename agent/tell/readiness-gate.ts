@@ -13,10 +13,10 @@ import type { Sources } from '../proof/sources.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
 import { writeCondition, type Patch, type PodCondition } from './pod-condition.ts'
 
-/** Opens the readiness gates of pods: by the leader, once every gateway routes to the pod, or when it waited long enough. */
+/** Opens the readiness gates of pods. The leader does so once every gateway routes to the pod, or if it has waited long enough. */
 interface ReadinessGate {
   readonly observer: Observer
-  /** Drops what is not written. */
+  /** Drops what it has not written yet. */
   stop(): Promise<void>
 }
 
@@ -31,11 +31,11 @@ interface ReadinessGateOptions {
   readonly metrics: Pick<Metrics, 'gates'>
 }
 
-/** From look to look while a pod waits, and from one listing that is asked for to the next, in ms. */
+/** Intervals in ms while a pod waits: between looks, and between requested listings. */
 const EVERY_MS = { look: 100, listing: 2000 }
-/** When a write is tried again, in ms: one that failed, and one that the watch has not shown. */
+/** When a write is retried, in ms: after a failure, and if the watch has not shown its result. */
 const AGAIN_MS = { failed: 1000, written: 5000 }
-/** Writes at once. */
+/** Concurrent writes. */
 const AT_ONCE = 4
 
 interface Waiting {
@@ -73,7 +73,7 @@ export function createReadinessGate(options: ReadinessGateOptions): ReadinessGat
 
   const consider = (pod: PodFact, one: Waiting, known: boolean, now: Millis): void => {
     const following = sync?.following(pod) ?? { holders: [], problems: [] }
-    // By all agents: one that becomes the leader goes on with what it has seen.
+    // Every agent gathers evidence, so that a new leader continues with its own.
     const arrival = arrivalOf(evidence(pod, one.seen, now, following.holders))
     if (now < one.writeAt || !leader.leads()) return
     const decision = decideGate(

@@ -7,13 +7,13 @@ import type { Events } from './events.ts'
 import type { Moments } from '../page/snapshot.ts'
 import { momentsOf } from '../page/moments.ts'
 
-/** How long an agent that does not lead keeps what it has not said, in ms: longer than the Lease of a leader that died. */
+/** How long an agent that does not lead keeps its unsent Events, in ms: longer than the Lease of a dead leader. */
 const KEPT_MS = 20_000
 const KEPT = 1000
 
 /**
- * Says on every pod, as a Kubernetes Event, how its drain went. One agent says it. What the leader may have died over is said
- * by the next one: an Event that is there already is not written again (`eventObject` names it by what it says).
+ * Emits a Kubernetes Event on every pod about the result of its drain. Only the leader emits. If it dies first, the next
+ * leader emits: an Event that exists already is not written again (`eventObject` names it by its content).
  */
 export function tell(events: Pick<Events, 'add'>, leader: Pick<Leader, 'leads'>, clock: Clock): Observer {
   let kept: { readonly drain: Drain; readonly moments: Moments; readonly at: Millis }[] = []

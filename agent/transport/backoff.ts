@@ -7,7 +7,7 @@ export interface Backoff {
 
 /**
  * Doubles, with jitter over the upper half, so that agents of many clusters behind one balancer do not reconnect
- * together. Starts over once something has lived for `healthyMs`: a stream that syncs and breaks at once is not healthy.
+ * together. Starts over once a connection has lived for `healthyMs`: a stream that syncs and breaks at once is not healthy.
  */
 export function createBackoff({
   firstMs = 50,

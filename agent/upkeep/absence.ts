@@ -3,18 +3,18 @@ import type { Millis } from '../drain/facts.ts'
 
 /** Whether this process was away: stopped (SIGSTOP), paused with its machine, or without any CPU. */
 interface Absence {
-  /** When it was last back; `-Infinity`: it has always been here. The first call after an absence detects it. */
+  /** When it last came back; `-Infinity`: it was never away. The first call after an absence detects it. */
   resumedAt(): Millis
   stop(): void
 }
 
-/** How often it is seen to be here, and the gap that is an absence, in ms: longer than a slow turn of the event loop. */
+/** The interval of the checks, and the gap that counts as an absence, in ms: longer than a slow turn of the event loop. */
 const EVERY_MS = 250
 const AWAY_MS = 1500
 
 /**
- * Seen by the gap between two ticks of the monotonic clock: what the wall clock shows may be a step of it. Timers that are overdue
- * fire before anything is heard that came in meanwhile, so whoever acts by the time asks here first.
+ * Detected by the gap between two ticks of the monotonic clock, because the wall clock may have been set. Overdue timers fire before
+ * any input that arrived meanwhile is read, so code that acts on time must ask here first.
  *
  * @param onResume called once for each absence
  */

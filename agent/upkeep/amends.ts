@@ -5,19 +5,19 @@ import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 
 /**
- * How long after a write without an answer its object is read again, in ms: a request that was cut off can be applied
- * late, over what its owner has written meanwhile.
+ * How long after a write without an answer its object is read again, in ms: a request that was cut off may be applied late, and
+ * overwrite what the owner has written meanwhile.
  */
 const LOOKS_MS = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000]
 
 /**
- * Puts back what a write of ours without an answer took when it was applied late, and nothing else: a node was read in the
- * holder after the write was sent, and then the holder lists exactly what the write had sent, without that node.
+ * Puts back only the nodes that a late, unanswered write of the agent removed: a node was read in the holder after the write was
+ * sent, and then the holder lists exactly what the write had sent, without that node.
  */
 export interface Amends {
-  /** The writer wrote, or (no answer came) may have written or be writing still. */
+  /** The writer wrote, or (without an answer) may have written or may still be writing. */
   wrote(written: Written): void
-  /** The objects to look at. */
+  /** The objects to read again. */
   targets(now: Millis): readonly Target[]
   /** Called with every reading of an object. */
   wishes(target: Target, found: readonly Holder[] | undefined): readonly Wish[]
@@ -29,11 +29,11 @@ interface AmendsOptions {
   readonly now: () => Millis
 }
 
-/** A holder that a write without an answer may replace yet. */
+/** A holder that a write without an answer may still replace. */
 interface OpenWrite {
-  /** What those writes would leave in it. */
+  /** The lists of nodes that those writes would leave in it. */
   readonly sent: Set<string>
-  /** The last reading that none of them had made. */
+  /** The last reading that did not result from any of them. */
   seen: ReadonlyMap<NodeKey, HolderNode>
 }
 
@@ -57,7 +57,7 @@ export function createAmends({ isLeaving, now }: AmendsOptions): Amends {
       for (const { holder, remove, add } of edits) {
         if (!isReplacedWhole(holder)) continue
         const write = open.holders.get(holder.key) ?? { sent: new Set<string>(), seen: new Map() }
-        // What we took ourselves is no loss; what was put back is made good.
+        // Nodes that the agent removed on purpose are no loss. An answered write that adds nodes has repaired the loss.
         write.seen = new Map([...write.seen].filter(([key]) => !remove.has(key)))
         if (answered && add.length > 0) write.sent.clear()
         const left = holder.nodes.map(({ key }) => key).filter(key => !remove.has(key))
@@ -101,7 +101,7 @@ export function createAmends({ isLeaving, now }: AmendsOptions): Amends {
   }
 }
 
-/** A map is merged key by key: nothing of others can get lost (`writeFor`). */
+/** A map is merged key by key, so it cannot lose other writers' nodes (`writeFor`). */
 const isReplacedWhole = ({ form, path }: Holder): boolean => form === 'array' || path[0] === 'plugins'
 
 const listOf = (nodes: readonly NodeKey[]): string => nodes.toSorted().join(' ')

@@ -4,10 +4,10 @@ import type { Holder, HolderKey } from '../plan/holder.ts'
 import { expectedNodes } from './expected.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** What was seen of one arriving pod so far. */
+/** The observations of one arriving pod so far. */
 export interface SeenComing {
   readonly listedAt: Map<HolderKey, Millis>
-  /** Holders that follow its Service: a pod is expected there while it is young, and waited for as long as it is. */
+  /** Holders that follow its Service. A pod becomes expected there only while it is young, and stays expected while it arrives. */
   readonly expected: Set<HolderKey>
   /** By gateway and holder: when its Control API was first seen to list it. */
   readonly observedAt: Map<string, Millis>
@@ -19,7 +19,7 @@ export const nothingSeen = (): SeenComing => ({
   observedAt: new Map()
 })
 
-/** What the parts know of an arriving pod. Updates `seen`. `also`: holders that will list it. */
+/** Gathers what the parts know of an arriving pod. Updates `seen`. `also`: holders that will list it. */
 type GatherArrival = (
   pod: PodFact,
   seen: SeenComing,

@@ -7,28 +7,28 @@ import type { Log } from '../base/log.ts'
 import type { Cluster } from '../facts/cluster.ts'
 import type { ServiceName } from '../facts/slice-store.ts'
 
-/** How long the API server may take for an answer, in ms; the wait for its turn counts. */
+/** How long an answer of the API server may take, in ms, including the wait in the queue. */
 const ASK_MS = 1000
 /** Concurrent requests: to find an address, the API server scans all pods. */
 const AT_ONCE = 16
-/** One answer does for all that ask the same within this time, in ms: a pod can be in dozens of holders. */
+/** Equal requests within this time, in ms, share one answer: a pod can be in dozens of holders. */
 const FRESH_MS = 100
 
 /**
- * The API server's word, past the watches, on what a write is about to take out: a watch that is silent or behind shows
- * neither that an address has a new pod nor that a pod is ready again. `undefined` and `false`: it did not say.
+ * Asks the API server, not the watches, about nodes that a write is about to remove: a watch that is silent or behind shows neither
+ * that an address has a new pod nor that a pod is ready again. `undefined` and `false`: it did not answer.
  */
 export interface Asking {
-  /** The pod of this name, if there is one: one object, at no cost. */
+  /** The pod of this name, if it exists: one object, at little cost. */
   pod(name: ServiceName): Promise<{ readonly pod: PodFact | undefined } | undefined>
-  /** The pods that have this address: the API server looks at every pod there is. Kubernetes finds pods by their first address only (dual stack: docs/decisions/0006). */
+  /** The pods that have this address; the API server scans all pods, by first address only (dual stack: docs/decisions/0006). */
   ownersOf(host: string): Promise<readonly PodFact[] | undefined>
-  /** Brings the stores up to date with a Service and its EndpointSlices. `false` also where it does not exist any more. */
+  /** Updates the stores with a Service and its EndpointSlices. `false` also if the Service no longer exists. */
   refresh(service: ServiceName): Promise<boolean>
 }
 
 interface AskingOptions {
-  readonly cluster: () => Pick<Cluster, 'fetchPod' | 'fetchPodsByIp' | 'fetchService'>
+  readonly cluster: Pick<Cluster, 'fetchPod' | 'fetchPodsByIp' | 'fetchService'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -66,18 +66,18 @@ export function createAsking({ cluster, clock, log }: AskingOptions): Asking {
     pod: ({ namespace, name }) =>
       once(`pod ${namespace}/${name}`, () =>
         ask({ pod: `${namespace}/${name}` }, async signal => ({
-          pod: await cluster().fetchPod(namespace, name, signal)
+          pod: await cluster.fetchPod(namespace, name, signal)
         }))
       ),
-    ownersOf: host => once(host, () => ask({ host }, signal => cluster().fetchPodsByIp(host, signal))),
+    ownersOf: host => once(host, () => ask({ host }, signal => cluster.fetchPodsByIp(host, signal))),
     refresh: ({ namespace, name }) =>
       once(`service ${namespace}/${name}`, async () => {
         const service = { namespace, name }
-        return (await ask({ service }, signal => cluster().fetchService(service, signal))) === true
+        return (await ask({ service }, signal => cluster.fetchService(service, signal))) === true
       })
   }
 }
 
-/** Nobody has the address: a pod whose containers have ended does not, unless it is its host's. */
+/** No pod has the address. A pod whose containers have ended does not have it, unless it is its host's address. */
 export const isNobodys = (owners: readonly PodFact[]): boolean =>
   owners.every(pod => isOver(pod) && !pod.hostNetwork)

@@ -2,21 +2,21 @@ import type { ServiceFact } from '../drain/facts.ts'
 import { serviceName, settleClaims, type Claim, type Settled } from '../members/claim.ts'
 import type { HolderKey } from '../plan/holder.ts'
 
-/** The claims of Services on holders, and what is wrong with those that cannot be met. The only owner of that state. */
+/** The claims of Services on holders, and the problems of those that cannot be met. The only owner of that state. */
 export interface Claims {
-  /** Reads them anew if a Service changed since. `true`: they may be others now. */
+  /** Reads the claims again if a Service changed since. `true`: they may have changed. */
   refresh(): boolean
   all(): ReadonlyMap<HolderKey, Claim>
-  /** What is wrong with the claims as they are written, by Service (`namespace/name`). */
+  /** The problems of the claims as written, by Service (`namespace/name`). */
   problems(): ReadonlyMap<string, string>
-  /** Reports each problem once, until it reads differently, and once that it is over. */
+  /** Reports each problem once, again if its text changes, and once when it is over. */
   report(found: ReadonlyMap<string, string>): void
   reported(): ReadonlyMap<string, string>
 }
 
 /**
- * @param asking the Services that claim something; the same list as long as none of them changes
- * @param told called with `undefined` when nothing is wrong any more
+ * @param asking the Services with claims; the same list object as long as none of them changes
+ * @param told called with `undefined` when the problem is over
  */
 export function createClaims(
   asking: () => readonly ServiceFact[],

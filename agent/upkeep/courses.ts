@@ -4,11 +4,11 @@ import { fullWeight } from '../members/member-edits.ts'
 import { addedAtFor } from '../members/slow-start.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
 
-/** What is kept of a claim from one check to the next. */
+/** State of a claim that is kept between checks. */
 interface Course {
-  /** When each member became one. */
+  /** When each node became a member. */
   readonly since: Map<NodeKey, Millis>
-  /** Nodes that were members, as long as they are listed: what is left of a pod that is gone is known by it. */
+  /** Nodes that were members, as long as they are listed: identifies leftover nodes of pods that are gone. */
   readonly were: Set<NodeKey>
   looked: {
     readonly holder: Holder | undefined
@@ -21,7 +21,7 @@ interface Course {
 /** The courses of all claims, by holder. The only owner of that state. */
 interface Courses {
   of(holder: HolderKey): Course
-  /** Brings the course of a claim up to date. */
+  /** Updates the course of a claim. */
   update(claim: Claim, members: ReadonlySet<NodeKey>, holder: Holder | undefined): Course
   /** Drops those of other holders. */
   keep(claims: ReadonlyMap<HolderKey, Claim>): void

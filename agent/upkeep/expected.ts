@@ -2,17 +2,17 @@ import { nodeKey, type Millis, type NodeKey, type PodFact } from '../drain/facts
 import type { Holder } from '../plan/holder.ts'
 import type { Cluster } from '../facts/cluster.ts'
 
-/** A pod that started within this time may be on its way into a holder by its owner's hand. */
+/** The owner of a holder may be about to list a pod that started within this time, in ms. */
 const RECENT_MS = 120_000
 
 /**
- * Nodes that a holder should list as far as Kubernetes can tell: for showing what is missing, never for writing. A Service can
- * stand behind several holders with some of its pods each (docs/decisions/0024).
+ * Nodes that a holder should list according to Kubernetes: only to show missing nodes, never for writing. A Service can stand
+ * behind several holders, each with some of its pods (docs/decisions/0024).
  *
- * Only where the holder is known to follow one Service: every node of it that is a pod's belongs to that Service, and
- * every ready endpoint that it does not list is younger than RECENT_MS. A holder that lists a part of a Service on
- * purpose (a subset, a canary) has older ones missing, and nothing is expected of it. `recentMs`: where it is known to
- * follow all of a Service whatever its age.
+ * Only if the holder is known to follow one Service: each of its nodes that is a pod belongs to that Service, and every ready
+ * endpoint that it does not list is younger than `recentMs`. A holder that lists a part of a Service on purpose (a subset, a
+ * canary) lacks older ones, and nothing is expected there. Pass a larger `recentMs` for a holder that is known to follow all of a
+ * Service, whatever the age of its pods.
  */
 export function expectedNodes(
   { pods, slices }: Pick<Cluster, 'pods' | 'slices'>,
@@ -34,7 +34,7 @@ export function expectedNodes(
   const missing = slices
     .serving(service.namespace, service.name)
     .filter(endpoint => endpoint.ready && !endpoint.terminating && !has.has(endpoint.address))
-    // A slice can be many seconds behind the deletion: what ends is not expected, and says nothing about the rest.
+    // A slice can be many seconds behind the deletion: a pod that ends is not expected, and proves nothing about the others.
     .filter(({ podUid }) => podUid === undefined || pods.get(podUid)?.deletionAt === undefined)
   const isRecent = ({ podUid }: (typeof missing)[number]) => {
     const pod = podUid === undefined ? undefined : pods.get(podUid)

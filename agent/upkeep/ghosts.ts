@@ -17,12 +17,12 @@ interface GhostsOptions {
   readonly inventory: Pick<Inventory, 'holders' | 'byHost' | 'readAt'>
   readonly drains: () => Drains
   readonly isPodRange: (host: string) => boolean
-  /** Whether ghosts are looked for outside of the addresses of pods that were seen to end. */
+  /** Whether to search for ghosts beyond the addresses of pods that were seen to end. */
   readonly hasRanges: boolean
-  /** Pods of all namespaces are watched: else an address may be that of a pod that is not. */
+  /** Pods of all namespaces are watched: otherwise an address may belong to a pod that is not watched. */
   readonly everywhere: boolean
   readonly afterMs: number
-  /** Repairs, and it is for us to do so. */
+  /** Repair is on, and this agent is the one to do it. */
   readonly mayRepair: () => boolean
   readonly asking: Pick<Asking, 'ownersOf'>
   readonly log: Log
@@ -30,21 +30,21 @@ interface GhostsOptions {
 
 /** Finds nodes whose pods are gone, reports them, and removes them if that is configured. */
 export interface Ghosts {
-  /** At each round; looks at the holders once for each listing of them. */
+  /** Called each round; checks the holders once for each listing of them. */
   look(now: Millis): void
-  /** The ghosts of each holder that has some, as of the last listing. */
+  /** The ghosts by holder, as of the last listing. */
   found(): ReadonlyMap<HolderKey, readonly Ghost[]>
-  /** Objects to repair: each once for each listing, so an owner that puts a ghost back meets one write in a listing. */
+  /** Objects to repair, once per listing: if an owner puts a ghost back, the agent writes at most once per listing. */
   targets(): readonly Target[]
-  /** Asks whose the addresses of ghosts in this object are: a watch that is silent does not show a new pod. */
+  /** Asks which pods have the addresses of ghosts in this object: a watch that is silent does not show a new pod. */
   prepare(target: Target, now: Millis): Promise<void>
-  /** What the answers allow to take out of the object, as read after them. */
+  /** The removals that the answers allow in the object, which was read after them. */
   wishes(target: Target, found: readonly Holder[] | undefined, now: Millis): readonly Wish[]
 }
 
-/** How many addresses of pods that ended are remembered, the latest. */
+/** How many addresses of ended pods are remembered; the oldest are dropped. */
 const REMEMBERED = 50_000
-/** Addresses that are asked about for one write; the others wait for the next listing. */
+/** The most addresses to ask about for one write; the others wait for the next listing. */
 const ASKED = 16
 
 export function createGhosts(options: GhostsOptions): Ghosts {

@@ -4,32 +4,32 @@ import { inForm } from '../write/reconcile.ts'
 import type { Wish } from '../write/wish.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 
-/** A removal that was under way when its drain was undone is over by then, in ms: no write is tried for longer. */
+/** A removal under way when its drain was undone is over after this time, in ms: no write is retried for longer. */
 const LATE_MS = 15_000
 
-/** How long the next pod at a fixed address is waited for, in ms, and for how many nodes at a time. */
+/** How long the agent waits for the next pod at a fixed address, in ms, and for how many nodes at a time. */
 const RETURN_MS = 3_600_000
 const RETURNS = 1000
 
 /**
- * Puts back what a drain took out, exactly and once: when its pod turns out to stay, or when the next pod of its workload is up at
- * the same address and port (DaemonSets on their hosts, mirror pods, fixed addresses) and no other writer keeps the holder. Lives in
- * memory: see docs/sync.md.
+ * Puts back the exact nodes that a drain removed, once: when its pod turns out to stay, or when the next pod of its workload is up at
+ * the same address and port (DaemonSets on their hosts, mirror pods, fixed addresses) and no other writer keeps the holder. Kept only
+ * in memory: see docs/sync.md.
  */
 export interface Restore {
   taken(taken: Taken): void
-  /** The drain was undone: from now on what it took is owed. */
+  /** The drain was undone: from now on the nodes that it removed are owed. */
   undone(uid: PodUid, now: Millis): void
-  /** The drain has ended as usual. If the holder has no known owner, the nodes that it took are awaited. */
+  /** The drain has ended as usual. If the holder has no known owner, the next pod at its nodes is awaited. */
   over(pod: PodFact, now: Millis): void
-  /** The objects that are owed something. */
+  /** The objects that are owed nodes. */
   targets(now: Millis): readonly Target[]
-  /** What this object is owed, as just read. What it lists by now, or has no place for, is owed no more. */
+  /** The nodes that this object, as just read, is owed. Nodes that it lists by now, or has no place for, are no longer owed. */
   wishes(target: Target, found: readonly Holder[] | undefined): readonly Wish[]
 }
 
 interface RestoreOptions {
-  /** The pod is still there to stay, at this address. */
+  /** The pod stays, at this address. */
   readonly staysAt: (uid: PodUid, host: string) => boolean
   /** Another pod of its workload is Ready at this address and port, and stays. */
   readonly isBack: (pod: PodFact, node: HolderNode) => boolean
@@ -53,8 +53,8 @@ export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOp
   }
 
   /**
-   * Whether nobody else has changed which nodes the holder lists: then they would know best. Of what came and went since, the
-   * agents' own doing is no other writer's.
+   * Whether no other writer has changed the holder's list of nodes; another writer would know best. Changes by the agents
+   * themselves do not count.
    */
   const isOurs = ({ holder }: Taken, today: Holder): boolean => {
     const ours = [...returning.values()].filter(({ one }) => one.holder.key === holder.key)
@@ -66,7 +66,7 @@ export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOp
       holder.nodes.every(({ key }) => listed.has(key) || mayLack.has(key) || isLeaving(key))
     )
   }
-  /** Forgets it where there is nothing to put back any more. */
+  /** Forgets the node if it must no longer be put back. */
   const isAwaited = (name: string, one: Taken, today: Holder | undefined): today is Holder => {
     const is =
       today !== undefined &&
@@ -129,7 +129,7 @@ export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOp
   }
 }
 
-/** A traffic-split rule is named by its place in a list, and the list may have changed: one node in common tells. */
+/** A traffic-split rule is identified by its index in a list, and the list may have changed: a common node shows that it is the same. */
 function isSame(before: Holder, today: Holder): boolean {
   if (before.path[0] !== 'plugins') return true
   const known = new Set(before.nodes.map(({ key }) => key))

@@ -18,30 +18,30 @@ interface SyncOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'services' | 'parts'>
   readonly inventory: Pick<Inventory, 'holders' | 'readAt'>
   readonly drains: () => Drains
-  /** Asked before anything is taken out. */
+  /** Asked before any removal. */
   readonly asking: Pick<Asking, 'refresh'>
   /** Asked right before every write: one agent of several syncs, and none in a dry run. */
   readonly mayWrite: () => boolean
-  /** Only pods have addresses like this. */
+  /** Only pods have addresses in this range. */
   readonly isPodRange: (host: string) => boolean
   readonly now: () => Millis
-  /** Something is wrong with what a Service asks for (once, until it reads differently), or is right again. */
+  /** A Service's claim has a problem (reported once, and again if its text changes), or the problem is over. */
   readonly told: (service: ServiceFact, why: string | undefined) => void
 }
 
-/** Keeps the membership of claimed upstreams what EndpointSlices say. Decides; the writer asks and writes. */
+/** Keeps the members of claimed upstreams equal to the EndpointSlices. Decides; the writer asks and writes. */
 export interface Sync {
-  /** The objects that are not as they should be. */
+  /** The objects that differ from their wished state. */
   targets(now: Millis): readonly Target[]
-  /** Where something is to be taken out, asks for the Service and its slices: a watch that is silent may be old. */
+  /** Before a removal, asks for the Service and its slices: the data of a silent watch may be old. */
   prepare(target: Target): Promise<void>
-  /** What the object, as read after that, should be like. Nothing is taken out that was not asked for. */
+  /** The wished state of the object, which was read after `prepare`. Removes nodes only if `prepare` has refreshed the Service. */
   wishes(target: Target, found: readonly Holder[] | undefined): Wishes
   /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
-  /** The holders in which this pod is, or is about to be, by our hand; and why it is not in others that Services ask for. */
+  /** The holders in which the agent lists this pod, or will; and why it is not in others that Services ask for. */
   following(pod: PodFact): { readonly holders: readonly HolderKey[]; readonly problems: readonly string[] }
-  /** For the metrics: holders that are synced, and Services whose wish is not met. */
+  /** For the metrics: holders that are synced, and Services whose claim is not met. */
   counts(): { readonly holders: number; readonly problems: number }
 }
 
@@ -54,7 +54,7 @@ export function createSync(options: SyncOptions): Sync {
   const { pods, slices, services } = cluster
   const claims = createClaims(() => services.asking(), options.told)
   const courses = createCourses(now)
-  /** Claimed holders whose Service was asked for right before their object is read. */
+  /** Claimed holders whose Service was refreshed right before their object is read. */
   const refreshed = new Set<HolderKey>()
   let draining: { readonly of: Drains | undefined; readonly hosts: ReadonlySet<string> } = {
     of: undefined,
@@ -91,7 +91,7 @@ export function createSync(options: SyncOptions): Sync {
     const endpoints = slicesOf(claim).flatMap(slice => slice.endpoints)
     const isNobodys = ({ host }: HolderNode) =>
       pods.byIp(host).length === 0 && !endpoints.some(({ address }) => address === host)
-    // Pods on their host's address are distinguished by port: another listener there (a NodePort, for example) is not theirs.
+    // Pods on their host's address are distinguished by port: another listener there (a NodePort, for example) is no pod.
     const isAt = (pod: PodFact, { port }: HolderNode) =>
       !pod.hostNetwork ||
       port === undefined ||
@@ -114,7 +114,7 @@ export function createSync(options: SyncOptions): Sync {
     })
   }
 
-  /** Why this claim cannot be carried out, in words. */
+  /** Why this claim cannot be met, in words. */
   const refusal = (claim: Claim, holder: Holder | undefined): string | undefined => {
     if (!holder) {
       return claim.create || inventory.readAt() === undefined
@@ -146,7 +146,7 @@ export function createSync(options: SyncOptions): Sync {
     return add.length + weigh.length + remove.length > 0
   }
 
-  /** Reads the claims anew if a Service changed. */
+  /** Reads the claims again if a Service changed. */
   const refresh = (): void => {
     if (claims.refresh()) courses.keep(claims.all())
   }
@@ -225,7 +225,7 @@ export function createSync(options: SyncOptions): Sync {
   }
 }
 
-/** Hosts whose pods a drain is taking out. Of pods that share their host's address, all: to leave a node alone is safe. */
+/** Addresses whose pods are being drained. If pods share their host's address, this covers all of them: leaving a node alone is safe. */
 const drainingHosts = (drains: Drains): ReadonlySet<string> =>
   new Set(
     [...drains.values()].flatMap(drain => (isEnding(drain) && drain.phase !== 'gone' ? drain.pod.ips : []))
@@ -234,7 +234,7 @@ const drainingHosts = (drains: Drains): ReadonlySet<string> =>
 const isMarked = ({ raw }: HolderNode): boolean =>
   typeof raw !== 'string' && isRecord(raw['metadata']) && SYNCED_FOR in raw['metadata']
 
-/** A holder like any other, for the smallest upstream that APISIX takes. */
+/** The smallest upstream that APISIX accepts, built through an ordinary holder. */
 function bodyOf(wanted: ReturnType<typeof newUpstream>): Readonly<Record<string, unknown>> | undefined {
   if (!wanted) return undefined
   const empty: Holder = {

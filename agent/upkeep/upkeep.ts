@@ -11,36 +11,35 @@ import type { Sync } from './sync.ts'
 
 /** The wishes for holders, apart from removals: those of `sync`, of undone drains, of unanswered writes, and of ghosts. */
 export interface Upkeep {
-  /** The writer's question. */
+  /** Called by the writer: the wished state of an object. */
   wishes(target: Target, found: readonly Holder[] | undefined): Wishes
-  /** Asks Kubernetes what `wishes` has to know, before the object is read. */
+  /** Asks Kubernetes for the facts that `wishes` needs, before the object is read. */
   prepare(target: Target): Promise<unknown>
   taken(taken: Taken): void
   wrote(written: Written): void
   /** See `Ghosts.found`. */
   ghosts: Ghosts['found']
-  /** Has the writer look at every object that is not as it is wished, after each round. */
-  readonly observer: Observer
+  /** After each round, has the writer check every object that differs from its wished state. */
+  observer(writer: Pick<Writer, 'tend'>): Observer
 }
 
 /** The parts that keep holders as they should be, apart from removals. */
 export interface UpkeepParts {
   readonly upkeep: Upkeep
-  /** Absent where it is off. */
+  /** Absent if it is off. */
   readonly sync: Sync | undefined
 }
 
 interface UpkeepOptions {
   readonly restore: Restore
   readonly amends: Amends
-  /** Absent where it is off. */
+  /** Absent if it is off. */
   readonly sync: Sync | undefined
   readonly ghosts: Ghosts
-  readonly writer: () => Pick<Writer, 'tend'>
   readonly now: () => Millis
 }
 
-export function createUpkeep({ restore, amends, sync, ghosts, writer, now }: UpkeepOptions): Upkeep {
+export function createUpkeep({ restore, amends, sync, ghosts, now }: UpkeepOptions): Upkeep {
   return {
     prepare: target => Promise.all([ghosts.prepare(target, now()), sync?.prepare(target)]),
     wishes(target, found) {
@@ -48,14 +47,14 @@ export function createUpkeep({ restore, amends, sync, ghosts, writer, now }: Upk
       const wished = sync?.wishes(target, found)
       const owed = [...restore.wishes(target, found), ...amends.wishes(target, found), ...haunted]
       if (!wished) return { edits: owed }
-      // A claimed holder gets its members, so nothing of them is owed: a weight of before would undo a slow start.
+      // A claimed holder gets its members, so none of them is owed: a previous weight would undo a slow start.
       const claimed = new Set(wished.edits.map(({ holder }) => holder))
       return { ...wished, edits: [...wished.edits, ...owed.filter(({ holder }) => !claimed.has(holder))] }
     },
     taken: one => restore.taken(one),
     ghosts: () => ghosts.found(),
     wrote: one => amends.wrote(one),
-    observer: {
+    observer: writer => ({
       drain(before, after) {
         const uid = (after ?? before)?.uid
         if (uid === undefined) return
@@ -70,8 +69,8 @@ export function createUpkeep({ restore, amends, sync, ghosts, writer, now }: Upk
           ...amends.targets(now()),
           ...(sync?.targets(now()) ?? [])
         ])
-          writer().tend(target)
+          writer.tend(target)
       }
-    }
+    })
   }
 }

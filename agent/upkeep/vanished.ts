@@ -3,10 +3,10 @@ import { endOf, type Heard } from '../proof/gone-gateways.ts'
 import type { Log } from '../base/log.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** How often it is checked without an event, in ms, so that the end of a time is noticed. */
+/** The interval of checks without an event, in ms, so that an elapsed time is noticed. */
 const LOOK_MS = 1000
 
-/** Has gateways that vanished listed no longer, as soon as they have ended. Returns what stops it. */
+/** Removes vanished gateways from the list as soon as they have ended. Returns a function that stops this. */
 export function watchVanished(
   { cluster, barrier, probe, survey }: Pick<Sources, 'cluster' | 'barrier' | 'probe' | 'survey'>,
   clock: Clock,

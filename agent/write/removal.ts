@@ -124,8 +124,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
   for (let writes = 0; ; writes++) {
     if (writes === 0) removal.more()
     const askedAt = tools.clock.now()
-    const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
-    const object = await read(tools, target)
+    const { answers, object } = await askThenRead(tools, target, removal)
     if (tools.wasAwaySince(askedAt)) continue
     const found = object ? holdersOf(object) : []
     const unsure = dropWhatStays(removal, found, answers, tools.isEnding)
@@ -160,6 +159,12 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
     }
     done.wished += sizeOf(edits) - sizeOf(drained)
   }
+}
+
+/** In this order: what others write while Kubernetes is asked is in what is read. */
+async function askThenRead(tools: RemovalTools, target: Target, removal: Removal) {
+  const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
+  return { answers, object: await read(tools, target) }
 }
 
 const sizeOf = (edits: readonly Edit[]): number =>

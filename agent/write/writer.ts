@@ -74,7 +74,7 @@ export interface WriterOptions {
   readonly leader?: { yields(): boolean; missed(): void } | undefined
 }
 
-/** The part of the owner's time in which a removal is certainly its own. */
+/** A removal within this first part of the owner's time is certainly the owner's. */
 const OWNERS_PART = 0.8
 
 export function createWriter(options: WriterOptions): Writer {
@@ -173,7 +173,7 @@ export function createWriter(options: WriterOptions): Writer {
   }
 
   const took = (course: OwnersCourse, now: Millis, queue: ObjectQueue): OwnersCourse =>
-    // Near its end another agent may have written.
+    // Later in that time another agent may have written.
     now < queue.since + OWNERS_PART * (queue.leftUntil - queue.since)
       ? ownerTook(course, now - queue.since)
       : course

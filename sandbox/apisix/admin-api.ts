@@ -16,7 +16,7 @@ export interface AdminApiOptions {
   readonly adminKey: string
   /** L4 proxying: without it `stream_routes` is refused, as in a default installation. */
   readonly stream?: boolean
-  /** Between a PATCH's read and its write, in ms: where concurrent writers meet. About 1 on the real one. */
+  /** Between a PATCH's read and its write, in ms: the window for concurrent writers. About 1 in the real APISIX. */
   readonly patchGapMs?: number
 }
 
@@ -44,7 +44,7 @@ const RESOURCES = new Set([
 
 const ROOT = '/apisix/admin/'
 
-/** The Admin API in etcd mode, answer by answer as test/recordings/admin-api-etcd.json has it. */
+/** The Admin API in etcd mode, with the answers recorded in test/recordings/admin-api-etcd.json. */
 export async function serveAdminApi(options: AdminApiOptions): Promise<AdminApi> {
   const faults = createFaults()
   const listener = await serveApi({
@@ -53,7 +53,7 @@ export async function serveAdminApi(options: AdminApiOptions): Promise<AdminApi>
     faults,
     handle: async ask => {
       const answer = await answerAdmin(options, ask)
-      // nginx, not APISIX, looks at If-Match: on the way out, when the write is done. There is no ETag it could match.
+      // nginx, not APISIX, checks If-Match: on the response, after the write. APISIX sends no ETag that could match.
       const condition = ask.headers['if-match']
       return answer && condition !== undefined && condition !== '*' && answer.status < 300
         ? nginxPage(412)
@@ -123,7 +123,7 @@ const answerResource = async (options: AdminApiOptions, ask: Ask, write: AdminWr
   }
 }
 
-/** Pages that nginx makes carry no header of APISIX's. */
+/** Pages that nginx generates carry none of APISIX's headers. */
 const versioned = (answer: Answer): Answer =>
   answer.headers['content-type'] === 'application/json'
     ? withHeaders(answer, { 'x-api-version': 'v3' })

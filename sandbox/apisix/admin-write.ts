@@ -27,7 +27,7 @@ const nowSeconds = (): number => Math.floor(Date.now() / 1000)
 
 const leased = ({ ttlSeconds }: AdminWrite): PutOptions => (ttlSeconds === undefined ? {} : { ttlSeconds })
 
-/** PUT: the whole object, with no look at what is there (no compare-and-swap), except its time of creation. */
+/** PUT: replaces the whole object without compare-and-swap; only the creation time of the stored one is kept. */
 export function put(store: Store, write: AdminWrite): Answer {
   const { resource, body } = write
   if (!isObject(body)) return errorMessage(400, 'missing configurations')
@@ -50,7 +50,7 @@ export function put(store: Store, write: AdminWrite): Answer {
   return stored(old ? 200 : 201, key, value)
 }
 
-/** POST: the same under an id nobody has had. */
+/** POST: the same under a new id. */
 export function post(store: Store, write: AdminWrite): Answer {
   const { resource, body } = write
   if (!isObject(body)) return errorMessage(400, 'missing configurations')
@@ -112,5 +112,5 @@ const refused = (resource: string, value: JsonObject, store: Store): Answer | un
   return verdict.kind === 'invalid' ? errorMessage(400, verdict.problem) : nginxPage(500)
 }
 
-/** Write answers carry no revision: who needs it must read again. */
+/** Answers to writes carry no revision: a client that needs it must read again. */
 const stored = (status: number, key: string, value: JsonObject): Answer => json(status, { key, value })

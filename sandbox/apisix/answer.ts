@@ -1,6 +1,6 @@
 import type { Json } from './json.ts'
 
-/** What one of the small servers says: it is written as it stands. */
+/** The answer of one of the small servers; it is sent unchanged. */
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -47,7 +47,7 @@ const REASONS: Readonly<Record<number, string>> = {
   504: 'Gateway Time-out'
 }
 
-/** The page nginx makes itself, with its own wording of the status. */
+/** The page that nginx itself generates, with its own wording of the status. */
 export function nginxPage(status: number): Answer {
   const title = `${status} ${REASONS[status] ?? 'Error'}`
   const body =

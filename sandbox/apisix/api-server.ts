@@ -5,7 +5,7 @@ import { nginxPage, type Answer } from './answer.ts'
 import { faultAnswer, type Fault, type Faults } from './faults.ts'
 import { listen, type Listener } from './server.ts'
 
-/** One request to an API, read whole. */
+/** One request to an API, with its whole body. */
 export interface Ask {
   readonly method: string
   /** Decoded, without the query. */
@@ -14,7 +14,7 @@ export interface Ask {
   readonly headers: IncomingHttpHeaders
   readonly body: string
   readonly socket: Socket
-  /** Aborts when the client goes away. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal
 }
 
@@ -31,14 +31,14 @@ export interface ApiServerOptions {
   readonly tooLong?: Answer
 }
 
-/** A small JSON server: Admin, Control and Barrier API differ only in what `handle` says. */
+/** A small JSON server: Admin, Control and Barrier API differ only in their `handle`. */
 export async function serveApi(options: ApiServerOptions): Promise<Listener> {
   const listener = await listen({
     host: options.host,
     port: options.port,
     ...(options.onConnection ? { onConnection: options.onConnection } : {}),
     onRequest: (request, response) => {
-      // A bug in a handler must not look like a hang, nor end the process: nginx would answer its 500 page.
+      // A bug in a handler must not look like a hang, nor end the process: nginx would answer with its 500 page.
       serve(request, response).catch(() => write(response, nginxPage(500)))
     }
   })

@@ -21,7 +21,7 @@ export interface Apisix {
   close(): Promise<void>
 }
 
-/** Rejects when an address cannot be had; nothing is left open then. */
+/** Rejects if an address is not available; nothing stays open then. */
 export async function startApisix({ hosts, ...options }: ApisixOptions): Promise<Apisix> {
   const store = createStore()
   const stores = [store]

@@ -9,13 +9,15 @@ export interface Target {
   readonly port: number
   readonly weight: number
   readonly priority: number
+  /** The other records of its name: a request gets one record, and the plugin replaces a denied one. */
+  readonly siblings?: readonly Target[]
 }
 
-/** Chooses nodes for requests. It holds only whose turn it is. */
+/** Chooses nodes for requests. Its only state is whose turn it is. */
 export interface Balancer {
   /**
-   * The next of `targets` that is not in `tried`; `undefined` when all of them have been. A lone target is given even when
-   * it was tried and even with weight 0: APISIX never asks its balancer then. `key` is what `chash` hashes.
+   * The next of `targets` that is not in `tried`; `undefined` when all have been tried. A lone target is given even if
+   * it was tried or has weight 0: APISIX does not call its balancer then. `key` is what `chash` hashes.
    */
   pick(targets: readonly Target[], tried: ReadonlySet<Target>, key: string): Target | undefined
 }
@@ -44,7 +46,7 @@ export function createBalancer(type: string, random: () => number = Math.random)
     if (targets.every(target => tried.has(target))) return undefined
     if (type === 'chash') return rendezvous(targets, tried, key)
     const next = ringOf(targets)
-    // As many turns as one full circle has. A retry does not fall to weight 0: the tried node is given once more then.
+    // The number of turns in one full circle. A retry never goes to weight 0: it gets the tried node once more.
     let turns = targets.reduce((sum, target) => sum + target.weight + 1, 0)
     let target = next()
     while (target && tried.has(target) && turns > 0) {

@@ -4,7 +4,7 @@ import { errorMessage, json, type Answer } from './answer.ts'
 import { serveApi, type Ask } from './api-server.ts'
 import { parseEntries, parseQuestion, parseRemoval, type PutEntry } from './barrier-input.ts'
 import type { Barrier } from './barrier.ts'
-import { ENTRY_BYTES } from './deny-list.ts'
+import { ENTRY_BYTES, type Successors } from './deny-list.ts'
 import { createFaults, type Faults } from './faults.ts'
 import type { Listener } from './server.ts'
 import type { Worker } from './worker.ts'
@@ -34,7 +34,7 @@ export interface BarrierApiOptions {
   readonly readiness: () => Readiness
 }
 
-/** Whether requests may be sent to this gateway yet; `why` not, or what went wrong with fetching the entries. */
+/** Whether requests may be sent to this gateway yet. `why`: the reason if not, or the error while fetching the entries. */
 export interface Readiness {
   readonly ready: boolean
   readonly why: string
@@ -106,11 +106,11 @@ const fitness = ({ barrier, workers }: BarrierApiOptions): string[] => [
   ...new Set([...barrier.doubts, ...workers().flatMap(({ pid }) => barrier.unfit(pid))])
 ]
 
-/** One whose seal has a condition is draining until that is looked at. */
+/** An entry whose seal has a condition is draining until the condition is checked. */
 const asDraining = (entry: PutEntry): PutEntry =>
   entry.sealIf === undefined ? entry : { ...entry, state: 'draining' }
 
-/** Nothing comes between the look and the seal. */
+/** The check and the seal happen in one step. */
 function sealIfSaid({ entries, words }: Barrier, list: readonly PutEntry[]): void {
   for (const entry of list) {
     const stored = entries.find(entry)
@@ -123,7 +123,7 @@ async function putEntries(options: BarrierApiOptions, ask: Ask): Promise<Answer>
   const { barrier } = options
   const parsed = parseEntries(ask.body)
   if (!parsed.ok) return errorMessage(400, parsed.problem)
-  // All are written before the first count is read: each state told is one after its own write.
+  // All entries are written before the first count is read: each reported state is from after its own write.
   const stored = parsed.value.map(entry => barrier.entries.put(asDraining(entry)))
   const conditional = parsed.value.filter(({ sealIf }, index) => sealIf !== undefined && stored[index])
   if (conditional.length > 0 || ask.query.get('words') === 'true') {
@@ -142,6 +142,7 @@ async function putEntries(options: BarrierApiOptions, ask: Ask): Promise<Answer>
     instance: barrier.instance,
     fit: fitness(options).length === 0,
     now: barrier.now(),
+    features: barrier.features,
     entries
   }
   if (stored.every(Boolean)) return json(200, body)
@@ -170,12 +171,13 @@ async function inflight(options: BarrierApiOptions, ask: Ask): Promise<Answer> {
   const open = new Set(entriesNow().flatMap(({ uid, state }) => (state === 'sealed' ? [] : [uid])))
   await barrier.idle(uids, until, wait, ask.signal)
   const entries = entriesNow()
-  // A question from before the seal is no part of the guarantee, whatever its answer.
+  // The answer to a question asked before the seal is not part of the guarantee.
   barrier.answered(entries.filter(({ uid }) => !open.has(uid)))
   return json(200, {
     instance: barrier.instance,
     fit: fitness(options).length === 0,
     now: barrier.now(),
+    features: barrier.features,
     entries,
     unknown: uids.filter(uid => barrier.entries.ofUid(uid).length === 0)
   })
@@ -193,6 +195,7 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
     fit: unfit.length === 0,
     unfit,
     now: barrier.now(),
+    features: barrier.features,
     workers: workers().map(worker => ({
       id: worker.id,
       pid: worker.pid,
@@ -200,17 +203,28 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
       unfit: barrier.unfit(worker.pid),
       seen: worker.seen,
       revision: worker.config.revision,
-      // one watch, and every kind of object taken in as it comes
+      // one watch applies every kind of object as it arrives
       revisions: Object.fromEntries(KINDS.map(kind => [kind, worker.config.revision])),
       applied: worker.config.appliedAt,
       exiting: options.exiting(worker.pid)
     })),
     held: { entries: all.length, generation: barrier.entries.generation, late: barrier.late },
-    entries: asked.map(entry => barrier.told(entry)),
+    entries: asked.map(entry => ({
+      ...barrier.told(entry),
+      ...(ask.query.get('entries') !== 'late' && entry.successors && { successors: asPut(entry.successors) })
+    })),
     counts: { ...barrier.counts },
     dictionary: { capacity: barrier.entries.capacity, free: barrier.entries.free }
   })
 }
+
+const asPut = (successors: Successors) =>
+  Object.fromEntries(
+    Object.entries(successors).map(([port, to]) => [
+      port,
+      to.map(({ ip, port }) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`)
+    ])
+  )
 
 function ready({ readiness }: BarrierApiOptions): Answer {
   const { ready, why } = readiness()

@@ -14,6 +14,25 @@ const ip = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+const address = z.string().transform((text, context) => {
+  const [, host = '', digits = ''] = /^(.+):(\d{1,5})$/.exec(text) ?? []
+  const found = canonicalIp(host.replace(/^\[(.+)\]$/, '$1'))
+  const port = Number(digits)
+  if (found !== undefined && port >= 1 && port <= 65_535) return { ip: found, port }
+  context.addIssue({ code: 'custom', message: 'must be "address:port", IPv6 in brackets' })
+  return z.NEVER
+})
+
+/** Addresses for a port, and ports of an entry. */
+const MOST_SUCCESSORS = 16
+
+const successors = z
+  .record(
+    z.string().refine(key => /^[1-9]\d{0,4}$/.test(key) && Number(key) <= 65_535, 'is not a port'),
+    z.array(address).max(MOST_SUCCESSORS)
+  )
+  .refine(all => Object.keys(all).length <= MOST_SUCCESSORS, `has more than ${MOST_SUCCESSORS} ports`)
+
 const entry = z
   .strictObject({
     uid,
@@ -21,7 +40,8 @@ const entry = z
     port: z.int().min(1).max(65535).optional(),
     state: z.enum(['draining', 'sealed']),
     ttl: z.number().min(1).max(3600),
-    sealIf: z.string().optional()
+    sealIf: z.string().optional(),
+    successors: successors.optional()
   })
   .refine(({ state, sealIf }) => sealIf === undefined || state === 'sealed', {
     message: 'must be the tag of a word, with the state "sealed"',
@@ -41,7 +61,7 @@ const question = z.strictObject({
 export type Parsed<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string }
 
-/** All problems of a body at once, each with its place. */
+/** Reports all problems of a body at once, each with its path. */
 const parserOf =
   <T>(schema: z.ZodType<T>) =>
   (body: string): Parsed<T> => {

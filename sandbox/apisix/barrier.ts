@@ -6,15 +6,17 @@ import { createInflightCounts, type Inflight, type InflightCounts } from './infl
 export interface BarrierCounts {
   /** Requests that were moved to another node before they connected. */
   moved: number
-  /** Requests given a draining node because nothing else could be picked. */
+  /** Requests that got a draining node because no other node could be picked. */
   bypasses: number
   /** Requests refused because only sealed nodes were left. */
   refused: number
+  /** Requests that a successor got. */
+  succeeded: number
   /** Errors caught inside the plugin's hooks. */
   errors: number
 }
 
-/** An entry's state as told (docs/barrier-api.md). */
+/** An entry's state as reported (docs/barrier-api.md). */
 export interface Told {
   readonly uid: string
   readonly ip: string
@@ -35,32 +37,34 @@ export interface Barrier {
   readonly entries: DenyList
   readonly inflight: InflightCounts
   readonly counts: BarrierCounts
-  /** Requests that were sent to a sealed entry, each time for each. */
+  /** Requests that were sent to a sealed entry, counted per attempt and entry. */
   readonly late: number
-  /** What a worker misses of APISIX's internals; empty for one that is fit. An unfit worker neither avoids nor counts. */
+  /** The APISIX internals that a worker lacks; empty if the worker is fit. An unfit worker neither avoids nor counts. */
   unfit(pid: number): readonly string[]
   setUnfit(pid: number, missing: readonly string[]): void
-  /** What the plugin says against itself while it counts and avoids as ever, as that of 0.1.0 did in every reload. */
+  /** Doubts that the plugin reports although it counts and avoids normally, as version 0.1.0 did in every reload. */
   doubts: readonly string[]
-  /** How far the wall clock was set. Entries run out by a clock that is never set. */
+  /** How far the wall clock was set ahead. Entries expire by a clock that is never set. */
   clockAheadMs: number
   /** By the wall clock, in seconds since the epoch. */
   now(): number
-  /** A worker is gone, with its counts. */
+  /** Drops a worker that is gone, with its counts. */
   drop(pid: number): void
   bypassed(ip: string, port: number): void
-  /** A request is sent there whatever the entries say. */
+  /** A request is sent to this address, whatever the entries say. */
   passed(ip: string, port: number): void
-  /** What the workers say of entries; undefined: an older plugin, which has no words. */
+  /** What an agent may use; an older plugin has none. */
+  features: readonly string[]
+  /** What the workers report of entries; undefined: an older plugin, which has no words. */
   words: Words | undefined
-  /** The counts are read now. */
+  /** Reads the counts now. */
   told(entry: StoredEntry): Told
   /**
-   * Calls `listener` when a question that came after the seal is answered for the first time with nothing in flight to a pod:
-   * the last step of the guarantee, at the moment at which it was counted. Returns what ends it.
+   * Calls `listener` the first time a question from after the seal is answered with nothing in flight to a pod:
+   * the last step of the guarantee, at the moment of the count. Returns what ends it.
    */
   onConfirmed(listener: (uid: string) => void): () => void
-  /** This is the answer to such a question. */
+  /** Records the answer to such a question. */
   answered(entries: readonly Told[]): void
   /**
    * Resolves when nothing is in flight any more for at least one of `uids` (one that has no entry counts as such),
@@ -74,7 +78,7 @@ export interface Barrier {
   ): Promise<void>
 }
 
-/** APISIX's size for a dictionary of ours: 10 MiB. */
+/** The size that APISIX gives the plugin's dictionary: 10 MiB. */
 export const DEFAULT_CAPACITY = 10 * 1024 * 1024
 
 export const epochSeconds = (): number => (performance.timeOrigin + performance.now()) / 1000
@@ -83,7 +87,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
   const entries = createDenyList(capacity, epochSeconds)
   const inflight = createInflightCounts()
   const unfit = new Map<number, readonly string[]>()
-  const counts: BarrierCounts = { moved: 0, bypasses: 0, refused: 0, errors: 0 }
+  const counts: BarrierCounts = { moved: 0, bypasses: 0, refused: 0, errors: 0, succeeded: 0 }
 
   let late = 0
   const confirmed = new Set<string>()
@@ -120,6 +124,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     },
     doubts: [],
     words: undefined,
+    features: ['successors'],
     clockAheadMs: 0,
     now() {
       return epochSeconds() + this.clockAheadMs / 1000

@@ -5,7 +5,7 @@ import type { Gateway, GatewayUrls } from './gateway.ts'
 import type { Reachability } from './server.ts'
 import type { StoreHealth } from './store.ts'
 
-/** What a parent process can tell the stand-in to do. `gateway` is a name; without it, all of them. */
+/** A command of the parent process. `gateway` is a name; without it, the command is for all gateways. */
 export type Command =
   | { readonly do: 'inject'; readonly api: Api; readonly rule: FaultRule; readonly gateway?: string }
   | { readonly do: 'clear-faults'; readonly gateway?: string }
@@ -47,7 +47,7 @@ export const MOST_FACTS = 10_000
 export const describeGateways = ({ gateways }: Apisix): Described[] =>
   gateways.map(({ name, urls }) => ({ name, urls }))
 
-/** Does commands, one at a time; rejects with what is wrong with one. */
+/** Runs commands, one at a time; rejects with the problem of a command. */
 export function createCommander(apisix: Apisix): (command: Command) => Promise<unknown> {
   const byStatus: Record<string, number> = {}
   const byNode: Record<string, number> = {}

@@ -46,7 +46,7 @@ export function createConfigView(store: Store): ConfigView {
     get: (resource, id) => resources.get(resource)?.get(id),
     list: resource => [...(resources.get(resource)?.values() ?? [])],
     apply: event => {
-      // A reload may have brought what an event still under way tells.
+      // A reload may already have applied an event that is still on its way.
       if (event.revision <= revision) return
       const key = event.kind === 'put' ? event.item.key : event.key
       if (event.kind === 'put') of(resourceOf(key)).set(idOf(key), event.item)

@@ -18,11 +18,11 @@ export interface ControlApiOptions {
   readonly accept: (socket: Socket) => ShownWorker
   /** As in API-driven standalone mode (test/recordings/control-api-standalone.json). */
   readonly standalone?: boolean
-  /** Where `discovery.kubernetes` is configured. */
+  /** Set if `discovery.kubernetes` is configured. */
   readonly discovery?: Discovery | undefined
 }
 
-/** What it looks at in a worker. */
+/** The part of a worker that the Control API reads. */
 export type ShownWorker = Pick<Worker, 'config' | 'turn'>
 
 export interface ControlApi {
@@ -33,7 +33,7 @@ export interface ControlApi {
 }
 
 /**
- * The Control API as test/recordings/control-api-etcd.json has it. Each answer shows what the worker that has the
+ * The Control API as recorded in test/recordings/control-api-etcd.json. Each answer shows what the worker that has the
  * connection has applied, and does not say which one that is.
  */
 export async function serveControlApi(options: ControlApiOptions): Promise<ControlApi> {
@@ -111,7 +111,7 @@ const oneCheck = (worker: ShownWorker, resource: string, id: string | undefined)
   return view ? json(200, view) : errorMessage(404, `no checker for ${resource}[${id}]`)
 }
 
-/** The stand-in probes nothing: where checks are configured, every node is told healthy. */
+/** The stand-in probes nothing: if checks are configured, every node is reported healthy. */
 const checkView = (item: Item): JsonObject | undefined => {
   const upstream = isObject(item.value['upstream']) ? item.value['upstream'] : item.value
   const { checks } = upstream

@@ -8,12 +8,22 @@ export interface Entry {
   readonly state: 'draining' | 'sealed'
   /** Seconds. */
   readonly ttl: number
+  /** The addresses that take over, by port of the pod that ends. In a put, `undefined` leaves them as they are. */
+  readonly successors?: Successors | undefined
+}
+
+export type Successors = Readonly<Record<string, readonly Address[]>>
+
+export interface Address {
+  /** Canonical. */
+  readonly ip: string
+  readonly port: number
 }
 
 export interface StoredEntry extends Omit<Entry, 'ttl'> {
   /** Seconds since the epoch. */
   readonly expires: number
-  /** The generation since which it is what it is. */
+  /** The generation in which the entry got its present state. */
   readonly since: number
   bypasses: number
   /** Requests that were sent there although it is sealed. */
@@ -25,18 +35,22 @@ export type Look = 'free' | 'draining' | 'sealed'
 /** The entries in a gateway's shared memory. */
 export interface DenyList {
   readonly size: number
-  /** Goes up with each change; a renewal is none. */
+  /** Goes up with each change; a renewal is not a change. */
   readonly generation: number
   /** Bytes. */
   readonly capacity: number
   readonly free: number
-  /** Sets, renews or seals; `undefined` when there is no room for another one. */
+  /** Sets, renews or seals an entry; `undefined` if there is no room for a new one. */
   put(entry: Entry): StoredEntry | undefined
-  /** How many entries went. */
+  /** Returns how many entries were removed. */
   remove(uids: ReadonlySet<string>): number
   /** The strictest state of all entries that cover the node at this moment. */
   look(ip: string, port: number): Look
   covering(ip: string, port: number): StoredEntry[]
+  /** The free successors of a denied node. One that ends is followed to its own; `met` gets all that were found, denied ones too. */
+  following(ip: string, port: number, met?: Map<string, Address>): Address[]
+  /** Entries that name an address among their successors. */
+  naming(ip: string): StoredEntry[]
   ofUid(uid: string): StoredEntry[]
   find(entry: Pick<Entry, 'uid' | 'ip' | 'port'>): StoredEntry | undefined
   /** All of an address. */
@@ -55,10 +69,14 @@ export const ENTRY_BYTES = 665
  * @param capacity in bytes
  * @param now seconds since the epoch
  */
+/** Successors of successors that are followed. */
+const STEPS = 8
+
 export function createDenyList(capacity: number, now: () => number): DenyList {
   const entries = new Map<string, StoredEntry>()
   const byIp: Index = new Map()
   const byUid: Index = new Map()
+  const bySuccessor: Index = new Map()
   const listeners = new Set<(ip: string) => void>()
   let generation = 0
 
@@ -69,8 +87,9 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
     entries.delete(key)
     unindex(byIp, entry.ip, entry)
     unindex(byUid, entry.uid, entry)
+    for (const ip of successorsOf(entry)) unindex(bySuccessor, ip, entry)
   }
-  // Expiry takes effect at the very look, whoever cleans up when.
+  // An expired entry has no effect on a look, whether or not it has been dropped yet.
   const live = (found: Iterable<StoredEntry> = []): StoredEntry[] => {
     const at = now()
     return [...found].filter(entry => entry.expires > at)
@@ -85,6 +104,22 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
   }
   const covering = (ip: string, port: number): StoredEntry[] =>
     live(byIp.get(ip)).filter(entry => (entry.port ?? port) === port)
+  const isFree = ({ ip, port }: Address): boolean => covering(ip, port).length === 0
+  const following = (
+    ip: string,
+    port: number,
+    met = new Map<string, Address>(),
+    steps = STEPS
+  ): Address[] => {
+    const free: Address[] = []
+    for (const to of covering(ip, port).flatMap(({ successors }) => successors?.[port] ?? [])) {
+      if (met.has(`${to.ip} ${to.port}`)) continue
+      met.set(`${to.ip} ${to.port}`, to)
+      if (isFree(to)) free.push(to)
+      else if (steps > 1) free.push(...following(to.ip, to.port, met, steps - 1))
+    }
+    return free
+  }
   return {
     get size() {
       return entries.size
@@ -96,15 +131,18 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
     get free() {
       return capacity - entries.size * ENTRY_BYTES
     },
-    put: ({ uid, ip, port, state, ttl }) => {
+    put: ({ uid, ip, port, state, ttl, successors: put }) => {
       if ((entries.size + 1) * ENTRY_BYTES > capacity) dropExpired()
       const key = keyOf({ uid, ip, port })
       const old = entries.get(key)
       if (!old && (entries.size + 1) * ENTRY_BYTES > capacity) return undefined
       const alive = old !== undefined && old.expires > now()
       const sealed = state === 'sealed' || (alive && old.state === 'sealed')
+      const kept = alive ? old.successors : undefined
+      const successors = put ?? kept
       if (old) forget(key, old)
-      const isNews = !alive || sealed !== (old.state === 'sealed')
+      const isNews =
+        !alive || sealed !== (old.state === 'sealed') || JSON.stringify(successors) !== JSON.stringify(kept)
       if (isNews) generation += 1
       const entry: StoredEntry = {
         uid,
@@ -114,11 +152,13 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
         expires: now() + ttl,
         since: isNews ? generation : old.since,
         bypasses: alive ? old.bypasses : 0,
-        late: alive ? old.late : 0
+        late: alive ? old.late : 0,
+        successors
       }
       entries.set(key, entry)
       index(byIp, ip, entry)
       index(byUid, uid, entry)
+      for (const successor of successorsOf(entry)) index(bySuccessor, successor, entry)
       if (isNews) changed(ip)
       return entry
     },
@@ -141,6 +181,8 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
       return found.some(entry => entry.state === 'sealed') ? 'sealed' : 'draining'
     },
     covering,
+    following: (ip, port, met) => following(ip, port, met),
+    naming: ip => live(bySuccessor.get(ip)),
     find: ({ uid, ip, port }) =>
       live([entries.get(keyOf({ uid, ip, port }))].filter(e => e !== undefined))[0],
     ofUid: uid => live(byUid.get(uid)),
@@ -156,6 +198,13 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
 
 const keyOf = ({ uid, ip, port }: Pick<Entry, 'uid' | 'ip' | 'port'>): string =>
   JSON.stringify([uid, ip, port])
+
+const successorsOf = ({ successors = {} }: StoredEntry): ReadonlySet<string> =>
+  new Set(
+    Object.values(successors)
+      .flat()
+      .map(({ ip }) => ip)
+  )
 
 type Index = Map<string, Set<StoredEntry>>
 

@@ -4,15 +4,15 @@ import type { Json, JsonObject } from './json.ts'
 export type DiscoveredPorts = Readonly<Record<string, readonly JsonObject[]>>
 
 /**
- * What APISIX's `discovery.kubernetes` keeps in its shared dictionary: one for all workers of a gateway, which look into it
- * at every request (apisix/discovery/kubernetes/core.lua).
+ * What APISIX's `discovery.kubernetes` keeps in its shared dictionary: one for all workers of a gateway, which read it
+ * for every request (apisix/discovery/kubernetes/core.lua).
  */
 export interface Discovery {
   /** `service`: `namespace/name`. */
   set(service: string, ports: DiscoveredPorts): void
-  /** What another registry (`nacos`, `consul`, `eureka`, `dns`) lists of a service; each has a cache that its clients fill. */
+  /** Sets what another registry (`nacos`, `consul`, `eureka`, `dns`) lists for a service; each has a cache that its clients fill. */
   register(type: string, service: string, nodes: readonly JsonObject[]): void
-  /** Whether this type is configured: `kubernetes` is, another one by what is registered of it. */
+  /** Whether this type is configured: `kubernetes` always is, another one if something is registered for it. */
   has(type: string): boolean
   /** `service` as in an upstream's `service_name`, for `kubernetes` `namespace/name:port`. The same array until they change. */
   nodes(type: string, service: string): readonly JsonObject[]

@@ -19,18 +19,18 @@ const TYPES = [
   'plugins'
 ] as const
 
-/** What became of a PUT. `same`: the digest is the one that is stored, and the body was not looked at. */
+/** The result of a PUT. `same`: the digest equals the stored one, and the body was not read. */
 export type Taken =
   | { readonly kind: 'stored' }
   | { readonly kind: 'same' }
   | { readonly kind: 'refused'; readonly problem: string }
 
-/** The whole configuration of one gateway in API-driven standalone mode: memory, and nobody else has it. */
+/** The whole configuration of one gateway in API-driven standalone mode: it exists only in this gateway's memory. */
 export interface Document {
   readonly digest: string | undefined
   /** Seconds since the epoch. */
   readonly lastModified: number
-  /** As a GET shows it. */
+  /** The document as a GET shows it. */
   shown(): JsonObject
   put(digest: string, body: JsonObject): Taken
 }
@@ -57,7 +57,7 @@ export function createDocument(store: Store): Document {
     else items.delete(type)
     apply(type)
   }
-  /** A worker replaces an item only where its `modifiedIndex` differs (config_yaml.lua:339). */
+  /** A worker replaces an item only if its `modifiedIndex` differs (config_yaml.lua:339). */
   const apply = (type: string): void => {
     const wanted = items.get(type) ?? []
     const ids = new Set(wanted.map(({ id }) => asText(id)))

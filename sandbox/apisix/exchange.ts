@@ -24,7 +24,7 @@ export interface ProxyWorker {
 /** nginx's `proxy_next_upstream` leaves these out once the request has been sent. */
 const NOT_IDEMPOTENT = new Set(['POST', 'PATCH', 'LOCK'])
 
-/** Node's client would send an empty chunked body where these have none. */
+/** Node's client would send an empty chunked body for these methods if there is no body. */
 const HAS_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /**
@@ -67,7 +67,7 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
       upgraded: false
     })
   }
-  // Whatever happens to the connection, this is the one way out: the count must not leak.
+  // Every end of the connection comes through here, so that the count does not leak.
   response.once('close', () => {
     if (!response.writableFinished) attempt?.destroy()
     log()
@@ -116,10 +116,10 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
 
   const balance = (upstream: Upstream, first: Target, body: readonly Buffer[]): void => {
     if (over) return
-    // The list is as old as the request: where it has only sealed nodes left, today's may know others.
+    // The list is as old as the request: if it has only sealed nodes left, the current list may have others.
     const goTo = take(upstream, first) ? upstream : takeOfToday(upstream)
     if (!goTo) return refuseFor('sealed')
-    left = goTo.retries
+    left = held?.isSuccessor && goTo.derivesRetries ? Math.max(goTo.retries, 1) : goTo.retries
     connect(goTo, body)
   }
 
@@ -174,7 +174,7 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
     answer.once('close', () => {
       if (answer.complete) return
       truncated = true
-      // What came is sent, then the connection ends: a body shorter than announced.
+      // Sends what has arrived, then ends the connection: the body is shorter than announced.
       response.socket?.destroySoon()
     })
     answer.on('error', () => {})

@@ -2,7 +2,7 @@ import { errorMessage, json, nginxPage, type Answer } from './answer.ts'
 
 /** How a small server misbehaves. Plain data, so it can be sent to a child process. */
 export type Fault =
-  /** Answers this instead; nothing is applied. Without `body` it is the answer APISIX or nginx gives with that status. */
+  /** Answers this instead; nothing is applied. Without `body`, the answer is the one that APISIX or nginx gives with that status. */
   | {
       readonly kind: 'status'
       readonly status: number
@@ -22,11 +22,11 @@ export type Fault =
 
 export interface FaultRule {
   readonly fault: Fault
-  /** How many requests it meets; all until it is lifted, by default. */
+  /** How many requests it affects; default: all until it is lifted. */
   readonly times?: number
   /** Only this method. */
   readonly method?: string
-  /** Only paths that begin so. */
+  /** Only paths with this prefix. */
   readonly path?: string
   /** Only that path itself. */
   readonly exactly?: boolean
@@ -36,7 +36,7 @@ export interface Faults {
   /** Returns what lifts it. */
   inject(rule: FaultRule): () => void
   clear(): void
-  /** The fault this request meets, counted as used. The rule that was given first wins. */
+  /** The fault for this request, counted as used. The oldest rule wins. */
   take(method: string, path: string): Fault | undefined
 }
 

@@ -6,7 +6,7 @@ export interface FetchEntriesOptions {
   /** The agent's base URL. */
   readonly url: string
   readonly token: string
-  /** After this many ms the gateway serves without. */
+  /** After this many ms the gateway serves without the entries. */
   readonly timeoutMs: number
 }
 
@@ -14,7 +14,7 @@ export interface FetchEntriesOptions {
 const PAUSE = 200
 
 /**
- * Fetches the entries that hold at a gateway's start, trying until they are there or the time is over.
+ * Fetches the entries that hold at a gateway's start, retrying until it has them or the time is over.
  * @returns why it gave up, or an empty string
  */
 export async function fetchEntries(

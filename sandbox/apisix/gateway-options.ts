@@ -8,15 +8,15 @@ import type { ApplyDelay } from './worker.ts'
 export interface GatewayOptions {
   /** The "etcd" it follows; several gateways share one. */
   readonly store: Store
-  /** As the pod's name would be: in the access log. */
+  /** The gateway's name in the access log, in place of a pod's name. */
   readonly name: string
   /** Its own loopback address, 127.x.y.z or ::1. */
   readonly host: string
   readonly proxyPort: number
-  /** None: no Admin API here. */
+  /** Undefined: this gateway has no Admin API. */
   readonly adminPort?: number
   readonly controlPort: number
-  /** None: a gateway without our plugin. */
+  /** Undefined: a gateway without the plugin. */
   readonly barrierPort?: number
   readonly workers: number
   readonly adminKey: string
@@ -26,13 +26,13 @@ export interface GatewayOptions {
   readonly standalone?: boolean
   /** `discovery.kubernetes` is configured. */
   readonly discovery?: Discovery
-  /** What names of nodes resolve to. None: workers leave them to the resolver of this machine, and say so in their words. */
+  /** What node names resolve to. Undefined: workers leave them to this machine's resolver, and report that in their words. */
   readonly names?: Names
   /** L4 proxying, see AdminApiOptions. */
   readonly stream?: boolean
   readonly patchGapMs?: number
   /** Bytes of the plugin's dictionary. */
   readonly dictionaryBytes?: number
-  /** The plugin asks the agent for the entries that hold when it starts. */
+  /** When it starts, the plugin asks the agent for the current entries. */
   readonly fetchEntries?: Omit<FetchEntriesOptions, 'token'>
 }

@@ -26,7 +26,7 @@ export interface GatewayRun {
   readonly barrierApi: BarrierApi | undefined
   /** As SIGKILL: its connections break, its counts are dropped, and the master starts another one in its place. */
   killWorker(id: number): void
-  /** As SIGHUP: new workers take what comes, the old ones finish their requests and are counted until then. */
+  /** As SIGHUP: new workers take new requests; the old ones finish theirs and are counted until then. */
   reload(): void
   close(): Promise<void>
 }
@@ -34,13 +34,13 @@ export interface GatewayRun {
 interface Slot extends ProxyWorker {
   readonly agent: Agent
   readonly clients: Set<Socket>
-  /** Connections to its APIs: they break with it, and a reload leaves them be. */
+  /** Connections to the gateway's APIs: they break when it stops, but survive a reload. */
   readonly asking: Set<Socket>
   /** Connections with a request that is not answered yet. */
   readonly busy: Set<Socket>
 }
 
-/** No two workers of this process have the same. */
+/** Unique among the workers of this process. */
 let lastPid = 1000
 
 export async function runGateway(options: GatewayOptions, onAccess: AccessHook): Promise<GatewayRun> {

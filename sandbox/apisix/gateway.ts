@@ -17,7 +17,7 @@ export interface GatewayUrls {
   readonly barrier: string | undefined
 }
 
-/** One running APISIX. What it is made of is new after each restart: do not keep it over one. */
+/** One running APISIX. A restart replaces its workers and other parts: do not keep references to them. */
 export interface Gateway {
   readonly name: string
   readonly host: string
@@ -33,7 +33,7 @@ export interface Gateway {
   killWorker(id: number): void
   /** As `apisix reload`: it goes on serving, with new workers. */
   reload(): void
-  /** Cuts it off from what talks to it, while it goes on serving. What is left out is `open`. */
+  /** Cuts its APIs off from their clients while it goes on serving. An API that is left out is `open`. */
   partition(cut: { control?: Reachability; admin?: Reachability; barrier?: Reachability }): Promise<void>
   /** Calls `listener` for every request that is over. Returns what ends it. */
   onAccess(listener: AccessHook): () => void
@@ -42,11 +42,11 @@ export interface Gateway {
   /** On the same addresses, with another instance id. */
   start(): Promise<void>
   restart(): Promise<void>
-  /** `stop`, and nothing is left. */
+  /** Stops it and releases everything. */
   close(): Promise<void>
 }
 
-/** Rejects when an address cannot be had; nothing is left open then. */
+/** Rejects if an address is not available; nothing stays open then. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const listeners = new Set<AccessHook>()
   const tell = (fact: AccessFact): void => {

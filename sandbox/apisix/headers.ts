@@ -13,7 +13,7 @@ const HOP_BY_HOP = new Set([
   'expect'
 ])
 
-/** What goes to the node. `bodyLength` is set where the client sent a body: it has been read whole, so it is known. */
+/** The headers for the node. `bodyLength` is set if the client sent a body: it has been read whole, so its length is known. */
 export function requestHeaders(raw: RawHeaders, client: string, bodyLength: number | undefined): string[] {
   const headers = without(
     raw,
@@ -27,7 +27,7 @@ export function requestHeaders(raw: RawHeaders, client: string, bodyLength: numb
 /** For a protocol upgrade: both sides have to see it. */
 export const upgradeHeaders = (raw: RawHeaders, client: string): string[] => [...raw, 'X-Real-IP', client]
 
-/** What goes back to the client. */
+/** The headers for the client. */
 export function responseHeaders(raw: RawHeaders): string[] {
   const headers = without(raw, name => HOP_BY_HOP.has(name) || name === 'server')
   headers.push('Server', 'APISIX/3.18.0')

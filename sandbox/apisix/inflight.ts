@@ -1,4 +1,4 @@
-/** What a worker has begun to connect to a node, or sent, and has not finished. */
+/** Requests that a worker has begun to connect to a node, or sent, and has not finished. */
 export interface Inflight {
   readonly requests: number
   /** Upgraded connections (websocket). */
@@ -17,7 +17,7 @@ export interface InflightCounts {
   of(ip: string, port: number | undefined): Inflight
   /** Over everything. */
   readonly total: number
-  /** Calls `listener` when a count has come to 0: of `ip`, or, when a worker is gone, of any. Returns what ends it. */
+  /** Calls `listener` when a count reaches 0: that of `ip`, or of any address if a worker is gone. Returns what ends it. */
   onFallen(listener: (ip: string | undefined) => void): () => void
 }
 
@@ -44,7 +44,7 @@ export function createInflightCounts(): InflightCounts {
       counter(pid, ip, port)[kind] += 1
     },
     down: (pid, ip, port, kind) => {
-      // A request that outlives its worker has nothing left to give back.
+      // A request that outlives its worker has no count to release.
       const ports = workers.get(pid)?.get(ip)
       const known = ports?.get(port)
       if (!ports || !known) return

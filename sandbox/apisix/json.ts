@@ -6,14 +6,14 @@ export interface JsonObject {
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** An id or a host as text; empty for whatever cannot be one. */
+/** An id or a host as text; empty for any other type. */
 export const asText = (value: Json | undefined): string =>
   typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 
 export type ParsedJson =
   { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly problem: string }
 
-/** Parses `text`; the problem is worded as lua-cjson words it, because APISIX repeats that to its client. */
+/** Parses `text`; the problem is worded as lua-cjson words it, because APISIX passes that on to its client. */
 export function parseJson(text: string): ParsedJson {
   try {
     return { ok: true, value: JSON.parse(text) as Json }

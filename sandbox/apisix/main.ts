@@ -3,7 +3,7 @@ import { describeGateways } from './command.ts'
 import { obeyParent, serveApisix, type ServeOptions } from './serve.ts'
 
 /**
- * The stand-in as a process of its own: `node sandbox/apisix/main.ts --config '<json of ServeOptions>'`. It ends with its
+ * The stand-in as a process of its own: `node sandbox/apisix/main.ts --config '<json of ServeOptions>'`. It exits with its
  * parent, or at SIGTERM or SIGINT.
  */
 const { values } = parseArgs({ options: { config: { type: 'string', default: '{}' } } })

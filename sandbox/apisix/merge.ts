@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from './json.ts'
 
-/** Lua knows one kind of table: an empty one counts as an array, whichever way it was written. */
+/** Lua knows one kind of table: an empty one counts as an array, even if it was written as a map. */
 const isMap = (value: Json | undefined): value is JsonObject =>
   isObject(value) && Object.keys(value).length > 0
 
@@ -8,8 +8,8 @@ const isTable = (value: Json | undefined): value is JsonObject | Json[] =>
   Array.isArray(value) || isObject(value)
 
 /**
- * APISIX's merge patch (`core.table.merge`), traps included: two maps are merged, and whatever is an array on either side
- * is replaced whole, so `{"nodes": {}}` wipes a map. A `null` deletes a key only inside a merge; where the old value is
+ * APISIX's merge patch (`core.table.merge`), traps included: two maps are merged, and a value that is an array on either side
+ * is replaced whole, so `{"nodes": {}}` wipes a map. A `null` deletes a key only inside a merge; if the old value is
  * replaced it is stored as it is, and then refused by the schema.
  */
 export function mergePatch(old: JsonObject, patch: JsonObject | Json[]): JsonObject {

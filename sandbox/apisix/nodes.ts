@@ -11,7 +11,7 @@ export interface GatewayNode {
   readonly priority: number | undefined
 }
 
-/** Either form of `nodes`; a map has no order of its own, so it is given one. */
+/** Either form of `nodes`; a map has no order of its own, so its nodes are sorted. */
 export function readNodes(nodes: Json | undefined): GatewayNode[] {
   if (Array.isArray(nodes)) return nodes.filter(isObject).map(readArrayNode)
   if (!isObject(nodes)) return []

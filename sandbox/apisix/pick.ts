@@ -1,4 +1,5 @@
 import type { Barrier } from './barrier.ts'
+import type { Address } from './deny-list.ts'
 import type { InflightKind } from './inflight.ts'
 import type { Target } from './balancer.ts'
 import type { Upstream } from './upstream.ts'
@@ -6,15 +7,24 @@ import type { Upstream } from './upstream.ts'
 /** A node that a request begins to connect to, counted in flight until it is released. */
 export interface Held {
   readonly target: Target
-  /** Nothing but a draining node could be picked. */
+  /** Only a draining node could be picked. */
   readonly bypass: boolean
-  /** May be called again: only the first time counts. */
+  /** No node of the upstream is free: this one takes over. */
+  readonly isSuccessor: boolean
+  /** Only the first call has an effect. */
   release(): void
-  /** From an ordinary request to an upgraded connection. */
+  /** Turns an ordinary request into an upgraded connection. */
   promote(): void
 }
 
-export type Choice = { readonly kind: 'choice'; readonly target: Target; readonly bypass: boolean } | Nothing
+export type Choice =
+  | {
+      readonly kind: 'choice'
+      readonly target: Target
+      readonly bypass: boolean
+      readonly isSuccessor: boolean
+    }
+  | Nothing
 export type Picked = { readonly kind: 'held'; readonly held: Held } | Nothing
 
 type Nothing =
@@ -27,7 +37,7 @@ type Nothing =
 
 export interface PickOptions {
   readonly upstream: Upstream
-  /** `undefined` where the gateway has no plugin. */
+  /** `undefined` if the gateway has no plugin. */
   readonly barrier: Barrier | undefined
   readonly pid: number
   readonly tried: ReadonlySet<Target>
@@ -37,7 +47,7 @@ export interface PickOptions {
 
 /**
  * The pick of the access phase: avoids denied nodes, and counts nothing. The client's body may be read for minutes from
- * here on, and a request that has not begun to connect can still go elsewhere: it must hold nothing up.
+ * here on, and a request that has not begun to connect can still go elsewhere: a drain must not wait for it.
  */
 export function chooseNode(options: PickOptions): Choice {
   const { upstream, tried, key } = options
@@ -60,22 +70,25 @@ export function takeNode(options: PickOptions, first?: Target): Picked {
  * count first, then look at the entry, then connect. Yields after each step.
  */
 export function* takeSteps(options: PickOptions, first?: Target): Generator<void, Picked> {
-  const { pid } = options
+  const { pid, tried } = options
   const guarded = guardOf(options)
-  let choice: Choice = first ? { kind: 'choice', target: first, bypass: false } : chooseNode(options)
+  let choice: Choice = first
+    ? { kind: 'choice', target: first, bypass: false, isSuccessor: isSuccessor(first) }
+    : chooseNode(options)
   for (;;) {
     if (choice.kind !== 'choice') return choice
-    const { target, bypass } = choice
+    const { target, bypass, isSuccessor } = choice
     yield
     if (!guarded) {
       options.barrier?.passed(target.host, target.port)
-      return { kind: 'held', held: { target, bypass: false, release() {}, promote() {} } }
+      return { kind: 'held', held: { target, bypass: false, isSuccessor: false, release() {}, promote() {} } }
     }
-    const held = hold(guarded, pid, target, bypass)
+    const held = hold(guarded, pid, target, bypass, isSuccessor)
     yield
     const look = guarded.entries.look(target.host, target.port)
     if (look === 'free' || (look === 'draining' && bypass)) {
       if (first && target !== first) guarded.counts.moved += 1
+      if (isSuccessor && tried.size === 0) guarded.counts.succeeded += 1
       if (look === 'draining') guarded.bypassed(target.host, target.port)
       return { kind: 'held', held: look === 'free' ? { ...held, bypass: false } : held }
     }
@@ -89,41 +102,78 @@ export function* takeSteps(options: PickOptions, first?: Target): Generator<void
 const guardOf = ({ barrier, pid }: PickOptions): Barrier | undefined =>
   barrier && barrier.unfit(pid).length === 0 ? barrier : undefined
 
-/** A node that is avoided by nobody; else one that is only draining, because it still serves and a 503 does not. */
+/** A node without an entry; else one that is only draining, because a node that still serves is better than a 503. */
 const choose = (
-  { targets, balancer }: Upstream,
+  { targets: drawn, balancer }: Upstream,
   barrier: Barrier | undefined,
   tried: ReadonlySet<Target>,
   key: string
 ): Choice => {
   if (!barrier || barrier.entries.size === 0) {
-    const target = balancer.pick(targets, tried, key)
-    return target ? { kind: 'choice', target, bypass: false } : { kind: 'tried' }
+    const target = balancer.pick(drawn, tried, key)
+    return target ? { kind: 'choice', target, bypass: false, isSuccessor: false } : { kind: 'tried' }
   }
+  const targets = drawn.flatMap(target => [target, ...instead(target, barrier)])
   const looks = new Map(targets.map(target => [target, barrier.entries.look(target.host, target.port)]))
   const open = targets.filter(target => looks.get(target) !== 'sealed')
+  if (targets.every(target => looks.get(target) !== 'free')) {
+    const { free: following, draining: ending } = successorsOf(targets, barrier)
+    const successor = following.some(one => !tried.has(one)) && balancer.pick(following, tried, key)
+    if (successor) return { kind: 'choice', target: successor, bypass: false, isSuccessor: true }
+    for (const one of ending) looks.set(one, 'draining')
+    open.push(...ending)
+  }
   if (open.length === 0) return { kind: 'sealed' }
   const undenied = open.filter(target => looks.get(target) === 'free')
-  // Weight 0 is somebody's standby: a draining node that draws requests is left before it.
+  // A node of weight 0 is a standby: a draining node that draws requests is preferred to it.
   const isStandby = !undenied.some(draws) && open.some(draws)
   const free = isStandby ? [] : undenied
-  // A lone free node is given again on a retry, but only where it is the only one there is.
+  // A retry gets a lone free node again only if no other node is left unsealed.
   const wanted = free.length === 1 && open.length > 1 && tried.has(free[0] as Target) ? [] : free
   const target = balancer.pick(wanted, tried, key)
-  if (target) return { kind: 'choice', target, bypass: false }
+  if (target) return { kind: 'choice', target, bypass: false, isSuccessor: false }
   const draining = balancer.pick(
     isStandby ? open : open.filter(one => looks.get(one) === 'draining'),
     tried,
     key
   )
   return draining
-    ? { kind: 'choice', target: draining, bypass: looks.get(draining) === 'draining' }
+    ? { kind: 'choice', target: draining, bypass: looks.get(draining) === 'draining', isSuccessor: false }
     : { kind: 'tried' }
 }
 
+/** One object for each address, so that a request knows which it has tried. */
+const known = new Map<string, Target>()
+
+/** The nodes that take over from nodes that are all denied, and those of them that end too and still serve. */
+const successorsOf = (
+  targets: readonly Target[],
+  { entries }: Barrier
+): Record<'free' | 'draining', Target[]> => {
+  const met = new Map<string, Address>()
+  const free = targets.flatMap(({ host, port }) => entries.following(host, port, met))
+  const draining = [...met.values()].filter(({ ip, port }) => entries.look(ip, port) === 'draining')
+  return { free: free.map(targetOf), draining: draining.map(targetOf) }
+}
+
+const targetOf = ({ ip: host, port }: Address): Target => {
+  const name = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+  const target = known.get(name) ?? { name, host, port, weight: 1, priority: 0 }
+  known.set(name, target)
+  return target
+}
+
+const isSuccessor = (target: Target): boolean => known.get(target.name) === target
+
+/** Other records of the same name, if the one that the request has is denied. */
+const instead = ({ host, port, siblings = [] }: Target, { entries }: Barrier): readonly Target[] =>
+  siblings.length > 0 && entries.look(host, port) !== 'free'
+    ? siblings.filter(one => entries.look(one.host, one.port) === 'free')
+    : []
+
 const draws = ({ weight }: Target): boolean => weight > 0
 
-const hold = (barrier: Barrier, pid: number, target: Target, bypass: boolean): Held => {
+const hold = (barrier: Barrier, pid: number, target: Target, bypass: boolean, isSuccessor: boolean): Held => {
   let kind: InflightKind | undefined = 'requests'
   barrier.inflight.up(pid, target.host, target.port, kind)
   const release = (): void => {
@@ -135,6 +185,7 @@ const hold = (barrier: Barrier, pid: number, target: Target, bypass: boolean): H
   return {
     target,
     bypass,
+    isSuccessor,
     release,
     promote: () => {
       if (!kind) return

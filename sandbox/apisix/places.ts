@@ -11,7 +11,7 @@ export interface PlaceNode {
   readonly port: number | undefined
   /** `ip:port`, IPv6 in brackets. */
   readonly name: string
-  /** Of weight 0: chosen only where no node of another weight is left. */
+  /** Of weight 0: chosen only if no node of another weight is left. */
   readonly standby: boolean
 }
 
@@ -19,20 +19,20 @@ export interface PlaceNode {
 export interface Place {
   /** `upstreams/1`, `routes/1/traffic-split` … */
   readonly name: string
-  /** Undefined where discovery does not tell them. */
+  /** Undefined if discovery does not report them. */
   readonly nodes: readonly PlaceNode[] | undefined
 }
 
 /** What the names of nodes resolve to, by name. */
 export type Names = ReadonlyMap<string, readonly string[]>
 
-/** Where one worker chooses nodes, by the configuration that it has, as the plugin finds it (places.lua). */
+/** The places of one worker, by the configuration that it has, as the plugin finds them (places.lua). */
 export interface Places {
-  /** In which this address is; without those that nothing refers to. */
+  /** The places that list this address, without those that nothing refers to. */
   of(ip: string): Place[]
-  /** Into which this worker cannot look. */
+  /** How many places this worker cannot read. */
   readonly hidden: number
-  /** Looks up what is not written down. Returns the addresses of places that are others now. */
+  /** Resolves names and discovery. Returns the addresses of places that have changed. */
   lookUp(): Set<string>
   /** Stops following the configuration. */
   close(): void
@@ -52,12 +52,12 @@ const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, grpc: 80
 
 interface Spot extends Place {
   nodes: readonly PlaceNode[] | undefined
-  /** A name does not resolve; as in APISIX, the nodes are without it. */
+  /** A name does not resolve; as in APISIX, the list then lacks that node. */
   unknown: boolean
-  /** What discovery gave: the same array until it changes. */
+  /** The result of discovery: the same array until it changes. */
   source: unknown
   readonly value: JsonObject
-  /** Undefined: nothing needs to refer to it. */
+  /** Undefined: the place counts even if nothing refers to it. */
   readonly upstream: string | undefined
   readonly moves: boolean
 }
@@ -68,7 +68,7 @@ interface Found {
   readonly refs: readonly string[]
 }
 
-/** @param changed called with the addresses of a place that came or went, in the step that changed the configuration */
+/** @param changed called with the addresses of a place that was added or removed, in the step that changed the configuration */
 export function createPlaces(
   config: ConfigView,
   discovery: Discovery | undefined,

@@ -4,19 +4,19 @@ import { fileURLToPath } from 'node:url'
 import type { Command, Described } from './command.ts'
 import type { ChildMessage, ParentMessage, ServeOptions } from './serve.ts'
 
-/** The stand-in in a process of its own, so that its work does not slow down whoever measures it. */
+/** The stand-in in a process of its own, so that its work does not slow down the process that measures it. */
 export interface ApisixProcess {
   readonly pid: number
   readonly gateways: readonly Described[]
-  /** Rejects with what the process says is wrong, or when it ends. */
+  /** Rejects with the problem that the process reports, or when the process ends. */
   tell(command: Command): Promise<unknown>
   close(): Promise<void>
 }
 
-/** How long the process may take to say that it is ready, in ms. */
+/** How long the process may take to report that it is ready, in ms. */
 const START_TIMEOUT = 20_000
 
-/** Rejects when the process ends, or does not say that it is ready in time; it is ended then. */
+/** Rejects if the process ends, or does not report in time that it is ready; the process is ended then. */
 export async function startApisixProcess(options: ServeOptions): Promise<ApisixProcess> {
   const child = fork(fileURLToPath(new URL('main.ts', import.meta.url)), [
     '--config',

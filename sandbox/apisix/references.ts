@@ -4,7 +4,7 @@ import { idOf, type Item, type Store } from './store.ts'
 
 /** Why an object may not be deleted (without `force=true`), in APISIX's words; empty when nothing uses it. */
 export function inUse(store: Store, resource: string, id: string): string {
-  // APISIX looks through its own memory, where objects stand in the order in which they came.
+  // APISIX searches its own memory, which keeps objects in the order in which they came.
   const inOrder = (of: string): Item[] => store.list(of).sort((a, b) => a.createdIndex - b.createdIndex)
   const routes = inOrder('routes')
   const names = (field: string) => (item: Item) => asText(item.value[field]) === id

@@ -1,4 +1,4 @@
-/** Gives the next of `weights`' indices. Never ends; weight 0 is never given while another weight is higher. */
+/** Returns the next index into `weights`. Never ends; an index of weight 0 is not returned while another weight is higher. */
 export type RoundRobin = () => number
 
 /**

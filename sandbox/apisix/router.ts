@@ -6,7 +6,7 @@ import type { Names } from './places.ts'
 import { createRoundRobin, type RoundRobin } from './round-robin.ts'
 import { createUpstream, type Upstream } from './upstream.ts'
 
-/** Where a request is to go, as one worker's configuration has it. */
+/** The destination of a request, by one worker's configuration. */
 export type Destination =
   | { readonly kind: 'upstream'; readonly route: string; readonly upstream: Upstream }
   /** No route: APISIX's own 404. */
@@ -31,19 +31,21 @@ interface Rule {
 
 /**
  * Routes as APISIX's radixtree finds them: an exact path before any prefix, the longest prefix first, `priority` between
- * routes of the same path. Only `methods` and `host(s)` narrow a route; `vars` and filter functions are not looked at.
+ * routes of the same path. Only `methods` and `host(s)` narrow a route; `vars` and filter functions are ignored.
  */
 /**
- * @param discovery where upstreams with a `discovery_type` have their nodes from
- * @param names what names of nodes resolve to; one that is missing is left to the resolver of this machine
+ * @param discovery the source of nodes for upstreams with a `discovery_type`
+ * @param names what node names resolve to; this machine's resolver handles a name that is missing here
  */
 export function createRouter(config: ConfigView, discovery?: Discovery, names?: Names): Router {
   let compiledAt = -1
   let rules: Rule[] = []
-  // By the stored object: it is replaced when it is written, so a new version begins with fresh turns, as in APISIX.
+  // Keyed by the stored object: a write replaces it, so a new version begins with fresh turns, as in APISIX.
   const upstreams = new WeakMap<JsonObject, Upstream>()
   const splits = new WeakMap<JsonObject, RoundRobin>()
 
+  const byRecords = new WeakMap<JsonObject, Map<string, Upstream>>()
+  let turn = 0
   const discovered = new WeakMap<JsonObject, { readonly nodes: unknown; readonly upstream: Upstream }>()
 
   const upstreamOf = (value: JsonObject, route: JsonObject): Upstream => {
@@ -56,20 +58,42 @@ export function createRouter(config: ConfigView, discovery?: Discovery, names?: 
       discovered.set(value, { nodes, upstream })
       return upstream
     }
-    const resolved = names && resolve(value, names)
-    if (resolved) {
-      const nodes = JSON.stringify(resolved)
-      const last = discovered.get(value)
-      if (last?.nodes === nodes) return last.upstream
-      const upstream = createUpstream({ ...value, nodes: resolved }, route['timeout'])
-      discovered.set(value, { nodes, upstream })
-      return upstream
-    }
+    if (names && readNodes(value['nodes']).some(({ host }) => names.has(host)))
+      return resolved(value, route, names)
     const known = upstreams.get(value)
     if (known) return known
     const made = createUpstream(value, route['timeout'])
     upstreams.set(value, made)
     return made
+  }
+  /** As in APISIX, each request gets one record of a name (apisix/utils/upstream.lua, parse_domain_for_nodes). */
+  const resolved = (value: JsonObject, route: JsonObject, names: Names): Upstream => {
+    const nodes = readNodes(value['nodes']).map(({ host, port, weight, priority }) => ({
+      records: names.get(host) ?? [host],
+      rest: { weight, priority: priority ?? 0, ...(port !== undefined && { port }) }
+    }))
+    const first = turn++
+    const drawn = nodes.map(({ records }) => records[first % records.length] ?? '')
+    const made = byRecords.get(value) ?? new Map<string, Upstream>()
+    byRecords.set(value, made)
+    const key = JSON.stringify([nodes.map(({ records }) => records), drawn])
+    const known = made.get(key)
+    if (known) return known
+    const of = (hosts: readonly string[]): Upstream =>
+      createUpstream(
+        { ...value, nodes: hosts.map((host, i) => ({ host, ...nodes[i]?.rest })) },
+        route['timeout']
+      )
+    const upstream = of(drawn)
+    const targets = upstream.targets.map((target, i) => ({
+      ...target,
+      siblings: (nodes[i]?.records ?? [])
+        .filter(record => record !== drawn[i])
+        .flatMap(record => of(drawn.with(i, record)).targets[i] ?? [])
+    }))
+    const whole = { ...upstream, targets }
+    made.set(key, whole)
+    return whole
   }
   const destination = (rule: Rule): Destination => {
     const service = config.get('services', asText(rule.value['service_id']))?.value ?? {}
@@ -94,20 +118,6 @@ export function createRouter(config: ConfigView, discovery?: Discovery, names?: 
       return rule ? destination(rule) : { kind: 'no-route' }
     }
   }
-}
-
-/** With the addresses in place of names. Undefined if no name is to be resolved. */
-function resolve(value: JsonObject, names: Names): JsonObject[] | undefined {
-  const nodes = readNodes(value['nodes'])
-  if (!nodes.some(({ host }) => names.has(host))) return undefined
-  return nodes.flatMap(({ host, port, weight, priority }) =>
-    (names.get(host) ?? [host]).map(ip => ({
-      host: ip,
-      weight,
-      priority: priority ?? 0,
-      ...(port !== undefined && { port })
-    }))
-  )
 }
 
 const hasUpstream = (value: JsonObject): boolean =>

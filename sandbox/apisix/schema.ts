@@ -15,8 +15,8 @@ const MATCHES_NONE = 'object matches none of the required'
 const ONE_OF = 'value should match only one schema, but matches none'
 
 /**
- * Checks what is about to be stored, with APISIX's own words where they were recorded (test/recordings) or are in its
- * tests. Only what an agent, or a person with the sandbox, can get wrong about nodes is checked; unknown fields pass.
+ * Checks an object before it is stored, with APISIX's own messages if they were recorded (test/recordings) or are in its
+ * tests. It finds only mistakes about nodes that an agent, or a user of the sandbox, can make; unknown fields pass.
  */
 export function checkResource(resource: string, value: JsonObject, store: Store): Verdict {
   return firstProblem([
@@ -83,7 +83,7 @@ const checkTrafficSplit = (value: JsonObject): Verdict => {
   return ok
 }
 
-/** A route may not name an upstream or a service that is not there. */
+/** A route may not name an upstream or a service that does not exist. */
 const checkReferences = (value: JsonObject, store: Store): Verdict => {
   for (const kind of ['upstream', 'service']) {
     const id = value[`${kind}_id`]

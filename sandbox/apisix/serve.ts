@@ -11,12 +11,12 @@ export const serveOptions = z.strictObject({
   proxyPort: port.default(9080),
   adminPort: port.default(9180),
   controlPort: port.default(9090),
-  /** Without it there is no plugin. */
+  /** Without it the gateways have no plugin. */
   barrierPort: port.optional(),
   workers: z.int().min(1).max(64).default(4),
   adminKey: z.string().min(1).default('edd1c9f034335f136f87ad84b625c8f1'),
   barrierToken: z.string().min(1).optional(),
-  /** How long after a write a worker applies it: drawn evenly between the two, in ms. */
+  /** The delay until a worker applies a write, in ms: drawn evenly between the two. */
   applyDelayMs: z.tuple([z.number().min(0), z.number().min(0)]).default([0, 6]),
   patchGapMs: z.number().min(0).optional(),
   stream: z.boolean().optional(),
@@ -26,7 +26,7 @@ export const serveOptions = z.strictObject({
 
 export type ServeOptions = z.input<typeof serveOptions>
 
-/** Starts the stand-in from plain data. Rejects with all that is wrong with it, or with the system's error. */
+/** Starts the stand-in from plain data. Rejects with all problems of that data, or with the system's error. */
 export async function serveApisix(input: ServeOptions): Promise<Apisix> {
   const checked = serveOptions.safeParse(input)
   if (!checked.success) throw new Error(z.prettifyError(checked.error))
@@ -49,7 +49,7 @@ export interface ParentMessage {
   readonly command: Command
 }
 
-/** Obeys the parent process (`process.send`) until it goes away; a process without one only serves. */
+/** Runs the parent process's commands (`process.send`) until it exits; a process without a parent only serves. */
 export function obeyParent(apisix: Apisix): void {
   const obey = createCommander(apisix)
   const send = (message: ChildMessage): void => {

@@ -4,14 +4,14 @@ import type { AddressInfo, Socket } from 'node:net'
 /** `silent` accepts and never answers, as behind a dropped route; `refused` closes the port. */
 export type Reachability = 'open' | 'silent' | 'refused'
 
-/** An HTTP listener that can be cut off and come back on the same address, and that closes without leaving anything. */
+/** An HTTP listener that can be cut off and come back on the same address, and that leaves no connection when it closes. */
 export interface Listener {
   readonly host: string
   readonly port: number
   readonly server: Server
   readonly reachability: Reachability
   reach(next: Reachability): Promise<void>
-  /** Resolves at once while it is `open`, else when it is again; never after `close`. */
+  /** Resolves at once while the listener is `open`, else when it is open again; never after `close`. */
   passage(): Promise<void>
   /** Ends every connection, finished or not. */
   close(): Promise<void>
@@ -25,7 +25,7 @@ export interface ListenOptions {
   readonly onConnection?: (socket: Socket) => void
 }
 
-/** Rejects with the system's error (`EADDRINUSE`, …) when the address cannot be had. */
+/** Rejects with the system's error (`EADDRINUSE`, …) if the address is not available. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const sockets = new Set<Socket>()
   let reachability: Reachability = 'open'

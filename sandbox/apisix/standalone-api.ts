@@ -7,7 +7,7 @@ import { isObject, parseJson } from './json.ts'
 import type { Store } from './store.ts'
 
 export interface StandaloneApiOptions {
-  /** Of this gateway alone: in this mode no two of them share anything. */
+  /** This gateway's own store: in this mode gateways share nothing. */
   readonly store: Store
   readonly host: string
   /** 0 picks a free one. */
@@ -17,7 +17,7 @@ export interface StandaloneApiOptions {
 
 const PATH = '/apisix/admin/configs'
 
-/** The Admin API in API-driven standalone mode, answer by answer as test/recordings/admin-api-standalone.json has it. */
+/** The Admin API in API-driven standalone mode, with the answers recorded in test/recordings/admin-api-standalone.json. */
 export async function serveStandaloneApi(options: StandaloneApiOptions): Promise<AdminApi> {
   const faults = createFaults()
   const document = createDocument(options.store)
@@ -59,7 +59,7 @@ function put(document: Document, { headers, body }: Ask): Answer {
   const digest = headers['x-digest']
   if (typeof digest !== 'string') return errorMessage(400, 'missing digest header')
   const parsed = parseJson(body)
-  // The same digest is answered before the body is read: even one that is no JSON.
+  // The same digest is answered before the body is read, so even a body that is not JSON passes.
   const taken = document.put(digest, parsed.ok && isObject(parsed.value) ? parsed.value : {})
   if (taken.kind === 'same') return { status: 204, headers: {}, body: '' }
   return taken.kind === 'refused' ? errorMessage(400, taken.problem) : stamped(text(202, ''), document)

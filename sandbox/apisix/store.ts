@@ -19,7 +19,7 @@ export type StoreEvent =
 export type StoreHealth = 'up' | 'down' | 'black-holed'
 
 export interface PutOptions {
-  /** Write only while the object is still at this revision. */
+  /** Write only if the object is still at this revision. */
   readonly expected?: number
   /** The object vanishes after this many seconds (an etcd lease). */
   readonly ttlSeconds?: number
@@ -35,11 +35,11 @@ export interface Store {
   list(resource: string): Item[]
   /** The names of the resources that have objects. */
   resources(): string[]
-  /** `undefined` when `expected` no longer holds; nothing is written then. */
+  /** `undefined` if the object is no longer at revision `expected`; nothing is written then. */
   put(key: string, value: JsonObject, options?: PutOptions): Item | undefined
-  /** False when there is no such object; no revision is used then. */
+  /** False if there is no such object; the revision stays the same then. */
   delete(key: string): boolean
-  /** An id nobody has had: APISIX writes a counter key and takes its revision, 20 digits wide. */
+  /** A new id: APISIX writes a counter key and takes its revision, 20 digits wide. */
   generateId(): string
   /** Calls `listener` in the order of revisions, within the write. Returns what ends it. */
   watch(listener: (event: StoreEvent) => void): () => void
@@ -53,7 +53,7 @@ export const idOf = (key: string): string => key.slice(key.lastIndexOf('/') + 1)
 
 export const resourceOf = (key: string): string => key.split('/')[2] ?? ''
 
-/** @param options.revision what the history begins at: the first write gets the next number. */
+/** @param options.revision where the history begins: the first write gets the next number. */
 export function createStore({ revision = 0 }: { revision?: number } = {}): Store {
   const items = new Map<string, Item>()
   const leases = new Map<string, NodeJS.Timeout>()

@@ -7,8 +7,8 @@ const MOST_IDLE = 320
 const IDLE_MS = 60_000
 
 /**
- * A worker's keep-alive pool to its nodes, as nginx keeps it: it does not heed the `Keep-Alive: timeout` a server sends,
- * so a connection the node is just closing can be taken for the next request.
+ * A worker's keep-alive pool to its nodes, as in nginx: it ignores the `Keep-Alive: timeout` that a server sends,
+ * so the next request may get a connection that the node is just closing.
  */
 class UpstreamAgent extends Agent {
   /** Decides whether a connection that has become free is kept. */

@@ -9,6 +9,8 @@ export interface Upstream {
   readonly balancer: Balancer
   /** Tries after the first one. */
   readonly retries: number
+  /** The number of retries follows from the number of nodes. */
+  readonly derivesRetries: boolean
   readonly connectTimeoutMs: number
   readonly readTimeoutMs: number
 }
@@ -32,13 +34,15 @@ export function createUpstream(value: JsonObject, routeTimeout: Json | undefined
     }
   })
   const { retries, timeout } = value
+  const isGiven = typeof retries === 'number' && retries >= 0
   const timeouts = isObject(routeTimeout) ? routeTimeout : isObject(timeout) ? timeout : {}
   const milliseconds = (name: string): number =>
     1000 * (typeof timeouts[name] === 'number' ? timeouts[name] : DEFAULT_TIMEOUT_SECONDS)
   return {
     targets,
     balancer: createBalancer(asText(value['type'])),
-    retries: typeof retries === 'number' && retries >= 0 ? retries : Math.max(targets.length - 1, 0),
+    retries: isGiven ? retries : Math.max(targets.length - 1, 0),
+    derivesRetries: !isGiven,
     connectTimeoutMs: milliseconds('connect'),
     readTimeoutMs: milliseconds('read')
   }

@@ -1,12 +1,14 @@
-import type { DenyList, StoredEntry } from './deny-list.ts'
+import type { Address, DenyList, StoredEntry } from './deny-list.ts'
 import type { Place, Places } from './places.ts'
 
-/** What all workers say of an entry (docs/barrier-api.md). */
+/** The report of all workers on an entry (docs/barrier-api.md). */
 export interface ToldWord {
   readonly said: number
   readonly asked: number
   readonly places: number
   readonly sole: readonly string[]
+  /** Those in which only successors are left. */
+  readonly succeeded: readonly string[]
   readonly hidden: number
   readonly others: readonly {
     readonly places: number
@@ -17,39 +19,40 @@ export interface ToldWord {
   readonly tag?: string
 }
 
-/** The words of the workers of one gateway. Nothing is done before an agent wants them. */
+/** The words of the workers of one gateway. Workers begin only when an agent asks for them. */
 export interface Words {
-  /** An agent wants them from now on. */
+  /** From now on an agent asks for them. */
   want(): void
-  /** Wakes the workers, and waits a few milliseconds for those who are silent. */
+  /** Wakes the workers, and waits a few milliseconds for those that have not reported. */
   hear(entries: readonly StoredEntry[]): Promise<void>
-  /** Undefined before an agent wants it. */
+  /** Undefined until an agent asks for words. */
   of(entry: StoredEntry): ToldWord | undefined
   close(): void
 }
 
-/** What one worker says of one entry. */
+/** One worker's report on one entry. */
 export interface Saying {
   /** The generation of the deny-list that it knew. */
   readonly generation: number
   readonly places: number
   readonly sole: readonly string[]
+  readonly succeeded: readonly string[]
   /** How many places have these other choices. */
   readonly others: ReadonlyMap<string, number>
   readonly cut: number
 }
 
-/** One worker's word, see docs/decisions/0029: what it has said, and what it has to say anew. */
+/** One worker's word, see docs/decisions/0029: what it has reported, and what it has to report again. */
 export interface Word {
-  /** The generation of which it has spoken; undefined: its word is void. */
+  /** The generation that it has reported on; undefined: its word is void. */
   readonly said: number | undefined
   readonly hidden: number
   of(id: string): Saying | undefined
-  /** Takes it back, in the step that changes the configuration. `ips`: of the places that are others. */
+  /** Withdraws the word, in the step that changes the configuration. `ips`: the addresses of changed places. */
   void(ips: Iterable<string>): void
-  /** The deny-list says something else of this address. */
+  /** The deny-list has changed for this address. */
   touch(ip: string): void
-  /** Says what is to be said now. */
+  /** Reports what is due. */
   speak(): void
 }
 
@@ -62,6 +65,7 @@ export const entryId = ({ uid, ip, port }: Pick<StoredEntry, 'uid' | 'ip' | 'por
 
 export function createWord(entries: DenyList, places: () => Places): Word {
   const sayings = new Map<string, Saying>()
+  const followed = new Map<string, ReadonlySet<string>>()
   let dirty = new Set(entries.all().map(({ ip }) => ip))
   let said: number | undefined
   let hidden = 0
@@ -70,7 +74,15 @@ export function createWord(entries: DenyList, places: () => Places): Word {
   const concerned = (): Set<string> => {
     const ips = new Set(dirty)
     for (const ip of dirty)
-      for (const { nodes } of places().of(ip)) for (const node of nodes ?? []) ips.add(node.ip)
+      for (const way of waysTo(ip, entries))
+        for (const { nodes } of places().of(way)) for (const node of nodes ?? []) ips.add(node.ip)
+    // Those that take over are in the places of those that they take over from, and were, before a change.
+    for (const ip of ips) {
+      const now = entries.on(ip).flatMap(({ successors = {} }) => Object.values(successors).flat())
+      for (const to of now) ips.add(to.ip)
+      for (const to of followed.get(ip) ?? []) ips.add(to)
+      followed.set(ip, new Set(now.map(to => to.ip)))
+    }
     return ips
   }
   return {
@@ -104,32 +116,52 @@ export function createWord(entries: DenyList, places: () => Places): Word {
   }
 }
 
+/** The addresses by which a request can come to this one: itself, and those that it takes over from. */
+function waysTo(ip: string, entries: DenyList, ways = new Set<string>()): ReadonlySet<string> {
+  ways.add(ip)
+  for (const entry of entries.naming(ip)) if (!ways.has(entry.ip)) waysTo(entry.ip, entries, ways)
+  return ways
+}
+
 function saying({ ip, port }: StoredEntry, entries: DenyList, places: Places): Saying {
-  const about = places
-    .of(ip)
-    .filter(({ nodes }) => nodes?.some(node => node.ip === ip && (port ?? node.port) === node.port))
+  const isAt = (node: { readonly ip: string; readonly port: number | undefined }): boolean =>
+    node.ip === ip && (port ?? node.port) === node.port
   const sole: string[] = []
+  const succeeded: string[] = []
   const lists = new Map<string, number>()
-  for (const place of about) {
-    const free = freeOf(place, entries)
+  let about = 0
+  for (const place of new Set([...waysTo(ip, entries)].flatMap(way => places.of(way)))) {
+    const { nodes = [] } = place
+    const met = new Map<string, Address>()
+    const own = freeOf(place, entries)
+    const following = own === undefined ? nodes.flatMap(n => entries.following(n.ip, n.port ?? 0, met)) : []
+    if (!nodes.some(isAt) && !met.values().some(isAt)) continue
+    about += 1
+    const free =
+      own ?? listOf(following.map(to => (to.ip.includes(':') ? `[${to.ip}]` : to.ip) + `:${to.port}`))
+    if (following.length > 0) succeeded.push(place.name)
     if (free === undefined) sole.push(place.name)
     else lists.set(free, (lists.get(free) ?? 0) + 1)
   }
   const sorted = [...lists].sort(([a], [b]) => (a < b ? -1 : 1))
   return {
     generation: entries.generation,
-    places: about.length,
+    places: about,
     sole: sole.sort().slice(0, NAMES),
+    succeeded: succeeded.sort().slice(0, NAMES),
     others: new Map(sorted.slice(0, LISTS)),
     cut: sorted.slice(LISTS).reduce((sum, [, n]) => sum + n, 0)
   }
 }
 
-/** `more/address:port,…`; undefined where there is none. */
+/** `more/address:port,…`; undefined if the place has no other choice. */
 const freeOf = ({ nodes = [] }: Place, entries: DenyList): string | undefined => {
   const all = nodes.filter(({ ip, port }) => entries.look(ip, port ?? 0) === 'free')
   const drawing = all.filter(({ standby }) => !standby)
-  const free = (drawing.length > 0 ? drawing : all).map(({ name }) => name)
+  return listOf((drawing.length > 0 ? drawing : all).map(({ name }) => name))
+}
+
+const listOf = (free: readonly string[]): string | undefined => {
   if (free.length === 0) return undefined
   return `${Math.max(free.length - OTHERS, 0)}/${free.toSorted().slice(0, OTHERS).join()}`
 }

@@ -16,14 +16,14 @@ import {
 import type { Worker } from './worker.ts'
 
 export interface WordsOptions {
-  /** Those that serve. */
+  /** The workers that serve. */
   readonly workers: () => readonly Worker[]
   readonly barrier: Barrier
   readonly discovery: Discovery | undefined
   readonly names: Names | undefined
 }
 
-/** When a worker looks by itself, how long a put waits, and how often what is not written down is looked up; ms. */
+/** How often a worker checks by itself, how long a put waits, and how often names and discovery are resolved; ms. */
 const LOOK = 20
 const HEAR = 4
 const MOVING = 250
@@ -82,7 +82,7 @@ export function createWords({ workers, barrier, discovery, names }: WordsOptions
     },
     hear: async stored => {
       const since = Math.max(0, ...stored.map(entry => entry.since))
-      // a seal may rest on it: what discovery has found by now
+      // a seal may depend on what discovery has found by now
       look(true)
       if (!complete(since)) await wait(HEAR)
     },
@@ -111,8 +111,10 @@ export function createWords({ workers, barrier, discovery, names }: WordsOptions
   }
 }
 
-/** Nothing is lost that speaks against a seal. */
-function union(sayings: readonly Saying[]): Pick<ToldWord, 'places' | 'sole' | 'others' | 'cut'> {
+/** Keeps everything that speaks against a seal. */
+function union(
+  sayings: readonly Saying[]
+): Pick<ToldWord, 'places' | 'sole' | 'succeeded' | 'others' | 'cut'> {
   const lists = new Map<string, number>()
   for (const { others } of sayings)
     for (const [list, n] of others) lists.set(list, Math.max(lists.get(list) ?? 0, n))
@@ -121,6 +123,7 @@ function union(sayings: readonly Saying[]): Pick<ToldWord, 'places' | 'sole' | '
   return {
     places: Math.max(0, ...sayings.map(({ places }) => places)),
     sole: [...new Set(sayings.flatMap(({ sole }) => sole))].sort().slice(0, NAMES),
+    succeeded: [...new Set(sayings.flatMap(({ succeeded }) => succeeded))].sort().slice(0, NAMES),
     others: sorted.slice(0, LISTS).map(([list, places]) => {
       const [more, nodes] = list.split('/')
       return { places, nodes: (nodes ?? '').split(','), more: Number(more) }

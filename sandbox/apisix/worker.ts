@@ -7,18 +7,18 @@ export type ApplyDelay = () => number
 /** As measured in health (apisix-measured c): a few milliseconds, some before the writer has its answer. */
 export const measuredDelay: ApplyDelay = () => Math.random() * 6
 
-/** In standalone mode every worker polls what it was told ten times a second (apisix-measured f). */
+/** In standalone mode every worker polls the document that it was sent ten times a second (apisix-measured f). */
 export const polledDelay: ApplyDelay = () => Math.random() * 100
 
 export interface WorkerOptions {
   readonly id: number
-  /** Of the process it would be. */
+  /** The id of the process that a real worker would be. */
   readonly pid: number
   readonly store: Store
   readonly applyDelay?: ApplyDelay
 }
 
-/** One nginx worker: its own configuration, its own connections, its own way to stop working. */
+/** One nginx worker: with its own configuration and connections; it can freeze or die alone. */
 export interface Worker {
   readonly id: number
   readonly pid: number
@@ -33,13 +33,13 @@ export interface Worker {
   run(task: () => void): void
   /** Resolves when the worker runs. */
   turn(): Promise<void>
-  /** As SIGSTOP or a blocked event loop: nothing on it goes on, not even applying configuration. */
+  /** As SIGSTOP or a blocked event loop: everything on it stops, even applying configuration. */
   freeze(): void
-  /** What was queued goes first, and only then the writes that were missed: as measured, 11 of 24 went to the old node. */
+  /** Queued requests run first, and the missed writes only after them: as measured, 11 of 24 went to the old node. */
   thaw(): void
-  /** A watch that is silently dead: writes pass it by, and all else works. */
+  /** Its watch dies silently: it misses writes, and everything else works. */
   loseWatch(): void
-  /** A new watch, and everything read anew. */
+  /** Opens a new watch and reads everything again. */
   restoreWatch(): void
   /** Stops it for good. */
   kill(): void

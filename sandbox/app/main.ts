@@ -22,11 +22,11 @@ async function end() {
 }
 
 process.once('SIGTERM', () => void end())
-// The sandbox that started this pod is gone without ending it: do not outlive it.
+// The sandbox has exited without ending this pod: exit too.
 process.once('disconnect', () => process.exit(1))
 
 app.server.listen(Number(PORT), POD_IP, () => {
   send({ type: 'ready', at: now() })
-  // The next pod starts in half the time: on a small machine, starts would otherwise crowd out what is measured.
+  // The next pod starts in half the time: on a small machine, starts would otherwise slow down the measured processes.
   setImmediate(flushCompileCache)
 })

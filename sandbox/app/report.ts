@@ -14,10 +14,10 @@ export type AppMessage =
   | { readonly type: 'term'; readonly at: number }
   | { readonly type: 'end'; readonly served: number; readonly afterTerm: number }
 
-/** Told in batches: a message per request would cost more than the request. */
+/** Arrivals are sent in batches: a message per request would cost more than the request. */
 const BATCH_MS = 100
 
-/** Collects arrivals and hands them over in batches. `flush` before the process ends. */
+/** Collects arrivals and hands them over in batches. Call `flush` before the process ends. */
 export function createReport(send: (message: AppMessage) => void) {
   let batch: Arrival[] = []
   let timer: NodeJS.Timeout | undefined

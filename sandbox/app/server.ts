@@ -4,13 +4,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { now } from '../now.ts'
 import type { Arrival } from './report.ts'
 
-/** A connection that was accepted and has asked for nothing this long (ms) after SIGTERM holds nobody up. */
+/** The app does not wait for an accepted connection without a request this long (ms) after SIGTERM. */
 const SILENT_MS = 1000
 
 export interface App {
   readonly server: Server
   readonly counts: { served: number; afterTerm: number }
-  /** What a worst-case app does at SIGTERM. Resolves when everything it had accepted is answered. */
+  /** What a worst-case app does at SIGTERM. Resolves when every accepted request is answered. */
   terminate(): Promise<void>
 }
 
@@ -44,7 +44,7 @@ export function createApp(pod: string, seen: (arrival: Arrival) => void): App {
   }
 
   const server = createServer((request, response) => {
-    // Only a caller that goes away can end up here, and nobody is left to be told.
+    // Only a client that disconnects leads here, so an answer would reach nobody.
     answer(request, response).catch(() => response.destroy())
   })
   // An idle connection stays until SIGTERM: the gateway's keep-alive pool decides, as it would with a real app.

@@ -10,7 +10,7 @@ export interface GatewaysOptions {
   /** On the first gateway. */
   readonly adminPort: number
   readonly adminKey: string
-  /** Without it the gateways have no barrier, as without our plugin. */
+  /** Without it the gateways have no barrier, as without the plugin. */
   readonly barrier?: { readonly port: number; readonly token: string } | undefined
   readonly workers: number
   /** API-driven: each has an Admin API of its own, all on `adminPort`, and shares nothing with the others. */
@@ -32,7 +32,7 @@ export interface GatewayAddress {
   readonly barrier: string | undefined
 }
 
-/** From the gateways' process: once `ready` or `failed`, and then what its gateways confirm. */
+/** From the gateways' process: once `ready` or `failed`, and then the confirmations of its gateways. */
 export type GatewaysMessage =
   | {
       readonly type: 'ready'
@@ -42,7 +42,7 @@ export type GatewaysMessage =
   | { readonly type: 'failed'; readonly problem: string }
   | ({ readonly type: 'confirmed' } & Confirmation)
 
-/** To the gateways' process: what one of them has found by discovery. */
+/** To the gateways' process: the nodes that one gateway has found by discovery. */
 export interface DiscoveredMessage {
   readonly type: 'discovered'
   readonly gateway: string

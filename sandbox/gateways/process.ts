@@ -7,7 +7,7 @@ const READY_MS = 10_000
 const END_MS = 3000
 
 export interface ForkedGateways extends Gateways {
-  /** What they have confirmed so far, in order, as far as it has been heard here. */
+  /** The gateways' confirmations that have arrived here so far, in order. */
   confirmations(): readonly Confirmation[]
 }
 

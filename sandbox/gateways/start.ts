@@ -8,12 +8,12 @@ import type { Confirmation, GatewayAddress, GatewaysOptions } from './options.ts
 export interface Gateways {
   readonly admin: { readonly url: string; readonly key: string }
   readonly gateways: readonly GatewayAddress[]
-  /** What a gateway knows from now on of a Service (`namespace/name`), where discovery is configured. */
+  /** Sets what a gateway knows of a Service (`namespace/name`), if discovery is configured. */
   readonly discovered: (gateway: string, service: string, ports: DiscoveredPorts) => void
   close(): Promise<void>
 }
 
-/** Starts all gateways in this process. Rejects, and leaves none behind, when an address cannot be had. */
+/** Starts all gateways in this process. Rejects if an address is not available; no gateway is left running then. */
 export async function startGateways(
   options: GatewaysOptions,
   onConfirmed: (confirmation: Confirmation) => void = () => {}

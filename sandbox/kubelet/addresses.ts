@@ -1,7 +1,7 @@
-/** Pod addresses: loopback addresses that nobody else on this machine is likely to use. */
+/** Pod addresses: loopback addresses that other software on this machine is unlikely to use. */
 export interface Addresses {
   allocate(): string
-  /** The next `allocate` gives this one, whoever had it: Kubernetes reuses a pod's address within seconds. */
+  /** The next `allocate` returns this address, even if another pod had it: Kubernetes reuses a pod's address within seconds. */
   reuse(ip: string): void
 }
 
@@ -10,12 +10,12 @@ const PER_SUBNET = 250
 /** `a` from 1 to 254: in 127.0.b.0 other software listens. */
 const SUBNETS = 254 * 256
 
-/** Drawn at random, so that several processes on one machine are not likely to meet. */
+/** Drawn at random, so that several processes on one machine are unlikely to collide. */
 let next = Math.floor(Math.random() * SUBNETS)
-/** No two in this process are the same. */
+/** Never returns the same subnet twice in this process. */
 const nextSubnet = (): number => next++ % SUBNETS
 
-/** Addresses of subnets that nobody else in this process has; each is taken when the one before is used up. */
+/** Addresses of subnets unique to this caller; the next subnet is taken when the previous one is used up. */
 export function createAddresses(subnet: () => number = nextSubnet): Addresses {
   const wanted: string[] = []
   let current = 0

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import type { AppMessage } from '../app/report.ts'
 import { now } from '../now.ts'
 
-/** What to run for an image name, and how it says that it is ready. */
+/** The command for an image name, and how it reports that it is ready. */
 export interface Image {
   readonly command: readonly string[]
-  /** What the image itself sets, before the container's spec. */
+  /** Variables that the image itself sets; the container's spec overrides them. */
   readonly env?: Readonly<Record<string, string>>
   /** `message`: the IPC message of sandbox/app; `start`: as soon as the process runs. */
   readonly ready: 'message' | 'start'
@@ -25,7 +25,7 @@ export interface Container {
   readonly exited: Promise<Exit>
   /** Aborted when the process has ended. */
   readonly dead: AbortSignal
-  /** TERM is for the first process, as in a real container; KILL takes what it started as well. */
+  /** TERM is for the first process, as in a real container; KILL ends its children as well. */
   kill(signal: 'SIGTERM' | 'SIGKILL'): void
 }
 
@@ -80,7 +80,7 @@ export function startContainer({ image, env, onMessage }: ContainerStart): Conta
       try {
         process.kill(signal === 'SIGTERM' ? child.pid : -child.pid, signal)
       } catch {
-        // It has ended, and its exit is on its way to us.
+        // The process has ended already, and its exit event follows.
       }
     }
   }

@@ -4,16 +4,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { now } from '../now.ts'
 import type { ContainerSpec, HookHandler } from './pod.ts'
 
-/** How one run of a preStop hook went. Times by `now()`. */
+/** The result of one run of a preStop hook. Times by `now()`. */
 export interface HookRecord {
   readonly container: string
   readonly kind: 'exec' | 'httpGet' | 'sleep'
   readonly startedAt: number
   readonly endedAt: number
   readonly ok: boolean
-  /** Of an exec hook; null where a signal ended it. */
+  /** Of an exec hook; null if a signal ended it. */
   readonly exitCode: number | null | undefined
-  /** The end of what it wrote, or the answer's body; for people. */
+  /** The end of its output, or the answer's body; for people. */
   readonly output: string
 }
 

@@ -7,9 +7,9 @@ import type { PodStore } from './store.ts'
 
 export interface KubeletOptions {
   readonly store: PodStore
-  /** Pods whose `spec.nodeName` is this are run here. */
+  /** The kubelet runs pods with this `spec.nodeName`. */
   readonly host: string
-  /** What to run for an image's name; a container that says its own `command` runs that. */
+  /** The command for each image name; a container with a `command` of its own runs that. */
   readonly images: Readonly<Record<string, Image>>
   readonly addresses?: Addresses
   /** From seeing a pod to the start of its process, in ms: images, network and volumes take their time. Default: none. */
@@ -18,19 +18,19 @@ export interface KubeletOptions {
 
 export interface Kubelet {
   readonly addresses: Addresses
-  /** Every pod that has run here, gone ones too, oldest first. */
+  /** Every pod that has run here, deleted ones too, oldest first. */
   records(): readonly PodRecord[]
   /** Process ids of the containers that run now. */
   pids(): readonly number[]
-  /** What a failed liveness probe does: the hook with no deletion, and the container again. By the pod's uid. */
+  /** Acts as after a failed liveness probe: runs the hook without a deletion, and restarts the container. By the pod's uid. */
   restart(uid: string, container?: string): Promise<void>
-  /** Resolves when `holds` does, looking at every change; rejects after `timeoutMs`. */
+  /** Resolves when `holds` is true, checking it at every change; rejects after `timeoutMs`. */
   until(what: string, holds: () => boolean, timeoutMs: number): Promise<void>
   /** Kills every process it has started, and waits until they are gone. */
   close(): Promise<void>
 }
 
-/** Runs the pods of one host as processes of this machine, with the kubelet's semantics of ending them. */
+/** Runs the pods of one host as processes of this machine, and ends them as a kubelet does. */
 export function startKubelet(options: KubeletOptions): Kubelet {
   const { store, host, images, addresses = createAddresses(), setUpMs = () => 0 } = options
   const workers = new Map<string, PodWorker>()
@@ -65,7 +65,7 @@ export function startKubelet(options: KubeletOptions): Kubelet {
     settingUp.delete(uid)
   }
 
-  // In a turn of its own, after the API server has sent the change to those who watch it: to start a hook's process takes
+  // In a turn of its own, after the API server has sent the change to its watchers: starting a hook's process takes
   // milliseconds, and a kubelet does that on another machine.
   const unsubscribe = store.onChange((type, pod) => void setImmediate(() => sync(type, pod)))
   for (const pod of store.list()) sync('ADDED', pod)

@@ -10,14 +10,14 @@ import { endContainer } from './terminate.ts'
 
 export interface PodWorker {
   readonly record: PodRecord
-  /** The pod is to end: hooks, TERM, KILL, and then its object. Once; later calls return the first one's promise. */
+  /** Ends the pod: hooks, TERM, KILL, then its object is deleted. Runs once; later calls return the first call's promise. */
   end(pod: Pod): Promise<void>
-  /** Its object is gone already: no hook (any more), TERM at once, KILL 2 s later. */
+  /** For a pod whose object is gone already: no hook, or an end to it; TERM at once, KILL 2 s later. */
   force(): void
-  /** A failed liveness probe: hook, TERM, and the container is started again. Kubernetes sees no deletion. */
+  /** A failed liveness probe: hook, TERM, and a restart of the container. The object is not deleted. */
   restart(container?: string): Promise<void>
   pids(): readonly number[]
-  /** KILL, without ceremony. Resolves when no process is left. */
+  /** KILL at once. Resolves when no process is left. */
   kill(): Promise<void>
 }
 
@@ -27,7 +27,7 @@ interface Slot {
   readonly env: Readonly<Record<string, string>>
   run: Container
   state: ContainerState
-  /** Set while it is being ended or restarted on purpose: its exit is then no crash. */
+  /** Set while the container is ended or restarted on purpose: its exit is not a crash then. */
   ending: boolean
 }
 
@@ -38,7 +38,7 @@ export interface PodWorkerDeps {
   readonly store: PodStore
   readonly images: Readonly<Record<string, Image>>
   readonly ip: string
-  /** Told when a pod has changed in a way that somebody may wait for. */
+  /** Called when a pod has changed in a way that a caller of `until` may wait for. */
   readonly changed: () => void
 }
 

@@ -17,7 +17,7 @@ export interface Pod {
 export interface ContainerSpec {
   readonly name: string
   readonly image?: string
-  /** In place of what the image would run; ready as soon as it runs. */
+  /** Replaces the image's command; ready as soon as it runs. */
   readonly command?: readonly string[]
   readonly args?: readonly string[]
   readonly env?: readonly EnvVar[]
@@ -49,7 +49,7 @@ export const graceSeconds = (pod: Pod): number =>
   pod.metadata.deletionGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
 
 /**
- * A container's environment: what its spec says, and besides it only what a real container
+ * A container's environment: that of its spec, and besides it only what a real container
  * would have: a PATH and its HOSTNAME. POD_IP and the like come from the downward API (`fieldRef`) or not at all.
  */
 export function containerEnv(pod: Pod, spec: ContainerSpec, ip: string): Record<string, string> {

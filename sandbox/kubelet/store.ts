@@ -1,12 +1,12 @@
 import type { Pod } from './pod.ts'
 import type { PodStatus } from './status.ts'
 
-/** What the kubelet stand-in needs of the API server. A pod that is gone is no error: writes to it do nothing. */
+/** What the kubelet stand-in needs of the API server. Writes to a pod that is gone do nothing; they are not an error. */
 export interface PodStore {
   list(): readonly Pod[]
   /** Calls back for every change after now; returns what ends that. */
   onChange(listener: (type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: Pod) => void): () => void
-  /** `pod` is meant by uid: a successor of the same name stays as it is. */
+  /** Finds the pod by uid: a successor of the same name stays unchanged. */
   patchStatus(pod: Pod, status: PodStatus): void
   /** Deletes with grace 0: the kubelet's last word on a pod. */
   remove(pod: Pod): void

@@ -5,17 +5,17 @@ import type { HookRecord } from './hook.ts'
 
 export interface Ending {
   readonly container: Container
-  /** Runs the preStop hook; `undefined` where the container has none. */
+  /** Runs the preStop hook; `undefined` if the container has none. */
   readonly hook: (() => Promise<HookRecord>) | undefined
   readonly graceSeconds: number
-  /** Aborted when the pod's object is gone before its process: the rest is cut to the minimum. */
+  /** Aborted if the pod's object is gone before its process: the remaining grace is cut to the minimum. */
   readonly forced: AbortSignal
   readonly onHookStart: () => void
   readonly onHookEnd: (record: HookRecord) => void
   readonly onTerm: () => void
 }
 
-/** `minimumGracePeriodInSeconds`: what the process gets after TERM, however long the hook took. */
+/** `minimumGracePeriodInSeconds`: the process gets this time after TERM, however long the hook took. */
 const MINIMUM_SECONDS = 2
 
 /**
@@ -44,7 +44,7 @@ export async function endContainer(ending: Ending): Promise<Exit> {
   await firstOf([container.exited, cut], left)
   container.kill('SIGKILL')
   const exit = await container.exited
-  await hook // it dies with its container
+  await hook // the hook dies with its container
   return exit
 }
 

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Kubernetes } from './server.ts'
 
-/** Where a process finds its account, as in a pod: a folder, and two variables of its environment. */
+/** A process finds its account here, as in a pod: a folder, and two variables of its environment. */
 export interface MountedAccount {
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
@@ -10,7 +10,7 @@ export interface MountedAccount {
 
 /**
  * Writes the account of the administrator as Kubernetes mounts one into a pod.
- * @throws Error for a server without TLS, which no pod meets
+ * @throws Error for a server without TLS, which no pod would use
  */
 export async function mountAccount(
   { ca, token, port }: Kubernetes,

@@ -7,15 +7,15 @@ import type { WatchStream } from './watch-stream.ts'
 export interface ConnectionFaults {
   /** RST on every open connection. */
   dropConnections(): void
-  /** Half-open: the peer of every open connection hears nothing any more, not even ping replies, and is not told. */
+  /** Half-open: the peer of every open connection gets no data any more, not even ping replies, and no error. */
   freezeConnections(options?: { readonly newOnes?: boolean }): Undo
-  /** HTTP/2 GOAWAY on every session; streams that are open go on. */
+  /** HTTP/2 GOAWAY on every session; open streams go on. */
   goAway(): void
   /** Ends every open watch cleanly, as at its timeout. */
   endWatches(): void
   /** Every old resourceVersion and page token is 410 from now on; open watches go on. */
   expireHistory(): void
-  /** As after an etcd restore: the resourceVersion steps back, so that watches from before start in the future. */
+  /** As after an etcd restore: the resourceVersion steps back, so that resumed watches start in the future. */
   stepBack(versions: number): void
   /** The API server is away for `downMs` (default 0) and comes back on the same port with all older versions 410. */
   restart(options?: { readonly downMs?: number; readonly goAway?: boolean }): Promise<void>

@@ -7,7 +7,7 @@ const fields = (value: unknown): Fields =>
   typeof value === 'object' && value !== null ? (value as Fields) : {}
 
 let addresses = 0
-/** A cluster IP nobody listens on: the sandbox has no kube-proxy. */
+/** A cluster IP without a listener: the sandbox has no kube-proxy. */
 const clusterIP = () => {
   addresses += 1
   return `10.96.${(addresses >>> 8) & 255}.${addresses & 255}`
@@ -66,14 +66,14 @@ const STATUS: Partial<Record<ResourceName, Fields>> = {
   namespaces: { phase: 'Active' }
 }
 
-/** What the API server fills into the spec, on create and on update, as far as clients look at it. */
+/** The defaults that the API server sets in the spec, on create and on update, as far as clients read them. */
 export function withSpecDefaults<T extends KubeObject>(
   resource: ResourceName,
   object: T,
   current?: KubeObject
 ): T {
   const given = object as unknown as Fields
-  // An update that leaves the cluster IP out keeps it.
+  // An update without a cluster IP keeps the stored one.
   const { clusterIP: kept } = fields((current as unknown as Fields | undefined)?.spec)
   const spec = { ...(kept === undefined ? {} : { clusterIP: kept }), ...fields(given.spec) }
   const filled = SPEC[resource]?.(spec)

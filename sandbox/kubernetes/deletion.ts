@@ -3,7 +3,7 @@ import type { ResourceName } from './resources.ts'
 
 export interface DeleteOptions {
   readonly gracePeriodSeconds?: number
-  /** Refused with 409 when the object has another uid or resourceVersion by now. */
+  /** Refused with 409 if the object has another uid or resourceVersion by now. */
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
   readonly propagationPolicy?: 'Orphan' | 'Background' | 'Foreground'
 }
@@ -14,11 +14,11 @@ export interface Deletion<T extends KubeObject> {
   readonly remove: boolean
 }
 
-/** Kubernetes writes whole seconds, cut off. */
+/** Kubernetes writes whole seconds, rounded down. */
 export const wholeSeconds = (millis: number): string =>
   `${new Date(Math.floor(millis / 1000) * 1000).toISOString().slice(0, 19)}Z`
 
-/** Only pods have a grace; none when nobody runs them (no host) or they have ended (pod strategy, CheckGracefulDelete). */
+/** Only pods have a grace; none if they have no host or have ended (pod strategy, CheckGracefulDelete). */
 function graceOf(resource: ResourceName, object: KubeObject, asked: number | undefined): number {
   if (resource !== 'pods') return 0
   const { spec, status } = object as Pod
@@ -44,7 +44,7 @@ export function decideDeletion<T extends KubeObject>(
 
   if (deletionTimestamp === undefined) {
     const grace = graceOf(resource, object, options.gracePeriodSeconds)
-    // Other kinds than pods are just gone, without a last MODIFIED.
+    // Kinds other than pods are deleted at once, without a last MODIFIED.
     if (resource !== 'pods' && !held) return { marked: undefined, remove: true }
     const marked = withMeta(object, {
       deletionTimestamp: wholeSeconds(now + grace * 1000),
@@ -55,7 +55,7 @@ export function decideDeletion<T extends KubeObject>(
   }
 
   const asked = options.gracePeriodSeconds
-  // Only a shorter grace may be asked for; it counts from the first delete.
+  // A later delete can only shorten the grace; it counts from the first delete.
   if (asked !== undefined && asked < before) {
     const grace = Math.max(asked, 0)
     const marked = withMeta(object, {

@@ -95,7 +95,7 @@ function versionInfo(version: string): object {
   }
 }
 
-/** Fixed answers: versions, health, discovery, keys. `public` ones need no token. Undefined: not one of these. */
+/** Fixed answers: versions, health, discovery, keys. `public` ones need no token. Undefined: another path. */
 export function discover(
   path: string,
   api: { readonly version: string; readonly tokens: { jwks(): object; readonly issuer: string } }

@@ -1,6 +1,6 @@
 import { qualified, type ResourceName } from './resources.ts'
 
-/** A `v1.Status` as the API server sends it for everything that is not an object. */
+/** A `v1.Status`: the API server's answer if it does not send an object. */
 export interface Status {
   readonly kind: 'Status'
   readonly apiVersion: 'v1'
@@ -14,9 +14,9 @@ export interface Status {
 
 export interface ErrorExtras {
   readonly details?: Readonly<Record<string, unknown>>
-  /** Goes into the Retry-After header, seconds. */
+  /** The value of the Retry-After header, seconds. */
   readonly retryAfterSeconds?: number
-  /** Token with which an expired list can be continued inconsistently. */
+  /** Token to continue an expired list, without consistency. */
   readonly continue?: string
 }
 
@@ -76,7 +76,7 @@ export const forbidden = (message: string): ApiError => new ApiError(403, 'Forbi
 export const tooOld = (asked: number, oldest: number): ApiError =>
   new ApiError(410, 'Expired', `too old resource version: ${asked} (${oldest})`)
 
-/** The page token is older than the history. `again` continues from there, but not from the same moment. */
+/** The page token is older than the history. `again` continues at that key, but not at the same version. */
 export const continueExpired = (again: string): ApiError =>
   new ApiError(
     410,

@@ -2,10 +2,10 @@ import { ApiError } from './errors.ts'
 import type { ResourceName } from './resources.ts'
 import type { Verb } from './target.ts'
 
-/** Which requests a fault is for; every field given must fit. */
+/** The requests that a fault hits; every given field must match. */
 export interface Where {
   readonly method?: string
-  /** A part of the path, or a pattern for it; the query is not looked at. */
+  /** A part of the path, or a pattern for it; the query is ignored. */
   readonly path?: string | RegExp
   /** Watches only, or all but watches. */
   readonly watch?: boolean
@@ -31,7 +31,7 @@ export type Effect =
   | { readonly kind: 'reset' }
   | { readonly kind: 'hang' }
 
-/** Misbehaviour of single requests and events. What concerns connections is in `ConnectionFaults`. */
+/** Misbehaviour of single requests and events. Faults of connections are in `ConnectionFaults`. */
 export interface RequestFaults {
   /** Every answer comes `ms` later. */
   delay(ms: number | (() => number), options?: RuleOptions): Undo
@@ -44,21 +44,21 @@ export interface RequestFaults {
   reset(options?: RuleOptions): Undo
   /** Takes the request and never answers. */
   hang(options?: RuleOptions): Undo
-  /** RBAC says no: 403, and SelfSubjectAccessReview says so too. `*` is any. */
+  /** RBAC denies it: 403, and SelfSubjectAccessReview reports the same. `*` is any. */
   deny(what: { readonly verb: Verb | '*'; readonly resource: ResourceName | '*' }): Undo
-  /** Lists show the past, from this moment on until undone. */
+  /** Until undone, lists show the state of this moment. */
   staleLists(): Undo
   /** The next events are broken lines, one per watch stream and event. */
   corruptEvents(times?: number): Undo
   /** Event lines arrive in pieces cut anywhere, also inside a character. */
   splitEvents(): Undo
-  /** Watches are silent: connection and pings live on, events are lost, and who lost some is ended when it is undone. Without `newOnes`, only those open now. */
+  /** Watches lose events; connection and pings go on. Undoing it ends those that lost some. Without `newOnes`, only open watches. */
   muteWatches(options?: { readonly newOnes?: boolean }): Undo
-  /** Watches with more than this waiting to be sent are ended, as a slow consumer's is. */
+  /** Ends watches with more unsent bytes than this, as a server does with a slow consumer's. */
   closeSlowWatches(bytes: number): Undo
 }
 
-/** What the server asks while it works. */
+/** The state of the faults, as the server queries it. */
 export interface FaultState {
   effects(asked: Asked): readonly Effect[]
   denies(verb: Verb, resource: string): boolean
@@ -89,7 +89,7 @@ const fits = (where: Where, asked: Asked): boolean =>
   (where.path === undefined ||
     (typeof where.path === 'string' ? asked.path.includes(where.path) : where.path.test(asked.path)))
 
-/** A set whose members are taken out by what `add` returns. */
+/** A set; `add` returns the function that removes the member. */
 function switches<T>(): { readonly on: ReadonlySet<T>; add(value: T): Undo; readonly clear: () => void } {
   const on = new Set<T>()
   return { on, add: value => (on.add(value), () => void on.delete(value)), clear: () => on.clear() }

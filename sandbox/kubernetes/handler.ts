@@ -14,7 +14,7 @@ import { parseWatch, runWatch } from './watch.ts'
 import { write } from './write.ts'
 import { qualified } from './resources.ts'
 
-/** What every request is answered from. */
+/** The state behind every answer. */
 export interface Api {
   readonly store: Store
   readonly tokens: Tokens
@@ -25,7 +25,7 @@ export interface Api {
   /** No WatchList: answers 422 to it. */
   readonly old: boolean
   readonly bookmarkEveryMs: number
-  /** How long a read waits for a resourceVersion that is not there yet. */
+  /** How long a read waits for a resourceVersion from the future, ms. */
   readonly waitMs: number
   /** Resets the connection under a response. */
   reset(response: Response): void
@@ -112,7 +112,7 @@ async function answer(api: Api, url: URL, request: Request, response: Response):
   return stored(api, target, url, request, response)
 }
 
-/** Plays the faults that fit. False: the request has been dealt with. */
+/** Applies the matching faults. False: a fault has handled the request. */
 async function survives(api: Api, asked: Asked, response: Response): Promise<boolean> {
   for (const effect of api.faults.effects(asked))
     switch (effect.kind) {
@@ -133,7 +133,7 @@ async function survives(api: Api, asked: Asked, response: Response): Promise<boo
 
 export function createHandler(api: Api): Handler {
   const handle = async (request: Request, response: Response) => {
-    // A client that goes away mid-answer is no event here.
+    // A client that disconnects mid-answer needs no handling.
     request.on('error', () => {})
     response.on('error', () => {})
     try {

@@ -1,7 +1,7 @@
 import type { KubeObject } from './objects.ts'
 import type { ResourceName } from './resources.ts'
 
-/** One committed write. `object` carries the resourceVersion of the write, also when it is the last state of a deleted one. */
+/** One committed write. `object` carries the resourceVersion of the write, even if it is the last state of a deleted object. */
 export interface Change<T extends KubeObject = KubeObject> {
   readonly version: number
   readonly resource: ResourceName
@@ -10,7 +10,7 @@ export interface Change<T extends KubeObject = KubeObject> {
   readonly previous: T | undefined
 }
 
-/** The window of past changes that watches can start in and lists can go back to. */
+/** The window of past changes: watches can start in it, and lists can go back to it. */
 export interface History {
   push(change: Change): void
   /** Changes after `version`, oldest first; undefined when the window no longer reaches back that far. */

@@ -4,7 +4,7 @@ import { matcher } from './selectors.ts'
 import type { Store } from './store.ts'
 import type { Target } from './target.ts'
 
-/** Where a page token stands. `version` 0: wherever the collection is now (after an expiry). */
+/** The position of a page token. `version` 0: the collection's present state (after an expiry). */
 interface Page {
   readonly version: number
   readonly after: string
@@ -17,7 +17,7 @@ function decode(token: string): Page {
     const { version, after } = JSON.parse(Buffer.from(token, 'base64url').toString()) as Partial<Page>
     if (typeof version === 'number' && typeof after === 'string') return { version, after }
   } catch {
-    // told below
+    // reported by the throw below
   }
   throw badRequest('continue key is not valid: unable to decode the token')
 }
@@ -47,7 +47,7 @@ export async function reach(store: Store, version: number, waitMs: number): Prom
   })
 }
 
-/** Which moment a list without page token shows. */
+/** The version that a list without page token shows. */
 async function moment(store: Store, query: URLSearchParams, waitMs: number): Promise<number> {
   const asked = parseVersion(query.get('resourceVersion'))
   const match = query.get('resourceVersionMatch')
@@ -65,7 +65,7 @@ async function moment(store: Store, query: URLSearchParams, waitMs: number): Pro
   return match === 'Exact' && asked !== undefined ? asked : store.version()
 }
 
-/** One answer to a list request. `staleAt`: show this past version whatever is asked (fault). */
+/** One answer to a list request. `staleAt`: show this past version whatever the request asks for (fault). */
 export async function answerList(
   store: Store,
   target: Target,
@@ -108,7 +108,7 @@ export async function answerList(
     {
       resourceVersion: `${version}`,
       ...(more ? { continue: encode({ version, after: keyOf(last) }) } : {}),
-      // With a selector nobody counts what is left.
+      // With a selector the API server does not count the remaining items.
       ...(more && labels === '' && fields === '' ? { remainingItemCount: rest.length - items.length } : {})
     },
     form

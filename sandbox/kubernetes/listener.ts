@@ -24,7 +24,7 @@ export interface Listener {
   readonly sessions: ReadonlySet<ServerHttp2Session>
   /** From now on new connections start out frozen. */
   freezeNew(frozen: boolean): void
-  /** Drops the connection an answer would go out on with a RST. */
+  /** Resets (RST) the connection of this answer. */
   reset(response: Response): void
   /** Stops listening and resets every connection. */
   down(): Promise<void>
@@ -52,7 +52,7 @@ const plain =
   }
 
 /**
- * TLS: HTTP/1.1 or HTTP/2 by ALPN. One server for each connection (0.7 ms): a shared one does not tell which wire is
+ * TLS: HTTP/1.1 or HTTP/2 by ALPN. One server for each connection (0.7 ms): a shared one does not show which wire is
  * under the socket that it makes.
  */
 const secure =
@@ -60,7 +60,7 @@ const secure =
   (wire: Wire): void => {
     const server = createTls({ cert, key, ALPNProtocols: ['h2', 'http/1.1'] })
     server.on('secureConnection', socket => take(socket, socket.alpnProtocol === 'h2' ? 'http2' : 'http1'))
-    // A client that does not know our CA, or hangs up in the handshake, is no event.
+    // A client that does not know the CA, or disconnects in the handshake, needs no handling.
     server.on('tlsClientError', () => wire.destroy())
     server.emit('connection', wire)
   }
@@ -95,7 +95,7 @@ export async function listen(
         return
       }
       // In a turn of its own, and only if the client is still there: a session that is destroyed in the turn in which it is
-      // made takes the process down (Node reads what is buffered in a nextTick, without looking whether it still exists).
+      // made crashes the process (Node reads the buffered data in a nextTick, without checking whether the session still exists).
       setImmediate(() => {
         if (stream.destroyed || wire.destroyed) return
         current = wire

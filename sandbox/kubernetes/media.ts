@@ -5,7 +5,7 @@ import { apiVersionOf, infoOf, type ResourceName } from './resources.ts'
 /** Whole objects, or their metadata only (`as=PartialObjectMetadata`). */
 export type Form = 'object' | 'metadata'
 
-/** Reads the Accept header. 406 when the client takes nothing we have (protobuf only). */
+/** Reads the Accept header. 406 if the client accepts no form that the stand-in has (only protobuf). */
 export function formOf(accept: string | undefined): Form {
   if (accept === undefined || accept.trim() === '') return 'object'
   for (const range of accept.split(',')) {

@@ -5,7 +5,7 @@ import type { Meta } from './objects.ts'
 export const keyOf = ({ metadata }: { metadata: Partial<Meta> }): string =>
   metadata.namespace === undefined ? `${metadata.name}` : `${metadata.namespace}/${metadata.name}`
 
-/** All the way down. */
+/** Freezes the value at every depth. */
 export function freeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value)
@@ -15,11 +15,11 @@ export function freeze<T>(value: T): T {
 }
 
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789'
-/** What `generateName` is completed with. */
+/** The random end of a name from `generateName`. */
 export const nameSuffix = (): string =>
   Array.from(randomBytes(5), byte => ALPHABET[byte % ALPHABET.length]).join('')
 
-/** What a client cannot change by writing the object. */
+/** Restores the fields that a client cannot change by writing the object. */
 export function keepSystemFields(given: Partial<Meta>, current: Meta): Meta {
   const { deletionTimestamp: _, deletionGracePeriodSeconds: __, generateName: ___, ...rest } = given
   const { generateName, generation, deletionTimestamp, deletionGracePeriodSeconds } = current

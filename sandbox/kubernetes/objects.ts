@@ -1,4 +1,4 @@
-/** The Kubernetes objects of the sandbox, as far as the stand-ins look into them. Stored objects are frozen: replace, never mutate. */
+/** The Kubernetes objects of the sandbox, as far as the stand-ins read them. Stored objects are frozen: replace, never mutate. */
 
 export interface OwnerReference {
   readonly apiVersion: string
@@ -24,7 +24,7 @@ export interface Meta {
   readonly annotations?: Readonly<Record<string, string>>
   readonly finalizers?: readonly string[]
   readonly ownerReferences?: readonly OwnerReference[]
-  /** Who last set which field; nobody here reads it. */
+  /** Who last set which field; the sandbox does not read it. */
   readonly managedFields?: readonly unknown[]
 }
 
@@ -34,7 +34,7 @@ export interface KubeObject {
   readonly metadata: Meta
 }
 
-/** What a caller hands in: the store fills the rest of the metadata. */
+/** A new object from a caller: the store fills in the rest of the metadata. */
 export type Draft<T extends KubeObject> = Omit<T, 'metadata' | 'status'> & {
   readonly metadata: Partial<Meta>
   readonly status?: T extends { readonly status: infer S } ? S : unknown
@@ -239,7 +239,7 @@ export interface Lease extends KubeObject {
   }
 }
 
-/** Kinds nobody in the sandbox looks into. */
+/** Kinds whose content the sandbox does not read. */
 export interface OpaqueObject extends KubeObject {
   readonly [field: string]: unknown
 }

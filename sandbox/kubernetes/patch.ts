@@ -6,7 +6,7 @@ type Fields = Record<string, unknown>
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** RFC 7396. Pure: the target is not touched. */
+/** RFC 7396. Pure: the target stays unchanged. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isFields(patch)) return patch
   const merged: Fields = isFields(target) ? { ...target } : {}
@@ -44,7 +44,7 @@ function at(document: unknown, pointer: string): unknown {
   return value
 }
 
-/** Changes the place `pointer` names in a document we own. `value` undefined removes it. */
+/** Changes the value at `pointer` in a document that the caller owns. `value` undefined removes it. */
 function put(document: unknown, pointer: string, value: unknown, insert: boolean): unknown {
   const path = steps(pointer)
   const last = path.pop()

@@ -7,11 +7,11 @@ export interface ResourceInfo {
   readonly singular: string
   readonly shortNames: readonly string[]
   readonly namespaced: boolean
-  /** Has a `status` subresource: writes to the object leave its status alone and the other way round. */
+  /** Has a `status` subresource: writes to the object keep its status, and writes to the status keep the rest. */
   readonly status: boolean
   /** Has a `scale` subresource. */
   readonly scale: boolean
-  /** A PUT without resourceVersion is accepted (a Lease's is not: its lock would be worth nothing). */
+  /** A PUT without resourceVersion is accepted (not for a Lease: its lock would be worthless). */
   readonly unconditionalUpdate: boolean
 }
 
@@ -77,7 +77,7 @@ export const infoOf = (name: ResourceName): ResourceInfo => RESOURCES[name]
 export const apiVersionOf = (info: ResourceInfo): string =>
   info.group === '' ? info.version : `${info.group}/${info.version}`
 
-/** "pods", "deployments.apps": how messages name a resource. */
+/** A resource's name in messages: "pods", "deployments.apps". */
 export const qualified = (name: ResourceName): string => {
   const { group } = infoOf(name)
   return group === '' ? name : `${name}.${group}`

@@ -20,7 +20,7 @@ export function respond(
   }
 }
 
-/** Sends a refusal; anything that is not one is our own mistake and a 500. */
+/** Sends a refusal; any other error is a bug of the stand-in and a 500. */
 export function respondError(response: Response, err: unknown): void {
   const known =
     err instanceof ApiError

@@ -76,7 +76,7 @@ export function fieldSelector(resource: ResourceName, text: string): Match {
   return object => terms.every(({ field, wanted, equal }) => (fieldOf(object, field) === wanted) === equal)
 }
 
-/** Both selectors and a namespace as one question. */
+/** Both selectors and a namespace as one predicate. */
 export function matcher(
   resource: ResourceName,
   where: { namespace?: string | undefined; labels?: string | undefined; fields?: string | undefined }
@@ -89,7 +89,7 @@ export function matcher(
     fields(object)
 }
 
-/** `matchLabels` and Service selectors: every label is there. An empty one matches nothing here, as in a Service. */
+/** `matchLabels` and Service selectors: every label must match. An empty selector matches nothing here, as in a Service. */
 export const hasLabels = (labels: Labels | undefined, wanted: Labels | undefined): boolean => {
   const entries = Object.entries(wanted ?? {})
   return entries.length > 0 && entries.every(([key, value]) => labels?.[key] === value)

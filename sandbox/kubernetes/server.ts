@@ -13,7 +13,7 @@ export interface KubernetesOptions {
   readonly host?: string
   /** Default 0: picked by the system. */
   readonly port?: number
-  /** Default true: TLS with a certificate made now, HTTP/2 and HTTP/1.1. False: both in the clear. */
+  /** Default true: TLS with a new certificate, HTTP/2 and HTTP/1.1. False: both without TLS. */
   readonly tls?: boolean
   /** Default "1.36". */
   readonly version?: string
@@ -37,9 +37,9 @@ export interface Kubernetes {
   readonly store: Store
   readonly faults: RequestFaults &
     ConnectionFaults & {
-      /** The token is 401 from now on; returns the one that takes its place. */
+      /** The old token gets 401 from now on; returns the new one. */
       rotateToken(): string
-      /** Ends every request fault, and those of them that make watches silent. */
+      /** Ends every request fault, muted watches too. */
       clear(): void
     }
   /** A service account token as a pod has it mounted. */

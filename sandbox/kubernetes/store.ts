@@ -24,8 +24,8 @@ export interface WriteOptions {
 }
 
 /**
- * All objects, one global resourceVersion, optimistic concurrency. Synchronous: a write is committed, and every listener
- * has been told, when the call returns. Objects handed out are frozen; refusals are thrown as `ApiError`.
+ * All objects, one global resourceVersion, optimistic concurrency. Synchronous: when a call returns, its write is
+ * committed, and every listener has been called. Returned objects are frozen; refusals are thrown as `ApiError`.
  */
 export interface Store {
   create<R extends ResourceName>(
@@ -39,7 +39,7 @@ export interface Store {
     name: string
   ): ResourceTypes[R] | undefined
   list<R extends ResourceName>(resource: R, options?: ListOptions): ResourceTypes[R][]
-  /** Replaces all but the status. 409 when the object carries another uid or resourceVersion than the stored one. */
+  /** Replaces all but the status. 409 if the object carries another uid or resourceVersion than the stored one. */
   update<R extends ResourceName>(
     resource: R,
     object: Draft<ResourceTypes[R]>,
@@ -65,14 +65,14 @@ export interface Store {
     name: string,
     patch: Readonly<Record<string, unknown>>
   ): ResourceTypes[R]
-  /** Pods end with grace; `gracePeriodSeconds: 0` is what the kubelet says last. Returns the last state. */
+  /** Pods end with grace; `gracePeriodSeconds: 0` is the kubelet's last delete. Returns the last state. */
   delete<R extends ResourceName>(
     resource: R,
     namespace: string | undefined,
     name: string,
     options?: DeleteOptions & WriteOptions
   ): ResourceTypes[R]
-  /** Tells of every later write, in order. A write made by a listener is told after the one it is reacting to. */
+  /** Calls the listener for every later write, in order. A listener's own write follows the one that it reacts to. */
   onChange<R extends ResourceName>(
     resource: R,
     listener: (change: Change<ResourceTypes[R]>) => void
@@ -91,11 +91,11 @@ export interface Store {
 
 export interface StoreOptions {
   readonly now?: () => number
-  /** Changes kept for watches; between this and twice as many. */
+  /** The number of changes kept for watches: between this and twice as many. */
   readonly historyLimit?: number
 }
 
-/** What `generation` counts the changes of. */
+/** The part of an object whose changes `generation` counts. */
 const desired = (object: object): object => ({ ...object, metadata: undefined, status: undefined })
 
 export function createStore(options: StoreOptions = {}): Store {
@@ -124,7 +124,7 @@ export function createStore(options: StoreOptions = {}): Store {
           try {
             listener(change)
           } catch (err) {
-            // A listener's bug must not undo a committed write, nor go unnoticed: it ends the process.
+            // A listener's bug must not undo a committed write, nor stay unnoticed: it ends the process.
             queueMicrotask(() => {
               throw err
             })
@@ -292,7 +292,7 @@ export function createStore(options: StoreOptions = {}): Store {
     now
   }
 
-  /** False when a listener has already done away with it while it was being marked. */
+  /** False if a listener deleted the object while it was being marked. */
   const isStored = (resource: ResourceName, object: KubeObject): boolean =>
     table(resource).get(keyOf(object))?.metadata.uid === object.metadata.uid
 

@@ -6,7 +6,7 @@ import { isFields } from './patch.ts'
 import type { Store } from './store.ts'
 import type { Target } from './target.ts'
 
-/** The `autoscaling/v1` view of something with replicas. */
+/** The `autoscaling/v1` view of an object with replicas. */
 export function readScale(store: Store, { resource, namespace, name = '' }: Target): object {
   const object = store.get(resource, namespace, name) as Deployment | undefined
   if (!object) throw notFound(resource, name)

@@ -1,6 +1,6 @@
 import { infoOf, isResource, type ResourceName } from './resources.ts'
 
-/** What a URL names: a collection or an object of a stored resource, with a subresource perhaps. */
+/** The target of a URL: a collection or an object of a stored resource, perhaps with a subresource. */
 export interface Target {
   readonly resource: ResourceName
   readonly namespace: string | undefined
@@ -8,7 +8,7 @@ export interface Target {
   readonly subresource: string | undefined
 }
 
-/** `/api/v1/...` and `/apis/<group>/<version>/...`; undefined where nothing is stored. */
+/** `/api/v1/...` and `/apis/<group>/<version>/...`; undefined for any other path or resource. */
 export function parseTarget(pathname: string): Target | undefined {
   const parts = pathname.split('/').filter(Boolean).map(decodeURIComponent)
   const core = parts[0] === 'api'

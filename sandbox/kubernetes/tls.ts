@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { generate, type SubjectAltNameEntry } from 'selfsigned'
 
 export interface Certificate {
-  /** PEM. It signs itself, so it is its own CA. */
+  /** PEM. The certificate signs itself, so it is its own CA. */
   readonly ca: string
   readonly cert: string
   readonly key: string
@@ -11,7 +11,7 @@ export interface Certificate {
 const altName = (host: string): SubjectAltNameEntry =>
   isIP(host) ? { type: 7, ip: host } : { type: 2, value: host }
 
-/** A fresh certificate for these names and addresses, good for a day. */
+/** A new certificate for these names and addresses, valid for a day. */
 export async function selfSigned(hosts: readonly string[]): Promise<Certificate> {
   const pems = await generate([{ name: 'commonName', value: 'sandbox-kubernetes' }], {
     keyType: 'ec',

@@ -24,16 +24,16 @@ export interface Claims {
   }
 }
 
-/** Who may call, and the service account tokens pods carry (signed JWTs, ES256, as a projected token's). */
+/** Admits callers, and issues the service account tokens of pods (signed JWTs, ES256, like projected tokens). */
 export interface Tokens {
   /** The administrator's bearer token. */
   admin(): string
-  /** From now on the old one is 401. Returns the new one. */
+  /** The old token gets 401 from now on. Returns the new one. */
   rotate(): string
   mint(request: MintRequest): string
-  /** May this Authorization header use the API? A token for another audience may not. */
+  /** Whether this Authorization header may use the API. A token for another audience may not. */
   admits(authorization: string | undefined): boolean
-  /** Claims of a token that is ours, in time, and whose pod still exists. */
+  /** The claims of a token that this server issued, that has not expired, and whose pod still exists. */
   check(token: string): Claims | undefined
   jwks(): object
   readonly issuer: string
@@ -59,7 +59,7 @@ export function createTokens(store: Store): Tokens {
     const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Claims
     if (claims.exp * 1000 <= store.now()) return undefined
     const { namespace, pod } = claims['kubernetes.io']
-    // Bound to the pod object: good while it is Terminating, no longer when it is gone.
+    // Bound to the pod object: valid while the pod is Terminating, invalid once it is gone.
     if (pod && store.get('pods', namespace, pod.name)?.metadata.uid !== pod.uid) return undefined
     return claims
   }

@@ -2,19 +2,19 @@ import type { FaultState } from './faults.ts'
 import type { Response } from './listener.ts'
 import type { Sink } from './watch.ts'
 
-/** A watch's way out to one client, with what can go wrong on it. */
+/** A watch's stream to one client, with its faults. */
 export interface WatchStream extends Sink {
-  /** A stream that has lost events meanwhile is ended in place of going on behind the gap: no server does that. */
+  /** Unmuting ends a stream that has lost events: no real server goes on after a gap. */
   mute(silent: boolean): void
 }
 
-/** In bytes: beyond that a client is waited for while it is sent what there is. */
+/** In bytes: with more than this unsent, the initial events wait for the client. */
 const MOST_WAITING = 8 * 1024 * 1024
 
 const waiting = (response: Response): number =>
   'stream' in response ? response.stream.writableLength : response.writableLength
 
-/** Cuts anywhere, also inside a UTF-8 sequence; each piece is a write of its own. */
+/** Cuts anywhere, even inside a UTF-8 sequence; each piece is a write of its own. */
 function pieces(bytes: Buffer): Buffer[] {
   const cuts = Array.from({ length: 1 + Math.floor(Math.random() * 4) }, () =>
     Math.floor(Math.random() * bytes.length)

@@ -12,7 +12,7 @@ export interface WatchRequest {
   readonly resource: ResourceName
   readonly match: Match
   readonly form: Form
-  /** Where it starts: what is there now first (`current`), or after a version. */
+  /** The start of the watch: all present objects first (`current`), or after a version. */
   readonly from:
     | { readonly kind: 'current'; readonly endMarker: boolean }
     | { readonly kind: 'after'; readonly version: number }
@@ -20,10 +20,10 @@ export interface WatchRequest {
   readonly timeoutMs: number
 }
 
-/** Where the events go. `send` is given one line; `end` closes the stream cleanly. */
+/** The receiver of the events. `send` takes one line; `end` closes the stream cleanly. */
 export interface Sink {
   send(line: string): void
-  /** Resolves in a later turn, when most of what was sent is on its way, or nobody reads it any more. */
+  /** Resolves in a later turn, when most of the data is on its way, or the client has stopped reading. */
   sent(): Promise<void>
   end(): void
 }
@@ -32,7 +32,7 @@ const HALF_HOUR = 1_800_000
 /** Initial events that are sent in one turn. */
 const AT_ONCE = 500
 
-/** Reads the query of a watch. Throws 400 and 422; waits for a version it has not reached (504). */
+/** Reads the query of a watch. Throws 400 and 422; waits for a version that the store has not reached (504). */
 export async function parseWatch(
   store: Store,
   target: Target,
@@ -73,7 +73,7 @@ export async function parseWatch(
   }
 }
 
-/** What a watcher with a selector sees of a change: entering is ADDED, leaving is DELETED with the last state it may see. */
+/** The event of a change for a watcher with a selector: entering is ADDED, leaving is DELETED with the last state it may see. */
 export function seenBy(
   match: Match,
   { type, object, previous, version }: Change
@@ -91,7 +91,7 @@ export function seenBy(
   }
 }
 
-/** One JSON text per stored version, however many watchers it goes to. */
+/** One JSON text per stored version, however many watchers get it. */
 const texts = new WeakMap<KubeObject, string>()
 function text(object: KubeObject, form: Form): string {
   if (form === 'metadata') return JSON.stringify(shaped(object, form))
@@ -104,7 +104,7 @@ function text(object: KubeObject, form: Form): string {
 
 const line = (type: string, body: string): string => `{"type":"${type}","object":${body}}\n`
 
-/** Sends everything the request is owed until it times out. Returns what stops it from outside. */
+/** Sends all events of the watch until it times out. Returns what stops it from outside. */
 export function runWatch(
   store: Store,
   request: WatchRequest,
@@ -128,7 +128,7 @@ export function runWatch(
 
   let stop = () => {}
   let stopped = false
-  /** Others get their turn between: an API server that sends half a gigabyte answers pings meanwhile. */
+  /** Other work gets a turn in between: an API server that sends half a gigabyte still answers pings. */
   const sendAll = async (objects: readonly KubeObject[], version: number) => {
     for (const [i, object] of objects.entries()) {
       if (i > 0 && i % AT_ONCE === 0) await sink.sent()

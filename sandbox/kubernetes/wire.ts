@@ -22,7 +22,7 @@ export class Wire extends Duplex {
     socket.on('close', () => this.destroy())
   }
 
-  /** Half-open: nothing is read, nothing is written, nothing is closed. What is written meanwhile waits for `thaw`. */
+  /** Half-open: nothing is read, nothing is written, nothing is closed. Later writes wait for `thaw`. */
   freeze(): void {
     this.#frozen = true
     this.#socket.pause()
@@ -58,7 +58,7 @@ export class Wire extends Duplex {
   }
 
   override _destroy(err: Error | null, done: (err: Error | null) => void): void {
-    // Destroyed before it was ended: the peer is to see a RST, as from a process that died.
+    // Destroyed without an end: the peer must see a RST, as from a process that died.
     this.reset()
     done(err)
   }

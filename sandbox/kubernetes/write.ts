@@ -104,12 +104,12 @@ function create(store: Store, target: Target, body: Body, dryRun: boolean): Kube
   if (info.namespaced && namespace === undefined) throw badRequest('namespace is required')
   if (namespace !== undefined && !store.get('namespaces', undefined, namespace))
     throw notFound('namespaces', namespace)
-  // Whoever creates an object does not get to say how it is doing.
+  // A client that creates an object cannot set its status.
   const { status: _, ...draft } = body as Body & { status?: unknown }
   return store.create(target.resource, info.status ? draft : body, { dryRun })
 }
 
-/** DeleteOptions from the body, and from the query where the body has none. */
+/** DeleteOptions from the body, or from the query if the body has none. */
 function deleteOptions(text: string, query: URLSearchParams): DeleteOptions {
   const body = text.trim() === '' ? {} : parse(text)
   const given = (isFields(body) ? body : {}) as DeleteOptions & { dryRun?: unknown }
@@ -129,7 +129,7 @@ function deleteMany(
   how: DeleteOptions
 ): void {
   for (const { metadata } of objects)
-    // One may go with another that went before it.
+    // The deletion of an earlier object may have deleted this one too.
     if (store.get(resource, metadata.namespace, metadata.name))
       store.delete(resource, metadata.namespace, metadata.name, how)
 }

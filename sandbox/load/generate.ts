@@ -7,16 +7,16 @@ import { createTally } from './tally.ts'
 
 export interface Load {
   counts(): LoadCounts
-  /** Starts no more requests and waits for the ones that are out: at most their timeout. */
+  /** Starts no more requests and waits for the pending ones: at most their timeout. */
   stop(): Promise<LoadResult>
 }
 
-/** How often due requests are started, ms: below what a latency in this sandbox can show. */
+/** How often due requests are started, ms: too short to show in this sandbox's latencies. */
 const TICK_MS = 4
 
 /**
  * Sends `rate` requests a second, in an open model: a slow or dead server does not slow the senders down, as it would
- * not slow down users.
+ * not slow down real users.
  */
 export function startLoad(options: LoadOptions): Load {
   const { targets, rate, path, timeoutMs } = options

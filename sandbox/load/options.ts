@@ -1,4 +1,4 @@
-/** What to send, and where. All times in ms. */
+/** The requests to send, and their targets. All times in ms. */
 export interface LoadOptions {
   /** Base URLs of the gateways, used in turn. */
   readonly targets: readonly string[]
@@ -39,7 +39,7 @@ export interface LoadCounts {
 
 export interface LoadResult extends LoadCounts {
   readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number }
-  /** The first ones, to look into. */
+  /** The first failures, for diagnosis. */
   readonly failures: readonly LoadFailure[]
 }
 

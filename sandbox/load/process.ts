@@ -5,7 +5,7 @@ import type { LoadCounts, LoadMessage, LoadOptions, LoadResult } from './options
 /** The load in a process of its own, so that a stall elsewhere in the sandbox does not look like a slow gateway. */
 export interface LoadProcess {
   readonly pid: number | undefined
-  /** As last told, at most a fifth of a second ago. */
+  /** The latest counts, at most a fifth of a second old. */
   counts(): LoadCounts | undefined
   /** Ends the load and gives its figures; rejects if its process has died. */
   stop(): Promise<LoadResult>
@@ -29,7 +29,7 @@ export function forkLoad(options: LoadOptions): LoadProcess {
       resolve()
     })
   })
-  result.promise.catch(() => {}) // looked at in stop()
+  result.promise.catch(() => {}) // stop() handles it
   return {
     pid: child.pid,
     counts: () => counts,

@@ -2,7 +2,7 @@ import { summary } from '../percentile.ts'
 import type { LoadCounts, LoadFailure, LoadResult, RequestKind } from './options.ts'
 import type { Outcome } from './send.ts'
 
-/** Failures that are kept with their circumstances; the others are only counted. */
+/** The number of failures that are kept with their details; the others are only counted. */
 const KEPT = 50
 
 /** Counts outcomes. Every request is counted once, when it has ended. */

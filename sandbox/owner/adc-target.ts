@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { callAdmin, type AdminAccess } from './put.ts'
 
-/** What is pushed at each sync: always everything there is. */
+/** The objects of each sync: always all of them. */
 export interface AdcObjects {
   readonly upstreams: readonly AdcObject[]
   readonly services: readonly AdcObject[]
@@ -13,18 +13,18 @@ export interface AdcObject {
   readonly [field: string]: unknown
 }
 
-/** Where a sync goes. Rejects where some of it was refused. */
+/** The receiver of a sync. Rejects if a part of it was refused. */
 export type AdcTarget = (objects: AdcObjects) => Promise<void>
 
 /** The lists that a dump reads (fetcher.ts:183). */
 const DUMPED = ['routes', 'services', 'upstreams', 'ssls', 'consumers', 'global_rules', 'plugin_metadata']
-/** What a reference needs comes before what refers to it. */
+/** An object comes before the objects that refer to it. */
 const IN_ORDER = ['upstreams', 'services', 'routes'] as const
 const AT_ONCE = 4
 
 /**
- * Provider type `apisix`: everything is read and everything is put, because APISIX's own defaults always make a
- * difference (upgrade-guide.md:69). Services that it does not know are deleted, with their routes; upstreams without
+ * Provider type `apisix`: a sync reads and puts every object, because APISIX's own defaults always make a
+ * difference (upgrade-guide.md:69). It deletes services that it does not know, with their routes; upstreams without
  * the label of a service stay (fetcher.ts:241).
  */
 export function etcdTarget(admin: AdminAccess): AdcTarget {
@@ -54,8 +54,8 @@ function valuesOf(list: unknown): AdcObject[] {
 }
 
 /**
- * Provider type `apisix-standalone`: one document for every gateway, put whole at each sync even where nothing changed
- * (operator.ts:120). What it last put is its only memory (cache.ts): it never reads a gateway. What differs from that
+ * Provider type `apisix-standalone`: one document for every gateway, put whole at each sync even if nothing changed
+ * (operator.ts:120). Its only memory is its last put (cache.ts): it never reads a gateway. An object that differs from it
  * gets the time as its `modifiedIndex`, and so does the version of its type.
  */
 export function standaloneTarget(gateways: () => readonly AdminAccess[]): AdcTarget {
@@ -78,7 +78,7 @@ export function standaloneTarget(gateways: () => readonly AdminAccess[]): AdcTar
     )
     const refused = answers.find(({ status }) => status === 'rejected')
     if (!refused) return
-    // Since 2.2.0: somebody else has written, so the next sync begins from nothing (client.go:339).
+    // Since 2.2.0: another client has written, so the next sync begins from nothing (client.go:339).
     before = {}
     throw new Error('a gateway refused the document')
   }

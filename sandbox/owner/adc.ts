@@ -10,14 +10,14 @@ export interface AdcOptions {
   readonly slices: SliceSource
   readonly services: readonly OwnedService[]
   readonly target: AdcTarget
-  /** From what a sync has in mind to its first write, ms, drawn evenly: the dump and the comparison of everything. */
+  /** From the start of a sync to its first write, ms, drawn evenly: the dump and the comparison of all objects. */
   readonly syncMs: { readonly minMs: number; readonly maxMs: number }
-  /** A sync without a reason. The chart has one minute, the controller itself one hour. */
+  /** The period of syncs without an event. The chart has one minute, the controller itself one hour. */
   readonly periodMs: number
   readonly seed: number
 }
 
-/** One route rule per Service: `<namespace>_<route>_<rule>` (httproute.go:703), the id of service and upstream alike. */
+/** One route rule per Service: `<namespace>_<route>_<rule>` (httproute.go:703), the id of both service and upstream. */
 const ruleName = ({ namespace, name }: OwnedService): string => `${namespace}_${name}_0`
 
 export const adcId = (service: OwnedService): string => crc32(ruleName(service)).toString(16)
@@ -27,8 +27,8 @@ const WEIGHT = 1
 
 /**
  * Writes as the ingress controller 2.x does through ADC: every change of an EndpointSlice, and the period, call for one full
- * sync; while one runs, all calls are one (a channel of capacity 1, provider.go:301). A sync writes what was known when
- * it began, however long it takes: so it puts back what somebody else, or Kubernetes, took out meanwhile.
+ * sync; calls during a sync merge into one (a channel of capacity 1, provider.go:301). A sync writes the state of its
+ * start, however long it takes: so it restores nodes that another writer, or Kubernetes, removed meanwhile.
  */
 export function startAdc({ slices, services, target, syncMs, periodMs, seed }: AdcOptions): Owner {
   const random = createRandom(seed)

@@ -9,9 +9,9 @@ export interface DiscoveryOptions {
   readonly services: readonly OwnedService[]
   /** Names of the gateways: each of them watches by itself. */
   readonly gateways: readonly string[]
-  /** What one gateway knows from now on of `namespace/name`. */
+  /** Sets what one gateway knows of `namespace/name`. */
   readonly tell: (gateway: string, service: string, ports: DiscoveredPorts) => void
-  /** From a change to a gateway's knowing it, ms, drawn evenly for each. */
+  /** From a change until a gateway knows it, ms, drawn evenly for each. */
   readonly lag: { readonly minMs: number; readonly maxMs: number }
   readonly seed: number
 }
@@ -20,8 +20,8 @@ export interface DiscoveryOptions {
 const WEIGHT = 50
 
 /**
- * The watches of gateways with `discovery.kubernetes`: nobody writes, and each gateway is late by itself. An endpoint counts
- * where its `ready` is true; `terminating` and `serving` are not looked at (core.lua:360).
+ * The watches of gateways with `discovery.kubernetes`: no component writes, and each gateway has its own delay. An endpoint counts
+ * if its `ready` is true; `terminating` and `serving` are ignored (core.lua:360).
  */
 export function startDiscovery(options: DiscoveryOptions): Owner {
   const { slices, services, gateways, tell, lag } = options
@@ -30,7 +30,7 @@ export function startDiscovery(options: DiscoveryOptions): Owner {
   const timers = new Set<NodeJS.Timeout>()
   let follows = true
 
-  /** What it is told is what is there when its turn comes, as of a watch whose events wait. */
+  /** A gateway gets the state at its own turn, as from a watch whose events wait. */
   const refresh = (gateway: string, { namespace, name }: OwnedService, eventAt: number): void => {
     const service = `${namespace}/${name}`
     const ports = portsOf(slices.list().filter(slice => serviceOf(slice) === service))

@@ -18,7 +18,7 @@ export interface OwnerOptions {
   readonly services: readonly OwnedService[]
   /** From an event to its turn, ms, drawn evenly: queue, other Services' syncs, leader, etcd. */
   readonly lag: { readonly minMs: number; readonly maxMs: number }
-  /** How often what is stored is compared with what was last written; one hour in the controller, and off by default here. */
+  /** How often the stored objects are compared with the last writes; one hour in the controller, and off by default here. */
   readonly resyncMs?: number
   readonly seed: number
 }
@@ -33,7 +33,7 @@ export interface OwnerWrite {
 
 export interface Owner {
   readonly writes: readonly OwnerWrite[]
-  /** Whether this replica leads: without a leader nothing is written, and what happens meanwhile is lost to it (types.go:154). */
+  /** Whether this replica leads: a replica that does not lead writes nothing, and drops the events (types.go:154). */
   lead(leads: boolean): void
   close(): Promise<void>
 }
@@ -51,9 +51,9 @@ const upstreamName = ({ namespace, name, port }: OwnedService) => `${namespace}_
 export const upstreamId = (service: OwnedService): string => crc32(upstreamName(service)).toString(16)
 
 /**
- * Writes upstreams as the ingress controller 1.8 does, and is exactly as dumb: one worker takes one event after the
+ * Writes upstreams exactly as the ingress controller 1.8 does: one worker takes one event after the
  * other, with no debounce and no dedupe; it compares with its own cache and never reads APISIX, and it PUTs the whole
- * object. So it puts back what somebody else took out, whenever another event comes first.
+ * object. So it restores nodes that another writer removed, if another event comes first.
  */
 export function startOwner(options: OwnerOptions): Owner {
   const { slices, admin, lag } = options
@@ -103,7 +103,7 @@ export function startOwner(options: OwnerOptions): Owner {
     }
   }
 
-  /** The only time at which it notices what others have written (pkg/apisix/utils.go:45). */
+  /** Only here does it notice other writers' changes (pkg/apisix/utils.go:45). */
   const compare = async (service: OwnedService) => {
     const name = `${service.namespace}/${service.name}`
     const stored = await callAdmin(admin, { method: 'GET', path: `upstreams/${upstreamId(service)}` })

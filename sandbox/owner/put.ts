@@ -17,10 +17,10 @@ export interface AdminCall {
 /** `pkg/apisix/cluster.go:46`. */
 const TIMEOUT_MS = 5000
 
-/** What the stand-ins call themselves, so that a log of requests tells them from the agent. */
+/** The stand-ins' `User-Agent`: a log of requests then tells them from the agent. */
 export const OWNER_AGENT = 'sandbox-owner'
 
-/** One call of the Admin API: its answer, parsed where it is JSON. Rejects on anything but a 2xx. */
+/** One call of the Admin API: its answer, parsed if it is JSON. Rejects on anything but a 2xx. */
 export function callAdmin(admin: AdminAccess, { method, path, body, headers }: AdminCall): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const text = body === undefined ? '' : JSON.stringify(body)

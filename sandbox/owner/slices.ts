@@ -1,4 +1,4 @@
-/** The part of an EndpointSlice that ingress controllers look at. */
+/** The part of an EndpointSlice that ingress controllers read. */
 export interface Slice {
   readonly metadata: {
     readonly namespace?: string
@@ -11,7 +11,7 @@ export interface Slice {
   readonly ports: readonly { readonly name?: string; readonly port?: number }[]
 }
 
-/** Where the owner finds them: the sandbox's API server store. */
+/** The owner's source of slices: the sandbox's API server store. */
 export interface SliceSource {
   list(): readonly Slice[]
   /** Calls back for every change after now; returns what ends that. */

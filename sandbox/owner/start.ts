@@ -24,7 +24,7 @@ export interface OwnerContext {
 /** The upstream that the agent syncs. */
 export const SYNCED = 'web'
 const ROUTE = { name: 'web', uri: '/*' }
-/** Not the chart's minute: a rolling update of the sandbox is shorter, and should see some syncs without a reason. */
+/** Not the chart's minute: a rolling update of the sandbox is shorter, and should see some syncs without an event. */
 const PERIOD_MS = 5000
 
 const STARTS: Readonly<Record<SandboxMode, (context: OwnerContext) => Promise<Owner>>> = {
@@ -62,7 +62,7 @@ const STARTS: Readonly<Record<SandboxMode, (context: OwnerContext) => Promise<Ow
     await putObject(gateways.admin, 'routes/web', { ...ROUTE, upstream_id: 'web' })
     return owner
   },
-  /** By hand, once: from then on the agent keeps it what the Service's endpoints are. */
+  /** Written by hand once: from then on the agent keeps it equal to the Service's endpoints. */
   async sync({ slices, gateways: { admin }, service }) {
     const name = `${service.namespace}/${service.name}`
     const nodes = readyNodes(slices.list(), name, 1)
@@ -77,7 +77,7 @@ const STARTS: Readonly<Record<SandboxMode, (context: OwnerContext) => Promise<Ow
   }
 }
 
-/** Starts whoever writes upstreams in this mode, and sees that there is a route to the Service. */
+/** Starts the writer of upstreams in this mode, and makes sure that a route to the Service exists. */
 export const startMode = (mode: SandboxMode, context: OwnerContext): Promise<Owner> => STARTS[mode](context)
 
 const startSyncs = (

@@ -18,14 +18,14 @@ const OF_THE_CHART = new Set([
   'inject'
 ])
 
-/** values.schema.json of the chart: written by hand but for `properties.config`, which is the agent's own schema. */
+/** values.schema.json of the chart: written by hand except for `properties.config`, which is the agent's own schema. */
 export function chartSchema(): string {
   const chart = JSON.parse(readFileSync(FILE, 'utf8')) as Json & { properties: Json }
   chart.properties['config'] = configSchema()
   return JSON.stringify(chart)
 }
 
-/** The agent's schema as a chart can use it: what is optional for a chart, and durations as patterns that are enforced. */
+/** The agent's schema for a chart: settings of the chart are optional, and patterns enforce durations. */
 function configSchema(): Json {
   const config = forChart(z.toJSONSchema(schema, { io: 'input', target: 'draft-7' }))
   delete config['$schema']

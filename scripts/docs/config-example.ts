@@ -2,8 +2,8 @@ import { stringify } from 'yaml'
 import { configRows, type ConfigRow } from '../../agent/config/rows.ts'
 
 /**
- * config.example.yaml: every setting with its explanation. What has a default is written out with it; what has none is a
- * comment, but for what is required and one way to give the admin key, so that the file can be used as it is.
+ * config.example.yaml: every setting with its explanation. A setting with a default is written out with it; one without is a
+ * comment, except for required settings and one way to give the admin key, so that the file is valid as it is.
  */
 export function configExample(): string {
   const lines = [
@@ -29,7 +29,7 @@ const USED = new Set(['apisix.admin.keyFile'])
 const isLeftOut = (row: ConfigRow) => row.path.join('.').startsWith('apisix.barrier')
 const SECTION_INDENT = '  '
 
-/** What has neither a default nor a need. */
+/** A setting that has no default and is not required. */
 function isOff(row: ConfigRow): boolean {
   return !row.section && !row.required && row.byDefault === undefined && !USED.has(row.path.join('.'))
 }

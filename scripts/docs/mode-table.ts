@@ -1,6 +1,6 @@
 import type { ArmDetail } from '../../sandbox/report.ts'
 
-/** What of a rolling update goes into a cell. */
+/** The part of a rolling update's result that a cell shows. */
 export type Measured = Pick<ArmDetail, 'requests' | 'failed' | 'hookMs' | 'answers'>
 
 /** The three ways each mode is measured, in the order of the columns. */
@@ -18,7 +18,7 @@ export type Cells = ReadonlyMap<string, Readonly<Record<Column, readonly Measure
 const BEGIN = '<!-- modes: written by npm run modes -->'
 const END = '<!-- /modes -->'
 
-/** The table as Markdown, `caption` above it and what the hooks were answered below. */
+/** The table as Markdown, `caption` above it and the answers to the hooks below. */
 export function modeTable(cells: Cells, caption: string): string {
   const row = (texts: readonly string[]) => `| ${texts.join(' | ')} |`
   const rows = [...cells].map(([mode, by]) =>
@@ -29,8 +29,8 @@ export function modeTable(cells: Cells, caption: string): string {
 }
 
 /**
- * The page with the table in its place.
- * @throws Error where the page has no such place
+ * Returns the page with the new table.
+ * @throws Error if the page has no place for the table
  */
 export function withModeTable(page: string, table: string): string {
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)]
@@ -38,7 +38,7 @@ export function withModeTable(page: string, table: string): string {
   return `${page.slice(0, from + BEGIN.length)}\n\n${table}\n\n${page.slice(to)}`
 }
 
-/** Failed of all, over all runs; of the hooks the median run's median and the longest of all. */
+/** Failed and all requests, over all runs; for the hooks the median run's median and the longest of all. */
 function cell(runs: readonly Measured[]): string {
   const sum = (of: (run: Measured) => number) => runs.reduce((all, run) => all + of(run), 0)
   const failed = `${sum(run => run.failed)} of ${sum(run => run.requests)}`
@@ -50,7 +50,7 @@ function cell(runs: readonly Measured[]): string {
 
 const text = (ms: number): string => (ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms)} ms`)
 
-/** What all hooks of a column were answered, counted. */
+/** Counts the answers to all hooks of a column. */
 function answersOf(cells: Cells): string {
   const of = (column: Column): string => {
     const counts = new Map<string, number>()

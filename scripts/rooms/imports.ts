@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path'
 
 const IMPORT = /^(?:import|export)\b[^'"]*?['"](\.[^'"]+)['"]|\bimport\(\s*['"](\.[^'"]+)['"]/gm
 
-/** The files of this project that a source file imports, types included. Paths are as `path` is. */
+/** The files of this project that a source file imports, types included. Paths have the same form as `path`. */
 export const importsOf = (path: string, source: string): readonly string[] =>
   [...source.matchAll(IMPORT)].map(([, from, dynamic]) => join(dirname(path), from ?? dynamic ?? ''))
 

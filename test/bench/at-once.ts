@@ -6,15 +6,15 @@ import { forAll, startPlace, type Place } from './place.ts'
 import { useOf } from './process-use.ts'
 import { ratio, spread, type Spread } from './stats.ts'
 
-/** So many pods of one upstream end in the same moment, and each one's hook is called. */
+/** Several pods of one upstream end at the same moment, and each hook is called. */
 export interface AtOnceCase {
   readonly ending: number
-  /** Nodes of the upstream that they are in. */
+  /** Nodes of their upstream. */
   readonly nodes: number
   /** Other upstreams, with two nodes each. */
   readonly holders: number
   readonly gateways: number
-  /** Pods that the agent drains before that, so that its code is compiled; 0: it has just started. */
+  /** Pods that the agent drains first, so that its code is compiled; 0: it has just started. */
   readonly before: number
 }
 
@@ -22,7 +22,7 @@ export interface AtOnceResult extends AtOnceCase {
   readonly hookMs: Spread
   /** Answers by result and evidence. */
   readonly answers: Readonly<Record<string, number>>
-  /** All until the last hook was answered. */
+  /** All calls until the answer to the last hook. */
   readonly adminWrites: number
   /** For each gateway, on average. */
   readonly barrierPuts: number
@@ -61,7 +61,7 @@ export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
   }
 }
 
-/** Drains these pods, some at a time, until nothing of them is left but the entries that outlive them. */
+/** Drains these pods, some at a time, until only the entries that outlive them are left. */
 async function warmUp(place: Place, callers: Callers, pods: readonly TestPod[]): Promise<void> {
   for (let from = 0; from < pods.length; from += WARM_AT_ONCE) {
     const some = pods.slice(from, from + WARM_AT_ONCE)
@@ -85,7 +85,7 @@ async function measure(
   what: AtOnceCase
 ): Promise<AtOnceResult> {
   const before = await counts(place)
-  // No event of these leaves the stand-in before all are deleted, and the hooks are called then.
+  // The stand-in sends no event of these before all are deleted; the hooks are called then.
   for (const pod of ending) place.end(pod)
   const replies = await callHooks(place, callers, ending)
   const after = await counts(place)

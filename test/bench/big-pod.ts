@@ -16,7 +16,7 @@ const fields = Object.fromEntries(
   ])
 )
 
-/** A running pod with an address of its own, the `i`th: nothing listens there. */
+/** The `i`th running pod, with its own address, at which nothing listens. */
 export function bigPod(store: Store, name: string, i: number): Pod {
   const { metadata } = store.create('pods', {
     metadata: {

@@ -4,9 +4,9 @@ import type { callHook, HookReply } from '../build/hook.ts'
 
 export type HookCall = Pick<Parameters<typeof callHook>[0], 'host' | 'port' | 'from' | 'query'>
 
-/** The hosts whose pods end, in a process of their own: what the stand-ins do meanwhile is not in the times that they see. */
+/** The hosts of the ending pods, in a separate process, so that the stand-ins' work does not add to the measured times. */
 export interface Callers {
-  /** Calls all of these hooks in one moment. Rejects where one gets no answer at all. */
+  /** Calls all of these hooks at once. Rejects if one gets no answer. */
   call(hooks: readonly HookCall[]): Promise<readonly HookReply[]>
   close(): void
 }

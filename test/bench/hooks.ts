@@ -31,7 +31,7 @@ export interface HookArmResult {
   readonly arm: HookArm
   readonly rounds: number
   readonly requests: number
-  /** Of each round. */
+  /** Failed requests of each round. */
   readonly failed: readonly number[]
   readonly hookMs: Spread
   readonly rolloutMs: Spread

@@ -3,14 +3,14 @@ import type { Row } from './table.ts'
 
 type Sections = Partial<Record<SectionName, readonly Row[]>>
 
-/** What the project asks of itself. A figure above its limit is shown as missed. */
+/** A limit that the project sets itself. A figure above it is shown as missed. */
 interface Limit {
   readonly what: string
   readonly section: SectionName
   readonly row: Readonly<Record<string, number>>
   readonly column: string
   readonly most: number
-  /** Left out of the table when it is met. */
+  /** Left out of the table if the limit is met. */
   readonly why: string
 }
 
@@ -55,7 +55,7 @@ const LIMITS: readonly Limit[] = [
   }
 ]
 
-/** Each limit that the measured sections have a figure for, the largest of several rounds. */
+/** Each limit with a figure in the measured sections: the largest of several rounds. */
 export function limits(sections: Sections): readonly Row[] {
   return LIMITS.flatMap(({ what, section, row, column, most, why }) => {
     const found = sections[section]?.find(one =>

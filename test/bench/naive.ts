@@ -3,14 +3,14 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { listNodes, patchNodes } from './naive-admin.ts'
 import type { World } from '../../sandbox/world.ts'
 
-/** What people build first: each answers the hook when something has been seen that looks like proof. */
+/** Simple first solutions: each answers the hook after a sign that only resembles proof. */
 export type NaiveWay = 'admin-answered' | 'admin-and-50-ms' | 'slice-polled'
 
 const POLL_MS = 100
 
 /**
- * A server for preStop hooks, where the agent would listen; who calls is known by its address.
- * @returns what ends it
+ * A server for preStop hooks, at the agent's address; it knows the caller by its IP address.
+ * @returns the function that ends it
  */
 export async function startNaive(way: NaiveWay, world: World): Promise<() => Promise<void>> {
   const server = createServer((request, response) => {
@@ -44,7 +44,7 @@ const WAYS: Record<NaiveWay, (ip: string, world: World) => Promise<void>> = {
   }
 }
 
-/** Takes the pod's node out of every upstream, and believes the 200. */
+/** Removes the pod's node from every upstream, and trusts the 200. */
 async function removeNode(ip: string, { gateways: { admin } }: World): Promise<void> {
   for (const { id, nodes } of await listNodes(admin)) {
     const kept = nodes.filter(({ host }) => host !== ip)

@@ -5,7 +5,7 @@ import type { TestPod } from '../build/pods.ts'
 import { startPlace, type Place } from './place.ts'
 import { ratio, spread, type Spread } from './stats.ts'
 
-/** What the agent adds to the round trips that no proof can do without. */
+/** The time that the agent adds to the round trips that every proof needs. */
 export interface OverheadResult {
   readonly gateways: number
   /** One put of one entry to every gateway at the same time, over kept connections, until the last has answered. */
@@ -16,11 +16,11 @@ export interface OverheadResult {
 }
 
 const GATEWAYS = 3
-/** Not measured: until the code of both is compiled. */
+/** Unmeasured rounds, until the code of both is compiled. */
 const WARM_UP = 30
 
 /**
- * The two take turns, so that a slow moment of the machine hits both.
+ * The two alternate, so that a slow moment of the machine affects both.
  * @param hookAfterMs from the deletion of a pod to the call of its hook: a kubelet has to start `curl` first
  */
 export async function overhead(drains: number, hookAfterMs: number): Promise<OverheadResult> {

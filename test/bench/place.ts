@@ -11,7 +11,7 @@ import { putObject } from '../../sandbox/owner/put.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import { createPods, type Pods, type TestPod } from '../build/pods.ts'
 
-/** An agent as users start it, in a process of its own, with everything around it: what every benchmark measures. */
+/** The subject of every benchmark: an agent as users start it, in a separate process, with its whole environment. */
 export interface Place extends Pods {
   readonly kubernetes: Kubernetes
   readonly account: MountedAccount
@@ -22,7 +22,7 @@ export interface Place extends Pods {
   upstream(id: string, pods: readonly TestPod[]): Promise<void>
   /** A figure of the agent's /metrics, summed over its labels; `matching` is a part of the line. */
   metric(name: string, matching?: string): Promise<number>
-  /** Resolves when the agent knows the pods and the holders that are there. */
+  /** Resolves when the agent knows all existing pods and holders. */
   settled(holders: number): Promise<void>
   close(): Promise<void>
 }
@@ -33,13 +33,13 @@ export interface PlaceOptions {
   readonly evidence?: 'barrier' | 'observed'
 }
 
-// Not the usual ones, nor those of the sandbox and of the tests: all may run beside each other.
+// Not the usual ports, nor those of the sandbox and the tests: all of these may run at the same time.
 const PORTS = { proxy: 29_280, control: 29_290, admin: 29_380, barrier: 29_292, agent: 28_280 }
 const TOKEN = 'b'.repeat(32)
 const KEY = 'a'.repeat(32)
 const AT_ONCE = 50
 const SETTLE_MS = 60_000
-/** With 50,000 pods on a machine that is busy. */
+/** Enough for 50,000 pods on a busy machine. */
 const READY_MS = 300_000
 
 /** `before` fills the cluster and the Admin API before the agent starts. */

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
 
-/** What the kernel says of a process. */
+/** The kernel's figures of a process. */
 export interface ProcessUse {
-  /** User and system time since it began, in ms; the kernel counts in steps of 10 ms. */
+  /** User and system time since its start, in ms; the kernel counts in steps of 10 ms. */
   readonly cpuMs: number
   readonly rssMb: number
-  /** The highest so far. */
+  /** The highest memory so far. */
   readonly peakMb: number
 }
 
 const TICK_MS = 10
 
-/** @throws Error when there is no such process */
+/** @throws Error if there is no such process */
 export function useOf(pid: number): ProcessUse {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')

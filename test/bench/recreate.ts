@@ -6,13 +6,13 @@ import type { TestPod } from '../build/pods.ts'
 import { startPlace, type Place } from './place.ts'
 import { spread, type Spread } from './stats.ts'
 
-/** `Recreate` beside a quick ingress controller: all pods of an upstream end, and the controller empties the upstream. */
+/** `Recreate` with a quick ingress controller: all pods of an upstream end, and the controller empties the upstream. */
 export interface RecreateResult {
   /** From the deletion of the pods to the controller's write. */
   readonly writtenMs: Spread
   /** From the deletion to the last hook's answer. */
   readonly ackMs: Spread
-  /** From the controller's write to the last hook's answer: what a hook makes the outage longer by. */
+  /** From the controller's write to the last hook's answer: the time that a hook adds to the outage. */
   readonly afterWriteMs: Spread
 }
 
@@ -20,10 +20,10 @@ const GATEWAYS = 2
 const PODS = 3
 /** Real controllers took 70 to 340 ms to write. */
 const CONTROLLER_MS = 100
-/** Not measured: until the code is compiled. */
+/** Unmeasured rounds, until the code is compiled. */
 const WARM_UP = 3
 
-/** Rejects if a hook was answered by anything but the barrier. */
+/** Rejects if a hook was answered with any other evidence than the barrier. */
 export async function recreate(times: number): Promise<RecreateResult> {
   const services: TestPod[][] = []
   const place = await startPlace({ gateways: GATEWAYS }, async place => {

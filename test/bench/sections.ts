@@ -10,11 +10,11 @@ export interface Section {
   readonly title: string
   /** How it was measured, in a sentence. */
   readonly how: string
-  /** @param tell told after every step, for the one who waits */
+  /** @param tell called after every step, to show progress */
   readonly run: (size: Size, tell: (step: string) => void) => Promise<readonly Row[]>
 }
 
-/** `full` is what docs/benchmarks.md is made from; `quick` shows that everything runs. */
+/** `full` is for docs/benchmarks.md; `quick` shows that everything runs. */
 export type Size = 'full' | 'quick'
 
 const HOOK_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }

@@ -1,6 +1,6 @@
 import { percentile } from '../../sandbox/percentile.ts'
 
-/** What a row of the table says of one series, in ms unless its name says otherwise. */
+/** One series in a row of the table, in ms unless its name says otherwise. */
 export interface Spread {
   readonly n: number
   readonly p50: number
@@ -19,5 +19,5 @@ export const spread = (values: readonly number[]): Spread => ({
   max: hundredths(percentile(values, 1))
 })
 
-/** `a` over `b`, in hundredths; 0 where `b` is 0. */
+/** `a` divided by `b`, in hundredths; 0 if `b` is 0. */
 export const ratio = (a: number, b: number): number => (b === 0 ? 0 : hundredths(a / b))

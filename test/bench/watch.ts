@@ -12,13 +12,13 @@ import { startPlace, type Place } from './place.ts'
 import { useOf } from './process-use.ts'
 import { spread, type Spread } from './stats.ts'
 
-/** What it costs to know the pods of a cluster, and to act while they change. */
+/** The cost of watching a cluster's pods, and of acting while they change. */
 export interface WatchResult {
   readonly pods: number
   readonly podBytes: number
-  /** To read the same bytes over a connection of the same kind, and to look at none of them. */
+  /** Time to read the same bytes over the same kind of connection, without parsing them. */
   readonly floorMs: number
-  /** Until all are known, connecting included, as the agent logs it. */
+  /** Until all pods are known, including the connection, as the agent logs it. */
   readonly syncMs: number
   /** Right after the sync, and the highest at the end. */
   readonly rssMb: number
@@ -27,9 +27,9 @@ export interface WatchResult {
   readonly cpuPer1000EventsMs: number
   /** From the deletion of a pod to the seal at the last gateway, while `ENDING.changes` other pods change a second. */
   readonly actionMs: Spread
-  /** How late a timer of the agent was at most, the sync included. */
+  /** The largest delay of a timer in the agent, the sync included. */
   readonly stallMs: number
-  /** From the moment on which the connection to the API server is dead, with nobody told, until the agent says so. */
+  /** From the silent death of the connection to the API server until the agent reports it. */
   readonly halfOpenMs: number
 }
 
@@ -52,7 +52,7 @@ export async function watchPods(count: number): Promise<WatchResult> {
       bytes += JSON.stringify(pod).length
       names.push(pod.metadata.name)
     }
-    // One stays, and one ends before the others.
+    // One pod stays, and one ends before the others.
     web = Array.from({ length: ENDING.pods + 2 }, (_, i) => place.pod(`web-${i}`))
     await place.upstream('web', web)
     floorMs = await readAlone(place.account)
@@ -99,13 +99,13 @@ async function readAlone(account: MountedAccount): Promise<number> {
   return ms
 }
 
-/** Changes that mean nothing to the agent, one after the other. Returns what ends them, and says how many there were. */
+/** Makes irrelevant changes in sequence. The returned function ends them and gives their number. */
 function changing({ kubernetes: { store } }: Place, names: readonly string[], perSecond: number) {
   const startedAt = performance.now()
   let changes = 0
   const change = () => {
     const due = ((performance.now() - startedAt) * perSecond) / 1000
-    // A stand-in that cannot keep up makes fewer, not all of them in one moment.
+    // A stand-in that cannot keep up makes fewer changes, instead of all at once.
     for (const end = Math.min(due, changes + MOST_IN_TICK); changes < end; changes += 1) {
       const name = names[(changes * 7919) % names.length]!
       store.patchStatus('pods', 'shop', name, { message: `changed ${changes}` })
@@ -139,7 +139,7 @@ async function whilePodsEnd(
   try {
     for (const pod of ending) {
       place.end(pod)
-      // The event is on its way: what the stand-in needed to make it is not the agent's.
+      // The event has been sent: the stand-in's own time does not count as the agent's.
       endedAt.set(pod.uid, now())
       await wait(ENDING.everyMs)
     }
@@ -150,7 +150,7 @@ async function whilePodsEnd(
   return spread(ending.map(({ uid }, i) => (sealedAt[i] ?? 0) - (endedAt.get(uid) ?? 0)))
 }
 
-/** When the last gateway had sealed each of them. */
+/** When the last gateway sealed each of them. */
 async function sealed({ gateways }: Place, pods: readonly TestPod[]): Promise<readonly number[]> {
   const seen = (uid: string) => gateways.confirmations().filter(one => one.uid === uid)
   await waitFor('all are sealed', () => pods.every(({ uid }) => seen(uid).length === GATEWAYS), READY_MS)
@@ -169,7 +169,7 @@ async function untilNoticed(place: Place): Promise<number> {
   }
 }
 
-/** @throws Error where the log does not say it */
+/** @throws Error if the log does not contain it */
 async function loggedSync(file: string): Promise<number> {
   const lines = (await readFile(file, 'utf8')).split('\n').filter(line => line.includes('watch is live'))
   const said = lines.map(line => JSON.parse(line) as { watch?: string; tookMs?: number })

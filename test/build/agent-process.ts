@@ -6,22 +6,22 @@ import type { Rig } from './rig.ts'
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 
-/** The real program, in a process of its own. */
+/** The real program, in a separate process. */
 export interface AgentProcess {
   readonly port: number
-  /** Its log so far, a line each. */
+  /** Its log so far, by line. */
   lines(): readonly Record<string, unknown>[]
   leads(): boolean
-  /** Stops it (SIGSTOP), or has it go on: to it no time has passed. */
+  /** Stops it (SIGSTOP), or continues it: the agent does not notice the time between. */
   pause(): void
   resume(): void
-  /** Ends it as the kernel does (SIGKILL), or as the kubelet asks it to. Resolves with its exit code when it is gone. */
+  /** Ends it as the kernel does (SIGKILL) or as the kubelet does (SIGTERM). Resolves with its exit code when it is gone. */
   end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null>
 }
 
 /**
- * Starts one beside a rig, which may have none of its own, with the rig's settings. Resolves when it is ready. With a `stdout`
- * of its own (a file descriptor) there are no `lines`, and it has to be told its port (`SERVE_PORT`).
+ * Starts one with the settings of a rig, which may have no other agent. Resolves when it is ready. With its own `stdout`
+ * (a file descriptor) there are no `lines`, and its port must be set (`SERVE_PORT`).
  */
 export async function startAgentProcess(
   rig: Rig,

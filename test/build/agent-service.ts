@@ -6,7 +6,7 @@ export interface AgentService {
   close(): Promise<void>
 }
 
-/** @param ports where agents listen now; a connection is closed at once where there is none */
+/** @param ports where agents listen now; a connection is closed at once if no agent runs */
 export async function startAgentService(ports: () => readonly number[]): Promise<AgentService> {
   const server = createServer(client => {
     const all = ports()

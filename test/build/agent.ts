@@ -7,36 +7,36 @@ import type { Holder } from '../../agent/plan/holder.ts'
 import { listen, listenLimits } from '../../agent/hook/listen.ts'
 import { memoryLog } from './serve.ts'
 
-/** The whole agent with all its real parts, in this process. What `run.ts` starts, less signals and exit codes. */
+/** The whole agent with all its real parts, in this process. The same parts as in `run.ts`, without signals and exit codes. */
 export interface TestAgent {
   readonly port: number
   readonly loop: Loop
-  /** Its log, a line each. */
+  /** Its log, by line. */
   readonly lines: readonly Record<string, unknown>[]
-  /** Whether it takes this gateway to be Ready; `undefined` where it knows none of that name. */
+  /** Whether the agent considers this gateway Ready; `undefined` if it knows no gateway of that name. */
   gatewayReady(name: string): boolean | undefined
-  /** Why gateways are not taken for one each; empty where all are. */
+  /** Why addresses do not count as one gateway each; empty if all do. */
   doubts(): readonly string[]
-  /** What its watch knows of the pod with this address. */
+  /** The pod with this address, as its watch knows it. */
   pod(ip: string): PodFact | undefined
   /** Whether its watch has seen a pod with this address. */
   knows(ip: string): boolean
   /** A holder as its inventory has it. */
   holder(key: string): Holder | undefined
-  /** What its watch knows of a Service. */
+  /** A Service, as its watch knows it. */
   service(namespace: string, name: string): ServiceFact | undefined
   /** How many nodes the agent's inventory has for a holder. */
   nodes(holder: string): number
-  /** When the listing began that its inventory rests on. */
+  /** When the listing behind its inventory began. */
   readAt(): number | undefined
-  /** What is missing until it is ready; empty when it is. */
+  /** The reasons why it is not ready; empty if it is. */
   missing(): readonly string[]
   readonly closed: boolean
-  /** As after SIGTERM, once the time for held hooks is over: they are refused, everything is closed. */
+  /** As after SIGTERM, once the time for held hooks is over: refuses them and closes everything. */
   close(): Promise<void>
 }
 
-/** While something is being drained the holders are listed again this often, in ms. */
+/** How often the holders are listed again during a drain, in ms. */
 const GUARD_EVERY_MS = 300
 
 export async function startAgent(

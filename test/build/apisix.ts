@@ -10,7 +10,7 @@ import { stalledMs } from './stall.ts'
 
 export const silent = pino({ level: 'silent' })
 
-/** Waits for a condition, with a bound in which this process gets to run; fails with what was waited for. */
+/** Waits for a condition; the bound counts only time in which this process runs. Fails with the name of the condition. */
 export async function until(what: string, holds: () => boolean, withinMs = 20_000): Promise<void> {
   const began = performance.now()
   while (!holds()) {
@@ -20,7 +20,7 @@ export async function until(what: string, holds: () => boolean, withinMs = 20_00
   }
 }
 
-/** The stand-in's store behind its Admin API on a port of its own, and our client for it. */
+/** The stand-in's store behind its Admin API on its own port, and the agent's client for it. */
 export async function startAdmin(
   options: { stream?: boolean; timeoutMs?: number; pageSize?: number; key?: () => string } = {}
 ) {
@@ -46,10 +46,10 @@ export async function startAdmin(
     listener: api.listener,
     client,
     url: api.url,
-    /** `GET /apisix/admin/…`, as they came. */
+    /** `GET /apisix/admin/…`, in the order of arrival. */
     requests,
     writes: () => requests.filter(r => !r.startsWith('GET')),
-    /** Stores an object as another writer would, with no regard for us. */
+    /** Stores an object as another writer would, whatever the agent does. */
     put: (resource: string, id: string, value: JsonObject) =>
       store.put(keyOf(resource, id), { id, ...value }),
     remove: (resource: string, id: string) => store.delete(keyOf(resource, id)),
@@ -63,7 +63,7 @@ export async function startAdmin(
   }
 }
 
-/** A bare server for answers that no well-behaved one gives. */
+/** A bare server for answers that no correct server gives. */
 export async function startRaw(listener: RequestListener) {
   const server = createServer(listener)
   const sockets = new Set<Socket>()

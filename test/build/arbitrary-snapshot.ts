@@ -33,7 +33,8 @@ const holder: fc.Arbitrary<HolderView> = fc
     nodes,
     ghosts: nodes.map(node => ({ node, since })),
     missing: [],
-    atGateways: []
+    atGateways: [],
+    onSuccessors: null
   }))
 const place: fc.Arbitrary<LeadsTo> = fc
   .record({ holder: name, why: words, pods: fc.array(name), count: time })
@@ -41,7 +42,7 @@ const place: fc.Arbitrary<LeadsTo> = fc
 const named = <T>(item: fc.Arbitrary<T>, key: (item: T) => string) =>
   fc.uniqueArray(item, { selector: key, maxLength: 6 })
 
-/** Any snapshot that an agent could publish, as far as a change can tell. */
+/** Any snapshot that an agent could publish, as far as it matters to a change. */
 export const anySnapshot: fc.Arbitrary<Snapshot> = fc
   .record({
     at: time,

@@ -10,14 +10,14 @@ export interface Backend {
   readonly arrivals: readonly number[]
   /** Requests that have arrived and are not answered yet. */
   readonly open: number
-  /** Answers those that `?hold` keeps waiting. */
+  /** Answers the requests that `?hold` keeps waiting. */
   release(): void
   /**
-   * Resolves when what was sent to it before has been read. Its own request goes through the queue of connections that are not
-   * accepted yet, of which a process takes one at a time; it is no arrival.
+   * Resolves when all earlier requests have been read. Its own request goes through the queue of connections that are not
+   * accepted yet, of which a process takes one at a time; it does not count as an arrival.
    */
   caughtUp(): Promise<void>
-  /** As a worst-case app at SIGTERM: no new connection, idle ones are closed, what was accepted is finished. */
+  /** As a worst-case app at SIGTERM: accepts no new connection, closes idle ones, finishes accepted requests. */
   terminate(): Promise<void>
   close(): Promise<void>
 }

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-/** A load balancer as a Service is one: every connection goes to the next of the addresses behind it, and stays there. */
+/** A load balancer like a Service: every connection goes to the next of the addresses behind it, and stays there. */
 export interface Balancer {
   close(): Promise<void>
 }
 
-/** Listens at `host` on every one of `ports`, and leads to the same port of the next address. */
+/** Listens at `host` on all `ports`, and forwards to the same port of the next address. */
 export async function startBalancer(
   host: string,
   ports: readonly number[],

@@ -5,7 +5,7 @@ import { begin } from '../../agent/drain/step.ts'
 
 export const DRAIN_SETTINGS: DrainSettings = { reserveMs: 5_000, onDisruption: false, ghostMs: 600_000 }
 
-/** What the loop knows of a pod at which nothing is special; a test states only what differs. */
+/** The loop's knowledge of an ordinary pod; a test states only what differs. */
 export const seen = (pod: PodFact, differs: Partial<Omit<Seen, 'pod'>> = {}): Seen => ({
   pod,
   gone: false,
@@ -27,7 +27,7 @@ export const hook = (pod: PodFact, differs: Partial<Hook> = {}): Hook => ({
   ...differs
 })
 
-/** The drain that these facts start at `now`; throws where they start none. */
+/** The drain that these facts start at `now`; throws if they start none. */
 export function drainOf(facts: Seen, now = 0, settings = DRAIN_SETTINGS): Drain {
   const drain = begin(facts, now, settings)
   if (!drain) throw new Error('these facts start no drain')
@@ -56,6 +56,7 @@ export const proven = (differs: Partial<Proven> = {}): Proven => ({
   result: 'drained',
   grade: 'barrier',
   forced: false,
+  succeeded: [],
   at: 0,
   why: 'proven',
   gateways: [],

@@ -11,7 +11,7 @@ export const PROOF_SETTINGS: ProofSettings = {
   floorMs: 10_000
 }
 
-/** A barrier that has done all it can: sealed, idle, read after the seal. */
+/** A barrier with full evidence: sealed, idle, read after the seal. */
 export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading => ({
   at: 100,
   unchangedSince: differs.at ?? 100,
@@ -27,7 +27,7 @@ export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading =
   ...differs
 })
 
-/** A gateway that was seen without the node often enough. */
+/** An observation of a gateway that was read often enough without the node. */
 export const observation = (differs: Partial<Observation> = {}): Observation => ({
   cleanReads: 4,
   firstCleanAt: 100,
@@ -37,7 +37,7 @@ export const observation = (differs: Partial<Observation> = {}): Observation => 
   ...differs
 })
 
-/** A serving gateway of which nothing has been read. */
+/** A serving gateway that has not been read yet. */
 export const gatewayEvidence = (
   name: string,
   differs: Partial<Omit<GatewayEvidence, 'gateway'>> & { gateway?: Partial<GatewayEvidence['gateway']> } = {}
@@ -57,7 +57,7 @@ export const gatewayEvidence = (
   }
 })
 
-/** A holder that has let the node go. */
+/** A holder without the node. */
 export const holderEvidence = (key: string, differs: Partial<HolderEvidence> = {}): HolderEvidence => ({
   key,
   state: 'removed',
@@ -67,7 +67,7 @@ export const holderEvidence = (key: string, differs: Partial<HolderEvidence> = {
   ...differs
 })
 
-/** One holder that let go, an inventory from after the start, and no gateway. */
+/** One holder without the node, an inventory from after the start, and no gateway. */
 export const evidence = (differs: Partial<Evidence> = {}): Evidence => ({
   nodes: ['10.0.0.1'],
   inventoryAt: 10,
@@ -77,6 +77,7 @@ export const evidence = (differs: Partial<Evidence> = {}): Evidence => ({
   gateways: [],
   gatewaysKnown: true,
   sealForced: false,
+  succeeded: [],
   standbys: [],
   hiddenBy: [],
   ...differs

@@ -7,13 +7,13 @@ export interface Holders {
   /** Stores an object as another writer would, straight into the stand-in's etcd. */
   put(resource: string, id: string, value: JsonObject): void
   remove(resource: string, id: string): void
-  /** `upstreams/<id>` with these pods, as a map, with a route `/*` to it where it is the first. */
+  /** `upstreams/<id>` with these pods, as a map, with a route `/*` to it if it is the first. */
   upstream(id: string, pods: readonly TestPod[], form?: 'map' | 'array'): void
-  /** The nodes of every place that lists some: `upstreams/web` -> `['10.0.0.1:80']`, in order. */
+  /** The nodes of every place that has any: `upstreams/web` -> `['10.0.0.1:80']`, in order. */
   holders(): Readonly<Record<string, readonly string[]>>
   /** The nodes of one object, wherever in it. */
   nodes(holder: string): readonly string[]
-  /** Whether the write that is being told of was made by the test itself. */
+  /** Whether the test itself made the reported write. */
   readonly byHand: () => boolean
 }
 

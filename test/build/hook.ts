@@ -7,7 +7,7 @@ export type HookBody = Partial<Omit<Proved, 'result'> & Omit<Unproved, keyof Pro
   readonly error?: string
 }
 
-/** What came back, and when, by the monotonic clock in ms. */
+/** The answer and its time, by the monotonic clock in ms. */
 export interface HookReply {
   readonly status: number
   readonly body: HookBody
@@ -16,7 +16,7 @@ export interface HookReply {
   readonly ms: number
 }
 
-/** Calls `/v1/prestop` from a pod's own address. Rejects when the signal aborts, or nothing comes back. */
+/** Calls `/v1/prestop` from a pod's own address. Rejects if the signal aborts or there is no answer. */
 export function callHook(options: {
   /** Default 127.0.0.1. */
   readonly host?: string
@@ -44,7 +44,7 @@ export function callHook(options: {
       response.once('error', reject)
       response.once('end', () => {
         const at = performance.now()
-        // nginx's word for a caller that went away has no body.
+        // nginx's status for a client that disconnected has no body.
         if (text === '') return reject(new Error(`${response.statusCode} without a body`))
         const body = JSON.parse(text) as HookBody
         resolve({ status: response.statusCode ?? 0, body, calledAt, at, ms: at - calledAt })

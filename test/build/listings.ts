@@ -3,7 +3,7 @@ import { OWNER_AGENT } from '../../sandbox/owner/put.ts'
 import { nodesIn } from './held-nodes.ts'
 import type { Rig } from './rig.ts'
 
-/** Holds each write of one agent against what it read right before, and against what it had taken out itself. */
+/** Compares each write of one agent with its read right before, and with its own removals. */
 export interface Listings {
   /** How many writes changed or repeated a list. */
   writes(): number
@@ -14,7 +14,7 @@ export interface Listings {
 const OBJECT = /^\/apisix\/admin\/([a-z_]+\/[^/?]+)$/
 
 export function watchListings(rig: Rig): Listings {
-  /** By path of the nodes: what the agent was told last. */
+  /** The agent's last read, by path of the nodes. */
   const read = new Map<string, readonly string[]>()
   const taken = new Map<string, Set<string>>()
   const before = new Map<string, readonly string[]>()

@@ -4,16 +4,16 @@ import { stalledMs } from './stall.ts'
 
 export interface LoadResult {
   readonly sent: number
-  /** Everything but 200, in words. */
+  /** Every outcome other than 200, in words. */
   readonly failures: readonly string[]
   /** How often each pod answered. */
   readonly by: Readonly<Record<string, number>>
 }
 
-/** Requests through the gateways' proxies at a steady rate, whatever becomes of the ones before. */
+/** Requests through the gateways' proxies at a steady rate, whatever happens to earlier ones. */
 export interface Load {
   readonly result: LoadResult
-  /** Resolves when the last answer is in. */
+  /** Resolves when the last answer has arrived. */
   stop(): Promise<LoadResult>
 }
 
@@ -65,10 +65,10 @@ export function startLoad(urls: readonly string[], perSecond: number): Load {
   }
 }
 
-/** Until an answer begins, and between its parts, in ms in which this process gets to run: the pods are in it as well. */
+/** Until an answer begins, and between its parts, in ms in which this process runs: the pods run in it as well. */
 const ANSWER_MS = 10_000
 
-/** One request; rejects where there is no whole answer. */
+/** One request; rejects if there is no whole answer. */
 export function get(url: string, agent?: Agent): Promise<{ readonly status: number; readonly body: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string }>()
   let heardAt = performance.now()

@@ -5,7 +5,7 @@ interface Alarm {
   wake: () => void
 }
 
-/** A clock that a test moves by hand: `advance` runs every alarm that falls due, in order, at its own time. */
+/** A clock that a test moves by hand: `advance` runs every due alarm, in order, at its own time. */
 export interface ManualClock extends Clock {
   advance(ms: number): void
   readonly pending: number

@@ -9,13 +9,13 @@ import { mergePatch } from '../../sandbox/apisix/merge.ts'
 export interface MemoryAdmin {
   readonly admin: AdminApi
   value(resource: Resource, id: string): JsonObject | undefined
-  /** As another writer would, without a word to `onWrite`. */
+  /** Stores it as another writer would, without a call of `onWrite`. */
   set(resource: Resource, id: string, value: JsonObject): void
   readonly writes: () => number
 }
 
 export interface MemoryAdminOptions {
-  /** Asked before every call: an error is what the call meets. */
+  /** Called before every call: the call fails with the returned error. */
   readonly fails?: () => Error | undefined
   readonly onWrite?: (
     resource: Resource,

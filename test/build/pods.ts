@@ -3,7 +3,7 @@ import type { Pod } from '../../sandbox/kubernetes/objects.ts'
 import type { Store } from '../../sandbox/kubernetes/store.ts'
 import { runningStatus } from '../../sandbox/manifests.ts'
 
-/** A pod as Kubernetes shows it. No kubelet runs it: the test says what becomes of it. */
+/** A pod as Kubernetes shows it. No kubelet runs it: the test plays its life. */
 export interface TestPod {
   readonly namespace: string
   readonly name: string
@@ -21,19 +21,21 @@ export interface PodOptions {
   /** A second address, of the other family. */
   readonly ipv6?: string
   readonly ready?: boolean
+  /** When its container started, as a time of RFC 3339; by default, now. */
+  readonly startedAt?: string
   readonly graceSeconds?: number
   readonly annotations?: Readonly<Record<string, string>>
   readonly port?: number
   readonly hostNetwork?: boolean
-  /** The port of its host that leads to its own. */
+  /** The `hostPort` of its container. */
   readonly hostPort?: number
   /** The address of its host. */
   readonly hostIp?: string
-  /** Its container says no word of its port. */
+  /** Its container does not declare the port. */
   readonly declaresNone?: boolean
   /** Its controller: kind and name. */
   readonly owner?: { readonly kind: string; readonly name: string }
-  /** Conditions of its `readinessGates`. It is Ready only when they are, and a kubelet says so. */
+  /** Conditions of its `readinessGates`. It is Ready only if they are true and a kubelet reports it. */
   readonly gates?: readonly string[]
 }
 
@@ -42,14 +44,14 @@ export interface Pods {
   pod(name: string, options?: PodOptions): TestPod
   /** Deletes it: from now on it is Terminating. */
   end(pod: TestPod, graceSeconds?: number): void
-  /** Its object goes, as when the kubelet has ended its last container, or by `--force`. */
+  /** Removes its object, as after the end of its last container, or by `--force`. */
   gone(pod: TestPod): void
   isReady(pod: TestPod, ready: boolean): void
-  /** A container of it comes back after a failed liveness probe. */
+  /** One of its containers restarts after a failed liveness probe. */
   restarted(pod: TestPod, restarts: number): void
   condition(pod: TestPod, type: string, status: 'True' | 'False'): void
   object(pod: TestPod): Pod | undefined
-  /** All that were made here and whose objects are still there. */
+  /** All pods that were made here and whose objects still exist. */
   pods(): readonly TestPod[]
   /** A Service and the slice that lists these pods; called again, it replaces the slice. */
   service(name: string, pods: readonly TestPod[], namespace?: string): void
@@ -93,7 +95,7 @@ export function createPods(store: Store, addresses: Addresses): Pods {
         }
       })
       const pod = { namespace, name, uid: metadata.uid, ip, port, node: `${ip}:${port}` }
-      const status = runningStatus(ip, new Date().toISOString())
+      const status = runningStatus(ip, options.startedAt ?? new Date().toISOString())
       const podIPs = options.ipv6 === undefined ? status.podIPs : [{ ip }, { ip: options.ipv6 }]
       patch(pod, { ...status, ...hostIp, podIPs })
       if (options.ready === false) condition(pod, 'Ready', 'False')

@@ -29,26 +29,26 @@ export interface Rig extends Pods, Holders {
   readonly kubernetes: Kubernetes
   readonly apisix: Apisix
   readonly admin: AdminApi
-  /** What the gateways have found; only with the option `discovery`. */
+  /** The gateways' discovery; only with the option `discovery`. */
   readonly discovery: Discovery | undefined
   readonly gateways: readonly Gateway[]
-  /** What gateways and agent show each other. */
+  /** The token that gateways and agent share. */
   readonly barrierToken: string
-  /** What the agents are told, as the environment sets it, without the prefix. */
+  /** The agents' settings, as environment variables without the prefix. */
   readonly settings: Readonly<Record<string, string>>
-  /** The agent that hooks call: the one that was started last. */
+  /** The agent that hooks call: the last one started. */
   readonly agent: TestAgent
   startAgent(differs?: Readonly<Record<string, string>>): Promise<TestAgent>
-  /** Calls the hook as documented: from the pod's own address and with its name, unless the query says a name; of `agent` unless another one is given. */
+  /** Calls the hook as documented: from the pod's address, with its name unless the query has one; at `agent` unless `of` is given. */
   hook(pod: TestPod, query?: string, signal?: AbortSignal, of?: TestAgent): Promise<HookReply>
   /** A real HTTP server at the pod's address. */
   serve(pod: TestPod): Promise<Backend>
   load(perSecond: number): Load
-  /** A loopback address that is no other's. */
+  /** A loopback address that is not in use. */
   address(): string
   /** One more gateway, with its pod. `silent`: it serves, but neither its Control API nor its barrier answers. */
   addGateway(options?: { readonly silent?: boolean }): Promise<Gateway>
-  /** Its kubelet ends the pod by itself, and says so now: the host shuts down, or lacks memory. */
+  /** The kubelet ends the pod by itself, and now reports that: the host shuts down, or lacks memory. */
   evicted(pod: TestPod): void
   /** Changes the pod of a gateway. */
   gatewayIs(gateway: Gateway, state: GatewayState): void
@@ -62,12 +62,12 @@ export interface Rig extends Pods, Holders {
   overwritten(): readonly string[]
   /** See `Judge.unlisted`. */
   unlisted(): readonly string[]
-  /** What must always hold and does not, in words. */
+  /** The violated invariants, in words. */
   violations(): readonly string[]
   close(): Promise<void>
 }
 
-/** `gone`: its object, as by `--force`. `relabelled`: it is no gateway by its labels any more. */
+/** `gone`: its object is deleted, as by `--force`. `relabelled`: its labels no longer make it a gateway. */
 export type GatewayState = 'ready' | 'not-ready' | 'terminating' | 'gone' | 'relabelled'
 
 export interface RigOptions {
@@ -75,7 +75,7 @@ export interface RigOptions {
   readonly gateways?: number
   /** Default 2. */
   readonly workers?: number
-  /** Gateways with our plugin, and an agent that uses it. Default false. */
+  /** Gateways with the plugin, and an agent that uses it. Default false. */
   readonly barrier?: boolean
   /** Gateways ask the agents for the entries when they start (docs/barrier-api.md). Default false. */
   readonly fetches?: boolean
@@ -83,9 +83,9 @@ export interface RigOptions {
   readonly stream?: boolean
   /** API-driven: every gateway has a document of its own, and the Admin API is the first one's. Default false. */
   readonly standalone?: boolean
-  /** `discovery.kubernetes` is configured; what is found is told by `apisix.discovery`. Default false. */
+  /** `discovery.kubernetes` is configured; `apisix.discovery` sets the nodes. Default false. */
   readonly discovery?: boolean
-  /** What names of nodes resolve to; the test may change it. Default: what this machine says. */
+  /** The addresses of node names; the test may change it. Default: this machine's resolver. */
   readonly names?: Names
   readonly applyDelay?: ApplyDelay
   /** As the environment would set them, without the prefix: `{ DRAIN_FLOOR: '2s' }`. */
@@ -100,14 +100,14 @@ export interface RigOptions {
   readonly agent?: boolean
 }
 
-// Ports that nobody has on all addresses: a listener on 0.0.0.0 is in the way of every loopback address.
+// Ports that no server uses on all addresses: a listener on 0.0.0.0 blocks the port on every loopback address.
 const PORTS = { proxy: 29081, control: 29091, barrier: 29093, admin: 29183 }
 const KEY = 'edd1'
-/** So long a gateway that starts asks for entries, in ms. */
+/** How long a starting gateway asks for entries, in ms. */
 const FETCH_MS = 10_000
 /**
- * Waits that are many seconds in production. Weaker evidence takes longer than a busy machine needs for better one; where
- * a test is about the weaker one it says `SHORT`.
+ * Waits that are many seconds in production. Weaker evidence takes longer than a busy machine needs for better evidence; if
+ * a test is about the weaker one, it uses `SHORT`.
  */
 const QUICK = {
   DRAIN_RESERVE: '500ms',
@@ -123,7 +123,7 @@ const QUICK = {
   SERVE_PORT: '0'
 }
 
-/** Bounds and settle times for tests of what is left when something is broken. */
+/** Bounds and settle times for tests of the weaker evidence during a fault. */
 export const SHORT = {
   DRAIN_ACCEPTED_SETTLE: '150ms',
   DRAIN_FLOOR: '600ms',
@@ -195,7 +195,7 @@ async function build(
   const judge = createJudge({
     kubernetes: kubernetes.store,
     apisix: store,
-    // In standalone mode only the owner writes; that the agent does not is seen in `writes`.
+    // In standalone mode only the owner writes; `writes` shows that the agent does not.
     byHand: () => options.standalone === true || holders.byHand(),
     reserveMs: config({ DRAIN_RESERVE: options.config?.['DRAIN_RESERVE'] ?? QUICK.DRAIN_RESERVE }).drain
       .reserveMs,

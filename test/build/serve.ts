@@ -8,7 +8,7 @@ import { createHookLimit } from '../../agent/hook/hook-limit.ts'
 import type { HoldRequest, Holds, Vouch } from '../../agent/hold/holds.ts'
 import type { ServeParts } from '../../agent/hook/app.ts'
 
-/** A log that keeps its lines for a test to look at. */
+/** A log that keeps its lines for a test to read. */
 export function memoryLog(): { readonly log: Log; readonly lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = []
   const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>)
@@ -24,11 +24,12 @@ export const ackFor = (pod: PodFact, differs: Partial<Proved> = {}): Proved => (
   elapsedMs: 4,
   gateways: [],
   holders: [],
+  successors: [],
   why: 'every gateway avoids it and nothing is in flight',
   ...differs
 })
 
-/** An answer with nothing proved. */
+/** An answer that proves nothing. */
 export const nothingFor = (pod: PodFact, differs: Partial<Unproved> = {}): Unproved => {
   const { restsOn: _none, ...answered } = ackFor(pod)
   return {
@@ -48,14 +49,14 @@ interface Held extends HoldRequest {
   readonly fail: (reason: unknown) => void
 }
 
-/** A loop that a test plays by hand: `held` are the hooks that wait, in the order in which they came. */
+/** A loop that a test plays by hand: `held` are the waiting hooks, in the order of arrival. */
 export interface ManualHolds extends Holds {
   readonly held: Held[]
   readonly pods: PodFact[]
   /** Pods that only the API server knows. */
   readonly behind: PodFact[]
   vouch: Vouch
-  /** Set: asking the API server fails so. */
+  /** If set, requests to the API server fail with it. */
   askError: Error | undefined
   /** Called whenever a hook begins to wait. */
   onHeld: () => void

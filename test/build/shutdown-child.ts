@@ -7,7 +7,7 @@ import { supervise } from '../../agent/start/shutdown.ts'
 import { pod } from './pod.ts'
 import { manualHolds, serveParts } from './serve.ts'
 
-/** The HTTP side of the agent in a process of its own, its loop played by the parent: for the tests of shutdown. */
+/** For the tests of shutdown: the HTTP side of the agent in a separate process, while the parent plays its loop. */
 const { values } = parseArgs({
   options: { bound: { type: 'string', default: '5000' }, stuck: { type: 'boolean', default: false } }
 })
@@ -48,13 +48,13 @@ const ending = supervise({
     parts.limit.letGo()
     await listening.close()
     if (!values.stuck) return
-    // Nothing that keeps a process alive is left now, and this step never ends.
+    // From here nothing keeps the process alive, and this step never ends.
     parts.metrics.close()
     process.disconnect?.()
     await new Promise(() => {})
   }
 })
-// Only now are signals heard.
+// Signals have an effect only from here on.
 say({ port: listening.port })
 const code = await ending
 parts.metrics.close()

@@ -1,14 +1,14 @@
 import { startRig, type Rig, type RigOptions } from './rig.ts'
 
-/** Starts a rig for one scenario: what the describe block has in common, with what differs here. */
+/** Starts a rig for one scenario: the options of the describe block, and those of the scenario. */
 export type Start = (differs?: RigOptions) => Promise<Rig>
 
-/** A rig waits most of its time, so several scenarios are played at once. */
+/** A rig waits most of its time, so several scenarios run at once. */
 const AT_ONCE = 4
 
 /**
- * Tests of one describe block that are played side by side, each in rigs of its own: `test(title, scenario)` in place of
- * `it`. After each scenario what must always hold is asserted of what the stand-ins saw, and everything is closed.
+ * Tests of one describe block that run in parallel, each in its own rigs: `test(title, scenario)` in place of
+ * `it`. After each scenario the invariants are checked by what the stand-ins saw, and everything is closed.
  */
 export function sideBySide(
   defaults: RigOptions = {},
@@ -21,7 +21,7 @@ export function sideBySide(
     const lane = async (): Promise<void> => {
       for (let next = waiting.shift(); next; next = waiting.shift()) {
         const { promise, resolve, reject } = Promise.withResolvers<void>()
-        // It is awaited by its test, maybe only later.
+        // Its test awaits it, maybe only later.
         promise.catch(() => {})
         next.result = promise
         await next.play().then(resolve, reject)
@@ -34,7 +34,7 @@ export function sideBySide(
     const one = { play: () => play(scenario, defaults), result: undefined as Promise<void> | undefined }
     scenarios.push(one)
     it(title, async function () {
-      // Waits have bounds of their own, in which the process gets to run.
+      // Waits have bounds of their own, which count only time in which the process runs.
       this.timeout(180_000)
       while (!one.result) await new Promise(resolve => setTimeout(resolve, 5))
       await one.result

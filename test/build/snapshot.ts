@@ -13,7 +13,7 @@ export const totals = {
   savedMs: 0
 }
 
-/** A drain of web-1 that waits. */
+/** A waiting drain of web-1. */
 export function waitingDrain(): Drain {
   const fact = pod('web-1', terminating(1_000_000))
   return {

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 
-/** How often it is measured, in ms, and how much later than that is a stall. */
+/** How often stalls are measured, and how much delay beyond that is a stall; in ms. */
 const EVERY_MS = 20
 const LATE_MS = 30
-/** It is asked for in loops: no more samples than this, in ms. */
+/** The least time between two samples, in ms: loops call this. */
 const SAMPLE_MS = 5
-/** Time on the CPU, time ready to run that another process had, slices; in ns. Of this process's main thread (Linux, proc(5)). */
+/** Time on the CPU, time ready to run while others had the CPU, slices; in ns. Of this process's main thread (Linux, proc(5)). */
 const SCHEDSTAT = '/proc/self/schedstat'
 
 interface Sample {
   readonly at: number
-  /** Of all time so far, what was lost, in ms. */
+  /** The time lost so far, in ms. */
   readonly lost: number
 }
 
@@ -18,9 +18,9 @@ const samples: Sample[] = []
 let waited = 0
 
 /**
- * How much time between two moments of the monotonic clock this process did not get to run, in ms: the machine gave its cores to other
+ * The time between two moments of the monotonic clock in which this process could not run, in ms: the machine gave its cores to other
  * processes, in long pieces or in many short ones, or something blocked it. Agent, pods and gateways of a rig live in one process,
- * so this is no fault of any of them.
+ * so none of them is to blame.
  */
 export function stalledMs(from: number, to: number): number {
   look()
@@ -53,7 +53,7 @@ function waitedMs(): number {
   }
 }
 
-/** What was lost until a moment; evenly between two samples. */
+/** The time lost until a moment; interpolated between two samples. */
 function lostBy(at: number): number {
   let [low, high] = [0, samples.length]
   while (low < high) {

@@ -3,14 +3,22 @@ import { prove } from '../../agent/proof/proof.ts'
 import { answer } from '../../agent/drain/answer.ts'
 import { budgetProblems, deadlineOf } from '../../agent/drain/budget.ts'
 import type { Drain, Hook, Verdict } from '../../agent/drain/drain.ts'
-import type { PodFact } from '../../agent/drain/facts.ts'
+import type { EndpointFact, PodFact } from '../../agent/drain/facts.ts'
 import type { DrainSettings, Seen } from '../../agent/drain/seen.ts'
 import { begin, step } from '../../agent/drain/step.ts'
 import type { Holder } from '../../agent/plan/holder.ts'
 import { plan } from '../../agent/plan/plan.ts'
+import {
+  areWhole,
+  candidatesOf,
+  groupOf,
+  mayTakeOver,
+  standingOf,
+  successorsOf
+} from '../../agent/plan/successors.ts'
 import { decideGate, type WaitingPod } from '../../agent/members/gate-rule.ts'
 import type { PlanSettings } from '../../agent/plan/world.ts'
-import { DRAIN_SETTINGS, drainsOf, hook, proven, seen, waiting } from './drain.ts'
+import { DRAIN_SETTINGS, drainOf, drainsOf, hook, proven, seen, waiting } from './drain.ts'
 import {
   PROOF_SETTINGS,
   barrier,
@@ -20,12 +28,12 @@ import {
   observation
 } from './evidence.ts'
 import { holder } from './holder.ts'
-import { pod } from './pod.ts'
+import { pod, terminating } from './pod.ts'
 import { syncing } from './sync.ts'
 import { worldOf } from './world.ts'
 
 /**
- * What each file of `test/cases` is about: from `given` and `now` to what is compared with `expect`. `given` states only
+ * The subject of each file of `test/cases`: computes from `given` and `now` the value to compare with `expect`. `given` states only
  * what differs from a healthy default, in the words of the types.
  */
 export const SUBJECTS = {
@@ -34,6 +42,7 @@ export const SUBJECTS = {
   drain,
   answer: answering,
   plan: planning,
+  successors: succeeding,
   proof: proving,
   sync: syncing
 }
@@ -43,7 +52,7 @@ type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {
   readonly verdict?: Partial<Verdict>
 }
 
-/** A verdict written down by what differs: `{ kind: proven, grade: observed }`. */
+/** A verdict, stated by what differs: `{ kind: proven, grade: observed }`. */
 const verdictOf = (differs: Partial<Verdict> | undefined): Verdict | undefined => {
   if (differs === undefined) return undefined
   return differs.kind === 'proven' ? proven(differs) : waiting(differs as object)
@@ -62,7 +71,7 @@ function budget(given: {
   return { deadline: deadlineOf(fact, given.since ?? 0, settings), problems: budgetProblems(fact, settings) }
 }
 
-/** A pod that waits for our readiness gate in a synced Service since 0; `at`, `why` and `holders` are of its arrival. */
+/** A pod that waits for the agent's readiness gate in a synced Service since 0; `at`, `why` and `holders` are of its arrival. */
 function gate(
   {
     arrival,
@@ -90,7 +99,7 @@ function gate(
   return decideGate(pod, 60_000, now)
 }
 
-/** Rounds one after the other, each at its own time: one line for each. */
+/** Rounds in sequence, each at its own time: one line for each. */
 function drain(given: { rounds: readonly (Facts & { now: number })[]; settings?: Partial<DrainSettings> }) {
   const settings = { ...DRAIN_SETTINGS, ...given.settings }
   let current: Drain | undefined
@@ -103,11 +112,85 @@ function drain(given: { rounds: readonly (Facts & { now: number })[]; settings?:
   })
 }
 
+type ServiceDraft = Readonly<Record<string, { ports?: Readonly<Record<string, number>>; ready?: boolean }>>
+
+/**
+ * The successors of the pod `old`. `services` lists pods by name, each with its ports by name; other pods are Ready unless `given` says
+ * otherwise.
+ */
+function succeeding(given: {
+  readonly old?: Partial<PodFact>
+  readonly pods?: Readonly<Record<string, Partial<PodFact>>>
+  readonly services: Readonly<Record<string, ServiceDraft>>
+  readonly holders?: readonly Partial<Holder>[]
+  /** Pods that drain by another sign than their deletion. */
+  readonly ending?: readonly string[]
+}) {
+  const owner = 'ReplicaSet/web-1a2b'
+  const alone = given.old?.owner === null && { owner: undefined }
+  const old = pod('old', { owner, ips: ['10.0.0.1'], ...terminating(0), ...given.old, ...alone })
+  const others = Object.entries(given.pods ?? {}).map(([name, differs], i) =>
+    pod(name, {
+      owner,
+      ips: [`10.0.0.${i + 2}`],
+      ...differs,
+      ...(differs.owner === null && { owner: undefined })
+    })
+  )
+  const all = new Map([old, ...others].map(fact => [fact.name, fact]))
+  const slices = Object.entries(given.services).flatMap(([service, drafts]) =>
+    Object.entries(drafts).flatMap(([name, { ports = { http: 8080 }, ready = true }]) => {
+      const fact = all.get(name)
+      if (!fact) throw new Error(`no such pod: ${name}`)
+      return fact.ips.map((address): EndpointFact => ({
+        uid: `${service}-${name}-${address}`,
+        namespace: fact.namespace,
+        name: `${service}-${name}`,
+        service,
+        family: address.includes(':') ? 'IPv6' : 'IPv4',
+        ports: Object.entries(ports).map(([portName, port]) => ({ name: portName, port })),
+        endpoints: [
+          {
+            address,
+            podUid: fact.uid,
+            ready: ready && name !== 'old',
+            serving: true,
+            terminating: name === 'old'
+          }
+        ]
+      }))
+    })
+  )
+  const drains = drainsOf(
+    [old, ...(given.ending ?? []).flatMap(name => all.get(name) ?? [])].map(fact =>
+      drainOf(seen({ ...fact, ...terminating(0) }))
+    )
+  )
+  const byUid = new Map([...all.values()].map(fact => [fact.uid, fact]))
+  const isWhole = areWhole((given.holders ?? []).map(differs => holder('web', ['10.0.0.1:8080'], differs)))
+  const standing = standingOf(
+    old,
+    slices.filter(({ namespace }) => namespace === old.namespace)
+  )
+  if (groupOf(old, standing, isWhole) === '') return 'none'
+  const candidates = candidatesOf(
+    old,
+    standing,
+    isWhole,
+    service => slices.filter(slice => slice.service === service && slice.namespace === old.namespace),
+    uid => byUid.get(uid)
+  )
+  const world = worldOf([], all.values())
+  const found = successorsOf(old, candidates, uid => mayTakeOver(world, drains, byUid.get(uid)))
+  const sorted = Object.entries(found).map(([port, nodes]) => [port, [...nodes].sort()])
+  return sorted.length === 0 ? 'none' : Object.fromEntries(sorted)
+}
+
 function answering(
   given: Facts & {
     hook?: Partial<Hook>
     began?: number | null
-    /** It began because a slice said so, which does not any more. */
+    /** A slice began the drain, and no longer reports the end. */
     undone?: true
     settings?: Partial<DrainSettings>
   },

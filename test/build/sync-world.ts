@@ -3,8 +3,10 @@ import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../..
 import { createInventory } from '../../agent/inventory/inventory.ts'
 import { createWriter } from '../../agent/write/writer.ts'
 import { createLoop, type Loop } from '../../agent/round/loop.ts'
+import { createDrainStore } from '../../agent/round/drain-store.ts'
 import { createAsking } from '../../agent/upkeep/asking.ts'
 import type { Sources } from '../../agent/proof/sources.ts'
+import { worldFrom } from '../../agent/proof/world-from.ts'
 import { startUpkeep } from '../../agent/start/start-upkeep.ts'
 import { createPodStore } from '../../agent/facts/pod-store.ts'
 import { createServiceStore } from '../../agent/facts/service-store.ts'
@@ -45,11 +47,12 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
         ...(state.live ? {} : { state: 'stale' as const })
       })),
     fetchPod: (namespace: string, name: string) => Promise.resolve(pods.store.byName(namespace, name)),
-    // The API server knows no more than the watches have told.
+    // The API server knows only what the watches have reported.
     fetchPodsByIp: (ip: string) => Promise.resolve(pods.store.byIp(ip)),
     fetchService: () => Promise.resolve(true),
     call: () => Promise.reject(new Error('no API server')),
     isWatched: () => true,
+    onChange: () => () => {},
     serverBehindMs: () => 0,
     verifyWatch() {},
     stop: () => Promise.resolve()
@@ -61,7 +64,7 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
     events,
     pods: pods.store,
     slices: slices.store,
-    /** What the watches say may be old. */
+    /** Marks the watches' data as possibly old. */
     stale: (is: boolean) => void (state.live = !is),
     pod(fact: PodFact) {
       if (pods.sink.set(fact)) agent?.loop.wake()
@@ -79,7 +82,7 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
       if (!agent) throw new Error('no agent was started')
       return agent
     },
-    /** Starts an agent, in place of the one that ran: nothing but APISIX and Kubernetes outlives it. */
+    /** Starts an agent in place of the running one: only APISIX and Kubernetes keep their state. */
     async start() {
       await agent?.stop()
       agent = startSyncAgent({
@@ -92,11 +95,11 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
       await world.settle()
       return agent
     },
-    /** Lets everything that is due by now happen. */
+    /** Runs everything that is due by now. */
     async settle() {
       for (let i = 0; i < 12; i++) await new Promise(resolve => setImmediate(resolve))
     },
-    /** Moves the clock in steps, letting happen what falls due. */
+    /** Moves the clock in steps, and runs what falls due. */
     async pass(ms: number, stepMs = 100) {
       for (let past = 0; past < ms; past += stepMs) {
         clock.advance(Math.min(stepMs, ms - past))
@@ -131,16 +134,7 @@ function startSyncAgent({
   const settings = config({ SYNC_ENABLED: 'true', ...(podRanges && { SYNC_POD_RANGES: podRanges }) })
   const inventory = createInventory({ admin, clock, log: silent, everyMs: 30_000 })
   const leader = alone('a test')
-  const writer = createWriter({
-    admin,
-    inventory,
-    clock,
-    log,
-    prepare: target => upkeep.prepare(target),
-    wishes: (target, found) => upkeep.wishes(target, found),
-    taken: one => upkeep.taken(one),
-    stillEnding: (uid, node) => loop.isEnding(uid, node)
-  })
+  const drains = createDrainStore(worldFrom({ cluster, inventory }, []))
   const mode: Sources['mode'] = {
     current: () => ({ mode: 'etcd', by: 'config', problem: '' }),
     onChange: () => () => {},
@@ -150,14 +144,23 @@ function startSyncAgent({
     config: settings,
     cluster,
     inventory,
-    writer,
     leader,
     mode,
-    asking: createAsking({ cluster: () => cluster, clock, log }),
+    asking: createAsking({ cluster, clock, log }),
     clock,
     log,
-    loop: () => loop,
-    events: () => ({ addNotSynced: (service, why) => void events.push(`${service.name}: ${why}`) })
+    drains,
+    events: { addNotSynced: (service, why) => void events.push(`${service.name}: ${why}`) }
+  })
+  const writer = createWriter({
+    admin,
+    inventory,
+    clock,
+    log,
+    prepare: target => upkeep.prepare(target),
+    wishes: (target, found) => upkeep.wishes(target, found),
+    taken: one => upkeep.taken(one),
+    stillEnding: (uid, node) => drains.isEnding(uid, node)
   })
   const probe: Sources['probe'] = {
     want() {},
@@ -178,6 +181,7 @@ function startSyncAgent({
       barrier: undefined,
       leader
     },
+    drains,
     settings: {
       drain: { reserveMs: 7000, onDisruption: true, ghostMs: 3_600_000 },
       plan: { dryRun: false, deferMs: 0 },
@@ -195,7 +199,7 @@ function startSyncAgent({
     },
     clock,
     log,
-    observers: [upkeep.observer]
+    observers: [upkeep.observer(writer)]
   })
   inventory.start()
   loop.wake()

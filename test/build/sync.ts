@@ -16,7 +16,7 @@ interface Given {
   readonly pods?: Record<string, Partial<PodFact>>
   readonly draining?: readonly string[]
   readonly gone?: readonly string[]
-  /** Nodes by upstream; one that is not given does not exist. */
+  /** Nodes by upstream; an upstream that is left out does not exist. */
   readonly upstreams: Record<string, readonly string[]>
   readonly form?: Holder['form']
   /** When nodes became members, in ms. */
@@ -26,7 +26,7 @@ interface Given {
 
 const shown = ({ key, weight }: NewNode) => `${key}=${weight}`
 
-/** What `sync` makes of Services and slices, as `test/cases/sync.yaml` states them. */
+/** The result of `sync` for Services and slices, as `test/cases/sync.yaml` states them. */
 export function syncing(given: Given, now: number) {
   const { slices = [], draining = [], gone = [], upstreams, current = true } = given
   const pods = Object.entries(given.pods ?? {}).map(([name, differs]) => pod(name, differs))

@@ -1,10 +1,10 @@
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
 import type { PodFact } from '../../agent/drain/facts.ts'
 
-/** A signer of ServiceAccount tokens as the API server is one. */
+/** A signer of ServiceAccount tokens, like the API server. */
 export interface Signer {
   readonly jwk: JWK
-  /** Signs claims that are right for this pod, but for what differs. `exp` is 10 minutes after `now` (ms). */
+  /** Signs claims that are correct for this pod, except for `differs`. `exp` is 10 minutes after `now` (ms). */
   sign(pod: PodFact, now: number, differs?: Record<string, unknown>): Promise<string>
 }
 

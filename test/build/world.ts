@@ -30,7 +30,7 @@ export function worldOf(
   }
 }
 
-/** The holders as they are after a plan was carried out. */
+/** The holders after a plan was carried out. */
 export function applyPlan(holders: Iterable<Holder>, plan: Plan): Holder[] {
   const removed = new Map(
     plan.changes.map(change => [change.holder.key, new Set(change.nodes.map(node => node.key))])

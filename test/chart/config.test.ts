@@ -33,7 +33,7 @@ describe('chart configuration', () => {
       readonly sources: readonly Source[]
     }
 
-  /** The agent's own opinion of the rendered file, every mounted path being a file as the kubelet would make it. */
+  /** The rendered file as the agent loads it, with every mounted path as a file, like the kubelet's. */
   function load(manifests: readonly Manifest[]): Config {
     const projected = sources(manifests).sources.flatMap(source =>
       Object.values(source).flatMap(({ items }) => items.map(({ path }) => path))
@@ -47,12 +47,12 @@ describe('chart configuration', () => {
   }
 
   for (const file of [undefined, ...readdirSync(CI)]) {
-    it(`is one the agent accepts: ${file ?? 'defaults'}`, () => {
+    it(`is accepted by the agent: ${file ?? 'defaults'}`, () => {
       expect(() => load(render({}, file))).not.to.throw()
     })
   }
 
-  it('reads documents in standalone mode where the network policy lets it: at the Admin port of every gateway pod', () => {
+  it('reads documents in standalone mode at the Admin port of every gateway pod, which the network policy opens', () => {
     const manifests = render({ 'config.apisix.mode': 'standalone', 'networkPolicy.enabled': true })
     const { apisix } = load(manifests)
     const { port } = new URL(apisix.admin.url)
@@ -67,13 +67,13 @@ describe('chart configuration', () => {
     const rule = reach.egress.find(({ ports }) => ports.some(one => one.port === Number(port)))
     expect(rule?.to).to.have.length(1)
     const labels = Object.entries(rule?.to?.[0]?.podSelector?.matchLabels ?? {})
-    // Every label that the policy asks for is one by which the agent finds gateways: none of them is left out.
+    // The agent finds gateways by every label that the policy requires, so the policy excludes none of them.
     const selected = gateways.selector.split(',')
     expect(labels).not.to.be.empty
     for (const [name, value] of labels) expect(selected).to.include(`${name}=${String(value)}`)
   })
 
-  it('finds the official chart beside it, and the key in the mounted Secret', () => {
+  it('finds the official chart in the same namespace, and the key in the mounted Secret', () => {
     const { apisix, serve } = load(render())
     expect(apisix.admin.url).to.equal('http://apisix-admin.apisix:9180')
     expect(apisix.admin.key.read()).to.equal('content of admin-key')
@@ -93,7 +93,7 @@ describe('chart configuration', () => {
     expect(load(render({ 'config.leader.enabled': false })).leader).to.equal(undefined)
   })
 
-  it('mounts the barrier token only where there is a barrier', () => {
+  it('mounts the barrier token only if there is a barrier', () => {
     expect(sources(render()).sources).to.deep.equal([
       { secret: { name: 'apisix-drain', items: [{ key: 'admin-key', path: 'admin-key' }] } }
     ])
@@ -104,7 +104,7 @@ describe('chart configuration', () => {
     expect(load(manifests).apisix.barrier?.token.read()).to.equal('content of barrier-token')
   })
 
-  it('mounts the dashboard token only where the dashboard asks for one', () => {
+  it('mounts the dashboard token only if the dashboard requires one', () => {
     const dashboard = (values: object) =>
       load(render({ 'config.serve.dashboard': values })).serve.dashboard?.auth
     expect(dashboard({ enabled: false })).to.equal(undefined)
@@ -117,7 +117,7 @@ describe('chart configuration', () => {
     expect(sources(render()).defaultMode).to.equal(0o440)
   })
 
-  it('takes every Secret and CA from where it is told to', () => {
+  it('reads every Secret and CA from its configured place', () => {
     const { apisix } = load(render({}, 'everything-values.yaml'))
     expect(apisix.admin.ca).to.equal('content of admin-ca.crt')
     expect(apisix.barrier?.ca).to.equal('content of barrier-ca.crt')
@@ -133,7 +133,7 @@ describe('chart configuration', () => {
     ])
   })
 
-  it('looks for gateways where its Roles reach', () => {
+  it('looks for gateways only in namespaces covered by its Roles', () => {
     const gateways = (values: Values) => load(render(values)).apisix.gateways
     const pods = { kind: 'pods', selector: 'app.kubernetes.io/name=apisix' }
     expect(gateways({ 'config.kubernetes.namespaces': ['shop'] })).to.deep.equal({
@@ -151,7 +151,7 @@ describe('chart configuration', () => {
     expect(gateways(both)).to.deep.include({ kind: 'static' })
   })
 
-  it('renders no Secret, and nothing that looks like a key', () => {
+  it('renders no Secret, and no value that resembles a key', () => {
     for (const file of readdirSync(CI)) {
       const manifests = render({}, file)
       expect(

@@ -7,7 +7,7 @@ export interface Instruction {
   readonly text: string
 }
 
-/** The few instructions that our Dockerfile is made of; one to a line. */
+/** The few instructions that our Dockerfile uses, one per line. */
 export function readDockerfile(path: string): readonly Instruction[] {
   return readFileSync(path, 'utf8')
     .split('\n')
@@ -16,8 +16,8 @@ export function readDockerfile(path: string): readonly Instruction[] {
 }
 
 /**
- * Does what the instructions say, each stage in a folder of its own below `folder`, with the Node.js that runs this. Returns
- * the work folder of the last stage: what is in the image at /app.
+ * Runs the instructions, each stage in its own folder below `folder`, with the Node.js of this process. Returns
+ * the work folder of the last stage: the image's /app.
  *
  * @throws Error with the output of a RUN that failed
  */

@@ -8,7 +8,7 @@ import { toolPath } from './tools.ts'
 export const CHART = join(import.meta.dirname, '../../charts/apisix-drain')
 export const CI = join(CHART, 'ci')
 
-/** The Kubernetes that templates are rendered for, where there is none to ask. */
+/** The Kubernetes version for which templates are rendered without a cluster. */
 const KUBERNETES = '1.36.0'
 
 export interface Outcome {
@@ -20,7 +20,7 @@ export interface Outcome {
 /** Values as `--set-json` takes them: `{ 'config.apisix.barrier': {} }`. */
 export type Values = Readonly<Record<string, unknown>>
 
-/** Any Kubernetes object, as far as tests look into it. */
+/** Any Kubernetes object, with the fields that tests read. */
 export interface Manifest {
   readonly apiVersion: string
   readonly kind: string
@@ -34,7 +34,7 @@ export interface Manifest {
 }
 
 export function helm(...args: readonly string[]): Outcome {
-  // Its own home: no plugin, repository or registry login of whoever runs this.
+  // Its own home, so that it uses no plugin, repository or registry login of the user.
   const home = mkdtempSync(join(tmpdir(), 'helm-'))
   try {
     const { status, stdout, stderr, error } = spawnSync(toolPath('helm'), args, {
@@ -57,7 +57,7 @@ export function helm(...args: readonly string[]): Outcome {
   }
 }
 
-/** `helm template` of release apisix-drain into namespace apisix, whatever comes of it. */
+/** `helm template` of release apisix-drain into namespace apisix, whatever its result. */
 export function tryTemplate(values: Values = {}, file?: string, kubernetes = KUBERNETES): Outcome {
   const sets = Object.entries(values).map(([path, value]) => `--set-json=${path}=${JSON.stringify(value)}`)
   const files = file === undefined ? [] : [`--values=${join(CI, file)}`]
@@ -65,7 +65,7 @@ export function tryTemplate(values: Values = {}, file?: string, kubernetes = KUB
   return helm('template', ...release, ...files, ...sets)
 }
 
-/** @throws Error with helm's message where it renders nothing */
+/** @throws Error with helm's message if it renders nothing */
 export function render(values: Values = {}, file?: string): readonly Manifest[] {
   const { ok, stdout, stderr } = tryTemplate(values, file)
   if (!ok) throw new Error(stderr)

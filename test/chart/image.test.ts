@@ -18,7 +18,7 @@ const NOWHERE = JSON.stringify({
   'current-context': 'none'
 })
 
-/** No image can be built here, so what the Dockerfile says is done in folders. */
+/** No image can be built here, so the Dockerfile's instructions run in folders. */
 describe('image', function () {
   this.timeout(5 * 60_000)
   const instructions = readDockerfile(join(ROOT, 'Dockerfile'))
@@ -52,20 +52,20 @@ describe('image', function () {
       APISIX_DRAIN_SERVE_DASHBOARD_AUTH: 'none',
       KEY: 'k'
     },
-    // The image's user; who is not root can only be who they are.
+    // The image's user; only root can change its user.
     ...(process.getuid?.() === 0 && { uid, gid })
   })
   const run = (...more: readonly string[]) =>
     spawnSync(process.execPath, [...args, ...more], { ...how(), encoding: 'utf8', timeout: 60_000 })
 
-  it('is of the Node.js that this runs on, in all of its stages', () => {
+  it('uses the Node.js version of this process in all of its stages', () => {
     const [major] = process.versions.node.split('.')
     expect(new Set(said('FROM').map(from => from.split(' ')[0]))).to.deep.equal(
       new Set([`node:${major}-slim`])
     )
   })
 
-  it('starts as nobody, in a folder it cannot write', () => {
+  it('starts as an unprivileged user, in a folder it cannot write', () => {
     expect({ user, program }).to.deep.equal({ user: '65532:65532', program: 'node' })
     const { status, stdout, stderr } = run('--help')
     expect(stderr).to.equal('')
@@ -76,11 +76,11 @@ describe('image', function () {
     })
   })
 
-  it('has all that the agent imports', () => {
+  it('contains every import of the agent', () => {
     expect(run('--print-config')).to.include({ status: 0, stderr: '' })
   })
 
-  it('runs, is alive, has its dashboard, and ends when it is told to', async () => {
+  it('runs, is alive, serves its dashboard, and ends on SIGTERM', async () => {
     const child = spawn(process.execPath, [...args, 'run'], {
       ...how(),
       stdio: ['ignore', 'pipe', 'inherit']
@@ -106,7 +106,7 @@ describe('image', function () {
     }
   })
 
-  it('has nothing that only development needs', () => {
+  it('contains nothing that only development needs', () => {
     const { devDependencies } = JSON.parse(readFileSync(join(app, 'package.json'), 'utf8')) as {
       devDependencies: Record<string, string>
     }
@@ -117,7 +117,7 @@ describe('image', function () {
           : [name]
       )
     )
-    // Types that a production dependency brings along are not ours to leave out.
+    // We cannot leave out the types of a production dependency.
     const unwanted = Object.keys(devDependencies).filter(
       name => installed.has(name) && !name.startsWith('@types/')
     )
@@ -131,7 +131,7 @@ describe('image', function () {
     ])
   })
 
-  it('lets everything into the build that the Dockerfile copies, and nothing else', () => {
+  it('admits into the build context everything that the Dockerfile copies, and nothing else', () => {
     const [all, ...letIn] = readFileSync(join(ROOT, '.dockerignore'), 'utf8').trim().split('\n')
     expect(all).to.equal('*')
     const copied = said('COPY')

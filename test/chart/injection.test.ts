@@ -28,12 +28,12 @@ describe('chart injection', () => {
     ])
   })
 
-  it('by policy lets pods in when the policy fails', () => {
+  it('by policy admits pods when the policy fails', () => {
     const policy = render(POLICY).find(({ kind }) => kind === 'MutatingAdmissionPolicy')
     expect(policy).to.have.nested.property('spec.failurePolicy', 'Ignore')
   })
 
-  it('by policy is refused on a Kubernetes that has none', () => {
+  it('by policy is refused on a Kubernetes without such policies', () => {
     const { ok, stderr } = tryTemplate({ ...POLICY }, undefined, '1.35.4')
     expect(ok).to.equal(false)
     expect(stderr).to.include('MutatingAdmissionPolicy is in Kubernetes from 1.36 on')
@@ -41,7 +41,7 @@ describe('chart injection', () => {
 
   const WEBHOOK = { 'injection.webhook.enabled': true }
 
-  it('by webhook lets pods in when it fails, waits for 3 s, and is for those who ask alone', () => {
+  it('by webhook admits pods when it fails, waits for 3 s, and handles only pods that ask for it', () => {
     const { webhooks } = only(render(WEBHOOK), 'MutatingWebhookConfiguration') as unknown as {
       webhooks: object[]
     }
@@ -59,7 +59,7 @@ describe('chart injection', () => {
     }
   })
 
-  it('by webhook is not there beside the policy', () => {
+  it('by webhook is not rendered together with the policy', () => {
     const { ok, stderr } = tryTemplate({ ...POLICY, ...WEBHOOK })
     expect(ok).to.equal(false)
     expect(stderr).to.include('enable one of the two')
@@ -70,7 +70,7 @@ describe('chart injection', () => {
     expect(secret).not.to.have.any.keys('data', 'stringData')
   })
 
-  it('by webhook is what the API knows, field by field, old and new', () => {
+  it('by webhook matches the API schema, field by field, on old and new versions', () => {
     for (const kubernetes of schemaFolders().kubernetes) {
       const values = { ...WEBHOOK, 'networkPolicy.enabled': true, 'config.serve.auth': 'token' }
       const location = `${kubernetes}/{{.ResourceKind}}{{.KindSuffix}}.json`
@@ -85,7 +85,7 @@ describe('chart injection', () => {
 
   for (const hook of ['helper', 'curl']) {
     for (const auth of ['source-ip', 'token']) {
-      it(`by policy is what the API knows, field by field: ${hook}, ${auth}`, () => {
+      it(`by policy matches the API schema, field by field: ${hook}, ${auth}`, () => {
         const [, current = ''] = schemaFolders().kubernetes
         const { stdout } = tryTemplate({ ...POLICY, 'injection.hook': hook, 'config.serve.auth': auth })
         const location = `${current}/{{.ResourceKind}}{{.KindSuffix}}.json`

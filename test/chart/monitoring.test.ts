@@ -23,7 +23,7 @@ interface Dashboard {
   }[]
 }
 
-/** What Prometheus and its Operator add to every series. */
+/** Labels that Prometheus and its Operator add to every series. */
 const ADDED = ['namespace', 'service', 'pod', 'le']
 
 describe('chart monitoring', () => {
@@ -39,7 +39,7 @@ describe('chart monitoring', () => {
   }
   const dashboard = JSON.parse(readFileSync(join(CHART, 'dashboards/apisix-drain.json'), 'utf8')) as Dashboard
 
-  /** Everything in an expression that the agent must really have: metric names, labels, and values of labels. */
+  /** The parts of an expression that must exist in the agent: metric names, labels, and values of labels. */
   function check(expr: string): void {
     const names = [...expr.matchAll(/apisix_drain_\w+/g)].map(([name]) => name)
     expect(names, expr).not.to.deep.equal([])
@@ -50,7 +50,7 @@ describe('chart monitoring', () => {
     for (const label of labelsIn(expr)) expect(known, expr).to.include(label)
     for (const [, label = '', operator, text = ''] of expr.matchAll(/(\w+)(=~|!=|=)"([^"]*)"/g)) {
       const allowed = used.map(row => row?.labels[label]).find(values => values !== undefined)
-      // Values in words, such as "as in hook_answers_total", list nothing that could be compared.
+      // Values in words, such as "as in hook_answers_total", cannot be compared.
       if (!allowed?.includes(', ')) continue
       for (const value of operator === '=~' ? text.split('|') : [text])
         expect(allowed, expr).to.include(value)
@@ -68,7 +68,7 @@ describe('chart monitoring', () => {
     return [...grouped, ...matched]
   }
 
-  it('checks what it says it checks', () => {
+  it('fails for metrics, labels and values that do not exist', () => {
     const good = 'rate(apisix_drain_admin_writes_total{namespace="x",result="failed"}[5m])'
     expect(() => check(good)).not.to.throw()
     const bad = [
@@ -79,9 +79,9 @@ describe('chart monitoring', () => {
     for (const [from, to] of bad) expect(() => check(good.replace(from, to)), to).to.throw()
   })
 
-  it('writes expressions that Prometheus can read', () => {
+  it('writes valid Prometheus expressions', () => {
     const expressions = [...alerts(), ...dashboard.panels.flatMap(({ targets }) => targets)].map(
-      // Grafana puts numbers in before Prometheus sees it.
+      // Grafana inserts numbers before Prometheus parses it.
       ({ expr }) => expr.replaceAll('$__range', '1h')
     )
     const parse = (lines: readonly string[]) => {
@@ -107,7 +107,7 @@ describe('chart monitoring', () => {
     }
   })
 
-  it('says in every alert how bad it is, what it is, and what to do', () => {
+  it('gives every alert a severity, a summary and a remedy', () => {
     for (const { alert, labels, annotations } of alerts()) {
       expect(labels['severity'], alert).to.be.oneOf(['critical', 'warning'])
       expect(annotations['summary'], alert).to.match(/^[A-Z].{10,}[^.]$/)
@@ -135,7 +135,7 @@ describe('chart monitoring', () => {
     }
   })
 
-  it('draws panels side by side, none over another', () => {
+  it('places panels side by side, without overlap', () => {
     const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, index) => `${x + (index % w)}/${y + Math.floor(index / w)}`)
     )
@@ -143,7 +143,7 @@ describe('chart monitoring', () => {
     for (const { gridPos } of dashboard.panels) expect(gridPos.x + gridPos.w).to.be.at.most(24)
   })
 
-  it('renders the dashboard as it is, for the sidecar', () => {
+  it('renders the dashboard unchanged, for the sidecar', () => {
     const maps = render({ 'grafanaDashboard.enabled': true }).filter(({ kind }) => kind === 'ConfigMap')
     const map = maps.find(({ metadata }) => metadata.name === 'apisix-drain-grafana')
     expect(map?.metadata.labels).to.include({ grafana_dashboard: '1' })

@@ -7,7 +7,7 @@ import { kinds, only, render, type Manifest } from './helm.ts'
 import { firstContainer, podOf } from './pods.ts'
 
 describe('chart options', () => {
-  it('makes these objects, and the optional ones only when told', () => {
+  it('renders these objects, and the optional ones only on request', () => {
     const basic = [
       'ClusterRole',
       'ClusterRoleBinding',
@@ -46,14 +46,14 @@ describe('chart options', () => {
     const enabled = { 'networkPolicy.enabled': true }
     const tcp = (port: number) => ({ port, protocol: 'TCP' })
 
-    it('let the API server in where there is a webhook', () => {
+    it('admit the API server if there is a webhook', () => {
       const [, webhook] = (
         policy('hooks', render({ ...enabled, 'injection.webhook.enabled': true })) as { ingress: unknown[] }
       ).ingress
       expect(webhook).to.deep.equal({ ports: [{ port: 'webhook', protocol: 'TCP' }] })
     })
 
-    it('let hooks in from everywhere, or from where it is said', () => {
+    it('admit hooks from everywhere, or from the configured sources', () => {
       expect(policy('hooks', render(enabled))).to.deep.include({
         policyTypes: ['Ingress'],
         ingress: [{ ports: [{ port: 'http', protocol: 'TCP' }] }]
@@ -64,7 +64,7 @@ describe('chart options', () => {
         .that.deep.equals(hooksFrom)
     })
 
-    it('let the agent out to DNS, the API server and the gateways, and nowhere else', () => {
+    it('let the agent reach DNS, the API server and the gateways, and nothing else', () => {
       const apisix = { matchLabels: { 'app.kubernetes.io/name': 'apisix' } }
       expect(policy('reach', render(enabled))).to.deep.include({
         policyTypes: ['Egress'],
@@ -86,7 +86,7 @@ describe('chart options', () => {
     })
   })
 
-  it('gives the agents a share of the API server for what they do there', () => {
+  it('gives the agents their own share of the API server for their calls', () => {
     const flow = only(render({ 'flowSchema.enabled': true }), 'FlowSchema')
     expect(flow).to.have.nested.property('spec.rules[0].subjects[0].serviceAccount').that.deep.equals({
       name: 'apisix-drain',
@@ -95,14 +95,14 @@ describe('chart options', () => {
   })
 
   describe('helm test', () => {
-    it('leaves nothing behind, whatever came of it', () => {
+    it('leaves nothing behind, whatever its result', () => {
       expect(only(render(), 'Pod').metadata.annotations).to.deep.include({
         'helm.sh/hook': 'test',
         'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded,hook-failed'
       })
     })
 
-    it('waits for an agent to be ready, and says what it was told', async () => {
+    it('waits for an agent to be ready, and prints the answer', async () => {
       const { command = [], args, env } = firstContainer(podOf(only(render(), 'Pod')))
       expect(env).to.deep.equal([{ name: 'AGENT', value: 'http://apisix-drain.apisix:8080' }])
       const [program, ...options] = command

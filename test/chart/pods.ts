@@ -46,7 +46,7 @@ export interface Workload {
   }
 }
 
-/** The pod that an object makes, or is. */
+/** The pod itself, or the pod template of an object. */
 export const podOf = (manifest: Manifest): PodSpec =>
   manifest.kind === 'Pod' ? (manifest['spec'] as PodSpec) : workloadOf(manifest).template.spec
 

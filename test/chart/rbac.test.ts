@@ -45,7 +45,7 @@ describe('chart RBAC', () => {
     expect(roles()).to.deep.equal([cluster, leader])
   })
 
-  it('grants to patch the status of pods only where a condition of them is to be written', () => {
+  it('grants to patch the status of pods only if the agent writes a condition', () => {
     const patch = { apiGroups: [''], resources: ['pods/status'], verbs: ['patch'] }
     for (const setting of ['config.kubernetes.podCondition', 'config.arrivals.gate'])
       expect(roles({ [setting]: true })).to.deep.equal([{ ...cluster, rules: [...READS, patch] }, leader])
@@ -53,13 +53,13 @@ describe('chart RBAC', () => {
     expect(roles(both)).to.deep.equal([{ ...cluster, rules: [...READS, patch] }, leader])
   })
 
-  it('grants the one Lease, in the namespace where it is, and nothing where there is no election', () => {
+  it('grants the one Lease in its namespace, and nothing without an election', () => {
     expect(roles({ 'config.leader.enabled': false })).to.deep.equal([cluster])
     const elsewhere = roles({ 'config.leader.namespace': 'ops', 'config.leader.name': 'drainers' })
     expect(elsewhere).to.deep.equal([cluster, { ...leader, namespace: 'ops', rules: lease('drainers') }])
   })
 
-  it('grants no ClusterRole where namespaces are named, and less for the gateways than for the pods', () => {
+  it('grants no ClusterRole if namespaces are named, and less for gateways than for pods', () => {
     const role = { ...cluster, kind: 'Role' }
     expect(roles({ 'config.kubernetes.namespaces': ['shop', 'billing', 'shop'] })).to.deep.equal([
       { ...role, namespace: 'shop' },
@@ -100,7 +100,7 @@ describe('chart RBAC', () => {
     expect(roles({ 'injection.policy.enabled': true, 'config.serve.auth': 'token' })).to.deep.equal(roles())
   })
 
-  it('asks for nothing that the agent does not, and for all that it does', () => {
+  it('grants exactly what the agent uses', () => {
     const flat = (rules: readonly Rule[]) =>
       rules.flatMap(({ apiGroups, resources, verbs }) =>
         apiGroups.flatMap(group =>
@@ -137,7 +137,7 @@ describe('chart RBAC', () => {
     }
   })
 
-  it('mounts a token into the agents alone', () => {
+  it('mounts a token only into the agents', () => {
     const manifests = render()
     expect(only(manifests, 'ServiceAccount')['automountServiceAccountToken']).to.equal(false)
     expect(only(manifests, 'Deployment')).to.have.nested.property(
@@ -147,7 +147,7 @@ describe('chart RBAC', () => {
     expect(only(manifests, 'Pod')).to.have.nested.property('spec.automountServiceAccountToken', false)
   })
 
-  it('uses an account made elsewhere, with rights given elsewhere', () => {
+  it('uses an existing account with existing rights', () => {
     const manifests = render({}, 'single-values.yaml')
     expect(kinds(manifests).filter(kind => /Role|Account/.test(kind))).to.deep.equal([])
     expect(only(manifests, 'Deployment')).to.have.nested.property(

@@ -9,13 +9,13 @@ import { toolPath } from './tools.ts'
 describe('chart README', () => {
   const path = join(CHART, 'README.md')
 
-  it('is what helm-docs makes of values.yaml; UPDATE=1 writes it', async () => {
+  it('is the output of helm-docs for values.yaml; UPDATE=1 writes it', async () => {
     const args = ['--chart-search-root', CHART, '--dry-run', '--sort-values-order=file']
     const { status, stdout, stderr } = spawnSync(toolPath('helm-docs'), args, {
       encoding: 'utf8',
       timeout: 60_000
     })
-    // It ends with 0 whatever happens; what went wrong is in its log.
+    // It always exits with 0; its log has the failures.
     expect({ status, stderr }).to.have.property('status', 0)
     expect(stdout, stderr).to.include('## Values')
     const wanted = await format(stdout, { ...(await resolveConfig(path)), filepath: path })
@@ -30,7 +30,7 @@ describe('chart README', () => {
     for (const [row, name, words = ''] of rows) expect(words, `${name}\n${row}`).to.match(/^\S.*\.$/)
   })
 
-  it('uses every value: none is there that no template reads', () => {
+  it('has no value that no template reads', () => {
     const names = readFileSync(join(CHART, 'values.yaml'), 'utf8').matchAll(/^([a-zA-Z]+):/gm)
     const folder = join(CHART, 'templates')
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(file =>

@@ -33,7 +33,7 @@ describe('chart against the API', () => {
     return JSON.parse(stdout) as Verdict
   }
 
-  it('makes only objects that Kubernetes and the Prometheus Operator know, field by field', () => {
+  it('renders only objects that match the schemas of Kubernetes and the Prometheus Operator, field by field', () => {
     for (const kubernetes of folders.kubernetes) {
       for (const file of readdirSync(CI)) {
         const { resources, summary } = conform(tryTemplate({}, file).stdout, kubernetes)
@@ -44,7 +44,7 @@ describe('chart against the API', () => {
     }
   }).timeout(120_000)
 
-  it('would see a wrong field, a wrong type and an unknown kind', () => {
+  it('detects a wrong field, a wrong type and an unknown kind', () => {
     const [, current = ''] = folders.kubernetes
     const { stdout } = tryTemplate({}, 'everything-values.yaml')
     const wrong = [

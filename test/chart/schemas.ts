@@ -53,7 +53,7 @@ function kubernetes(version: string, folder: string): void {
     const { group, version: apiVersion, kind } = only as Record<'group' | 'version' | 'kind', string>
     const file = [kind, group.split('.')[0], apiVersion].filter(part => part !== '').join('-')
     const reference = { $ref: `_definitions.json#/definitions/${name}` }
-    // Every field is optional in OpenAPI; what kubeconform is asked about has its kind.
+    // Every field is optional in OpenAPI, but objects for kubeconform must have a kind.
     const said = {
       properties: { apiVersion: { type: 'string' }, kind: { const: kind } },
       required: ['apiVersion', 'kind']
@@ -75,7 +75,7 @@ function custom(folder: string): void {
   }
 }
 
-/** OpenAPI's dialect to JSON Schema's, and no fields beside those that are listed. */
+/** Converts OpenAPI's dialect to JSON Schema's, and allows only the listed fields. */
 function strict(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(strict)
   if (typeof schema !== 'object' || schema === null) return schema

@@ -1,6 +1,6 @@
 /**
  * The programs and schemas of this suite, made from Go modules into a cache outside of the project, once for each version.
- * Run as a script it makes what is missing and says how long that took.
+ * Run as a script, it builds the missing ones and prints how long that took.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ const TOOLS = {
   'helm-docs': { module: 'github.com/norwoodj/helm-docs/cmd/helm-docs', version: 'v1.14.2' }
 } as const
 
-/** Where the API's own descriptions come from: the oldest Kubernetes that the chart says it runs on, and a current one. */
+/** The sources of the API's descriptions: the oldest Kubernetes that the chart supports, and a current one. */
 export const KUBERNETES = ['v1.29.15', 'v1.36.3'] as const
 export const PROMETHEUS_OPERATOR = 'github.com/prometheus-operator/prometheus-operator@v0.85.0'
 
@@ -28,7 +28,7 @@ export const PROMQL = join(CACHE, 'bin', `promql-${PROMETHEUS}`)
 /** A cold build of helm took six minutes on two busy cores, in ms. */
 const BUILD_MS = 30 * 60_000
 
-/** The path of the program; it is there once this file has been run as a script. */
+/** The path of the program; it exists once this file has run as a script. */
 export const toolPath = (name: Tool): string => join(CACHE, 'bin', `${name}-${TOOLS[name].version}`)
 
 /** @throws Error with what Go said, when it cannot be built */
@@ -37,7 +37,7 @@ export function ensureTool(name: Tool): void {
   if (existsSync(path)) return
   const { module, version } = TOOLS[name]
   mkdirSync(join(CACHE, 'bin'), { recursive: true })
-  // Beside its place and then moved: another run never sees half a program.
+  // Built elsewhere and then moved, so that another run never sees half a program.
   const building = mkdtempSync(join(CACHE, 'bin', '.building-'))
   const begun = Date.now()
   console.log(`building ${name} ${version} into ${CACHE}`)
@@ -50,12 +50,12 @@ export function ensureTool(name: Tool): void {
   console.log(`built ${name} in ${Math.round((Date.now() - begun) / 1000)} s`)
 }
 
-/** A program that `go install` cannot make: it is ours, or its module replaces others. */
+/** A program that `go install` cannot build: it is ours, or its module replaces others. */
 export interface ModuleProgram {
   readonly path: string
-  /** Lines of go.mod: what is required, and what is replaced. */
+  /** Lines of go.mod: requirements and replacements. */
   readonly module: () => readonly string[]
-  /** Our main.go, where the program is not a package of a required module. */
+  /** Our main.go, if the program is not a package of a required module. */
   readonly main?: string
   /** The package to build. */
   readonly what: string
@@ -73,7 +73,7 @@ export function ensureModuleProgram({ path, module, main, what, linkerFlags = ''
   writeFileSync(join(folder, 'go.mod'), ['module build', 'go 1.26.0', ...module(), ''].join('\n'))
   if (main !== undefined) writeFileSync(join(folder, 'main.go'), main)
   console.log(`building ${name} into ${CACHE}`)
-  // Two may build it at once: CI begins early with what takes long.
+  // Two runs may build it at once, because CI starts long builds early.
   const built = `program-${process.pid}`
   go(['build', '-mod=mod', '-trimpath', `-ldflags=-s -w ${linkerFlags}`, '-o', built, what], {}, folder)
   renameSync(join(folder, built), path)

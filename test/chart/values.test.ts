@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { CHART, CI, helm, tryTemplate, type Values } from './helm.ts'
 
 describe('chart values', () => {
-  it('passes helm lint, warnings being errors', () => {
+  it('passes helm lint, with warnings as errors', () => {
     for (const file of readdirSync(CI)) {
       const { ok, stdout } = helm(
         'lint',
@@ -93,14 +93,14 @@ describe('chart values', () => {
     ]
   ]
   for (const [what, values, message] of refused) {
-    it(`refuses ${what}, and says where`, () => {
+    it(`refuses ${what}, and names the place`, () => {
       const { ok, stdout, stderr } = tryTemplate(values)
       expect({ ok, stdout }).to.deep.equal({ ok: false, stdout: '' })
       expect(stderr).to.match(message)
     })
   }
 
-  it('takes a grace that is just long enough', () => {
+  it('accepts a grace that is just long enough', () => {
     const values = {
       'config.serve.shutdownTimeout': '90500ms',
       preStopSeconds: 0,
@@ -110,7 +110,7 @@ describe('chart values', () => {
     expect(tryTemplate({ ...values, terminationGracePeriodSeconds: 99 })).to.include({ ok: false })
   })
 
-  it('may be a subchart', () => {
+  it('can be a subchart', () => {
     expect(tryTemplate({ global: { imageRegistry: 'x' } })).to.include({ ok: true })
   })
 })

@@ -7,7 +7,7 @@ describe('chart workload', () => {
   const deployment = () => workloadOf(only(manifests(), 'Deployment'))
   const agent = () => firstContainer(podOf(only(manifests(), 'Deployment')))
 
-  it('runs every pod as the Pod Security level restricted wants it, on a root file system nobody can write', () => {
+  it('runs every pod as the Pod Security level restricted requires, with a read-only root file system', () => {
     const pods = render({}, 'everything-values.yaml').filter(
       ({ kind }) => kind === 'Deployment' || kind === 'Pod'
     )
@@ -41,7 +41,7 @@ describe('chart workload', () => {
     ])
   })
 
-  it('is alive by /healthz and ready by /readyz', () => {
+  it('probes liveness by /healthz and readiness by /readyz', () => {
     const probe = (path: string) => ({ httpGet: { path, port: 'http' } })
     const { startupProbe, livenessProbe, readinessProbe, ports } = agent()
     expect(startupProbe).to.deep.include(probe('/healthz'))
@@ -50,7 +50,7 @@ describe('chart workload', () => {
     expect(ports).to.deep.equal([{ name: 'http', containerPort: 8080, protocol: 'TCP' }])
   })
 
-  it('goes on taking hooks for a while after it began to end, without a shell', () => {
+  it('keeps accepting hooks for a while after its termination began, without a shell', () => {
     expect(agent().lifecycle).to.deep.equal({
       preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 5000)'] } }
     })
@@ -60,11 +60,11 @@ describe('chart workload', () => {
     })
   })
 
-  it('has time to end: the hook, the holds, and closing', () => {
+  it('has enough grace for its hook, the held hooks, and closing', () => {
     expect(podOf(only(manifests(), 'Deployment')).terminationGracePeriodSeconds).to.be.at.least(5 + 20 + 9)
   })
 
-  it('never has less agents than it should', () => {
+  it('never has fewer agents than configured during an update', () => {
     const { replicas, strategy } = deployment()
     expect(replicas).to.equal(2)
     expect(strategy).to.deep.equal({
@@ -78,7 +78,7 @@ describe('chart workload', () => {
     })
   })
 
-  it('keeps agents on different hosts where it can, or as it is told', () => {
+  it('spreads agents over hosts if possible, or as configured', () => {
     expect(podOf(only(manifests(), 'Deployment')).affinity).to.have.nested.property(
       'podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey',
       'kubernetes.io/hostname'
@@ -87,7 +87,7 @@ describe('chart workload', () => {
     expect(podOf(only(render({ affinity }), 'Deployment')).affinity).to.deep.equal(affinity)
   })
 
-  it('reaches the agents by the name that is in every hook', () => {
+  it('exposes the agents under the name that every hook calls', () => {
     const service = only(manifests(), 'Service')
     expect(service.metadata).to.include({ name: 'apisix-drain', namespace: 'apisix' })
     expect(service['spec']).to.deep.equal({
@@ -98,19 +98,19 @@ describe('chart workload', () => {
     expect(deployment().template.metadata.labels).to.include(deployment().selector.matchLabels)
   })
 
-  it('keeps the selector the same whatever labels are added, as it cannot be changed later', () => {
+  it('keeps the selector independent of added labels, because it cannot be changed later', () => {
     const labelled = workloadOf(only(render({}, 'everything-values.yaml'), 'Deployment'))
     expect(labelled.selector).to.deep.equal(deployment().selector)
     expect(labelled.template.metadata.labels).to.include({ 'example.org/team': 'edge' })
   })
 
-  it('listens where the configuration says, and the Service follows by name', () => {
+  it('listens on the configured ports, which the Service finds by name', () => {
     const all = render({ 'config.serve.port': 9000 })
     expect(firstContainer(podOf(only(all, 'Deployment'))).ports[0]).to.include({ containerPort: 9000 })
     expect(only(all, 'Service')).to.have.nested.property('spec.ports[0].targetPort', 'http')
   })
 
-  it('takes the image by digest before tag, and the tag before the version', () => {
+  it('prefers the digest of the image to its tag, and the tag to the version', () => {
     const image = (values: Record<string, string>) =>
       firstContainer(podOf(only(render({ 'image.repository': 'r/x', ...values }), 'Deployment'))).image
     const digest = `sha256:${'0'.repeat(64)}`
@@ -119,14 +119,14 @@ describe('chart workload', () => {
     expect(image({ 'image.tag': 'edge', 'image.digest': digest })).to.equal(`r/x@${digest}`)
   })
 
-  it('finds its configuration also for a doctor that is run beside it', () => {
+  it('makes its configuration path available to doctor too', () => {
     expect(agent().env).to.deep.equal([
       { name: 'APISIX_DRAIN_CONFIG', value: '/etc/apisix-drain/config.yaml' }
     ])
     expect(agent().args).to.deep.equal(['run'])
   })
 
-  it('labels every object alike', () => {
+  it('gives every object the same labels', () => {
     for (const { kind, metadata } of render({}, 'everything-values.yaml')) {
       expect(metadata.labels, kind).to.include({
         'app.kubernetes.io/instance': 'apisix-drain',

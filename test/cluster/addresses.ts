@@ -1,4 +1,4 @@
-/** Every address of the cluster. They are in a network namespace of its own, so they are in nobody's way. */
+/** Every address of the cluster. They are in a separate network namespace, so they conflict with no others. */
 export const API_SERVER = '10.80.0.1'
 export const DNS = '10.80.0.53'
 export const SERVICES = '10.96.0.0/16'

@@ -25,7 +25,7 @@ export async function installAgent(
   await settled(world)
 }
 
-/** `kubectl scale`; resolves when as many are ready, and the others gone. */
+/** `kubectl scale`; resolves when that many agents are ready, and the others gone. */
 export async function scaleAgent(world: World, replicas: number): Promise<void> {
   await world.kube('scale', 'deployment/apisix-drain', IN_NAMESPACE, `--replicas=${replicas}`)
   await settled(world)
@@ -37,14 +37,14 @@ async function settled({ kube, records }: World): Promise<void> {
   await eventually('agents that end are gone', () => ending().length === 0, GONE_MS)
 }
 
-/** What `doctor` says in an agent's pod. Rejects when it finds that the agent cannot work. */
+/** The output of `doctor` in an agent's pod. Rejects if it finds that the agent cannot work. */
 export const doctor = ({ kube }: World): Promise<string> =>
   kube('exec', 'deployment/apisix-drain', IN_NAMESPACE, '--', 'node', 'agent/main.ts', 'doctor')
 
-/** How many hooks were answered so, by `result/evidence`. */
+/** Number of answered hooks, by `result/evidence`. */
 export type Answers = Readonly<Record<string, number>>
 
-/** What the agents that run have answered in all, as their metrics count it. */
+/** All answers of the running agents, as their metrics count them. */
 export async function answers(world: World): Promise<Answers> {
   const sums: Record<string, number> = {}
   for (const { address } of running(world)) {
@@ -57,12 +57,12 @@ export async function answers(world: World): Promise<Answers> {
   return sums
 }
 
-/** What the agents that run have answered to the pods of that app: metrics name no pods, the log does. */
+/** The running agents' answers to the pods of that app, from the log: metrics name no pods. */
 export async function answersTo(world: World, app: string): Promise<Answers> {
   const counted = total(await answers(world))
   const pods = new Set(world.records.of(app).map(({ uid }) => uid))
   let lines: readonly HookAnswer[] = []
-  // What is counted is logged, but a line is in the file a moment later.
+  // Every counted answer is logged, but its line reaches the file a moment later.
   await eventually(
     'every answer is in the log',
     () => (lines = running(world).flatMap(agent => logged(world, agent))).length >= counted,

@@ -6,11 +6,11 @@ import { endedInTime, lostNothing, observing } from './scenario.ts'
 import { world } from './setup.ts'
 import { together } from './together.ts'
 
-/** So long that several POSTs are in flight to each pod at any time, in ms. */
+/** Long enough for several POSTs in flight to each pod at any time, in ms. */
 const ANSWER_MS = 300
 const SLEEP_MS = 5000
 
-/** What the same ends of pods cost without us, so that the zeros of the other suite say something. */
+/** The same ends of pods without the agent: their cost gives meaning to the zeros of the other suite. */
 describe('ends of pods under load, without an agent', () => {
   const [atOnce, oneByOne] = [together(3), together(1)]
   const load = { answerMs: ANSWER_MS }

@@ -1,4 +1,4 @@
-/** Run as a script it builds the programs of a whole Kubernetes from Go modules into the cache, once for each version. */
+/** As a script, this builds the programs of a whole Kubernetes from Go modules into the cache, once for each version. */
 import { join } from 'node:path'
 import { CACHE, ensureModuleProgram, ensureTool } from '../chart/tools.ts'
 import { ensureControlPlane, kubernetesPath, kubernetesProgram } from '../install/build.ts'
@@ -22,7 +22,7 @@ export const containerdPath = (name: (typeof CONTAINERD_PROGRAMS)[number]): stri
 
 export const programPath = (name: (typeof KUBERNETES_PROGRAMS)[number]): string => kubernetesPath(name)
 
-/** CoreDNS with the one plugin that is needed: its own build has those of every cloud. */
+/** CoreDNS with only the needed plugins: the default build has those of every cloud. */
 const COREDNS_MAIN = `package main
 
 import (

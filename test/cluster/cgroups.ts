@@ -9,7 +9,7 @@ const WEIGHTS = [
   ['cpu.weight', 100]
 ] as const
 
-/** Makes it in every hierarchy, with so many times the weight that a cgroup has by default where there is not enough CPU. */
+/** Creates it in every hierarchy, with this multiple of a cgroup's default CPU weight. */
 export function makeCgroup(name: string, times = 1): void {
   for (const hierarchy of hierarchies()) {
     mkdirSync(join(hierarchy, name), { recursive: true })
@@ -22,7 +22,7 @@ export function makeCgroup(name: string, times = 1): void {
 }
 
 /**
- * With v2 a cgroup has the controllers that all above it hand on, and a kubelet wants every one that the machine has
+ * With v2 a cgroup has the controllers that all its parents hand on, and a kubelet needs every controller of the machine
  * (k8s.io/kubernetes/pkg/kubelet/cm/cgroup_v2_manager_linux.go, Validate).
  */
 function handOn(name: string): void {
@@ -33,7 +33,7 @@ function handOn(name: string): void {
   }
 }
 
-/** Its share of the CPU is from now on that of the process, and of what that starts. 0 is the process that asks. */
+/** Moves the process, and its later children, into the cgroup. 0 is the calling process. */
 export function enterCgroup(name: string, pid: number): void {
   for (const hierarchy of hierarchies()) {
     const folder = join(hierarchy, name)
@@ -42,18 +42,18 @@ export function enterCgroup(name: string, pid: number): void {
   }
 }
 
-/** With all below it. Only when no process is left in any. */
+/** Removes it with all cgroups below it, once no process is left in any. */
 export function removeCgroup(name: string): void {
   for (const hierarchy of hierarchies()) remove(join(hierarchy, name))
 }
 
-/** The names of all that are below none. */
+/** The names of all top-level cgroups. */
 export const topCgroups = (): readonly string[] => hierarchies().flatMap(folder => readdirSync(folder))
 
-/** Not where v2 is beside v1, with what v1 has left. */
+/** False if v2 is mounted next to v1 and has only the controllers that v1 leaves. */
 const isV2 = (): boolean => existsSync(join(MOUNTED, 'cgroup.controllers'))
 
-/** Each controller's own where cgroup v1 is mounted, else the one of v2. */
+/** With cgroup v1 the hierarchy of each controller, else the one of v2. */
 function hierarchies(): readonly string[] {
   if (isV2()) return [MOUNTED]
   return readdirSync(MOUNTED)

@@ -18,10 +18,10 @@ export interface Cluster {
 }
 
 /**
- * Only inside the namespaces that `main.ts` makes, which also end what is left when this process is killed.
+ * Only inside the namespaces that `main.ts` makes: these also end the remaining processes if this one is killed.
  *
- * @param images OCI archives that every host gets, once they are there
- * @throws Error with the end of the log of what does not start
+ * @param images OCI archives that every host imports once they exist
+ * @throws Error with the end of the log of the part that does not start
  */
 export async function startCluster(state: State, images: readonly string[]): Promise<Cluster> {
   const { folder } = state

@@ -10,7 +10,7 @@ import { PAUSE } from './images/names.ts'
 import { CNI_PLUGINS, RUNC } from './needs.ts'
 import type { HostCgroups } from './shares.ts'
 
-/** A real containerd with Debian's runc and CNI plugins: what runs the containers of one host. */
+/** A real containerd with Debian's runc and CNI plugins: it runs the containers of one host. */
 export interface Containerd {
   readonly socket: string
   stop(): Promise<void>
@@ -19,20 +19,20 @@ export interface Containerd {
 export interface ContainerdOptions extends HostAddresses {
   readonly folder: string
   readonly cgroups: HostCgroups
-  /** OCI archives, which may come later. */
+  /** OCI archives; the files may appear later. */
   readonly images: readonly string[]
 }
 
-/** On a machine that makes them for the first time, beside others. */
+/** Long enough to make the images for the first time, while other work runs. */
 const MADE_MS = 180_000
 
-/** @throws Error with the end of its log, when it does not become ready, or with what it has against an image */
+/** @throws Error with the end of its log, if it does not become ready, or with its error about an image */
 export async function startContainerd(options: ContainerdOptions): Promise<Containerd> {
   const { name, folder } = options
   const file = (part: string) => join(folder, part)
   const socket = `/run/${name}/containerd.sock`
   for (const path of [file('cni'), file('bin'), `/run/${name}`]) mkdirSync(path, { recursive: true })
-  // It looks for the shim by its plain name.
+  // containerd finds the shim by its plain name.
   symlinkSync(containerdPath('containerd-shim-runc-v2'), file('bin/containerd-shim-runc-v2'))
   writeFileSync(file('cni/10-pods.conflist'), JSON.stringify(network(options)))
   writeFileSync(file('containerd.toml'), config(options, socket))
@@ -74,7 +74,7 @@ const network = ({ name, pods, folder }: ContainerdOptions): object => ({
   ]
 })
 
-/** Snapshotters that are not used, and would ask for programs and devices. */
+/** Snapshotters that are not used, and would need programs and devices. */
 const DISABLED = ['btrfs', 'zfs', 'devmapper', 'erofs', 'blockfile'].map(
   name => `io.containerd.snapshotter.v1.${name}`
 )

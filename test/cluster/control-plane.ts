@@ -14,7 +14,7 @@ const ETCD_URL = 'http://127.0.0.1:2379'
 export interface ControlPlane {
   readonly url: string
   readonly kubeconfig: string
-  /** PEM of the CA that the API server's certificate is from. */
+  /** PEM of the CA that signed the API server's certificate. */
   readonly ca: string
   readonly token: string
   call(method: string, path: string, body?: unknown): Promise<Answer>
@@ -23,7 +23,7 @@ export interface ControlPlane {
   stop(): Promise<void>
 }
 
-/** @throws Error with the end of a log, when one does not become ready */
+/** @throws Error with the end of a log, if one does not become ready */
 export async function startControlPlane(folder: string): Promise<ControlPlane> {
   const file = (name: string) => join(folder, name)
   mkdirSync(folder)
@@ -56,7 +56,7 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
       `--token-auth-file=${file('tokens.csv')}`,
       '--authorization-mode=RBAC',
       '--allow-privileged=true',
-      // Names of hosts are in no DNS here.
+      // No DNS knows the names of the hosts.
       '--kubelet-preferred-address-types=InternalIP',
       `--service-cluster-ip-range=${SERVICES}`
     ])

@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { enterCgroup } from './cgroups.ts'
 
-/** A program that runs until it is told to end, and logs into a file. */
+/** A program that runs until it gets a signal, and logs into a file. */
 export interface Daemon {
   readonly name: string
   readonly log: string
@@ -15,7 +15,7 @@ export interface Daemon {
 
 const STOP_MS = 10_000
 
-/** @param cgroup its own, where it is not that of this process */
+/** @param cgroup its own, if it differs from that of this process */
 export function startDaemon(
   name: string,
   log: string,
@@ -49,9 +49,9 @@ export function startDaemon(
 }
 
 /**
- * Waits until `isReady` says so.
+ * Waits until `isReady` returns true.
  *
- * @throws Error with the end of the daemon's log, when it has ended or is not ready in time
+ * @throws Error with the end of the daemon's log, if it has ended or is not ready in time
  */
 export async function ready(
   daemon: Daemon,

@@ -6,7 +6,7 @@ import { finish, kube, midway, oneOf, scale } from './scenario.ts'
 import { world } from './setup.ts'
 import type { Workload } from './world.ts'
 
-/** A way in which pods end while others serve, or are there in time: nobody has to lose a request. */
+/** A way in which pods end while others serve, or start to serve in time: no request needs to fail. */
 export interface End {
   readonly title: string
   readonly options?: Partial<WorkloadOptions>
@@ -15,9 +15,9 @@ export interface End {
   readonly act: (web: Workload) => Promise<void>
   /** Tried without a hook and with `sleep 5` as well. */
   readonly compared?: boolean
-  /** It does something to what the others need. */
+  /** It affects parts that the other scenarios need. */
   readonly alone?: boolean
-  /** Agents end with what they have counted. */
+  /** Agents end, and their counts with them. */
   readonly uncounted?: boolean
 }
 
@@ -163,7 +163,7 @@ const ALL: readonly End[] = [
   }
 ]
 
-/** Those that can run side by side, and then the others. */
+/** First the scenarios that can run side by side, then the others. */
 export const ENDS: readonly End[] = [
   ...ALL.filter(({ alone }) => !alone),
   ...ALL.filter(({ alone }) => alone)

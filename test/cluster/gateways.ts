@@ -30,7 +30,7 @@ export async function startGateways(kube: Kubectl, controlPlane: ControlPlane): 
   }
   const [store = ''] = await addresses('app=apisix-store')
   const admin = { url: `http://${store}:${ADMIN_PORT}`, key: keys.adminKey }
-  // APISIX says 503 until there is a configuration; the store has one from its first write on.
+  // APISIX answers 503 until it has a configuration; the store has one from its first write on.
   await eventually(
     'the Admin API takes a write',
     async () => {

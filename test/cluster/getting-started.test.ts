@@ -27,8 +27,8 @@ const IN_NAMESPACE = `--namespace=${GATEWAY_NAMESPACE}`
 
 type State = Readonly<Record<'drains' | 'past', readonly { readonly pod: string }[]>>
 
-/** What README.md says under "Getting started on a cluster", word for word but for the name of one image, where there is no agent. */
-describe('getting started as the README says', () => {
+/** The steps of README.md's "Getting started on a cluster", verbatim except for one image's name, on a cluster without an agent. */
+describe('getting started by the README', () => {
   let programs = ''
   let web: Workload
 
@@ -36,7 +36,7 @@ describe('getting started as the README says', () => {
     ...process.env,
     PATH: `${programs}:${process.env['PATH']}`,
     KUBECONFIG: world().cluster.controlPlane.kubeconfig,
-    // Where this cluster has the agent's image.
+    // This cluster has the agent's image under this registry.
     R: 'docker.io/library'
   })
   const shell = async (command: string) =>

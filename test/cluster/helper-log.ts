@@ -4,9 +4,9 @@ import { APP } from './images/names.ts'
 import { MOUNT, type WorkloadOptions } from './objects/workload.ts'
 import { stateOf } from './state.ts'
 
-/** What one helper said of itself, in ms. */
+/** The times that one helper logged, in ms. */
 export interface HelperTime {
-  /** The agent kept it waiting. */
+  /** How long the agent kept it waiting. */
   readonly held: number
   /** From its start to its end. */
   readonly all: number
@@ -15,14 +15,14 @@ export interface HelperTime {
 const LINE = /held for (\S+): .* \((\S+) in all\)$/gm
 const PATH = '/said/log'
 
-/** Pods with the helper that write what it says into one file of this machine: their own logs go with them. */
+/** Lets pods with the helper write its output into one file of this machine, because a pod's own log is deleted with it. */
 export function helperLog(): {
   readonly options: Partial<WorkloadOptions>
   read(): readonly HelperTime[]
 } {
   const file = join(stateOf(Number(process.env['CLUSTER_STATE'])).folder, 'helpers.log')
   writeFileSync(file, '')
-  // The app's user is nobody here.
+  // The app runs as another user.
   chmodSync(file, 0o666)
   const command = [`${MOUNT.mountPath}/apisix-drain-hook`, '--log', PATH]
   return {
@@ -42,5 +42,5 @@ export function helperLog(): {
   }
 }
 
-/** Such as Go writes them, below a minute: `0s`, `13ms`, `1.2s`. */
+/** Parses Go's form of a duration below a minute: `0s`, `13ms`, `1.2s`. */
 const millis = (text: string) => parseFloat(text) * (text.endsWith('ms') ? 1 : 1000)

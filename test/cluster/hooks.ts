@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** One preStop hook, as the kubelet's log tells it. */
+/** One preStop hook, from the kubelet's log. */
 export interface HookCall {
   /** `namespace/name` of its pod. */
   readonly pod: string

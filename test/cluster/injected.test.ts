@@ -12,7 +12,7 @@ import type { Workload } from './world.ts'
 const [REPOSITORY, TAG] = HELPER.split(':')
 const FALLBACK_MS = 5000
 const WAIT_MS = 60_000
-/** As an installation that asks hooks for tokens, and writes them for those who want them. */
+/** An installation that requires tokens of hooks, and adds hooks to pods that ask for them. */
 const VALUES = {
   'config.apisix.barrier': {},
   'config.serve.auth': 'token',
@@ -23,14 +23,14 @@ const LABEL = 'apisix-drain.io/inject'
 
 const update = (web: Workload) => restart(world(), web)
 
-/** Adds hooks in that way while the tests run. The next suite installs the agent as it needs it. */
+/** Adds hooks in that way while the tests run. The next suite installs the agent with its own values. */
 function injecting(way: 'policy' | 'webhook'): void {
   before(async function () {
     this.timeout(180_000)
     await installAgent(world(), { ...VALUES, [`injection.${way}.enabled`]: true })
     await kube('label', 'namespace', NAMESPACE, `${LABEL}=true`)
     const tried = ['run', 'tried', '--image=none', '--port=1', '--dry-run=server', '--output=json'] as const
-    // A policy is known a moment after it is there, and a webhook when its certificate is.
+    // The API server knows a policy a moment after its creation, and a webhook once it has its certificate.
     await eventually(
       'hooks are added',
       async () => (await kube(...tried)).includes('apisix-drain-hook'),
@@ -59,16 +59,16 @@ function areAddedTo(
   })
 }
 
-/** The agent's own webhook, as on a Kubernetes that has no such policies. */
-describe('hooks that nobody wrote, added by the webhook, with tokens', () => {
+/** The agent's own webhook, for a Kubernetes without such policies. */
+describe('hooks injected by the webhook, with tokens', () => {
   const side = together(2)
   injecting('webhook')
   areAddedTo(side, 'a Deployment', 'by-webhook')
   areAddedTo(side, 'a native sidecar', 'sidecar-by-webhook', { asSidecar: true })
 })
 
-/** The chart's own policy and the kubelet's own tokens: nobody wrote these hooks. */
-describe('hooks that nobody wrote, added by the policy, with tokens', () => {
+/** The chart's own policy and the kubelet's own tokens: these hooks are added automatically. */
+describe('hooks injected by the policy, with tokens', () => {
   const side = together(3)
   injecting('policy')
   areAddedTo(side, 'a Deployment', 'by-policy')
@@ -84,7 +84,7 @@ describe('hooks that nobody wrote, added by the policy, with tokens', () => {
       expect(pods).to.include('curl').and.not.include('apisix-drain-hook')
     }
   })
-  it('leave a hook that is there alone: without a token it is refused, and sleeps', async () => {
+  it('leave an existing hook alone: without a token it is refused, and sleeps', async () => {
     const observed = await own()
     lostNothing(observed)
     endedInTime(observed, 2)

@@ -5,7 +5,7 @@ import { underLoad } from './rollout.ts'
 import { world } from './setup.ts'
 import type { Workload } from './world.ts'
 
-/** Told in order: what an operator does, beside gateways that are laid out as the official chart does. */
+/** An operator's steps in order, with gateways laid out as in the official chart. */
 describe('the chart on the cluster', () => {
   let web: Workload
   after(() => web?.remove())
@@ -30,11 +30,11 @@ describe('the chart on the cluster', () => {
     expect(Object.values(given), JSON.stringify(given)).to.deep.equal([1])
   })
 
-  it('has nothing for doctor to find', async () => {
+  it('passes doctor without findings', async () => {
     expect(await doctor(world())).to.match(/\n\d+ ok, 0 warnings, 0 failed: the agent can work here\n$/)
   })
 
-  it('proves by the barrier once it is told that the plugin is there', async () => {
+  it('proves by the barrier once the plugin is configured', async () => {
     await installAgent(world(), { 'config.apisix.barrier': {} })
     const { load, ended } = await endOne()
     expect(ended.length).to.equal(1)

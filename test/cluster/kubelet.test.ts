@@ -10,9 +10,9 @@ import type { Workload } from './world.ts'
 
 const WAIT_MS = 60_000
 const FALLBACK_MS = 5000
-/** The agent's `drain.kubeletStatusDelay`: so long it holds a hook until it asks again. */
+/** The agent's `drain.kubeletStatusDelay`: how long it holds a hook before it asks again. */
 const HELD_MS = 3000
-/** A busy machine takes a while to start a probe's program: what counts is what it says. */
+/** A busy machine takes a while to start a probe's program: only its result counts. */
 const PROBE = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 }
 
 const shell = (pod: string, command: string) =>
@@ -25,8 +25,8 @@ const recordOf = (web: Workload, name: string) => {
 const isAskedAgain = (web: Workload, name: string) =>
   eventually(`${name} gets requests again`, async () => (await web.ask()) === name, WAIT_MS)
 
-/** What only a real kubelet does to pods, and what has no replacement. */
-describe('pods that a kubelet restarts, or that nobody replaces in time', () => {
+/** Ends that only a real kubelet causes, and pods without a replacement. */
+describe('pods that a kubelet restarts, or that are not replaced in time', () => {
   const side = together(4)
 
   const restarted = observing(side, {
@@ -47,7 +47,7 @@ describe('pods that a kubelet restarts, or that nobody replaces in time', () => 
   })
   it('a liveness probe fails: the hook returns when Kubernetes was asked twice, and the pod goes on under its uid', async () => {
     const observed = await restarted()
-    // The pod gets requests until its container ends, and then the app closes its connections. nginx does not repeat a POST that it
+    // The pod gets requests until its container ends, and then the app closes its connections. nginx does not retry a POST that it
     // has just sent on one of them. Nothing else fails, and nothing before the hook has returned.
     for (const { request, status } of observed.load.failures)
       expect({ request, status }).to.deep.equal({ request: 'post', status: 502 })
@@ -59,7 +59,7 @@ describe('pods that a kubelet restarts, or that nobody replaces in time', () => 
     expect(observed.hooks[0]?.ms).to.be.within(HELD_MS, HELD_MS + FALLBACK_MS)
   })
 
-  // Ready while the file is empty or not there, and the app answers.
+  // Ready while the file is empty or missing, and the app answers.
   const isWell = ['sh', '-c', 'test ! -s /tmp/unready && curl -fsS "http://$POD_IP:8080/"']
   const flapping = observing(side, {
     name: 'flapping',
@@ -95,11 +95,11 @@ describe('pods that a kubelet restarts, or that nobody replaces in time', () => 
       emptiedAt = web.emptiedAt()
     }
   })
-  it('Recreate: nothing fails, and no hook returns, before the owner has nobody left to send requests to', async () => {
+  it('Recreate: nothing fails and no hook returns until the owner has no pod left to send requests to', async () => {
     const observed = await recreated()
     endedInTime(observed, 2)
     expect(observed.hooks).to.have.length(2)
-    // Kubernetes makes no new pod before the old ones are gone: then nobody can answer.
+    // Kubernetes makes no new pod before the old ones are gone, so no pod can answer in between.
     expect(observed.load.failed).to.be.greaterThan(0)
     for (const at of observed.failedAt) expect(at).to.be.at.least(emptiedAt)
     expect(Math.max(...observed.hooks.map(({ at }) => at))).to.be.at.least(emptiedAt)
@@ -118,10 +118,10 @@ describe('pods that a kubelet restarts, or that nobody replaces in time', () => 
       answers: await answersTo(world(), 'unrouted')
     }
   })
-  it('pods without a Service end at once: nobody routes to them', async () => {
+  it('pods without a Service end at once: no gateway routes to them', async () => {
     const observed = await unrouted()
     endedInTime(observed, 2)
-    // The gateways may have proved it before the holders were listed again.
+    // The gateways may have proved the drain before the agent listed the holders again.
     answered(observed, ...PROVED)
     expect(observed.hooks).to.have.length(2)
     for (const { ms } of observed.hooks) expect(ms).to.be.below(FALLBACK_MS)

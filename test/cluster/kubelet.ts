@@ -8,9 +8,9 @@ import type { HostCgroups } from './shares.ts'
 /** A real kubelet: with its containerd it is one Kubernetes node. */
 export interface Kubelet {
   readonly name: string
-  /** It tells when each preStop hook was called, and when it had returned. */
+  /** It shows when each preStop hook was called, and when it returned. */
   readonly log: string
-  /** A folder for each pod that is there, `namespace_name_uid`, with one for each container. */
+  /** A folder for each existing pod, `namespace_name_uid`, with one for each container. */
   readonly podLogs: string
   stop(): Promise<void>
 }
@@ -20,13 +20,13 @@ export interface KubeletOptions extends HostAddresses {
   readonly kubeconfig: string
   /** Its containerd's. */
   readonly socket: string
-  /** Below the second it makes those of its pods, and ends what it does not know. */
+  /** Below the second it makes the cgroups of its pods, and ends unknown ones. */
   readonly cgroups: HostCgroups
-  /** Whether the API server says that the node is ready. */
+  /** Whether the API server reports the node as ready. */
   isReady(name: string): Promise<boolean>
 }
 
-/** @throws Error with the end of its log, when its node does not become ready */
+/** @throws Error with the end of its log, if its node does not become ready */
 export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   const { name, folder } = options
   const file = (part: string) => join(folder, part)
@@ -65,10 +65,10 @@ const config = ({ cgroups, folder, address, kubeletPort, socket }: KubeletOption
   containerRuntimeEndpoint: `unix://${socket}`,
   cgroupDriver: 'cgroupfs',
   cgroupRoot: `/${cgroups.pods}`,
-  // From 1.35 on it refuses cgroup v1 unless it is told not to.
+  // From 1.35 on it refuses cgroup v1 unless this is false.
   failCgroupV1: false,
   failSwapOn: false,
-  // Nobody but this run is in the network namespace that it listens in.
+  // Only this run uses the network namespace in which it listens.
   authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
   authorization: { mode: 'AlwaysAllow' },
   clusterDNS: [DNS],
@@ -76,7 +76,7 @@ const config = ({ cgroups, folder, address, kubeletPort, socket }: KubeletOption
   resolvConf: join(folder, 'resolv.conf'),
   podLogsDir: podLogsOf({ folder }),
   localStorageCapacityIsolation: false,
-  // A disk that is nearly full for other reasons is not what is tested here.
+  // A disk that is nearly full for other reasons must not evict pods here.
   evictionHard: { 'nodefs.available': '0%', 'imagefs.available': '0%', 'memory.available': '0%' },
   imageGCHighThresholdPercent: 100,
   oomScoreAdj: 0,

@@ -3,10 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SERVICES } from './addresses.ts'
 
-/** Where the programs keep what has a fixed place. In memory, and only for this run to see. */
+/** Folders in which the programs keep files at fixed paths. In memory, and visible only to this run. */
 const PRIVATE = ['/run', '/var/lib', '/var/log']
 
-/** What a kubelet wants of the kernel, and would set for the whole machine. */
+/** Kernel settings that a kubelet wants, and would set for the whole machine. */
 const WANTED = {
   '/proc/sys/vm/overcommit_memory': '1',
   '/proc/sys/kernel/panic': '10',
@@ -16,9 +16,9 @@ const WANTED = {
 }
 
 /**
- * Makes these namespaces ready for Kubernetes hosts with these addresses. Nothing of it is seen outside of them.
+ * Makes these namespaces ready for Kubernetes hosts with these addresses. Nothing of it is visible outside of them.
  *
- * @throws Error with what a command said
+ * @throws Error with the output of a command
  */
 export function prepareMachine(folder: string, addresses: readonly string[]): void {
   run('mount', '--make-rshared', '/')
@@ -29,11 +29,11 @@ export function prepareMachine(folder: string, addresses: readonly string[]): vo
   run('ip', 'link', 'set', 'lo', 'up')
   // The hosts are one network namespace with an address for each: pods are behind routes, so none needs an interface.
   for (const address of addresses) run('ip', 'address', 'add', `${address}/32`, 'dev', 'lo')
-  // Only what has a route is looked at by kube-proxy's rules for this namespace's own processes.
+  // kube-proxy's rules for this namespace's own processes see only packets with a route.
   run('ip', 'route', 'add', SERVICES, 'dev', 'lo')
 }
 
-/** The kubelet finds files that say what it wants, and writes to them. */
+/** Gives the kubelet files with the wanted values, to read and to write. */
 function shieldSysctls(folder: string): void {
   mkdirSync(folder)
   for (const [path, value] of Object.entries(WANTED)) {

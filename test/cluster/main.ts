@@ -1,6 +1,6 @@
 /**
  * `node test/cluster/main.ts [MOCHA ARGUMENT …]` runs the suite in namespaces of its own for mounts, network and processes:
- * what it starts ends with it, whatever happens, and its networks and mounts are nobody else's.
+ * its children end with it in every case, and its networks and mounts are visible to no other process.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,14 +11,14 @@ import { missing } from './needs.ts'
 import { runStandIn } from './stand-in.ts'
 import { imagesOf, makeState, removeState, stateOf, sweep } from './state.ts'
 
-/** The first process of a PID namespace has to take in those whose parents have ended; dash does while it waits. */
+/** The first process of a PID namespace has to reap orphans; dash does so while it waits. */
 const NAMESPACES = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc']
 const FIRST = ['dash', '-c', '"$@"; exit $?', 'dash']
 const BUILD = 'test/cluster/build.ts'
 const MAKE_IMAGES = 'test/cluster/images/make.ts'
 const MOCHA = ['mocha', '--config', 'test/cluster/.mocharc.json']
 
-/** @throws Error when it fails; it has said why */
+/** @throws Error if it fails; its output has the reason */
 async function run(program: string, ...args: readonly string[]): Promise<void> {
   const [code] = (await once(spawn(program, args, { stdio: 'inherit' }), 'exit')) as [number | null]
   if (code !== 0) throw new Error(`${args[0]} has failed`)
@@ -27,7 +27,7 @@ async function run(program: string, ...args: readonly string[]): Promise<void> {
 const problems = missing()
 if (problems.length > 0) {
   console.error(`this machine cannot run a Kubernetes host:\n${problems.map(line => `- ${line}`).join('\n')}`)
-  // Where CI runs, less than what was shown the last time must not look like the same.
+  // In CI, a run with fewer parts than the last one must not count as the same.
   process.exit(process.env['CI'] ? 2 : runStandIn())
 }
 await phase('programs ready', () => run(process.execPath, BUILD))
@@ -37,16 +37,16 @@ if (swept.length > 0) console.log(`removed what killed runs had left: ${swept.jo
 const state = stateOf(process.pid)
 try {
   makeState(state)
-  // A process of its own: it has a share of the CPU as the suite has, but needs the registry of npm, which the suite cannot reach.
+  // A separate process: it has the suite's share of the CPU, but needs npm's registry, which the suite cannot reach.
   const images = phase('images made', () => run(process.execPath, MAKE_IMAGES, imagesOf(state), state.name))
   const child = spawn('unshare', [...NAMESPACES, ...FIRST, ...MOCHA, ...process.argv.slice(2)], {
     stdio: 'inherit',
     env: { ...process.env, CLUSTER_STATE: String(process.pid) }
   })
-  // A terminal tells the whole group, and mocha ends by itself. Who tells only this process means all of it.
+  // A terminal signals the whole group, and mocha ends by itself. A signal to this process alone is meant for all of it.
   for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill('SIGKILL'))
   process.on('SIGINT', () => {})
-  // Hosts start meanwhile, and would wait for images that do not come.
+  // Hosts start meanwhile, and would wait for images that never appear.
   images.catch(() => child.kill('SIGKILL'))
   const [code] = (await once(child, 'exit')) as [number | null]
   process.exitCode = code ?? 1

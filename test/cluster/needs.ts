@@ -1,14 +1,14 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 
-/** Where Debian's package containernetworking-plugins has them. */
+/** The folder of Debian's package containernetworking-plugins. */
 export const CNI_PLUGINS = '/usr/lib/cni'
 export const RUNC = '/usr/sbin/runc'
 
 /** Without these a kubelet manages no pods. */
 const CONTROLLERS = ['cpu', 'cpuacct', 'cpuset', 'memory']
 
-/** What keeps this machine from running a Kubernetes host, a line each; empty: nothing does. */
+/** The reasons why this machine cannot run a Kubernetes host, a line each; empty if it can. */
 export function missing(): readonly string[] {
   if (process.platform !== 'linux') return ['Linux is needed']
   if (process.getuid?.() !== 0)
@@ -46,7 +46,7 @@ const canUnshare = (): boolean =>
 
 function cgroups(): readonly string[] {
   if (existsSync('/sys/fs/cgroup/cgroup.controllers')) {
-    // Only the root of all may have processes and hand controllers on, and it is the only one without this file.
+    // Only the root cgroup may have processes and hand controllers on, and it is the only one without this file.
     return existsSync('/sys/fs/cgroup/cgroup.type')
       ? ['/sys/fs/cgroup is not the root of cgroup v2: start the container with --cgroupns=host']
       : []

@@ -7,13 +7,13 @@ import { ready, startDaemon, type Daemon } from './daemon.ts'
 const READY = '127.0.0.1:8181'
 const PROXY_HEALTH = '127.0.0.1:10256'
 
-/** What makes Service names and addresses work: a real CoreDNS and a real kube-proxy. */
+/** A real CoreDNS and a real kube-proxy, for Service names and addresses. */
 export interface Network {
   stop(): Promise<void>
 }
 
 /**
- * Both are processes beside the pods: CoreDNS listens where the kubelets tell pods to ask, and one kube-proxy serves all
+ * Both are processes next to the pods: CoreDNS listens at the DNS address of the kubelets' pods, and one kube-proxy serves all
  * hosts, which share a network namespace.
  *
  * @param cgroup CoreDNS's

@@ -24,7 +24,7 @@ const SERVICE = {
   spec: { selector: { app: 'one' }, ports: [{ port: 80, targetPort: 8080 }] }
 }
 
-/** What the other tests stand on. */
+/** The basis of the other tests. */
 describe('the cluster itself', () => {
   it('runs a pod, which reaches a Service by its name, and ends it', async () => {
     const { cluster, kube } = world()
@@ -47,7 +47,7 @@ describe('the cluster itself', () => {
     await created('services', SERVICE)
     await created('pods', POD)
     await kube('wait', 'pod/one', '--for=condition=Ready', '--timeout=60s')
-    // A name is there at once; the address behind it when kube-proxy has heard of it.
+    // A name resolves at once; its address works once kube-proxy knows it.
     const asked = ['curl', '-fsS', '--retry', '9', '--retry-all-errors', 'http://one.default/']
     const said = await kube('exec', 'one', '--', ...asked)
     expect(said).to.include('"method":"GET"')

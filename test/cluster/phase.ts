@@ -1,4 +1,4 @@
-/** Does it, and prints how long it took. */
+/** Runs the work, and prints how long it took. */
 export async function phase<T>(name: string, work: () => Promise<T>): Promise<T> {
   const begun = Date.now()
   const result = await work()

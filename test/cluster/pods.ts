@@ -16,7 +16,7 @@ interface Pod extends Watched {
   }
 }
 
-/** What was seen of one pod. Times in ms since the epoch, `undefined` for what has not been seen. */
+/** The observed life of one pod. Times in ms since the epoch, `undefined` if not seen. */
 export interface PodRecord {
   readonly uid: string
   readonly name: string
@@ -26,7 +26,7 @@ export interface PodRecord {
   readyAt?: number
   isReady: boolean
   restarts: number
-  /** When it was first seen to end, and the grace it then had, in seconds. */
+  /** When it was first seen to end, and its grace then, in seconds. */
   endingAt?: number
   graceSeconds?: number
   goneAt?: number
@@ -38,7 +38,7 @@ export interface PodRecords {
   stop(): Promise<void>
 }
 
-/** Writes down when pods begin and end, as a client of the API server sees it. */
+/** Records when pods begin and end, as a client of the API server sees it. */
 export function recordPods(controlPlane: ControlPlane): PodRecords {
   const records = new Map<string, PodRecord>()
   const watching = watch<Pod>(controlPlane, '/api/v1/pods', ({ type, object }) => {

@@ -7,9 +7,9 @@ import { world } from './setup.ts'
 import type { Workload } from './world.ts'
 
 /**
- * The arm is that of the pods that end; the update to the next arm ends them. First without an agent, which takes pods that
- * have no hook out as well, so that few of their requests fail. Then with and without the hook in turn, so that whatever else
- * goes on on the machine slows down both.
+ * The arm is that of the ending pods; the update to the next arm ends them. First without an agent, because the agent also takes out
+ * pods without a hook, so that few of their requests fail. Then with and without the hook in turn, so that other load
+ * on the machine slows down both.
  */
 const RUNS: readonly { readonly agents: number; readonly arm: Arm; readonly next: Arm }[] = [
   { agents: 0, arm: 'none', next: 'sleep' },
@@ -20,7 +20,7 @@ const RUNS: readonly { readonly agents: number; readonly arm: Arm; readonly next
   ]).flat()
 ]
 const REPLICAS = 10
-/** As an app that has something to load. Without it a rollout here is as long as two cores take to start ten pods. */
+/** The startup time of a real app. Without it a rollout here takes as long as two cores need to start ten pods. */
 const STARTUP_MS = 3000
 /** How long each answer takes. */
 const ANSWER_MS = 200
@@ -29,7 +29,7 @@ const median = (values: readonly number[]) =>
 
 /**
  * Ten pods, 25 % and 25 %, GET and POST with and without keep-alive. nginx tries another node after a refused connection, and
- * repeats a GET that was lost, so what is lost without a hook are POSTs that the app had accepted: it drops them at SIGTERM.
+ * retries a lost GET, so without a hook the lost requests are POSTs that the app had accepted: it drops them at SIGTERM.
  */
 describe('a rolling update of ten pods under load', () => {
   const seen: { readonly agents: number; readonly arm: Arm; readonly observed: Observed }[] = []
@@ -63,7 +63,7 @@ describe('a rolling update of ten pods under load', () => {
       seen.push({ agents, arm, observed })
     })
 
-  it('fails requests without a hook, with agents or not: the load can tell', () => {
+  it('fails requests without a hook, with or without agents: the load detects failures', () => {
     const failed = (runs: readonly Observed[]) => runs.reduce((sum, { load }) => sum + load.failed, 0)
     expect(failed(of(0, 'none'))).to.be.greaterThan(0)
     expect(failed(of(2, 'none'))).to.be.greaterThan(0)
@@ -81,14 +81,14 @@ describe('a rolling update of ten pods under load', () => {
     expect(median(ratios)).to.be.below(1.1)
   })
 
-  it('in a hook by the helper, the helper itself takes less than an exec of nothing (medians)', async () => {
+  it('in a hook by the helper, the helper itself takes less time than an exec of a no-op (medians)', async () => {
     const said = helperLog()
     const returned = async (act: () => Promise<void>) => {
       const { load, hooks } = await underLoad(world(), web, { ends: REPLICAS, act })
       expect(hooks).to.have.length(REPLICAS)
       return { failed: load.failed, ms: median(hooks.map(({ ms }) => ms)) }
     }
-    // The last run has brought hooks that do nothing. They hold nobody back: here requests may fail.
+    // The last run left pods with hooks that do nothing. They delay no pod, and here requests may fail.
     const { ms: nothing } = await returned(() => update({ arm: 'apisix-drain-hook', ...said.options }))
     const { ms: hook, failed } = await returned(() => restart(world(), web))
     expect(failed).to.equal(0)

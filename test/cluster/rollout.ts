@@ -7,38 +7,38 @@ import { NAMESPACE } from './objects/workload.ts'
 import type { PodRecord } from './pods.ts'
 import type { Workload, WorkloadLoad, World } from './world.ts'
 
-/** What clients and pods saw while something was done to a workload. */
+/** The observations of clients and pods during an action on a workload. */
 export interface Observed {
   readonly load: LoadResult
   /** When the first requests failed: ms since the epoch. */
   readonly failedAt: readonly number[]
   /** The preStop hooks that returned meanwhile. */
   readonly hooks: readonly HookCall[]
-  /** Until what was done was done: for a rollout until all new pods are available, in s. */
+  /** The duration of the action: for a rollout until all new pods are available, in s. */
   readonly seconds: number
-  /** Until all that end were gone, in s. */
+  /** Until all ending pods were gone, in s. */
   readonly goneSeconds: number
   /** The pods that have ended. */
   readonly ended: readonly PodRecord[]
-  /** How the agents have answered these pods meanwhile. */
+  /** The agents' answers to these pods meanwhile. */
   readonly answers: Answers
 }
 
-/** What is done to a workload. */
+/** An action on a workload. */
 export interface Action {
   /** How many pods it ends. */
   readonly ends: number
   readonly act: () => Promise<void>
 }
 
-/** Requests that have been sent before something is done. */
+/** Requests that are sent before the action. */
 const WARM = 100
-/** And after the owner has written the last change. */
+/** Requests that are sent after the owner's last write. */
 const AFTER = 150
 const GONE_MS = 90_000
 const SENT_MS = 30_000
 
-/** Sends requests while that is done, until every pod that it ends is gone, the owner knows it, and some more were sent. */
+/** Sends requests during the action, until every ended pod is gone, the owner knows it, and some more were sent. */
 export async function underLoad(
   world: World,
   workload: Workload,
@@ -79,7 +79,7 @@ export async function underLoad(
   }
 }
 
-/** What has come to the counts; what an agent counted that is gone is lost. */
+/** The increase of the counts; the counts of an agent that is gone are lost. */
 const more = (before: Answers, after: Answers): Answers =>
   Object.fromEntries(
     Object.entries(after)
@@ -91,13 +91,13 @@ const more = (before: Answers, after: Answers): Answers =>
 export const hooksOf = ({ cluster }: World, name: string): readonly HookCall[] =>
   hooksIn(cluster.kubelets.map(({ log }) => log)).filter(({ pod }) => pod.startsWith(`${NAMESPACE}/${name}-`))
 
-/** `kubectl rollout restart`, and until the new pods are available. */
+/** `kubectl rollout restart`; resolves when the new pods are available. */
 export async function restart({ kube }: World, { target }: Workload): Promise<void> {
   await kube('rollout', 'restart', target, `--namespace=${NAMESPACE}`)
   await kube('rollout', 'status', target, `--namespace=${NAMESPACE}`, '--timeout=120s')
 }
 
-/** One line for the log: what a reader wants to know of it. */
+/** A summary of one line for the log. */
 export const inWords = ({ load, hooks, seconds, goneSeconds, ended, answers }: Observed): string => {
   const times = hooks.map(({ ms }) => ms).toSorted((a, b) => a - b)
   const p50 = times[Math.floor(times.length / 2)]

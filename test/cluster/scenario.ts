@@ -16,7 +16,7 @@ export const serving = (web: Workload) => web.pods().filter(({ isReady, endingAt
 /** The name of a pod that serves. */
 export const oneOf = (web: Workload): string => serving(web)[0]?.name ?? ''
 
-/** `kubectl scale`, and until as many serve. */
+/** `kubectl scale`; resolves when that many pods serve. */
 export async function scale(web: Workload, replicas: number): Promise<void> {
   await kube('scale', web.target, `--replicas=${replicas}`)
   await eventually(`${replicas} serve`, () => serving(web).length === replicas, READY_MS)
@@ -25,14 +25,14 @@ export async function scale(web: Workload, replicas: number): Promise<void> {
 export const begin = (web: Workload) => kube('rollout', 'restart', web.target)
 export const finish = (web: Workload) => kube('rollout', 'status', web.target, '--timeout=120s')
 
-/** Something that happens in the middle of a rolling update. */
+/** Runs `what` in the middle of a rolling update. */
 export async function midway(web: Workload, what: () => Promise<unknown>): Promise<void> {
   await begin(web)
   await what()
   await finish(web)
 }
 
-/** A workload, and what is done to it under load. */
+/** A workload, and the action on it under load. */
 export interface Scenario {
   readonly name: string
   readonly options?: Partial<WorkloadOptions>
@@ -43,8 +43,8 @@ export interface Scenario {
 }
 
 /**
- * Plans a scenario; what it returns gives what was seen, and prints it. With an app that drops what it has accepted at SIGTERM, and
- * answers that take a while, where nothing else is said.
+ * Plans a scenario; the returned function prints and gives the observations. By default the app drops accepted requests at SIGTERM,
+ * and its answers take a while.
  */
 export function observing(side: Together, scenario: Scenario): () => Promise<Observed> {
   const seen = side.plan(() => observe(scenario))
@@ -67,17 +67,17 @@ async function observe({ name, options, ends, act, load = { answerMs: 100 } }: S
 export const lostNothing = ({ load }: Pick<Observed, 'load'>) =>
   expect(load.failed, JSON.stringify(load.failures.slice(0, 3))).to.equal(0)
 
-/** As many have ended, and each was gone before it would have been killed. */
+/** Expects that many ended pods, each gone before its kill was due. */
 export function endedInTime({ ended }: Pick<Observed, 'ended'>, count: number): void {
   expect(ended.map(({ name }) => name)).to.have.length(count)
   for (const { name, endingAt = 0, goneAt = Infinity, graceSeconds = 0 } of ended)
     expect(goneAt - endingAt, name).to.be.below(graceSeconds * 1000)
 }
 
-/** The second is a pod that the owner was quicker with, or has not listed yet. */
+/** The second is for a pod that the owner removed first, or has not listed yet. */
 export const PROVED = ['drained/barrier', 'not-routed/barrier'] as const
 
-/** The agents have given these pods none but these answers, and one at least where any is named. */
+/** Expects only these answers of the agents to these pods, and at least one if any is named. */
 export function answered({ answers }: Pick<Observed, 'answers'>, ...outcomes: readonly string[]): void {
   const given = Object.keys(answers)
   expect(outcomes, JSON.stringify(answers)).to.include.members(given)

@@ -43,7 +43,7 @@ describe('ends of pods under load, with apisix-drain', () => {
     it(`a pod with ${grace} s of grace is gone by then`, async () => {
       const { ended } = await seen()
       expect(ended.length).to.equal(1)
-      // The kubelet lets two seconds pass at the end of a grace, and takes some to clear up.
+      // The kubelet adds two seconds at the end of a grace, and needs some more to clean up.
       for (const { endingAt = 0, goneAt = 0 } of ended)
         expect(goneAt - endingAt).to.be.below((grace + 7) * 1000)
     })
@@ -57,12 +57,12 @@ describe('ends of pods under load, with apisix-drain', () => {
       await begin(web)
       await scaleAgent(world(), 0)
       await finish(web)
-      // An agent finishes the hooks that it holds, and the first rollout may be over by then: nobody answers in this one.
+      // An agent finishes its held hooks, and the first rollout may be over by then: in this one no agent answers.
       await begin(web)
       await finish(web)
     }
   })
-  it('every pod ends within its grace by the fallback when the agents are taken away in the middle', async () => {
+  it('every pod ends within its grace by the fallback when the agents are removed in the middle', async () => {
     try {
       const observed = await abandoned()
       endedInTime(observed, 12)

@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const SCENARIOS = ['test/feature/sandbox.test.ts', 'test/feature/modes.test.ts']
 const MOCHA = ['--no-config', '--timeout', '60000', '--reporter', './test/reporter.mjs']
 
-/** What can be shown where no kubelet can run. Returns the exit code. */
+/** Runs the scenarios that need no kubelet. Returns the exit code. */
 export function runStandIn(): number {
   console.log(
     'a stand-in for the kubelet takes over: containers and hooks are processes, and so is all of Kubernetes'

@@ -6,7 +6,7 @@ import { makeShares } from './shares.ts'
 
 const PREFIX = 'apisix-drain-cluster-'
 
-/** What a run leaves on the machine beside its namespaces: a folder, and a cgroup of that name in every hierarchy. */
+/** A run's traces on the machine outside its namespaces: a folder, and a cgroup of that name in every hierarchy. */
 export interface State {
   readonly name: string
   readonly folder: string
@@ -25,13 +25,13 @@ export function makeState(state: State): void {
   makeShares(state.name)
 }
 
-/** Only when no process of that run is left: they go with its PID namespace. */
+/** Only once no process of that run is left: they end with its PID namespace. */
 export function removeState({ name, folder }: State): void {
   removeCgroup(name)
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Removes what runs have left that were killed. Returns their names. */
+/** Removes the traces of killed runs. Returns their names. */
 export function sweep(): readonly string[] {
   const names = [...readdirSync(tmpdir()), ...topCgroups()].filter(name => name.startsWith(PREFIX))
   const dead = [...new Set(names)]

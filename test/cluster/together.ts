@@ -1,12 +1,12 @@
-/** Scenarios that run side by side; each is judged by the test that asks for it. */
+/** Scenarios that run in parallel; each is checked by the test that requests it. */
 export interface Together {
-  /** What it returns begins the scenario, and some of those that are planned after it, and gives its result. */
+  /** The returned function begins the scenario, and some of those planned after it, and gives its result. */
   plan<T>(scenario: () => Promise<T>): () => Promise<T>
 }
 
 /**
- * For one `describe`, whose tests ask in the order in which they plan: then it has `width` scenarios at a time. None begins before
- * the first test that asks, so what other suites did is over, and all have ended before the next suite.
+ * For one `describe`, whose tests ask in the order in which they plan: then it has `width` scenarios at a time. None begins before the
+ * first test that asks, so other suites are over, and all have ended before the next suite.
  */
 export function together(width: number): Together {
   const planned: (() => Promise<unknown>)[] = []
@@ -24,7 +24,7 @@ export function together(width: number): Together {
       }
       const index = planned.push(begin) - 1
       return async () => {
-        // A failure is that of the scenario's own test, which may look at it much later.
+        // The scenario's own test reports its failure, maybe much later.
         for (const one of planned.slice(index, index + width)) one().catch(() => {})
         return await begin()
       }

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ControlPlane } from './control-plane.ts'
 
-/** A Kubernetes object, as far as a watch looks into it. */
+/** The part of a Kubernetes object that a watch reads. */
 export interface Watched {
   readonly metadata: { readonly uid: string; readonly resourceVersion: string }
 }
@@ -21,8 +21,8 @@ export interface Watching {
 const AGAIN_MS = 200
 
 /**
- * Tells every change of a collection, for ever: what is missed while the API server restarts is told when it is back. First
- * everything that is there, as added.
+ * Reports every change of a collection, forever; changes missed during a restart of the API server follow when it is back. First
+ * it reports every present object as added.
  */
 export function watch<T extends Watched>(
   controlPlane: ControlPlane,
@@ -53,7 +53,7 @@ export function watch<T extends Watched>(
   }
   const running = (async () => {
     while (!stopped.signal.aborted) {
-      await round().catch(() => {}) // the next round finds out what was missed
+      await round().catch(() => {}) // the next round reads the missed changes
       await wait(AGAIN_MS, undefined, { signal: stopped.signal }).catch(() => {})
     }
   })()

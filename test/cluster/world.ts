@@ -13,7 +13,7 @@ import { recordPods, type PodRecord, type PodRecords } from './pods.ts'
 import { cgroupOf } from './shares.ts'
 import { watchSlices } from './slices.ts'
 
-/** A cluster with gateways in it, and what is needed to put workloads behind them. */
+/** A cluster with gateways, and the means to put workloads behind them. */
 export interface World {
   readonly cluster: Cluster
   readonly kube: Kubectl
@@ -30,28 +30,28 @@ export interface Workload {
   /** `deployment/name` or `statefulset/name`. */
   readonly target: string
   pods(): readonly PodRecord[]
-  /** When the owner first wrote that there are no pods, in ms since the epoch; Infinity: never. */
+  /** When the owner first wrote an empty upstream, in ms since the epoch; Infinity: never. */
   emptiedAt(): number
-  /** Whether the owner has last written the addresses of those that serve, and no other. */
+  /** Whether the owner's last write has exactly the addresses of the serving pods. */
   isListed(): boolean
   /** The name of the pod that answers a request now. */
   ask(): Promise<string>
   startLoad(options?: WorkloadLoad): LoadProcess
-  /** Changes what is run, as an update does. */
+  /** Changes the workload, as an update does. */
   update(change: Partial<WorkloadOptions>): Promise<void>
   remove(): Promise<void>
 }
 
 export interface WorkloadLoad {
-  /** How long the app takes for each answer, in ms; at once where it is left out. */
+  /** How long the app takes for each answer, in ms; at once if it is left out. */
   readonly answerMs?: number
   readonly uploads?: boolean
 }
 
-/** From an endpoint's change to the owner's write of it: as in the sandbox. */
+/** From an endpoint's change to the owner's write: as in the sandbox. */
 const OWNER_LAG = { minMs: 500, maxMs: 2000 }
 const READY_MS = 60_000
-/** The machine has two cores for all of it. A slow answer is an answer: what fails is what is counted. */
+/** The machine has two cores for everything. A slow answer is an answer: only failures count. */
 const LOAD = { rate: 100, seed: 1, timeoutMs: 30_000 }
 
 export async function startWorld(cluster: Cluster): Promise<World> {
@@ -76,7 +76,7 @@ export async function startWorld(cluster: Cluster): Promise<World> {
 }
 
 interface Around {
-  /** The cgroup of those who send requests. */
+  /** The cgroup of the clients. */
   readonly clients: string
   readonly kube: Kubectl
   readonly gateways: Gateways
@@ -91,12 +91,12 @@ async function runWorkload(options: WorkloadOptions, around: Around): Promise<Wo
   await kube.apply(serviceOf(options), workload(options))
   const service = { namespace: NAMESPACE, name, port: SERVICE_PORT }
   const owner = startOwner({ slices, admin: gateways.admin, services: [service], lag: OWNER_LAG, seed: 1 })
-  // The gateways' stand-in for a router takes the first part of the path for an upstream's id.
+  // The gateways' stand-in for a router uses the first part of the path as the upstream's id.
   const path = `/${upstreamId(service)}`
   const remove = async () => {
     await owner.close()
     const mine = [`--namespace=${NAMESPACE}`, `--selector=app=${name}`] as const
-    // At once: the hook of the last pod would be held for a replacement until its time is up.
+    // At once: the hook of the last pod would wait for a replacement until its deadline.
     await kube('delete', 'deployments,statefulsets,replicasets', ...mine, '--cascade=orphan')
     await kube('delete', 'pods', ...mine, '--grace-period=0', '--force')
     await kube('delete', 'services', ...mine)

@@ -35,7 +35,7 @@ interface Compared {
   readonly eventMs: number
 }
 
-describe('sync lag, as shown and as it was', function () {
+describe('sync lag, as shown and as measured', function () {
   this.timeout(180_000)
   let world: World
   before(async () => {

@@ -25,7 +25,7 @@ describe('dashboard page', () => {
   const scene = (differs = {}) => sceneOf({ now: Date.now(), live: 3, past: 60, holders: 40, ...differs })
 
   for (const scheme of ['light', 'dark'] as const) {
-    it(`is usable by everybody, ${scheme}: no violation of WCAG A or AA`, async () => {
+    it(`is accessible, ${scheme}: no violation of WCAG A or AA`, async () => {
       const { url } = await start(scene())
       const { page, complaints, foreign } = await browser.open(url, { scheme })
       await page.getByRole('heading', { level: 1 }).getByText('3 pods on the way out.').waitFor()
@@ -42,7 +42,7 @@ describe('dashboard page', () => {
     })
   }
 
-  it('follows the system, and then whoever chose', async () => {
+  it('follows the system’s colour scheme until the user chooses one', async () => {
     const { url } = await start(scene())
     const { page } = await browser.open(url, { scheme: 'dark' })
     const ground = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
@@ -58,7 +58,7 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('can be worked with by keyboard alone', async () => {
+  it('can be used by keyboard alone', async () => {
     const { url } = await start(scene())
     const { page } = await browser.open(url)
     await page.getByRole('table', { name: 'Drains' }).waitFor()
@@ -78,7 +78,7 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('names the places that hide pods, and what to do', async () => {
+  it('names the places that hide pods, and the remedy', async () => {
     const place = {
       holder: 'upstreams/web',
       name: 'shop <b>web</b>',
@@ -109,7 +109,7 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('shows why something was not proved, and how to see it by hand', async () => {
+  it('shows why a drain was not proved, and how to check it by hand', async () => {
     const { url } = await start(scene())
     const { page } = await browser.open(url)
     const section = page.getByRole('region', { name: 'Not proved' })
@@ -143,7 +143,7 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('shows how long pods take to get in, and who is waited for', async () => {
+  it('shows how long pods take to arrive, and which gateway is late', async () => {
     const { url } = await start(scene())
     const { page } = await browser.open(url)
     await page.getByRole('button', { name: 'in', exact: true }).click()
@@ -156,7 +156,7 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('puts the pods of a rollout together', async () => {
+  it('groups the pods of a rollout', async () => {
     const { url } = await start(scene())
     const { page } = await browser.open(url)
     await page.getByRole('button', { name: 'rollouts' }).click()
@@ -164,7 +164,7 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('lets no name do anything but be read', async () => {
+  it('renders every name as plain text', async () => {
     const name = `<img src=x onerror=alert(1)>"'\`\${alert(2)}</script><script>alert(3)</script>`
     const { url } = await start(scene({ name }))
     const { page, complaints, foreign } = await browser.open(url)
@@ -180,7 +180,7 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('asks for the token, and shows nothing before', async () => {
+  it('asks for the token, and shows nothing before it is entered', async () => {
     const token = secretFromEnv('T', { T: 'right' })
     const { url } = await start(scene(), { auth: { kind: 'token', token } })
     const { page, foreign } = await browser.open(url)
@@ -198,7 +198,7 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('says that it lost the agent, keeps what it knew, and comes back by itself', async () => {
+  it('reports that it lost the agent, keeps the last data, and reconnects by itself', async () => {
     const first = await start(scene())
     const { page } = await browser.open(first.url)
     await page.getByText('3 pods on the way out.').waitFor()

@@ -95,7 +95,8 @@ function holderOf(name: string, i: number, now: number): HolderView {
     atGateways:
       i % 500 === 5
         ? [{ gateway: 'apisix-1', kind: 'stale', node: `10.9.${i % 250}.7:8080`, since: now - 42_000 }]
-        : []
+        : [],
+    onSuccessors: i % 500 === 7 ? { since: now - 95_000, nodes: [node(9)] } : null
   }
 }
 

@@ -8,13 +8,13 @@ import { HOLDER, isWritten } from './owner.ts'
 import type { Scenario } from './scenario.ts'
 import type { Stage } from './stage.ts'
 
-/** Once nothing is broken any more everything is as it should be within this, in ms; on a busy machine too. */
+/** The time to converge after the last fault has been mended, in ms; on a busy machine too. */
 const CONVERGED_MS = 20_000
-/** An entry that nobody lifts runs out: the ttl, and as much again for a busy machine. */
+/** An entry that no agent lifts expires: the ttl, and as much again for a busy machine. */
 const LIFTED_MS = 30_000
 const CLOSED_MS = 10_000
 
-/** What is wrong once nothing is broken any more. */
+/** Lists what is wrong after all faults have been mended. */
 export async function checkOutcome(
   stage: Stage,
   scenario: Scenario,
@@ -54,7 +54,7 @@ async function unserved(proxy: string, pods: readonly TestPod[]): Promise<readon
   return [...missing]
 }
 
-/** What is left over: entries of pods that are gone, and of agents that are closed timers and connections. */
+/** Finds leaks: entries of pods that are gone, and timers and connections of closed agents. */
 export async function checkLeaks(
   { rig, agents }: Stage,
   clocks: readonly CountingClock[]

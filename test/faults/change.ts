@@ -10,7 +10,7 @@ export type Change = (typeof CHANGES)[number]
 /** Until every pod of the new state is available and every old one gone, in ms. */
 const DONE_MS = 120_000
 const REPLICAS = [2, 3, 4, 6, 8, 10]
-/** As much as a rolling update may have more or fewer: surge only, in place only, and what Kubernetes does by default. */
+/** Strategies of a rolling update: surge only, in place only, and the default of Kubernetes. */
 const STRATEGIES = [
   { maxSurge: '25%', maxUnavailable: '25%' },
   { maxSurge: 1, maxUnavailable: 0 },
@@ -18,7 +18,7 @@ const STRATEGIES = [
   { maxSurge: '100%', maxUnavailable: 0 }
 ] as const
 
-/** Makes one change, drawn from `random`, and waits until it is through. Rejects when it is not within two minutes. */
+/** Makes one change, drawn from `random`, and waits until it is complete. Rejects after two minutes. */
 export async function change({ kubernetes, kubelet }: World, random: () => number): Promise<Change> {
   const draw = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
   const { store } = kubernetes
@@ -40,7 +40,7 @@ export async function change({ kubernetes, kubelet }: World, random: () => numbe
       spec: { ...current.spec, replicas }
     }))
   const all = alive()
-  // Some stay: whoever deletes all pods at once has no one to send requests to.
+  // Some stay: with all pods deleted at once no pod could serve requests.
   const ending = kind === 'scaled' ? [] : all.slice(0, Math.ceil(share * (all.length - 1)))
   for (const { name } of ending) store.delete('pods', NAMESPACE, name)
   const wanted = () => store.get('deployments', NAMESPACE, APP)?.spec.replicas

@@ -1,11 +1,11 @@
 import { systemClock, type Clock } from '../../agent/base/clock.ts'
 
-/** The agent's clock, which also tells how many alarms and sleeps have neither come nor been cancelled. */
+/** The agent's clock, which also counts the alarms and sleeps that have neither fired nor been cancelled. */
 export interface CountingClock extends Clock {
   readonly pending: number
   /**
-   * Time goes by and nothing is woken, as in a process that is stopped (SIGSTOP). What was due comes first when the last pause ends:
-   * before anything that is heard after it.
+   * Time passes and no alarm fires, as in a stopped process (SIGSTOP). When the last pause ends, due alarms fire first:
+   * before any later input.
    */
   pause(): () => void
 }

@@ -4,7 +4,7 @@ import type { AdminApi } from '../../sandbox/apisix/admin-api.ts'
 import { WRONG_KEY, type FaultRule } from '../../sandbox/apisix/faults.ts'
 import type { Break, Stage } from './stage.ts'
 
-/** Every Admin API there is: one, or in standalone mode one for each gateway. */
+/** All Admin APIs: one, or in standalone mode one for each gateway. */
 const admins = ({ rig }: Stage): ReadonlySet<AdminApi> => {
   const own = rig.gateways.flatMap(gateway => (gateway.running && gateway.admin ? [gateway.admin] : []))
   return new Set(own.length > 0 ? own : [rig.admin])
@@ -26,7 +26,7 @@ export const ADMIN_FAULTS = {
   'Admin API: other key': inject({ fault: WRONG_KEY }),
   'Admin API: hangs': inject({ fault: { kind: 'hang' } }),
   'Admin API: slow': inject({ fault: { kind: 'slow', ms: 300 } }),
-  // What it says is as old as that when it comes.
+  // A listing is that old when it arrives.
   'Admin API: slow listings': inject({
     fault: { kind: 'slow', ms: SLOW_LISTING_MS },
     method: 'GET',

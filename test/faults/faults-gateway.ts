@@ -48,13 +48,13 @@ export const GATEWAY_FAULTS = {
     one?.loseWatch()
     return () => one?.restoreWatch()
   },
-  // With its requests in flight and whoever was asking it; another one takes its place, and what it had counted is forgotten.
+  // With its requests in flight and open API calls; another worker takes its place, and its counts are lost.
   'gateway: one worker killed': (stage, which) => {
     const gateway = runningGateway(stage, which)
     gateway?.killWorker((which >> 1) % gateway.workers.length)
     return () => {}
   },
-  // With the requests in flight; its plugin says that it does not fit for as long, as that of 0.1.0 did, and counts them all the same.
+  // With requests in flight; meanwhile its plugin reports that it does not fit, as version 0.1.0 did, but counts them.
   'gateway: reloads': (stage, which) => {
     const gateway = runningGateway(stage, which)
     const barrier = gateway?.barrier
@@ -83,7 +83,7 @@ export const GATEWAY_FAULTS = {
     const gateway = await stage.rig.addGateway()
     stage.ownerWrites()
     const serves = stage.ready(gateway)
-    // It is awaited below, maybe after it has failed.
+    // Awaited below, maybe after it has failed.
     serves.catch(() => {})
     return () => serves
   },
@@ -91,7 +91,7 @@ export const GATEWAY_FAULTS = {
     const gateway = stage.rig.gateways.findLast(one => one.running && !stage.leaving.has(one))
     if (!gateway || stage.proxies.length < 2) return () => {}
     stage.leaving.add(gateway)
-    // It goes on serving what it has; nothing new comes.
+    // It finishes its requests and gets no new ones.
     stage.rig.gatewayIs(gateway, 'terminating')
     stage.unready(gateway)
     return async () => {

@@ -13,7 +13,7 @@ const restarts = new WeakMap<Kubernetes, Promise<void>>()
 function inTurn(kubernetes: Kubernetes, how: Parameters<Kubernetes['faults']['restart']>[0]): Promise<void> {
   const restart = (restarts.get(kubernetes) ?? Promise.resolve()).then(() => kubernetes.faults.restart(how))
   restarts.set(kubernetes, restart)
-  // Whoever mends it waits for it, maybe after it has failed because its port is another's by now.
+  // The mending function awaits it, maybe after it has failed because another process has taken its port.
   restart.catch(() => {})
   return restart
 }

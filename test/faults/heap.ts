@@ -2,17 +2,17 @@ import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import { eventually } from '../plugin/eventually.ts'
 
-/** What a process of Node holds, by its inspector. */
+/** The heap of a Node process, by its inspector. */
 export interface Heap {
   /** In MB, after a full collection. */
   used(): Promise<number>
   close(): void
 }
 
-/** Node opens its inspector at SIGUSR1, on this port: one process at a time can be looked at. */
+/** Node opens its inspector at SIGUSR1, on this port: one process at a time can be inspected. */
 const INSPECTOR = 'http://127.0.0.1:9229/json'
 
-/** @throws Error where the inspector does not open: another process may have the port */
+/** @throws Error if the inspector does not open: another process may have the port */
 export async function openHeap(pid: number): Promise<Heap> {
   process.kill(pid, 'SIGUSR1')
   let url = ''

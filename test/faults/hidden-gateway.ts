@@ -2,7 +2,7 @@ import { startBalancer } from '../build/balancer.ts'
 import type { Rig } from '../build/rig.ts'
 
 /**
- * A list of gateways as an operator writes it who takes a load balancer for a gateway: the first of the rig at its own address, and one
+ * The list of an operator who mistakes a load balancer for a gateway: the rig's first gateway at its own address, and one
  * address that leads to the others, of which one more is started.
  */
 export async function hideGateway(

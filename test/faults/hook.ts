@@ -5,16 +5,16 @@ import { pick, type Stage } from './stage.ts'
 
 const TRIES = 3
 const BETWEEN_MS = 150
-/** What stands for the sleep that a hook falls back to. */
+/** Stands for the sleep that a hook falls back to. */
 const FALLBACK_MS = 300
-/** One that nothing keeps is answered long before, whatever the machine is busy with. */
+/** A hook that nothing delays is answered long before, even on a busy machine. */
 const LONG_MS = 2000
-/** No hook waits for as long as this, whatever the machine is busy with. */
+/** No hook waits as long as this, even on a busy machine. */
 const NEVER_MS = 20_000
 
 /**
- * As the documented hook: again, and elsewhere, where nothing came back or the agent cannot vouch; then it falls back.
- * Resolves with what is wrong about the answers.
+ * As the documented hook: retries at another agent if there is no answer or no proof; then it falls back.
+ * Resolves with the problems of the answers.
  *
  * @param expected `inFlight`: how many requests must hold the hook; `mayProve`: the agents know every gateway; `isUnhurt`: nothing
  *   keeps the hook until its deadline

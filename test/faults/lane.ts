@@ -5,7 +5,7 @@ import type { Options } from './options.ts'
 import { play } from './play.ts'
 import { describeScenario, scenarios, type Scenario } from './scenario.ts'
 
-/** What became of one run. */
+/** The result of one run. */
 export interface Outcome {
   readonly index: number
   readonly ms: number
@@ -20,12 +20,12 @@ export interface Outcome {
 }
 
 /**
- * Shrinking plays the scenario again and again; after this it is as small as it is, in ms. The first play has all the time that it
- * needs: on a busy machine that says nothing of the agent, and whatever a play waits for has a bound of its own.
+ * Shrinking plays the scenario repeatedly, and stops after this time, in ms. The first play has all the time that it
+ * needs: on a busy machine its duration is not the agent's, and every wait of a play has a bound of its own.
  */
 const SHRINK_MS = 180_000
 
-/** Plays run `path` (`17`, or `17:0:3` for what it was shrunk to) of a seed, and shrinks it where it fails. */
+/** Plays run `path` (`17`, or `17:0:3` for what it was shrunk to) of a seed, and shrinks it if it fails. */
 export async function playRun({
   seed,
   path,
@@ -43,10 +43,10 @@ export async function playRun({
   const keep =
     log === undefined ? undefined : (lines: string) => keepLines(log, `${path}-${kept++}.log`, lines)
   const property = fc.asyncProperty(scenarios(only, knownGaps), async scenario => {
-    // Not played is not failed, so what has failed so far is what is told.
+    // A scenario that is not played does not fail, so the smallest failure so far is reported.
     if (performance.now() > shrinksUntil) return
     drawn ??= scenario
-    // A port that was given up for a while and is another's by now says nothing about the agent.
+    // Another process may have taken a port that was free for a while: that is no failure of the agent.
     await play(scenario, keep)
       .catch((error: unknown) => {
         if (!isPortTaken(error)) throw error
@@ -74,7 +74,7 @@ export async function playRun({
   return {
     ...outcome,
     failure: {
-      // A violation speaks for itself; anything else went wrong in the suite, and then the stack helps.
+      // A violation needs no stack; any other error is a bug of the suite, and then the stack helps.
       why: why.name === 'Error' ? why.message : String(why.stack),
       scenario: scenario ? describeScenario(scenario) : 'interrupted',
       path: counterexamplePath ?? path

@@ -1,37 +1,35 @@
-/** An agent that is broken in one place, and what must come of it. */
+import type { NamedEdit } from './replace-by-name.ts'
+
+/** An agent that is broken in one place, and the failure that must follow. */
 export interface Mutant {
   readonly name: string
-  readonly edits: readonly {
-    /** From `agent/`; what plays its counterpart is in `../sandbox/`. */
-    readonly file: string
-    readonly find: string
-    readonly replace: string
-  }[]
+  /** Each file from `agent/`; what plays its counterpart is in `../sandbox/`. */
+  readonly edits: readonly NamedEdit[]
   readonly found: FoundByRuns | FoundByTest
 }
 
 /** By random runs. */
 export interface FoundByRuns {
-  /** What the suite must say. */
+  /** The message that the suite must report. */
   readonly expected: RegExp
-  /** What is drawn, so that a few runs are enough. */
+  /** The cells that are drawn, so that a few runs are enough. */
   readonly only: readonly string[]
 }
 
-/** By the test that closes the finding (docs/answers.md), where no random run can tell, or only one of thousands. */
+/** By the test that closes the finding (docs/answers.md), if no random run finds it, or only one of thousands. */
 export interface FoundByTest {
   readonly file: string
   readonly title: string
 }
 
-/** Answers a hook by what the watch knew before, however old that is. */
+/** Answers a hook by the watch's earlier data, however old. */
 const ANSWERS_BY_AN_OLD_WATCH = [
   {
     file: 'hold/hooks.ts',
-    find: 'if (!entries.has(id)) return undefined',
-    replace: 'if (!knownToEnd(pod)) return { pod, at: clock.now() }'
+    name: 'createHooks.staysNow',
+    replace: 'knownToEnd(pod) ? itEnds(id, cluster.pods.get(pod.uid) ?? pod) : { pod, at: clock.now() }'
   },
-  { file: 'hold/hooks.ts', find: 'if (rest <= 0) return', replace: 'if (rest < Infinity) return' }
+  { file: 'hold/hooks.ts', name: 'createHooks.ask.rest', replace: '0' }
 ] as const
 
 export const MUTANTS: readonly Mutant[] = [
@@ -40,20 +38,12 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'round/loop.ts',
-        find: 'barrier?.desire(settings.plan.dryRun ?',
-        replace: 'barrier?.desire(true ?'
+        name: 'createLoop.apply.entry',
+        replace: 'void (context && desiredEntry(drain, memory, context))'
       },
-      {
-        file: 'proof/proof.ts',
-        find: "const barrierAt = counts && entry.state === 'idle' ? barrier?.unchangedSince : undefined",
-        replace: 'const barrierAt = since'
-      },
-      { file: 'proof/proof.ts', find: "contrary: entry.state === 'busy'", replace: 'contrary: false' },
-      {
-        file: 'proof/proof.ts',
-        find: "entry.state !== 'idle' && seen.undecided ? seen.why : ''",
-        replace: "''"
-      }
+      { file: 'round/lingering.ts', name: 'createLingering.entries', replace: '[]' },
+      { file: 'proof/proof.ts', name: 'assess.barrierAt', replace: 'since' },
+      { file: 'proof/proof.ts', name: 'assess.contrary', replace: `''` }
     ],
     found: {
       expected: /requests reached .* after an ack of grade barrier/,
@@ -62,7 +52,13 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '1: a gateway that said busy is released when its plugin calls itself unfit',
-    edits: [{ file: 'proof/proof.ts', find: 'barrier?.binding\n', replace: 'false\n' }],
+    edits: [
+      {
+        file: 'proof/proof.ts',
+        name: 'entryOf.unusable',
+        replace: `({ state: 'unusable', sealed: false, why })`
+      }
+    ],
     found: {
       file: 'test/unit/proof/proof.test.ts',
       title: 'is released by its own fit 0 after the seal, and by nothing else'
@@ -73,8 +69,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: '../sandbox/apisix/inflight.ts',
-        find: 'workers.delete(pid)\n',
-        replace: 'workers.set(-pid, workers.get(pid) ?? new Map()) && workers.delete(pid)\n'
+        name: 'createInflightCounts.drop',
+        replace:
+          '{ workers.set(-pid, workers.get(pid) ?? new Map()); workers.delete(pid); fallen(undefined) }'
       }
     ],
     found: {
@@ -87,7 +84,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: '../sandbox/apisix/barrier.ts',
-        find: 'createDenyList(capacity, epochSeconds)',
+        name: 'createBarrier.entries',
         replace: 'createDenyList(capacity, () => barrier.now())'
       }
     ],
@@ -101,14 +98,14 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'round/loop.ts',
-        find: "if (said.kind === 'wait') return said.until",
-        replace:
-          "const lateAt = (drain?.deadline ?? now) + 2000; if (said.kind === 'wait' || now < lateAt) return lateAt"
+        name: 'createLoop.answered.said',
+        replace: `((said, until) => (said.kind === 'wait' || now < until ? { kind: 'wait', until } : said))(answer(hook, drain, look.seen, now, drainSettings()), (drain?.deadline ?? now) + 2000)`
       },
       {
         file: 'hook/prestop.ts',
-        find: 'graceEnds - reserveOf(pod, { reserveMs }) / 2',
-        replace: 'graceEnds + 5000'
+        name: 'holdInTime.graceEnds',
+        replace:
+          'endOfGrace(pod, hook.receivedAt, holds.serverBehindMs()) + reserveOf(pod, { reserveMs }) / 2 + 5000'
       }
     ],
     found: { expected: /was answered \d+ ms after its deadline/, only: ['barrier', 'Admin API: hangs'] }
@@ -116,13 +113,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: '3: takes out the last node',
     edits: [
+      { file: 'plan/policies.ts', name: 'keepLastNode', replace: 'plan' },
+      { file: 'write/reconcile.ts', name: 'lastToLeave', replace: 'undefined' },
       {
-        file: 'plan/policies.ts',
-        find: 'return !helps && holder.nodes.some(takesOver) ? [] : [last]',
-        replace: 'return []'
-      },
-      { file: 'write/reconcile.ts', find: 'holder && lastToLeave(holder, present)', replace: 'undefined' },
-      { file: 'apisix/nodes.ts', find: 'if (all.length === 0 && !edit.mayEmpty)', replace: 'if (false)' }
+        file: 'write/removal.ts',
+        name: 'attempt.edits',
+        replace: 'withWishes(drained, wishes, found).map(edit => ({ ...edit, mayEmpty: true }))'
+      }
     ],
     // Late, so that the agent is quicker than the replacement.
     found: { expected: /was emptied of/, only: ['observed', 'Admin API: 401', 'after the ack'] }
@@ -132,51 +129,33 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'plan/plan.ts',
-        find: 'nodes: [...byKey.values()].sort(by(node => node.key))',
-        replace: 'nodes: holder.nodes.slice(1).map(node => ({ key: node.key, uid: matches[0].drain.uid }))'
+        name: 'changeOf.nodes',
+        replace: 'holder.nodes.slice(1).map(node => ({ key: node.key, uid: matches[0].drain.uid }))'
       },
-      {
-        file: 'upkeep/still-ending.ts',
-        find: 'if (!loop().isEnding(uid, node)) return false',
-        replace: 'return true'
-      },
-      {
-        file: 'write/removal.ts',
-        find: 'answer === true && isEnding(uid, node)',
-        replace: 'answer === true'
-      }
+      { file: 'upkeep/still-ending.ts', name: 'createStillEnding', replace: 'async () => true' },
+      { file: 'write/removal.ts', name: 'dropWhatStays', replace: '[]' }
     ],
     found: { expected: /was taken out of .*, but .* stays/, only: ['observed', 'API server: slow'] }
   },
   {
     name: '4: an entry keeps its address when that is another pod’s',
     edits: [
-      {
-        file: 'round/lingering.ts',
-        find: 'ips.some(ip => world.ownersOf(ip).some(owner => owner.uid !== uid))',
-        replace: 'false'
-      },
-      { file: 'round/lingering.ts', find: 'until: now + lingerMs', replace: 'until: now + 60_000' }
+      { file: 'round/lingering.ts', name: 'left', replace: 'nodes' },
+      { file: 'round/lingering.ts', name: 'createLingering.add.until', replace: 'now + 60_000' }
     ],
     found: { expected: /sends nothing to same-address/, only: ['barrier', 'API server: slow'] }
   },
   {
     name: '5: what was planned is not written',
-    edits: [
-      {
-        file: 'round/loop.ts',
-        find: 'for (const change of wanted.changes) writer.submit(change)',
-        replace: ''
-      }
-    ],
+    edits: [{ file: 'write/writer.ts', name: 'createWriter.submit', replace: '{}' }],
     found: { expected: /it does not end well/, only: ['barrier', 'API server: slow'] }
   },
   {
     name: '5: a node whose pod went while no agent ran is left',
-    edits: [{ file: 'upkeep/ghosts.ts', find: 'due = mayRepair()', replace: 'due = !mayRepair()' }],
+    edits: [{ file: 'upkeep/ghosts.ts', name: 'createGhosts.targets', replace: '[]' }],
     found: {
       file: 'test/feature/ghosts.test.ts',
-      title: 'repaired: it is taken out in one write for the holder, and the others stay'
+      title: 'repaired: all ghosts of a holder are removed in one write, and its other nodes stay'
     }
   },
   {
@@ -192,29 +171,41 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'write/removal.ts',
-        find: 'const [answers] = await Promise.all([ask(',
+        name: 'askThenRead',
         replace:
-          'const early = await read(tools, target); await tools.clock.sleep(400); const [answers] = await Promise.all([ask('
-      },
-      {
-        file: 'write/removal.ts',
-        find: 'const object = await read(tools, target)\n    if (tools',
-        replace: 'const object = early\n    if (tools'
+          '{ const object = await read(tools, target); await tools.clock.sleep(400); const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)]); return { answers, object } }'
       }
     ],
     found: {
       file: 'test/unit/write/writer.test.ts',
-      title: 'may set a weight or rotate a key while Kubernetes is asked: both stay'
+      title: 'may set a weight or rotate a key while Kubernetes is read: both stay'
+    }
+  },
+  {
+    name: '4: takes the pod at a reused address for a successor of an inherited entry',
+    edits: [{ file: 'round/predecessor.ts', name: 'predecessorOf.ranThen', replace: 'true' }],
+    found: {
+      file: 'test/feature/successors.test.ts',
+      title:
+        'an agent that begins leaves an entry alone if a pod of another workload has the address of its successor'
+    }
+  },
+  {
+    name: '3: names no successor while the last one ends',
+    edits: [{ file: 'round/succession.ts', name: 'createSuccession.remaining', replace: 'NO_SUCCESSORS' }],
+    found: {
+      file: 'test/feature/successors.test.ts',
+      title: 'the only successor ends before the next pod is Ready: it serves until then'
     }
   },
   {
     name: 'leak: entries of pods that are gone are kept for ever',
-    edits: [{ file: 'round/lingering.ts', find: 'now < until &&', replace: 'true &&' }],
+    edits: [{ file: 'round/lingering.ts', name: 'createLingering.add.until', replace: 'Infinity' }],
     found: { expected: /barrier entries are left/, only: ['barrier', 'API server: slow'] }
   },
   {
     name: 'leak: connections outlive the agent',
-    edits: [{ file: 'start/start-sources.ts', find: '  sources.hangUp()\n', replace: '' }],
+    edits: [{ file: 'start/start-sources.ts', name: 'startSources.hangUp', replace: '{}' }],
     found: {
       expected: /connections of agents that are closed are left/,
       only: ['observed', 'API server: slow']
@@ -225,8 +216,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'round/schedule.ts',
-        find: 'stopped = true\n      alarm.stop()',
-        replace: 'stopped = true\n      clock.alarm(clock.now() + 60_000, () => {})'
+        name: 'createSchedule.stop',
+        replace: '{ stopped = true; clock.alarm(clock.now() + 60_000, () => {}) }'
       }
     ],
     found: { expected: /timers of agents that are closed are left/, only: ['observed', 'API server: slow'] }
@@ -234,13 +225,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: '1: takes an address that leads to several gateways for one',
     edits: [
-      { file: 'barrier/identity.ts', find: 'isSeveral = true', replace: 'void 0' },
       {
-        file: 'barrier/barrier.ts',
-        find: 'if (twin && (known.identity.isOpen() || known.identity.doubt() === ""))'.replaceAll('"', "'"),
-        replace: 'if (Date.now() < 0)'
+        file: 'barrier/identity.ts',
+        name: 'createIdentity.note',
+        replace: '{ last = instance; if (fit && fresh) looks -= 1 }'
       },
-      { file: 'barrier/identity.ts', find: 'let looks = byHand ? LOOKS : 0', replace: 'let looks = 0' }
+      { file: 'barrier/identity.ts', name: 'createIdentity.looks', replace: '0' },
+      { file: 'barrier/barrier.ts', name: 'createBarrierKeeper.doubt.twin', replace: 'undefined' }
     ],
     found: {
       expected: /was answered by the barrier of some gateways only/,
@@ -249,7 +240,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '6: takes the first word of the API server for its last',
-    edits: [{ file: 'hold/hooks.ts', find: 'if (rest <= 0) return', replace: 'if (rest < Infinity) return' }],
+    edits: [{ file: 'hold/hooks.ts', name: 'createHooks.ask.rest', replace: '0' }],
     found: {
       expected: /ends, and was told that it stays/,
       only: ['barrier', 'kubelet: ends pods by itself', 'after the ack']
@@ -266,51 +257,36 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'P1: believes an address that a host shares with its pods',
     edits: [
-      {
-        file: 'hook/identify.ts',
-        find: 'if (candidates.some(pod => pod.hostNetwork)) {',
-        replace: 'if (candidates.length === 0) {'
-      },
-      {
-        file: 'hook/prestop.ts',
-        find: "if (answer.result === 'not-terminating' && !identity.named)",
-        replace: 'if (Date.now() < 0)'
-      }
+      { file: 'hook/identify.ts', name: 'identify.fromAddress.isOfHost', replace: 'false' },
+      { file: 'hook/prestop.ts', name: 'answerHook.mayBeForwarded', replace: 'false' }
     ],
     found: {
       file: 'test/feature/hooks.test.ts',
-      title:
-        'a pod whose packets come from its host is not answered for the one pod that lives on that address'
+      title: 'a pod whose packets come from its host is not mistaken for the one pod with that address'
     }
   },
   {
     name: 'P5: what was taken out at a fixed address is not put back',
-    edits: [
-      {
-        file: 'start/start-sources.ts',
-        find: 'taken: one => upkeep.taken(one),',
-        replace: 'taken: () => {},'
-      }
-    ],
+    edits: [{ file: 'start/start-sources.ts', name: 'startSources.writer.taken', replace: '{}' }],
     found: {
       file: 'test/feature/fixed-addresses.test.ts',
-      title: 'an upstream of three nodes has three nodes after all were rolled, with their weights'
+      title: 'an upstream of three nodes has the same three nodes and weights after a full rollout'
     }
   },
   {
     name: 'P6: a gateway that vanished is not asked any more',
-    edits: [{ file: 'facts/gateway-store.ts', find: 'if (!pod.ended &&', replace: 'if (pod.ended &&' }],
-    found: { file: 'test/feature/complete.test.ts', title: 'and that serves on is asked as before' }
+    edits: [
+      {
+        file: 'facts/gateway-store.ts',
+        name: 'createGatewayStore.sink.gone',
+        replace: 'pods.delete(uid) && refresh()'
+      }
+    ],
+    found: { file: 'test/feature/complete.test.ts', title: 'and that still serves is polled as before' }
   },
   {
     name: 'P7: a hook that was answered is no witness of what shows later',
-    edits: [
-      {
-        file: 'proof/observe.ts',
-        find: 'const firstHookAt = round.hooks.witnessOf(pod, round.now)',
-        replace: 'const firstHookAt = undefined'
-      }
-    ],
+    edits: [{ file: 'proof/observe.ts', name: 'observeOne.firstHookAt', replace: 'undefined' }],
     found: {
       file: 'test/feature/hooks.test.ts',
       title: 'the status of a kubelet that comes after the answer still begins the drain'
@@ -318,104 +294,88 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'P7: a drain that is undone leaves its hooks with what was known of them',
-    edits: [{ file: 'round/loop.ts', find: 'hooks.askAgain(uid)', replace: 'void 0' }],
+    edits: [{ file: 'hold/hooks.ts', name: 'createHooks.askAgain', replace: '{}' }],
     found: {
       file: 'test/feature/hooks.test.ts',
-      title: 'a hook that was believed is asked about anew when its drain is undone'
+      title: 'an accepted hook is checked again when its drain is undone'
     }
   },
   {
     name: 'P7: a call that is repeated begins the grace anew',
-    edits: [
-      {
-        file: 'drain/step.ts',
-        find: 'Math.min(at, firstHookAt ?? at)',
-        replace: 'Math.max(at, (firstHookAt ?? at) - Infinity)'
-      }
-    ],
+    edits: [{ file: 'drain/step.ts', name: 'runsSince', replace: 'at' }],
     found: {
       file: 'test/feature/hooks.test.ts',
-      title: 'that is called again and again while nobody can say it'
+      title: 'a hook that is called repeatedly while nothing shows whether the pod ends'
     }
   },
   {
     name: 'P6: asks once at a time at an address by hand',
-    edits: [
-      {
-        file: 'barrier/gateway-state.ts',
-        find: '? [read(), read()] : [read()]',
-        replace: '? [read()] : [read()]'
-      }
-    ],
+    edits: [{ file: 'barrier/identity.ts', name: 'createIdentity.isByHand', replace: 'false' }],
     found: {
       file: 'test/unit/barrier/gateway-state.test.ts',
-      title: 'asks twice at once at an address by hand'
+      title: 'reads an address by hand twice in a row'
     }
   },
   {
     name: 'P10: a process that was away renews what it knew',
-    edits: [
-      {
-        file: 'barrier/barrier.ts',
-        find: 'const mayPut = () => desiredBy >= knowledge.resumedAt()',
-        replace: 'const mayPut = () => true'
-      }
-    ],
+    edits: [{ file: 'barrier/barrier.ts', name: 'createBarrierKeeper.mayPut', replace: 'true' }],
     found: {
       file: 'test/unit/barrier/barrier.test.ts',
-      title: 'renews nothing after an absence until entries were desired by what is known since'
+      title: 'renews nothing after an absence until a round with current data desires the entries'
     }
   },
   {
     name: 'P12: entries that a gateway lacks are not put again',
-    edits: [
-      {
-        file: 'barrier/entry-table.ts',
-        find: 'for (const { uid } of missing) stored.delete(uid)',
-        replace: ''
-      }
-    ],
+    edits: [{ file: 'barrier/entry-table.ts', name: 'createEntryTable.compare.missing', replace: '[]' }],
     found: {
       file: 'test/unit/barrier/barrier.test.ts',
-      title: 'puts again at once what the state of the gateway does not show any more'
+      title: 'puts an entry again at once when the gateway’s state no longer shows it'
     }
   },
   {
     name: 'W2: the silent are left out',
     edits: [
-      { file: 'barrier/seal.ts', find: 'if (!complete) return', replace: 'if (said < 0) return' },
       {
-        file: 'barrier/barrier-reading.ts',
-        find: 'const tag = sealIf?.[i]',
-        replace: 'const tag = undefined'
-      }
+        file: 'round/entries.ts',
+        name: 'agreement.judged',
+        replace: `reading?.word ? judge({ ...reading.word, complete: true }, serves) : { why: 'not asked' }`
+      },
+      { file: 'barrier/barrier-reading.ts', name: 'entriesOf.tag', replace: 'undefined' }
     ],
     found: { file: 'test/feature/words.test.ts', title: 'a frozen worker has not agreed' }
   },
   {
     name: 'W4: seals though a worker has nothing else left',
     edits: [
-      { file: 'barrier/seal.ts', find: 'if (sole.length > 0) return', replace: 'if (said < 0) return' },
       {
-        file: 'barrier/barrier-reading.ts',
-        find: 'const tag = sealIf?.[i]',
-        replace: 'const tag = undefined'
-      }
+        file: 'round/entries.ts',
+        name: 'agreement.judged',
+        replace: `reading?.word ? judge({ ...reading.word, sole: [] }, serves) : { why: 'not asked' }`
+      },
+      { file: 'barrier/barrier-reading.ts', name: 'entriesOf.tag', replace: 'undefined' }
     ],
     found: {
       file: 'test/feature/grades.test.ts',
-      title:
-        'the only node, added after the last listing: it is not sealed because an old listing does not show it'
+      title: 'the only node, added after the last listing: an old listing without it is no reason to seal it'
     }
   },
   {
     name: 'W4: does not ask whether one of the others serves',
-    edits: [{ file: 'barrier/seal.ts', find: '!nodes.some(serves)', replace: 'nodes.length === 0' }],
-    found: { file: 'test/feature/words.test.ts', title: 'what is left does not serve' }
+    edits: [
+      {
+        file: 'barrier/seal.ts',
+        name: 'judge.bad',
+        replace: 'others.find(({ nodes, more }) => more === 0 && nodes.length === 0)'
+      }
+    ],
+    found: {
+      file: 'test/feature/words.test.ts',
+      title: 'no other node serves: the pod is kept until one of the others is Ready'
+    }
   },
   {
-    name: 'P11: what could only be written whole is written at once',
-    edits: [{ file: 'plan/policies.ts', find: '  wholeWrite,\n', replace: '' }],
+    name: 'P11: a holder that can only be written whole is written at once',
+    edits: [{ file: 'plan/policies.ts', name: 'wholeWrite', replace: 'plan' }],
     found: {
       file: 'test/unit/plan/whole-write.test.ts',
       title:
@@ -427,27 +387,24 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'start/start-sources.ts',
-        find: "import { watchAbsence } from '../upkeep/absence.ts'",
+        name: 'startSources.writer.wishes',
         replace:
-          "import { watchAbsence } from '../upkeep/absence.ts'; import { expectedNodes } from '../upkeep/expected.ts'; import { nodeOf } from '../apisix/nodes.ts'"
-      },
-      {
-        file: 'start/start-sources.ts',
-        find: 'wishes: (target, found) => upkeep.wishes(target, found),',
-        replace:
-          'wishes: (target, found = []) => ({ edits: [...upkeep.wishes(target, found).edits, ...found.map(one => ({ holder: one.key, remove: [], put: expectedNodes(cluster, one, clock.now()).map(key => nodeOf(key, one.nodes[0], one.form)) }))] }),'
+          '({ edits: [...upkeep.wishes(target, found ?? []).edits, ...(found ?? []).map(one => ({ holder: one.key, remove: [], put: expectedNodes(cluster, one, clock.now()).map(key => nodeOf(key, one.nodes[0], one.form)) }))] })',
+        imports: [
+          "import { expectedNodes } from '../upkeep/expected.ts'",
+          "import { nodeOf } from '../apisix/nodes.ts'"
+        ]
       }
     ],
     found: { expected: /was listed in .*, and its owner never had/, only: ['observed', 'API server: slow'] }
   },
   {
     name: 'the owner’s time: it is given none',
-    edits: [
-      { file: 'plan/owners-time.ts', find: 'if (given === 0) return', replace: 'if (given >= 0) return' }
-    ],
+    edits: [{ file: 'plan/owners-time.ts', name: 'ownersTurn.given', replace: '0' }],
     found: {
       file: 'test/feature/owners.test.ts',
-      title: 'without the plugin the owner goes first too, and where it is alive the agent writes nothing'
+      title:
+        'without the plugin the owner also goes first, and the agent writes nothing if the owner is alive'
     }
   },
   {
@@ -455,13 +412,13 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'barrier/gateway-clock.ts',
-        find: ': Math.min(receivedAt, Math.max(askedAt, told - (least + most) / 2))',
-        replace: ': told'
+        name: 'createGatewayClock.onOurs',
+        replace: 'spans.length === 0 ? receivedAt : told'
       }
     ],
     found: {
       file: 'test/unit/barrier/gateway-clock.test.ts',
-      title: 'never leaves the call that it belongs to'
+      title: 'never dates an answer outside of its own call'
     }
   }
 ]

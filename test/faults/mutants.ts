@@ -4,20 +4,20 @@ import { MUTANTS, type FoundByRuns, type FoundByTest, type Mutant } from './muta
 import { playAll } from './run.ts'
 
 /**
- * Shows of every check that it can fail: agents that are broken in one place each, and a few runs, or one test, in which that must be found.
- * Closed by `N passed, N failed`. An argument picks mutants by a part of their name.
+ * Shows that every check can fail: agents that are broken in one place each, and a few runs, or one test, that must find it.
+ * Ends with `N passed, N failed`. An argument picks mutants by a part of their name.
  */
-/** It ends with the first run that finds the mutant. The rarest is found by every sixth. */
+/** The search ends with the first run that finds the mutant. Every sixth run finds the rarest. */
 const RUNS = 96
 const LANES = 12
 const AT_ONCE = 2
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
-/** That of the suite that the test belongs to. */
+/** The timeout of the test's suite. */
 const TIMEOUT_MS = '10000'
 const MUTATE = new URL('mutate.ts', import.meta.url).href
 
-/** Why this mutant was not found out; `undefined` where it was. That it changes anything is shown by `test/unit/faults/mutants.test.ts`. */
+/** Why this mutant was not found; `undefined` if it was. `test/unit/faults/mutants.test.ts` shows that it changes the code. */
 async function missed(mutant: Mutant): Promise<string | undefined> {
   return 'file' in mutant.found
     ? missedByTest(mutant.name, mutant.found)
@@ -51,7 +51,7 @@ async function missedByRuns(name: string, { expected, only }: FoundByRuns): Prom
   return `of ${RUNS} runs none said ${expected}, only: ${[...said].join('; ') || 'nothing'}`
 }
 
-/** That the test passes without the mutant is what the other suites show. */
+/** The other suites show that the test passes without the mutant. */
 async function missedByTest(name: string, { file, title }: FoundByTest): Promise<string | undefined> {
   const args = ['--import', MUTATE, MOCHA, '--no-config', '--timeout', TIMEOUT_MS, '--exit']
   const { promise, resolve } = Promise.withResolvers<string>()
@@ -74,6 +74,12 @@ async function missedByTest(name: string, { file, title }: FoundByTest): Promise
 
 const part = process.argv[2] ?? ''
 const waiting = MUTANTS.filter(({ name }) => name.includes(part))
+if (waiting.length === 0) {
+  console.error(
+    `no mutant has "${part}" in its name; they are:\n${MUTANTS.map(({ name }) => name).join('\n')}`
+  )
+  process.exit(2)
+}
 let [passed, failed] = [0, 0]
 const lane = async () => {
   for (let mutant = waiting.shift(); mutant; mutant = waiting.shift()) {

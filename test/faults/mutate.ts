@@ -1,18 +1,23 @@
+import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { MUTANTS } from './mutant-list.ts'
+import { parse, replaceByName } from './replace-by-name.ts'
 
 // Loaded before everything else (`--import`): the modules of the agent are changed while they are loaded.
-const AGENT = new URL('../../agent/', import.meta.url).href
+const AGENT = new URL('../../agent/', import.meta.url)
 const mutant = MUTANTS.find(({ name }) => name === process.env['FAULTS_MUTANT'])
 if (!mutant) throw new Error(`no such mutant: ${process.env['FAULTS_MUTANT']}`)
+
+const edits = Map.groupBy(mutant.edits, ({ file }) => new URL(file, AGENT).href)
+const before = parse(new Map([...edits.keys()].map(url => [url, readFileSync(new URL(url), 'utf8')])))
+const sources = new Map(
+  [...before].map(([url, parsed]) => [url, replaceByName(parsed, edits.get(url) ?? [])])
+)
 
 registerHooks({
   load(url, context, nextLoad) {
     const loaded = nextLoad(url, context)
-    const edits = mutant.edits.filter(({ file }) => url === new URL(file, AGENT).href)
-    if (edits.length === 0 || loaded.source === undefined || loaded.source === null) return loaded
-    const before = typeof loaded.source === 'string' ? loaded.source : new TextDecoder().decode(loaded.source)
-    const source = edits.reduce((text, { find, replace }) => text.replace(find, () => replace), before)
-    return { ...loaded, source }
+    const source = sources.get(url)
+    return source === undefined ? loaded : { ...loaded, source }
   }
 })

@@ -11,11 +11,11 @@ export interface Options {
   readonly processes: number
   /** Runs at once in each process. */
   readonly lanes: number
-  /** Also what is known to fail. */
+  /** Draws known failures too. */
   readonly knownGaps: boolean
   /** Looks for the smallest scenario that fails. */
   readonly shrinks: boolean
-  /** A folder for what the agents of a run that fails had logged. */
+  /** A folder for the agents' logs of failed runs. */
   readonly log: string | undefined
 }
 

@@ -17,11 +17,11 @@ const SERVICE = 'shop/web'
 
 export const isWritten = (mode: Mode): boolean => mode === 'observed' || mode === 'barrier'
 
-/** From one look of the owner's at what it has listed to the next, in ms. */
+/** The interval of the owner's checks of its list, in ms. */
 const SYNC_MS = 500
 
 /**
- * What a write of the agent's overwrote in its window is for its owner to list again, as a controller that compares does at its next
+ * The owner lists again the nodes that the agent's write overwrote in its window, as a comparing controller does at its next
  * sync (docs/decisions/0024). Returns what ends that.
  */
 export function startSyncs(rig: Rig, owner: Owner): () => void {
@@ -62,7 +62,7 @@ function documents(rig: Rig): Owner {
       services: [],
       routes: [{ id: 'all', uri: '/*', upstream_id: 'web' }]
     }
-    // A gateway that cannot be reached is behind until the next write, as it is with the real one.
+    // An unreachable gateway stays behind until the next write, as with the real owner.
     await Promise.allSettled(
       rig.gateways.flatMap(({ running, urls }) =>
         running && urls.admin ? [target(urls.admin)(objects)] : []

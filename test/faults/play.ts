@@ -33,31 +33,31 @@ const SETTINGS = {
   ...SHORT,
   DRAIN_RESERVE: '1s'
 }
-/** What finds a node whose pod went while no agent could see it, and takes it out. */
+/** Settings to find and take out a node whose pod was deleted while no agent could see it. */
 const GHOSTS = { SYNC_POD_RANGES: '127.0.0.0/8', GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '3s' }
-/** Until everything is up, on a machine that has other things to do. */
+/** Until everything is up, on a busy machine. */
 const START_MS = 120_000
-/** From the moment at which an address is out to the next pod that has it. */
+/** From the removal of an address to the next pod that has it. */
 const REUSE_MS = 1000
-/** How long the pods that end have no other beside them, in ms. */
+/** How long the ending pods are the only ones, in ms. */
 const ALONE_MS = 400
-/** Until a node is out once nothing is broken any more, on a busy machine. */
+/** Until a node is out after all faults are mended, on a busy machine, in ms. */
 const OUT_MS = 20_000
-/** Between two times at which what is held is let go, in ms. */
+/** Between two releases of the held requests, in ms. */
 const RELEASE_MS = 50
-/** Between two looks at whether a gateway is ready, in ms. */
+/** Between two readiness probes of a gateway, in ms. */
 const PROBE_MS = 20
-/** From the kubelet's call of a hook to what it tells the API server: less than the agent waits for that (`QUICK`), in ms. */
+/** From the kubelet's call of a hook to its report to the API server: shorter than the agent's wait for it (`QUICK`), in ms. */
 const KUBELET_LATE_MS = 200
 /** A pod of the same Service that the owner does not list here: another version. */
 const OTHER = 'other-version'
-/** From a change of endpoints to its owner's write, where not the agent writes. */
+/** From a change of endpoints to its owner's write, if the agent does not write. */
 const OWNER_LAG_MS = 300
 
 /**
- * Plays a scenario. Rejects with every violation of what must always hold (docs/faults.md), in words.
+ * Plays a scenario. Rejects with every violated invariant (docs/faults.md), in words.
  *
- * @param keep is given what the agents logged in a run that fails, a JSON document per line
+ * @param keep gets the agents' logs of a failed run, a JSON document per line
  */
 export async function play(scenario: Scenario, keep?: (lines: string) => void): Promise<void> {
   const windows: { readonly from: number; to: number }[] = []
@@ -112,7 +112,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     keep?.([describeScenario(scenario), String(error), ...lines].join('\n'))
     throw error
   } finally {
-    // Nothing comes back into a rig that is closed.
+    // Mending must end before the rig is closed.
     await Promise.allSettled(mends)
     endSyncs()
     await hidden?.close()
@@ -137,7 +137,7 @@ async function perform(
     clocks: CountingClock[]
     skew: { ms: number }
     logs: TestAgent['lines'][]
-    /** Of every agent, beside those of the rig. */
+    /** Settings of every agent, besides those of the rig. */
     settings: Readonly<Record<string, string>>
   }
 ): Promise<void> {
@@ -190,7 +190,7 @@ async function perform(
     },
     blame: what => void violations.push(what),
     moveServerClock: ms => void (skew.ms += ms),
-    // With an old view where it writes what we write too; elsewhere it is the one who takes out who ends.
+    // With an old view if the agent writes the same holder; else the owner removes the ending pods.
     ownerWrites: () => void owner.write(members().filter(pod => isWritten(scenario.mode) || !isEnding(pod)))
   }
 
@@ -202,7 +202,7 @@ async function perform(
       const mended = wait(forMs)
         .then(mend)
         .finally(() => (window.to = performance.now()))
-      // It is awaited below, maybe after it has failed.
+      // Awaited below, maybe after it has failed.
       mended.catch(() => {})
       mends.push(mended)
     }
@@ -247,7 +247,7 @@ async function perform(
   const release = () => {
     for (const backend of backends.values()) backend.release()
   }
-  /** One that a gateway was slow with, or has tried again elsewhere, may come in later than the others. */
+  /** A request that a gateway delayed, or retried at another node, may arrive later than the others. */
   const releasing = async <T>(work: Promise<T>): Promise<T> => {
     const over = work.then(
       () => true,
@@ -276,7 +276,7 @@ async function perform(
   const isAskable = isCounted(scenario)
   const inFlightTo = async (pod: TestPod) => {
     const backend = isAskable ? backends.get(pod.uid) : undefined
-    // What a worker had under way that was killed ends a moment later for the pod. Nowhere else: by then requests may be let go.
+    // Requests of a killed worker end a moment later for the pod. Only for this fault: elsewhere requests may be released by then.
     if (has(scenario, 'gateway: one worker killed')) await backend?.caughtUp()
     return backend?.open ?? 0
   }
@@ -312,7 +312,7 @@ async function perform(
   if (scenario.ownerAdds) staying.push(await late('added'))
   const replacesAtOnce = !scenario.sameAddress || scenario.staying === 0
   if (replacesAtOnce) {
-    // Until then the pods that end are all there is.
+    // Until then only the ending pods exist.
     if (scenario.staying === 0) await wait(ALONE_MS)
     staying.push(await late('new'))
     await at('when the replacement arrives')
@@ -325,7 +325,7 @@ async function perform(
   release()
 
   for (const pod of ending) {
-    // No grade but `barrier` counts what is on its way: it has the time until here, and in that this process may not have run.
+    // Only the grade `barrier` counts requests on their way: the others had until now, but this process may not have run meanwhile.
     if (!scenario.mode.endsWith('barrier')) await backends.get(pod.uid)?.caughtUp()
     void backends.get(pod.uid)?.terminate()
     await wait(20)
@@ -337,18 +337,18 @@ async function perform(
     if (isWritten(scenario.mode) && !scenario.addressAtOnce) {
       await Promise.all(mends)
       const listed = () => rig.nodes(HOLDER).includes(ending[0]?.node ?? '')
-      // Where it stays listed, `checkOutcome` says so.
+      // If it stays listed, `checkOutcome` reports it.
       await until('the address is out', () => !listed(), OUT_MS).catch(() => {})
-      // What the other agent has under way by now was asked before the address was out.
+      // The other agent's present requests were sent before the address was out.
       await wait(REUSE_MS)
     }
     staying.push(await late('same-address', ending[0]?.ip))
     if (!replacesAtOnce) await at('when the replacement arrives')
   }
   await Promise.all(mends)
-  // As the server does after some minutes: what a silent watch has missed is read now.
+  // As the server does after some minutes: the agent now reads what a silent watch has missed.
   rig.kubernetes.faults.endWatches()
-  // Whoever could not be reached is told now.
+  // Reaches the gateways that were unreachable before.
   if (!isWritten(scenario.mode)) await owner.write(staying)
   violations.push(...(await checkOutcome(stage, scenario, staying)))
   await releasing(Promise.all(held))

@@ -11,7 +11,7 @@ export const MODES = [
 ] as const
 export type Mode = (typeof MODES)[number]
 
-/** When something breaks, counted by what happens to the pods that end. */
+/** When something breaks, relative to the life of the ending pods. */
 export const MOMENTS = [
   'before the deletion',
   'between deletion and hook',
@@ -23,17 +23,17 @@ export type Moment = (typeof MOMENTS)[number]
 
 export const AGENTS = ['one', 'two', 'two, one leads'] as const
 
-/** Faults in which a watch says nothing of an end. */
+/** Faults in which a watch does not report an end. */
 const DEAF: readonly FaultName[] = ['API server: silent watches', 'API server: half-open', 'agent: paused']
 
 /** After which another agent knows nothing of a pod that is gone by then. */
 const ENDS: ReadonlySet<FaultName> = new Set(['agent: killed', 'agent: replaced at once'])
 
-/** A pod can go while no agent sees it: what is left of it is for whoever looks for ghosts. */
+/** A pod can go while no agent sees it: only the search for ghosts then finds its node. */
 export const leavesGhosts = ({ breaks }: Pick<Scenario, 'breaks'>): boolean =>
   breaks.some(({ fault }) => ENDS.has(fault))
 
-/** Whether one of these is what breaks. */
+/** Whether one of these faults is among the breakages. */
 export const has = ({ breaks }: Pick<Scenario, 'breaks'>, ...names: readonly FaultName[]): boolean =>
   breaks.some(({ fault }) => names.includes(fault))
 
@@ -50,7 +50,7 @@ const ASKABLE: ReadonlySet<FaultName> = new Set([
   'owner: writes in between'
 ])
 
-/** By these no drain gets longer. */
+/** Faults that make no drain longer. */
 const HARMLESS: ReadonlySet<FaultName> = new Set([
   'gateway: one worker killed',
   'gateway: clock jumps ahead',
@@ -70,7 +70,7 @@ export interface Breakage {
   readonly moment: Moment
   /** How long it lasts, in ms; less for what cannot last. */
   readonly forMs: number
-  /** Which gateway, worker or agent, where there are several. */
+  /** Which gateway, worker or agent, if there are several. */
   readonly which: number
 }
 
@@ -79,7 +79,7 @@ export interface Scenario {
   readonly mode: Mode
   readonly agents: (typeof AGENTS)[number]
   readonly form: 'map' | 'array'
-  /** Pods that end, and pods that stay; where none stays, the replacement is what there is to route to. */
+  /** Pods that end, and pods that stay; if none stays, only the replacement can serve. */
   readonly ending: number
   readonly staying: number
   /** Requests are in flight to the pods that end, and are answered while their hooks are held. */
@@ -88,14 +88,14 @@ export interface Scenario {
   readonly sameAddress: boolean
   /** That address is listed again although a write for the old pod may still be under way: a known gap (docs/faults.md). */
   readonly addressAtOnce: boolean
-  /** Somebody adds a pod by hand while the others end. */
+  /** Another writer adds a pod by hand while the others end. */
   readonly ownerAdds: boolean
-  /** So long after the hooks were called: before, between and after our read and our write. */
+  /** The time from the calls of the hooks, in ms: before, between and after the agent's read and write. */
   readonly addsAfterMs: number
   readonly breaks: readonly Breakage[]
 }
 
-/** What is wanted of the scenarios: parts of names of faults, modes or moments. Empty: anything. */
+/** `only`: parts of names of faults, modes or moments. Empty: any scenario. */
 export function scenarios(only: readonly string[] = [], knownGaps = false): fc.Arbitrary<Scenario> {
   const chosen = <T extends string>(names: readonly T[]): readonly T[] => {
     const found = names.filter(name => only.some(part => name === part || name.startsWith(`${part}:`)))
@@ -127,14 +127,14 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
   return knownGaps ? any : any.map(withoutKnownGaps)
 }
 
-/** What docs/faults.md names is drawn as something else. */
+/** Replaces the known gaps of docs/faults.md. */
 function withoutKnownGaps(scenario: Scenario): Scenario {
   const breaks = (part: string) => scenario.breaks.some(({ fault }) => fault.startsWith(part))
   return {
     ...scenario,
-    // Two agents that know of different ends, as their hooks told each, leave the node that the other takes out: where no pod stays
-    // the holder is empty for a moment. One that does not lead writes too where the leader does not. So do two that stop believing in
-    // the barrier at different moments.
+    // Two agents that know of different ends, each from its own hooks, may each keep the node that the other one removes. If no pod
+    // stays, the holder is then empty for a moment. The same goes for an agent that writes for a late leader, and for two agents
+    // that stop relying on the barrier at different moments.
     ...((breaks('API server:') || breaks('agent: paused') || breaks('gateway: second behind one address')) &&
       scenario.agents !== 'one' &&
       scenario.staying === 0 && { staying: 1 }),

@@ -1,6 +1,6 @@
 import type { Barrier } from '../../sandbox/apisix/barrier.ts'
 
-/** As much may have gone by from one look at an entry to the next, in seconds. */
+/** The longest time between two reads of an entry, in seconds. */
 const BETWEEN = 1
 
 /**

@@ -10,8 +10,8 @@ import { slope } from './slope.ts'
 
 /**
  * `npm run test:soak -- --minutes M`: rolling updates, scaling and deletions of pods in the sandbox, drawn from `--seed`, under
- * load. No request fails, and nothing is left of what is over: hooks that wait, open files, barrier entries, memory. What is held
- * is looked at after full collections; RSS is reported beside it.
+ * load. No request fails, and nothing leaks: waiting hooks, open files, barrier entries, memory. The heap
+ * is measured after full collections; RSS is reported too.
  */
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string', default: '1' } }
@@ -23,9 +23,9 @@ if (!(minutes > 0)) {
 }
 /** The longest pause between two changes. */
 const PAUSE_MS = 5000
-/** Changes between two looks at the heap. */
+/** Changes between two measurements of the heap. */
 const HEAP_EVERY = 20
-/** As much more may be held in the last third of the looks than in the one before, in MB; looked at from so many looks on. */
+/** The most growth from the second third of the measurements to the last, in MB; checked from this many measurements on. */
 const MORE_HELD_MB = 5
 const LOOKS = 9
 /** Entries outlive their pods by two minutes. */
@@ -59,7 +59,7 @@ async function soak(world: World): Promise<readonly string[]> {
   const rss: { readonly at: number; readonly mb: number }[] = []
   const inspected = await openHeap(agent.pid)
   const heap: { readonly at: number; readonly mb: number }[] = []
-  // A full collection holds the agent up, so not after each update.
+  // A full collection delays the agent, so not after each update.
   const look = async () => heap.push({ at: performance.now() / 60_000, mb: await inspected.used() })
   const began = performance.now()
   const end = began + minutes * 60_000

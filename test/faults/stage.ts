@@ -2,7 +2,7 @@ import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import type { TestAgent } from '../build/agent.ts'
 import type { Rig } from '../build/rig.ts'
 
-/** What a fault can break, beside the rig itself. */
+/** The parts that a fault can break, besides the rig itself. */
 export interface Stage {
   readonly rig: Rig
   /** The agents that run. */
@@ -10,7 +10,7 @@ export interface Stage {
   startAgent(): Promise<void>
   /** Ends it, paused or not. */
   endAgent(agent: TestAgent): Promise<void>
-  /** Its timers rest until what is returned is called. */
+  /** Its timers rest until the returned function is called. */
   pauseAgent(agent: TestAgent): () => void
   /** Proxies that get requests: those of gateways that are Ready. */
   readonly proxies: string[]
@@ -18,17 +18,17 @@ export interface Stage {
   readonly leaving: Set<Gateway>
   /** The gateway's pod stops being Ready, and no requests come. */
   unready(gateway: Gateway): void
-  /** Its pod becomes Ready as a kubelet makes it: once its probe says so and the API server can be told. Requests follow. */
+  /** Its pod becomes Ready as a kubelet makes it: once its probe succeeds and the API server is reachable. Requests follow. */
   ready(gateway: Gateway): Promise<void>
   /** Moves the API server's clock, in ms. */
   readonly moveServerClock: (ms: number) => void
   /** Something is wrong, in words. */
   readonly blame: (what: string) => void
-  /** Whoever owns the holders writes all of them again, as far as they can. */
+  /** The owner of the holders writes all of them again, as far as possible. */
   ownerWrites(): void
 }
 
-/** Breaks something now; what it returns mends it. `which` picks one of several. */
+/** Breaks something now; the returned function mends it. `which` picks one of several. */
 export type Break = (stage: Stage, which: number) => Promise<() => unknown> | (() => unknown)
 
 export const pick = <T>(list: readonly T[], which: number): T | undefined => list[which % list.length]

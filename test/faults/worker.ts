@@ -3,15 +3,15 @@ import { measureStalls, stalledMs } from '../build/stall.ts'
 import { playRun } from './lane.ts'
 import type { Options } from './options.ts'
 
-/** One process of several, which plays the runs that it is given and tells each outcome. */
+/** One process of several, which plays the runs that it gets and reports each outcome. */
 const { seed, only, lanes, shrinks, knownGaps, log, paths } = JSON.parse(process.argv[2] ?? '') as Pick<
   Options,
   'seed' | 'only' | 'lanes' | 'shrinks' | 'knownGaps' | 'log'
 > & { readonly paths: string[] }
 
-/** A machine that cannot keep up is given no more to do: of the last two seconds half may be missing. */
+/** A machine that cannot keep up gets no new runs: half of the last two seconds may be lost. */
 const isBusy = () => stalledMs(performance.now() - 2000, performance.now()) > 1000
-/** Between two starts, so that what a start costs is seen before the next one, in ms. */
+/** Between two starts, so that the cost of a start shows before the next one, in ms. */
 const APART_MS = 250
 const now = { running: 0, nextAt: 0 }
 
@@ -35,5 +35,5 @@ process.once('disconnect', orphaned)
 await Promise.all(Array.from({ length: lanes }, lane))
 process.off('disconnect', orphaned)
 process.disconnect()
-// What a mutant of the agent leaves behind must not keep this process.
+// A mutant's open handles must not keep this process alive.
 process.exit(0)

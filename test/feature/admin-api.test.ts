@@ -32,7 +32,7 @@ describe('feature: a broken Admin API', () => {
   const test = sideBySide({ config: SHORT })
 
   for (const [what, fault] of Object.entries(BROKEN))
-    test(`${what}: the hook is answered before its deadline, and the node leaves when it is over`, async start => {
+    test(`${what}: the hook is answered before its deadline, and the node is removed after the fault`, async start => {
       const rig = await start()
       const [old, fresh] = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2')]
       rig.upstream('web', [old, fresh])
@@ -42,7 +42,7 @@ describe('feature: a broken Admin API', () => {
       const lift = rig.admin.faults.inject({ fault, ...only })
       rig.end(old)
       const { status, body } = await rig.hook(old)
-      // Where the writes came through the gateways show it; where they did not, nothing is proved.
+      // If the writes succeeded, the gateways show it; else nothing is proved.
       const through = rig.nodes('upstreams/web').length === 1
       expect(body.result).to.be.oneOf(['removed', 'deadline'])
       expect(status).to.equal(body.evidence === 'none' ? 503 : 200)
@@ -52,7 +52,7 @@ describe('feature: a broken Admin API', () => {
       expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
     })
 
-  test('etcd behind it is black-holed: nothing is answered for long, and hooks are', async start => {
+  test('etcd is black-holed: the Admin API answers nothing for long, and hooks are still answered', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -65,7 +65,7 @@ describe('feature: a broken Admin API', () => {
     await until('the node is out', () => rig.nodes('upstreams/web').length === 1, 8000)
   })
 
-  test('refused holders do not hold up the others', async start => {
+  test('refused holders do not delay the others', async start => {
     const rig = await start({ config: { DRAIN_FLOOR: '5s', DRAIN_ACCEPTED_SETTLE: '3s' } })
     const [a, b, spare] = [rig.pod('a-1', { graceSeconds: 4 }), rig.pod('b-1'), rig.pod('spare')]
     rig.upstream('a', [a, spare])

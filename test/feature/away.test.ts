@@ -9,7 +9,7 @@ import { startRig } from '../build/rig.ts'
 describe('feature: an agent that was away', function () {
   this.timeout(90_000)
 
-  it('does not renew the seal of an address that is another pod’s by now', async () => {
+  it('does not renew the seal of an address that another pod has by now', async () => {
     const rig = await startRig({
       barrier: true,
       agent: false,
@@ -44,7 +44,7 @@ describe('feature: an agent that was away', function () {
       const before = puts.length
       agent.resume()
 
-      // It works on: what ends from here on is sealed and answered.
+      // The agent goes on: a pod that ends from here on is sealed and answered.
       rig.end(last)
       const { body } = await callHook({ port: agent.port, from: last.ip })
       expect(body).to.include({ result: 'drained', evidence: 'barrier' })

@@ -6,7 +6,7 @@ import { get } from '../build/load.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-describe('feature: a gateway that said "busy" in a drain', () => {
+describe('feature: a gateway that reported requests during a drain', () => {
   const test = sideBySide({ barrier: true })
 
   /** A pod that ends with a request in flight to it, through the only gateway. */
@@ -27,7 +27,7 @@ describe('feature: a gateway that said "busy" in a drain', () => {
     const state = { answered: false }
     const hook = rig.hook(old).finally(() => (state.answered = true))
     const drain = () => rig.agent.loop.drains().get(old.uid as PodUid)
-    /** What weaker evidence would be: its workers are seen without the node, which says nothing of what is in flight. */
+    /** The weaker evidence: its workers are seen without the node, which does not show requests in flight. */
     const observed = () => {
       const now = drain()
       return (
@@ -43,7 +43,7 @@ describe('feature: a gateway that said "busy" in a drain', () => {
     return { hook, state, observed, why }
   }
 
-  test('is not released when its barrier cannot be reached any more, and is by its own 0 when it can', async start => {
+  test('is not released while its barrier is unreachable, and is released by its own 0 afterwards', async start => {
     const rig = await start()
     const { gateway, old, backend, slow } = await busy(rig)
     const { hook, state, observed, why } = end(rig, old)
@@ -82,7 +82,7 @@ describe('feature: a gateway that said "busy" in a drain', () => {
       expect(await slow).to.deep.equal({ status: 200, body: 'web-1' })
     })
 
-  test('that is restarted comes to its end by what the new instance says', async start => {
+  test('that restarts is released by the answer of the new instance', async start => {
     const rig = await start()
     const { gateway, old, slow } = await busy(rig)
     const { hook, why } = end(rig, old)
@@ -92,7 +92,7 @@ describe('feature: a gateway that said "busy" in a drain', () => {
     await slow
   })
 
-  test('holds the hook to its deadline when it is never heard of again', async start => {
+  test('holds the hook until its deadline if it never answers again', async start => {
     const rig = await start()
     const { gateway, old, backend, slow } = await busy(rig, 3)
     const { hook, why } = end(rig, old)

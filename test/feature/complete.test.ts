@@ -25,14 +25,14 @@ const byHand = (...gateways: { name: string; host: string }[]) => ({
 })
 const doubts = (rig: Rig) => rig.agent.doubts()
 
-describe('feature: the list of gateways is complete, or the answer says so', () => {
+describe('feature: the list of gateways is complete, or the answer names the doubt', () => {
   const test = sideBySide({
     barrier: true,
     gateways: 2,
     config: { DRAIN_ACCEPTED_SETTLE: '150ms', DRAIN_FLOOR: '15s' }
   })
 
-  test('a gateway that is a load balancer before two is none: it never gives evidence', async start => {
+  test('a load balancer in front of two gateways is not a gateway: it never gives evidence', async start => {
     const rig = await start({ agent: false })
     const [{ urls, host }, other] = rig.gateways as [Gateway, Gateway]
     const edge = rig.pod('edge').ip
@@ -54,7 +54,7 @@ describe('feature: the list of gateways is complete, or the answer says so', () 
     }
   })
 
-  test('two gateways that are one are a mistake: neither gives evidence', async start => {
+  test('one gateway listed twice is a mistake: neither entry gives evidence', async start => {
     const rig = await start({ agent: false })
     const [{ host }] = rig.gateways as [Gateway, Gateway]
     await rig.startAgent(byHand({ name: 'one', host }, { name: 'two', host }))
@@ -68,7 +68,7 @@ describe('feature: the list of gateways is complete, or the answer says so', () 
     expect(body.gateways?.[0]?.why).to.contain('the gateway that answers is two as well')
   })
 
-  test('gateways that are listed by hand confirm, and the answer says what is not known', async start => {
+  test('gateways listed by hand confirm, and the answer says that the list may be incomplete', async start => {
     const rig = await start({ agent: false })
     const [one, two] = rig.gateways as [Gateway, Gateway]
     await rig.startAgent(byHand({ name: 'one', host: one.host }, { name: 'two', host: two.host }))
@@ -82,7 +82,7 @@ describe('feature: the list of gateways is complete, or the answer says so', () 
   })
 
   for (const how of ['gone', 'relabelled'] as const)
-    test(`a gateway whose pod vanishes (${how}) and that serves on is asked as before`, async start => {
+    test(`a gateway whose pod vanishes (${how}) and that still serves is polled as before`, async start => {
       const rig = await start()
       const [, leaves] = rig.gateways as [Gateway, Gateway]
       const { old, backend, other } = await pods(rig)

@@ -48,7 +48,7 @@ const OWNER = { name: 'shop_web_80', labels: { 'managed-by': 'apisix-ingress-con
 describe('feature: apisix-drain diff', () => {
   const test = sideBySide({ gateways: 2, agent: false })
 
-  test('says nothing and exits 0 where all three agree', async start => {
+  test('prints nothing and exits 0 if all three agree', async start => {
     const rig = await start()
     const pods = [rig.pod('web-1'), rig.pod('web-2')]
     rig.service('web', pods)
@@ -68,7 +68,7 @@ describe('feature: apisix-drain diff', () => {
     rig.service('web', [added, kept])
     rig.put('upstreams', 'web', { type: 'roundrobin', ...OWNER, nodes: arrayOf([old, kept]) })
     await rig.applied()
-    // Kubernetes has forgotten the pod; nobody has told APISIX, nor of the new one.
+    // The pod is deleted in Kubernetes; APISIX still lists it, and lacks the new one.
     rig.kubernetes.store.delete('pods', old.namespace, old.name, { gracePeriodSeconds: 0 })
     // One gateway has lost its watch, and knows a node that was taken out since.
     const [, late] = rig.gateways
@@ -86,7 +86,7 @@ describe('feature: apisix-drain diff', () => {
     expect(rows).to.have.members([
       `ghost ${old.node} upstreams/web admin-api`,
       `missing ${added.node} upstreams/web admin-api`,
-      // Nobody is known to own it, but it has nothing but this Service's pods, and the one that it lacks is new.
+      // It has no known owner, but lists only this Service's pods, and the one that it lacks is new.
       `missing ${added.node} upstreams/api admin-api`,
       `ghost ${old.node} upstreams/web apisix-0`,
       `ghost ${old.node} upstreams/web apisix-1`,
@@ -102,7 +102,7 @@ describe('feature: apisix-drain diff', () => {
     expect(code).to.equal(1)
   })
 
-  test('names places that hide pods, which are no difference', async start => {
+  test('names places that hide pods, which do not count as a difference', async start => {
     const rig = await start()
     rig.service('web', [rig.pod('web-1'), rig.pod('web-2')])
     rig.put('upstreams', 'web', { name: 'shop_web', nodes: { 'web.shop.svc:80': 1 } })
@@ -128,7 +128,7 @@ describe('feature: apisix-drain diff', () => {
     expect(json.code).to.equal(0)
   })
 
-  test('exits 1 where a gateway cannot be read: nothing is known of it', async start => {
+  test('exits 1 if a gateway cannot be read, because its state is unknown', async start => {
     const rig = await start()
     rig.upstream('web', [rig.pod('web-1')])
     await rig.applied()

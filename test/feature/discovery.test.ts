@@ -6,7 +6,7 @@ import { SHORT } from '../build/rig.ts'
 
 const FOUND = { type: 'roundrobin', discovery_type: 'kubernetes', service_name: 'shop/web:http' }
 
-/** As the watch of the gateway has it. */
+/** The nodes in the form of the gateway's watch. */
 const ports = (...pods: readonly TestPod[]) => ({
   http: pods.map(({ ip, port }) => ({ host: ip, port, weight: 50 }))
 })
@@ -14,7 +14,7 @@ const ports = (...pods: readonly TestPod[]) => ({
 describe('feature: nodes that APISIX finds by discovery', () => {
   const test = sideBySide()
 
-  test('where no dump is to be had nobody can say that a pod is not routed: it is held for the floor', async start => {
+  test('without a dump nothing shows that a pod is not routed: its hook is held for the floor', async start => {
     const rig = await start({ config: SHORT })
     const old = rig.pod('web-1')
     rig.service('web', [old])
@@ -31,7 +31,7 @@ describe('feature: nodes that APISIX finds by discovery', () => {
     expect(rig.writes).to.deep.equal([])
   })
 
-  test('without the plugin it is observed: the gateway’s own dump does not list it any more', async start => {
+  test('without the plugin the drain is observed: the gateway’s own dump no longer lists the pod', async start => {
     const rig = await start({ discovery: true, config: { DRAIN_FLOOR: '20s' } })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.service('web', [old, fresh])
@@ -63,7 +63,7 @@ describe('feature: nodes that APISIX finds by discovery', () => {
     expect((await rig.hook(other)).body).to.include({ result: 'not-routed', evidence: 'observed' })
   })
 
-  test('the barrier proves it all the same', async start => {
+  test('the barrier proves the drain as usual', async start => {
     const rig = await start({ barrier: true })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.service('web', [old, fresh])

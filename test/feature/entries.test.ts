@@ -6,7 +6,7 @@ import { eventually } from '../plugin/eventually.ts'
 describe('feature: the entries that a gateway fetches when it starts', () => {
   const test = sideBySide({ barrier: true })
 
-  test('are what every gateway holds', async start => {
+  test('are the entries that every gateway holds', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -22,8 +22,8 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
     expect((await fetch(url)).status).to.equal(401)
   })
 
-  // The hook went to the other replica, and nobody can tell this one.
-  test('are not told while pods may end unseen', async start => {
+  // The hook went to the other replica, and this one cannot learn of it.
+  test('are not given while pods may end unseen', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])

@@ -7,11 +7,11 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 const DAEMON_SET = { kind: 'DaemonSet', name: 'web' }
 
-describe('feature: pods whose next one has the same address', () => {
+describe('feature: pods whose successor has the same address', () => {
   const test = sideBySide({ barrier: false })
 
   for (const hooks of [true, false])
-    test(`an upstream of three nodes has three nodes after all were rolled, with their weights (${hooks ? 'with' : 'without'} hooks)`, async start => {
+    test(`an upstream of three nodes has the same three nodes and weights after a full rollout (${hooks ? 'with' : 'without'} hooks)`, async start => {
       const rig = await start()
       const options = { hostNetwork: true, owner: DAEMON_SET }
       const pods = ['web-a', 'web-b', 'web-c'].map(name => rig.pod(name, options))
@@ -34,7 +34,7 @@ describe('feature: pods whose next one has the same address', () => {
       expect(value.nodes.toSorted(byHost)).to.deep.equal(nodes.toSorted(byHost))
     })
 
-  test('an agent that did not take the node out does not put it back: the upstream stays shorter', async start => {
+  test('an agent that did not remove the node does not put it back: the upstream stays one node short', async start => {
     const rig = await start()
     const pods = ['web-a', 'web-b', 'web-c'].map(name => rig.pod(name, { owner: DAEMON_SET }))
     const [first, second, third] = pods as [TestPod, TestPod, TestPod]
@@ -56,14 +56,14 @@ describe('feature: pods whose next one has the same address', () => {
     const next = await rig.startAgent()
     await until('the next agent is ready', () => next.missing().length === 0)
     returns(first)
-    // What it takes itself it puts back, so it has had its time for the other one.
+    // It restores its own removals, so by then it has had time for the other one.
     await taken(second)
     returns(second)
     await until('the second is listed again', () => rig.nodes('upstreams/web').includes(second.node))
     expect(rig.nodes('upstreams/web')).to.have.members([second.node, third.node])
   })
 
-  test('with the plugin they are not written at all, and the next pod gets its requests', async start => {
+  test('with the plugin the upstream is not written at all, and the next pod gets its requests', async start => {
     const rig = await start({ barrier: true })
     const options = { hostNetwork: true, owner: DAEMON_SET }
     const pods = ['web-a', 'web-b', 'web-c'].map(name => rig.pod(name, options))

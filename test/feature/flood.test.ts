@@ -22,7 +22,7 @@ describe('feature: a flood on the hook port', function () {
     await rig.close()
   })
 
-  /** One connection that says this much of a request, and no more. */
+  /** One connection that sends this much of a request, and no more. */
   const open = async (text: string, from: string) => {
     const socket = connect({ port: rig.agent.port, host: '127.0.0.1', localAddress: from })
     socket.on('error', () => {})
@@ -43,7 +43,7 @@ describe('feature: a flood on the hook port', function () {
     }
   }
 
-  it(`of ${CONNECTIONS} connections harms no hook of ${PODS} pods that end meanwhile`, async () => {
+  it(`of ${CONNECTIONS} connections does not harm the hooks of ${PODS} pods that end meanwhile`, async () => {
     const pods = Array.from({ length: PODS }, (_, i) => rig.pod(`web-${i}`))
     rig.upstream('web', [...pods, rig.pod('stays')])
     await rig.settled()
@@ -70,7 +70,7 @@ describe('feature: a flood on the hook port', function () {
     expect(body).to.include({ evidence: 'barrier' })
   })
 
-  it('by one pod that asks again and again is bounded per pod, and harms no other', async () => {
+  it('by one pod that calls repeatedly is limited per pod, and harms no other', async () => {
     const pod = rig.pod('greedy')
     const other = rig.pod('modest')
     rig.upstream('greedy', [pod, other, rig.pod('third')])

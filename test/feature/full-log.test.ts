@@ -9,7 +9,7 @@ import { startAgentProcess } from '../build/agent-process.ts'
 import { callHook } from '../build/hook.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** So many answers, a line of the log each, are more than a pipe holds (64 kB). */
+/** This many answers, a line of the log each, are more than a pipe holds (64 kB). */
 const HOOKS = 500
 
 async function freePort(): Promise<number> {
@@ -32,10 +32,10 @@ describe('feature: a log that cannot be written', () => {
 
   for (const [what, open, ends] of [
     ['a full disk', () => openSync('/dev/full', 'w'), true],
-    // It waits for its reader to take the last words, and the kubelet for its grace.
-    ['a pipe that nobody reads', (folder: string) => openSync(pipe(folder), 'r+'), false]
+    // The agent waits for a reader of its last lines, and the kubelet for the grace.
+    ['a pipe without a reader', (folder: string) => openSync(pipe(folder), 'r+'), false]
   ] as const) {
-    test(`on ${what} keeps no hook waiting`, async start => {
+    test(`on ${what} delays no hook`, async start => {
       const rig = await start({})
       const [pod, other] = [rig.pod('web-0'), rig.pod('web-1')]
       rig.upstream('web', [pod, other])

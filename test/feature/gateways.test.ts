@@ -19,7 +19,7 @@ const gradeAt = (body: HookBody, { name }: Gateway) =>
   body.gateways?.find(report => report.name === name)?.grade ?? 'none'
 
 describe('feature: gateways that cannot confirm (Control API)', () => {
-  // A timer that would be up before anything else must not count either: the minimum is what an operator would ask for.
+  // A timer that ends before all other evidence must not count either: an operator would set this minimum.
   const test = sideBySide({
     gateways: 2,
     config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed', APISIX_CONTROL_TIMEOUT: '1s' }
@@ -38,7 +38,7 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
       expect(body.why).to.contain(bad.name)
     })
 
-  test('one that is not Ready is not believed, whatever it says', async start => {
+  test('one that is not Ready is not trusted, whatever it answers', async start => {
     const rig = await start()
     const [good, bad] = rig.gateways as [Gateway, Gateway]
     const { old } = await ending(rig)
@@ -50,7 +50,7 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
     expect(body.gateways?.[1]?.why).to.contain('not Ready')
   })
 
-  test('one that is Terminating still serves, so it has to confirm, and can', async start => {
+  test('one that is Terminating still serves, so it has to confirm, and it can', async start => {
     const rig = await start()
     const [, leaving] = rig.gateways as [Gateway, Gateway]
     const { old } = await ending(rig)
@@ -69,7 +69,7 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
     expect(gradeAt(body, leaving)).to.equal('observed')
   })
 
-  test('one whose worker has lost its watch shows the node on and on: not even time outweighs that', async start => {
+  test('one whose worker has lost its watch keeps showing the node: not even time outweighs that', async start => {
     const rig = await start({ workers: 1, config: { DRAIN_MINIMUM_EVIDENCE: 'timer' } })
     const [, stale] = rig.gateways as [Gateway, Gateway]
     const { old } = await ending(rig, 3)
@@ -101,7 +101,7 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
 describe('feature: gateways that cannot confirm (barrier)', () => {
   const test = sideBySide({ gateways: 2, barrier: true, config: { DRAIN_MINIMUM_EVIDENCE: 'barrier' } })
 
-  test('one whose only worker is frozen cannot tell, so it has not confirmed', async start => {
+  test('one whose only worker is frozen cannot answer, so it has not confirmed', async start => {
     const rig = await start({ workers: 1 })
     const [good, bad] = rig.gateways as [Gateway, Gateway]
     const { old } = await ending(rig, 3)
@@ -125,7 +125,7 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     expect([gradeAt(body, good), gradeAt(body, bad)]).to.deep.equal(['barrier', 'none'])
   })
 
-  test('one that could not be reached for a moment goes on with the last pod when it is back', async start => {
+  test('one that was briefly unreachable handles the last pod when it is back', async start => {
     const rig = await start({ gateways: 1 })
     const [gateway] = rig.gateways as [Gateway]
     const only = rig.pod('web-1')
@@ -142,7 +142,7 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     expect(await get(`${gateway.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
   })
 
-  test('one that is restarted after the ack is told everything again', async start => {
+  test('one that restarts after the ack gets all entries again', async start => {
     const rig = await start()
     const [, again] = rig.gateways as [Gateway, Gateway]
     const { old } = await ending(rig, 20)
@@ -155,7 +155,7 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     await until('the entry is there again', () => again.barrier?.entries.look(old.ip, old.port) === 'sealed')
   })
 
-  test('one that joins is told everything, and counts only then', async start => {
+  test('one that joins gets all entries, and counts only then', async start => {
     const rig = await start()
     const { old } = await ending(rig, 20)
     const backend = await rig.serve(old)
@@ -175,7 +175,7 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     await other
   })
 
-  test('one that joins and does not answer keeps the ack from being given', async start => {
+  test('one that joins and does not answer delays the ack', async start => {
     const rig = await start()
     const { old } = await ending(rig, 3)
     const joined = await rig.addGateway({ silent: true })
@@ -186,7 +186,7 @@ describe('feature: gateways that cannot confirm (barrier)', () => {
     expect(body.why).to.contain(joined.name)
   })
 
-  test('a drain that waits does not hold up another one beside it', async start => {
+  test('a drain that waits does not delay another one', async start => {
     const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'timer' } })
     const [a, b, spare] = [
       rig.pod('a-1', { graceSeconds: 20 }),

@@ -12,7 +12,7 @@ describe('feature: ghosts', () => {
   const test = sideBySide({ config: REPAIR })
   const owner = { labels: { 'managed-by': 'apisix-ingress-controller' } }
 
-  test('a node that no pod has had for a while is told, with its writer, and left alone', async start => {
+  test('a node whose address no pod has had for a while is reported with its writer, and left alone', async start => {
     const rig = await start({
       config: { ...RANGE, ...PAGE, GHOSTS_ACTION: 'report' }
     })
@@ -39,7 +39,7 @@ describe('feature: ghosts', () => {
     expect(await shown(), 'on the dashboard').to.deep.equal(['127.9.9.9:80'])
   })
 
-  test('repaired: it is taken out in one write for the holder, and the others stay', async start => {
+  test('repaired: all ghosts of a holder are removed in one write, and its other nodes stay', async start => {
     const rig = await start()
     const live = rig.pod('web-1')
     rig.service('web', [live])
@@ -57,7 +57,7 @@ describe('feature: ghosts', () => {
     expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/web'])
   })
 
-  test('the last node stays, whatever it is', async start => {
+  test('the last node stays, even if it is a ghost', async start => {
     const rig = await start()
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { '127.9.9.8:80': 1, '127.9.9.9:80': 1 } })
     await until('one is out', () => rig.nodes('upstreams/web').length === 1, 15_000)
@@ -67,7 +67,7 @@ describe('feature: ghosts', () => {
     expect(rig.nodes('upstreams/web')).to.have.length(1)
   })
 
-  test('an address that a pod has got since is nobody’s ghost', async start => {
+  test('an address that a new pod has is no ghost', async start => {
     const rig = await start()
     const live = rig.pod('web-1')
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [live.node]: 1, '127.9.9.9:28080': 1 } })

@@ -26,7 +26,7 @@ describe('feature: what proves a drain', () => {
     expect(ms).to.be.below(3000)
   })
 
-  test('observed waits for the slowest worker, and says so until then', async start => {
+  test('observed waits for the slowest worker, and names the reason until then', async start => {
     const rig = await start({ applyDelay: () => 400, config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -65,7 +65,7 @@ describe('feature: what proves a drain', () => {
     expect(ms).to.be.within(550, 3000)
   })
 
-  test('below the configured minimum the hook is held until the deadline, and says what was missing', async start => {
+  test('below the configured minimum the hook is held until the deadline, and the answer names the missing evidence', async start => {
     const rig = await start({ config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed' } })
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -113,7 +113,7 @@ describe('feature: the barrier', () => {
     await until('the node is out', () => rig.nodes('upstreams/web').length === 1)
   })
 
-  test('waits for a slow request in flight, and for no longer', async start => {
+  test('waits for a slow request in flight, and no longer', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     const backend = await rig.serve(old)
@@ -139,8 +139,8 @@ describe('feature: the barrier', () => {
     for (const one of slow) expect((await one).status).to.equal(200)
   })
 
-  test('the only node, added after the last listing: it is not sealed because an old listing does not show it', async start => {
-    // Where the mode has to be found out, the holders are listed once more when it is.
+  test('the only node, added after the last listing: an old listing without it is no reason to seal it', async start => {
+    // If the mode has to be detected, the holders are listed once more afterwards.
     const config = { DRAIN_INVENTORY_EVERY: '5m', APISIX_MODE: 'etcd' }
     const rig = await start({ gateways: 1, agent: false, config })
     const [gateway] = rig.gateways
@@ -170,7 +170,7 @@ describe('feature: the barrier', () => {
     expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
   })
 
-  test('the only node that a worker knows, replaced before any listing: it serves there until that worker has the other', async start => {
+  test('the only node that a worker knows, replaced before any listing: it serves there until that worker has its replacement', async start => {
     const rig = await start({ gateways: 1, agent: false })
     const [gateway] = rig.gateways
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
@@ -209,7 +209,7 @@ describe('feature: the barrier', () => {
     rig.end(old)
     const answered = new AbortController()
     const hook = rig.hook(old).finally(() => answered.abort())
-    // Requests that come by want of another node hold the seal back.
+    // Requests that reach the pod for lack of another node delay the seal.
     while (!answered.signal.aborted) await get(`${gateway!.urls.proxy}/`)
     const { status, body } = await hook
     expect({ status, ...body }).to.include({ status: 200, evidence: 'barrier' })
@@ -217,7 +217,7 @@ describe('feature: the barrier', () => {
     expect(await get(`${gateway!.urls.proxy}/`)).to.include({ status: 503 })
   })
 
-  test('the only node that a worker knows: it serves there as long as it is picked, though requests are in flight all the while', async start => {
+  test('the only node that a worker knows: it serves there as long as it is picked, however long requests are in flight', async start => {
     const rig = await start({ gateways: 1, agent: false })
     const [gateway] = rig.gateways
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
@@ -243,7 +243,7 @@ describe('feature: the barrier', () => {
     expect((await slow).status).to.equal(200)
   })
 
-  test('a removal waits a moment for what ends beside it, and no hook waits for that', async start => {
+  test('a removal waits a moment for other ending nodes, and no hook waits for that', async start => {
     // The moment is over when the test says so.
     const over = Promise.withResolvers<void>()
     const sleep: Clock['sleep'] = (ms, signal) =>
@@ -263,7 +263,7 @@ describe('feature: the barrier', () => {
     expect(rig.writes).to.have.length(1)
   })
 
-  test('until=barrier does not wait for what is in flight', async start => {
+  test('until=barrier does not wait for requests in flight', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     const backend = await rig.serve(old)

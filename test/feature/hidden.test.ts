@@ -13,7 +13,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A Service, made before its slice, with what only the real API server and cloud providers set. */
+/** A Service, made before its slice, with fields that only the real API server and cloud providers set. */
 function serviceIs(rig: Rig, name: string, spec: Fields, status: Fields = {}, namespace = 'shop'): void {
   const { store } = rig.kubernetes
   const made = store.get('services', namespace, name)
@@ -37,7 +37,7 @@ const servicesSeen = (rig: Rig): boolean =>
     )
 
 const HOST = '10.9.0.1'
-/** `SHORT` has it. */
+/** The floor of `SHORT`. */
 const FLOOR_MS = 600
 
 interface Hidden {
@@ -51,7 +51,7 @@ interface Hidden {
 
 const onlyNode = (node: string): JsonObject => ({ type: 'roundrobin', nodes: { [node]: 1 } })
 
-/** What stands in an upstream in place of the pod, and what makes it stand for the pod. */
+/** Addresses that an upstream lists in place of the pod, and the objects that make them lead to it. */
 const PLACES: Readonly<Record<string, Hidden>> = {
   'ClusterIP of its Service': {
     upstream: { nodes: { '10.97.0.12:80': 1 } },
@@ -141,7 +141,7 @@ describe('feature: places that hide a pod', () => {
       })
 
   for (const barrier of [false, true])
-    test(`machines, outer names and other Services${barrier ? ', with the barrier' : ''} hide nothing`, async start => {
+    test(`machines, external names and other Services${barrier ? ', with the barrier' : ''} hide nothing`, async start => {
       const rig = await start({ barrier, config: { DRAIN_FLOOR: '8s' } })
       const [old, other] = [rig.pod('web-1'), rig.pod('other-1')]
       rig.service('web', [old])
@@ -154,7 +154,7 @@ describe('feature: places that hide a pod', () => {
       await until('the agent has seen it', () => rig.agent.holder('upstreams/web') !== undefined)
       rig.end(old)
       const { status, body } = await rig.hook(old)
-      // The workers of a stand-in resolve no names, so they do not say that the pod is nowhere.
+      // The workers of a stand-in resolve no names, so they do not report that no place lists the pod.
       const result = barrier ? 'drained' : 'not-routed'
       expect({ status, result: body.result }, body.why).to.deep.equal({ status: 200, result })
     })
@@ -190,7 +190,7 @@ describe('feature: places that hide a pod', () => {
       await until('it is out', () => rig.nodes(key).join() === fresh.node)
     })
 
-  test('are shown with their pods and what to do, and told when they come and go', async start => {
+  test('are shown with their pods and the remedy, and reported when they come and go', async start => {
     const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' } })
     const page = new WebSocket(`ws://127.0.0.1:${rig.agent.port}/api/stream`)
     let shown: Snapshot | undefined

@@ -41,7 +41,7 @@ describe('feature: holders', () => {
     rig.end(old)
     const { body } = await rig.hook(old)
     expect(body.result).to.equal('removed')
-    // Gateways may be seen without it before the Admin API has said that it is out.
+    // Gateways may be seen without it before the Admin API confirms the removal.
     expect(body.holders).to.have.length(6)
     for (const { state } of body.holders ?? []) expect(state).to.be.oneOf(['removed', 'writing'])
     for (const [holder, nodes] of Object.entries(rig.holders()))
@@ -50,7 +50,7 @@ describe('feature: holders', () => {
     expect(rig.writes).to.have.length(6)
   })
 
-  test('stream routes that are switched off are no obstacle', async start => {
+  test('stream routes that are disabled do not stop a drain', async start => {
     const rig = await start({ stream: false })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -87,7 +87,7 @@ describe('feature: holders', () => {
   })
 
   for (const ranges of ['', '127.0.0.0/8'])
-    test(`an address where pods are, that no pod is known to have, takes over from nobody${ranges && ': by its range'}`, async start => {
+    test(`an address in a pod range that no known pod has takes over no requests${ranges && ': by its range'}`, async start => {
       const rig = await start({ barrier: true, config: { ...(ranges && { SYNC_POD_RANGES: ranges }) } })
       const old = rig.pod('web-1')
       await rig.serve(old)
@@ -106,7 +106,7 @@ describe('feature: holders', () => {
       expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
     })
 
-  test('a holder that is deleted in between is no obstacle', async start => {
+  test('a holder that is deleted in between does not stop a drain', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -129,7 +129,7 @@ describe('feature: holders', () => {
     rig.upstream('web', [old, fresh], 'map')
     await rig.settled()
     await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
-    // The owner's write falls between our read of the object and our PATCH of it.
+    // The owner's write falls between the agent's read of the object and its PATCH.
     rig.admin.listener.server.prependListener('request', function swap({ method }: { method?: string }) {
       if (method !== 'PATCH') return
       rig.admin.listener.server.off('request', swap)
@@ -141,7 +141,7 @@ describe('feature: holders', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  test('an owner that puts the node back finds it taken out again until the pod is gone', async start => {
+  test('a node that its owner puts back is removed again until the pod is gone', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -155,7 +155,7 @@ describe('feature: holders', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  test('an owner that puts it back right before the pod is gone leaves no ghost', async start => {
+  test('a node that its owner puts back right before the pod is gone does not stay as a ghost', async start => {
     // No listing of the guard comes between.
     const rig = await start({ loop: { guardEveryMs: 60_000 } })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
@@ -186,7 +186,7 @@ describe('feature: the last node', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
   })
 
-  test('leaves when its replacement comes', async start => {
+  test('is removed when its replacement comes', async start => {
     const rig = await start()
     const old = rig.pod('web-1')
     rig.upstream('web', [old])
@@ -212,8 +212,8 @@ describe('feature: the last node', () => {
       expect(rig.nodes('upstreams/web')).to.have.length(1)
     })
 
-  test('leaves too when the last version of an application ends and something else is left to serve', async start => {
-    // Seldon #7106, the other side: ending the last version still removes what should go.
+  test('is removed too when the last version of an application ends and another pod still serves', async start => {
+    // Seldon #7106, the other side: the end of the last version still removes its nodes.
     const rig = await start()
     const [old, fallback] = [rig.pod('web-v1'), rig.pod('sorry')]
     rig.upstream('web', [old, fallback])
@@ -224,7 +224,7 @@ describe('feature: the last node', () => {
   })
 
   test('ending pods of an old version never touch the entry that the new one shares by name', async start => {
-    // Seldon #7106: the old version's end deleted what the new version served from.
+    // Seldon #7106: the old version's end deleted the new version's nodes.
     const rig = await start({ gateways: 2 })
     const old = [1, 2, 3].map(i => rig.pod(`web-v1-${i}`))
     const fresh = [1, 2, 3].map(i => rig.pod(`web-v2-${i}`))
@@ -242,7 +242,7 @@ describe('feature: the last node', () => {
 describe('feature: an address that is given out again', () => {
   const test = sideBySide({ barrier: true })
 
-  test('is the new pod’s at once: its node stays, its requests reach it, the entry is lifted', async start => {
+  test('belongs to the new pod at once: its node stays, requests reach it, the entry is lifted', async start => {
     const rig = await start()
     const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, other])
@@ -262,7 +262,7 @@ describe('feature: an address that is given out again', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([heir.node])
   })
 
-  test('is the new pod’s although the old pod’s object is still there', async start => {
+  test('belongs to the new pod even while the old pod’s object exists', async start => {
     const rig = await start()
     const [old, other] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, other])
@@ -273,7 +273,7 @@ describe('feature: an address that is given out again', () => {
     const heir = rig.pod('web-3', { ip: old.ip })
     rig.upstream('web', [heir, other])
     await until('the entry is lifted', () => rig.gateways[0]!.barrier?.entries.size === 0)
-    // A round of the guard has looked since: the holders were read again and nothing was taken out.
+    // The guard has run since: it read the holders again and took nothing out.
     const written = rig.writes.length
     const readAt = rig.agent.readAt()
     await until('the holders were read again', () => (rig.agent.readAt() ?? 0) > (readAt ?? 0))

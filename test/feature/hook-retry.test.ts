@@ -17,7 +17,7 @@ interface Hook {
   readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } }
 }
 
-/** The hook that the README tells people to paste: of the YAML blocks there, the one that calls us. */
+/** The hook that the README tells people to paste: of the YAML blocks there, the one that calls the agent. */
 function documented(): string {
   const blocks = readFileSync(README, 'utf8').matchAll(/```yaml\n(.*?)```/gs)
   const hooks = [...blocks].map(([, yaml]) => parse(yaml ?? '') as Partial<Hook>)
@@ -27,7 +27,7 @@ function documented(): string {
   return found
 }
 
-/** A Service as kube-proxy makes it: each new connection goes to the next agent that takes it, from the caller's address. */
+/** A Service as kube-proxy makes it: each new connection goes to the next agent that accepts it, from the caller's address. */
 async function service(agents: readonly { readonly port: number }[]) {
   let turn = 0
   return listener(client => {
@@ -52,7 +52,7 @@ async function service(agents: readonly { readonly port: number }[]) {
   })
 }
 
-/** Something that listens, and keeps nothing alive once the test is over. */
+/** A listener that keeps nothing alive once the test is over. */
 async function listener(take: (client: Socket) => void) {
   const server = createServer(client => {
     client.on('error', () => {})
@@ -82,16 +82,16 @@ async function run(script: string, port: number, pod: TestPod) {
 
 describe('feature: the documented hook', () => {
   const test = sideBySide({ agent: false, config: LEASE })
-  /** So much shorter that a test can wait for it. */
+  /** The documented hook with shorter waits, for a test. */
   const brief = documented().replace('timeout 24', 'timeout 4').replace('sleep 5', 'sleep 1')
 
-  it('is bounded, tries again, and falls back', () => {
+  it('has a time limit, tries again, and falls back', () => {
     expect(documented()).to.match(/^timeout 24 .*curl -fsS .* && exit\n.*\|\| sleep 5\n$/s)
     expect(brief).to.include('timeout 4 ').and.include('|| sleep 1\n')
   })
 
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    test(`is taken up by the other agent when its own ends by ${signal}`, async start => {
+    test(`is continued by the other agent when its own ends by ${signal}`, async start => {
       const rig = await start()
       const agents: AgentProcess[] = []
       try {
@@ -115,7 +115,7 @@ describe('feature: the documented hook', () => {
     })
   }
 
-  test('falls back to its sleep where there is no agent, and never fails', async start => {
+  test('falls back to its sleep if there is no agent, and never fails', async start => {
     const rig = await start()
     const entrance = await service([{ port: 9 }])
     const { code, ms, out } = await run(documented(), entrance.port, rig.pod('web'))
@@ -124,19 +124,19 @@ describe('feature: the documented hook', () => {
     entrance.close()
   })
 
-  test('does not wait for an agent that takes the call and is never heard of again', async start => {
+  test('does not wait for an agent that accepts the call and never answers', async start => {
     const rig = await start()
     const silent = await listener(() => {})
     const { code, ms } = await run(brief, silent.port, rig.pod('web'))
     expect(code).to.equal(0)
     expect(ms).to.be.at.least(5000)
-    // Its bound of 4 s and the sleep of 1 s; without a bound it would be there still.
+    // Its bound of 4 s and the sleep of 1 s; without a bound it would still run.
     expect(ms).to.be.below(15_000)
     silent.close()
   })
 })
 
-/** A pod that ends now, whose removal takes a while: its hook is held so long. */
+/** A pod that ends now, and whose removal takes this long: so does its hook. */
 async function endingPod(rig: Rig, takesMs: number) {
   const pod = rig.pod('web-0')
   rig.upstream('web', [pod, rig.pod('stays')])

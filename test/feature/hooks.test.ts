@@ -5,7 +5,7 @@ import { callHook } from '../build/hook.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Two pods behind one upstream, known to everybody. */
+/** Two pods behind one upstream, known to the agent and to every gateway. */
 async function two(rig: Rig, options: Parameters<Rig['pod']>[1] = {}) {
   const [old, fresh] = [rig.pod('web-1', options), rig.pod('web-2')]
   rig.upstream('web', [old, fresh])
@@ -25,7 +25,7 @@ describe('feature: hooks', () => {
     expect(rig.writes).to.have.length(1)
   })
 
-  test('called again after the drain it is answered at once with what was proven then', async start => {
+  test('a second call after the drain is answered at once with the same proof', async start => {
     const rig = await start()
     const { old } = await two(rig)
     rig.end(old)
@@ -67,7 +67,7 @@ describe('feature: hooks', () => {
     expect([named.status, named.body.error]).to.deep.equal([404, 'unknown-pod'])
   })
 
-  test('a pod that the watch has not shown yet is asked for, by its address too', async start => {
+  test('a pod that the watch has not shown yet is read from the API server, by its address too', async start => {
     const rig = await start()
     const { old: _, fresh } = await two(rig)
     const unmute = rig.kubernetes.faults.muteWatches({ newOnes: true })
@@ -80,7 +80,7 @@ describe('feature: hooks', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  test('a hook without a name, as pods from before have it, works where the pod ends, and falls back where it stays', async start => {
+  test('a hook without a name, as in older pods, works if the pod ends, and falls back if it stays', async start => {
     const rig = await start()
     const { old, fresh } = await two(rig)
     const unnamed = () => callHook({ port: rig.agent.port, from: old.ip })
@@ -92,7 +92,7 @@ describe('feature: hooks', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  test('a pod whose packets come from its host is not answered for the one pod that lives on that address', async start => {
+  test('a pod whose packets come from its host is not mistaken for the one pod with that address', async start => {
     const rig = await start()
     const { old } = await two(rig)
     const host = rig.pod('host-agent', { hostNetwork: true })
@@ -120,7 +120,7 @@ describe('feature: hooks', () => {
     expect(rig.agent.loop.drains().has(old.uid as never)).to.equal(false)
   })
 
-  test('a liveness restart is held up by the delay of a kubelet, and nothing is removed, the second time too', async start => {
+  test('a liveness restart waits only for the kubelet delay, and nothing is removed, the second time too', async start => {
     const rig = await start({ barrier: true, config: { DRAIN_KUBELET_STATUS_DELAY: '500ms' } })
     const { old, fresh } = await two(rig)
     for (const restarts of [1, 2]) {
@@ -135,7 +135,7 @@ describe('feature: hooks', () => {
     expect(rig.gateways[0]!.barrier?.entries.size).to.equal(0)
   })
 
-  test('a host that shuts down runs the hook before its status is seen: the pod is drained', async start => {
+  test('a host that shuts down runs the hook before its status is visible: the pod is drained', async start => {
     const rig = await start({ config: { DRAIN_KUBELET_STATUS_DELAY: '3s' } })
     const { old, fresh } = await two(rig)
     const held = rig.hook(old)
@@ -147,7 +147,7 @@ describe('feature: hooks', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  test('a drain that is undone answers nothing: the API server is asked, and the kubelet’s status begins it anew', async start => {
+  test('an undone drain answers no hook: the API server is read, and the kubelet’s status starts the drain again', async start => {
     const rig = await start({
       config: { DRAIN_KUBELET_STATUS_DELAY: '3s', DRAIN_MINIMUM_EVIDENCE: 'observed' }
     })
@@ -172,9 +172,9 @@ describe('feature: hooks', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  test('a hook that was believed is asked about anew when its drain is undone, and told twice that the pod stays', async start => {
+  test('an accepted hook is checked again when its drain is undone, and its answer rests on two reads that show the pod staying', async start => {
     const rig = await start({
-      // An answer that comes later than this needs no second one.
+      // An answer that comes later than this needs no second question.
       config: { DRAIN_MINIMUM_EVIDENCE: 'observed', DRAIN_KUBELET_STATUS_DELAY: '3s' }
     })
     const { old, fresh } = await two(rig)
@@ -206,7 +206,7 @@ describe('feature: hooks', () => {
     expect(witnesses).to.include.keys('hook', 'disruption')
   })
 
-  test('a disruption without a hook, or after a restart that explains the hook, begins nothing', async start => {
+  test('a disruption without a hook, or after a restart that explains the hook, starts no drain', async start => {
     const rig = await start({ config: { DRAIN_KUBELET_STATUS_DELAY: '100ms' } })
     const { old, fresh } = await two(rig)
     expect((await rig.hook(old)).body.result).to.equal('not-terminating')
@@ -220,7 +220,7 @@ describe('feature: hooks', () => {
     expect(rig.nodes('upstreams/web')).to.have.length(2)
   })
 
-  test('a hook that comes before the watch event is believed once the API server agrees', async start => {
+  test('a hook that comes before the watch event is accepted once the API server confirms it', async start => {
     const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
     const { old, fresh } = await two(rig)
     const unmute = rig.kubernetes.faults.muteWatches({ newOnes: true })
@@ -231,7 +231,7 @@ describe('feature: hooks', () => {
     unmute()
   })
 
-  test('a caller that goes away leaves the drain alone, and finds its answer when it calls again', async start => {
+  test('a caller that disconnects does not stop the drain, and gets its answer when it calls again', async start => {
     const rig = await start({ applyDelay: () => 500, config: { DRAIN_MINIMUM_EVIDENCE: 'observed' } })
     const { old } = await two(rig)
     rig.end(old)
@@ -258,7 +258,7 @@ describe('feature: hooks', () => {
     undo()
   })
 
-  test('is refused with 503 where no gateway is known', async start => {
+  test('is refused with 503 if no gateway is known', async start => {
     const rig = await start({ agent: false, gateways: 1 })
     rig.gatewayIs(rig.gateways[0]!, 'gone')
     const agent = await rig.startAgent()
@@ -270,7 +270,7 @@ describe('feature: hooks', () => {
     expect(body.why).to.contain('no gateway is known')
   })
 
-  test('is refused with 503 where nobody can say whether the pod ends', async start => {
+  test('is refused with 503 if nothing shows whether the pod ends', async start => {
     const rig = await start()
     const { old, fresh } = await two(rig)
     const undo = rig.kubernetes.faults.answer(500, { watch: false })
@@ -281,7 +281,7 @@ describe('feature: hooks', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([old.node, fresh.node])
   })
 
-  test('that is called again and again while nobody can say it is let go at the end of the first call’s grace', async start => {
+  test('a hook that is called repeatedly while nothing shows whether the pod ends is released at the end of the first call’s grace', async start => {
     const rig = await start()
     const { old } = await two(rig, { graceSeconds: 4 })
     const undo = rig.kubernetes.faults.answer(500, { watch: false })
@@ -289,11 +289,11 @@ describe('feature: hooks', () => {
     for (let calls = 1; last.body.error === 'cannot-vouch' && calls < 6; calls += 1)
       last = await rig.hook(old)
     undo()
-    // A call by itself never comes so far: it gives up asking after 1.5 s.
+    // A single call never gets this far: it stops asking after 1.5 s.
     expect([last.status, last.body.result]).to.deep.equal([503, 'deadline'])
   })
 
-  test('a pod that asks to be left alone is', async start => {
+  test('a pod whose annotation disables the drain is left alone', async start => {
     const rig = await start({ barrier: true })
     const { old } = await two(rig, { annotations: { 'apisix-drain.io/skip': 'true' } })
     rig.end(old)
@@ -318,7 +318,7 @@ describe('feature: hooks', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([old.node, fresh.node])
   })
 
-  test('a grace that the reserve uses up is answered at once', async start => {
+  test('a hook is answered at once if the reserve uses up the grace', async start => {
     const rig = await start({ config: { DRAIN_RESERVE: '3s' } })
     const { old } = await two(rig, { graceSeconds: 1 })
     rig.end(old)

@@ -3,7 +3,7 @@ import { until } from '../build/apisix.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** A drain that is under way and cannot end yet: its gateway is slow to apply. */
+/** A drain that has begun and cannot end yet: its gateway is slow to apply. */
 async function midDrain(rig: Rig) {
   const [old, fresh] = [rig.pod('web-1', { graceSeconds: 20 }), rig.pod('web-2')]
   rig.upstream('web', [old, fresh])
@@ -46,7 +46,7 @@ describe('feature: Kubernetes misbehaves in the middle of a drain', () => {
       expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
     })
 
-  test('a pod that only its endpoint shows to end is not thought to stay while its own watch is down', async start => {
+  test('a pod whose end only its endpoint shows is not counted as staying while the pod watch is down', async start => {
     const rig = await start({ applyDelay: () => 5 })
     const [old, next, fresh] = [rig.pod('web-1'), rig.pod('web-2'), rig.pod('web-3')]
     rig.service('web', [old, next, fresh])
@@ -69,7 +69,7 @@ describe('feature: Kubernetes misbehaves in the middle of a drain', () => {
     await until('it is over', () => !drained().includes('web-1'))
   })
 
-  test('a pod that went while the API server was away is forgotten, and its node with it', async start => {
+  test('a pod that disappeared while the API server was down is forgotten, and its node removed', async start => {
     const rig = await start({ applyDelay: () => 5 })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -83,7 +83,7 @@ describe('feature: Kubernetes misbehaves in the middle of a drain', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  test('a false alarm (DisruptionTarget) drains nothing, and undoes what it had begun where it was told to begin', async start => {
+  test('a false alarm (DisruptionTarget) drains nothing, and is undone if it was configured to start a drain', async start => {
     const calm = await start({ applyDelay: () => 5 })
     const [a, b] = [calm.pod('web-1'), calm.pod('web-2')]
     calm.upstream('web', [a, b])
@@ -110,7 +110,7 @@ describe('feature: Kubernetes misbehaves in the middle of a drain', () => {
 describe('feature: the agent itself is restarted in the middle of a drain', () => {
   const test = sideBySide({ gateways: 2 })
 
-  test('held hooks are refused so that they call again, and the next agent takes the drain up', async start => {
+  test('held hooks are refused so that they call again, and the next agent continues the drain', async start => {
     const rig = await start({
       applyDelay: () => 700,
       config: { DRAIN_MINIMUM_EVIDENCE: 'observed', DRAIN_ACCEPTED_SETTLE: '5s', DRAIN_FLOOR: '8s' }
@@ -127,7 +127,7 @@ describe('feature: the agent itself is restarted in the middle of a drain', () =
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])
   })
 
-  test('with the barrier a new agent seals again what the old one had left to expire', async start => {
+  test('with the barrier a new agent seals again the entries that the old one had left to expire', async start => {
     const rig = await start({ barrier: true })
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 20 }), rig.pod('web-2')]
     const backends = [await rig.serve(old), await rig.serve(fresh)]
@@ -149,7 +149,7 @@ describe('feature: the agent itself is restarted in the middle of a drain', () =
       rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
     )
     for (const backend of backends) backend.release()
-    // Whether the old agent came to take the node out of its holder is a race; the proof is not.
+    // Whether the old agent still removed the node from its holder is a race; the proof is not.
     const { body } = await again
     expect(body.evidence).to.equal('barrier')
     expect(body.result).to.be.oneOf(['drained', 'not-routed'])

@@ -6,12 +6,12 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** However busy the machine is, no weaker evidence is there before the gateways could be read. */
+/** Even on a busy machine, no weaker evidence counts before the gateways could be read. */
 const PATIENT = { DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_FLOOR: '15s' }
 const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', ...PATIENT }
 const PODS = 6
 
-/** As the documented hook: again, elsewhere, where nothing came back or the agent is stopping. */
+/** As the documented hook: retries at another agent if there is no answer or the agent is stopping. */
 async function hook(agents: readonly AgentProcess[], pod: TestPod, tries = 3): Promise<HookReply> {
   const [first, ...others] = agents as [AgentProcess, ...AgentProcess[]]
   const reply = await callHook({ port: first.port, from: pod.ip }).catch(() => undefined)
@@ -34,7 +34,7 @@ describe('feature: the leader, a process of its own, ends in mid-drain', () => {
   const test = sideBySide({ gateways: 2, agent: false, config: LEASE })
 
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    // One that may finish what it began is asked to in the middle of it.
+    // An agent that may finish its work gets the signal in the middle of it.
     for (const [when, moment] of signal === 'SIGKILL' ? MOMENTS : MOMENTS.slice(1, 3)) {
       test(`by ${signal} ${when}: every hook is answered, every pod is out`, async start => {
         const rig = await start({ barrier: signal === 'SIGTERM' })
@@ -94,7 +94,7 @@ async function play(
   )
   expect(await ended).to.equal(signal === 'SIGTERM' ? 0 : null)
 
-  // What the one that is gone did not say is said by the next, and nothing twice.
+  // The next leader reports what the last one did not, and nothing twice.
   const told = () =>
     rig.kubernetes.store.list('events').map(event => (event['regarding'] as { name: string }).name)
   await until('every drain has its Event', () => told().length === PODS, 40_000)

@@ -5,7 +5,7 @@ import { callHook } from '../build/hook.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** However busy the machine is, no weaker evidence is there before the gateways could be read. */
+/** Even on a busy machine, no weaker evidence counts before the gateways could be read. */
 const PATIENT = { DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_FLOOR: '15s' }
 const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', ...PATIENT }
 
@@ -14,7 +14,7 @@ const median = (times: readonly number[]) =>
 
 /** Two agents of one rig, once one of them leads and the other knows. */
 async function pair(rig: Rig): Promise<{ readonly leader: TestAgent; readonly follower: TestAgent }> {
-  // Events are written where the pods are.
+  // Events are written in the pods' namespace.
   rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
   const leader = rig.agent
   await until('the first leads', () => holder(rig) !== '')
@@ -34,7 +34,7 @@ const eventsOf = (rig: Rig) =>
 describe('feature: one of two agents leads', () => {
   const test = sideBySide({ gateways: 2, config: LEASE })
 
-  test('it alone writes and says Events; either answers, and waiting for it costs no hook anything', async start => {
+  test('the leader alone writes and emits Events; both agents answer, and no hook waits longer for the leader', async start => {
     const rig = await start()
     const { leader, follower } = await pair(rig)
     const later: number[] = []
@@ -65,7 +65,7 @@ describe('feature: one of two agents leads', () => {
     expect(new Set(eventsOf(rig)).size).to.equal(pods.length)
   })
 
-  test('it stops in mid-drain: the other has taken over, and nothing is lost', async start => {
+  test('the leader stops in mid-drain: the other takes over, and nothing is lost', async start => {
     const rig = await start()
     const { leader, follower } = await pair(rig)
     const pods = Array.from({ length: 4 }, (_, i) => rig.pod(`web-${i}`))
@@ -86,7 +86,7 @@ describe('feature: one of two agents leads', () => {
     expect(new Set(eventsOf(rig)).size).to.equal(pods.length)
   })
 
-  test('no Lease can be had: both do all the work, and hooks are as quick', async start => {
+  test('the Lease is unavailable: both do all the work, and hooks are as quick', async start => {
     const rig = await start({ agent: false })
     rig.kubernetes.faults.deny({ verb: '*', resource: 'leases' })
     const agents = [await rig.startAgent(), await rig.startAgent()]
@@ -102,7 +102,7 @@ describe('feature: one of two agents leads', () => {
     await until('all are out', () => pods.every((_, i) => rig.nodes(`upstreams/u${i}`).length === 1))
   })
 
-  test('its Admin API is out of reach: the other writes for it', async start => {
+  test('the leader cannot reach the Admin API: the other writes for it', async start => {
     const rig = await start({ agent: false })
     // A leader that has a Lease and nothing else.
     const lame = await rig.startAgent({ APISIX_ADMIN_URL: 'http://127.0.0.1:9' })
@@ -124,7 +124,7 @@ describe('feature: one of two agents leads', () => {
     expect(follower.lines.filter(({ msg }) => msg === 'the leader was late')).to.have.length(1)
   })
 
-  test('the snapshot says who leads', async start => {
+  test('the snapshot shows the leader', async start => {
     const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' } })
     const { follower } = await pair(rig)
     const response = await fetch(`http://127.0.0.1:${follower.port}/api/state`)

@@ -10,18 +10,18 @@ import { silent, startAdmin, until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-// The Admin API has no precondition. What is put back is what a write of ours is known to have taken, and nothing else:
-// what a holder should list is its owner's to know (docs/decisions/0024).
+// The Admin API has no precondition. The agent puts back only nodes that its own write is known to have removed:
+// only the owner knows what a holder should list (docs/decisions/0024).
 
 const array = (...hosts: string[]) => hosts.map(host => ({ host, port: 80, weight: 100 }))
 
-describe('a replacement that its owner adds before a write of ours that was cut off is applied', () => {
+describe('a replacement that its owner adds before our cut-off write is applied', () => {
   let apisix: Awaited<ReturnType<typeof startAdmin>>
   beforeEach(async () => (apisix = await startAdmin()))
   afterEach(() => apisix.close())
 
   for (const looksAgain of [true, false])
-    it(looksAgain ? 'is put back as it was' : 'would be lost without another look', async () => {
+    it(looksAgain ? 'is put back unchanged' : 'would be lost without another check', async () => {
       const value = (...hosts: string[]) => ({ type: 'roundrobin', nodes: array(...hosts) })
       apisix.put('upstreams', 'web', value('10.0.0.1', '10.0.0.2'))
       const amends = createAmends({

@@ -33,6 +33,7 @@ describe('sandbox: a rolling update loses nothing in any mode', function () {
         keepLogs: directory,
         seed: 1,
         json: true,
+        lateMs: undefined,
         hold: false
       }
       const arm = await runArm('apisix-drain', options, () => {}, new AbortController().signal)

@@ -2,12 +2,12 @@ import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-describe('feature: pods of some namespaces only are watched', () => {
+describe('feature: only the pods of some namespaces are watched', () => {
   const test = sideBySide({ config: { KUBERNETES_NAMESPACES: 'shop' } })
 
   for (const phase of ['Succeeded', 'Failed'])
     for (const barrier of [false, true])
-      test(`the old address of a pod that has ${phase} is left to whoever has it now${barrier ? ', in the deny-list too' : ''}`, async start => {
+      test(`the old address of a pod that has ${phase} is left to its new owner${barrier ? ', in the deny-list too' : ''}`, async start => {
         const rig = await start({ barrier })
         const [job, old, fresh] = [rig.pod('job'), rig.pod('web-1'), rig.pod('web-2')]
         rig.upstream('other', [job])
@@ -24,7 +24,7 @@ describe('feature: pods of some namespaces only are watched', () => {
         await rig.applied()
         await until('the agent lists both', () => rig.agent.nodes('upstreams/other') === 2)
         await until('the agent saw that it has finished', () => !rig.agent.knows(job.ip))
-        // What ends after it is looked at after it: its drain would have begun by then.
+        // A later end is handled later: the drain of the first one would have begun by then.
         rig.end(old)
         expect((await rig.hook(old)).status).to.equal(200)
         expect(rig.nodes('upstreams/other')).to.deep.equal([next.node, beside.node])

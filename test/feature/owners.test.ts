@@ -36,7 +36,7 @@ const reads = (rig: Rig) => reading.get(rig) ?? 0
 const reading = new WeakMap<Rig, number>()
 const putBacks = (rig: Rig) => rig.agent.lines.filter(({ msg }) => msg === 'node put back')
 
-describe('feature: holders that somebody else writes', () => {
+describe('feature: holders that another writer changes', () => {
   const test = sideBySide({ barrier: true, config: { DRAIN_DEFER_WRITES: `${DEFER_MS}ms` } })
 
   test('with the plugin the owner removes first, and the agent writes nothing', async start => {
@@ -50,7 +50,7 @@ describe('feature: holders that somebody else writes', () => {
     expect(rig.writes).to.deep.equal([])
   })
 
-  test('what the owner leaves in a map is taken out when its time is over, and nothing else wakes the agent for it', async start => {
+  test('a node that the owner leaves in a map is removed when the owner’s time is over; only a timer wakes the agent for it', async start => {
     const rig = await start()
     const { old, fresh } = await web(rig)
     rig.put('upstreams', 'web', { ...owned([]), nodes: { [old.node]: 1, [fresh.node]: 1 } })
@@ -64,7 +64,7 @@ describe('feature: holders that somebody else writes', () => {
     expect(rig.writes).to.deep.equal(['PATCH /apisix/admin/upstreams/web'])
   })
 
-  test('what the owner leaves in a list is taken out when the pod is gone: until then the barrier holds, and the list is the owner’s', async start => {
+  test('a node that the owner leaves in a list is removed when the pod is gone: until then the barrier holds, and only the owner writes the list', async start => {
     const rig = await start()
     const { old, fresh, since } = await web(rig)
     rig.end(old)
@@ -77,7 +77,7 @@ describe('feature: holders that somebody else writes', () => {
     expect(rig.writes).to.deep.equal([PATCH])
   })
 
-  test('two pods that end with no other node: what can never be sealed is taken out when the time of the owner is over', async start => {
+  test('two pods that end with no other node: a node that can never be sealed is removed when the owner’s time is over', async start => {
     const rig = await start()
     const { old, fresh } = await web(rig)
     rig.end(old)
@@ -90,7 +90,7 @@ describe('feature: holders that somebody else writes', () => {
     await Promise.all(hooks)
   })
 
-  test('without the plugin the owner goes first too, and where it is alive the agent writes nothing', async start => {
+  test('without the plugin the owner also goes first, and the agent writes nothing if the owner is alive', async start => {
     const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '20s' } })
     const { old, fresh } = await web(rig)
     rig.end(old)
@@ -101,7 +101,7 @@ describe('feature: holders that somebody else writes', () => {
     expect(rig.writes).to.deep.equal([])
   })
 
-  test('without the plugin an owner that does not come is given a second once, and then none for a while', async start => {
+  test('without the plugin an idle owner is given one second once, and then none for a while', async start => {
     const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '20s' } })
     const { old, fresh, since } = await web(rig)
     const third = rig.pod('web-3')
@@ -118,7 +118,7 @@ describe('feature: holders that somebody else writes', () => {
     expect(rig.agent.loop.lastPlan().kept).to.deep.equal([])
   })
 
-  test('a barrier that does not answer is none: it is written at once', async start => {
+  test('a barrier that does not answer does not count: the holder is written at once', async start => {
     const rig = await start({ config: { DRAIN_DEFER_WRITES: '20s', APISIX_BARRIER_TIMEOUT: '100ms' } })
     const { old } = await web(rig)
     await rig.gateways[0]?.partition({ barrier: 'refused' })
@@ -166,7 +166,7 @@ describe('feature: holders that somebody else writes', () => {
       await load.stop()
     })
 
-  test('a PUT in the middle of our edit: what it added is its own to write again, and the agent lists nothing for it', async start => {
+  test('a PUT in the middle of our edit: its author must write the added node again, and the agent adds nothing for it', async start => {
     const rig = await start({ barrier: false, config: { DRAIN_DEFER_WRITES: '0s' } })
     const { old, fresh } = await web(rig)
     const added = rig.pod('web-3')
@@ -189,7 +189,7 @@ describe('feature: holders that somebody else writes', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node, added.node])
   })
 
-  test('controller 2.x: one pod in dozens of upstreams, and a stale inline copy beside one of them', async start => {
+  test('controller 2.x: one pod in dozens of upstreams, one of them with a stale inline copy', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.service('web', [old, fresh])

@@ -16,7 +16,7 @@ interface Ended {
   readonly err: string
 }
 
-/** The real program with these arguments. `while` runs beside it and ends before it is waited for. */
+/** The real program with these arguments. `during` runs at the same time and ends before the program is awaited. */
 async function program(args: string[], during?: (child: ChildProcess, out: () => string) => Promise<void>) {
   const child = spawn(process.execPath, [MAIN, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -64,18 +64,18 @@ describe('the program', function () {
   })
   after(() => world.close())
 
-  it('says how it is called, and which version it is', async () => {
+  it('prints its usage and its version', async () => {
     expect(await program(['--help'])).to.include({ code: 0, err: '' })
     expect((await program(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/)
   })
 
-  it('says what is wrong with a command line, and ends with 2', async () => {
+  it('reports the error in a command line, and exits with 2', async () => {
     const { code, err, out } = await program(['--confg', 'x'])
     expect({ code, out }).to.deep.equal({ code: 2, out: '' })
     expect(err).to.match(/no option --confg, did you mean --config\?/)
   })
 
-  it('lists everything that is wrong with a configuration, and ends with 2', async () => {
+  it('lists every error of a configuration, and exits with 2', async () => {
     const broken = await write('broken.yaml', { apisix: { admin: {} }, drain: { reserve: 'soon' }, srve: {} })
     const { code, err } = await program(['--config', broken])
     expect(code).to.equal(2)
@@ -110,7 +110,7 @@ describe('the program', function () {
     ])
   })
 
-  it('doctor says what to change when the key is refused, and ends with 1', async () => {
+  it('doctor names the remedy when the key is refused, and exits with 1', async () => {
     const apisix = settings['apisix'] as Record<string, unknown>
     const admin = { url: world.gateways.admin.url, keyEnv: 'DRAIN_TEST_KEY' }
     const wrong = await write('wrong-key.yaml', { ...settings, apisix: { ...apisix, admin } })
@@ -119,7 +119,7 @@ describe('the program', function () {
     expect(out).to.match(/FAIL {2}admin-api: .*\n +-> .*key/)
   })
 
-  it('runs until it is told to stop, and leaves with 0', async () => {
+  it('runs until it is stopped, and exits with 0', async () => {
     const { code, out } = await program(['--config', file], async (child, log) => {
       await until('it listens', () => log().includes('"listening"'))
       const port = /"port":(\d+)/.exec(log())?.[1]
@@ -136,7 +136,7 @@ describe('the program', function () {
       .and.not.match(/"level":"(error|fatal)"/)
   })
 
-  it('says why it cannot start, and ends with 1', async () => {
+  it('reports why it cannot start, and exits with 1', async () => {
     const inUse = Number(new URL(world.gateways.admin.url).port)
     const serve = {
       host: new URL(world.gateways.admin.url).hostname,

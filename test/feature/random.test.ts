@@ -9,7 +9,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 type Random = () => number
 
-/** Breaks something now; what it returns mends it. */
+/** Breaks something now; the returned function mends it. */
 type Break = (rig: Rig, random: Random) => Promise<() => unknown> | (() => unknown)
 
 const one = <T>(list: readonly T[], random: Random): T => list[Math.floor(random() * list.length)] as T
@@ -124,7 +124,7 @@ describe('feature: whatever is broken (seeded)', () => {
       for (const { status, body } of answers) expect(status, JSON.stringify(body)).to.be.oneOf([200, 503])
       await faults
       await load.stop()
-      // Whatever it was, it ends well: who ends is out, who stays is in.
+      // After any fault, ending pods are out and staying pods are in.
       const wanted = staying.map(({ node }) => node).toSorted()
       const settled = () => [...rig.nodes('upstreams/web')].toSorted().join() === wanted.join()
       await until(`only who stays is listed, not ${rig.nodes('upstreams/web').join(' ')}`, settled, 15_000)

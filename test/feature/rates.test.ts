@@ -9,7 +9,7 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig, RigOptions } from '../build/rig.ts'
 import { sideBySide, type Start } from '../build/side-by-side.ts'
 
-// An upstream has one pod, and that pod ends. Its successor serves at once, but what the gateways choose from follows late. At 100
+// An upstream has one pod, and that pod ends. Its successor serves at once, but the gateways' source of nodes follows late. At 100
 // requests a second a bypass shows that the pod is still needed; at one request in two seconds only the workers' word does.
 
 const PER_SECOND = [0.5, 3, 8, 100] as const
@@ -18,10 +18,10 @@ const LATE_MS = 1200
 const SLOW_LISTING_MS = 1500
 const NAME = 'outer.example.com'
 
-/** What the gateways choose from. Made anew for each scenario. */
+/** The gateways' source of nodes. Made anew for each scenario. */
 interface Source {
   readonly options?: RigOptions
-  /** Nobody can say what the place lists of the pod, so the hook is refused after the floor, with this reason. */
+  /** The place cannot be read, so the hook is refused after the floor, with this reason. */
   readonly hides?: string
   /** The configuration, with the pod that will end. */
   make(rig: Rig, old: TestPod): void
@@ -148,7 +148,7 @@ async function replace(start: Start, source: Source, perSecond: number) {
   let isAnswered = false
   const hook = rig.hook(old).finally(() => (isAnswered = true))
   await wait(LATE_MS)
-  // Whatever was answered before, the pod was still all that the gateways had.
+  // An answer before this came while the pod was still the gateways' only node.
   const early = isAnswered ? (await hook).status : undefined
   source.follow(rig, old, successor)
   const { status, body } = await hook
@@ -161,7 +161,7 @@ async function replace(start: Start, source: Source, perSecond: number) {
   return { early, status, body, failures }
 }
 
-describe('feature: the only pod ends, and what the gateways choose from follows late', () => {
+describe('feature: the only pod ends, and the gateways learn of its successor late', () => {
   const test = sideBySide({ barrier: true, config: { DRAIN_FLOOR: '5s' } })
 
   for (const [name, make] of Object.entries(SOURCES))
@@ -175,7 +175,7 @@ describe('feature: the only pod ends, and what the gateways choose from follows 
         const is = [status, body.evidence]
         if (source.hides === undefined) {
           expect(is, body.why).to.deep.equal([200, 'barrier'])
-          // By then no place has it any more, and what was proved first decides.
+          // By then no place lists it any more, and the first proof decides.
           expect(body.result).to.be.oneOf(['drained', 'not-routed'])
         } else {
           expect(is).to.deep.equal([503, 'none'])

@@ -14,7 +14,7 @@ const conditionOf = (pod: Pod | undefined, type: string) =>
 /** Its containers are ready and its gate is shut. */
 const gated = (rig: Rig, name: string): TestPod => rig.pod(name, { ready: false, gates: [GATE] })
 
-/** Plays the kubelet: a pod is Ready when its containers are and its gate is open. Tells what it saw open. */
+/** Plays the kubelet: a pod is Ready when its containers are and its gate is open. Calls `opened` for each open gate. */
 function playKubelet(rig: Rig, opened: (pod: Pod) => void = () => {}): () => void {
   return rig.kubernetes.store.onChange('pods', ({ object }) => {
     if (conditionOf(object, GATE)?.status !== 'True' || conditionOf(object, 'Ready')?.status === 'True')
@@ -65,7 +65,7 @@ describe('feature: the readiness gate in-upstream', () => {
       rig.service('web', [...live, fresh])
       await isOpen(rig, fresh)
       expect(conditionOf(rig.object(fresh), GATE)).to.include({ status: 'True', reason: 'Routed' })
-      // The slice is behind: it goes on saying that the new pod is not ready, and the node stays.
+      // The slice is behind: it still reports the new pod as not ready, and the node stays.
       rig.end(old)
       const { body } = await rig.hook(old)
       expect(body).to.include({ result: 'drained', evidence: 'barrier' })
@@ -87,7 +87,7 @@ describe('feature: the readiness gate in-upstream', () => {
     )
   })
 
-  test('opens at once, with a warning, where nobody would list the pod before it is Ready', async start => {
+  test('opens at once, with a warning, if no owner lists the pod before it is Ready', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), gated(rig, 'web-2')]
     rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
@@ -126,7 +126,7 @@ describe('feature: the readiness gate in-upstream', () => {
     expect(conditionOf(rig.object(fresh), GATE)).to.include({ status: 'True', reason: 'WaitedTooLong' })
   })
 
-  test('is left shut where it is off, and for a pod whose containers are not ready', async start => {
+  test('stays shut if it is disabled, and for a pod whose containers are not ready', async start => {
     const off = await start({ config: { ARRIVALS_GATE: 'false' } })
     const on = await start()
     const waiting = gated(off, 'web-1')

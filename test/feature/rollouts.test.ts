@@ -98,7 +98,7 @@ describe('feature: many drains at once', () => {
     const more = load.result.sent + 50
     await until('more requests came', () => load.result.sent > more)
     await load.stop()
-    // That none of them reached a drained pod is the judge's: it has seen every arrival.
+    // The judge checks that none of them reached a drained pod: it has seen every arrival.
     expect(rig.nodes('upstreams/web')).to.have.length(22)
     await rig.admin.listener.reach('open')
     await until('all are out', () => rig.nodes('upstreams/web').length === 2, 15_000)
@@ -106,11 +106,11 @@ describe('feature: many drains at once', () => {
 })
 
 describe('feature: 200 pods of one upstream', () => {
-  // One after the other: what is measured is printed.
+  // One after the other: the measured times are printed.
   const test = sideBySide({ gateways: 2 }, 1)
 
   for (const spreadMs of [0, 900])
-    test(`ending within ${spreadMs} ms: a write for ten of them at least, every hook in time, never empty`, async start => {
+    test(`ending within ${spreadMs} ms: at least ten pods per write, every hook in time, never empty`, async start => {
       const rig = await start()
       const old = Array.from({ length: 200 }, (_, i) => rig.pod(`web-1-${i}`, { graceSeconds: 30 }))
       const fresh = rig.pod('web-2')

@@ -68,7 +68,7 @@ describe('sandbox: a rolling update under load', function () {
   })
 })
 
-// What `npm run sandbox` shows, smaller. Times are compared within this run only, and generously: the machine may be busy.
+// A smaller run of `npm run sandbox`. Times are compared within this run only, and generously: the machine may be busy.
 
 describe('sandbox: the arms', function () {
   this.timeout(90_000)
@@ -87,6 +87,7 @@ describe('sandbox: the arms', function () {
     keepLogs: undefined,
     seed: 1,
     json: true,
+    lateMs: undefined,
     hold: false
   }
   async function run(name: ArmName, differs: Partial<RunOptions> = {}) {
@@ -110,10 +111,52 @@ describe('sandbox: the arms', function () {
     } = detail.answers
     expect({ proven: drained + unlisted, others }, why(arm)).to.deep.equal({ proven: 3, others: {} })
     expect(detail.hooks).to.deep.equal({ run: 3, failed: 0 })
-    // Where the gateways, the agent and the app agree: after the answer nothing came.
+    // The gateways, the agent and the app agree: no request came after the answer.
     expect(detail.late).to.equal(0)
     expect(detail.hookMs.p50, 'shorter than the sleep it replaces').to.be.below(5000)
     expect(jsonReport([detail]).arms[0]).to.have.all.keys('name', 'requests', 'failed', 'hookMs', 'rolloutMs')
+  })
+
+  /** The pods of two generations are gone, and no living pod is listed. */
+  const listsOnlyGhosts = async ({ world }: Arm) => {
+    const { url, key } = world.gateways.admin
+    const response = await fetch(`${url}/apisix/admin/upstreams`, { headers: { 'X-API-KEY': key } })
+    const { list } = (await response.json()) as {
+      list: readonly { value: { nodes: readonly { host: string }[] } }[]
+    }
+    const living = world.kubelet.records().filter(({ goneAt }) => goneAt === undefined)
+    expect(living).to.have.length(3)
+    expect(world.kubelet.records()).to.have.length(9)
+    const listed = list.flatMap(({ value }) => value.nodes.map(({ host }) => host))
+    expect(listed).to.not.be.empty
+    expect(listed).to.not.include.oneOf(living.map(({ ip }) => ip))
+  }
+
+  it('controller-dead loses nothing: two generations end, and requests live on their successors', async () => {
+    const arm = await run('controller-dead')
+    const { detail } = arm
+    await listsOnlyGhosts(arm)
+    expect(detail.failed, why(arm)).to.equal(0)
+    expect(detail.load.byRequest.upload.requests).to.be.above(0)
+    expect(detail.answers, why(arm)).to.deep.equal({ 'drained (barrier)': 6 })
+    expect(detail.hooks).to.deep.equal({ run: 6, failed: 0 })
+    expect(detail.late).to.equal(0)
+  })
+
+  it('--late: an ingress controller that syncs seconds late, from the state of the start of its sync', async () => {
+    const arm = await run('apisix-drain', { lateMs: 4000, mode: 'etcd-2.x' })
+    const { detail, world } = arm
+    expect(detail.failed, why(arm)).to.equal(0)
+    expect(detail.answers, why(arm)).to.deep.equal({ 'drained (barrier)': 3 })
+    const { acceptedAt = 0, eventAt } = world.owner.writes.at(-1)!
+    expect(acceptedAt - eventAt, 'late').to.be.at.least(4000)
+    expect(world.hasOwnerCaughtUp(), 'in the end').to.equal(true)
+  })
+
+  it('controller-dead-no-hook is an outage', async () => {
+    const arm = await run('controller-dead-no-hook')
+    await listsOnlyGhosts(arm)
+    expect(arm.detail.failed).to.be.above(arm.detail.requests / 4)
   })
 
   it('sleep-5 takes five seconds for every pod', async () => {

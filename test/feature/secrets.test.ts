@@ -18,14 +18,14 @@ import { startRig } from '../build/rig.ts'
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 
-/** Whatever a secret may look like; long enough not to be found by chance. */
+/** Any form of secret; long enough not to be found by chance. */
 const secret = fc.string({
   minLength: 12,
   maxLength: 40,
   unit: fc.constantFrom(...'abcdefghijkmnpqrstuvwxyz23456789-_.=+/'.split(''))
 })
 
-/** The secret, and forms in which it is a secret still. */
+/** The secret, and encodings that would still reveal it. */
 const forms = (value: string) => [
   value,
   encodeURIComponent(value),
@@ -45,7 +45,7 @@ describe('feature: secrets are shown nowhere', function () {
   })
   afterEach(() => rm(folder, { recursive: true, force: true }))
 
-  it('law: not by --print-config, nor by an error or a log line about any answer, whatever they are', async () => {
+  it('law: not by --print-config, nor by an error or a log line about any answer, for any secret', async () => {
     const answers: [number, string][] = [
       [401, '{"error_msg":"failed to check token"}'],
       [500, 'broken'],
@@ -108,7 +108,7 @@ describe('feature: secrets are shown nowhere', function () {
     }
   })
 
-  it('not by the program: its log, its errors, its pages, its hooks’ answers, doctor, with the right and the wrong ones', async () => {
+  it('not by the program: log, errors, pages, answers to hooks and doctor, with right and wrong secrets', async () => {
     const rig = await startRig({ gateways: 1, barrier: true, agent: false })
     try {
       const wrong = 'wr0ng-key-4711-planted'
@@ -171,7 +171,7 @@ describe('feature: secrets are shown nowhere', function () {
     }
   })
 
-  it('not where the file of one cannot be used, nor where it was written into the configuration by mistake', async () => {
+  it('not if the file of a secret is unusable, nor if a secret was written into the configuration by mistake', async () => {
     const planted = 'hunter2-planted-by-mistake'
     const file = join(folder, 'config.yaml')
     const mistakes = [

@@ -8,7 +8,7 @@ const LEFT_OVER = '127.9.9.9:28080'
 describe('feature: the watch falls silent after the ack', () => {
   const test = sideBySide({ barrier: true })
 
-  test('an address that is given out again is the new pod’s: its node stays, its entry is lifted', async start => {
+  test('a reused address belongs to the new pod: its node stays, its entry is lifted', async start => {
     const rig = await start()
     const [old, other] = [rig.pod('web-0'), rig.pod('web-1')]
     rig.upstream('web', [old, other])
@@ -21,7 +21,7 @@ describe('feature: the watch falls silent after the ack', () => {
     rig.gone(old)
     const next = rig.pod('web-2', { ip: old.ip })
     rig.upstream('web', [next, other])
-    // The guard lists the holders, finds the address again, and asks whose it is.
+    // The guard lists the holders, finds the address again, and asks which pod has it.
     await until(
       'the entry is lifted',
       () => rig.gateways[0]!.barrier?.entries.look(next.ip, next.port) === 'free'
@@ -34,7 +34,7 @@ describe('feature: the watch falls silent after the ack', () => {
 describe('feature: the watch is silent about a pod that its owner has listed', () => {
   const test = sideBySide()
 
-  test('repair of ghosts asks whose an address is, and takes out the real ghost alone', async start => {
+  test('repair of ghosts asks the API server who has an address, and removes only the real ghost', async start => {
     const rig = await start({ config: { ...RANGE, GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '1s' } })
     const first = rig.pod('web-0')
     rig.upstream('web', [first])
@@ -49,7 +49,7 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
     expect(rig.nodes('upstreams/web').toSorted()).to.deep.equal([first.node, next.node].toSorted())
   })
 
-  test('repair of ghosts leaves all of them alone where nobody answers', async start => {
+  test('repair of ghosts removes none if the API server does not answer', async start => {
     const rig = await start({ config: { ...RANGE, GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '1s' } })
     const first = rig.pod('web-0')
     rig.kubernetes.faults.answer(500, { path: '/api/v1/pods', watch: false })
@@ -77,12 +77,12 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
     return { rig, first }
   }
 
-  test('sync asks for the slices of the Service before it takes anything out', async start => {
+  test('sync reads the slices of the Service before it removes a node', async start => {
     const { rig, first } = await synced(start)
     rig.kubernetes.faults.muteWatches()
     const next = rig.pod('web-1')
     rig.service('web', [first, next])
-    // As an agent writes that led until now, with a node that is left over.
+    // As written by the previous leader, with a leftover node.
     rig.put('upstreams', 'web', {
       type: 'roundrobin',
       nodes: { [first.node]: 1, [next.node]: 1, [LEFT_OVER]: 1 }
@@ -91,7 +91,7 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
     expect(rig.nodes('upstreams/web').toSorted()).to.deep.equal([first.node, next.node].toSorted())
   })
 
-  test('sync takes nothing out where nobody answers, and adds all the same', async start => {
+  test('sync removes nothing if the API server does not answer, and still adds nodes', async start => {
     const { rig, first } = await synced(start)
     rig.kubernetes.faults.answer(500, { watch: false })
     rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [first.node]: 1, [LEFT_OVER]: 1 } })

@@ -36,7 +36,7 @@ async function known(rig: Rig, count: number): Promise<void> {
 describe('feature: API-driven standalone', () => {
   const test = sideBySide({ standalone: true, gateways: 2 })
 
-  test('the agent sees the mode, and the barrier proves a drain with no write', async start => {
+  test('the agent detects the mode, and the barrier proves a drain without a write', async start => {
     const rig = await start({
       barrier: true,
       config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
@@ -62,7 +62,7 @@ describe('feature: API-driven standalone', () => {
     expect(agent.apisix).to.deep.equal({ mode: 'standalone', by: 'admin-api', problem: '' })
   })
 
-  test('without the plugin every gateway is observed, until its owner has reached the last one', async start => {
+  test('without the plugin every gateway is observed, until the owner has updated the last one', async start => {
     const rig = await start({ config: { DRAIN_FLOOR: '20s', DRAIN_ACCEPTED_SETTLE: '20s' } })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     const put = ownerOf(rig)
@@ -86,7 +86,7 @@ describe('feature: API-driven standalone', () => {
     expect(rig.writes).to.deep.equal([])
   })
 
-  test('a gateway whose document cannot be read leaves nothing proved but by time', async start => {
+  test('a gateway with an unreadable document leaves no proof but time', async start => {
     const rig = await start({ config: { DRAIN_FLOOR: '2s' } })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     const put = ownerOf(rig)

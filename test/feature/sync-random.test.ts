@@ -18,7 +18,7 @@ const GRACE_S = 8
  */
 describe('feature: sync of 200 Services with 50 endpoints', () => {
   for (const seed of [1])
-    it(`ends where the slices do, and never empties a holder that somebody could answer for (seed ${seed})`, async function () {
+    it(`ends with the nodes of the slices, and never empties a holder while a pod could serve it (seed ${seed})`, async function () {
       this.timeout(300_000)
       const random = createRandom(seed)
       const pick = (most: number) => Math.floor(random() * most)
@@ -95,7 +95,7 @@ describe('feature: sync of 200 Services with 50 endpoints', () => {
       const names = Array.from({ length: SERVICES }, (_, i) => `web-${i}`)
       for (const [i, name] of names.entries()) {
         world.service(service(name, { upstream: name, create: 'true' }))
-        // Some upstreams are there already, in either form, with a machine that is nobody's pod.
+        // Some upstreams are there already, in either form, with a machine that is not a pod.
         if (i % 4 === 0) world.apisix.set('upstreams', name, { nodes: { '192.168.0.1:80': 7 } })
         if (i % 4 === 1) {
           world.apisix.set('upstreams', name, {

@@ -26,7 +26,7 @@ describe('feature: an upstream that follows a Service', () => {
   const test = sideBySide({ config: SYNC })
 
   for (const barrier of [true, false])
-    test(`is made, grows, drains and shrinks with its pods; what is drained ${barrier ? 'is sealed until it is gone' : 'is not put back while it ends'}`, async start => {
+    test(`is created, grows, drains and shrinks with its pods; a drained pod ${barrier ? 'is sealed until it is gone' : 'is not put back while it ends'}`, async start => {
       const rig = await start({ barrier })
       const [first, second] = [rig.pod('web-1'), rig.pod('web-2', { ready: false })]
       rig.service('web', [first, second])
@@ -39,7 +39,7 @@ describe('feature: an upstream that follows a Service', () => {
       await lists(rig, 'web', [first.node, second.node])
 
       await rig.settled()
-      // The slice is behind, and goes on saying that the pod is ready.
+      // The slice is behind, and still reports the pod as ready.
       rig.end(first)
       const { body } = await rig.hook(first)
       expect(body).to.include(
@@ -73,7 +73,7 @@ describe('feature: an upstream that follows a Service', () => {
     expect(rig.nodes('upstreams/web')).to.deep.equal([only.node])
   })
 
-  test('keeps what listens on the address of a host, where pods of the host network have other ports', async start => {
+  test('keeps other listeners on a host’s address if host-network pods there have other ports', async start => {
     const rig = await start()
     const [first, second] = [rig.pod('web-1'), rig.pod('web-2')]
     const { store } = rig.kubernetes
@@ -90,7 +90,7 @@ describe('feature: an upstream that follows a Service', () => {
     await lists(rig, 'web', [nodePort, first.node, second.node])
   })
 
-  test('claimed by two Services: an Event on both, and nobody touches it', async start => {
+  test('claimed by two Services: an Event on both, and no write', async start => {
     const rig = await start()
     rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
     const [mine, yours] = [rig.pod('web-1'), rig.pod('api-1')]
@@ -115,7 +115,7 @@ describe('feature: a drain that is undone', () => {
   const test = sideBySide({ config: { DRAIN_ON_DISRUPTION: 'true' } })
 
   for (const barrier of [true, false])
-    test(`puts back what it took, as it was${barrier ? ', and lifts the barrier' : ''}`, async start => {
+    test(`puts the removed node back unchanged${barrier ? ', and lifts the barrier' : ''}`, async start => {
       const rig = await start({ barrier })
       const [web1, web2] = [rig.pod('web-1'), rig.pod('web-2')]
       const mine = { host: web1.ip, port: web1.port, weight: 7, priority: 1, metadata: { rack: 'a' } }
@@ -151,7 +151,7 @@ describe('feature: a drain that is undone', () => {
         () => rig.agent.lines.filter(({ msg }) => msg === 'nodes put right').length === (barrier ? 1 : 2),
         WITHIN_MS
       )
-      // Once: what its owner does from then on is its own business.
+      // Once: the agent does not react to the owner's later writes.
       rig.put('upstreams', 'map', { type: 'roundrobin', nodes: { [web2.node]: 3 } })
       const readAt = rig.agent.readAt() ?? 0
       await until('the agent has seen it', () => (rig.agent.readAt() ?? 0) > readAt, WITHIN_MS)

@@ -8,7 +8,7 @@ describe('feature: two agents that share nothing', () => {
 
   for (const barrier of [false, true]) {
     const evidence = barrier ? 'barrier' : 'observed'
-    test(`either answers any hook, and neither undoes what the other did (${evidence})`, async start => {
+    test(`both answer any hook, and neither undoes the other's work (${evidence})`, async start => {
       const rig = await start({ barrier })
       const first = rig.agent
       const second = await rig.startAgent()

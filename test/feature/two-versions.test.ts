@@ -34,7 +34,7 @@ function startController(rig: Rig, manner: Manner) {
     rig.put('upstreams', version, { type: 'roundrobin', labels: CONTROLLER, nodes: arrayOf(pods) })
   return {
     write,
-    /** Its calls do not come through until `revive`; then those come first that were under way. */
+    /** Blocks its calls until `revive`; then the pending ones go first. */
     hang() {
       if (manner === 'hung') hangs = Promise.withResolvers()
     },
@@ -166,7 +166,7 @@ describe('feature: one Service with two versions, both Deployments restarted at 
           expect(Object.keys(by)).to.have.length((RESTARTS + 1) * REPLICAS)
         }
         expect(listings.unfounded()).to.deep.equal([])
-        // Without the plugin the agent writes where the controller does not come, so that there is something to look at.
+        // Without the plugin the agent writes if the controller is late, so that the test has writes to check.
         if (manner !== 'quick' && !barrier) expect(listings.writes()).to.be.above(0)
       })
 })

@@ -6,7 +6,7 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Ends the pod. Returns its hook, what is waited for, and what the gateways hold of it. */
+/** Ends the pod. Returns its hook, the reasons why it waits, and the gateways' entries of it. */
 function end(rig: Rig, pod: TestPod) {
   rig.end(pod)
   let answered = false
@@ -45,7 +45,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     expect(held()).to.deep.equal(['sealed', 'sealed'])
   })
 
-  test('a worker that starts with an old configuration has not agreed by the word of the one before it', async start => {
+  test('a worker that starts with an old configuration has not agreed, even if the worker before it had', async start => {
     const rig = await start()
     const [gateway] = rig.gateways as [Gateway]
     const old = rig.pod('web-1')
@@ -68,7 +68,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     expect((await get(`${gateway.urls.proxy}/`)).body).to.equal('web-2')
   })
 
-  test('what is left does not serve: the pod is kept until one of the others is Ready', async start => {
+  test('no other node serves: the pod is kept until one of the others is Ready', async start => {
     const rig = await start()
     const [old, other] = [rig.pod('web-1'), rig.pod('web-2', { ready: false })]
     await rig.serve(old)
@@ -83,7 +83,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
   })
 
-  test('a place that its owner has emptied needs nobody', async start => {
+  test('a place that its owner has emptied needs no other node', async start => {
     const rig = await start()
     const old = rig.pod('web-1')
     await rig.serve(old)
@@ -139,7 +139,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     expect((await get(`${rig.gateways[0]!.urls.proxy}/`)).body).to.equal(other.name)
   })
 
-  test('an emptied etcd does not make a pod not routed that workers still choose', async start => {
+  test('an emptied etcd does not make a pod "not routed" while workers still choose it', async start => {
     const rig = await start()
     const { old, other } = await pair(rig)
     for (const worker of rig.gateways[0]!.workers) worker.loseWatch()
@@ -151,7 +151,7 @@ describe('feature: a seal rests on the word of every worker', () => {
     expect((await get(`${rig.gateways[0]!.urls.proxy}/`)).body).to.equal(other.name)
   })
 
-  test('a plugin that has no words is not evidence, and the reason says what to install', async start => {
+  test('a plugin without words gives no evidence, and the reason names the version to install', async start => {
     const rig = await start({ config: { DRAIN_ACCEPTED_SETTLE: '150ms' } })
     const [gateway] = rig.gateways as [Gateway]
     gateway.barrier!.words = undefined
@@ -160,5 +160,32 @@ describe('feature: a seal rests on the word of every worker', () => {
     const { body } = await hook
     expect(body.evidence).to.be.oneOf(['observed', 'accepted'])
     expect(body.gateways?.[0]?.why).to.contain('install the plugin of this release')
+  })
+
+  test('a name has several records, and a request gets one: a sealed record is replaced by another', async start => {
+    const names = new Map<string, readonly string[]>()
+    const rig = await start({ barrier: true, names })
+    const [old, next] = [rig.pod('web-1'), rig.pod('web-2')]
+    for (const pod of [old, next]) await rig.serve(pod)
+    names.set('web.example', [old.ip, next.ip])
+    rig.put('routes', 'all', {
+      uri: '/*',
+      upstream: { type: 'roundrobin', nodes: { [`web.example:${old.port}`]: 1 } }
+    })
+    await rig.settled()
+    const bodies = async () => {
+      const all: string[] = []
+      for (let i = 0; i < 10; i += 1) all.push((await get(`${rig.gateways[0]!.urls.proxy}/`)).body)
+      return new Set(all)
+    }
+    expect(await bodies()).to.deep.equal(new Set(['web-1', 'web-2']))
+    rig.end(old)
+    const hook = rig.hook(old)
+    await until(
+      'the entry is sealed',
+      () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'sealed'
+    )
+    expect(await bodies()).to.deep.equal(new Set(['web-2']))
+    await hook
   })
 })

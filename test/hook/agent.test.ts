@@ -25,7 +25,7 @@ describe('hook and agent', () => {
     expect(code).to.equal(0)
   })
 
-  test('uses no proxy, whatever the environment says: a proxy would be taken for the pod', async start => {
+  test('uses no proxy, whatever the environment: a proxy would be mistaken for the pod', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -37,7 +37,7 @@ describe('hook and agent', () => {
     expect(stderr).to.contain('drained, evidence barrier')
   })
 
-  test('a pod that stays, and one that is gone', async start => {
+  test('reports that a pod stays, and the refusal for a pod that is gone', async start => {
     const rig = await start()
     const web = rig.pod('web-1')
     await rig.settled()
@@ -49,7 +49,7 @@ describe('hook and agent', () => {
     expect(other.stderr).to.contain('refused with 403 forbidden: ')
   })
 
-  test('a grace that the reserve uses up: sleeps, because nothing is proved', async start => {
+  test('sleeps if the reserve uses up the grace, because nothing is proved', async start => {
     const rig = await start({ applyDelay: () => 2000, config: { DRAIN_RESERVE: '5s' }, barrier: false })
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -61,7 +61,7 @@ describe('hook and agent', () => {
     expect(ms).to.be.at.least(1500)
   })
 
-  test('an agent that stops in the middle hands the hook to the next', async start => {
+  test('moves to the next agent if its agent stops in the middle', async start => {
     const port = String(28_900 + (process.pid % 90))
     const rig = await start({ config: { SERVE_PORT: port } })
     const old = rig.pod('web-1')

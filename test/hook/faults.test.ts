@@ -57,7 +57,7 @@ describe('hook', () => {
     ])
   }
 
-  it('asks once, says the answer, and ends', async () => {
+  it('calls once, prints the answer, and ends', async () => {
     const { code, stderr, stdout, ms } = await against([answers], ['--fallback', '20s'])
     expect({ code, stdout }).to.deep.equal({ code: 0, stdout: '' })
     expect(stderr).to.match(SAID)
@@ -67,7 +67,7 @@ describe('hook', () => {
     expect(stub?.requests[0]?.text).not.to.match(/authorization/i)
   })
 
-  it('says who it is, as its environment does', async () => {
+  it('names its pod, from its environment', async () => {
     const token = join(folder, 'token')
     writeFileSync(token, 'aaa.bbb.ccc\n')
     await against([answers], ['--until', 'barrier', '--token-file', token], {
@@ -93,7 +93,7 @@ describe('hook', () => {
     ['is nothing of ours', gibberish],
     ['is a proxy without a backend', says(502, {})]
   ] as const) {
-    it(`asks again where the first answer ${what}`, async () => {
+    it(`calls again if the first answer ${what}`, async () => {
       const { code, stderr, ms } = await against([act, answers], ['--fallback', '20s'])
       expect(code).to.equal(0)
       expect(stderr).to.contain('drained')
@@ -102,25 +102,25 @@ describe('hook', () => {
     })
   }
 
-  it('asks the other replica, at its own address', async () => {
+  it('calls the other replica, at its own address', async () => {
     const { stderr } = await twoReplicas([refuses(503, 'shutting-down'), answers], ['--fallback', '20s'])
     expect(stderr).to.contain('drained')
     expect(stub?.requests.map(({ to }) => to).toSorted()).to.deep.equal(['127.0.0.2', '127.0.0.3'])
   })
 
-  it('tries every replica even where no time is left for the fallback', async () => {
+  it('tries every replica even if no time is left for the fallback', async () => {
     const { stderr, code } = await twoReplicas([cut, answers], ['--fallback', '0s'])
     expect(code).to.equal(0)
     expect(stderr.trim().split('\n').at(-1)).to.match(SAID)
   })
 
-  it('takes a hook to another agent that the first one held and dropped, however late', async () => {
+  it('moves a hook to another agent if the first one held and dropped it, however late', async () => {
     const { stderr, ms } = await against([holdsAndDies(1500), answers], ['--fallback', '300ms'])
     expect(stderr).to.contain('drained')
     expect(ms).to.be.at.least(1500)
   })
 
-  it('sleeps as long as the sleep that it replaces where nobody listens', async () => {
+  it('sleeps as long as the sleep that it replaces if no agent listens', async () => {
     const { code, stderr, ms } = await runHook(['--url', 'http://127.0.0.1:1', '--fallback', '700ms'])
     expect(code).to.equal(0)
     expect(stderr).to.match(
@@ -129,7 +129,7 @@ describe('hook', () => {
     expect(ms).to.be.within(700, SOON)
   })
 
-  it('sleeps where the name does not resolve', async () => {
+  it('sleeps if the name does not resolve', async () => {
     const { code, stderr, ms } = await runHook(
       ['--url', 'http://agent.invalid', '--fallback', '600ms', '--connect-timeout', '300ms'],
       {}
@@ -145,7 +145,7 @@ describe('hook', () => {
     [403, 'forbidden'],
     [404, 'unknown-pod']
   ] as const) {
-    it(`falls back at once where it is refused with ${status}`, async () => {
+    it(`falls back at once if it is refused with ${status}`, async () => {
       const { code, stderr, ms } = await against([refuses(status, error)], ['--fallback', '600ms'])
       expect(code).to.equal(0)
       expect(stderr).to.contain(`refused with ${status} ${error}: because; sleeping`)
@@ -155,7 +155,7 @@ describe('hook', () => {
   }
 
   for (const status of [200, 503]) {
-    it(`sleeps where nothing was proved, answered with ${status}`, async () => {
+    it(`sleeps if nothing was proved, answered with ${status}`, async () => {
       const { code, stderr, ms } = await against([says(status, NOTHING)], ['--fallback', '600ms'])
       expect(code).to.equal(0)
       expect(stderr).to.contain('deadline, evidence none, held for 0s: the reserve is all there is; sleeping')
@@ -164,7 +164,7 @@ describe('hook', () => {
     })
   }
 
-  it('ends with its budget where an agent hangs', async () => {
+  it('ends with its budget if an agent hangs', async () => {
     const { code, stderr, ms } = await against([hangs], ['--budget', '800ms', '--fallback', '100ms'])
     expect(code).to.equal(0)
     expect(stderr).to.match(/no answer from 127\.0\.0\.1:\d+ within the budget of 800ms; no sleep, /)
@@ -184,7 +184,7 @@ describe('hook', () => {
     expect(ms).to.be.within(500, SOON)
   })
 
-  it('fails after the sleep, not before, where it is asked to', async () => {
+  it('fails after the sleep, not before, if it is configured to fail', async () => {
     const args = ['--url', 'http://127.0.0.1:1', '--fallback', '500ms', '--fail']
     const { code, ms } = await runHook(args)
     expect(code).to.equal(1)
@@ -192,7 +192,7 @@ describe('hook', () => {
     expect(await against([answers], ['--fail'])).to.include({ code: 0 })
   })
 
-  it('is no worse than a sleep where it is used wrongly, and says so', async () => {
+  it('is no worse than a sleep if it is misused, and reports the mistake', async () => {
     const { code, stderr, ms } = await runHook(['--fallback', '500ms', '--bugdet', '1s'], {
       APISIX_DRAIN_URL: 'agent'
     })
@@ -209,7 +209,7 @@ describe('hook', () => {
     ['SIGTERM', 143],
     ['SIGINT', 130]
   ] as const) {
-    it(`ends at once with ${signal}, and the agent sees it go`, async () => {
+    it(`ends at once with ${signal}, and the agent sees it disconnect`, async () => {
       stub = await startStub([hangs])
       const { child, ended } = startHook(['--url', stub.url])
       await until('the agent holds the hook', () => stub?.requests.length === 1)

@@ -24,7 +24,7 @@ interface TestEvent {
 }
 
 /** Each test of Go is one of ours, so that the suite has one closing line. */
-describe('what is in Go', () => {
+describe('the Go code', () => {
   const { stdout, stderr, status } = go('go', 'test', '-count=1', '-json', './...')
   const events = stdout
     .split('\n')
@@ -39,13 +39,13 @@ describe('what is in Go', () => {
     it(Test, () => expect(Action, outputOf(Test)).to.equal('pass'))
   }
 
-  it('has run to its end', () => {
+  it('runs its tests to the end', () => {
     expect(status, stderr).to.equal(0)
     expect(events.filter(({ Test }) => Test !== undefined)).not.to.deep.equal([])
   })
 
   for (const folder of [HOOK, APP])
-    it(`is clean for vet and gofmt: ${folder}`, () => {
+    it(`passes vet and gofmt: ${folder}`, () => {
       const vet = goIn(folder, 'go', 'vet', './...')
       expect(vet.status, vet.stderr).to.equal(0)
       expect(goIn(folder, 'gofmt', '-l', '.')).to.include({ stdout: '', status: 0 })

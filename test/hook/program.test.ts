@@ -32,12 +32,12 @@ describe('hook, the program', () => {
     })
   }
 
-  it('tells its version', async () => {
+  it('prints its version', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
     expect(await runHook(['--version'])).to.include({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 
-  it('tells its options, and docs/hooks.md tells all of them', async () => {
+  it('prints its options, and docs/hooks.md lists all of them', async () => {
     const { code, stdout } = await runHook(['--help'])
     expect(code).to.equal(0)
     const options = [...new Set(stdout.match(/--[a-z-]+/g))]
@@ -46,7 +46,7 @@ describe('hook, the program', () => {
     expect(options.filter(option => !page.includes(`\`${option}`))).to.deep.equal([])
   })
 
-  it('installs itself for others, over an older one, and says what is wrong', async () => {
+  it('installs itself for other users, over an older version, and reports errors', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'hook-'))
     try {
       for (let i = 0; i < 2; i++) {
@@ -71,7 +71,7 @@ describe('hook, the program', () => {
     }
   })
 
-  it('is built by its Dockerfile as it is here, and runs as nobody', () => {
+  it('is built by its Dockerfile with the flags of this build, and runs as an unprivileged user', () => {
     const said = readDockerfile(join(ROOT, 'hook/Dockerfile'))
     const find = (name: string) =>
       said
@@ -95,7 +95,7 @@ describe('hook, the program', () => {
     expect(Number(toolchain)).to.be.at.least(Number(needed))
   })
 
-  it('runs where there is nothing else', function () {
+  it('runs in an empty image', function () {
     const root = mkdtempSync(join(tmpdir(), 'hook-'))
     try {
       execFileSync(HOOK, ['install', root])

@@ -41,20 +41,20 @@ describe('hook, quiet window', () => {
     expect(afterLastMs).to.be.at.least(390)
   })
 
-  it('returns after the window where nobody comes', () => {
+  it('returns after the window if no connection comes', () => {
     const { stderr, ms } = play(60_000, 0, '--quiet', '300ms')
     expect(stderr).to.match(/quiet for 300ms after \S+: 0 connections since\n$/)
     expect(ms).to.be.at.least(300)
   })
 
-  it('gives up with the budget where they go on coming', () => {
+  it('gives up at the end of its budget if connections keep coming', () => {
     const { code, stderr, ms } = play(10, 30_000, '--quiet', '10s', '--budget', '1500ms')
     expect(code).to.equal(0)
     expect(stderr).to.match(/not quiet within the budget \(\S+\): [1-9]\d* connections since, \d+ waiting\n$/)
     expect(ms).to.be.within(1500, 8000)
   })
 
-  it('is not there unless it is asked for', () => {
+  it('is off by default', () => {
     expect(play(20, 400).stderr).to.match(/^apisix-drain-hook: drained[^\n]*\n$/)
   })
 })

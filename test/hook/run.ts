@@ -18,7 +18,7 @@ export interface StartedHook {
   readonly ended: Promise<HookRun>
 }
 
-/** Runs the real program, with nothing in its environment but what is given. */
+/** Runs the real program with only the given environment. */
 export function startHook(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

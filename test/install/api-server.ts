@@ -14,10 +14,10 @@ export interface Answer {
   readonly json: unknown
 }
 
-/** A real kube-apiserver over a real etcd, with no controllers: what is created stays as it was written. */
+/** A real kube-apiserver over a real etcd, with no controllers: created objects stay as they were written. */
 export interface ApiServer {
   readonly url: string
-  /** PEM of the CA that its certificate is from. */
+  /** PEM of the CA that signed its certificate. */
   readonly ca: string
   readonly kubeconfig: string
   call(method: string, path: string, body?: unknown, token?: string): Promise<Answer>
@@ -121,7 +121,7 @@ async function ready(url: string, token: string, dead: () => boolean): Promise<v
   }
 }
 
-/** Without a CA the certificate is not looked at: it is made while the server starts. */
+/** Without a CA the certificate is not verified, because it is created while the server starts. */
 export function call(
   url: string,
   method: string,
@@ -160,7 +160,7 @@ export function call(
   return promise
 }
 
-/** Three ports that were free a moment ago: neither program can be asked to pick one and say which. */
+/** Three ports that were free a moment ago: neither program can pick one by itself and report it. */
 async function freePorts(): Promise<[number, number, number]> {
   const servers = [createServer(), createServer(), createServer()] as const
   const ports = await Promise.all(

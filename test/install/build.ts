@@ -1,6 +1,6 @@
 /**
- * Run as a script it builds kube-apiserver and etcd from their own Go modules into the cache, once for each version: the oldest
- * Kubernetes that the chart says it runs on, and a current one.
+ * Run as a script, it builds kube-apiserver and etcd from their own Go modules into the cache, once for each version: the oldest
+ * Kubernetes that the chart supports, and a current one.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ const ETCD_VERSION = 'v3.7.3'
 
 export const ETCD = join(CACHE, 'bin', `etcd-${ETCD_VERSION}`)
 
-/** Kubernetes takes its staging modules from folders beside it; whoever builds it from outside names the released ones. */
+/** Kubernetes reads its staging modules from its own folders; a build from outside must name the released ones. */
 function kubernetesModule(version: Kubernetes): string[] {
   const theirs = readFileSync(join(moduleFolder(`k8s.io/kubernetes@${version}`), 'go.mod'), 'utf8')
   const staged = [...theirs.matchAll(/^\t(k8s\.io\/\S+) => \.\/staging\//gm)].map(([, module]) => module)
@@ -32,7 +32,7 @@ function kubernetesModule(version: Kubernetes): string[] {
   ]
 }
 
-/** Without it the server calls itself v0.0.0-master, and charts that ask for a version refuse it. */
+/** Without it the server reports v0.0.0-master, and charts that require a version refuse it. */
 function stampedVersion(version: Kubernetes): string {
   const [major, minor] = version.slice(1).split('.')
   const stamp = '-X k8s.io/component-base/version'

@@ -30,8 +30,8 @@ const helperFor = (budget: number, fallback: number) => [
   `${fallback}s`
 ]
 
-/** The policy of the real chart on a real API server; pods are only tried (`dryRun`), which admission does not tell apart. */
-describe('hooks that are injected', () => {
+/** The policy of the real chart on a real API server. Pods are only dry runs, which admission handles like real ones. */
+describe('injected hooks', () => {
   let api: ApiServer
 
   before(async function () {
@@ -62,13 +62,13 @@ describe('hooks that are injected', () => {
   async function namespace(name: string, labels: Record<string, string>): Promise<void> {
     const { status } = await api.call('POST', '/api/v1/namespaces', { metadata: { name } })
     expect(status).to.be.oneOf([201, 409])
-    // The API server makes kube-system itself; there is no controller that makes accounts.
+    // The API server creates kube-system itself; no controller creates accounts.
     const had = (await api.call('GET', `/api/v1/namespaces/${name}`)).json as { metadata: { labels: object } }
     const put = { ...had, metadata: { ...had.metadata, labels: { ...had.metadata.labels, ...labels } } }
     expect((await api.call('PUT', `/api/v1/namespaces/${name}`, put)).status).to.equal(200)
     await api.call('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
   }
-  /** What Kubernetes would make of this pod. */
+  /** The pod after admission by Kubernetes. */
   async function pod(
     ns: string,
     spec: object,
@@ -94,7 +94,7 @@ describe('hooks that are injected', () => {
     expect(spec.volumes ?? []).to.deep.equal([])
   }
 
-  it('brings the helper by an init container, and leaves the rest of the pod as it was', async () => {
+  it('copies the helper by an init container, and leaves the rest of the pod unchanged', async () => {
     const spec = await pod('shop', { containers: [main('web', { env: [{ name: 'A', value: 'b' }] })] })
     expect(commandOf(spec)).to.deep.equal(helperFor(24, 5))
     const [container] = spec.containers
@@ -111,7 +111,7 @@ describe('hooks that are injected', () => {
     })
   })
 
-  it('is for those who ask: a namespace, a pod, and not a pod that says no', async () => {
+  it('applies to namespaces and pods that ask for it, and not to a pod that declines', async () => {
     const web = { containers: [main('web')] }
     expect(hooked(await pod('plain', web, ASKS))).to.deep.equal(['web'])
     untouched(await pod('plain', web))
@@ -126,7 +126,7 @@ describe('hooks that are injected', () => {
     })
   }
 
-  it('never touches a preStop that is there, of whatever kind', async () => {
+  it('never changes an existing preStop of any kind', async () => {
     for (const preStop of [
       { sleep: { seconds: 3 } },
       { exec: { command: ['true'] } },
@@ -143,7 +143,7 @@ describe('hooks that are injected', () => {
     )
   })
 
-  it('keeps a postStart beside it', async () => {
+  it('keeps an existing postStart', async () => {
     const postStart = { exec: { command: ['true'] } }
     const spec = await pod('shop', { containers: [main('web', { lifecycle: { postStart } })] })
     expect(spec.containers[0]?.lifecycle).to.deep.equal({
@@ -166,7 +166,7 @@ describe('hooks that are injected', () => {
     expect(names).to.deep.equal(['migrate', 'proxy', 'agent', 'apisix-drain-hook'])
   })
 
-  it('goes into every main container where none has ports, or where it is told', async () => {
+  it('goes into every main container if none has ports, or into the named ones', async () => {
     const quiet = (name: string, differs: object = {}) => main(name, { ports: [], ...differs })
     const spec = {
       containers: [quiet('a'), quiet('b')],
@@ -177,7 +177,7 @@ describe('hooks that are injected', () => {
     expect(hooked(await pod('shop', spec, {}, told))).to.deep.equal(['b', 'side'])
   })
 
-  it('fits the grace, and leaves pods alone that have none', async () => {
+  it('fits the grace, and skips pods without a grace', async () => {
     const withGrace = (seconds: number) =>
       pod('shop', { terminationGracePeriodSeconds: seconds, containers: [main('web')] })
     for (const [grace, budget, fallback] of [
@@ -209,7 +209,7 @@ describe('hooks that are injected', () => {
     }
   })
 
-  it('is admitted where Pod Security is restricted', async () => {
+  it('is admitted by Pod Security level restricted', async () => {
     const securityContext = {
       allowPrivilegeEscalation: false,
       capabilities: { drop: ['ALL'] },
@@ -220,11 +220,11 @@ describe('hooks that are injected', () => {
     expect(hooked(spec)).to.deep.equal(['web'])
   })
 
-  it('leaves Windows alone', async () => {
+  it('skips Windows pods', async () => {
     untouched(await pod('shop', { os: { name: 'windows' }, containers: [main('web')] }))
   })
 
-  it('is the documented hook with curl, and shows the token where one is asked for', async () => {
+  it('is the documented hook with curl, and shows the token if one is required', async () => {
     const upgrade = (...sets: readonly string[]) =>
       helm('upgrade', ...RELEASE, CHART, '--set=injection.policy.enabled=true', EXCLUDED, ...sets)
     const web = { containers: [main('web')] }

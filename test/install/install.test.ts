@@ -19,7 +19,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const RELEASE = ['apisix-drain', '--namespace=apisix']
 const DEPLOYMENT = '/apis/apps/v1/namespaces/apisix/deployments/apisix-drain'
 
-/** One story on one API server, told in order; it ends at the first chapter that fails. */
+/** Steps on one API server, in order; the first failure ends them. */
 onEachKubernetes('helm on a real API server', version => {
   let api: ApiServer
   let untouched: readonly string[]
@@ -35,7 +35,7 @@ onEachKubernetes('helm on a real API server', version => {
       const crd: unknown = parse(readFileSync(join(crds, `monitoring.coreos.com_${plural}.yaml`), 'utf8'))
       await created('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', crd)
     }
-    // A kind is served a moment after its definition is there.
+    // A kind is served a moment after its definition exists.
     await eventually(async () => (untouched = await everything(api)))
   })
   after(() => api?.stop())
@@ -51,7 +51,7 @@ onEachKubernetes('helm on a real API server', version => {
     return json
   }
 
-  it('installs with no value set, and says the next commands', () => {
+  it('installs with no value set, and prints the next commands', () => {
     const said = helm('install', ...RELEASE, CHART)
     expect(said).to.include('STATUS: deployed')
     expect(said).to.include('uses the Admin API at http://apisix-admin.apisix:9180')
@@ -63,7 +63,7 @@ onEachKubernetes('helm on a real API server', version => {
     expect(said).to.include('--noproxy')
   })
 
-  it('makes pods that a namespace of Pod Security level restricted takes', async () => {
+  it('creates pods that a namespace of Pod Security level restricted admits', async () => {
     const { spec } = (await api.call('GET', DEPLOYMENT)).json as { spec: { template: { spec: PodSpec } } }
     const pod = spec.template.spec
     const admitted = (spec: PodSpec) =>
@@ -77,7 +77,7 @@ onEachKubernetes('helm on a real API server', version => {
     )
   })
 
-  it('lets the agent do what it needs, and nothing to pods or Secrets', async () => {
+  it('grants the agent its calls, and no change of pods or Secrets', async () => {
     const path = '/api/v1/namespaces/apisix/serviceaccounts/apisix-drain/token'
     const { status } = (await created(path, { spec: {} })) as { status: { token: string } }
     token = status.token
@@ -114,7 +114,7 @@ onEachKubernetes('helm on a real API server', version => {
     }
   })
 
-  it('runs the agent as that account, with that configuration: its watches see the cluster', async () => {
+  it('runs the agent with the chart’s account and configuration: its watches see the cluster', async () => {
     const { data } = (await api.call('GET', '/api/v1/namespaces/apisix/configmaps/apisix-drain')).json as {
       data: { 'config.yaml': string }
     }
@@ -146,7 +146,7 @@ onEachKubernetes('helm on a real API server', version => {
       await eventually(async () => {
         const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(5000) })
         const { missing } = (await answer.json()) as { missing: { part: string }[] }
-        // There is no APISIX here: that much stays missing, and no watch does.
+        // There is no APISIX here, so its part stays missing, but no watch does.
         expect(missing.map(({ part }) => part).toSorted()).to.deep.equal(['gateways', 'inventory'])
       })
       await eventually(async () => expect(await holder()).to.match(/_[0-9a-f]{8}$/))
@@ -158,9 +158,9 @@ onEachKubernetes('helm on a real API server', version => {
     expect(await holder(), 'given back').to.equal('')
   })
 
-  it('is upgraded to everything at once, and rolled back to what it was', async () => {
+  it('is upgraded to all options at once, and rolled back', async () => {
     const first = helm('get', 'manifest', ...RELEASE)
-    // An address can be chosen only when the Service is made.
+    // An address can be chosen only when the Service is created.
     const all = [`--values=${join(CI, 'everything-values.yaml')}`, '--set=service.clusterIP=']
     helm('upgrade', ...RELEASE, CHART, ...all)
     const rule = await api.call(
@@ -178,7 +178,7 @@ onEachKubernetes('helm on a real API server', version => {
     expect(await api.call('GET', DEPLOYMENT)).to.have.nested.property('json.spec.replicas', 2)
   })
 
-  it('is uninstalled, and leaves nothing', async () => {
+  it('is uninstalled without leftovers', async () => {
     expect(await everything(api)).not.to.deep.equal(untouched)
     helm('uninstall', ...RELEASE)
     await eventually(async () => expect(await everything(api)).to.deep.equal(untouched))

@@ -9,11 +9,11 @@ interface ObjectList {
   readonly items: readonly { readonly metadata: { readonly name: string; readonly namespace?: string } }[]
 }
 
-/** What the API server writes by itself, whenever it likes. */
+/** Objects that the API server writes by itself at any time. */
 const ITS_OWN =
   /^(v1\/(events|endpoints|componentstatuses)|events\.k8s\.io|coordination\.k8s\.io|metrics|discovery\.k8s\.io)/
 
-/** Every object there is, of every kind, as `apps/v1/deployments apisix/apisix-drain`. */
+/** Every object of every kind, as `apps/v1/deployments apisix/apisix-drain`. */
 export async function everything(api: ApiServer): Promise<readonly string[]> {
   const { groups } = (await api.call('GET', '/apis')).json as {
     groups: { preferredVersion: { groupVersion: string } }[]

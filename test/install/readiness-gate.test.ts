@@ -31,7 +31,7 @@ onEachKubernetes('a readiness gate on a real API server', version => {
   }
   const patch = (body: unknown) => connection.request('PATCH', `${PODS}/web-1/status`, body)
 
-  it('is opened beside the conditions that are there, for the pod of this uid and no namesake', async () => {
+  it('is opened without changing other conditions, for the pod of this uid only', async () => {
     await connection.request('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
     const account = { metadata: { name: 'default' } }
     await connection.request('POST', '/api/v1/namespaces/shop/serviceaccounts', account)

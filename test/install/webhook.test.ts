@@ -56,7 +56,7 @@ const PODS: Readonly<Record<string, { readonly spec: object; readonly annotation
     spec: { containers: [main('web'), main('worker', { ports: [] })] },
     annotations: { 'apisix-drain.io/inject-containers': 'worker , nobody' }
   },
-  'nobody named': {
+  'no container named': {
     spec: { containers: [main('web')] },
     annotations: { 'apisix-drain.io/inject-containers': '' }
   },
@@ -81,7 +81,7 @@ onEachKubernetes('the webhook that adds hooks', version => {
   let connection: Connection
   let folder: string
   let stop: (() => Promise<void>) | undefined
-  /** What the agent takes for the time beside what it is, in ms. */
+  /** How far the agent's clock is ahead of the real time, in ms. */
   let later = -61 * DAY_MS
   const clock: Clock = { ...systemClock, now: () => systemClock.now() + later }
 
@@ -136,7 +136,7 @@ onEachKubernetes('the webhook that adds hooks', version => {
     expect(status, JSON.stringify(json)).to.equal(201)
     return (json as { spec: object }).spec
   }
-  /** There is no kube-proxy: the Service leads to this machine by its name instead. The chart's own comes back with an upgrade. */
+  /** There is no kube-proxy, so the Service leads to this machine by name. An upgrade restores the chart's own Service. */
   async function leadHere(): Promise<void> {
     const service = '/api/v1/namespaces/apisix/services'
     await api.call('DELETE', `${service}/apisix-drain`)
@@ -146,7 +146,7 @@ onEachKubernetes('the webhook that adds hooks', version => {
   const everyPod = async () => {
     const specs: Record<string, object> = {}
     for (const [name, pod] of Object.entries(PODS)) specs[name] = await made('shop', pod)
-    // In Kubernetes from 1.30 on.
+    // Kubernetes has the sleep hook from 1.30 on.
     const sleeps = main('web', { lifecycle: { preStop: { sleep: { seconds: 3 } } } })
     if (version !== OLDEST) specs['sleep'] = await made('shop', { spec: { containers: [sleeps] } })
     return specs
@@ -175,7 +175,7 @@ onEachKubernetes('the webhook that adds hooks', version => {
     })
   }
 
-  it('lets pods in while no agent runs, and has no certificate yet', async () => {
+  it('admits pods while no agent runs, and has no certificate yet', async () => {
     expect(await certificate()).to.equal(undefined)
     expect(isHooked(await made('shop', plain))).to.equal(false)
   })
@@ -208,7 +208,7 @@ onEachKubernetes('the webhook that adds hooks', version => {
     expect(await certificate()).to.equal(before)
   })
 
-  it('makes another in time: the one before stays trusted, and no pod goes without its hook', async () => {
+  it('renews the certificate in time: the previous one stays trusted, and every pod gets its hook', async () => {
     const before = (await certificate()) ?? ''
     await stop?.()
     later = 0

@@ -7,7 +7,7 @@ import { type Config, Gateway, type Node, type Upstream } from './gateway.ts'
 
 const TYPES = ['roundrobin', 'least_conn', 'chash', 'ewma'] as const
 
-/** How the nodes of an upstream come to a request. */
+/** The way in which a request gets the nodes of an upstream. */
 const SHAPES: Record<string, (upstream: Upstream, nodes: readonly Node[]) => Config> = {
   'an upstream': (upstream, nodes) => ({ u: { ...upstream, nodes } }),
   priorities: (upstream, nodes) => ({
@@ -26,7 +26,7 @@ const SHAPES: Record<string, (upstream: Upstream, nodes: readonly Node[]) => Con
   })
 }
 
-describe('Whatever APISIX picks by, the barrier holds:', () => {
+describe('The barrier holds with every balancer of APISIX:', () => {
   let gateway: Gateway
   let a: Backend
   let b: Backend
@@ -81,6 +81,43 @@ describe('Whatever APISIX picks by, the barrier holds:', () => {
     }
   }
 
+  for (const type of TYPES)
+    it(`${type}: nodes of weight 0 take over from the last node that has a weight`, async () => {
+      const standbys = [b.node, dead.node].map(node => ({ ...node, weight: 0 }))
+      const nodes = [a.node, ...standbys]
+      await gateway.configured({ u: { type, key: 'arg_k', nodes, retries: 2 } })
+      await gateway.barrier.put(a.sealed)
+      expect(backends(await requests(24))).to.deep.equal([b.name])
+    })
+
+  it('a name with several records: a request whose record is sealed gets another one', async () => {
+    const twin = await Backend.start(a.node.port)
+    try {
+      const [domain, port] = ['two.test', a.node.port]
+      const place = { id: '1', upstream: { nodes: [{ host: domain, port, weight: 1 }] } }
+      const names = { [domain]: [a.node.host, twin.node.host] }
+      // a request of APISIX uses one record: here always that of a
+      const u: Upstream = { nodes: [{ ...a.node, domain }], pass_host: 'node' }
+      await gateway.configured({ u, objects: { kinds: { routes: [place] }, names } })
+      gateway.barrier.words = true
+      await eventually('the workers know the records', async () => {
+        const { word } = (await gateway.barrier.put(a.entry())).entries[0]!
+        return word.said === word.asked && word.others.length > 0
+      })
+      await gateway.barrier.put(a.sealed)
+      const replies = await many(`${gateway.url}/u`, 20)
+      expect(backends(replies)).to.deep.equal([twin.name])
+      expect(replies[0]?.host).to.equal(`${domain}:${port}`)
+      await gateway.barrier.put(twin.sealed)
+      expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+    } finally {
+      gateway.barrier.words = false
+      await gateway.barrier.remove(twin.uid)
+      await gateway.configured({ objects: { kinds: { routes: [] } } })
+      await twin.kill()
+    }
+  })
+
   it('health checks that know no node to be up: all of them are used, but no sealed one', async () => {
     await gateway.configured({ u: { nodes: [a.node, b.node, dead.node], up: [] } })
     await gateway.barrier.put(a.sealed)
@@ -94,7 +131,7 @@ describe('Whatever APISIX picks by, the barrier holds:', () => {
     expect((await gateway.barrier.inflight([a.uid])).entries[0]?.bypasses).to.equal(10)
   })
 
-  it('pass_host node: a retry says the host of its own node', async () => {
+  it('pass_host node: a retry sends the host of its own node', async () => {
     const nodes = [dead.node, a.node, b.node].map((node, i) => ({ ...node, domain: `pod-${i}.test` }))
     await gateway.configured({ u: { nodes, pass_host: 'node' } })
     await gateway.barrier.put(a.sealed)
@@ -152,7 +189,7 @@ describe('Whatever APISIX picks by, the barrier holds:', () => {
       }
       const before = await made()
       await requests(40)
-      // a worker that had no request before makes one for all nodes, and one for those that are left
+      // a worker without earlier requests builds one picker for all nodes, and one for the remaining nodes
       expect((await made()) - before).to.be.below(3)
     })
   }

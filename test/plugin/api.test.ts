@@ -29,7 +29,7 @@ describe('Barrier API', () => {
     await gateway.barrier.remove(...entries.map(e => e.uid))
   })
 
-  it('tells the revision that a worker has applied also when it is lower than before: etcd came back from a backup', async () => {
+  it('reports the revision of a worker even if it is lower than before, after a restore of etcd', async () => {
     for (const revision of [5000, 40]) {
       const body = JSON.stringify({ a: { nodes: [pod.node] } })
       await fetch(`http://${gateway.at.door}/config?revision=${revision}`, { method: 'POST', body })
@@ -40,7 +40,7 @@ describe('Barrier API', () => {
     }
   })
 
-  it('tells its state: fit, every worker with the revision it applied, and the dictionary', async () => {
+  it('reports its state: fit, the applied revision of every worker, and the dictionary', async () => {
     const revision = await gateway.configure({ a: { nodes: [pod.node] } })
     let state = await gateway.barrier.state()
     await eventually('every worker has it', async () => {
@@ -57,7 +57,7 @@ describe('Barrier API', () => {
       expect(worker.seen).to.be.within(state.now - 3, state.now)
     }
     expect(state.entries).to.deep.equal([])
-    expect(state.counts).to.have.all.keys('moved', 'bypasses', 'refused', 'errors')
+    expect(state.counts).to.have.all.keys('moved', 'bypasses', 'refused', 'errors', 'succeeded')
     expect(state.dictionary.capacity).to.equal(2 * 1024 * 1024)
     expect(state.dictionary.free).to.be.within(1, state.dictionary.capacity)
   })
@@ -66,7 +66,7 @@ describe('Barrier API', () => {
     const refused = async (headers: Record<string, string>) =>
       (await gateway.barrier.send('GET', '/v1/barrier/state', undefined, headers)).status
 
-    it('is asked for everywhere but on the readiness path', async () => {
+    it('is required everywhere except on the readiness path', async () => {
       for (const [method, path] of [
         ['GET', '/v1/barrier/state'],
         ['PUT', ENTRIES],
@@ -83,7 +83,7 @@ describe('Barrier API', () => {
       expect(ready).to.deep.include({ status: 200, body: { ready: true } })
     })
 
-    it('must be the very token', async () => {
+    it('must match exactly', async () => {
       for (const given of ['x', `${gateway.at.token}x`, gateway.at.token.slice(0, -1), '']) {
         expect(await refused({ authorization: `Bearer ${given}` }), given).to.equal(401)
       }
@@ -91,7 +91,7 @@ describe('Barrier API', () => {
       expect(await refused({ authorization: `bearer ${gateway.at.token}` })).to.equal(200)
     })
 
-    it('follows its file, and takes the one before for a while', async () => {
+    it('is reread from its file, and the previous one is accepted for a while', async () => {
       const file = join(gateway.at.dir, 'token')
       writeFileSync(file, 'rotated\n')
       await eventually(
@@ -104,13 +104,13 @@ describe('Barrier API', () => {
   })
 
   describe('paths and methods', () => {
-    it('404 for what is not there', async () => {
+    it('404 for an unknown path', async () => {
       const answer = await gateway.barrier.send('GET', '/v1/barrier/nothing')
       expect(answer.status).to.equal(404)
       expect(answer.body.error_msg).to.be.a('string')
     })
 
-    it('405 with what is allowed', async () => {
+    it('405 with the allowed methods', async () => {
       const answer = await gateway.barrier.send('POST', ENTRIES, {})
       expect(answer.status).to.equal(405)
       expect(answer.headers.get('allow')).to.equal('DELETE, PUT')
@@ -181,7 +181,7 @@ describe('Barrier API', () => {
   })
 
   describe('entries', () => {
-    it('are told in the order of the request, with what is left of their ttl', async () => {
+    it('are returned in the order of the request, with the rest of their ttl', async () => {
       const told = await gateway.barrier.put(
         { uid: 'u-b', ip: '10.0.0.8', ttl: 30 },
         { uid: 'u-a', ip: 'FD00:0::1', port: 80, state: 'sealed', ttl: 10 }
@@ -197,7 +197,7 @@ describe('Barrier API', () => {
       expect((await gateway.barrier.put()).entries).to.deep.equal([])
     })
 
-    it('are renewed by another put, and a draining put does not re-open a sealed one', async () => {
+    it('are renewed by another put, and a draining put does not reopen a sealed entry', async () => {
       await gateway.barrier.put({ uid: 'u-1', ip: '10.0.0.7', state: 'sealed', ttl: 2 })
       const again = await gateway.barrier.put({ uid: 'u-1', ip: '10.0.0.7', state: 'draining', ttl: 40 })
       expect(again.entries[0]).to.include({ state: 'sealed' })
@@ -210,7 +210,7 @@ describe('Barrier API', () => {
       expect(anew.entries[0]).to.include({ state: 'draining' })
     })
 
-    it('of two uids on one address stand beside each other', async () => {
+    it('of two uids on one address are kept separately', async () => {
       await gateway.barrier.put(
         { uid: 'u-1', ip: '10.0.0.7' },
         { uid: 'u-2', ip: '10.0.0.7', state: 'sealed' }
@@ -225,7 +225,7 @@ describe('Barrier API', () => {
       await eventually('it is gone', async () => (await gateway.barrier.state()).entries.length === 0, 3000)
     })
 
-    it('come a thousand at a time', async () => {
+    it('are accepted a thousand at a time', async () => {
       const list = Array.from({ length: 1000 }, (_, i) => ({
         uid: `u-${i}`,
         ip: `10.1.${i >> 8}.${i & 255}`,
@@ -258,7 +258,7 @@ describe('Barrier API', () => {
       expect((await slow).status).to.equal(200)
     })
 
-    it('gives up when the wait is over, and says what is left', async () => {
+    it('gives up when the wait is over, and reports the remaining requests', async () => {
       const slow = send(`${gateway.url}/a?ms=1500`)
       await eventually('it is in flight', () => pod.requests.includes('/a?ms=1500'))
       await gateway.barrier.put(pod.entry())
@@ -270,7 +270,7 @@ describe('Barrier API', () => {
     })
   })
 
-  it('507 names what to enlarge, keeps what was stored, and evicts nothing', async () => {
+  it('507 names the setting to enlarge, keeps the stored entries, and evicts nothing', async () => {
     const small = await Gateway.start({ dictionary: '64k', workers: 1 })
     try {
       await small.barrier.put({ uid: 'u-first', ip: '10.9.9.9', state: 'sealed' })
@@ -299,7 +299,7 @@ describe('Barrier API', () => {
     }
   })
 
-  it('says what is missing when a dictionary is not configured', async () => {
+  it('names the missing dictionary if it is not configured', async () => {
     const bare = await Gateway.start({ counts: '', workers: 1 })
     try {
       const answer = await bare.barrier.send<StateOut>('GET', '/v1/barrier/state')

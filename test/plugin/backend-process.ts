@@ -2,10 +2,10 @@ import { createServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 
 /**
- * One pod: `?ms=` is how long it takes to answer; the body is read first. Says its own name, and what it was sent.
+ * One pod: `?ms=` is how long it takes to answer; the body is read first. Answers with its own name and the received request.
  * Started by backend.ts with its address as arguments; tells its port, and every request, by a message.
  */
-const [host, name] = process.argv.slice(2)
+const [host, name, port = '0'] = process.argv.slice(2)
 
 const server = createServer((request, response) => {
   const url = new URL(request.url ?? '/', 'http://pod')
@@ -36,7 +36,7 @@ server.on('upgrade', (_request, socket) => {
   socket.on('end', () => socket.end())
 })
 
-// gRPC is spoken on a port of its own: enough of it for a proxy, which does not look into messages
+// gRPC has its own port, and only as much as a proxy needs, which does not parse messages
 const grpc = createHttp2Server()
 grpc.on('stream', (stream, headers) => {
   process.send?.({ request: headers[':path'] })
@@ -54,7 +54,7 @@ const portOf = (listening: { address(): unknown }): unknown => {
 }
 
 server.keepAliveTimeout = 60_000
-server.listen(0, host, () => {
+server.listen(Number(port), host, () => {
   grpc.listen(0, host, () => process.send?.({ port: portOf(server), grpc: portOf(grpc) }))
 })
 process.on('disconnect', () => process.exit())

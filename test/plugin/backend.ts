@@ -8,12 +8,12 @@ let made = 0
 
 const PROGRAM = fileURLToPath(new URL('./backend-process.ts', import.meta.url))
 
-/** A pod: a process of its own on a loopback address of its own, so that it can be killed like one. */
+/** A pod: a separate process on its own loopback address, so that a test can kill it. */
 export class Backend {
   readonly name: string
   readonly uid: string
   readonly node: Node
-  /** The same pod, where it speaks gRPC. */
+  /** The gRPC port of the same pod. */
   readonly grpc: Node
   /** Requests that reached it: path and query. */
   readonly requests: string[] = []
@@ -30,11 +30,12 @@ export class Backend {
     })
   }
 
-  static async start(): Promise<Backend> {
+  /** @param port default: a free one */
+  static async start(port = 0): Promise<Backend> {
     made += 1
     const name = `pod-${made}`
     const host = `127.${200 + (process.pid % 50)}.${(process.pid >> 6) % 250}.${1 + (made % 250)}`
-    const child = fork(PROGRAM, [host, name], { stdio: 'inherit' })
+    const child = fork(PROGRAM, [host, name, String(port)], { stdio: 'inherit' })
     const [ports] = (await once(child, 'message')) as [{ port: number; grpc: number }]
     return new Backend(name, { host, port: ports.port }, { host, port: ports.grpc }, child)
   }
@@ -48,7 +49,7 @@ export class Backend {
     return this.entry({ state: 'sealed' })
   }
 
-  /** SIGKILL: what a pod looks like whose process is gone. Resolves when it is. */
+  /** SIGKILL: as a pod whose process is gone. Resolves when it is gone. */
   async kill(): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
     const gone = once(this.#process, 'exit')

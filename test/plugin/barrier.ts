@@ -1,4 +1,4 @@
-/** A plain client of the Barrier API: what a test needs to send anything at all, right or wrong. */
+/** A plain client of the Barrier API, which can send valid and invalid requests. */
 
 export interface EntryIn {
   uid: string
@@ -7,6 +7,8 @@ export interface EntryIn {
   state?: 'draining' | 'sealed'
   ttl?: number
   sealIf?: string
+  /** Addresses that take over, by the port of the ending pod. */
+  successors?: Record<string, readonly string[]>
 }
 
 export interface EntryOut {
@@ -19,15 +21,18 @@ export interface EntryOut {
   bypasses: number
   late: number
   word: Word
+  /** Only in the state. */
+  successors?: Record<string, string[]>
   error?: string
 }
 
-/** What the workers say of an entry. */
+/** The workers' report on an entry. */
 export interface Word {
   said: number
   asked: number
   places: number
   sole: string[]
+  succeeded: string[]
   hidden: number
   others: { places: number; nodes: string[]; more: number }[]
   cut: number
@@ -61,7 +66,7 @@ export interface StateOut extends Told {
   now: number
   workers: WorkerOut[]
   held: { entries: number; generation: number; late: number }
-  counts: { moved: number; bypasses: number; refused: number; errors: number }
+  counts: { moved: number; bypasses: number; refused: number; errors: number; succeeded: number }
   dictionary: { capacity: number; free: number }
   fetch?: string
 }
@@ -85,7 +90,7 @@ export class Barrier {
     this.#token = token
   }
 
-  /** Sends what it is given; a string goes out as it is. */
+  /** Sends the given value; a string is sent unchanged. */
   async send<T = Told>(
     method: string,
     path: string,
@@ -127,7 +132,7 @@ export class Barrier {
     return await this.#ok('GET', '/v1/barrier/state')
   }
 
-  /** The state with those entries only to which a request was sent in spite of their seal. */
+  /** The state with only those entries that got a request in spite of their seal. */
   async summary(): Promise<StateOut> {
     return await this.#ok('GET', '/v1/barrier/state?entries=late')
   }

@@ -12,14 +12,14 @@ export interface Sending {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** The second half of the body waits for this, or for so many ms: nginx reads it all before it connects. */
+  /** The second half of the body waits for this, or for this many ms: nginx reads the whole body before it connects. */
   slowly?: number | Promise<unknown>
   agent?: Agent
-  /** Called with the request once it is under way. */
+  /** Called with the request once it is sent. */
   started?: (request: ClientRequest) => void
 }
 
-/** One request, on a connection of its own unless an agent is given. Rejects when the connection breaks. */
+/** One request, on its own connection unless an agent is given. Rejects when the connection breaks. */
 export async function send(url: string, options: Sending = {}): Promise<Reply> {
   const { method = 'GET', headers = {}, body, slowly, agent } = options
   return await new Promise((resolve, reject) => {

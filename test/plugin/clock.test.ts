@@ -45,7 +45,7 @@ describe('A gateway whose wall clock is set', () => {
     await b.kill()
   })
 
-  /** Sets it, and waits until the gateway tells the time by it. */
+  /** Sets the clock, and waits until the gateway uses it. */
   const set = async (seconds: number) => {
     ahead(seconds)
     await eventually('it has another time', async () => {
@@ -84,14 +84,14 @@ describe('A gateway whose wall clock is set', () => {
     expect(backends(await many(`${url}/u`, 12))).to.deep.equal([a.name, b.name].toSorted())
   })
 
-  it('back ends a long poll in time, and goes on looking after its workers', async () => {
+  it('back ends a long poll in time, and keeps checking its workers', async () => {
     const { barrier, url } = gateway
     await barrier.put(a.sealed, b.entry())
     const slow = send(`${url}/u?ms=4000`)
     await eventually('it arrived', () => b.requests.includes('/u?ms=4000'))
     const began = performance.now()
     const poll = barrier.inflight([b.uid], 1)
-    // whenever the poll begins, it is set while the poll waits
+    // the clock is set while the poll waits, whenever the poll begins
     let back = 0
     const setting = setInterval(() => ahead((back -= HOUR)), 50)
     const { entries } = await poll.finally(() => clearInterval(setting))

@@ -27,7 +27,7 @@ describe("Each worker's copy of the deny-list", () => {
     await pod.kill()
   })
 
-  /** What the deny-list is to every worker that answers, as text. */
+  /** The deny-list of every worker that answers, as text. */
   async function told(g: Gateway, times = 20): Promise<string[]> {
     const seen = new Set<string>()
     for (let i = 0; i < times; i += 1) {
@@ -85,8 +85,8 @@ describe("Each worker's copy of the deny-list", () => {
     expect((await many(`${url}/u`, 12)).map(r => r.status)).to.deep.equal(Array(12).fill(503))
   })
 
-  it('has every entry that was put again just as others cleared it away, because it had expired', async () => {
-    // a worker that clears away is slow between its look and its deed
+  it('keeps an entry that is put again while other workers remove it as expired', async () => {
+    // a worker that drops expired entries is slow between the check and the removal
     const slow = `
       local clock = require("apisix.drain.clock")
       local now = clock.now
@@ -100,7 +100,7 @@ describe("Each worker's copy of the deny-list", () => {
     const some = entries(60, 'again', { ttl: 2, state: 'sealed' })
     await barrier.put(...some)
     for (let round = 0; round < 4; round += 1) {
-      // they have expired, and each worker clears them away at its next beat, four times a second
+      // they have expired, and each worker removes them at its next beat, four times a second
       await wait(2020 + round * 60)
       const answer = await barrier.put(...some)
       expect(answer.entries.filter(e => e.error !== undefined)).to.deep.equal([])
@@ -111,7 +111,7 @@ describe("Each worker's copy of the deny-list", () => {
     }
   })
 
-  it('gives the room of what has expired back', async () => {
+  it('frees the space of expired entries', async () => {
     gateway = await Gateway.start({ workers: 2, dictionary: '200k' })
     const { barrier } = gateway
     const send = async (name: string) =>

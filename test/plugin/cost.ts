@@ -9,32 +9,43 @@ import { Gateway, type Node, nginxVersion } from './gateway.ts'
 import { costOfHeld, cpuOf } from './held.ts'
 
 /**
- * What the plugin costs a request, between gateways with and without it, in two measures:
+ * The cost of the plugin for a request: the difference between gateways with and without it, in two measures:
  *
- * - worker CPU in microseconds, by wrk over loopback. All gateways are loaded at once, their workers on one processor:
- *   whatever else the machine does hits them alike. What LuaJIT chooses to compile stays with a process for its life and
- *   is worth several per cent, so a process is one sample, and all are started anew for the next. Two gateways without
- *   the plugin are the control: what they differ by is noise. On a busy machine that leaves each only some hundred requests
- *   a second, the plugin's timers weigh in: about 2 ms of CPU a second in an idle worker, whatever it serves.
- * - instructions in user space, by valgrind, which a busy machine does not change (only LuaJIT's choice does).
+ * - worker CPU in microseconds, by wrk over loopback. All gateways run at once, with their workers on one processor:
+ *   other load on the machine affects all alike. LuaJIT's choices last as long as the process and are worth several
+ *   per cent, so a process is one sample, and all are restarted for the next one. Two gateways without
+ *   the plugin are the control: their difference is noise. On a busy machine with only some hundred requests a second
+ *   for each, the plugin's timers count too: about 2 ms of CPU a second in an idle worker.
+ * - instructions in user space, by valgrind, which depend on LuaJIT's choices but not on other load.
  *
- * And what a gateway pays for the entries that it holds, in microseconds of CPU of all its workers.
+ * Also the cost of held entries for a gateway, in microseconds of CPU of all its workers.
  *
  * Usage: node test/plugin/cost.ts [starts of all gateways, 0 for none] [runs of valgrind, 0 for none] [calls for held entries, 0 for
- * none]. The gateway answers
- * through an nginx that does nothing else, and the stand-in for APISIX does far less than APISIX: look at the
- * difference (median of the samples, and their middle half), and hold it against the 24 us that a request costs a real
- * APISIX on the same machine when it is quiet. `dictionary` is the plugin loaded the way that counts there.
+ * none]. The gateway answers through an nginx that does nothing else, and the stand-in for APISIX does far less than APISIX.
+ * Compare the difference (median of the samples, and their middle half) with the 24 us that a request costs a real
+ * APISIX on the same machine when it is quiet. `dictionary` is the plugin loaded so that it counts in a dictionary.
  */
 const [STARTS = 20, RUNS = 3, CALLS = 200] = process.argv.slice(2).map(Number)
 const WARM_REQUESTS = 20_000
 const SECONDS = 4
 const APISIX_US = 24
 const REQUESTS = 4000
-const CASES = ['without', 'without too', '0 entries', '10 entries', '1000 entries', 'dictionary'] as const
+const CASES = [
+  'without',
+  'without too',
+  '0 entries',
+  '10 entries',
+  '1000 entries',
+  '1000 with 16 successors',
+  'dictionary'
+] as const
 type Case = (typeof CASES)[number]
 
-const ENTRIES: Partial<Record<Case, number>> = { '10 entries': 10, '1000 entries': 1000 }
+const ENTRIES: Partial<Record<Case, number>> = {
+  '10 entries': 10,
+  '1000 entries': 1000,
+  '1000 with 16 successors': 1000
+}
 const LOAD: Partial<Record<Case, 'none' | 'plugin'>> = {
   without: 'none',
   'without too': 'none',
@@ -53,8 +64,13 @@ const figures = (): Record<Case, number[]> => ({
   '0 entries': [],
   '10 entries': [],
   '1000 entries': [],
+  '1000 with 16 successors': [],
   dictionary: []
 })
+
+/** Sixteen addresses that no other entry names. */
+const successors = (entry: number): string[] =>
+  Array.from({ length: 16 }, (_, i) => `10.${128 + (entry >> 8)}.${entry & 255}.${i}:80`)
 
 async function start(name: Case, node: Node, under: readonly string[] = []): Promise<Gateway> {
   const gateway = await Gateway.start({ workers: 1, load: LOAD[name] ?? 'hook', under })
@@ -62,13 +78,14 @@ async function start(name: Case, node: Node, under: readonly string[] = []): Pro
   const entries = Array.from({ length: ENTRIES[name] ?? 0 }, (_, i) => ({
     uid: `u-${i}`,
     ip: `10.${i >> 8}.0.${i & 255}`,
-    ttl: 3600
+    ttl: 3600,
+    ...(name === '1000 with 16 successors' && { successors: { 80: successors(i) } })
   }))
   if (entries.length > 0) await gateway.barrier.put(...entries)
   return gateway
 }
 
-/** Loads all of them at once. Requests, and microseconds of worker CPU for each of them, of every gateway. */
+/** Loads all gateways at once. Returns the requests of each, and its worker CPU per request in microseconds. */
 async function load(
   gateways: readonly Gateway[],
   seconds: number
@@ -91,13 +108,13 @@ async function byClock(node: Node): Promise<Record<Case, number[]>> {
   for (let round = 0; round < STARTS; round += 1) {
     const gateways: Gateway[] = []
     try {
-      // every other time backwards: which was started first must not be counted as a cost
+      // every other time in reverse, so that the order of starts does not count as a cost
       const order = round % 2 === 0 ? CASES : CASES.toReversed()
       for (const name of order) gateways.push(await start(name, node))
       if (availableParallelism() > 1)
         for (const gateway of gateways)
           execFileSync('taskset', ['-cp', '0', String(gateway.workers()[0])], { stdio: 'ignore' })
-      // until LuaJIT has compiled what there is to compile in the slowest of them
+      // until LuaJIT has compiled everything in the slowest of them
       for (let fewest = 0; fewest < WARM_REQUESTS;)
         fewest += Math.min(...(await load(gateways, 1)).map(({ requests }) => requests))
       const loaded = await load(gateways, SECONDS)
@@ -109,7 +126,7 @@ async function byClock(node: Node): Promise<Record<Case, number[]>> {
   return measured
 }
 
-/** What a worker executed from its start to its end, with `n` requests in between. */
+/** The instructions that a worker executes in its life, with `n` requests. */
 async function total(name: Case, node: Node, n: number): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), 'apisix-drain-cost-'))
   try {
@@ -133,7 +150,7 @@ async function byInstructions(node: Node): Promise<Record<Case, number[]>> {
   const measured = figures()
   for (let run = 0; run < RUNS; run += 1) {
     for (const name of CASES) {
-      // the start, and what LuaJIT does before it has compiled everything, are in both and fall out
+      // both include the start and LuaJIT's warm-up, so the difference does not
       const few = await total(name, node, REQUESTS)
       measured[name].push(((await total(name, node, 2 * REQUESTS)) - few) / REQUESTS)
     }
@@ -141,12 +158,12 @@ async function byInstructions(node: Node): Promise<Record<Case, number[]>> {
   return measured
 }
 
-/** Each against those without of the same round: the machine may be faster in one round than in the next. */
+/** Compares each with the ones without the plugin in the same round, because the machine's speed changes between rounds. */
 function told(unit: string, measured: Record<Case, number[]>): object[] {
   return CASES.map(name => {
     const over = measured[name].map((value, round) => {
       const [one = Number.NaN, other = Number.NaN] = [measured.without[round], measured['without too'][round]]
-      // the control against the other one alone, all else against both
+      // the control is compared only with the other control, all others with both
       return value - (name === 'without too' ? one : (one + other) / 2)
     })
     return {
@@ -158,7 +175,7 @@ function told(unit: string, measured: Record<Case, number[]>): object[] {
   })
 }
 
-/** A second of 3,000 held entries is 8 summaries (two agents, four times each) and 150 renewals (each of both, every 40 s). */
+/** 3,000 held entries cost 8 summaries a second (two agents, four each) and 150 renewals (each entry by both, every 40 s). */
 async function held(): Promise<void> {
   const rows: object[] = []
   for (const workers of [1, 8]) {

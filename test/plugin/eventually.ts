@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** Waits until `check` gives true, looking often; fails with what was waited for, and the last error, after `ms`. */
+/** Polls until `check` returns true; after `ms` it fails with the name of the condition and the last error. */
 export async function eventually(
   what: string,
   check: () => Promise<boolean> | boolean,

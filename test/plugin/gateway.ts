@@ -28,11 +28,11 @@ export interface Upstream {
   scheme?: 'grpc'
   /** chash: the nginx variable that is hashed. */
   key?: string
-  /** Hosts that the active health checks found up; there are none when it is left out. */
+  /** Hosts that the active health checks report as up; no health checks if it is left out. */
   up?: readonly string[]
-  /** Stands inline in a traffic-split rule: made anew for every request. */
+  /** Inline in a traffic-split rule: created for every request. */
   split?: boolean
-  /** Stands inline in a service or a route. */
+  /** Inline in a service or a route. */
   home?: 'services' | 'routes'
   /** Nodes come from service discovery, under this name of `discovery`. */
   service_name?: string
@@ -57,7 +57,7 @@ export interface Objects {
 export type Config =
   Record<string, Upstream> | { discovery?: Record<string, readonly Node[]>; objects?: Objects }
 
-/** Throws with what to install when this machine has no nginx with Lua. */
+/** Throws, with the packages to install, if this machine has no nginx with Lua. */
 function needNginx(): void {
   const missing = ['/usr/sbin/nginx', ...MODULES].filter(file => !existsSync(file))
   if (missing.length > 0) {
@@ -67,12 +67,12 @@ function needNginx(): void {
   }
 }
 
-/** A real nginx with several workers that runs the plugin, in a directory of its own, on loopback addresses of its own. */
+/** A real nginx with several workers that runs the plugin, in its own directory, on its own loopback addresses. */
 export class Gateway {
   readonly at: Addresses
   readonly url: string
   readonly barrier: Barrier
-  /** Where HTTP/2 without TLS is spoken, for gRPC. */
+  /** The listener for HTTP/2 without TLS, for gRPC. */
   readonly h2: string
   readonly #options: GatewayOptions
   #process: ChildProcess | undefined
@@ -128,13 +128,13 @@ export class Gateway {
     })
   }
 
-  /** What nginx logged. */
+  /** nginx's log. */
   errors(): string {
     const file = join(this.at.dir, 'error.log')
     return existsSync(file) ? readFileSync(file, 'utf8') : ''
   }
 
-  /** Gives the stand-in for APISIX its upstreams. Every worker takes them over a few milliseconds later. */
+  /** Gives the stand-in for APISIX its upstreams. Every worker applies them a few milliseconds later. */
   async configure(upstreams: Config): Promise<number> {
     const answer = await fetch(`http://${this.at.door}/config`, {
       method: 'POST',
@@ -152,7 +152,7 @@ export class Gateway {
     })
   }
 
-  /** Waits until every worker has shown a sign of life, and so has looked at the deny-list. */
+  /** Waits for a sign of life of every worker, which shows that it has read the deny-list. */
   async lookedAgain(): Promise<void> {
     const { now } = await this.barrier.state()
     await eventually('every worker has looked', async () => {
@@ -174,7 +174,7 @@ export class Gateway {
     return children.trim().split(/\s+/).filter(Boolean).map(Number)
   }
 
-  /** Reloads nginx, with another configuration where one is given. */
+  /** Reloads nginx, with another configuration if one is given. */
   reload(options: GatewayOptions = this.#options): void {
     writeFileSync(join(this.at.dir, 'nginx.conf'), nginxConf(this.at, options))
     this.signal('SIGHUP')
@@ -184,7 +184,7 @@ export class Gateway {
     this.#process?.kill(name)
   }
 
-  /** Stops nginx at once and starts it again: what it held in memory is gone. */
+  /** Stops nginx at once and starts it again: its memory is lost. */
   async restart(): Promise<void> {
     await this.#end()
     await this.#run()

@@ -13,15 +13,15 @@ describe('Entries that are held', () => {
     gateway = undefined
   })
 
-  it('cost nothing to whoever asks for the state, and nothing to a change of others', async () => {
+  it('do not slow down reads of the state, or changes of other entries', async () => {
     const none = await costOfHeld(0, 60)
     const many = await costOfHeld(3000, 60)
-    // by the CPU of the worker, and in its own measure: noise is far below these bounds, and what 3,000 entries take is far above
+    // measured by the worker's CPU time, as ratios: noise is far below these bounds, and the cost of 3,000 entries would be far above
     expect(many.summary / none.summary, 'state?entries=late').to.be.below(3)
     expect((many.change - none.change) / none.summary, 'put, seal and remove another one').to.be.below(20)
   })
 
-  it('are summed up: how many, how often they changed, and what was sent in spite of a seal', async () => {
+  it('are summarised: their number, their changes, and the requests sent in spite of a seal', async () => {
     const pod = await Backend.start()
     try {
       gateway = await Gateway.start({
@@ -65,7 +65,7 @@ describe('Entries that are held', () => {
     }
   })
 
-  it('of which one has expired are one fewer', async () => {
+  it('are one fewer after one has expired', async () => {
     gateway = await Gateway.start({ workers: 2 })
     const { barrier } = gateway
     await barrier.put({ uid: 'short', ip: '10.0.0.1', ttl: 1 }, { uid: 'long', ip: '10.0.0.2' })

@@ -25,21 +25,21 @@ export async function putAll({ barrier }: Gateway, entries: readonly EntryIn[]):
     await barrier.put(...entries.slice(from, from + BATCH))
 }
 
-/** Microseconds of CPU, of all workers together; what they use when nothing is asked of them is not in it. */
+/** Microseconds of CPU, of all workers together, without their idle use. */
 export interface HeldCost {
   /** The state as the agent reads it, once. */
   readonly summary: number
   /** The state with all entries, once. */
   readonly state: number
-  /** Another entry put, sealed and removed, until every worker has taken it over. */
+  /** One more entry is put, sealed and removed. Ends when every worker has applied that. */
   readonly change: number
   /** A renewal of each, for one entry. */
   readonly renewal: number
-  /** A second in which nothing is asked of them; the stand-in for APISIX takes most of it. */
+  /** A second without requests; the stand-in for APISIX takes most of it. */
   readonly idleSecond: number
 }
 
-/** What a gateway that holds so many entries pays. `calls`: of each kind. */
+/** The cost for a gateway of holding this many entries. `calls`: of each kind. */
 export async function costOfHeld(held: number, calls: number, workers = 1): Promise<HeldCost> {
   const gateway = await Gateway.start({ workers, dictionary: '10m', counts: '10m' })
   try {
@@ -67,7 +67,7 @@ export async function costOfHeld(held: number, calls: number, workers = 1): Prom
       await barrier.put({ ...other, state: 'sealed' })
       await barrier.remove(other.uid)
     }
-    // LuaJIT compiles what it has seen often, in each worker by itself
+    // LuaJIT compiles frequent code, separately in each worker
     await each(calls * workers, () => barrier.summary())
     for (let i = 0; i < 2 * workers; i += 1) await putAll(gateway, entries)
     await each(calls, change)

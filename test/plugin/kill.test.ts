@@ -4,7 +4,7 @@ import { Backend } from './backend.ts'
 import { Gateway } from './gateway.ts'
 import { Load } from './load.ts'
 
-/** `ROUNDS=100` makes it the long one. */
+/** `ROUNDS=100` runs the long version. */
 const ROUNDS = Number(process.env.ROUNDS ?? 30)
 
 describe('Kill test: GETs, 0-80 ms GETs and POSTs, and 60 ms uploads while backends are killed', () => {
@@ -15,7 +15,7 @@ describe('Kill test: GETs, 0-80 ms GETs and POSTs, and 60 ms uploads while backe
   })
   after(async () => await gateway?.stop())
 
-  /** `ROUNDS` rolling replacements of one of two pods under load; `end` is what is done before the SIGKILL. */
+  /** `ROUNDS` rolling replacements of one of two pods under load; `end` runs before the SIGKILL. */
   async function roll(end: (pod: Backend, left: readonly Backend[]) => Promise<void>) {
     let pods = [await Backend.start(), await Backend.start()]
     await gateway.configured({ u: { nodes: pods.map(p => p.node) } })
@@ -52,7 +52,7 @@ describe('Kill test: GETs, 0-80 ms GETs and POSTs, and 60 ms uploads while backe
     return { sent, failed, rounds }
   }
 
-  it(`with the barrier, and the configuration never told: 0 failed in ${ROUNDS} rounds`, async () => {
+  it(`with the barrier, and no change of the configuration: 0 failed in ${ROUNDS} rounds`, async () => {
     const { barrier } = gateway
     const { sent, failed } = await roll(async pod => {
       await barrier.put(pod.entry())

@@ -8,7 +8,7 @@ import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 
-/** How the plugin gets in: where requests are counted depends on it. */
+/** How the plugin is loaded: the place of its counts depends on it. */
 const WAYS = ['hook', 'plugin'] as const
 
 describe('A gateway that', () => {
@@ -29,7 +29,7 @@ describe('A gateway that', () => {
 
   const fit = async (g: Gateway) => await eventually('it is fit', async () => (await g.barrier.state()).fit)
 
-  it('has taken in one kind of object and not another says so', async () => {
+  it('has applied one kind of object and not another reports it', async () => {
     gateway = await Gateway.start({
       workers: 1,
       before: `
@@ -68,7 +68,7 @@ describe('A gateway that', () => {
     expect(after.entries).to.deep.equal([])
   })
 
-  it('is loaded from the list of plugins does the same as with lua_module_hook', async () => {
+  it('is loaded from the list of plugins works as with lua_module_hook', async () => {
     gateway = await Gateway.start({ workers: 2, load: 'plugin' })
     await fit(gateway)
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
@@ -78,7 +78,7 @@ describe('A gateway that', () => {
     expect((await send(`${gateway.url}/u`)).status).to.equal(503)
   })
 
-  it('has its plugins reloaded goes on: nothing is hooked twice, counts stay right', async () => {
+  it('has its plugins reloaded continues: nothing is hooked twice, counts stay right', async () => {
     gateway = await Gateway.start({ workers: 1, load: 'plugin' })
     await gateway.configured({ u: { nodes: [a.node] } })
     await gateway.barrier.put(a.entry())
@@ -93,7 +93,7 @@ describe('A gateway that', () => {
     expect((await send(`${gateway.url}/u`)).status).to.equal(503)
   })
 
-  it('unloads the plugin passes everything through and says it is unfit', async () => {
+  it('unloads the plugin passes everything through and reports unfit', async () => {
     gateway = await Gateway.start({
       workers: 1,
       load: 'plugin',
@@ -166,7 +166,7 @@ describe('A gateway that', () => {
       for (const socket of sockets) socket.write('GET /u?queued HTTP/1.1\r\nHost: x\r\n\r\n')
       await wait(200)
 
-      // the frozen worker may have taken the connection: then there is no answer, and no claim
+      // the frozen worker may have accepted the connection: then there is no answer, and no claim
       await eventually('the barrier answers', async () => {
         const told = await Promise.race([barrier.put(a.sealed), wait(300)])
         return told?.entries[0]?.inflight.requests === 0
@@ -183,7 +183,7 @@ describe('A gateway that', () => {
     }
   })
 
-  describe('is not what the plugin expects', () => {
+  describe('differs from what the plugin expects', () => {
     it('(no upvalue for retries) serves as if the plugin were not there, and is unfit', async () => {
       gateway = await Gateway.start({
         workers: 2,
@@ -204,7 +204,7 @@ describe('A gateway that', () => {
       await eventually('it serves', async () => (await send(`${gateway?.url}/u`)).status === 200)
     })
 
-    it('(hooks taken over later) is unfit', async () => {
+    it('(hooks replaced later) is unfit', async () => {
       gateway = await Gateway.start({
         workers: 1,
         before: 'ngx.timer.at(0.3, function() require("apisix").http_log_phase = function() end end)'
@@ -215,7 +215,7 @@ describe('A gateway that', () => {
       )
     })
 
-    it('(the plugin was added to a worker that serves) is unfit: its requests are not counted', async () => {
+    it('(the plugin was added to a serving worker) is unfit: its requests are not counted', async () => {
       gateway = await Gateway.start({ workers: 1, load: 'plugin', before: 'FAKE_PLUGINS = {}' })
       const { url, barrier } = gateway
       await gateway.configure({ u: { nodes: [a.node] } })
@@ -246,7 +246,7 @@ describe('A gateway that', () => {
     })
   })
 
-  it('has a bug in our hooks serves all the same, counts it, keeps counting requests, and is unfit', async () => {
+  it('has a bug in our hooks still serves, counts the error, keeps counting requests, and is unfit', async () => {
     gateway = await Gateway.start({
       workers: 1,
       before: `
@@ -283,7 +283,7 @@ describe('A gateway that', () => {
   })
 
   for (const load of WAYS)
-    it(`has seen more addresses than it remembers still knows what is in flight to them (${load})`, async () => {
+    it(`has seen more addresses than it remembers still counts their requests in flight (${load})`, async () => {
       gateway = await Gateway.start({
         workers: 1,
         load,
@@ -306,7 +306,7 @@ describe('A gateway that', () => {
       expect((await barrier.inflight([a.uid])).entries[0]?.inflight.requests).to.equal(0)
     })
 
-  it('has no room for counts counts on every address, so nothing looks idle', async () => {
+  it('has no room for counts, counts on every address, so that no address seems idle', async () => {
     gateway = await Gateway.start({ workers: 1, counts: '12k' })
     await gateway.configured({ u: { nodes: [a.node] } })
     const { barrier, url } = gateway
@@ -360,7 +360,7 @@ describe('A gateway that', () => {
       expect(asked[0]).to.equal(`/v1/barrier-entries Bearer ${g.at.token}`)
     })
 
-    it('gives up in time, and says so', async () => {
+    it('gives up in time, and logs it', async () => {
       reply = () => ({ status: 500, body: {} })
       gateway = await Gateway.start({ workers: 2, attr: address() })
       const g = gateway

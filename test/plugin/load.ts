@@ -17,7 +17,7 @@ const KINDS = {
     send(url, { method: 'POST', body: 'x'.repeat(2000), slowly: 60, agent })
 }
 
-/** Keeps requests of four kinds coming until it is stopped; what a client would call a failure is written down. */
+/** Sends requests of four kinds until it is stopped, and records the failures that a client sees. */
 export class Load {
   readonly tally: Tally = { sent: 0, failed: [] }
   readonly #stop = new AbortController()
@@ -40,7 +40,7 @@ export class Load {
       } catch (error) {
         this.tally.failed.push(`${kind}: ${error instanceof Error ? error.message : String(error)}`)
       }
-      // a gateway on one machine with its load: leave it room for its own work
+      // the gateway shares the machine with its load: leave room for its own work
       await wait(2)
     }
   }

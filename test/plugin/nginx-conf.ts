@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 export interface GatewayOptions {
   /** nginx worker processes, default 3. */
   workers?: number
-  /** How the plugin gets in: named in the plugin list, by `lua_module_hook`, or not at all. Default `hook`. */
+  /** How the plugin is loaded: named in the plugin list, by `lua_module_hook`, or not at all. Default `hook`. */
   load?: 'plugin' | 'hook' | 'none'
   /** Size of the deny-list's dictionary, default `2m`. */
   dictionary?: string
@@ -23,7 +23,7 @@ export interface GatewayOptions {
   tls?: { cert: string; key: string }
   /** Another folder in place of `plugin-config/`. */
   plugin?: string
-  /** A program, with its arguments, that nginx is run by. */
+  /** A program, with its arguments, that runs nginx. */
   under?: readonly string[]
 }
 
@@ -45,7 +45,7 @@ export const PLUGIN = path('../../plugin-config/')
 /** Lua of the system's packages (lua-resty-core, lua-cjson) comes by nginx's default path. */
 const luaPath = (plugin: string) => `${path('./fake/')}?.lua;${path('./fake/')}?/init.lua;${plugin}?.lua;;`
 
-/** nginx as APISIX sets it up, as far as the plugin can tell: dictionaries, phases, and the barrier's own server. */
+/** nginx set up like APISIX, as far as the plugin can see: dictionaries, phases, and the barrier's own server. */
 export function nginxConf(at: Addresses, options: GatewayOptions): string {
   const load = options.load ?? 'hook'
   const counts = options.counts ?? '2m'

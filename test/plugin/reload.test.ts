@@ -8,7 +8,7 @@ import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 import { type GatewayOptions, PLUGIN } from './nginx-conf.ts'
 
-/** How the plugin gets in: where requests are counted depends on it. */
+/** How the plugin is loaded: the place of its counts depends on it. */
 const WAYS = ['hook', 'plugin'] as const
 
 describe('A gateway that is reloaded, or has its binary replaced', () => {
@@ -55,7 +55,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     })
 
   for (const [from, to] of [WAYS, WAYS.toReversed()] as const) {
-    it(`is reloaded from ${from} to ${to} takes nothing for idle that its old workers have in flight`, async () => {
+    it(`is reloaded from ${from} to ${to} still counts the requests of its old workers`, async () => {
       gateway = await Gateway.start({ workers: 1, load: from })
       const { barrier, url } = gateway
       await gateway.configured({ u: { nodes: [a.node] } })
@@ -82,7 +82,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     ['has the plugin at all', { load: 'none' }]
   ]
   for (const [what, options] of before) {
-    it(`is reloaded and now ${what} is unfit until the workers from before have gone`, async () => {
+    it(`is reloaded and now ${what} is unfit until the old workers have gone`, async () => {
       gateway = await Gateway.start({ workers: 1, ...options })
       const { barrier, url } = gateway
       await gateway.configure({ u: { nodes: [a.node] } })
@@ -107,7 +107,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
         const { workers, fit: ok } = await barrier.state()
         return ok && workers.filter(w => !w.exiting && !pids.includes(w.pid)).length === 2
       })
-    // Slots are new in the first reload only, and only new ones were ever lost: so many gateways, each reloaded once.
+    // Slots are new only in the first reload, and only new slots were ever lost. So this reloads many gateways once each.
     for (let round = 0; round < 12; round += 1) {
       gateway = await Gateway.start({ workers: 2 })
       await gateway.configured({ u: { nodes: [a.node] } })
@@ -133,7 +133,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     const text = readFileSync(file, 'utf8')
     const next = text.replace(/local LAYOUT = (\d+)/, (_, n: string) => `local LAYOUT = ${Number(n) + 1}`)
     expect(next).to.not.equal(text)
-    // counters of the next release are somewhere else: what it reads at the old places means nothing
+    // the next release has its counters elsewhere: its reads of the old places mean nothing
     writeFileSync(file, next.replace('local CELLS  = 16384', 'local CELLS  = 8192'))
     return folder
   }
@@ -142,7 +142,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     /^worker 0 \(process (\d+)\) has another deny-list or counts in another way: a reload is not over$/
 
   for (const load of WAYS) {
-    it(`has another size of the deny-list: nothing is claimed while workers read the old one (${load})`, async () => {
+    it(`has another size of the deny-list: it is unfit while workers read the old one (${load})`, async () => {
       gateway = await Gateway.start({ workers: 1, load })
       const { barrier, url } = gateway
       await gateway.configured({ u: { nodes: [a.node, b.node] } })
@@ -152,7 +152,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
       const slow = send(`${url}/u?ms=3000`)
       await eventually('it arrived', () => b.requests.includes('/u?ms=3000'))
       gateway.reload({ workers: 1, load, dictionary: '3m' })
-      // nginx lets the old worker accept connections for a moment, beside the new one
+      // for a moment nginx lets both the old and the new worker accept connections
       await eventually('the new worker has the seal, and tells of the old one', async () => {
         await barrier.put(a.sealed)
         const { fit: ok, unfit, instance, entries } = await barrier.state()
@@ -163,7 +163,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
       await fit(gateway)
     })
 
-    it(`has a release that counts in another way: nothing is claimed until the old workers have gone (${load})`, async () => {
+    it(`has a release that counts in another way: it is unfit until the old workers have gone (${load})`, async () => {
       const plugin = nextRelease()
       try {
         gateway = await Gateway.start({ workers: 1, load })
@@ -196,8 +196,8 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     })
   }
 
-  it('(USR2) is unfit for as long as two nginx, each with a deny-list of its own, serve on the same ports', async () => {
-    // nginx takes USR2 only when what started it has ended
+  it('(USR2) is unfit while two nginx, each with its own deny-list, serve on the same ports', async () => {
+    // nginx accepts USR2 only when the process that started it has ended
     const under = ['sh', '-c', '("$@" & sleep 1); exec sleep 600', 'sh']
     const daemon = await Gateway.start({ workers: 1, under })
     gateway = daemon

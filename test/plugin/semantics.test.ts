@@ -34,7 +34,7 @@ describe('What a request gets', () => {
       return told.entries.every(e => e.inflight.requests === 0 && e.inflight.long === 0)
     })
 
-  /** These pods get requests, and no others do. Some at a time: least_conn goes where there are fewest. */
+  /** These pods get requests, and no others do. Sends several at a time, because least_conn picks the node with the fewest. */
   const used = async (...pods: Backend[]) => {
     const replies = await Promise.all(Array.from({ length: 60 }, () => send(`${gateway.url}/u?ms=20`)))
     expect(backends(replies)).to.have.members(pods.map(p => p.name))
@@ -70,7 +70,7 @@ describe('What a request gets', () => {
   })
 
   for (const type of ['roundrobin', 'least_conn'] as const) {
-    it(`${type}: a draining node is avoided from the answer on, and back when the entry is lifted`, async () => {
+    it(`${type}: a draining node is avoided from the moment of the answer, and used again when the entry is lifted`, async () => {
       await gateway.configured({ u: { type, nodes: [a.node, b.node, c.node] } })
       await used(a, b, c)
       await barrier().put(a.entry())
@@ -83,7 +83,7 @@ describe('What a request gets', () => {
     })
   }
 
-  it('a single node is bypassed to while draining, counted, and refused with 503 once sealed', async () => {
+  it('a single node gets requests while draining, counted as bypasses, and 503 follows once it is sealed', async () => {
     await gateway.configured({ u: { nodes: [a.node] } })
     await barrier().put(a.entry())
     const before = await counts()
@@ -110,7 +110,7 @@ describe('What a request gets', () => {
     expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([c.name])
   })
 
-  it('of a draining and a sealed node the draining one is bypassed to', async () => {
+  it('of a draining and a sealed node the draining one gets the request', async () => {
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
     await barrier().put(a.entry(), b.sealed)
     expect(backends(await many(`${gateway.url}/u`, 12))).to.deep.equal([a.name])
@@ -126,7 +126,7 @@ describe('What a request gets', () => {
     expect(backends(await many(`${gateway.url}/u`, 30))).to.have.members([a.name, b.name])
   })
 
-  it('in flight is told by address without a port, and by port', async () => {
+  it('requests in flight are reported by address without a port, and by port', async () => {
     await gateway.configured({ u: { nodes: [a.node] } })
     const slow = send(`${gateway.url}/u?ms=500`)
     await eventually('it arrived', () => a.requests.includes('/u?ms=500'))
@@ -193,7 +193,7 @@ describe('What a request gets', () => {
       expect((await barrier().inflight([a.uid])).entries[0]?.bypasses).to.equal(10)
     })
 
-    it('a node that was sealed after the first pick is not taken by the retry', async () => {
+    it('a node that was sealed after the first pick is not used by the retry', async () => {
       const dying = await Backend.start()
       await gateway.configured({ u: { nodes: [dying.node, a.node, b.node] } })
       const open = Array.from({ length: 30 }, () => send(`${gateway.url}/u?ms=300`))
@@ -208,7 +208,7 @@ describe('What a request gets', () => {
       await idle(dying)
     })
 
-    it('a refused retry is counted down everywhere', async () => {
+    it('a refused retry is removed from every count', async () => {
       await gateway.configured({ u: { nodes: [dead.node, a.node] } })
       await barrier().put(a.sealed)
       const replies = await many(`${gateway.url}/u`, 10)
@@ -265,7 +265,7 @@ describe('What a request gets', () => {
       await idle(gone)
     })
 
-    it('is redirected inside nginx, where APISIX loses sight of it (X-Accel-Redirect, error_page)', async () => {
+    it('is redirected inside nginx, out of APISIX’s view (X-Accel-Redirect, error_page)', async () => {
       await barrier().put(c.entry())
       const replies = [
         await send(`${gateway.url}/u?accel=/elsewhere`),
@@ -284,7 +284,7 @@ describe('What a request gets', () => {
       )
     })
 
-    it('becomes a websocket: long until it closes, whoever closes it', async () => {
+    it('becomes a websocket: long-lived until it closes, whoever closes it', async () => {
       const first = await upgrade(gateway, '/u')
       const second = await upgrade(gateway, '/u')
       await flying(a, 0, 2)

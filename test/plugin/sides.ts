@@ -8,13 +8,13 @@ import { Gateway, type Kinds } from './gateway.ts'
 
 export interface Configuration {
   readonly kinds: Kinds
-  /** What worker 0 has in place of it. */
+  /** The kinds of worker 0, in place of `kinds`. */
   readonly behind?: Kinds
   /** Nodes of `shop/web:http`. */
   readonly discovered?: readonly { host: string; port: number; weight: number }[]
 }
 
-/** A gateway with three workers, whichever it is, of which a test may ask the same. */
+/** A gateway with three workers, real or stand-in, with the same interface for a test. */
 export interface Side {
   readonly barrier: Barrier
   configure(configuration: Configuration): Promise<void>
@@ -27,14 +27,14 @@ export interface Side {
 
 export const NAMES = { 'shop.example': ['10.0.0.2', '10.0.0.1'] }
 const KINDS = ['routes', 'services', 'plugin_configs', 'global_rules', 'consumers', 'consumer_groups']
-/** Without upstreams: in nginx, the revision that a change of discovery alone brings is seen by theirs. */
+/** Without upstreams: in nginx, only their revision shows a change of discovery alone. */
 const EMPTY: Kinds = Object.fromEntries(KINDS.map(kind => [kind, []]))
 
 /** The plugin, in nginx. */
 export async function pluginSide(): Promise<Side> {
   const gateway = await Gateway.start()
   gateway.barrier.words = true
-  /** Of worker 0, as the state tells it: it is the last one to answer. */
+  /** Of worker 0, which is the last to answer, from the state. */
   let pid = 0
   const learn = async () => {
     await eventually('worker 0 is there', async () => {

@@ -1,6 +1,6 @@
 /*
- * Loaded before libc (LD_PRELOAD): the wall clock of a process is so many seconds ahead as the file CLOCK_AHEAD says, a number of
- * 64 bits that may change at any time. The monotonic clock is left alone, as by everything that sets a clock.
+ * Loaded before libc (LD_PRELOAD): sets the wall clock of a process ahead by the seconds in the file CLOCK_AHEAD, a number of
+ * 64 bits that may change at any time. Like any setting of a clock, it does not affect the monotonic clock.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

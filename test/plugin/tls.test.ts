@@ -9,10 +9,10 @@ import { generate } from 'selfsigned'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 
-/** What the certificate says it is for. nginx compares the host of the agent's URL with names only, also when it is an address. */
+/** The certificate's name. nginx compares the host of the agent's URL only with names, even if it is an address. */
 const NAMES = ['gateway.test', '127.0.0.1']
 
-/** A certificate that is its own authority. */
+/** A self-signed certificate. */
 const selfSigned = async () =>
   await generate([{ name: 'commonName', value: 'apisix-drain test' }], {
     keyType: 'ec',
@@ -42,7 +42,7 @@ describe('TLS', () => {
     gateway = undefined
   })
 
-  it('serves the Barrier API where the listener has a certificate', async () => {
+  it('serves the Barrier API if the listener has a certificate', async () => {
     gateway = await Gateway.start({ workers: 1, tls })
     const { at } = gateway
     const status = async (authorization: string) =>
@@ -83,7 +83,7 @@ describe('TLS', () => {
       agent.close()
     })
 
-    /** What is in the gateway when it is ready, and what its state says of the fetch. */
+    /** The entries of the gateway when it is ready, and the result of the fetch in its state. */
     const fetched = async (trust: object) => {
       const { port } = agent.address() as AddressInfo
       const attr = `agent = "https://127.0.0.1:${port}", fetch_give_up = 2`
@@ -97,11 +97,11 @@ describe('TLS', () => {
       return { uids: state.entries.map(e => e.uid), fetch: state.fetch }
     }
 
-    it('takes those of an agent whose certificate is trusted', async () => {
+    it('accepts the entries of an agent whose certificate is trusted', async () => {
       expect(await fetched({ trust: tls.cert })).to.deep.equal({ uids: ['u-1'], fetch: undefined })
     })
 
-    it('takes none from an agent whose certificate is not', async () => {
+    it('accepts none from an agent whose certificate is not trusted', async () => {
       const { uids, fetch } = await fetched({})
       expect(uids).to.deep.equal([])
       expect(fetch).to.match(/failed the TLS handshake/)

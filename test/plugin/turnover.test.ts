@@ -9,19 +9,19 @@ import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 
 /**
- * Workers that come and go in mid-drain. `TURNOVER=20` makes it the long one: 20 reloads and 20 crashes for each way of loading,
+ * Workers that start and end during a drain. `TURNOVER=20` runs the long version: 20 reloads and 20 crashes for each way of loading,
  * with requests of 5 s.
  */
 const LONG = Number(process.env.TURNOVER ?? 0)
 const ROUNDS = LONG || 2
 const REQUEST_MS = LONG ? 5000 : 1500
 const REQUESTS = 8
-/** How the plugin gets in: where requests are counted depends on it. */
+/** How the plugin is loaded: the place of its counts depends on it. */
 const WAYS = ['hook', 'plugin'] as const
 
 interface Sent {
   readonly id: string
-  /** When it is still at the pod for certain, by `performance.now()`. */
+  /** The earliest end of the request at the pod, by `performance.now()`. */
   readonly until: number
   readonly reply: Promise<Reply | undefined>
 }
@@ -37,7 +37,7 @@ interface Look {
 describe('Workers that come and go in mid-drain', () => {
   let gateway: Gateway | undefined
   let pod: Backend
-  /** Where it is there, new workers wait in init_worker until it is gone: all but the first one. */
+  /** While this file exists, all new workers except the first wait in init_worker. */
   let gate: string
 
   beforeEach(async () => {
@@ -55,7 +55,7 @@ describe('Workers that come and go in mid-drain', () => {
     const started = await Gateway.start({
       workers: 3,
       load,
-      // as long as APISIX takes, and held for as long as a test wants to look
+      // as long as APISIX takes; a test may hold it longer
       before: `
         local function held()
           local file = ngx.worker.id() > 0 and io.open("${gate}")
@@ -83,7 +83,7 @@ describe('Workers that come and go in mid-drain', () => {
     return sent
   }
 
-  /** Looks again and again, each time on a connection of its own: any worker may answer. */
+  /** Polls, each time on a new connection, so that any worker may answer. */
   async function looks(g: Gateway, until: Promise<unknown>): Promise<{ looks: Look[]; broken: number }> {
     const looks: Look[] = []
     let broken = 0
@@ -111,11 +111,11 @@ describe('Workers that come and go in mid-drain', () => {
     return { looks, broken }
   }
 
-  /** A look that says less than was at the pod for certain, from before it to after it. */
+  /** Answers that count fewer requests than were certainly at the pod during the whole read. */
   const tooFew = (all: readonly Look[], sent: readonly Sent[]): Look[] =>
     all.filter(({ to, requests }) => !(requests >= sent.filter(({ until }) => until > to).length))
 
-  /** `turn` is told which worker has each of the requests, and says which worker it has killed, if any. */
+  /** `turn` gets the worker of each request, and returns the worker that it has killed, if any. */
   async function round(g: Gateway, turn: (workers: readonly number[]) => number | void) {
     await g.barrier.put(pod.entry())
     const sent = await inFlight(g)
@@ -146,7 +146,7 @@ describe('Workers that come and go in mid-drain', () => {
   }
 
   for (const load of WAYS) {
-    it(`${ROUNDS} reloads: nothing is lost, it is never unfit, and tells every request until it ends (${load})`, async () => {
+    it(`${ROUNDS} reloads: nothing is lost, the gateway is never unfit, and reports every request until it ends (${load})`, async () => {
       const g = await start(load)
       let looked = 0
       for (let i = 0; i < ROUNDS; i += 1) {
@@ -157,14 +157,14 @@ describe('Workers that come and go in mid-drain', () => {
       console.log(`      ${looked} looks`)
     }).timeout(20_000 + ROUNDS * 3 * REQUEST_MS)
 
-    it(`${ROUNDS} crashes of a worker: only its own requests are lost, and it is never unfit (${load})`, async () => {
+    it(`${ROUNDS} crashes of a worker: only its own requests are lost, and the gateway is never unfit (${load})`, async () => {
       const g = await start(load)
       let looked = 0
       let lost = 0
       for (let i = 0; i < ROUNDS; i += 1) {
         const told = await round(g, busy => {
           const share = (pid: number) => busy.filter(one => one === pid).length || REQUESTS - 0.5
-          // the kernel may have given most of them to one: that one lives
+          // the kernel may have given most of the connections to one worker: another one is killed
           const killed = g.workers().toSorted((x, y) => share(x) - share(y))[0] ?? 0
           process.kill(killed, 'SIGKILL')
           return killed
@@ -175,7 +175,7 @@ describe('Workers that come and go in mid-drain', () => {
       console.log(`      ${looked} looks, ${lost} of ${ROUNDS * REQUESTS} requests lost with their worker`)
     }).timeout(20_000 + ROUNDS * 3 * REQUEST_MS)
 
-    it(`workers that have not started yet do not make it unfit, after a reload and a crash (${load})`, async () => {
+    it(`workers that have not started yet do not make the gateway unfit, after a reload and a crash (${load})`, async () => {
       const g = await start(load)
       await g.barrier.put(pod.entry())
       const sent = await inFlight(g, 2500)
@@ -189,7 +189,7 @@ describe('Workers that come and go in mid-drain', () => {
       })
       const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8')
       const masters = () => g.workers().filter(pid => title(pid).startsWith('nginx: master'))
-      // the first one registers a moment before it has its title
+      // the first worker registers a moment before its process title is set
       await eventually('two are starting', () => masters().length === 2)
       const starting = masters()
       const { fit, unfit, entries } = await g.barrier.state()

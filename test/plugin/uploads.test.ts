@@ -27,7 +27,7 @@ describe('A request whose body was still being read when the drain began', () =>
     expect((await counts()).errors, gateway.errors()).to.equal(0)
   })
 
-  /** Uploads that APISIX has picked a node for, and whose second half is sent by the function that is returned. */
+  /** Uploads for which APISIX has picked a node. The returned function sends their second half. */
   const uploads = async (n: number) => {
     const before = Number(await gateway.door('/picked'))
     let finish: (value?: unknown) => void = () => {}
@@ -48,9 +48,9 @@ describe('A request whose body was still being read when the drain began', () =>
     }
   }
 
-  it('holds no ack up, and goes to another node', async () => {
+  it('delays no ack, and goes to another node', async () => {
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
-    // there is an entry already, about another port, so that picks in the access phase look closely
+    // an entry for another port exists already, so picks in the access phase check each port
     await barrier().put(a.entry({ uid: 'other', port: 1 }))
     await gateway.lookedAgain()
     const before = await counts()
@@ -63,7 +63,7 @@ describe('A request whose body was still being read when the drain began', () =>
     expect((await counts()).moved - before.moved).to.be.within(1, 7)
   })
 
-  it('is told the host of its new node where pass_host is node', async () => {
+  it('gets the host of its new node if pass_host is node', async () => {
     await gateway.configured({ u: { nodes: [a.node, b.node], pass_host: 'node' } })
     const finish = await uploads(6)
     await barrier().put(a.sealed)
@@ -83,7 +83,7 @@ describe('A request whose body was still being read when the drain began', () =>
     })
   }
   for (const [home, config] of Object.entries(homes)) {
-    it(`goes to a node that ${home} lists since, when its own are all sealed`, async () => {
+    it(`goes to a node that ${home} has listed since, when its own are all sealed`, async () => {
       await gateway.configured(config(a))
       const before = await counts()
       const finish = await uploads(4)
@@ -108,7 +108,7 @@ describe('A request whose body was still being read when the drain began', () =>
     expect(backends(await finish())).to.deep.equal([b.name])
   })
 
-  it('prefers a free node that is listed since to a bypass', async () => {
+  it('prefers a free node that was listed since to a bypass', async () => {
     await gateway.configured({ u: { nodes: [a.node] } })
     const finish = await uploads(4)
     await barrier().put(a.entry())

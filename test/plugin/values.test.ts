@@ -15,7 +15,7 @@ describe('The configuration that plugin-config documents', () => {
     expect(values.apisix.pluginAttrs['apisix-drain'].agent).to.equal(agent)
   })
 
-  it('is loaded by the module hook, which is what lets it count in shared memory', () => {
+  it('is loaded by the module hook, which allows it to count in shared memory', () => {
     expect(snippet.apisix.lua_module_hook).to.equal('apisix.drain.hook')
     expect(values.apisix.luaModuleHook.hookPoint).to.equal('apisix.drain.hook')
   })

@@ -10,7 +10,7 @@ const [A, B, C] = [at(1), at(2), at(3)]
 const map = (...nodes: { host: string; port: number }[]) =>
   Object.fromEntries(nodes.map(({ host, port }) => [`${host}:${port}`, 1]))
 const pod = (n: number) => ({ uid: `pod-${n}`, ip: `10.0.0.${n}` })
-const NOTHING = { said: 3, asked: 3, places: 0, sole: [], hidden: 0, others: [], cut: 0 }
+const NOTHING = { said: 3, asked: 3, places: 0, sole: [], succeeded: [], hidden: 0, others: [], cut: 0 }
 const other = (places: number, ...nodes: { host: string; port: number }[]) => ({
   places,
   nodes: nodes.map(({ host, port }) => `${host}:${port}`),
@@ -25,10 +25,42 @@ const split = (id: string, choice: object) => ({
 })
 const discovered = { type: 'roundrobin', service_name: 'shop/web:http', discovery_type: 'kubernetes' }
 
+const to = (...nodes: { host: string; port: number }[]) => ({
+  successors: { 80: nodes.map(({ host, port }) => `${host}:${port}`) }
+})
+
 type Act = (side: Side) => Promise<void>
 
 const SCENARIOS: Record<string, Act> = {
-  'a standby of weight 0 is another choice where there is none of another weight': async side => {
+  'a place is not sole while a successor is free, and names it': async side => {
+    const succeeded = ['routes/1']
+    await side.configure({ kinds: inRoutes([A]) })
+    await side.barrier.put({ ...pod(1), ...to(C, B) })
+    await says(side, 1, { places: 1, succeeded, others: [other(1, B, C)] })
+    await side.barrier.put({ ...pod(1), ...to(C) })
+    await says(side, 1, { places: 1, succeeded, others: [other(1, C)] })
+    await side.configure({ kinds: inRoutes([A, B]) })
+    await says(side, 1, { places: 1, others: [other(1, B)] })
+    await side.configure({ kinds: inRoutes([A]) })
+    await side.barrier.put({ ...pod(1), successors: {} })
+    await says(side, 1, { places: 1, sole: ['routes/1'] })
+  },
+  'a successor that ends is in the places that it took over, and is followed to its own': async side => {
+    await side.configure({ kinds: inRoutes([A]) })
+    await side.barrier.put({ ...pod(1), ...to(B) }, pod(2))
+    await says(side, 1, { places: 1, sole: ['routes/1'] })
+    await says(side, 2, { places: 1, sole: ['routes/1'] })
+    await side.barrier.put({ ...pod(2), ...to(C) })
+    await says(side, 1, { places: 1, succeeded: ['routes/1'], others: [other(1, C)] })
+    await says(side, 2, { places: 1, succeeded: ['routes/1'], others: [other(1, C)] })
+    await side.barrier.put({ ...pod(1), ...to(C) })
+    await says(side, 2, NOTHING)
+    await side.barrier.put({ ...pod(1), ...to(B) })
+    await says(side, 2, { places: 1, succeeded: ['routes/1'], others: [other(1, C)] })
+    await side.barrier.remove('pod-1')
+    await says(side, 2, NOTHING)
+  },
+  'a standby of weight 0 is another choice if there is none of another weight': async side => {
     const standby = { ...B, weight: 0 }
     await side.barrier.put(pod(1))
     await side.configure({ kinds: inRoutes([A, standby]) })
@@ -62,7 +94,7 @@ const SCENARIOS: Record<string, Act> = {
     const sole = ['global_rules/g/traffic-split', 'routes/r2']
     await says(side, 1, { places: 7, sole, others: [other(2, B), other(1, B, C), other(2, C)] })
   },
-  'an upstream that is referred to, and then no longer': async side => {
+  'an upstream that loses its last reference': async side => {
     const upstreams = [{ id: 'u', nodes: [A] }]
     await side.barrier.put(pod(1))
     await side.configure({ kinds: { upstreams } })
@@ -90,7 +122,7 @@ const SCENARIOS: Record<string, Act> = {
     await says(side, 1, { places: 1, others })
     await says(side, 2, {})
   },
-  'more than is named': async side => {
+  'more choices than a word names': async side => {
     const many = Array.from({ length: 20 }, (_, i) => at(100 + i))
     const services = many.map((node, i) => ({ id: `${i}`, upstream: { nodes: [A, node] } }))
     const routes = many.map((_, i) => ({ id: `r${i}`, upstream: { nodes: [A] } }))
@@ -121,7 +153,7 @@ const SCENARIOS: Record<string, Act> = {
     await side.configure({ kinds: { routes }, discovered: [] })
     await says(side, 1, { places: 1, hidden: 2, others: [other(1, B)] })
   },
-  'a seal just after discovery has found something else': async side => {
+  'a seal just after discovery has found other nodes': async side => {
     const kinds = { routes: [{ id: '1', uri: '/', upstream: discovered }] }
     await side.configure({ kinds, discovered: [A, B] })
     await side.barrier.put(pod(1))
@@ -130,7 +162,7 @@ const SCENARIOS: Record<string, Act> = {
     expect(await sealed(side, 1, tag)).to.equal(false)
     await says(side, 1, { places: 1, sole: ['routes/1'] })
   },
-  'a name that does not resolve, beside other nodes': async side => {
+  'a name that does not resolve, and other nodes': async side => {
     const nowhere = { host: 'nowhere.example', port: 80, weight: 1 }
     await side.configure({ kinds: inRoutes([nowhere, A], [A, nowhere, B], [nowhere]) })
     await side.barrier.put(pod(1))
@@ -153,7 +185,7 @@ const SCENARIOS: Record<string, Act> = {
     const second = await says(side, 1, { places: 1, others: [other(1, C)] })
     expect(await sealed(side, 1, first.tag)).to.equal(false)
     expect(await sealed(side, 1, undefined)).to.equal(false)
-    // removed and put again: it is another entry, and begins anew
+    // removed and put again: a new entry, which starts over
     await side.barrier.remove('pod-1')
     await eventually('it is sealed', () => sealed(side, 1, second.tag))
     // sealed is sealed
@@ -172,11 +204,11 @@ const SCENARIOS: Record<string, Act> = {
         expect(entries[1]!.word.said).to.equal(2)
         return entries.map(({ word }) => word)
       })
-      // what it said of the first one stands
+      // its report on the first one stays valid
       expect(words[0]).to.deep.include({ ...NOTHING, places: 1, others: [other(1, B)] })
       expect(words[0]).to.have.property('tag')
       expect(words[1]).to.deep.equal({ ...NOTHING, said: 2 })
-      // but not once it is put anew: it may be about another pod with the same address
+      // but not after a new put, which may be about another pod with the same address
       await several('it is removed', () => side.barrier.remove('pod-1'))
       await several('it is put', () => side.barrier.put(pod(1)))
       await several('two have spoken of the new one, and it stays so', async () => {
@@ -200,7 +232,7 @@ const SCENARIOS: Record<string, Act> = {
   }
 }
 
-/** Tries on several connections at once: one that a frozen worker takes is never answered. */
+/** Tries several connections at once, because a frozen worker never answers the ones that it accepts. */
 async function several<T>(what: string, look: () => Promise<T>): Promise<T> {
   let found: T | undefined
   await eventually(what, async () => {
@@ -215,7 +247,7 @@ async function sealed(side: Side, n: number, sealIf = 'none'): Promise<boolean> 
   return entry!.state === 'sealed'
 }
 
-/** The word that is so in the end. What is left out of `part` is as if no worker had a place. */
+/** Expects this final word. A field missing from `part` has its value for no places. */
 async function says(side: Side, n: number, part: Partial<Word>, others = part.others ?? []): Promise<Word> {
   let last: Word | undefined
   await eventually(`the word is ${JSON.stringify(part)}`, async () => {
@@ -253,25 +285,32 @@ function randomKinds(random: () => number): Kinds {
   }
 }
 
-/** What all entries are said to be, once all workers have spoken; the tag is of each side's own making. */
+/** Uses the same addresses, so that successors end too, and form circles. */
+function randomSuccessors(random: () => number): Record<string, string[]> {
+  const some = (n: number) => Math.floor(random() * n)
+  const list = () => Array.from({ length: some(3) }, () => `10.0.0.${1 + some(6)}:${80 + some(2)}`)
+  return { 80: list(), ...(random() < 0.5 && { 81: list() }) }
+}
+
+/** The words on all entries, once all workers have spoken. Each side makes its own tags. */
 async function wordsOf(side: Side): Promise<Record<string, unknown>> {
   const { entries } = await side.barrier.state()
   for (const { word } of entries) expect(word).to.include({ said: 3, asked: 3 })
   const named = entries.map(({ uid, ip, port, word }): [string, unknown] => {
-    const { said, places, sole, hidden, others, cut } = word
-    return [`${uid} ${ip} ${port}`, { said, places, sole, hidden, others, cut }]
+    const { said, places, sole, succeeded, hidden, others, cut } = word
+    return [`${uid} ${ip} ${port}`, { said, places, sole, succeeded, hidden, others, cut }]
   })
   return Object.fromEntries(named)
 }
 
-describe("The worker's word, of the plugin and of the stand-in alike", () => {
+describe("The worker's word, from both the plugin and the stand-in", () => {
   const SIDES = { plugin: pluginSide, 'stand-in': standInSide }
   for (const [name, act] of Object.entries(SCENARIOS))
     for (const [kind, start] of Object.entries(SIDES))
       it(`${name}: ${kind}`, async () => {
         const side = await start()
         try {
-          // no word is made before
+          // no word is computed before
           await side.barrier.put({ uid: 'first', ip: '10.9.9.9' })
           await side.barrier.remove('first')
           await act(side)
@@ -280,7 +319,7 @@ describe("The worker's word, of the plugin and of the stand-in alike", () => {
         }
       })
 
-  it('is the same whatever changes, one change after the other', async () => {
+  it('is the same after each of many changes', async () => {
     const seed = Number(process.env['SEED'] ?? Date.now() % 1e6)
     const random = createRandom(seed)
     const sides = await Promise.all([pluginSide(), standInSide()])
@@ -293,7 +332,8 @@ describe("The worker's word, of the plugin and of the stand-in alike", () => {
         const entry = {
           uid,
           ip: `10.0.0.${1 + Math.floor(random() * 5)}`,
-          ...(random() < 0.5 && { port: 80 })
+          ...(random() < 0.5 && { port: 80 }),
+          ...(random() < 0.7 && { successors: randomSuccessors(random) })
         }
         const kinds = randomKinds(random)
         const found = [1, 2, 3, 4].filter(() => random() < 0.5).map(n => at(n))

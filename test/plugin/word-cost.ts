@@ -6,21 +6,21 @@ import { Gateway, nginxVersion } from './gateway.ts'
 import { cpuOf } from './held.ts'
 
 /**
- * What the workers' words cost, with 5,000 upstreams of 10 nodes, a route to each, and 100 entries: how long the parts are in
- * which a worker does nothing else (a request that comes then waits for one of them), what clients see, and the CPU of
- * a worker that idles.
+ * The cost of the workers' words with 5,000 upstreams of 10 nodes, a route to each, and 100 entries: the length of the parts in
+ * which a worker does nothing else (a request that arrives then waits), the latency that clients see, and the CPU of
+ * an idle worker.
  *
  * Usage: node test/plugin/word-cost.ts [upstreams] [nodes of each] [entries] [seconds of idling]
  *
- * The clients and the workers share this machine: of what clients see, the difference to `before` counts. Of parts, what
- * is above the first row: there a worker only looks at the clock, 0.2 ms at a time.
+ * Clients and workers share this machine, so for clients only the difference to `before` counts. For parts, only the
+ * excess over the first row counts, in which a worker only reads the clock, 0.2 ms at a time.
  */
 const [UPSTREAMS = 5000, NODES = 10, ENTRIES = 100, SECONDS = 10] = process.argv.slice(2).map(Number)
 const WORKERS = 2
 const REQUESTS_A_SECOND = 400
 const CHANGES = 100
 
-/** Notes how long each part is, from a timer's call or the end of a sleep to the next sleep or the end: CPU and time. */
+/** Records CPU and time of each part, from a timer's call or the end of a sleep to the next sleep or the end. */
 const PARTS = `
   local ffi = require("ffi")
   ffi.cdef[[int bench_clock(int id, void *at) __asm__("clock_gettime");]]
@@ -85,7 +85,7 @@ interface Figures {
 const quantile = (values: readonly number[], share: number): number =>
   values.toSorted((x, y) => x - y)[Math.min(Math.floor(values.length * share), values.length - 1)] ?? 0
 
-/** Of both workers: each connection of its own goes to one of them. */
+/** Of both workers: each new connection goes to one of them. */
 async function partsOf(gateway: Gateway, door = '/parts'): Promise<number[][]> {
   const all: number[][] = []
   const seen = new Set<number>()
@@ -141,7 +141,7 @@ const pod = (i: number) => ({
   port: 8080
 })
 
-/** Asks of one entry: all of them is an answer that takes long by itself. */
+/** Asks for one entry, because an answer with all of them is slow by itself. */
 async function spoken(gateway: Gateway): Promise<void> {
   for (;;) {
     const { entries } = await gateway.barrier.inflight(['pod-0'])

@@ -7,7 +7,7 @@ import { Gateway, type Kinds, type Objects } from './gateway.ts'
 const A = { host: '10.0.0.1', port: 80, weight: 1 }
 const B = { host: '10.0.0.2', port: 80, weight: 1 }
 const pod = { uid: 'a', ip: A.host }
-/** So many places have this one other choice. */
+/** This many places have this one other choice. */
 const other = (node: string, places = 1) => [{ places, nodes: [node], more: 0 }]
 const b = other('10.0.0.2:80')
 /** As traffic-split keeps it: a map of address to weight. */
@@ -17,7 +17,16 @@ const split = (choice: object) => ({
   plugins: { 'traffic-split': { rules: [{ weighted_upstreams: [{ weight: 1 }, choice] }] } }
 })
 const route = { id: '1', upstream_id: 'u' }
-const WITHOUT: Partial<Word> = { said: 3, asked: 3, places: 0, sole: [], hidden: 0, others: [], cut: 0 }
+const WITHOUT: Partial<Word> = {
+  said: 3,
+  asked: 3,
+  places: 0,
+  sole: [],
+  succeeded: [],
+  hidden: 0,
+  others: [],
+  cut: 0
+}
 
 describe("The worker's word", () => {
   let gateway: Gateway
@@ -34,7 +43,7 @@ describe("The worker's word", () => {
 
   const wordOf = async (uid = 'a') => (await gateway.barrier.state()).entries.find(e => e.uid === uid)!.word
 
-  /** The word that is so in the end. */
+  /** Expects this final word. */
   const says = async (part: Partial<Word>, uid = 'a') => {
     let last: Word | undefined
     await eventually(`the word is ${JSON.stringify(part)}`, async () => {
@@ -62,7 +71,7 @@ describe("The worker's word", () => {
     'a split in a consumer group': { consumer_groups: [split({ upstream: { nodes: map } })] }
   }
 
-  it('is not made before an agent asks for it', async () => {
+  it('is not computed before an agent asks for it', async () => {
     await start({ kinds: { upstreams: [{ id: 'u', nodes: [A, B] }], routes: [route] } })
     gateway.barrier.words = false
     expect((await gateway.barrier.put(pod)).entries[0]).not.to.have.property('word')
@@ -86,7 +95,7 @@ describe("The worker's word", () => {
     }
   })
 
-  it('counts an upstream that nothing refers to as no place', async () => {
+  it('does not count an upstream that nothing refers to as a place', async () => {
     await start({ kinds: { upstreams: [{ id: 'u', nodes: [A] }], routes: [] } })
     await gateway.barrier.put(pod)
     await says(WITHOUT)
@@ -110,7 +119,7 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: [], others: b })
   })
 
-  it('names the port that the scheme stands for, and some of many others', async () => {
+  it('names the default port of the scheme, and a few of many others', async () => {
     const many = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(n => ({ host: `10.0.1.${n}`, weight: 1 }))
     const upstream = { scheme: 'https', nodes: [{ host: A.host, weight: 1 }, ...many] }
     await start({ kinds: { routes: [{ id: '1', upstream }] } })
@@ -119,7 +128,7 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: [], others: [{ places: 1, nodes: names.slice(0, 8), more: 2 }] })
   })
 
-  it('names the other choices of each place, and places with the same ones once', async () => {
+  it('names the other choices of each place, and groups places with the same choices', async () => {
     const C = { host: 'fd00::1', port: 81, weight: 1 }
     const kinds = {
       upstreams: [{ id: 'u', nodes: [C, A, B] }],
@@ -141,7 +150,7 @@ describe("The worker's word", () => {
     await says({ places: 5, sole: names, others: [{ places: 2, nodes: ['[fd00::1]:81'], more: 0 }] })
   })
 
-  it('says how many places it leaves out', async () => {
+  it('reports how many places it leaves out', async () => {
     const services = Array.from({ length: 20 }, (_, i) => ({
       id: `${i}`,
       upstream: { nodes: [A, { ...B, port: 100 + i }] }
@@ -159,7 +168,7 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: ['routes/1'], others: b })
   })
 
-  it('unites what workers say that have others', async () => {
+  it('merges the words of workers that differ', async () => {
     const places = (...all: object[][]) => ({
       routes: all.map((nodes, i) => ({ id: `${i + 1}`, upstream: { nodes } }))
     })
@@ -170,11 +179,11 @@ describe("The worker's word", () => {
     await says({ places: 3, sole: ['routes/1', 'routes/3'], others })
   })
 
-  it('comes with the answer to the put, also after a reload', async () => {
+  it('comes with the answer to the put, even after a reload', async () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } })
     const told = async () => {
       let n = 0
-      // each put is a generation of its own; a busy machine may need more than the few milliseconds
+      // each put is a new generation; a busy machine may need more than the few milliseconds
       await eventually('a put brings the words', async () => {
         const answer = await gateway.barrier.put({ ...pod, uid: `a${n++}` })
         return answer.entries[0]?.word.said === 3
@@ -190,14 +199,14 @@ describe("The worker's word", () => {
     await told()
   })
 
-  it('comes by a timer where nobody can be woken', async () => {
+  it('comes by a timer if workers cannot be woken', async () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } }, { load: 'plugin' })
     await gateway.barrier.put(pod)
     await says({ places: 1, sole: [], others: b })
   })
 
   for (const standalone of [false, true]) {
-    it(`is void in the step that changes the configuration, ${standalone ? 'standalone' : 'etcd'}`, async () => {
+    it(`becomes void in the same step as a change of the configuration, ${standalone ? 'standalone' : 'etcd'}`, async () => {
       const kinds = (n: number) => ({
         routes: [{ id: '1', name: `${n}`, upstream: { nodes: n % 2 ? [A] : [A, B] } }]
       })
@@ -211,7 +220,7 @@ describe("The worker's word", () => {
       expect(await gateway.door('/stale')).to.equal('0\n')
     })
 
-    it(`knows what was removed, ${standalone ? 'standalone' : 'etcd'}`, async () => {
+    it(`reflects removed objects, ${standalone ? 'standalone' : 'etcd'}`, async () => {
       const routes = [1, 2, 3].map(id => ({ id: `${id}`, upstream: { nodes: [A, B] } }))
       await start({ kinds: { routes }, standalone })
       await gateway.barrier.put(pod)
@@ -221,7 +230,7 @@ describe("The worker's word", () => {
     })
   }
 
-  it('is not given while the configuration is read anew', async () => {
+  it('is not given while the configuration is reread', async () => {
     const kinds = { routes: [{ id: '1', upstream: { nodes: [A] } }] }
     await start({ kinds, reload: { routes: true } })
     await gateway.barrier.put(pod)
@@ -231,7 +240,7 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: ['routes/1'] })
   })
 
-  /** With one worker that stands still. A connection that it takes is never answered: `other` tries on several. */
+  /** With one frozen worker, which never answers the connections that it accepts. So `other` tries several. */
   const frozen = async (
     act: (other: (what: string, check: () => Promise<unknown>) => Promise<unknown>) => Promise<void>
   ) => {
@@ -243,7 +252,7 @@ describe("The worker's word", () => {
       process.kill(pid, 'SIGCONT')
     }
   }
-  // The worker may have accepted all of them just before it stood still: they are given up, and new ones go to others.
+  // The worker may have accepted all of them just before it froze: give them up, so that new ones go to others.
   const byAnother = (what: string, check: () => Promise<unknown>) =>
     eventually(what, async () => {
       const givenUp = AbortSignal.timeout(1000)
@@ -257,12 +266,12 @@ describe("The worker's word", () => {
     return answer.entries[0]!
   }
 
-  it('is what a seal can depend on', async () => {
+  it('can be the condition of a seal', async () => {
     const kinds = (nodes: object[]) => ({ routes: [{ id: '1', upstream: { nodes } }] })
     await start({ kinds: kinds([A, B]) })
     await gateway.barrier.put(pod)
     const { tag: first } = await says({ places: 1, others: b })
-    // another choice, of which the agent has not thought
+    // another choice, which the agent did not consider
     const C = { ...B, port: 81 }
     await gateway.configured({ objects: { kinds: kinds([A, C]) } })
     expect(await seal(first)).to.include({ state: 'draining' })
@@ -286,13 +295,13 @@ describe("The worker's word", () => {
     await gateway.barrier.put(pod)
     const { tag } = await says({ places: 1 })
     await frozen(async other => {
-      // what it said of another entry still counts
+      // its report on another entry still counts
       await other('two have spoken of b', async () => {
         const { entries } = await gateway.barrier.put(pod, { uid: 'b', ip: '10.0.0.9' })
         expect(entries[0]!.word).to.deep.include({ said: 3, tag })
         expect(entries[1]!.word).to.deep.include({ said: 2, asked: 3 })
         expect(entries[1]!.word).not.to.have.property('tag')
-        // the same pod again: of this entry the frozen one has not spoken
+        // the same pod again: the frozen worker has not reported on this entry
         expect(await seal(tag, 'again')).to.include({ state: 'draining' })
       })
     })
@@ -320,7 +329,7 @@ describe("The worker's word", () => {
     await eventually('it is sealed', async () => (await seal(tag)).state === 'sealed')
   })
 
-  it('is missing from a worker that is frozen, and no other speaks for it', async () => {
+  it('is missing from a frozen worker, and no other worker replaces it', async () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } })
     await gateway.barrier.put(pod)
     await says({ places: 1 })
@@ -333,7 +342,7 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: ['routes/1'] }, 'b')
   })
 
-  it('looks at service discovery as it is now', async () => {
+  it('reads the current state of service discovery', async () => {
     const upstream = { service_name: 'shop', discovery_type: 'stand_in' }
     const objects = { kinds: { routes: [{ id: '1', upstream }] }, same: true }
     await start(objects)
@@ -345,7 +354,7 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: [], others: b })
   })
 
-  it('is not what a seal rests on when discovery has just found something else', async () => {
+  it('no longer allows a seal when discovery has just found other nodes', async () => {
     const upstream = { service_name: 'shop', discovery_type: 'stand_in' }
     const objects = { kinds: { routes: [{ id: '1', upstream }] }, same: true }
     await start(objects)
@@ -362,7 +371,7 @@ describe("The worker's word", () => {
     }
   })
 
-  it('does not take a Kubernetes discovery that has no list yet for one that lists nothing', async () => {
+  it('distinguishes a Kubernetes discovery without a list yet from an empty one', async () => {
     const upstream = { service_name: 'shop/web:http', discovery_type: 'kubernetes' }
     const objects = { kinds: { routes: [{ id: '1', upstream }] }, same: true }
     await start(objects)
@@ -386,7 +395,7 @@ describe("The worker's word", () => {
     expect(word.others[0]).to.include({ places: 1, more: 23 })
   })
 
-  it('looks at all records of a name, and says where it cannot', async () => {
+  it('reads all records of a name, and reports if it cannot', async () => {
     const nodes = [{ host: 'shop.example', port: 80, weight: 1 }]
     const kinds = { routes: [{ id: '1', upstream: { nodes } }] }
     await start({ kinds })
@@ -398,7 +407,7 @@ describe("The worker's word", () => {
 
   const named = { host: 'shop.example', port: 80, weight: 1 }
 
-  it('is not kept back by a name whose DNS server is silent', async () => {
+  it('is not delayed by a name whose DNS server is silent', async () => {
     const kinds = {
       routes: [
         { id: '1', upstream: { nodes: [A, B] } },
@@ -411,20 +420,20 @@ describe("The worker's word", () => {
     await says({ places: 1, hidden: 1, others: b })
     await gateway.configured({ objects: { kinds, names: { 'shop.example': [A.host] }, same: true } })
     await says({ places: 2, hidden: 0, sole: ['routes/2'], others: b })
-    // what was resolved last is what a request of this worker still gets
+    // a request of this worker still uses the last resolved addresses
     await gateway.configured({ objects: { ...silent, same: true } })
     await gateway.barrier.put({ uid: 'b', ip: '10.0.0.9' })
     await says(WITHOUT, 'b')
     await says({ places: 2, hidden: 0, sole: ['routes/2'], others: b })
   })
 
-  it('leaves a name out that does not resolve, and not the other nodes of its place', async () => {
+  it('leaves out a name that does not resolve, but not the other nodes of its place', async () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [named, A] } }] } })
     await gateway.barrier.put(pod)
     await says({ places: 1, hidden: 1, sole: ['routes/1'], others: [] })
   })
 
-  it('asks more and more seldom for a name that does not resolve', async () => {
+  it('resolves a failing name less and less often', async () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [named] } }] } })
     const began = performance.now()
     await gateway.barrier.put(pod)

@@ -25,7 +25,7 @@ for (const file of readdirSync(folder).filter(name => name.endsWith('.yaml'))) {
   const document = parseDocument(readFileSync(new URL(file, folder), 'utf8'), { merge: true })
   const cases = document.toJS() as Case[]
   describe(`cases/${file}`, () => {
-    it('is about a known subject, and every case is complete and named once', () => {
+    it('has a known subject, and every case is complete and has a unique name', () => {
       expect(document.errors).to.deep.equal([])
       expect(subject).to.be.a('function')
       expect(new Set(cases.map(c => c.case)).size).to.equal(cases.length)

@@ -5,7 +5,7 @@ import { Mark } from '../parts/mark.tsx'
 
 const MOST = 6
 
-/** The pods that came last, and those that are still waited for: who routes to them, and what is missing. */
+/** The newest pods, and those that have not arrived yet: which gateways route to them, and what is missing. */
 export function Arrivals({ arrivals }: { arrivals: readonly ArrivalView[] }) {
   return (
     <div class="wide" tabIndex={0} role="region" aria-label="Pods that became Ready">

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Command } from '../model/commands.ts'
 
-/** What to type to see the same by hand. */
+/** Commands that show the same by hand. */
 export function Commands({ commands }: { commands: readonly Command[] }) {
   return (
     <ul class="commands">
@@ -18,7 +18,7 @@ export function Commands({ commands }: { commands: readonly Command[] }) {
 function CopyLine({ line }: { line: string }) {
   const [copied, set] = useState(false)
   const copy = () => {
-    // Without https there is no clipboard; the text can still be selected.
+    // Without https the browser has no clipboard; the text can still be selected.
     void navigator.clipboard?.writeText(line).then(() => set(true))
   }
   return (

@@ -20,7 +20,7 @@ type Row =
   | { readonly kind: 'lane'; readonly lane: Lane }
   | { readonly kind: 'rollout'; readonly rollout: Rollout; readonly key: string }
 
-/** Every ending pod as a lane, live and kept when it is gone. */
+/** Every ending pod as a lane, live and after it is gone. */
 export function Drains({ shown, lanes }: { shown: Shown; lanes: readonly Lane[] }) {
   const [state, setState] = useState<(typeof STATES)[number]>('all')
   const [order, setOrder] = useState<(typeof ORDERS)[number]>('newest')

@@ -12,7 +12,7 @@ interface GatewaysProps {
   now: number
 }
 
-/** Who can prove what, and how fresh it is: gateways with their workers, and the watches behind everything. */
+/** What each gateway can prove, and how fresh its reports are: gateways with their workers, and the agent's watches. */
 export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
   const lags = useMemo(() => gatewayLags(lanes), [lanes])
   const { gateways, watches, arrivals, holders } = snapshot
@@ -122,7 +122,7 @@ function Lags({ of }: { of: Quantiles | undefined }) {
   )
 }
 
-/** How far it is behind the Admin API, as one of its workers reported. */
+/** How far the gateway is behind the Admin API, as one of its workers reported. */
 function Apart({ from, now }: { from: readonly { readonly since: number }[] | undefined; now: number }) {
   if (!from) return <span class="quiet">–</span>
   return (

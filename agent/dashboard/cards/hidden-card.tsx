@@ -4,7 +4,7 @@ import { Mark } from '../parts/mark.tsx'
 
 const MOST = 10
 
-/** Places through which requests reach pods that the agent cannot take out there, and what would help. Not there while there are none. */
+/** Places through which requests reach pods that the agent cannot take out there, and what would help. Absent if there are none. */
 export function Hidden({ places }: { places: readonly LeadsTo[] }) {
   if (places.length === 0) return null
   return (

@@ -32,7 +32,7 @@ const TELLS: Record<Direction, { readonly spans: string; readonly what: string; 
   }
 }
 
-/** How long it takes here, out and in, over time and spread out; next to the sleep that it replaces. */
+/** The lag of removals or arrivals, over time and as a distribution, next to the sleep that the hook replaces. */
 export function Lag({ samples, arrivals, sleepMs, theme }: LagProps) {
   const [direction, setDirection] = useState<Direction>('out')
   const arrived = useMemo(() => arrivalSamples(arrivals), [arrivals])
@@ -59,7 +59,7 @@ export function Lag({ samples, arrivals, sleepMs, theme }: LagProps) {
 
 interface ChartsProps {
   samples: readonly LagSample[]
-  /** Drawn in, where it is what is replaced. */
+  /** Drawn in for removals only: their hook replaces it. */
   sleepMs: number | undefined
   theme: Theme
 }

@@ -15,7 +15,7 @@ function Tile({ label, value, note }: { label: string; value: string; note: stri
   )
 }
 
-/** The few numbers that people come for. */
+/** The few numbers that people open the page for. */
 export function Tiles({ snapshot }: { snapshot: Snapshot }) {
   const { drains, lags, totals, agent } = snapshot
   const lag = useMemo(() => quantiles(lags.map(({ ms }) => ms)), [lags])
@@ -52,7 +52,7 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
   )
 }
 
-/** Of the drains that are shown, where the plugin counts. */
+/** Requests after the ack, of the drains that are shown, if the plugin counts them. */
 function afterAck({ drains, past }: Snapshot): string[] {
   const counted = [...drains, ...past].flatMap(drain => drain.afterAck ?? [])
   if (counted.length === 0) return []

@@ -7,7 +7,7 @@ import { Mark } from '../parts/mark.tsx'
 
 const MOST = 10
 
-/** What could not be proved: why, and how to see it by hand. Not there at all while there is nothing. */
+/** The drains that were not proved: why, and how to check by hand. Absent if there are none. */
 export function Unproved({ lanes, snapshot }: { lanes: readonly Lane[]; snapshot: Snapshot }) {
   const found = lanes.filter(({ standing }) => standing === 'unproved')
   if (found.length === 0) return null

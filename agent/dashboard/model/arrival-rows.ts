@@ -1,6 +1,6 @@
 import type { ArrivalView, LagSample } from '../../page/snapshot.ts'
 
-/** What is known of the time that pods took to get in, as samples of the lag. */
+/** The times that pods took to arrive, as samples of the lag. */
 export const arrivalSamples = (arrivals: readonly ArrivalView[]): readonly LagSample[] =>
   arrivals.flatMap(({ routedAt, readyAt, gateways }) =>
     routedAt === null
@@ -10,11 +10,11 @@ export const arrivalSamples = (arrivals: readonly ArrivalView[]): readonly LagSa
 
 const isSure = ({ evidence }: ArrivalView['gateways'][number]) => evidence === 'barrier'
 
-/** A pod on its way in, or that took longest lately. */
+/** A pod on its way in, or one that arrived lately. */
 interface ArrivalRow {
   readonly arrival: ArrivalView
   readonly lagMs: number | null
-  /** The gateway that routed to it last, or does not yet. */
+  /** The gateway that routed to it last, or one that does not yet. */
   readonly slowest: string
 }
 

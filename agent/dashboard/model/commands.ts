@@ -6,13 +6,13 @@ export interface Command {
   readonly line: string
 }
 
-/** One word of a shell's command line, whatever is in it: names come from other people. */
+/** One word of a shell's command line, safe with any text: names come from other people. */
 export const quoted = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 const hostOf = (ip: string) => (ip.includes(':') && !ip.startsWith('[') ? `[${ip}]` : ip)
 
-/** The same questions that the agent asks, about one drain, best evidence first. Tokens are left to the shell. */
+/** The agent's own requests about one drain, best evidence first. The shell fills in tokens. */
 export function commandsFor(
   drain: Pick<DrainView, 'uid' | 'ips' | 'pod' | 'namespace' | 'gateways' | 'holders'>,
   gateways: readonly Pick<GatewayView, 'name' | 'ip'>[],

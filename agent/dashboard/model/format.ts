@@ -1,4 +1,4 @@
-/** Numbers as people read them. Everything is English and fixed: what one person quotes, another one finds. */
+/** Numbers as people read them. The format is fixed and English, so that people find what others quote. */
 
 /** `0.4 ms`, `41 ms`, `1.84 s`, `25 s`, `60 s`, `3 min 05 s`, `2 h 10 min` */
 export function formatMs(ms: number): string {
@@ -27,6 +27,6 @@ export const clock = (at: number): string => new Date(at).toLocaleTimeString('en
 export const exactClock = (at: number): string =>
   `${clock(at)}.${String(Math.floor(at % 1000)).padStart(3, '0')}`
 
-/** `3 s ago`; nothing is ever in the future, clocks only disagree. */
+/** `3 s ago`; never in the future, because clocks may disagree. */
 export const ago = (at: number, now: number): string =>
   `${formatMs(Math.max(0, Math.round((now - at) / 100) * 100))} ago`

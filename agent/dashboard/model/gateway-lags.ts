@@ -7,7 +7,7 @@ interface Sample {
   readonly ms: number
 }
 
-/** How long each gateway took to confirm, by name, over the lanes that are kept: who is it that all others wait for? */
+/** How long each gateway took to confirm, by name, over the lanes that are kept: it shows which one all others wait for. */
 export const gatewayLags = (lanes: readonly Lane[]): ReadonlyMap<string, Quantiles> =>
   byName(
     lanes.flatMap(({ drain, start }) =>

@@ -1,14 +1,22 @@
 import type { HolderView } from '../../page/snapshot.ts'
 import { count, formatMs } from './format.ts'
 
-export const HOLDER_FILTERS = ['all', 'ghosts', 'missing', 'gateways differ', 'in order'] as const
+export const HOLDER_FILTERS = [
+  'all',
+  'on successors',
+  'ghosts',
+  'missing',
+  'gateways differ',
+  'in order'
+] as const
 export type HolderFilter = (typeof HOLDER_FILTERS)[number]
 
-const troubles = ({ ghosts, missing, atGateways }: HolderView) =>
-  ghosts.length + missing.length + atGateways.length
+const troubles = ({ ghosts, missing, atGateways, onSuccessors }: HolderView) =>
+  ghosts.length + missing.length + atGateways.length + Number(onSuccessors !== null)
 
 const KEEPS: Record<HolderFilter, (holder: HolderView) => boolean> = {
   all: () => true,
+  'on successors': ({ onSuccessors }) => onSuccessors !== null,
   ghosts: ({ ghosts, atGateways }) => ghosts.length > 0 || atGateways.some(({ kind }) => kind === 'ghost'),
   missing: ({ missing }) => missing.length > 0,
   'gateways differ': ({ atGateways }) => atGateways.length > 0,
@@ -31,12 +39,15 @@ export function holderRows(
   return found.toSorted((a, b) => Number(troubles(b) > 0) - Number(troubles(a) > 0))
 }
 
-/** Where the three differ, in words, each with its age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
-export function differenceOf({ ghosts, missing, atGateways }: HolderView, now: number): string {
+/** How the three differ, in words, each with its age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
+export function differenceOf({ ghosts, missing, atGateways, onSuccessors }: HolderView, now: number): string {
   const age = (since: number) => formatMs(Math.max(0, Math.round((now - since) / 1000) * 1000))
   const list = (nodes: readonly { readonly node: string; readonly since: number }[]) =>
     nodes.map(({ node, since }) => `${node} (${age(since)})`).join(' ')
   return [
+    ...(onSuccessors
+      ? [`no node that serves (${age(onSuccessors.since)}), successors: ${onSuccessors.nodes.join(' ')}`]
+      : []),
     ...(ghosts.length > 0 ? [`${count(ghosts.length, 'ghost')}: ${list(ghosts)}`] : []),
     ...(missing.length > 0 ? [`missing: ${list(missing)}`] : []),
     ...[...Map.groupBy(atGateways, ({ gateway, kind }) => `${gateway}: ${kind}`)].map(

@@ -19,7 +19,7 @@ export type Series = readonly [at: number[], p50: number[], p99: number[], max: 
 
 const POINTS = 60
 
-/** At most 60 points over the time that the samples cover, each over the samples around it. Empty times have none. */
+/** At most 60 points over the time that the samples cover, each for the samples around it. Times without samples have none. */
 export function seriesOf(samples: readonly LagSample[]): Series {
   const times = samples.map(({ at }) => at)
   const [from, to] = [Math.min(...times), Math.max(...times)]
@@ -37,7 +37,7 @@ export function seriesOf(samples: readonly LagSample[]): Series {
   return series
 }
 
-/** Upper bounds in ms; the last bar takes what is longer. */
+/** Upper bounds in ms; the last bar takes all longer lags. */
 export const BOUNDS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 60_000] as const
 
 interface Bar {

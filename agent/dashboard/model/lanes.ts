@@ -11,7 +11,7 @@ export interface Lane {
   readonly drain: DrainView
   readonly live: boolean
   readonly standing: Standing
-  /** What time 0 is, on the agent's clock. */
+  /** Time 0, on the agent's clock. */
   readonly start: number
   readonly lagMs: number | null
   /** The gateway that confirmed last, or that has not confirmed yet. */
@@ -60,7 +60,7 @@ function slowestOf({ gateways }: DrainView): string | null {
   return gateways.length > 1 ? (last?.name ?? null) : null
 }
 
-/** When the story of a lane ends for the scale: at its ack, else at its proof, else now. */
+/** Where a lane ends on the scale: its ack, else its proof, else now while it waits, else the pod's end or its deadline. */
 export function settledAt({ drain, standing, start }: Lane, now: number): number {
   const { ackAt, confirmedAt, goneAt } = drain.moments
   const settled = ackAt ?? confirmedAt ?? (standing === 'waiting' ? now : (goneAt ?? drain.deadline))
@@ -78,8 +78,8 @@ export function roundUp(ms: number): number {
 export type Span = 'ack' | 'gone'
 
 /**
- * The length that all lanes are drawn to, in ms: nine of ten fit. One that waits for half a minute must not shrink all
- * the others to a dot; it runs out at the right instead.
+ * The length that all lanes are drawn to, in ms: nine of ten fit. A lane of half a minute must not shrink all the others to a
+ * dot; it runs out at the right instead.
  */
 export function scaleOf(lanes: readonly Lane[], span: Span, now: number): number {
   const lengths = lanes.map(lane => {

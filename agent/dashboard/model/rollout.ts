@@ -12,7 +12,7 @@ export interface Rollout {
   readonly worstLagMs: number | null
 }
 
-/** Pods that end more than this after the one before belong to the next rollout of the workload, in ms. */
+/** Pods that end more than this after the previous pod belong to the next rollout of the workload, in ms. */
 const NEXT_ROLLOUT_MS = 120_000
 
 /** A ReplicaSet's name is its Deployment's and a hash: `ReplicaSet/web-5d7f9c` belongs to the Deployment `web`. */
@@ -23,7 +23,7 @@ export function workloadOf(owner: string | null, namespace: string): string {
   return cut > 0 ? `${namespace} / Deployment ${name.slice(0, cut)}` : `${namespace} / ${kind} ${name}`
 }
 
-/** Newest rollout first; its pods in the order in which they were decided. */
+/** Newest rollout first; its pods in the order of their deletion. */
 export function rolloutsOf(lanes: readonly Lane[]): readonly Rollout[] {
   const byWorkload = Map.groupBy(lanes, ({ drain }) => workloadOf(drain.owner, drain.namespace))
   return [...byWorkload]

@@ -1,7 +1,7 @@
 import type { Snapshot } from '../../page/snapshot.ts'
 import { count, formatMs } from './format.ts'
 
-/** A difference that is younger is just being mended, in ms. */
+/** A younger difference is probably under repair, in ms. */
 const LATE_MS = 30_000
 
 /** The one sentence on top: whether all is well, and if not, what to look at. */
@@ -25,6 +25,7 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
   const missing = differing.flatMap(holder => holder.missing).filter(({ since }) => isLate(since)).length
   const apart = differing.flatMap(({ atGateways }) => atGateways).filter(({ since }) => isLate(since))
   const hidden = snapshot.hidden.length
+  const succeeded = differing.filter(({ onSuccessors }) => onSuccessors && isLate(onSuccessors.since)).length
   const behind = new Set(apart.map(({ gateway }) => gateway)).size
 
   if (!agent.vouch.ok) {
@@ -54,6 +55,7 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
     count(gateways.length, 'gateway'),
     hooks === 0 ? 'no hook waits' : `${count(hooks, 'hook')} held`,
     ...lastDrain(snapshot),
+    ...(succeeded > 0 ? [`${count(succeeded, 'upstream')} on successors`] : []),
     ...(ghosts > 0 ? [`${count(ghosts, 'ghost')} in APISIX`] : []),
     ...(missing > 0 ? [`${count(missing, 'node')} missing in APISIX`] : []),
     ...(behind > 0 ? [`${count(behind, 'gateway')} not as the Admin API`] : []),
@@ -63,26 +65,34 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
   return waiting.length > 0
     ? { level: 'busy', head: `${count(waiting.length, 'pod')} on the way out.`, rest: facts }
     : {
-        level: ghosts + missing + behind + hidden > 0 ? 'busy' : 'well',
-        head: headOf(ghosts, missing, behind, hidden),
+        level: succeeded + ghosts + missing + behind + hidden > 0 ? 'busy' : 'well',
+        head: headOf({ succeeded, ghosts, missing, behind, hidden }),
         rest: facts
       }
 }
 
 const differing = new WeakMap<Snapshot['holders'], Snapshot['holders']>()
 
-/** The few of thousands that differ; looked for once in each list of holders. */
+/** The few of thousands that differ; searched once in each list of holders. */
 function differingOf(holders: Snapshot['holders']): Snapshot['holders'] {
   const known = differing.get(holders)
   if (known) return known
   const found = holders.filter(
-    ({ ghosts, missing, atGateways }) => ghosts.length + missing.length + atGateways.length > 0
+    ({ ghosts, missing, atGateways, onSuccessors }) =>
+      ghosts.length + missing.length + atGateways.length > 0 || onSuccessors !== null
   )
   differing.set(holders, found)
   return found
 }
 
-function headOf(ghosts: number, missing: number, behind: number, hidden: number): string {
+function headOf({
+  succeeded,
+  ghosts,
+  missing,
+  behind,
+  hidden
+}: Readonly<Record<'succeeded' | 'ghosts' | 'missing' | 'behind' | 'hidden', number>>): string {
+  if (succeeded > 0) return `${count(succeeded, 'upstream')} without a node that serves: the owner is behind.`
   if (ghosts > 0) return 'Ghosts are left.'
   if (missing > 0) return 'APISIX does not list every ready pod.'
   if (behind > 0) return `${count(behind, 'gateway')} behind the Admin API.`

@@ -5,7 +5,7 @@ interface ChoiceProps<T extends string> {
   onChange: (value: T) => void
 }
 
-/** One of a few, all of them seen. */
+/** A choice of a few options, all of them visible. */
 export function Choice<T extends string>({ label, options, value, onChange }: ChoiceProps<T>) {
   return (
     <div class="choice" role="group" aria-label={label}>

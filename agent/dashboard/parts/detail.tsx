@@ -24,7 +24,7 @@ interface DetailProps {
   onClose: () => void
 }
 
-/** One drain's whole story: when, which gateway, which holder, and how to look for oneself. */
+/** One drain's whole story: times, gateways, holders, and commands to check it by hand. */
 export function Detail({ lane, snapshot, onClose }: DetailProps) {
   const { drain, standing, start, lagMs } = lane
   const box = useRef<HTMLElement>(null)

@@ -7,7 +7,7 @@ interface HistogramProps {
   sleepMs: number | undefined
 }
 
-/** How the lags are spread, with the sleep drawn in. Elements, so that text is text; the label says it in words. */
+/** The distribution of the lags, with the sleep drawn in. Made of elements, so that text is text; the label describes it. */
 export function Histogram({ samples, sleepMs }: HistogramProps) {
   const bars = histogramOf(samples)
   const most = Math.max(...bars.map(bar => bar.samples))

@@ -15,7 +15,7 @@ const HEIGHT = 210
 /** The least time that the chart covers, in seconds. */
 const SHORTEST = 60
 
-/** p50, p99 and longest as lines, the sleep as a dashed one. Drawn on a canvas; `label` says it in words. */
+/** p50, p99 and longest as lines, the sleep as a dashed one. Drawn on a canvas; `label` describes it. */
 export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
   const box = useRef<HTMLDivElement>(null)
   const chart = useRef<UPlot>(undefined)
@@ -47,7 +47,7 @@ export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
 /** While no pointer is on the chart its legend shows the newest point. */
 const tellNewest = (chart: UPlot) => chart.setLegend({ idx: chart.data[0].length - 1 })
 
-/** By the data itself: of a single point uPlot would make a day. */
+/** The range of the data, or `SHORTEST`: uPlot would stretch a single point to a day. */
 function spanOf(times: ArrayLike<number>): [number, number] {
   const [from = 0, to = 0] = [times[0], times[times.length - 1]]
   return to - from < SHORTEST ? [to - SHORTEST, to + 1] : [from, to]

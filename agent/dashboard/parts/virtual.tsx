@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 interface VirtualProps<T> {
   items: readonly T[]
   rowHeight: number
-  /** The most rows that are seen at once; fewer items make it lower. */
+  /** The most rows visible at once; with fewer items the table is lower. */
   rows: number
   label: string
   head: ComponentChildren
@@ -12,16 +12,16 @@ interface VirtualProps<T> {
   keyOf: (item: T) => string
 }
 
-/** Rows drawn above and below what is seen, so that fast scrolling finds something. */
+/** Rows drawn above and below the visible ones, so that fast scrolling shows no gap. */
 const SPARE = 6
 
-/** A table of any length: only the rows that can be seen exist. Every row has the same height. */
+/** A table of any length: only the visible rows exist. Every row has the same height. */
 export function Virtual<T>({ items, rowHeight, rows, label, head, row, keyOf }: VirtualProps<T>) {
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
   const height = Math.min(items.length, rows) * rowHeight
   useLayoutEffect(() => {
-    // Fewer items than before can leave the box scrolled to where nothing is.
+    // With fewer items than before, the box may be scrolled past the last row.
     const at = box.current?.scrollTop ?? 0
     if (at !== top) setTop(at)
   }, [items.length])

@@ -70,6 +70,11 @@ The alerts. Every expression is over the metrics of docs/metrics.md; replicas se
   expr: max(apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="admin",kind="ghost"}) > 300
   summary: APISIX lists nodes whose pods are gone
   description: Requests to them are retried or fail. The dashboard and `diff` name them; their owner does not take them out.
+- alert: ApisixDrainControllerBehind
+  severity: warning
+  expr: max(apisix_drain_succession_oldest_seconds{ {{- .at -}} }) > 30
+  summary: An upstream is behind Kubernetes, and its traffic depends on successors
+  description: "Nothing has updated it for {{ "{{ $value }}" }} s. Gateways with the plugin send its requests to successors, as long as an agent runs. The dashboard names it: look at its ingress controller."
 - alert: ApisixDrainNodesMissing
   severity: warning
   expr: max(apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="admin",kind="missing"}) > 120

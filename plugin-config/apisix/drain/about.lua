@@ -1,18 +1,20 @@
---- What there is to say about one entry of the deny-list, place by place.
+--- This worker's report about one entry of the deny-list, place by place.
 local level_of  = require("apisix.drain.entries").level
+local successors = require("apisix.drain.successors")
 local setmetatable = setmetatable
 local ipairs    = ipairs
 local pairs     = pairs
 local concat    = table.concat
 local str_find  = string.find
+local str_match = string.match
+local tonumber  = tonumber
 local sort      = table.sort
 local insert    = table.insert
 local min       = math.min
 
--- so many other choices are named of a place, so many different lists of them of an entry, and so
--- many places by name
+-- limits: named other choices of a place, different lists of them for an entry, and places by name
 local OTHERS, LISTS, NAMES = 8, 16, 16
--- to look at so many nodes takes less than requests may wait
+-- reading this many nodes takes less time than requests may wait
 local MANY = 100
 
 local _M = { LISTS = LISTS, NAMES = NAMES }
@@ -24,7 +26,8 @@ local mt = { __index = _M }
 -- @tparam function rest lets requests pass, if it is time
 function _M.new(entry, set, rest)
     return setmetatable({
-        entry = entry, set = set, rest = rest, places = 0, sole = {}, others = {},
+        entry = entry, set = set, rest = rest, places = 0, sole = {}, succeeded = {},
+        others = {},
     }, mt)
 end
 
@@ -53,7 +56,7 @@ end
 
 
 -- The other choices of a place: "more/address:port,…", in an order of their own, so that places
--- with the same ones are the same; nil where there is none.
+-- with the same ones have the same text; nil if there is none.
 -- @tparam boolean standby the nodes of weight 0, which are chosen only where there is no other
 local function free_of(self, list, standby)
     local free, more = {}, 0
@@ -85,15 +88,45 @@ local function covers(entry, list)
 end
 
 
---- Adds a place, once, however many of its nodes the entry covers.
+-- The successors of a place in which no node is free: those without an entry as one text, as above,
+-- and whether the entry is about any of them.
+local function next_of(self, list)
+    local set, seen, found = self.set(), {}, {}
+    for i, node in ipairs(list) do
+        successors.add(set, node, level_of, seen, found)
+        if i % MANY == 0 then
+            self.rest()
+            set = self.set()
+        end
+    end
+    local is_one = false
+    for id in pairs(seen) do
+        local ip, port = str_match(id, "^(.*)|(%d+)$")
+        is_one = is_one or covers(self.entry, { { ip = ip, port = tonumber(port) } })
+    end
+    return free_of(self, found, false), is_one
+end
+
+
+--- Adds a place, once, however many of its nodes the entry covers. The address is in it if the
+-- place lists it, and also if it is a successor there and no node is free.
 -- @tparam string name of the place, of letters that text can keep apart
 -- @tparam table list its nodes, { ip, port } each
 function _M:add(name, list)
-    if not covers(self.entry, list) then
+    local is_in = covers(self.entry, list)
+    local free = free_of(self, list, false) or free_of(self, list, true)
+    if not free then
+        local is_successor
+        free, is_successor = next_of(self, list)
+        is_in = is_in or is_successor
+        if free and is_in then
+            self.succeeded[#self.succeeded + 1] = name
+        end
+    end
+    if not is_in then
         return
     end
     self.places = self.places + 1
-    local free = free_of(self, list, false) or free_of(self, list, true)
     if free then
         self.others[free] = (self.others[free] or 0) + 1
     else
@@ -102,8 +135,14 @@ function _M:add(name, list)
 end
 
 
---- As one line: "places cut sole;… n/more/address:port,…;…", where `cut` places are left out. Two
--- workers leave out the same ones.
+local function names_of(list)
+    sort(list)
+    return concat(list, ";", 1, min(#list, NAMES))
+end
+
+
+--- As one line: "places cut sole;… succeeded;… n/more/address:port,…;…", where `cut` places are
+-- left out. Two workers leave out the same ones.
 function _M:text()
     local lists, kept, cut = {}, {}, 0
     for free in pairs(self.others) do
@@ -117,9 +156,8 @@ function _M:text()
             kept[i] = self.others[free] .. "/" .. free
         end
     end
-    sort(self.sole)
-    return self.places .. " " .. cut .. " " .. concat(self.sole, ";", 1, min(#self.sole, NAMES))
-           .. " " .. concat(kept, ";")
+    return self.places .. " " .. cut .. " " .. names_of(self.sole) .. " "
+           .. names_of(self.succeeded) .. " " .. concat(kept, ";")
 end
 
 

@@ -1,4 +1,4 @@
---- What the Barrier API tells, built from the two dictionaries: any worker can answer for all.
+--- The answers of the Barrier API, built from the two dictionaries: any worker can answer for all.
 local runtime  = require("apisix.drain.runtime")
 local instance = require("apisix.drain.instance")
 local workers  = require("apisix.drain.workers")
@@ -7,16 +7,20 @@ local json     = require("apisix.drain.json")
 local fetch    = require("apisix.drain.fetch")
 local words    = require("apisix.drain.words")
 local speaker  = require("apisix.drain.speaker")
+local successors = require("apisix.drain.successors")
 local ngx      = ngx
 local ngx_now  = ngx.now
 local ipairs   = ipairs
 local format   = string.format
 local setmetatable = setmetatable
 
+-- for agents that may be newer than this plugin
+local FEATURES = json.list({ "successors" })
+
 local _M = {}
 
 
---- What every answer about entries begins with. Looks once who lives, for all of the answer.
+--- The fields of every answer about entries. Reads once for each answer which workers live.
 function _M.base(barrier)
     ngx.update_time()
     local living = workers.list(barrier.counts)
@@ -27,7 +31,7 @@ function _M.base(barrier)
     barrier.words = nil
     return {
         instance = instance.of(dict), fit = #barrier.unfit == 0,
-        now = ngx_now(),
+        now = ngx_now(), features = FEATURES,
     }
 end
 
@@ -36,15 +40,16 @@ end
 -- an escape (request.lua).
 local told = { text = function(entry)
     return format('{"uid":"%s","ip":"%s",%s"state":"%s","ttl":%.3f,"inflight":'
-                  .. '{"requests":%d,"long":%d},"bypasses":%d,"late":%d%s}',
+                  .. '{"requests":%d,"long":%d},"bypasses":%d,"late":%d%s%s}',
                   entry.uid, entry.ip, entry.port and '"port":' .. entry.port .. ',' or "",
                   entry.state, entry.ttl, entry.inflight.requests, entry.inflight.long,
                   entry.bypasses, entry.late,
-                  entry.word and ',"word":' .. json.encode(entry.word) or "")
+                  entry.word and ',"word":' .. json.encode(entry.word) or "",
+                  entry.successors and ',"successors":' .. json.encode(entry.successors) or "")
 end }
 
 
---- An entry as told, counted at this moment.
+--- An entry as reported, counted at this moment.
 function _M.entry(barrier, entry)
     local bypasses, late = barrier.entries:passes(entry)
     local body = setmetatable({
@@ -64,8 +69,8 @@ function _M.entry(barrier, entry)
 end
 
 
---- Do all workers say of an entry what was said when this tag was told, and no place is sole? As
--- they are at this moment: to read, and to seal next, is one step.
+--- Do all workers still report the words that this tag names, without a sole place? There is no
+-- pause between this read and the seal that follows.
 -- @tparam table entry as put
 -- @treturn boolean
 function _M.still_says(barrier, entry)
@@ -95,8 +100,8 @@ local function size_of(dict)
 end
 
 
--- Those to which a request was sent in spite of their seal. Nearly always there is none, and then
--- none is looked at.
+-- Entries to which a request was sent in spite of their seal. Nearly always there are none, and
+-- then no entry is read.
 local function late_ones(entries, sum)
     local list = {}
     for _, entry in ipairs(sum > 0 and entries:all() or {}) do
@@ -122,13 +127,18 @@ function _M.state(barrier, which)
     body.held, body.entries = entries:held(), json.list()
     local list = which == "late" and late_ones(entries, body.held.late) or entries:all()
     for i, entry in ipairs(list) do
-        body.entries[i] = _M.entry(barrier, entry)
+        local told_entry = _M.entry(barrier, entry)
+        -- for an agent that begins: it does not know the pods that ended before
+        told_entry.successors = which ~= "late" and entry.successors
+                                and successors.names(entry.successors) or nil
+        body.entries[i] = told_entry
     end
 
     local counts = barrier.counts
     body.counts = {
         moved = counts:get("moved") or 0, bypasses = counts:get("bypasses") or 0,
         refused = counts:get("refused") or 0, errors = counts:get("errors") or 0,
+        succeeded = counts:get("succeeded") or 0,
     }
     body.dictionary = size_of(barrier.entries.dict)
     body.counters = size_of(counts)

@@ -16,7 +16,7 @@ local min      = math.min
 local tonumber = tonumber
 
 local MAX_BODY = 1048576
--- how often a long-poll looks: often when it is about few, never so often that it costs much
+-- how often a long poll checks: often for few entries, but never so often that it costs much
 local LOOK, LOOK_PER_ENTRY, LOOK_MOST = 0.005, 0.0002, 0.1
 
 local _M = {}
@@ -60,7 +60,7 @@ local function read_body()
 end
 
 
--- Reads the body with `parse` and hands on what is in it, or says what is wrong with it.
+-- Reads the body with `parse` and passes the result on, or answers what is wrong with it.
 local function with(parse, handle)
     return function(barrier)
         local body, status, err = read_body()
@@ -77,7 +77,7 @@ local function with(parse, handle)
 end
 
 
--- Writes all of them. One whose seal has a condition is draining until that is looked at.
+-- Writes all entries. An entry whose seal has a condition is draining until that is checked.
 -- @treturn table what went wrong, by place in the list
 -- @treturn table those whose seal has a condition
 local function store(barrier, list)
@@ -94,7 +94,7 @@ local function store(barrier, list)
 end
 
 
--- The newest change that words about these must know.
+-- The newest change that words about these entries must include.
 local function newest(barrier, list)
     local gen = 0
     for _, entry in ipairs(list) do

@@ -1,10 +1,10 @@
 --- Counters in memory that all processes of this nginx share: a few nanoseconds each, where one in
 -- a dictionary costs a lock, a hash and a search. Every process has a slice that only it writes.
 --
--- The memory has to be mapped before nginx forks its workers, so it is only there where
--- `lua_module_hook` loads us: that runs in the master. The master keeps it across a reload, at the
--- same address; the dictionary, which lives as long as the master, tells the next configuration
--- where. Why a plain write here is enough: docs/decisions/0009.
+-- The memory has to be mapped before nginx forks its workers, so it exists only if
+-- `lua_module_hook` loads the plugin: that runs in the master. The master keeps it across a reload,
+-- at the same address; the dictionary, which lives as long as the master, tells the next
+-- configuration where. Why a plain write here is enough: docs/decisions/0009.
 local ffi      = require("ffi")
 local bit      = require("bit")
 local jit      = jit
@@ -15,7 +15,7 @@ local C        = ffi.C
 ffi.cdef("void *mmap(void *addr, size_t length, int prot, int flags, int fd, long offset);")
 
 local READ_WRITE = 3
--- MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE of Linux: pages that nobody writes cost nothing
+-- MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE of Linux: a page costs nothing before the first write
 local SHARED     = 0x1 + 0x20 + 0x4000
 local SUPPORTED  = jit.os == "Linux" and (jit.arch == "x64" or jit.arch == "arm64")
 
@@ -75,13 +75,13 @@ function _M.slice(slot)
         return nil
     end
     local first = (slot - 1) * CELLS
-    -- what a process left that had the slot before
+    -- the rest of a process that had the slot before
     ffi.fill(memory + first, CELLS * 4)
     return setmetatable({ cells = memory, next = first, last = first + CELLS - 2, free = {} }, mt)
 end
 
 
---- What another process counts at a place.
+--- The count of another process at a position.
 -- @treturn number|nil ordinary requests, nil where this process does not have the memory
 -- @treturn number|nil long-lived ones
 function _M.read(place)

@@ -1,11 +1,11 @@
 --- Seconds by a clock that does not step: CLOCK_MONOTONIC, the same in all processes. ngx.now is
--- the wall clock, and so is what ngx.shared expires by: when that is set, an entry would be gone
--- too early, or stay for hours. What is told to others as a time stays ngx.now.
+-- the wall clock, and so is what ngx.shared expires by: when that is set, an entry would end
+-- too early, or stay for hours. Times in answers are by ngx.now.
 local ffi      = require("ffi")
 local C        = ffi.C
 local tonumber = tonumber
 
--- under a name of our own: another module may have declared it with another type of argument
+-- under an own name: another module may have declared it with another type of argument
 ffi.cdef([[int apisix_drain_clock(int id, void *at) __asm__("clock_gettime");]])
 
 local MONOTONIC = ffi.os == "Linux" and 1 or 6

@@ -1,7 +1,8 @@
---- A worker's copy of the deny-list (entries.lua), in the worker's own memory. It is brought up to
--- date by what changed: the dictionary keeps the last changes in a ring, each under its number.
+--- A worker's copy of the deny-list (entries.lua), in the worker's own memory. It is updated
+-- by changes: the dictionary keeps the last changes in a ring, each under its number.
 -- Only a worker that is new, or further behind than the ring is long, reads all.
 local clock        = require("apisix.drain.clock")
+local successors   = require("apisix.drain.successors")
 local clock_now    = clock.now
 local setmetatable = setmetatable
 local str_match    = string.match
@@ -35,16 +36,17 @@ function _M.new(dict)
     return setmetatable({
         dict = dict, ring = ring_of(dict),
         by_id = {}, by_uid = {}, ips = {}, n = 0, expires = huge, over = {},
+        named = {},         -- { [ip] = { [id] = entry } }: they name it among their successors
         set = { gen = -1, n = 0, ips = {}, expires = 0 },
         touched = nil,      -- { [id] = true }: came, went or was sealed; nil until it is wanted
     }, mt)
 end
 
 
---- Tells every worker that an entry was put, sealed or removed: after it was written.
+--- Reports to every worker that an entry was put, sealed or removed. Called after the write.
 function _M.changed(dict, id)
     local number = dict:incr("gen", 1)
-    -- where there is no room for it, or a worker looks in between, that one reads all
+    -- if there is no room for it, or a worker reads before it, that worker reads all entries
     dict:safe_set("c|" .. number % ring_of(dict), number .. " " .. id)
 end
 
@@ -52,6 +54,22 @@ end
 local function touch(self, id)
     if self.touched then
         self.touched[id] = true
+    end
+end
+
+
+local function name(self, entry, following)
+    for ip in pairs(entry.successors and entry.successors.ips or {}) do
+        local named = self.named[ip]
+        named[entry.id] = nil
+        if not next(named) then
+            self.named[ip] = nil
+        end
+    end
+    entry.successors = following
+    for ip in pairs(following and following.ips or {}) do
+        self.named[ip] = self.named[ip] or {}
+        self.named[ip][entry.id] = entry
     end
 end
 
@@ -76,6 +94,7 @@ end
 
 local function drop(self, entry)
     touch(self, entry.id)
+    name(self, entry, nil)
     self.by_id[entry.id] = nil
     self.n = self.n - 1
     local of_uid, same = self.by_uid[entry.uid], self.ips[entry.ip]
@@ -95,7 +114,7 @@ local function drop(self, entry)
 end
 
 
--- Takes over what the dictionary says of one entry.
+-- Copies one entry from the dictionary.
 -- @tparam number|nil number of the change that it is about
 local function refresh(self, id, now, number)
     local dict, entry = self.dict, self.by_id[id]
@@ -109,6 +128,7 @@ local function refresh(self, id, now, number)
     end
     entry = entry or add(self, id)
     entry.expires, entry.sealed = till, dict:get("s2|" .. id) == true
+    name(self, entry, successors.parse(dict:get("n|" .. id)))
     if number then
         entry.since = number
         touch(self, id)
@@ -121,7 +141,7 @@ local function load(self, now, gen)
     for id in pairs(self.by_id) do
         touch(self, id)
     end
-    self.by_id, self.by_uid, self.ips = {}, {}, {}
+    self.by_id, self.by_uid, self.ips, self.named = {}, {}, {}, {}
     self.n, self.expires = 0, huge
     for _, key in ipairs(self.dict:get_keys(0)) do
         if str_sub(key, 1, 3) == "e2|" then
@@ -148,7 +168,7 @@ local function follow(self, after, upto, now)
 end
 
 
--- Looks up what seems to have expired: a renewal is no change that a worker is told.
+-- Reads entries that seem to have expired: a renewal is no change that workers hear of.
 local function renew(self, now)
     local soon, expires = now + TOGETHER, huge
     for id, entry in pairs(self.by_id) do
@@ -171,7 +191,7 @@ local function bring_up(self, gen)
     if now >= self.expires then
         renew(self, now)
     end
-    -- another table than before: what was derived from that one is no longer good
+    -- a new table: results that were derived from the old one are void
     self.set = { gen = gen, n = self.n, ips = self.ips, expires = self.expires }
     return self.set
 end
@@ -190,7 +210,7 @@ function _M:current()
 end
 
 
---- What a set says of an address.
+--- The state of an address in a set.
 -- @treturn string|nil "sealed", "draining" or nil
 function _M.level(set, addr)
     local same = set.ips[addr.ip]

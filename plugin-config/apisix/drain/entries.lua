@@ -7,8 +7,9 @@
 --   s2|uid|ip|port true while the entry is sealed. A key of its own, so that sealing and renewing
 --                  at the same time in two workers need no lock and a renewal cannot unseal
 --   b2|uid|ip|port number of bypasses, and LATE times the number of requests that were sent there
---                  although it was sealed: nothing of ours does that, so one that fails can not go
---                  unnoticed
+--                  although it was sealed: no code of the plugin does that, so a failure cannot
+--                  stay hidden
+--   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
 --   late           the sum of the latter, ever
 --   x|uid|ip|port  true while a worker clears the entry away because it has expired
 --
@@ -35,6 +36,8 @@ local CLEARING = 10
 local TRIES    = 1000
 local PAUSE    = 0.001
 
+local NONE = {}
+
 local _M = { DRAINING = "draining", SEALED = "sealed", level = copy.level }
 local mt = { __index = _M }
 
@@ -50,7 +53,7 @@ function _M.new(dict)
     dict:safe_add("gen", 0)
     dict:safe_add("late", 0)
     local mine = copy.new(dict)
-    -- `set`: what this worker saw last, good for a first guess that costs nothing
+    -- `set`: the last copy of this worker, for a first guess without a read
     return setmetatable({ dict = dict, copy = mine, set = mine.set }, mt)
 end
 
@@ -59,11 +62,12 @@ local function forget(dict, id)
     dict:delete("e2|" .. id)
     dict:delete("s2|" .. id)
     dict:delete("b2|" .. id)
+    dict:delete("n|" .. id)
 end
 
 
 -- Removes an entry that has expired, so that no other process can lose one that it puts meanwhile:
--- it says so first, and looks then; a put writes first, and then looks whether anybody has said so.
+-- it sets x| first, and reads then; a put writes first, and then reads x|.
 local function clear(dict, id)
     if not dict:safe_add("x|" .. id, true, CLEARING) then
         return
@@ -85,6 +89,15 @@ local function create(dict, id, expires)
         forget(dict, id)
     end
     return ok, err
+end
+
+
+local function follow(dict, id, successors)
+    if successors == "" then
+        dict:delete("n|" .. id)
+        return true
+    end
+    return dict:safe_set("n|" .. id, successors)
 end
 
 
@@ -110,6 +123,16 @@ local function write(dict, id, entry)
     end
 
     local changed = not till
+    if entry.successors and entry.successors ~= (dict:get("n|" .. id) or "") then
+        local ok, err = follow(dict, id, entry.successors)
+        if not ok then
+            if changed then
+                forget(dict, id)
+            end
+            return false, err
+        end
+        changed = true
+    end
     if entry.state == _M.SEALED then
         local ok, err = dict:safe_add("s2|" .. id, true)
         if not ok and err ~= "exists" then
@@ -125,7 +148,8 @@ end
 
 
 --- Sets, renews or seals one entry.
--- @tparam table entry { uid, ip (canonical), port?, state, ttl }
+-- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors? }: without the last one
+--   the successors stay as they are
 -- @treturn boolean stored
 -- @treturn string|nil "no memory" when the dictionary is full; what was there before stays
 function _M:put(entry)
@@ -183,8 +207,9 @@ function _M:passed(set, addr)
 end
 
 
---- How often this entry was bypassed, and how many were sent there since it was sealed.
--- @treturn number @treturn number
+--- Requests that got the node in spite of this entry.
+-- @treturn number while it was draining: the bypasses
+-- @treturn number while it was sealed: the late ones
 function _M:passes(entry)
     local both = self.dict:get("b2|" .. entry.id) or 0
     return both % LATE, floor(both / LATE)
@@ -205,6 +230,13 @@ function _M:touched()
     end
     mine.touched = {}
     return touched
+end
+
+
+--- The entries that name an address among their successors.
+-- @treturn table { [id] = entry }
+function _M:naming(ip)
+    return self.copy.named[ip] or NONE
 end
 
 
@@ -295,7 +327,7 @@ function _M:of_uids(uids)
 end
 
 
---- What they come to, which costs the same however many there are.
+--- The totals of all entries. It costs the same for any number of them.
 -- @treturn table { entries, generation, late }
 function _M:held()
     local set = self:current()

@@ -1,5 +1,6 @@
---- Asks the agent for the entries that hold, once in the life of an nginx, so that a gateway that
--- starts during a drain is not a hole. Plain cosockets: no library that APISIX might not ship.
+--- Asks the agent for the present entries, once in the life of an nginx, so that a gateway that
+-- starts during a drain is closed to the pod too. Plain cosockets: no library that APISIX might not
+-- ship.
 --
 --   fetch        "running", "done" or "failed: <why>"
 --   fetch-until  when it gives up (clock.now)
@@ -153,7 +154,7 @@ function _M.start(entries, settings, token)
 end
 
 
---- May requests be sent to this gateway, as far as fetching is concerned?
+--- Does fetching allow requests to this gateway?
 -- @treturn boolean
 -- @treturn string|nil why not, or what went wrong while giving up
 function _M.ready(dict)

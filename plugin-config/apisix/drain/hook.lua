@@ -39,9 +39,9 @@ local function load(name)
 end
 
 
--- the stream subsystem runs the module hook too, in a Lua of its own, with no dictionary of ours
+-- the stream subsystem runs the module hook too, in its own Lua, without the plugin's dictionaries
 if ngx.config.subsystem == "http" then
-    -- this is the master: what is mapped now, every worker will have
+    -- this is the master: every worker will have the memory that is mapped now
     pcall(function()
         require("apisix.drain.cells").prepare(ngx.shared["apisix-drain-counts"])
         require("apisix.drain.wake").prepare(ngx.shared["apisix-drain-counts"])

@@ -1,6 +1,6 @@
---- Our functions in the place of APISIX's. Each calls APISIX's own outside of any pcall, so its
--- errors and exits stay its own; what is ours runs inside, and when it fails the request goes on
--- as if we were not there, the failure is counted, and the worker is unfit for a while.
+--- The plugin's functions in place of APISIX's. Each calls APISIX's function outside of any pcall,
+-- so errors and exits stay APISIX's. The plugin's code runs inside of one: when it fails, the
+-- request goes on without the plugin, the failure is counted, and the worker is unfit for a while.
 --
 -- They are on the path of every request: nothing here makes a table or a closure for one.
 local pick_mod = require("apisix.drain.pick")
@@ -22,13 +22,15 @@ function _M.make(own, deps)
     local core, caught, switch = deps.core, deps.caught, deps.switch
     local pick, plans = deps.pick, deps.pick.plans
     local inflight, entries = deps.inflight, deps.entries
-    local prepare, settle, retried = pick.prepare, pick.settle, pick.retried
+    local prepare, admits, settle = pick.prepare, pick.admits, pick.settle
+    local retried = pick.retried
     local leave, lengthen, held = inflight.leave, inflight.lengthen, inflight.held
     local own_pick, own_run, own_log, own_header = own.pick, own.run, own.log, own.header
     local wrapped = {}
 
 
-    -- After a failure of ours: the request goes where APISIX sends it, but it is not forgotten.
+    -- After a failure of the plugin: the request goes where APISIX sends it, but it is still
+    -- counted.
     local function keep_counted(ctx, server)
         if not server then
             return
@@ -87,18 +89,18 @@ function _M.make(own, deps)
             end
 
             if not server then
-                if offered ~= pick_mod.FREE or failed then
+                if failed or (offered ~= pick_mod.FREE and offered ~= pick_mod.NEXT) then
                     return nil, err
                 end
                 failed, failure = offered, err
             else
-                local settled = true
-                if connecting then
-                    ok, settled = pcall(settle, pick, ctx, server, offered)
-                    if not ok then
-                        caught(settled)
+                local settled
+                ok, settled = pcall(connecting and settle or admits, pick, ctx, server, offered)
+                if not ok then
+                    caught(settled)
+                    settled = true
+                    if connecting then
                         keep_counted(ctx, server)
-                        settled = true
                     end
                 end
                 if settled then

@@ -6,11 +6,11 @@
 --   o|worker           requests that could not be counted on their own counter (no room)
 --
 -- `worker` is a number that no two processes ever share, so the counts of a process that died
--- are left out by leaving out its number. An `o` count is part of every address: what is not
--- known where to belong must not make anything look idle.
+-- are left out by leaving out its number. An `o` count is part of every address: a request
+-- without a known address must not make any address look idle.
 --
--- A little over 300 lines: who makes a counter, who counts on it and who gives it back have to be
--- read together to see that no count is lost.
+-- A little over 300 lines: the code that makes, uses and returns a counter has to be read together
+-- to see that no count is lost.
 local cells_mod    = require("apisix.drain.cells")
 local keys_mod     = require("apisix.drain.keys")
 local setmetatable = setmetatable
@@ -182,7 +182,7 @@ function _M:lengthen(holder)
 end
 
 
---- Gives back what requests held that ended without a log phase. Counts only ever go down to
+--- Returns the counters of requests that ended without a log phase. Counts only ever go down to
 -- what living requests hold; nothing runs in between, this is one worker in one go.
 -- @treturn number how many were given back
 function _M:reconcile()
@@ -265,7 +265,7 @@ local function count(dict, worker, ip, port, place, sum)
 end
 
 
---- What these workers have in flight and could not count on its address: a part of every address.
+--- Requests that these workers could not count on their own address: a part of every address.
 -- @treturn number
 function _M.unplaced(dict, workers)
     local sum = 0
@@ -276,7 +276,7 @@ function _M.unplaced(dict, workers)
 end
 
 
---- What these workers have in flight to an address.
+--- Requests that these workers have in flight to an address.
 -- @tparam table dict the counts
 -- @tparam table workers numbers of the processes that live
 -- @tparam number unplaced from unplaced, read after the entries that are asked about were written

@@ -1,14 +1,14 @@
---- Finds the functions of APISIX that a request passes through, and puts ours in their place, once
--- in the life of a worker. What cannot be found is a reason to be unfit, never a reason to fail.
+--- Finds the functions of APISIX that a request passes through, and replaces them, once
+-- in the life of a worker. A missing function makes the worker unfit; it never fails.
 --
 --   apisix.balancer pick_server   called through the module when a request is first routed
 --   its run                       called through the module when nginx connects; for a retry it
---                                 calls pick_server through an upvalue: that becomes our retry
+--                                 calls pick_server through an upvalue: that becomes `retry`
 --   apisix http_log_phase         called through the module at the end of every request
 --   apisix http_header_filter_phase   the same, when the response begins
 --
--- Ours are never taken out again: a worker may have compiled code that has them built in, and
--- requests they counted are still under way. Unloading the plugin makes them pass through.
+-- The replacements stay for ever: a worker may have compiled code that contains them, and requests
+-- that they counted are still in flight. Unloading the plugin makes them pass everything through.
 local debug  = debug
 local ipairs = ipairs
 local type   = type
@@ -34,7 +34,7 @@ local function upvalue_index(func, name)
 end
 
 
--- What is there, and what is missing.
+-- The functions that exist, and those that are missing.
 local function find(balancer, apisix)
     local missing = {}
     local function need(module, name, what)
@@ -70,7 +70,7 @@ local function find(balancer, apisix)
 end
 
 
---- Puts our functions in place. A second call does nothing and answers the same.
+--- Puts the plugin's functions in place. A second call does nothing and answers the same.
 -- @tparam table balancer the module apisix.balancer
 -- @tparam table apisix the module apisix
 -- @tparam function make called with APISIX's own functions, returns ours { pick, retry, run, log,
@@ -97,7 +97,7 @@ function _M.install(balancer, apisix, make)
 end
 
 
---- Are ours still in place? Something may have been loaded after us.
+--- Are the plugin's functions still in place? Another plugin may have been loaded later.
 -- @treturn string|nil what is not
 function _M.verify(balancer, apisix)
     local mark = balancer[MARK]

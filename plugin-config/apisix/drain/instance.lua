@@ -35,7 +35,7 @@ function _M.of(dict)
 end
 
 
---- What a worker has in common with all that it can speak for: the deny-list, and how they count.
+--- Identifies the workers that share this deny-list and this way of counting.
 function _M.shared(dict)
     return _M.of(dict) .. " " .. cells.LAYOUT
 end

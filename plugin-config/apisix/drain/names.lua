@@ -128,6 +128,14 @@ function _M:of(name)
 end
 
 
+--- Its addresses by the last answer, if anything follows the name. Asks nothing.
+-- @treturn table|nil
+function _M:latest(name)
+    local one = self.known[name]
+    return one and one.ips
+end
+
+
 --- Is there a name whose first answer may still come soon?
 function _M:waits()
     local now = clock_now()

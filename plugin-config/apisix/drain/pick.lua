@@ -1,39 +1,46 @@
---- Which node a request may have.
+--- The node that a request may use.
 --
 -- In the access phase the pick only avoids denied nodes and counts nothing: the client's body may
 -- be read for minutes after it. The guarantee rests on what happens right before every connect, in
 -- settle: count up, THEN look at the deny-list. Denied: count down, pick another one.
 --
 -- Free nodes are offered first; when the request knows none, those of the present configuration.
--- Where there is none either, or this request has tried them all, a draining one is (a bypass,
--- counted). Sealed ones never are.
+-- If there is none either, the successors are (counted), and if there is none of these, or this
+-- request has tried them all, a draining node is (a bypass, counted). Sealed ones never are.
 --
--- What it keeps on a request is ctx._drain, made only when something is denied or tried:
+-- Its state on a request is ctx._drain, made only when a node is denied or was tried:
 --   base, version   the configuration that APISIX gave, or the present one; ctx has a variant of it
 --   tried           ids of the nodes that failed this request
 --   renewed         the present configuration was looked at
+--   next            the variant with the successors, while the request is offered that one
+--   succeeded       it was added to `succeeded` of the counts
 local address      = require("apisix.drain.address")
 local entries_mod  = require("apisix.drain.entries")
 local level_of     = entries_mod.level
 local DRAINING     = entries_mod.DRAINING
 local setmetatable = setmetatable
 local ipairs       = ipairs
+local clock_now    = require("apisix.drain.clock").now
 
-local _M = { PLAIN = "plain", FREE = "free", BYPASS = "bypass", NONE = "none" }
+-- how long a successor that failed is skipped if there is another one, in seconds
+local SKIP = 2
+
+local _M = { PLAIN = "plain", FREE = "free", NEXT = "next", BYPASS = "bypass", NONE = "none" }
 local mt = { __index = _M }
 
 
---- @tparam table deps { entries, inflight, plans, count = function("moved", "bypasses" or
--- "refused"), present = function(base) -> conf, version: see present.of }
+--- @tparam table deps { entries, inflight, plans, count = function("moved", "bypasses",
+-- "succeeded" or "refused"), present = function(base) -> conf, version: see present.of }
 function _M.new(deps)
     return setmetatable({
         entries = deps.entries, inflight = deps.inflight, plans = deps.plans,
         count = deps.count, present = deps.present,
+        failing = {},       -- { [id] = until when }: successors that failed a request
     }, mt)
 end
 
 
--- The picker a request is bound to was made for other nodes. Its claim on the server it gave is
+-- The request's picker was made for other nodes. Its claim on the server it gave is
 -- released (after_balance with true does that and nothing else of note in every algorithm) and
 -- what it remembers of tried servers goes with it: those are kept in ctx._drain.tried.
 local function drop_picker(ctx)
@@ -107,7 +114,7 @@ local function renew(self, ctx, plan, set)
     end
     local new = self.plans:of(ctx.upstream_key, version, conf, set)
     local free = not new.denied or offers(state, new.free)
-    if not free and (plan.soft or not new.soft) then
+    if not free and (plan.next or plan.soft or not (new.next or new.soft)) then
         return plan
     end
     state.base, state.version = conf, version
@@ -143,28 +150,28 @@ function _M:prepare(ctx, failed, connecting)
     if plan.denied and connecting and not offers(state, plan.free) then
         plan = renew(self, ctx, plan, set)
     end
+    state.next = nil
     if not plan.denied then
         use(ctx, plan.free)
         return _M.PLAIN
     end
-
-    if failed then
-        -- the free nodes gave none (all tried, say): a serving draining one beats an error
-        if plan.soft and failed == _M.FREE then
-            use(ctx, plan.soft)
-            return _M.BYPASS
-        end
-        return nil
-    end
-    if plan.free and (not plan.soft or offers(state, plan.free)) then
+    if plan.free and not failed and (not plan.soft or offers(state, plan.free)) then
         use(ctx, plan.free)
         return _M.FREE
     end
-    if plan.soft then
+    if plan.next and not failed and offers(state, plan.next) then
+        use(ctx, plan.next)
+        -- it does not know these nodes
+        ctx.up_checker = nil
+        state.next = plan.next
+        return _M.NEXT
+    end
+    -- the nodes before gave none (all tried, say): a serving draining one beats an error
+    if plan.soft and failed ~= _M.BYPASS then
         use(ctx, plan.soft)
         return _M.BYPASS
     end
-    return _M.NONE
+    return not failed and _M.NONE or nil
 end
 
 
@@ -172,12 +179,43 @@ end
 -- nodes changed): tell it, as APISIX does before a retry.
 local function tried_again(ctx, addr, offered)
     local state, picker = ctx._drain, ctx.server_picker
-    if offered ~= _M.FREE or not (state and state.tried and state.tried[addr.id])
+    if (offered ~= _M.FREE and offered ~= _M.NEXT)
+       or not (state and state.tried and state.tried[addr.id])
        or not (picker and picker.after_balance) then
         return false
     end
     picker.after_balance(ctx, true)
     return true
+end
+
+
+-- Is this a successor that failed a moment ago, while there is another one to try?
+local function skips(self, ctx, addr)
+    local state, failing = ctx._drain, self.failing
+    local till = state and state.next and failing[addr.id]
+    if not till then
+        return false
+    elseif till <= clock_now() then
+        failing[addr.id] = nil
+        return false
+    end
+    local picker = ctx.server_picker
+    state.tried = state.tried or {}
+    local before = state.tried[addr.id]
+    state.tried[addr.id] = true
+    if not offers(state, state.next) or not (picker and picker.after_balance) then
+        state.tried[addr.id] = before
+        return false
+    end
+    picker.after_balance(ctx, true)
+    return true
+end
+
+
+--- In the access phase, after APISIX has picked: may the request have this server?
+-- @treturn boolean false: another one has to be picked
+function _M:admits(ctx, server, offered)
+    return offered ~= _M.NEXT or not skips(self, ctx, address.of(server.host, server.port))
 end
 
 
@@ -187,8 +225,8 @@ function _M:hold(ctx, server)
 end
 
 
---- Tells of a request that goes to a server unasked, where that is sealed: by this worker's copy of
--- the deny-list, because to load another one is what may have failed.
+--- Counts a request that goes to a server without a check, if that is sealed. By this worker's copy
+-- of the deny-list, because loading a new one may be what failed.
 function _M:passed(server)
     local set = self.entries.set
     if set.n > 0 then
@@ -203,7 +241,7 @@ end
 --   again, and another one has to be picked
 function _M:settle(ctx, server, offered)
     local addr = address.of(server.host, server.port)
-    if offered and tried_again(ctx, addr, offered) then
+    if offered and (tried_again(ctx, addr, offered) or skips(self, ctx, addr)) then
         return false
     end
 
@@ -215,6 +253,11 @@ function _M:settle(ctx, server, offered)
 
     local level = level_of(set, addr)
     if not level then
+        local state = ctx._drain
+        if state and state.next and not state.succeeded then
+            state.succeeded = true
+            self.count("succeeded")
+        end
         return true
     end
     if level == DRAINING and offered == _M.BYPASS then
@@ -236,11 +279,14 @@ function _M:retried(ctx)
         local state = state_of(ctx)
         state.tried = state.tried or {}
         state.tried[addr.id] = true
+        if state.next then
+            self.failing[addr.id] = clock_now() + SKIP
+        end
     end
 end
 
 
---- Undoes every change to a request, for when we failed: APISIX goes on as if we were not there.
+--- Undoes every change to a request after a failure: APISIX goes on without the plugin.
 function _M.forsake(ctx)
     local state = ctx._drain
     if state and state.base then

@@ -194,6 +194,13 @@ function _M:forget_names()
 end
 
 
+--- The addresses of a name that a place has, by the last answer. Asks nothing.
+-- @treturn table|nil
+function _M:records(name)
+    return self.names:latest(name)
+end
+
+
 --- Is there any place whose nodes are not written down?
 function _M:has_moving()
     return next(self.moving) ~= nil

@@ -1,12 +1,14 @@
---- What an upstream may offer under one deny-list. A node is free (no entry), draining or sealed;
--- a plan has up to two variants of the upstream's configuration: `free` with the free nodes, `soft`
--- with the draining ones. APISIX goes on choosing, among fewer nodes.
+--- The nodes that an upstream may offer under one deny-list. A node is free (no entry), draining or
+-- sealed; a plan has up to three variants of the upstream's configuration: `free` with the free
+-- nodes, `next` with the successors of the others, `soft` with the draining ones. APISIX goes on
+-- choosing, among fewer nodes.
 --
 -- Plans are kept by (version, key), the names under which APISIX caches its pickers, so that a
 -- variant leads to the same picker in every request. Never by the configuration object alone:
 -- traffic-split makes one for every request, and service discovery replaces its nodes in place.
 local address      = require("apisix.drain.address")
 local entries_mod  = require("apisix.drain.entries")
+local successors   = require("apisix.drain.successors")
 local level_of     = entries_mod.level
 local DRAINING     = entries_mod.DRAINING
 local setmetatable = setmetatable
@@ -14,17 +16,22 @@ local ipairs       = ipairs
 local pairs        = pairs
 local next         = next
 local concat       = table.concat
+local min          = math.min
+local str_find     = string.find
 
 -- a plan that no request used for so many sweeps is dropped
 local MAX_IDLE = 10
+-- tries that successors add to those of an upstream that sets none
+local TRIES = 2
 
 local _M = {}
 local mt = { __index = _M }
 
 
-function _M.new()
+--- @tparam function records the addresses of a name by the last answer, or nil; it asks nothing
+function _M.new(records)
     return setmetatable({
-        plans = {}, serial = 0,
+        plans = {}, serial = 0, records = records,
         -- upstreams of least_conn that were offered fewer nodes, by the name of their heap; the
         -- epoch goes up when there is another
         heaps = {}, epoch = 0,
@@ -54,8 +61,45 @@ local function heap_of(base, key)
 end
 
 
+local function copy_of(node)
+    local copy = {}
+    for field, value in pairs(node) do
+        copy[field] = value
+    end
+    return copy
+end
+
+
+local function draws(nodes)
+    for _, node in ipairs(nodes) do
+        if (node.weight or 1) > 0 then
+            return true
+        end
+    end
+    return false
+end
+
+
+-- If only nodes of weight 0 are left, each gets the same share: without one, the picker of chash
+-- fails every request.
+local function shared(nodes)
+    if draws(nodes) then
+        return nodes
+    end
+    local list = {}
+    for i, node in ipairs(nodes) do
+        list[i] = copy_of(node)
+        list[i].weight = 1
+    end
+    return list
+end
+
+
 local function variant_of(base, version, nodes, retries)
     local conf, ids = base, {}
+    if nodes ~= base.nodes then
+        nodes = shared(nodes)
+    end
     for i, node in ipairs(nodes) do
         ids[i] = address.of(node.host, node.port).id
     end
@@ -81,7 +125,7 @@ local function store(self, key, version, plan)
 end
 
 
--- What a plan was last good for.
+-- Records the inputs for which a plan is valid.
 local function seen(self, plan, base, set)
     plan.set, plan.base, plan.nodes = set, base, base.nodes
     plan.epoch, plan.idle = self.epoch, 0
@@ -107,16 +151,6 @@ local function undenied(self, plan, key, version, base, set)
 end
 
 
-local function draws(nodes)
-    for _, node in ipairs(nodes) do
-        if (node.weight or 1) > 0 then
-            return true
-        end
-    end
-    return false
-end
-
-
 -- Nodes of weight 0 are standbys: APISIX chooses one only if no node of another weight is left. A
 -- draining node still serves, so it comes before the standbys, and the agent seals it only if they
 -- serve.
@@ -131,8 +165,57 @@ local function standby(free, soft)
 end
 
 
+local function host_of(ip)
+    return str_find(ip, ":", 1, true) and "[" .. ip .. "]" or ip
+end
+
+
+-- A node at the address of a successor, in place of the node that is denied: the same scheme, host
+-- header and metadata, but its own share.
+local function follower(node, addr)
+    local copy = copy_of(node)
+    copy.host, copy.port = host_of(addr.ip), addr.port
+    copy.weight, copy.priority, copy.upstream_host = 1, 0, nil
+    return copy
+end
+
+
+-- Adds the other records of a denied node that has a name. APISIX gives each request one record.
+local function other_records(self, set, node, met, list)
+    for _, ip in ipairs(self.records(node.domain) or {}) do
+        local addr = address.of(ip, node.port)
+        if not met[addr.id] and not level_of(set, addr) then
+            met[addr.id] = true
+            local copy = copy_of(node)
+            copy.host, copy.upstream_host = host_of(ip), nil
+            list[#list + 1] = copy
+        end
+    end
+end
+
+
+-- The successors of nodes that are all denied, each once: those that are free, and those that end
+-- too and still serve.
+local function followers(set, nodes)
+    local free, soft, met, found = {}, {}, {}, { soft = {} }
+    for _, node in ipairs(nodes) do
+        successors.add(set, address.of(node.host, node.port), level_of, met, found)
+        for i = #free + 1, #found do
+            free[i] = follower(node, found[i])
+        end
+        for i = #soft + 1, #found.soft do
+            soft[i] = follower(node, found.soft[i])
+        end
+    end
+    return free, soft
+end
+
+
 local function denied(self, last, key, version, base, set)
-    local free, soft, marks = {}, {}, {}
+    local free, soft, marks, met, others = {}, {}, {}, {}, {}
+    for _, node in ipairs(base.nodes) do
+        met[address.of(node.host, node.port).id] = true
+    end
     for i, node in ipairs(base.nodes) do
         local addr = address.of(node.host, node.port)
         local level = level_of(set, addr)
@@ -143,12 +226,28 @@ local function denied(self, last, key, version, base, set)
         end
         marks[i] = addr.id .. " " .. (node.weight or "") .. " " .. (node.priority or "")
                    .. " " .. (level or "")
+        if level and node.domain then
+            other_records(self, set, node, met, others)
+        end
+    end
+    for _, node in ipairs(others) do
+        free[#free + 1], marks[#marks + 1] = node, node.host
     end
 
+    local following, ending = {}, {}
+    if not next(free) then
+        following, ending = followers(set, base.nodes)
+    end
+    for _, node in ipairs(following) do
+        marks[#marks + 1] = node.host .. ":" .. node.port
+    end
+    for _, node in ipairs(ending) do
+        soft[#soft + 1], marks[#marks + 1] = node, node.host .. ":" .. node.port .. "s"
+    end
     free, soft = standby(free, soft)
 
-    -- a deny-list that changed elsewhere, or the same nodes told anew, must not cost this upstream
-    -- its pickers
+    -- a deny-list that changed elsewhere, or a new list of the same nodes, must not cost this
+    -- upstream its pickers
     local mark = concat(marks, ",")
     local plan = last
     if not last or last.mark ~= mark then
@@ -157,11 +256,12 @@ local function denied(self, last, key, version, base, set)
         local retries = base.retries
         if not retries or retries < 0 then
             -- APISIX derives it from the nodes it sees; those kept for last count
-            retries = #free + #soft - 1
+            retries = #free + #soft + min(#following, TRIES) - 1
         end
         plan = store(self, key, version, {
             denied = true, mark = mark,
             free = next(free) and variant_of(base, named .. "f", free, retries),
+            next = next(following) and variant_of(base, named .. "n", following, retries),
             soft = next(soft) and variant_of(base, named .. "s", soft, retries),
         })
         local heap = heap_of(base, key)
@@ -174,8 +274,8 @@ local function denied(self, last, key, version, base, set)
 end
 
 
---- Is it known already that nothing in the set is about the upstream of this request? Cheap enough
--- to ask for every request; a false only means that `of` has to be asked.
+--- Is it known already that no entry of the set concerns the upstream of this request? Cheap enough
+-- for every request; false only means that `of` has to be called.
 function _M:is_plain(ctx, set)
     local by_key = self.plans[ctx.upstream_version]
     local plan = by_key and by_key[ctx.upstream_key]
@@ -192,7 +292,7 @@ end
 -- @tparam string version ctx.upstream_version
 -- @tparam table base the configuration, as APISIX gave it to the request
 -- @tparam table set from entries
--- @treturn table { denied, free = { conf, version, ids }?, soft = the same? }
+-- @treturn table { denied, free = { conf, version, ids }?, next = the same?, soft = the same? }
 function _M:of(key, version, base, set)
     local by_key = self.plans[version]
     local plan = by_key and by_key[key]
@@ -209,7 +309,7 @@ function _M:of(key, version, base, set)
 end
 
 
---- Drops what nobody used for a while.
+--- Drops plans that no request used for a while.
 function _M:sweep()
     for version, by_key in pairs(self.plans) do
         for key, plan in pairs(by_key) do

@@ -3,8 +3,8 @@
 --
 -- nil wherever the present one cannot be had safely from the balancer phase: upstreams written
 -- into a traffic-split rule (they have no name), nodes whose name has not been resolved yet and
--- discovery by DNS (nothing may wait here), and a change of what nginx has used already (scheme,
--- TLS, host).
+-- discovery by DNS (no code may wait here), and a change of values that nginx has used already
+-- (scheme, TLS, host).
 local address   = require("apisix.drain.address")
 local ipairs    = ipairs
 local pairs     = pairs

@@ -113,7 +113,8 @@ end
 
 
 --- Does the process that was registered with this pid and start still exist? A stopped one does,
--- one that is only waiting to be reaped does not. In doubt it does: then its counts still matter.
+-- one that is only waiting to be reaped does not. If that is unknown it does: its counts still
+-- matter then.
 function _M.alive(pid, started)
     if C.kill(pid, 0) ~= 0 and ffi.errno() == ESRCH then
         return false

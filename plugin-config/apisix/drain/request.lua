@@ -1,6 +1,7 @@
---- Strict reading of what is sent to the Barrier API: the first thing that is wrong, and where.
+--- Strict parsing of requests to the Barrier API: reports the first problem and its place.
 local address = require("apisix.drain.address")
 local json    = require("apisix.drain.json")
+local successors = require("apisix.drain.successors")
 local type    = type
 local pairs   = pairs
 local ipairs  = ipairs
@@ -11,7 +12,8 @@ local MAX_ITEMS = 1000
 local MAX_TTL   = 3600
 local MAX_WAIT  = 30
 
-local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true, sealIf = true }
+local ENTRY    = { uid = true, ip = true, port = true, state = true, ttl = true, sealIf = true,
+                   successors = true }
 local PUT      = { entries = true }
 local DELETE   = { uids = true }
 local INFLIGHT = { uids = true, wait = true, ["until"] = true }
@@ -97,8 +99,16 @@ local function entry_of(item, where)
     if seal_if ~= nil and not (item.state == "sealed" and type(seal_if) == "string") then
         return nil, where .. ".sealIf must be the tag of a word, with the state \"sealed\""
     end
+    local following
+    if item.successors ~= nil then
+        following, wrong = successors.read(item.successors, where .. ".successors")
+        if not following then
+            return nil, wrong
+        end
+    end
     return {
         uid = item.uid, ip = ip, port = port, state = item.state, ttl = ttl, seal_if = seal_if,
+        successors = following,
     }
 end
 

@@ -1,4 +1,4 @@
---- What one nginx process holds of the barrier, made once however often the plugin is loaded.
+--- The barrier's parts in one nginx process, made once however often the plugin is loaded.
 local entries_mod  = require("apisix.drain.entries")
 local inflight_mod = require("apisix.drain.inflight")
 local instance     = require("apisix.drain.instance")
@@ -27,7 +27,7 @@ local RECONCILE   = 5
 local SWEEP       = 60
 local STEP_KB     = 2048
 local CLEAR       = 200     -- expired entries cleared away in one beat, at most
-local COUNTS      = { "moved", "bypasses", "refused", "errors" }
+local COUNTS      = { "moved", "bypasses", "refused", "errors", "succeeded" }
 
 local _M = {
     VERSION      = "0.1.0",
@@ -64,7 +64,7 @@ local function caught(err)
 end
 
 
--- What the world may know of this worker: fit, or why not.
+-- Publishes the state of this worker: fit, or why not.
 local function tell(why)
     if why == here.why then
         return
@@ -105,7 +105,8 @@ local function beat(core)
     if now - here.reconciled >= RECONCILE then
         here.reconciled = now
         if set.n > 0 then
-            -- an idle worker collects nothing by itself; what a lost request holds is freed by it
+            -- an idle worker collects no garbage by itself, and a lost request's counter is freed
+            -- by that
             collectgarbage("step", STEP_KB)
         end
         local lost = here.inflight:reconcile()
@@ -151,7 +152,7 @@ local function register(core)
     here.counts, here.number = counts, me.number
     here.beaten, here.reconciled, here.swept, here.applied = 0, clock_now(), clock_now(), {}
     if ngx.get_phase() ~= "init_worker" then
-        -- it has served without us: requests are under way that nobody counts, as after an error
+        -- it has served without the plugin: requests are in flight uncounted, as after an error
         counts:set("x|" .. me.number, clock_now())
     end
 
@@ -161,7 +162,7 @@ local function register(core)
         return err
     end
 
-    here.plans = plan_mod.new()
+    here.plans = plan_mod.new(speaker.records)
     here.pick = pick_mod.new({
         entries = here.entries, inflight = here.inflight, plans = here.plans, count = count,
         present = function(base) return present.of(core, base) end,
@@ -234,8 +235,9 @@ function _M.start()
 end
 
 
---- Stops it: our functions stay where they are and pass everything through. APISIX does this, and
--- starts it again in the same go, whenever it reloads its plugins: no reason to log an error yet.
+--- Stops it: the plugin's functions stay in place and pass everything through. APISIX does this,
+-- and starts it again in the same go, whenever it reloads its plugins: no reason to log an error
+-- yet.
 function _M.stop()
     if ngx.get_phase() == "exit_worker" then
         -- APISIX unloads its plugins there too: all requests of this worker are over
@@ -259,7 +261,7 @@ function _M.token()
 end
 
 
---- What the API reads and writes.
+--- The dictionaries that the API reads and writes.
 -- @treturn table|nil { entries, counts }
 -- @treturn string|nil why not
 function _M.view()

@@ -1,4 +1,4 @@
---- What `plugin_attr.apisix-drain` in APISIX's config.yaml says. The same place for both ways of
+--- The settings `plugin_attr.apisix-drain` in APISIX's config.yaml. The same place for both ways of
 -- loading, because the plugin list is not needed to read it.
 local type     = type
 local pairs    = pairs

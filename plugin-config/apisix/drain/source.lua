@@ -28,7 +28,7 @@ function _M.new(with)
     return setmetatable({
         core = with.core, on_change = with.changed, rest = with.rest,
         come = with.come, go = with.go,
-        -- what was seen: { values, version, check, items, length, turn, seen = { [item] = kept } }
+        -- the last state: { values, version, check, items, length, turn, seen = { [item] = kept } }
         kinds = {},
         stale = {},         -- { [kind] = true }: an item was replaced since it was taken in
         watched = setmetatable({}, { __mode = "k" }),
@@ -160,7 +160,7 @@ local function each(self, look)
 end
 
 
---- Takes in what came and went.
+--- Applies new and removed items.
 -- @treturn boolean false while the configuration is missing or being reloaded: say nothing
 function _M:refresh()
     return each(self, function(kind, object)

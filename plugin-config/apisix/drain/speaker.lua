@@ -58,6 +58,13 @@ function _M.check(ip)
 end
 
 
+--- The addresses of a name that a place has, by the last answer. Asks nothing.
+-- @treturn table|nil
+function _M.records(name)
+    return word and word:records(name)
+end
+
+
 --- For a worker that exits.
 function _M.stop()
     wake.stop()

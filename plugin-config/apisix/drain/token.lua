@@ -65,8 +65,7 @@ function _M:value()
 end
 
 
--- Equal digests under a key that nobody outside knows: how long the comparison takes says nothing
--- about the token.
+-- Equal digests under a secret key: the time of the comparison reveals nothing about the token.
 local function same(self, given, token)
     if not self.salt then
         local file = io_open("/dev/urandom", "rb")

@@ -25,10 +25,14 @@ local as_is = { text = function(self) return self.json end }
 
 
 local function add(all, text)
-    local places, cut, sole, others = str_match(text, "^(%d+) (%d+) (%S*) (%S*)$")
+    local places, cut, sole, succeeded, others =
+        str_match(text, "^(%d+) (%d+) (%S*) (%S*) (%S*)$")
     all.places, all.cut = max(all.places, tonumber(places)), max(all.cut, tonumber(cut))
     for name in str_gmatch(sole, "[^;]+") do
         all.sole[name] = true
+    end
+    for name in str_gmatch(succeeded, "[^;]+") do
+        all.succeeded[name] = true
     end
     for n, list in str_gmatch(others, "(%d+)/([^;]+)") do
         all.others[list] = max(all.others[list] or 0, tonumber(n))
@@ -50,7 +54,7 @@ end
 
 
 local function together(texts)
-    local all = { places = 0, cut = 0, sole = {}, others = {} }
+    local all = { places = 0, cut = 0, sole = {}, succeeded = {}, others = {} }
     for _, text in ipairs(texts) do
         add(all, text)
     end
@@ -67,7 +71,8 @@ local function together(texts)
             others[i] = { places = all.others[list], nodes = nodes, more = tonumber(more) }
         end
     end
-    all.sole, all.others = sorted(all.sole, NAMES), others
+    all.sole, all.succeeded = sorted(all.sole, NAMES), sorted(all.succeeded, NAMES)
+    all.others = others
     return all
 end
 
@@ -76,8 +81,9 @@ end
 local function told(texts, hidden, key)
     local all = together(texts)
     return {
-        json = '"places":' .. all.places .. ',"sole":' .. json.encode(all.sole) .. ',"hidden":'
-               .. hidden .. ',"others":' .. json.encode(all.others) .. ',"cut":' .. all.cut,
+        json = '"places":' .. all.places .. ',"sole":' .. json.encode(all.sole)
+               .. ',"succeeded":' .. json.encode(all.succeeded) .. ',"hidden":' .. hidden
+               .. ',"others":' .. json.encode(all.others) .. ',"cut":' .. all.cut,
         is_sole = #all.sole > 0, tag = str_sub(md5(key), 1, 16),
     }
 end

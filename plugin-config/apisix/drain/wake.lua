@@ -1,7 +1,7 @@
 --- Wakes the workers of this nginx by a datagram, within a fraction of a millisecond. The socket is
--- bound before nginx forks (where `lua_module_hook` loads us), so every worker can send from it and
--- read the hello by which each says where it can be reached. Where it is missing, or a datagram is
--- lost, a timer does the same a little later: nothing rests on this.
+-- bound before nginx forks (where `lua_module_hook` loads us), so every worker can send from it.
+-- There each worker also reads the addresses of the others. If the socket is missing, or a datagram
+-- is lost, a timer does the same a little later: no guarantee depends on it.
 local ffi      = require("ffi")
 local C        = ffi.C
 local ngx      = ngx
@@ -76,7 +76,7 @@ function _M.prepare(dict)
 end
 
 
--- Puts down where workers can be reached that have said hello.
+-- Stores the addresses of workers that have said hello.
 local function greet(dict)
     while true do
         length[0] = ADDRESS
@@ -97,7 +97,7 @@ local function listen(dict, number, woken)
     end
     local key, till = "wake|" .. number, clock_now() + HEARD
     greet(dict)
-    -- another worker may have read it, and is about to put it down
+    -- another worker may have read it and be about to store it
     while not dict:get(key) and clock_now() < till do
         ngx.sleep(0.01)
     end

@@ -31,6 +31,7 @@ local MOVING, SHARE = 0.25, 0.05
 -- seconds left to requests between two parts of long work. After a sleep of 0 the worker would
 -- never wait for events, and on a busy machine the scheduler would let its requests wait
 local PAUSE = 0.001
+local NONE = {}
 
 local _M = {}
 local mt = { __index = _M }
@@ -45,14 +46,50 @@ local function void(self)
 end
 
 
--- Marks all entries with one of these addresses as changed.
-local function touch(self, nodes)
-    local ips = self.entries.set.ips
-    for _, node in ipairs(nodes) do
-        for _, entry in ipairs(ips[node.ip] or {}) do
-            self.dirty[entry.id] = true
+local change_all
+
+
+-- Marks an entry as changed, and those of its successors: they are in its places.
+local function change(self, entry, seen)
+    if seen[entry.id] then
+        return
+    end
+    seen[entry.id], self.dirty[entry.id] = true, true
+    change_all(self, entry.successors, seen)
+    change_all(self, self.followed[entry.id], seen)
+end
+
+
+function change_all(self, following, seen)
+    for ip in pairs(following and following.ips or NONE) do
+        for _, entry in ipairs(self.entries.set.ips[ip] or NONE) do
+            change(self, entry, seen)
         end
     end
+end
+
+
+-- Marks all entries with one of these addresses as changed.
+local function touch(self, nodes, seen)
+    local ips = self.entries.set.ips
+    for _, node in ipairs(nodes) do
+        for _, entry in ipairs(ips[node.ip] or NONE) do
+            change(self, entry, seen)
+        end
+    end
+end
+
+
+-- The addresses by which a request can come to this one: itself, and those that it takes over.
+local function ways_to(self, ip, ways)
+    ways = ways or {}
+    ways[ip] = true
+    for _, entry in pairs(self.entries:naming(ip)) do
+        if not ways[entry.ip] then
+            ways_to(self, entry.ip, ways)
+        end
+    end
+    return ways
 end
 
 
@@ -62,6 +99,7 @@ function _M.new(deps)
         entries = deps.entries, counts = deps.counts, number = deps.number,
         mark = 0, due = 0, checked = 0, news = false, told = nil, idle = nil, busy = false,
         dirty = {},     -- { [entry id] = true }
+        followed = {},  -- { [entry id] = the successors of which its line speaks }
         lines = {},     -- { [part] = { [entry id] = line } }
         unwritten = {}, -- { [part] = true }
     }, mt)
@@ -69,7 +107,7 @@ function _M.new(deps)
         core = deps.core,
         pause = function() ngx_sleep(PAUSE) end,
         changed = function() void(self) end,
-        touched = function(nodes) touch(self, nodes) end,
+        touched = function(nodes) touch(self, nodes, {}) end,
         news = function()
             self.news = true
             void(self)
@@ -82,12 +120,20 @@ end
 
 -- Takes in the changes of the deny-list. @treturn number its generation
 local function follow(self)
-    local gen, touched = self.entries:current().gen, self.entries:touched()
+    local gen, touched, seen = self.entries:current().gen, self.entries:touched(), {}
     for id in pairs(touched) do
+        local entry = self.entries:held_as(id)
         self.dirty[id] = true
-        for place in pairs(self.places:of(str_match(id, "|(.*)|"))) do
-            touch(self, place.list)
-            self.places.rest()
+        if entry then
+            change(self, entry, seen)
+        else
+            change_all(self, self.followed[id], seen)
+        end
+        for ip in pairs(ways_to(self, str_match(id, "|(.*)|"))) do
+            for place in pairs(self.places:of(ip)) do
+                touch(self, place.list, seen)
+                self.places.rest()
+            end
         end
     end
     return gen
@@ -100,14 +146,19 @@ local function say(self, id, gen)
     local text
     if entry then
         local about = about_mod.new(entry, function() return self.entries.set end, self.places.rest)
-        for place in pairs(self.places:of(entry.ip)) do
-            if self.places:uses(place) then
-                about:add(place.name, place.list)
+        local seen = {}
+        for ip in pairs(ways_to(self, entry.ip)) do
+            for place in pairs(self.places:of(ip)) do
+                if not seen[place] and self.places:uses(place) then
+                    seen[place] = true
+                    about:add(place.name, place.list)
+                end
+                self.places.rest()
             end
-            self.places.rest()
         end
         text = words.line(id, gen, about:text())
     end
+    self.followed[id] = entry and entry.successors
     if self.lines[part][id] ~= text then
         self.lines[part][id], self.unwritten[part] = text, true
     end
@@ -184,15 +235,24 @@ local function say_nothing(self, gen)
     if next(self.lines) then
         words.forget(self.counts, self.number)
     end
-    self.dirty, self.lines, self.unwritten = {}, {}, {}
+    self.dirty, self.lines, self.unwritten, self.followed = {}, {}, {}, {}
+end
+
+
+--- See places.records.
+function _M:records(name)
+    return self.places:records(name)
 end
 
 
 --- Takes the word back if discovery has other nodes by now where this address is.
 function _M:check(ip)
-    if self.told and self.places:moved(ip) then
-        self.news = true
-        void(self)
+    for way in pairs(self.told and ways_to(self, ip) or NONE) do
+        if self.places:moved(way) then
+            self.news = true
+            void(self)
+            return
+        end
     end
 end
 

@@ -1,4 +1,4 @@
---- Who serves here. Each worker takes a slot in the dictionary of counts, with a number that no
+--- The workers that serve. Each takes a slot in the dictionary of counts, with a number that no
 -- other process ever gets, and shows a sign of life.
 --
 --   worker-seq         the last number given
@@ -30,11 +30,11 @@ local str_match    = string.match
 local MAX_SLOTS = 512
 -- an error in a hook means that a request may have passed uncounted: not fit for so long, seconds
 local ERROR_HOLD = 60
--- so many dead workers are remembered to be purged
+-- the most dead workers that are kept for purging
 local KEPT = 1000
--- what a worker that is registered always has, each with "|number"
+-- the keys that a registered worker always has, each with "|number"
 local KEYS = { "h|", "v|", "a|", "x|", "d|" }
--- what it may have
+-- the keys that it may have
 local MORE = { "u|", "q|", "wake|" }
 
 local _M = {}
@@ -247,8 +247,8 @@ function _M.unfit(dict, living, count, shared)
 end
 
 
---- Drops what dead processes left. Only one process ever does it for a given number: were a slot
--- freed twice, the second time could hit the worker that took it in between.
+--- Removes the keys of dead processes. Only one process ever does it for a given number: were a
+-- slot freed twice, the second time could hit the worker that took it in between.
 function _M.purge(dict)
     local _, dead = _M.list(dict)
     for _, worker in ipairs(dead) do

@@ -4,7 +4,7 @@ export interface Rate {
   readonly burst: number
 }
 
-/** What kube-controller-manager gives each of its controllers. */
+/** The rate of each controller in kube-controller-manager. */
 export const KCM_RATE: Rate = { qps: 20, burst: 30 }
 
 export interface Bucket {
@@ -13,7 +13,7 @@ export interface Bucket {
   readonly at: number
 }
 
-/** Takes a token, on credit where there is none: `waitMs` is how long the taker must then wait. Pure. */
+/** Takes a token, on credit if the bucket is empty: `waitMs` is how long the caller must then wait. Pure. */
 export function take(
   bucket: Bucket,
   rate: Rate,

@@ -21,7 +21,7 @@ const sorted = (value: unknown): unknown =>
         )
       : value
 
-/** Ten characters that depend on the template only, not on the order of its keys. */
+/** Ten characters that depend only on the template's content, not on the order of its keys. */
 export const templateHash = (template: PodTemplate): string =>
   createHash('sha256')
     .update(JSON.stringify(sorted(template)))

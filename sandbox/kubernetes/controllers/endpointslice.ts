@@ -7,7 +7,7 @@ import { createQueue } from './queue.ts'
 import { planSlices } from './slices.ts'
 
 export interface EndpointSliceOptions {
-  /** How long after a change the slices are looked at; default 0. More changes in that time cost one write. */
+  /** The delay from a change to the check of the slices; default 0. All changes in that time cost one write. */
   readonly lagMs?: number | (() => number)
   /** Writes per second, as kube-controller-manager limits itself (`KCM_RATE`). Default: no limit. */
   readonly rate?: Rate
@@ -71,7 +71,7 @@ export function startEndpointSlices(store: Store, options: EndpointSliceOptions 
         })
       }),
       ...update.map(slice => () => {
-        // Somebody may have deleted or changed it since; the next look will tell.
+        // A client may have deleted or changed it since; the next pass finds out.
         const now = store.get('endpointslices', namespace, slice.metadata.name)
         if (now?.metadata.resourceVersion === slice.metadata.resourceVersion)
           store.update('endpointslices', slice)
@@ -82,7 +82,7 @@ export function startEndpointSlices(store: Store, options: EndpointSliceOptions 
       })
     ]
     if (work.length === 0) return
-    // A Service is looked at again only when its writes are out: a worker is busy with it until then.
+    // A Service is checked again only after its writes: a worker is busy with it until then.
     busy.set(key, work.length)
     for (const one of work)
       writes.push(() => {
@@ -123,7 +123,7 @@ export function startEndpointSlices(store: Store, options: EndpointSliceOptions 
         )
           look(keyOf(service))
     }),
-    // Somebody else's write to our slice is put right.
+    // Corrects another writer's change to the controller's slice.
     store.onChange('endpointslices', ({ object }) => {
       const owner = object.metadata.labels?.[SERVICE]
       if (owner !== undefined && hasLabels(object.metadata.labels, MANAGED))

@@ -4,7 +4,7 @@ import { createQueue } from './queue.ts'
 
 const OWNED: readonly ResourceName[] = ['replicasets', 'pods', 'endpointslices']
 
-/** Deletes what belonged to a deleted object (background propagation), and what was in a deleted namespace. Returns what stops it. */
+/** Deletes the dependents of a deleted object (background propagation), and a deleted namespace's objects. Returns what stops it. */
 export function startGarbageCollector(store: Store): () => void {
   const each = (
     resource: ResourceName,

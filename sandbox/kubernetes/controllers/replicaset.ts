@@ -33,7 +33,7 @@ const byRank = (a: Pod, b: Pod): number => {
   )
 }
 
-/** What has to happen to have as many pods as wanted. */
+/** The creations and deletions that lead to the wanted number of pods. */
 export function planReplicas(
   replicaSet: ReplicaSet,
   pods: readonly Pod[]

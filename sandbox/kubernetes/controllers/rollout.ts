@@ -3,7 +3,7 @@ import type { Deployment, ReplicaSet } from '../objects.ts'
 /** A replica set in the terms of a rollout. Counts are pods. */
 export interface Arm {
   readonly id: string
-  /** Asked for. */
+  /** The number in the set's spec. */
   readonly wanted: number
   readonly available: number
   /** Active pods that exist now. */
@@ -26,7 +26,7 @@ const resolve = (
   return percent ? round((Number(percent[1]) * replicas) / 100) : Number(value)
 }
 
-/** maxSurge rounds up, maxUnavailable down; both 0 could never move, so one may then be unavailable. */
+/** maxSurge rounds up, maxUnavailable down; with both 0 a rollout could never proceed, so one pod may then be unavailable. */
 export function boundsOf(deployment: Deployment): Bounds {
   const replicas = deployment.spec.replicas ?? 1
   const { maxSurge, maxUnavailable } = deployment.spec.strategy?.rollingUpdate ?? {}
@@ -44,7 +44,7 @@ const sum = (arms: readonly Arm[], of: (arm: Arm) => number): number =>
 
 export type Scales = ReadonlyMap<string, number>
 
-/** How many the new set may have now (deployment util NewRSNewReplicas). */
+/** How many pods the new set may have now (deployment util NewRSNewReplicas). */
 export function newSetSize(fresh: Arm, old: readonly Arm[], { replicas, maxSurge }: Bounds): number {
   if (fresh.wanted >= replicas) return replicas
   const room = replicas + maxSurge - sum([fresh, ...old], arm => Math.max(arm.wanted, arm.actual))
@@ -52,8 +52,8 @@ export function newSetSize(fresh: Arm, old: readonly Arm[], { replicas, maxSurge
 }
 
 /**
- * How many the old sets keep (deployment controller, reconcileOldReplicaSets): those that serve nothing go first, then as many as
- * are available beyond the bound. Pods asked away but still counted as available are not counted on.
+ * How many pods the old sets keep (reconcileOldReplicaSets): pods that do not serve go first, then as many as
+ * are available beyond the bound. Pods that are scaled away but still available are not relied on.
  */
 export function oldSetSizes(fresh: Arm, old: readonly Arm[], bounds: Bounds): Scales {
   const sizes = new Map(old.map(arm => [arm.id, arm.wanted]))
@@ -68,7 +68,7 @@ export function oldSetSizes(fresh: Arm, old: readonly Arm[], bounds: Bounds): Sc
     budget -= count
   }
   for (const { id, wanted, available } of old) take(id, wanted - available)
-  // What is left of the budget is exactly what is available beyond the bound.
+  // The rest of the budget is exactly the number of pods available beyond the bound.
   for (const { id, wanted } of old) take(id, wanted)
   return sizes
 }

@@ -94,7 +94,7 @@ function spread(group: Group, slices: readonly EndpointSlice[], most: number) {
   return { kept, fresh }
 }
 
-/** What has to be written so that `existing` says where `pods` are. `most`: endpoints per slice (100 in Kubernetes). */
+/** The writes after which `existing` lists the addresses of `pods`. `most`: endpoints per slice (100 in Kubernetes). */
 export function planSlices(
   service: Service,
   pods: readonly Pod[],
@@ -113,7 +113,7 @@ export function planSlices(
       else if (changed) update.push({ ...slice, endpoints })
     for (const endpoints of fresh) create.push({ addressType: group.family, ports: group.ports, endpoints })
   }
-  // A Service with nobody behind it keeps one empty slice per family.
+  // A Service without pods keeps one empty slice per family.
   const families = (service.spec.ipFamilies ?? ['IPv4']).filter(
     family => ![...groups.values()].some(group => group.family === family)
   )

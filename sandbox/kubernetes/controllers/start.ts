@@ -6,7 +6,7 @@ import { startReplicaSets } from './replicaset.ts'
 import { startScheduler } from './scheduler.ts'
 
 export interface ControllerOptions {
-  /** Names of the hosts pods are put on; default `host-1`. */
+  /** Names of the hosts for pods; default `host-1`. */
   readonly hosts?: readonly string[]
   readonly endpointSlices?: EndpointSliceOptions
 }

@@ -1,4 +1,4 @@
-// Prometheus' own parser: reads one expression a line, prints what is wrong with each that is.
+// Prometheus' own parser: reads one expression per line, and prints the error of each invalid one.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// app is the app of the sandbox (sandbox/app) as a compiled program: it has no drain of its own. Where ten pods start and end on
-// two cores, starting Node.js ten times can be most of what a hook waits for.
+// app is the app of the sandbox (sandbox/app) as a compiled program, without a drain of its own. If ten pods start and end on
+// two cores, starting Node.js ten times can be most of a hook's wait.
 package main
 
 import (
@@ -16,21 +16,21 @@ import (
 	"time"
 )
 
-// A shell says that of a program that SIGTERM has ended.
+// A shell reports this code for a program that SIGTERM has ended.
 const exitTerm = 128 + int(syscall.SIGTERM)
 
 // An idle connection stays until SIGTERM: the gateway's keep-alive pool decides, as it would with a real app.
 const idle = 75 * time.Second
 
-// answer has what the load looks at (sandbox/load/send.ts), as it is written there.
+// answer has the fields that the load reads (sandbox/load/send.ts), under the same names.
 type answer struct {
 	Pod      string `json:"pod"`
 	Received int64  `json:"received"`
 	Method   string `json:"method"`
 }
 
-// POD_NAME, POD_IP and PORT are those of the pod. It listens STARTUP_MS after its start. With AT_TERM=exit it drops at
-// SIGTERM what it has accepted, as programs do that know nothing of it; else it closes its listener and answers that first.
+// POD_NAME, POD_IP and PORT are those of the pod. It listens STARTUP_MS after its start. With AT_TERM=exit it drops accepted
+// requests at SIGTERM, as programs without a handler do; else it closes its listener and answers them first.
 func main() {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
@@ -58,7 +58,7 @@ func main() {
 	if code != 0 {
 		os.Exit(code)
 	}
-	// A connection that has asked for nothing is waited for too, for five seconds.
+	// Shutdown waits for a connection without a request too, for five seconds.
 	if err := server.Shutdown(context.Background()); err != nil {
 		log.Fatal(err)
 	}
@@ -71,12 +71,12 @@ func env(name, otherwise string) string {
 	return otherwise
 }
 
-// handler reads what it is sent, waits for `?ms=` milliseconds, and says which pod it is.
+// handler reads the request, waits for `?ms=` milliseconds, and answers with the pod's name.
 func handler(pod string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		received, err := io.Copy(io.Discard, r.Body)
 		if err != nil {
-			// Only a caller that goes away can end up here, and nobody is left to be told.
+			// The client has disconnected, so an answer could not reach it.
 			panic(http.ErrAbortHandler)
 		}
 		ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))

@@ -5,7 +5,7 @@ import type { StoreEvent } from '../../../sandbox/apisix/store.ts'
 /** Between a connection that has ended and the next one, in ms. */
 const AGAIN_MS = 500
 
-/** Calls `apply` for each write of a store, one after the other, for ever; a write may be told again after a lost connection. */
+/** Calls `apply` for each write of a store, one after the other, forever; a lost connection may repeat a write. */
 export async function follow(url: string, apply: (event: StoreEvent) => Promise<void>): Promise<never> {
   for (;;) {
     await readLines(url, apply).catch((err: unknown) => console.error(`${url}: ${String(err)}`))

@@ -1,6 +1,6 @@
 /**
  * A gateway as a pod: a real nginx with the plugin, behind the stand-ins for APISIX's modules that the plugin's own tests use.
- * Upstreams and their revisions are those of the store that it follows. STORE is in the environment, and the token is in a file.
+ * Upstreams and their revisions are those of the store that it follows. STORE is an environment variable, and the token is in a file.
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -36,7 +36,7 @@ const nginx = spawn('nginx', ['-p', DIRECTORY, '-e', '/dev/stderr', '-c', `${DIR
   stdio: 'inherit'
 })
 nginx.once('exit', code => process.exit(code ?? 1))
-// As APISIX's image does: what is in flight is finished first.
+// As APISIX's image does: nginx finishes the requests in flight first.
 process.once('SIGTERM', () => nginx.kill('SIGQUIT'))
 
 const config = createConfigView(createStore())
@@ -46,14 +46,14 @@ await serveControlApi({
   accept: () => ({ config, turn: () => Promise.resolve() })
 })
 
-/** Upstreams as the door of the stand-in for APISIX takes them, and as APISIX holds them: what workers say is about those. */
+/** Upstreams as the stand-in for APISIX takes them, and as APISIX holds them: the workers' words are about the latter. */
 function configuration() {
   const upstreams = config.list('upstreams').map(({ key, value }) => ({
     id: key.slice(key.lastIndexOf('/') + 1),
     type: 'roundrobin',
     nodes: readNodes(value['nodes']).map(({ host, port, weight }) => ({ host, port: port ?? 80, weight }))
   }))
-  // The stand-in leads /ID to the upstream ID.
+  // The stand-in routes /ID to the upstream ID.
   const routes = upstreams.map(({ id }) => ({ id, uri: `/${id}`, upstream_id: id }))
   return {
     ...Object.fromEntries(upstreams.map(({ id, ...upstream }) => [id, upstream])),

@@ -1,6 +1,6 @@
 /**
- * What APISIX's etcd and Admin API are to the gateways of the suite, as one pod: the stand-in's store, its Admin API, and a
- * port on which gateways follow the store. ADMIN_KEY is in the environment.
+ * One pod in place of APISIX's etcd and Admin API for the gateways of the suite: the stand-in's store, its Admin API, and a
+ * port on which gateways follow the store. ADMIN_KEY is an environment variable.
  */
 import { createServer } from 'node:http'
 import { serveAdminApi } from '../../../sandbox/apisix/admin-api.ts'
@@ -11,7 +11,7 @@ import { ADMIN_PORT, FOLLOW_PORT } from './ports.ts'
 const store = createStore()
 await serveAdminApi({ store, host: '0.0.0.0', port: ADMIN_PORT, adminKey: process.env['ADMIN_KEY'] ?? '' })
 
-/** One line for each write: first those that made what there is, in their order, then each as it is made. */
+/** One line for each write: first those of the present objects, in their order, then each new one. */
 const follow = createServer((_request, response) => {
   response.writeHead(200, { 'content-type': 'application/jsonl' })
   const tell = (event: StoreEvent) => response.write(`${JSON.stringify(event)}\n`)

@@ -4,18 +4,18 @@ import { createReadStream, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 
-/** A tar of files, stored under its own digest as an OCI layout has it. */
+/** A tar of files, stored under its own digest as in an OCI layout. */
 export interface Layer {
   readonly digest: string
   readonly size: number
 }
 
 /**
- * Packs files by their absolute paths, links as what they point to, owned by root.
+ * Packs files by their absolute paths, links as their targets, owned by root.
  *
- * @param root what the paths are below
- * @param blobs where the layer is stored
- * @throws Error with what tar said
+ * @param root the folder that the paths are relative to
+ * @param blobs the folder for the layer
+ * @throws Error with tar's output
  */
 export async function makeLayer(blobs: string, root: string, paths: readonly string[]): Promise<Layer> {
   const file = join(blobs, 'layer.tar')
@@ -34,7 +34,7 @@ export async function makeLayer(blobs: string, root: string, paths: readonly str
   return { digest: `sha256:${digest}`, size }
 }
 
-/** The programs, and the shared libraries that their loader says they need. */
+/** The programs, and the shared libraries that their loader reports. */
 export function withLibraries(programs: readonly string[]): string[] {
   const libraries = programs.flatMap(program => {
     const { stdout } = spawnSync('ldd', [program], { encoding: 'utf8' })

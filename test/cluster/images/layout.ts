@@ -10,7 +10,7 @@ export interface Image {
   readonly entrypoint: readonly string[]
   readonly workingDir?: string
   readonly env?: readonly string[]
-  /** `uid:gid`; root where it is left out. */
+  /** `uid:gid`; root if it is left out. */
   readonly user?: string
 }
 

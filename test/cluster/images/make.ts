@@ -34,7 +34,7 @@ const NGINX_MODULES = ['ndk_http_module', 'ngx_http_lua_module'].map(
   name => `/usr/lib/nginx/modules/${name}.so`
 )
 const LUA = ['/usr/share/lua/5.1/ngx', '/usr/share/lua/5.1/resty', ...globSync('/usr/lib/*/lua/5.1/cjson.so')]
-/** What the project's own part of an image is, below /app. */
+/** The project's own files in an image, below /app. */
 const GATEWAY_SOURCES = [
   'package.json',
   'sandbox',
@@ -44,7 +44,7 @@ const GATEWAY_SOURCES = [
   'node_modules/zod'
 ]
 
-/** @throws Error with what a step said */
+/** @throws Error with the output of a step */
 export async function makeImages(archive: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'images-'))
   const blobs = join(folder, 'layout/blobs/sha256')
@@ -119,7 +119,7 @@ export async function makeImages(archive: string): Promise<void> {
       '.'
     ])
     if (status !== 0) throw new Error(`tar: ${stderr.toString()}`)
-    // Who waits for it finds all of it.
+    // A process that waits for the file finds a whole one.
     renameSync(part, archive)
   } finally {
     rmSync(folder, { recursive: true })

@@ -1,6 +1,6 @@
 const REGISTRY = 'apisix-drain.test'
 
-/** Of the registry that does not exist: what is not here already cannot be pulled by mistake. */
+/** The registry does not exist: an image that is missing here cannot be pulled by mistake. */
 export const PAUSE = `${REGISTRY}/pause:1`
 /** The app of `test/cluster/app`, with a shell and curl. */
 export const APP = `${REGISTRY}/app:1`
@@ -10,5 +10,5 @@ export const APP_WITHOUT_SHELL = `${REGISTRY}/app-without-shell:1`
 export const HELPER = `${REGISTRY}/apisix-drain-hook:1`
 /** nginx with the plugin, and the stand-in for APISIX's Admin API. */
 export const GATEWAY = `${REGISTRY}/gateway:1`
-/** As the chart's own default names it, and as containerd then looks for it. */
+/** The chart's default name, and the name that containerd then searches for. */
 export const agentImage = (appVersion: string): string => `docker.io/library/apisix-drain:${appVersion}`

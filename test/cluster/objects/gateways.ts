@@ -2,7 +2,7 @@ import { ADMIN_PORT, BARRIER_PORT, CONTROL_PORT, FOLLOW_PORT, PROXY_PORT } from 
 import { GATEWAY } from '../images/names.ts'
 import { field, namespace, secret, service } from './fields.ts'
 
-/** Where the official chart is installed, as release `apisix`: names, labels and ports below are that chart's. */
+/** The namespace of the official chart, as release `apisix`: names, labels and ports below are that chart's. */
 export const GATEWAY_NAMESPACE = 'apisix'
 const LABELS = { 'app.kubernetes.io/name': 'apisix', 'app.kubernetes.io/instance': 'apisix' }
 /** Not the chart's: its etcd and the Admin API of every gateway are one stand-in here. */

@@ -10,13 +10,13 @@ export const SERVICE_PORT = 80
 
 export const MOUNT = { name: 'apisix-drain', mountPath: '/apisix-drain' }
 
-/** What is done at the end of a pod: `bare` is a hook that does nothing, the last is for images without a shell. */
+/** The hook at the end of a pod: `bare` does nothing, the last is for images without a shell. */
 export type Arm = 'none' | 'bare' | 'sleep' | 'apisix-drain' | 'apisix-drain-hook'
 
-/** The hook that docs/install.md has people copy. */
+/** The hook that users copy from docs/install.md. */
 const HOOK = hookOf(readFileSync(join(import.meta.dirname, '../../../docs/install.md'), 'utf8'))
 
-/** What each adds to the app's container. */
+/** The addition of each arm to the app's container. */
 const CONTAINERS: Readonly<Record<Arm, object>> = {
   none: {},
   bare: { lifecycle: { preStop: { exec: { command: ['test', 'nothing'] } } } },
@@ -29,7 +29,7 @@ const CONTAINERS: Readonly<Record<Arm, object>> = {
   }
 }
 
-/** How the helper comes into the pod, as docs/hooks.md has it. */
+/** The ways to bring the helper into the pod, from docs/hooks.md. */
 const HELPER_FROM = {
   'init container': {
     initContainers: [
@@ -52,21 +52,21 @@ export interface WorkloadOptions {
   readonly replicas: number
   readonly kind?: 'Deployment' | 'StatefulSet'
   readonly graceSeconds?: number
-  /** The Deployment's; 25 % and 25 % where it is left out, as with Kubernetes. */
+  /** The Deployment's strategy; 25 % and 25 % if it is left out, as in Kubernetes. */
   readonly strategy?: object
-  /** The app drops what it has accepted at SIGTERM, as programs do that know nothing of it. */
+  /** The app drops accepted requests at SIGTERM, as programs without a handler do. */
   readonly exitsAtTerm?: boolean
   /** From the start of the app until it listens. */
   readonly startupMs?: number
-  /** For the arm with the helper; an init container where it is left out. */
+  /** For the arm with the helper; an init container if it is left out. */
   readonly helperFrom?: keyof typeof HELPER_FROM
-  /** The app is a restartable init container, and the pod's own container one that nobody sends requests to. */
+  /** The app is a restartable init container, and the pod's own container gets no requests. */
   readonly asSidecar?: boolean
-  /** More of its only container. */
+  /** More fields of its only container. */
   readonly container?: object
   /** More volumes. */
   readonly volumes?: readonly object[]
-  /** More of the pod. */
+  /** More fields of the pod. */
   readonly pod?: object
   /** More containers. */
   readonly beside?: readonly object[]
@@ -77,7 +77,7 @@ const labelsOf = (name: string) => ({ app: name })
 export const serviceOf = ({ name }: WorkloadOptions): object =>
   service(NAMESPACE, name, labelsOf(name), [{ port: SERVICE_PORT, targetPort: APP_PORT }])
 
-/** The app of `test/cluster/app`: nobody listens after SIGTERM, which shows every request that comes too late. */
+/** The app of `test/cluster/app`: it stops listening at SIGTERM, so every request that comes too late fails visibly. */
 export function workload(options: WorkloadOptions): object {
   const { name, arm, replicas, kind = 'Deployment', strategy } = options
   const { asSidecar = false, helperFrom = 'init container' } = options
@@ -109,7 +109,7 @@ export function workload(options: WorkloadOptions): object {
   }
 }
 
-/** Which ends at once when it is told to. */
+/** A container that ends at once at SIGTERM. */
 const other = {
   name: 'other',
   image: APP,

@@ -30,7 +30,7 @@ describe('admin-api', () => {
   })
   afterEach(() => apisix.close())
 
-  it('gets, patches and puts objects; only what was read has a revision', async () => {
+  it('gets, patches and puts objects; only a read returns a revision', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: { 'a:80': 1, 'b:80': 1 } })
     const read = await apisix.client.get('upstreams', 'web')
     expect(read).to.deep.include({ resource: 'upstreams', id: 'web', revision: 101 })
@@ -41,7 +41,7 @@ describe('admin-api', () => {
     expect(apisix.nodes('web')).to.deep.equal({ 'c:80': 1 })
   })
 
-  it('reaches no other path by the name of an object', async () => {
+  it('keeps requests inside the collection, whatever the object is called', async () => {
     const hostile = [
       'a/../../../v1/schema',
       '../routes',
@@ -64,7 +64,7 @@ describe('admin-api', () => {
     expect(apisix.requests).to.deep.equal([])
   })
 
-  it('lists by page, and takes an empty page for what it is', async () => {
+  it('lists page by page, and reads an empty page as empty', async () => {
     for (let i = 0; i < 12; i++)
       apisix.put('upstreams', `u${i}`, { type: 'roundrobin', nodes: { 'a:80': 1 } })
     const first = await apisix.client.list('upstreams', 1)
@@ -75,12 +75,12 @@ describe('admin-api', () => {
     expect(await apisix.client.list('services', 1)).to.deep.equal({ total: 0, objects: [] })
   })
 
-  it('takes "stream mode is disabled" and an unknown collection as having none', async () => {
+  it('reads "stream mode is disabled" and an unknown collection as an empty list', async () => {
     expect(await apisix.client.list('stream_routes', 1)).to.deep.equal({ total: 0, objects: [] })
     expect(await apisix.client.list('nonsense' as 'routes', 1)).to.deep.equal({ total: 0, objects: [] })
   })
 
-  it('reads the key at every request, and never sends If-Match', async () => {
+  it('reads the key for every request, and never sends If-Match', async () => {
     const seen: unknown[] = []
     let key = 'one'
     const raw = await startRaw((request, response) => {
@@ -97,7 +97,7 @@ describe('admin-api', () => {
     await raw.close()
   })
 
-  it('knows the mode', async () => {
+  it('detects the mode', async () => {
     expect(await detectMode(apisix.client)).to.deep.equal({ mode: 'etcd', why: '' })
     const denied = await startAdmin({ key: () => 'wrong' })
     expect(await detectMode(denied.client)).to.deep.include({ mode: 'denied' })
@@ -173,7 +173,7 @@ describe('admin-api', () => {
         await raw.close()
       })
 
-    it('can be asked questions', async () => {
+    it('can be classified', async () => {
       const of = (code: ErrorCode) => new CodedError(code, 'x')
       expect(isGone(of('ADMIN_GONE'))).to.equal(true)
       expect(isConflict(of('ADMIN_CONFLICT'))).to.equal(true)
@@ -190,14 +190,14 @@ describe('admin-api', () => {
         expect(isTransient(error)).to.equal(false)
     })
 
-    it('quotes what APISIX said, with status and what to change', async () => {
+    it('quotes the reply of APISIX, its status and the remedy', async () => {
       const error = await failure(apisix.client.patch('upstreams', 'web', { nodes: 'x' }))
       expect(error.message).to.match(
         /PATCH .*\/upstreams\/web -> 404 "Key not found": the object does not exist/
       )
     })
 
-    it('gives up when the caller does', async () => {
+    it('stops when the caller aborts', async () => {
       apisix.faults.inject({ fault: { kind: 'hang' } })
       const abort = new AbortController()
       const asked = failure(apisix.client.get('upstreams', 'web', abort.signal))
@@ -205,7 +205,7 @@ describe('admin-api', () => {
       expect(await asked).to.include({ code: 'ABORTED' })
     })
 
-    it('keeps user and password of the address to itself', async () => {
+    it('hides the user and password in the address', async () => {
       const client = createAdminApi({
         url: 'http://user:pw@127.0.0.1:1',
         key: () => 'k',

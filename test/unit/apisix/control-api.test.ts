@@ -24,7 +24,7 @@ describe('control-api', () => {
   const reader = (differs: { timeoutMs?: number; maxBytes?: number } = {}) =>
     createControlReader({ port: raw.port, scheme: 'http', timeoutMs: 500, now: () => 7, ...differs })
 
-  it('sees every holder of the recordings with its nodes', async () => {
+  it('reads every holder of the recordings with its nodes', async () => {
     raw = await playRecording()
     const { beganAt, holders, hidden } = await reader()('127.0.0.1')
     expect(beganAt).to.equal(7)
@@ -57,7 +57,7 @@ describe('control-api', () => {
     })
   const value = '{"http":[{"host":"10.0.0.1","port":80,"weight":50}]}'
 
-  it('shows what discovery has found, with one cluster and with several', async () => {
+  it('reads the nodes found by discovery, with one cluster and with several', async () => {
     raw = await found('shop/web:http', { endpoints: [{ endpoints: [{ name: 'shop/web', value }] }] })
     expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal(['10.0.0.1:80'])
     await raw.close()
@@ -67,12 +67,12 @@ describe('control-api', () => {
     expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal(['10.0.0.1:80'])
   })
 
-  it('a port that has no ready address any more is seen empty', async () => {
+  it('reads a port without ready addresses as empty', async () => {
     raw = await found('shop/web:grpc', { endpoints: [{ endpoints: [{ name: 'shop/web', value }] }] })
     expect((await reader()('127.0.0.1')).holders.get('upstreams/f')).to.deep.equal([])
   })
 
-  it('a dump without the Service shows nothing: older ones are empty with one cluster', async () => {
+  it('reads nothing from a dump without the Service: older versions dump nothing with one cluster', async () => {
     raw = await found('shop/web:http', { endpoints: {} })
     const { holders, hidden } = await reader()('127.0.0.1')
     expect([holders.size, hidden?.size]).to.deep.equal([0, 1])
@@ -83,11 +83,11 @@ describe('control-api', () => {
     const read = reader()
     await read('127.0.0.1')
     await read('127.0.0.1')
-    // Upstreams, services, routes and, because one upstream depends on it, what discovery has found.
+    // Upstreams, services, routes and, because one upstream needs it, the dump of discovery.
     expect(raw.connections()).to.equal(8)
   })
 
-  it('takes {} as nothing at all', async () => {
+  it('reads {} as an empty result', async () => {
     raw = await startRaw((_, response) => response.end('{}'))
     expect((await reader()('127.0.0.1')).holders.size).to.equal(0)
   })

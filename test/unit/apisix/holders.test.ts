@@ -42,7 +42,7 @@ describe('holders', () => {
       ])
   })
 
-  it('knows an inline upstream beside traffic-split in one route', () => {
+  it('finds both an inline upstream and traffic-split in one route', () => {
     const found = holdersOf(object('routes', { upstream: { nodes: [] }, plugins: split, name: 'shop' }))
     expect(found.map(h => [h.key, h.form, h.name, h.revision])).to.deep.equal([
       ['routes/x/upstream', 'array', 'shop', 5],
@@ -50,7 +50,7 @@ describe('holders', () => {
     ])
   })
 
-  it('leaves what discovery finds alone', () => {
+  it('leaves holders that use discovery alone', () => {
     const [found] = holdersOf(
       object('upstreams', { discovery_type: 'kubernetes', service_name: 'shop/web:http', nodes })
     )
@@ -60,7 +60,7 @@ describe('holders', () => {
     expect(observable(eureka!)).to.equal(false)
   })
 
-  it('finds nothing where nothing is listed, however odd the object', () => {
+  it('finds nothing in an object without nodes, however odd the object', () => {
     for (const value of [
       {},
       { upstream: 'x', plugins: [] },
@@ -76,7 +76,7 @@ describe('holders', () => {
     expect(holdersOf(object('upstreams', { type: 'roundrobin' }))).to.deep.equal([])
   })
 
-  it('tells who else writes it', () => {
+  it('names the other writer of an object', () => {
     const owner = (labels: Record<string, string>) =>
       holdersOf(object('upstreams', { nodes, labels }))[0]?.owner
     expect(owner({ 'managed-by': 'apisix-ingress-controller' })).to.equal('ingress-controller-1')
@@ -89,7 +89,7 @@ describe('holders', () => {
     expect(owner({ team: 'shop' })).to.equal('nobody-known')
   })
 
-  it('says which holders the Control API shows', () => {
+  it('reports which holders the Control API shows', () => {
     const of = (resource: Resource) =>
       holdersOf(object(resource, { nodes, upstream: { nodes }, plugins: split }))
     for (const resource of ['upstreams', 'services', 'routes'] as const)

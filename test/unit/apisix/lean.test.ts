@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { CodedError } from '../../../agent/base/errors.ts'
 import { createHttp, type HttpClient } from '../../../agent/apisix/http.ts'
 
-// What goes wrong on the way to the Barrier API, which is called without axios.
+// Failed calls to the Barrier API, which is called without axios.
 
 describe('calls to the Barrier API', () => {
   const ends: (() => void)[] = []
@@ -50,14 +50,14 @@ describe('calls to the Barrier API', () => {
     expect(connections).to.equal(1)
   })
 
-  it('do not follow: what is no answer is a failure with what was said', async () => {
+  it('follow no redirect: any other reply is a failure that quotes the reply', async () => {
     const url = await serve((_, response) => response.writeHead(302, { location: '/other' }).end())
     expect((await failure(put(url))).status).to.equal(302)
     const denied = await serve((_, response) => response.writeHead(401).end('{"error_msg":"no"}'))
     expect(await failure(put(denied))).to.include({ code: 'BARRIER_DENIED', said: 'no' })
   })
 
-  it('say that nobody listens, or that the answer was cut off', async () => {
+  it('report a refused connection and an answer that was cut off', async () => {
     const url = await serve((_, response) => {
       response.writeHead(200, { 'content-length': '500' }).write('{"fit":')
       response.flushHeaders()
@@ -70,7 +70,7 @@ describe('calls to the Barrier API', () => {
     expect(refused.message).to.contain('ECONNREFUSED')
   })
 
-  it('give up where the answer takes too long, is too long, or is not wanted any more', async () => {
+  it('give up if the answer is too slow, too long, or no longer wanted', async () => {
     const silent = await serve(() => {})
     expect((await failure(put(silent, { timeoutMs: 20 }))).code).to.equal('BARRIER_TIMEOUT')
     const signal = AbortSignal.abort()

@@ -25,18 +25,18 @@ describe('nodes', () => {
     ])
   })
 
-  it('gives every spelling of an IPv6 address the one that Kubernetes uses', () => {
+  it('normalises every spelling of an IPv6 address to the one that Kubernetes uses', () => {
     expect(keys({ '[fd00:0:0:0::7]:80': 1, 'FD00::0007': 1 })).to.deep.equal(['[fd00::7]:80', '[fd00::7]'])
     expect(addressOf('[fd00::7]:80')).to.deep.equal({ host: 'fd00::7', port: 80 })
   })
 
-  it('tells an empty map from an empty array, and both from nothing', () => {
+  it('distinguishes an empty map, an empty array and no nodes', () => {
     expect(readNodes({})).to.deep.equal({ form: 'map', nodes: [] })
     expect(readNodes([])).to.deep.equal({ form: 'array', nodes: [] })
     for (const raw of [undefined, null, 'x', 7]) expect(readNodes(raw)).to.equal(undefined)
   })
 
-  it('removes from a map by null with the key as it is written there', () => {
+  it('removes from a map by null, with the key exactly as the map spells it', () => {
     const raw = { '[FD00:0::7]:80': 1, '10.0.0.7:80': 1, '10.0.0.8:80': 3 }
     const remove = new Set(['[fd00::7]:80', '10.0.0.7:80'])
     expect(nodesPatch(raw, { remove, add: [] })).to.deep.equal({
@@ -60,13 +60,13 @@ describe('nodes', () => {
     expect(JSON.stringify(patch)).to.equal(JSON.stringify([other]))
   })
 
-  it('never makes the empty object, which would wipe the map, nor leaves nothing', () => {
+  it('never sends the empty object, which would wipe the map, and never removes all nodes', () => {
     const all = new Set(['10.0.0.7:80'])
     for (const raw of [{ '10.0.0.7:80': 1 }, [{ host: '10.0.0.7', port: 80, weight: 1 }], {}, []])
       expect(() => nodesPatch(raw, { remove: all, add: [] })).to.throw(RangeError)
   })
 
-  it('puts a node back in the form of the holder, treated like its sibling', () => {
+  it('puts a node back in the holder’s form, with the settings of its sibling', () => {
     const array = [{ host: '10.0.0.8', port: 80, weight: 5, priority: 3, metadata: { its: 'own' } }]
     const sibling = readNodes(array)!.nodes[0]!
     expect(
@@ -77,7 +77,7 @@ describe('nodes', () => {
     })
   })
 
-  it('writes an IPv6 host into an array in brackets: APISIX refuses it without', () => {
+  it('writes an IPv6 host into an array in brackets, because APISIX refuses it without them', () => {
     const sibling = readNodes([{ host: '[fd00::8]', port: 80, weight: 1 }])!.nodes[0]!
     expect(nodeOf('[fd00::9]:80', sibling, 'array').raw).to.deep.equal({
       host: '[fd00::9]',

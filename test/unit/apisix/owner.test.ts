@@ -21,7 +21,7 @@ describe('who writes a holder', () => {
     return writerOf(index.holders().get(`upstreams/${upstream.id}`)!)
   }
 
-  it('is told from labels', () => {
+  it('is detected from labels', () => {
     expect(writer(object('upstreams', 'a', { nodes }))).to.match(/^an unknown writer/)
     expect(writer(object('upstreams', 'a', { nodes, labels: FIRST }))).to.equal(
       'ingress controller 1.x (its label managed-by)'
@@ -31,7 +31,7 @@ describe('who writes a holder', () => {
     )
   })
 
-  it('is told from an id that is made from the name', () => {
+  it('is detected from an id that is a hash of the name', () => {
     // crc32('shop_web_80')
     expect(writer(object('upstreams', 'b41c9837', { nodes, name: 'shop_web_80' }))).to.match(
       /^ingress controller 1.x \(its id/
@@ -39,7 +39,7 @@ describe('who writes a holder', () => {
     expect(writer(object('upstreams', 'other', { nodes, name: 'shop_web_80' }))).to.match(/^an unknown/)
   })
 
-  it('is told from the service of the same id, whichever of the two is listed first, and again when that goes', () => {
+  it('is detected from the service of the same id, in any order of listing, and detected again when that service is removed', () => {
     const upstream = object('upstreams', 'a', { nodes, labels: FIRST })
     expect(writer(upstream, [object('services', 'a', { upstream_id: 'a', labels: SECOND })])).to.equal(
       'ingress controller 2.x (the service of the same id a is the controller’s)'.replace('’', "'")
@@ -53,7 +53,7 @@ describe('who writes a holder', () => {
     expect(index.holders().get('upstreams/a')?.owner).to.equal('ingress-controller-1')
   })
 
-  it('can be forced', () => {
+  it('can be forced by configuration', () => {
     expect(writer(object('upstreams', 'a', { nodes, labels: FIRST }), [], 'nobody-known')).to.equal(
       'an unknown writer (by configuration)'
     )

@@ -15,7 +15,7 @@ describe('TLS to APISIX', () => {
     for (const end of ends.splice(0)) end()
   })
 
-  /** A server with this certificate, and what it was shown of secrets. */
+  /** A server with this certificate, and the secrets that it received. */
   const serve = async ({ cert, key }: Certificate) => {
     const shown: string[] = []
     const server = createServer({ cert, key }, ({ headers }, response) => {
@@ -63,7 +63,7 @@ describe('TLS to APISIX', () => {
   const right = () => selfSigned(['127.0.0.1'])
 
   for (const what of ['the Admin API', 'a Barrier API'] as const) {
-    it(`${what} is asked where its certificate is from the CA`, async () => {
+    it(`${what} is called if its certificate is from the CA`, async () => {
       const certificate = await right()
       const { port, shown } = await serve(certificate)
       await clients(port, certificate.ca)[what]()
@@ -92,7 +92,7 @@ describe('TLS to APISIX', () => {
       ]
     ]
     for (const [whose, make, why] of refused) {
-      it(`${what} with a certificate ${whose} is refused before it is shown the secret`, async () => {
+      it(`${what} with a certificate ${whose} is refused before it gets the secret`, async () => {
         const { certificate, ca } = await make()
         const { port, shown } = await serve(certificate)
         const { [what]: call } = clients(port, ca)

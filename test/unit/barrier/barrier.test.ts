@@ -46,7 +46,7 @@ describe('barrier keeper', () => {
   const apis: Awaited<ReturnType<typeof serveBarrierApi>>[] = []
   let keeper: BarrierKeeper
 
-  /** One gateway's plugin; all gateways have the same port and addresses of their own, as pods do. */
+  /** One gateway's plugin. Like pods, all gateways have the same port and their own address. */
   const serve = async (host: string, port = 0, barrier = createBarrier(), isOlder = false) => {
     if (!isOlder) {
       barrier.words = createWords({
@@ -113,7 +113,7 @@ describe('barrier keeper', () => {
     store.close()
   })
 
-  it('puts what is desired in one call, and reads what the gateway says of it', async () => {
+  it('puts all desired entries in one call, and reads the state that the gateway returns', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -138,7 +138,7 @@ describe('barrier keeper', () => {
     })
   })
 
-  it('seals, and only what was read after the seal says so', async () => {
+  it('seals an entry, and reports it sealed only from a read after the seal', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -154,7 +154,7 @@ describe('barrier keeper', () => {
     expect(g.puts()).to.equal(2)
   })
 
-  it('does not call a read one after the seal that it has not put itself', async () => {
+  it('does not count a read as later than a seal that it did not put itself', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -165,14 +165,14 @@ describe('barrier keeper', () => {
     expect(reading('1')?.readAfterSeal).to.equal(false)
   })
 
-  it('lets no answer that was made before the seal replace what was read after it', async () => {
+  it('never replaces a read after the seal by an older answer', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
     g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
     keeper.desire([entry('1')])
     await until('the poll', () => g.requests.includes('POST inflight'))
-    // The worker that polls has its answer and does not get it out.
+    // The polling worker has its answer and cannot send it.
     worker.freeze()
     g.barrier.inflight.down(1, '10.0.0.1', 80, 'requests')
     await new Promise(resolve => setTimeout(resolve, 30))
@@ -187,7 +187,7 @@ describe('barrier keeper', () => {
     expect([...seen]).to.deep.equal(['sealed true'])
   })
 
-  it('hears at once when a request ends, of many that are waited for', async () => {
+  it('reports at once when one of many requests ends', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -201,7 +201,7 @@ describe('barrier keeper', () => {
     expect(g.puts()).to.equal(1)
   })
 
-  it('sees long-lived connections come and go', async () => {
+  it('counts long-lived connections as they come and go', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -220,7 +220,7 @@ describe('barrier keeper', () => {
   }
   const agreed = (name: string, id = 'g1') => new Map([[id, reading(name, id)?.word?.tags ?? []]])
 
-  it('looks at what is not sealed though requests are in flight all the while, and tells what the workers say', async () => {
+  it('polls unsealed entries while requests stay in flight, and reports the workers’ words', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -236,7 +236,7 @@ describe('barrier keeper', () => {
     expect(reading('1')?.word?.others).to.deep.equal([{ places: 1, nodes: ['10.0.0.2:80'], more: 0 }])
   })
 
-  it('seals by the words that were judged, and only at the gateways that are named', async () => {
+  it('seals with the words that were judged, and only at the named gateways', async () => {
     const g = await serve('127.0.7.1')
     const other = await serve('127.0.7.2', g.port)
     begin(g.port)
@@ -253,7 +253,7 @@ describe('barrier keeper', () => {
     expect(reading('1')?.entry).to.equal('sealed')
   })
 
-  it('does not seal by words that do not stand any more, and reads those of now', async () => {
+  it('does not seal with outdated words, and reads the current ones', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -268,7 +268,7 @@ describe('barrier keeper', () => {
     await until('it is sealed all the same', () => reading('1')?.entry === 'sealed')
   })
 
-  it('counts what is in flight after a seal that another agent put', async () => {
+  it('counts requests in flight after a seal that another agent put', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -278,7 +278,7 @@ describe('barrier keeper', () => {
     await until('it is counted', () => reading('1')?.readAfterSeal === true)
   })
 
-  it('says of a plugin that has no words that it is too old, and still counts what is in flight once it is sealed', async () => {
+  it('reports a plugin without words as too old, and still counts its requests in flight after the seal', async () => {
     const g = await serve('127.0.7.1', 0, createBarrier(), true)
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -291,7 +291,7 @@ describe('barrier keeper', () => {
     expect(reading('1')).to.deep.include({ readAfterSeal: true, binding: true, problem: '' })
   })
 
-  it('leaves the gateways alone when the same is desired again', async () => {
+  it('sends nothing when the desired entries have not changed', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -310,7 +310,7 @@ describe('barrier keeper', () => {
     expect(reading('1')).to.equal(before)
   })
 
-  it('lifts by uid what is not desired any more, though the first try fails', async () => {
+  it('lifts an entry by uid when it is no longer desired, even if the first try fails', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -324,7 +324,7 @@ describe('barrier keeper', () => {
     expect(states(g.barrier)).to.deep.equal([['2', '10.0.0.2', undefined, 'draining']])
   })
 
-  it('lifts an address that is not in the entry any more, and keeps the others', async () => {
+  it('lifts an address that left its entry, and keeps the others', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -345,7 +345,7 @@ describe('barrier keeper', () => {
     expect(states(g.barrier)).to.deep.equal([['1', '10.0.0.1', undefined, 'sealed']])
   })
 
-  it('pushes everything to a gateway that is new', async () => {
+  it('pushes all entries to a new gateway', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.desire([entry('1'), entry('2', 'sealed')])
@@ -357,7 +357,7 @@ describe('barrier keeper', () => {
     expect(reading('1', 'g2')?.entry).to.equal('draining')
   })
 
-  it('pushes everything to a gateway that was restarted', async () => {
+  it('pushes all entries to a restarted gateway', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -372,7 +372,7 @@ describe('barrier keeper', () => {
     expect(reading('2')).to.deep.include({ entry: 'sealed', problem: '' })
   })
 
-  it('notices a restart that went between two calls by the instance', async () => {
+  it('detects a restart between two calls by the instance id', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port, { ttlMs: 3000 })
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -388,7 +388,7 @@ describe('barrier keeper', () => {
     await until('it is read again', () => reading('1')?.instance === again.barrier.instance)
   })
 
-  it('remembers over failures and a restart that the gateway has answered fit, and takes no unfit answer for one of its own', async () => {
+  it('remembers through failures and a restart that the gateway once answered fit, and never counts an unfit answer as fit', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -406,7 +406,7 @@ describe('barrier keeper', () => {
     expect(reading('2')).to.deep.include({ instance: barrier.instance, fit: false, binding: false })
   })
 
-  it('takes an unfit answer with requests in flight for busy', async () => {
+  it('reads an unfit answer with requests in flight as busy', async () => {
     const g = await serve('127.0.7.1')
     g.barrier.setUnfit(1, ['a second nginx serves'])
     begin(g.port)
@@ -419,7 +419,7 @@ describe('barrier keeper', () => {
     expect(reading('1')).to.deep.include({ fit: false, binding: true })
   })
 
-  it('renews nothing after an absence until entries were desired by what is known since, and lifts all the same', async () => {
+  it('renews nothing after an absence until a round with current data desires the entries, but still lifts', async () => {
     const g = await serve('127.0.7.1')
     const at = { resumed: -Infinity, known: -Infinity }
     begin(g.port, { ttlMs: 3000, knowledge: { resumedAt: () => at.resumed, knownAt: () => at.known } })
@@ -431,7 +431,7 @@ describe('barrier keeper', () => {
     const before = g.puts()
     const putAt = performance.now()
     expect(keeper.isKnown()).to.equal(false)
-    // A new one, and those that are held: the renewal falls due after a second.
+    // A new entry, and the held ones: the renewal is due after a second.
     keeper.desire([held, entry('3')])
     await until('one is lifted', () => g.barrier.entries.size === 1)
     await until('the other has expired', () => states(g.barrier).length === 0)
@@ -442,7 +442,7 @@ describe('barrier keeper', () => {
     expect(keeper.isKnown()).to.equal(true)
   })
 
-  it('finds what is missing by the entries that an older plugin tells, or by how many there are', () => {
+  it('finds missing entries by the list of an older plugin, or by the number of entries', () => {
     const wanted = [entry('1', 'sealed'), entry('2', 'sealed', '10.0.0.2', '10.0.1.2')]
     const told = (uid: string, ip: string, state: 'draining' | 'sealed' = 'sealed') => ({
       uid,
@@ -463,7 +463,7 @@ describe('barrier keeper', () => {
     expect(missing({ entries: [], held: { entries: 2, generation: 1, late: 0 } })).to.deep.equal(['1', '2'])
   })
 
-  it('puts again at once what the state of the gateway does not show any more', async () => {
+  it('puts an entry again at once when the gateway’s state no longer shows it', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -475,7 +475,7 @@ describe('barrier keeper', () => {
     const before = g.puts()
     const looks = () => g.requests.filter(request => request.startsWith('GET state')).length
     g.barrier.entries.remove(new Set(['2']))
-    // Of two addresses one is there.
+    // One of two addresses is present.
     g.barrier.entries.put({ uid: '2', ip: '10.0.0.2', port: undefined, state: 'sealed', ttl: 60 })
     await until('it is put again', () => g.barrier.entries.look('10.0.1.2', 80) === 'sealed')
     const states = looks()
@@ -483,7 +483,7 @@ describe('barrier keeper', () => {
     expect(g.puts()).to.equal(before + 1)
   })
 
-  it('tells a gateway everything again when its readiness has changed', async () => {
+  it('pushes all entries to a gateway again when its readiness changes', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1', { ready: false })])
@@ -493,7 +493,7 @@ describe('barrier keeper', () => {
     await until('it is told again', () => g.puts() === 2)
   })
 
-  it('says that an entry is absent which the gateway does not know any more, and puts it again', async () => {
+  it('reports an entry that the gateway has lost as absent, and puts it again', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -507,7 +507,7 @@ describe('barrier keeper', () => {
     expect(seen).to.include('absent')
   })
 
-  it('is delayed by no gateway: one hangs, one has no plugin, one refuses the token', async () => {
+  it('is not delayed by a gateway that hangs, lacks the plugin, or refuses the token', async () => {
     const g = await serve('127.0.7.1')
     const hangs = await serve('127.0.7.2', g.port)
     hangs.api.faults.inject({ fault: { kind: 'hang' } })
@@ -522,7 +522,7 @@ describe('barrier keeper', () => {
     expect(reading('1', 'none')?.problem).to.contain('load the plugin')
   })
 
-  it('says what to change when the token is wrong, or something else answers', async () => {
+  it('names the remedy when the token is wrong, or another program answers', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port, { token: 'not-this-one' })
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -539,7 +539,7 @@ describe('barrier keeper', () => {
     await raw.close()
   })
 
-  it('never calls an unfit plugin fit', async () => {
+  it('never reports an unfit plugin as fit', async () => {
     const g = await serve('127.0.7.1')
     g.barrier.setUnfit(1, ['pick_server'])
     begin(g.port)
@@ -549,7 +549,7 @@ describe('barrier keeper', () => {
     expect(reading('1')).to.deep.include({ fit: false, problem: '' })
   })
 
-  it('neither asks for an entry that had no room nor puts it again at once', async () => {
+  it('neither polls an entry that had no room nor puts it again at once', async () => {
     const g = await serve('127.0.7.1', 0, createBarrier({ capacity: ENTRY_BYTES }))
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])
@@ -591,7 +591,7 @@ describe('barrier keeper', () => {
     expect(g.barrier.entries.size).to.equal(2100)
   })
 
-  it('forgets a gateway that is gone', async () => {
+  it('forgets a removed gateway', async () => {
     const g = await serve('127.0.7.1')
     begin(g.port)
     keeper.gateways([gateway('g1', '127.0.7.1')])

@@ -38,7 +38,7 @@ describe('the entries of one gateway', () => {
     return { desired, table, put }
   }
 
-  it('are due when they are new, when they change, and after a third of their time', () => {
+  it('are due when new, when changed, and after a third of their ttl', () => {
     const { desired, table, put } = rig(entry({ state: 'draining' }))
     expect(table.due(0)).eql([entry({ state: 'draining' })])
     put(0, [state({ state: 'draining' })])
@@ -51,7 +51,7 @@ describe('the entries of one gateway', () => {
     expect(table.due(1 + TTL / 3)).eql([entry()])
   })
 
-  it('are not changed any more once another agent has sealed them', () => {
+  it('do not change once another agent has sealed them', () => {
     const { desired, table, put } = rig(entry({ state: 'draining' }))
     put(0, [state({ state: 'draining' })])
     table.reported([entry()], { entries: [state()] }, at(5), 5)
@@ -62,7 +62,7 @@ describe('the entries of one gateway', () => {
     expect(table.reading(A)).include({ readAfterSeal: true })
   })
 
-  it('are lifted when they are not desired, also when an answer was lost, and until their time is over', () => {
+  it('are lifted when no longer desired, even after a lost answer, until their ttl is over', () => {
     const { desired, table, put } = rig()
     table.sent([entry()], 0)
     table.failed('no connection', 1)
@@ -76,7 +76,7 @@ describe('the entries of one gateway', () => {
     expect(table.over(TTL + 1)).eql([])
   })
 
-  it('are put again when the gateway may have been restarted, and when it lacks one', () => {
+  it('are put again when the gateway may have restarted, and when it lacks one', () => {
     const { table, put } = rig()
     put(0, [state()], [], true)
     expect(table.due(1), 'its answer was from before').eql([entry()])
@@ -91,7 +91,7 @@ describe('the entries of one gateway', () => {
     expect(table.due(4)).eql([entry()])
   })
 
-  it('wait two seconds for room, and are not asked about until then', () => {
+  it('wait two seconds for room, and are not polled until then', () => {
     const { table, put } = rig()
     put(0, [], [A])
     expect(table.reading(A)?.problem).equal('no room')

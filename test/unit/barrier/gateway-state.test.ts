@@ -48,7 +48,7 @@ describe('gateway state', () => {
     await reader.stop()
   })
 
-  it('is read four times a second while entries are held: a quick restart shows nowhere else', async () => {
+  it('is read four times a second while entries are held: nothing else shows a quick restart', async () => {
     const holding = { now: true }
     const { reader, advance, reads } = rig(() => ({ instance: 'a', workers: [] }), holding)
     await turn()
@@ -62,7 +62,7 @@ describe('gateway state', () => {
     await reader.stop()
   })
 
-  /** Two agents that ask at the same moments, the same one first, by a load balancer that sends each connection to the next of two gateways. */
+  /** Two agents that poll at the same moments, always in the same order, through a load balancer that alternates between two gateways. */
   async function inStep(identities: readonly Identity[], everyMs: number, times: number, isHolding = false) {
     const clock = manualClock()
     let asked = 0
@@ -86,14 +86,14 @@ describe('gateway state', () => {
     await Promise.all(readers.map(reader => reader.stop()))
   }
 
-  it('asks twice at once at an address by hand: each of two agents in step would else hear one gateway only', async () => {
+  it('reads an address by hand twice in a row: otherwise each of two agents in step could reach only one of two gateways', async () => {
     const identities = [createIdentity(true), createIdentity(true)]
     await inStep(identities, 1, 20)
     expect(identities.map(identity => identity.isSeveral())).to.deep.equal([true, true])
   })
 
   for (const isHolding of [true, false])
-    it(`goes on to do so while ${isHolding ? 'entries are' : 'nothing is'} held: a gateway may come to stand behind the address later`, async () => {
+    it(`keeps reading it twice while ${isHolding ? 'entries are' : 'nothing is'} held: a second gateway may appear behind the address later`, async () => {
       const identities = ['a', 'b'].map(instance => {
         const identity = createIdentity(true)
         for (let i = 0; i < 16; i++) identity.note({ instance, fit: true }, i, i, true)
@@ -104,7 +104,7 @@ describe('gateway state', () => {
       expect(identities.map(identity => identity.isSeveral())).to.deep.equal([true, true])
     })
 
-  it('is read four times a second while an address by hand is not fit, and anew after a read that fails', async () => {
+  it('is read four times a second while an address by hand is unfit, and again after a failed read', async () => {
     let answer: unknown = { instance: 'a', fit: false, workers: [] }
     const identity = createIdentity(true)
     const { reader, advance, reads } = rig(() => answer, { now: false }, identity)
@@ -125,7 +125,7 @@ describe('gateway state', () => {
     await reader.stop()
   })
 
-  it('keeps what was told when the gateway fails, and says why', async () => {
+  it('keeps its last value when the gateway fails, and reports why', async () => {
     let fail = false
     const { reader, advance } = rig(() => (fail ? new Error('refused') : { instance: 'a', workers: [] }))
     await turn()
@@ -141,7 +141,7 @@ describe('gateway state', () => {
     await reader.stop()
   })
 
-  it('tells what it is decided by, whichever of it changes, and nothing twice', async () => {
+  it('notifies of every change that matters to a decision, and never twice', async () => {
     const worker = { pid: 1, fit: true, revision: 9, revisions: { upstreams: 5, routes: 9 }, applied: 1 }
     const state = { instance: 'a', fit: true, workers: [worker], entries: [{ uid: 'u', late: 0 }] }
     let now: unknown = state
@@ -172,7 +172,7 @@ describe('gateway state', () => {
     expect(heard).to.deep.equal(changes.slice(1).map(([what]) => `${what}: 1`))
   })
 
-  it('reads nothing more once it is stopped, and leaves no alarm', async () => {
+  it('stops reading when stopped, and leaves no alarm', async () => {
     const { reader, clock, advance, reads } = rig(() => ({ instance: 'a', workers: [] }))
     await turn()
     await reader.stop()

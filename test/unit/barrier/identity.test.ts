@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 
 import { createIdentity } from '../../../agent/barrier/identity.ts'
 
-/** Answers one after the other, each asked when the one before was in: `A` and `B` fit, `a` and `b` not. */
+/** Answers one after the other, each asked after the previous answer: `A` and `B` fit, `a` and `b` not. */
 function heard(answers: string, byHand = false) {
   const identity = createIdentity(byHand)
   for (const [i, one] of answers.split('').entries()) {
@@ -14,29 +14,29 @@ function heard(answers: string, byHand = false) {
 }
 
 describe('identity of a gateway', () => {
-  it('one gateway is one, however often it is asked and restarted', () => {
+  it('one gateway is counted as one, however often it is polled and restarted', () => {
     for (const answers of ['A', 'AAAA', 'AAB', 'ABC', 'ABBBCCCD']) expect(heard(answers).doubt()).to.equal('')
   })
 
-  it('who answers again after another one has is several, for good', () => {
+  it('an instance that answers again after another one shows several gateways, for good', () => {
     for (const answers of ['ABA', 'AABBA', 'ABCA', 'ABAAAAAAA', 'ABACCCCC']) {
       expect(heard(answers).isSeveral(), answers).to.equal(true)
       expect(heard(answers).doubt()).to.contain('several gateways')
     }
   })
 
-  it('a gateway that is fit, and another one that is not, are several too', () => {
+  it('a fit gateway and an unfit one count as several too', () => {
     expect(heard('AbA').isSeveral()).to.equal(true)
   })
 
-  it('a binary that is replaced (USR2) is none of that: both say that they are not fit until one is gone', () => {
+  it('a replaced binary (USR2) does not count as several: both are unfit until one is gone', () => {
     expect(heard('AAababbabBBB').isSeveral()).to.equal(false)
   })
 
-  it('an answer that was long on its way says who was there, not who is', () => {
+  it('a slow answer shows who was there at its start, not who is there now', () => {
     const identity = createIdentity(false)
     identity.note({ instance: 'A', fit: true }, 0, 5, false)
-    // Asked before the restart, and in after the new instance's first answer.
+    // Sent before the restart, and received after the new instance's first answer.
     identity.note({ instance: 'B', fit: true }, 20, 25, false)
     identity.note({ instance: 'A', fit: true }, 15, 30, false)
     expect(identity.isSeveral()).to.equal(false)
@@ -44,7 +44,7 @@ describe('identity of a gateway', () => {
     expect(identity.isSeveral()).to.equal(true)
   })
 
-  it('an address written by hand is believed after sixteen answers on connections of their own', () => {
+  it('an address by hand is trusted after sixteen answers, each on its own connection', () => {
     expect(heard('A'.repeat(15), true).doubt()).to.contain('not known yet')
     expect(heard('A'.repeat(16), true).doubt()).to.equal('')
     const identity = createIdentity(true)
@@ -52,13 +52,13 @@ describe('identity of a gateway', () => {
     expect(identity.isOpen()).to.equal(true)
   })
 
-  it('answers of one that is not fit do not count for that: it would not be heard to come back', () => {
+  it('answers of an unfit gateway do not count: its return would not be noticed', () => {
     expect(heard('a'.repeat(50), true).doubt()).to.contain('not known yet')
     expect(heard('ab'.repeat(50) + 'AB', true).doubt()).to.contain('not known yet')
     expect(heard('ab'.repeat(50) + 'ABA', true).doubt()).to.contain('several gateways')
   })
 
-  it('a question without an answer begins it anew: what a restart has hidden may be there again', () => {
+  it('an unanswered read restarts the count: a gateway hidden by a restart may be back', () => {
     for (const byHand of [true, false]) {
       const identity = createIdentity(byHand)
       for (let i = 0; i < 16; i++) identity.note({ instance: 'A', fit: true }, i, i, true)
@@ -71,18 +71,18 @@ describe('identity of a gateway', () => {
     }
   })
 
-  it('of two gateways behind a load balancer nothing is believed before both were heard often enough, or found out', () => {
+  it('two gateways behind a load balancer are not trusted, unless their answers look like one restart', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('A', 'B'), { minLength: 16, maxLength: 60 }), answers => {
         const text = answers.join('')
-        // What cannot be told from a restart: all of one, then all of the other.
+        // This cannot be distinguished from a restart: all of one, then all of the other.
         const looksLikeOne = /^(A*B*|B*A*)$/.test(text)
         expect(heard(text, true).doubt() === '').to.equal(looksLikeOne)
       })
     )
   })
 
-  it('remembers few instances, of a gateway that crashes all day', () => {
+  it('remembers few instances of a gateway that crashes all day', () => {
     const identity = createIdentity(false)
     for (let i = 0; i < 1000; i++) identity.note({ instance: `i${i}`, fit: true }, i, i, true)
     expect(identity.doubt()).to.equal('')

@@ -15,8 +15,8 @@ const told = (differs: Partial<WorkersWord> = {}): WorkersWord => ({
   ...differs
 })
 
-describe('the word of all workers about all addresses of a pod', () => {
-  it('is complete where every worker has spoken of each address, and has a tag for each', () => {
+describe('the combined word of all workers about all addresses of a pod', () => {
+  it('is complete if every worker has spoken of each address, with a tag for each', () => {
     expect(wordOf([told(), told({ tag: 't2', places: 2, sole: ['routes/1'] })])).to.deep.include({
       complete: true,
       places: 3,
@@ -25,19 +25,19 @@ describe('the word of all workers about all addresses of a pod', () => {
     })
   })
 
-  it('is not complete where one worker is silent about one of them', () => {
+  it('is incomplete if one worker is silent about one address', () => {
     const { tag, ...silent } = told({ said: 1 })
     expect(tag).to.equal('t1')
     expect(wordOf([told(), silent])).to.deep.include({ complete: false, said: 1, asked: 2, tags: [] })
     expect(wordOf([told({ said: 1 })])).to.include({ complete: false })
   })
 
-  it('is none where a plugin tells none, or nothing is asked', () => {
+  it('is absent if the plugin gives none, or no address is asked', () => {
     expect(wordOf([told(), undefined])).to.equal(undefined)
     expect(wordOf([])).to.equal(undefined)
   })
 
-  it('says that a pod is nowhere only where every worker can look into every place', () => {
+  it('reports a pod as unlisted only if every worker can inspect every place', () => {
     expect(isNowhere(wordOf([told({ places: 0, others: [] })]))).to.equal(true)
     expect(isNowhere(wordOf([told({ places: 0, hidden: 1, others: [] })]))).to.equal(false)
     expect(isNowhere(wordOf([told()]))).to.equal(false)
@@ -53,28 +53,28 @@ describe('whether a seal leaves every worker with a choice', () => {
     others: [{ places: 1, nodes: [...nodes], more }]
   })
 
-  it('where another choice in each place may serve', () => {
+  it('leaves a choice if another node in each place may serve', () => {
     expect(ask({})).to.deep.equal({ tags: ['t1'] })
     expect(ask(others(['10.0.0.9:80', '10.0.0.2:80']))).to.deep.equal({ tags: ['t1'] })
     expect(ask({ places: 0, others: [] })).to.deep.equal({ tags: ['t1'] })
   })
 
-  it('where there are more choices than are named, of which nothing bad is known', () => {
+  it('leaves a choice if there are unnamed nodes with no known fault', () => {
     expect(ask(others(['10.0.0.9:80'], 3))).to.deep.equal({ tags: ['t1'] })
   })
 
-  it('not while a worker has not spoken', () => {
+  it('leaves none while a worker has not spoken', () => {
     expect(ask({ said: 1 })).to.deep.equal({ why: '1 of 2 workers have said what they could choose instead' })
   })
 
-  it('not where nothing else is left in a place, which is named', () => {
+  it('leaves none if a place has no other node, and names the place', () => {
     expect(ask({ sole: ['upstreams/web'] })).to.deep.equal({ why: 'nothing else is left in upstreams/web' })
     expect(ask({ sole: ['a', 'b', 'c', 'd', 'e'] })).to.deep.equal({
       why: 'nothing else is left in a, b, c and 2 more'
     })
   })
 
-  it('not where all that is left in one of the places does not serve', () => {
+  it('leaves none if no other node of a place serves', () => {
     const both = [...others(['10.0.0.2:80']).others, ...others(['10.0.0.9:80']).others]
     expect(ask({ others: both })).to.deep.equal({ why: 'what is left does not serve: 10.0.0.9:80' })
   })

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { systemClock } from '../../../agent/base/clock.ts'
 
 describe('system clock', () => {
-  it('does not go back when the clock of the host is set back', () => {
+  it('does not go back when the host’s clock is set back', () => {
     const before = systemClock.now()
     const real = Date.now
     try {
@@ -15,11 +15,11 @@ describe('system clock', () => {
     }
   })
 
-  it('is the time since the epoch', () => {
+  it('counts from the epoch', () => {
     expect(Math.abs(systemClock.now() - Date.now())).to.be.below(60_000)
   })
 
-  it('sleeps, and wakes with the reason when it is no longer wanted', async () => {
+  it('sleeps, and rejects with the reason when aborted', async () => {
     const began = systemClock.now()
     await Promise.all([systemClock.sleep(20), new Promise(resolve => setTimeout(resolve, 25))])
     expect(systemClock.now() - began).to.be.at.least(19)
@@ -29,7 +29,7 @@ describe('system clock', () => {
     expect(await asleep).to.be.instanceOf(Error)
   })
 
-  it('calls an alarm once, at its time and not after it was cancelled', async () => {
+  it('fires an alarm once, at its time, and not after it was cancelled', async () => {
     let rung = 0
     const { promise, resolve } = Promise.withResolvers<void>()
     const keep = setTimeout(() => {}, 5000)
@@ -40,7 +40,7 @@ describe('system clock', () => {
     expect(rung).to.equal(1)
   })
 
-  it('takes an alarm that is farther away than a timer can be', () => {
+  it('accepts an alarm that is farther away than a timer allows', () => {
     const cancel = systemClock.alarm(systemClock.now() + 10 ** 12, () => expect.fail('too early'))
     cancel()
   })

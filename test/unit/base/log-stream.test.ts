@@ -7,7 +7,7 @@ import { expect } from 'chai'
 import { until } from '../../build/apisix.ts'
 
 const SOURCE = new URL('../../../agent/base/log.ts', import.meta.url).href
-/** Logs so many lines of a kilobyte to standard output, and tells when they are handed over. */
+/** Logs so many lines of a kilobyte to standard output, and reports when they are handed over. */
 const WRITER = `
   const { createLog } = await import(${JSON.stringify(SOURCE)})
   const log = createLog({ level: 'info', pretty: false })
@@ -47,7 +47,7 @@ describe('the stream of the log', function () {
   const dropped = () => all().find(({ msg }) => msg === 'lines of the log could not be written')?.lines ?? 0
   const lines = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`)
 
-  it('waits for space, says how much was dropped meanwhile, and goes on', async () => {
+  it('waits for space, reports how much was dropped meanwhile, and continues', async () => {
     const child = spawn('bash', ['-c', FULL, process.execPath, WRITER], {
       stdio: ['ignore', file, 'inherit', 'ipc']
     })
@@ -62,9 +62,9 @@ describe('the stream of the log', function () {
       await written('it runs')
       await write('at first', 5)
       await until('they are written', () => kept().length === 5)
-      // Twice what waits: half of it has to be dropped.
+      // Twice the size of the queue: half of it has to be dropped.
       await write('while it was full', 2000)
-      // What could be written of a line makes room for some more.
+      // The written part of a line frees space for some more.
       await until('the file is full', () => statSync(join(folder, 'log')).size === FULL_BYTES)
       await write('and more', 100)
       expect(dropped()).to.equal(0)
@@ -74,7 +74,7 @@ describe('the stream of the log', function () {
       await until('it says what was dropped', () => dropped() > 0)
       await write('after', 1)
       await until('it goes on', () => kept().at(-1) === 'after 0')
-      // The newest are dropped, the one that found space again too; of what was kept no line is lost, torn or out of order.
+      // The newest lines are dropped, and the one that found space again. No kept line is lost, torn or out of order.
       const full = kept().filter(line => line.startsWith('while it was full')).length
       const more = kept().filter(line => line.startsWith('and more')).length
       expect(full).to.be.within(800, 1100)

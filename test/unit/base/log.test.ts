@@ -9,7 +9,7 @@ describe('log', () => {
     return { log: createLog({ level, pretty: false }, { write }), lines }
   }
 
-  it('writes one object a line, with the part, and no level below the one that is set', () => {
+  it('writes one object per line, with the part, and nothing below the configured level', () => {
     const { log, lines } = capture()
     log.child({ part: 'watch' }).info({ pod: 'web-1' }, 'pod ends')
     log.debug('not this')
@@ -28,7 +28,7 @@ describe('log', () => {
     expect(lines[1]?.headers).to.deep.equal({ 'X-API-KEY': '<not shown>', accept: '*/*' })
   })
 
-  it('leaves what is logged as it is', () => {
+  it('does not change the logged object', () => {
     const { log, lines } = capture()
     const facts = { headers: { token: 's3cret', accept: '*/*' }, list: [1, 'a', null] }
     log.info(facts, 'a')
@@ -39,7 +39,7 @@ describe('log', () => {
     })
   })
 
-  it('shows of an axios error what happened, never what was sent', () => {
+  it('shows the failure of an axios error, never the request body or headers', () => {
     const { log, lines } = capture()
     const headers = new AxiosHeaders({ 'X-API-KEY': 's3cret' })
     const request = { headers: { 'x-api-key': 's3cret' } }
@@ -53,7 +53,7 @@ describe('log', () => {
     expect(lines[0]?.err).to.have.property('stack')
   })
 
-  it('describes what is no Error, and ends a loop of causes', () => {
+  it('describes a thrown value that is no Error, and ends a loop of causes', () => {
     expect(describeError('plain')).to.deep.equal({ message: 'plain' })
     expect(describeError({ headers: 's3cret' })).to.deep.equal({ message: 'not an Error object' })
     const loop = new Error('loop')
@@ -68,7 +68,7 @@ describe('log', () => {
     })
   })
 
-  it('can be made with and without colour for people', () => {
+  it('can be written for people, with and without colour', () => {
     expect(createLog({ level: 'fatal', pretty: true }).level).to.equal('fatal')
     expect(createLog({ level: 'warn', pretty: false }).level).to.equal('warn')
   })

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { createReadiness } from '../../../agent/base/readiness.ts'
 
 describe('readiness', () => {
-  it('is missing every part that has not said that it is ready', () => {
+  it('lists every part that has not reported ready', () => {
     const readiness = createReadiness()
     const pods = readiness.part('watch:pods')
     const gateways = readiness.part('gateways')

@@ -5,7 +5,7 @@ import { startAdmin } from '../../build/apisix.ts'
 
 const metadata = (name: string) => ({ namespace: 'shop', name, uid: name })
 
-/** As the API server lists them, a page each. */
+/** As the API server lists them, one page for each list. */
 const LISTED = {
   pods: ['web-1', 'web-2'].map((name, i) => ({
     metadata: metadata(name),
@@ -43,7 +43,7 @@ describe('doctor: places that hide pods', () => {
       ...differs
     })(new AbortController().signal)
 
-  it('are warnings, each with holder, node, Service, pods and what would help', async () => {
+  it('are warnings, each with holder, node, Service, pods and remedy', async () => {
     apisix.put('upstreams', 'web', { name: 'shop_web', type: 'roundrobin', nodes: { '10.96.0.12:80': 1 } })
     const [finding, ...others] = await found()
     expect(others).to.deep.equal([])
@@ -55,14 +55,14 @@ describe('doctor: places that hide pods', () => {
     expect(finding?.change).to.contain('resolveGranularity: endpoint')
   })
 
-  it('are none where pods are listed by address', async () => {
+  it('are none if pods are listed by address', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: { '10.0.0.1:8080': 1 } })
     expect(await found()).to.deep.equal([
       { name: 'hidden', level: 'ok', what: 'no place leads to pods without listing them', change: '' }
     ])
   })
 
-  it('are not told where something cannot be listed, or in standalone mode', async () => {
+  it('are not reported if something cannot be listed, or in standalone mode', async () => {
     const [failed] = await found({ services: refused })
     expect(failed).to.include({
       level: 'warn',

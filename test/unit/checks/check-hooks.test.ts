@@ -63,7 +63,7 @@ describe('doctor: hooks of a pod', () => {
     ['injected helper', injected('helper', false), true, false]
   ]
   for (const [what, preStop, named, followsProxy] of calls) {
-    it(`who calls, and which way: ${what}`, () =>
+    it(`reads whether a hook names its pod and follows a proxy: ${what}`, () =>
       expect(hooksOf(pod(preStop))[0]).to.include({ named, followsProxy }))
   }
 

@@ -29,7 +29,7 @@ describe('doctor: injection', () => {
 
   beforeEach(() => asked.splice(0))
 
-  it('is content where the two objects may be read and written, and asks for no others', async () => {
+  it('passes if the two objects may be read and written, and asks for no others', async () => {
     const [finding, ...more] = await find(asking(() => true))
     expect(more).to.deep.equal([])
     expect(finding).to.include({ level: 'ok', what: 'the webhook may keep its certificate' })
@@ -45,7 +45,7 @@ describe('doctor: injection', () => {
     expect(asked).to.have.length(INJECTION_PERMISSIONS.length)
   })
 
-  it('warns of each right that is missing, and says which rule to add', async () => {
+  it('warns of each missing permission, and names the rule to add', async () => {
     const findings = await find(asking(({ verb }) => verb === 'get'))
     expect(findings.map(({ level, what, change }) => [level, what, change])).to.deep.equal([
       [
@@ -61,7 +61,7 @@ describe('doctor: injection', () => {
     ])
   })
 
-  it('warns where it cannot ask, or cannot read what the chart wrote', async () => {
+  it('warns if it cannot ask, or cannot read the chart’s objects', async () => {
     const whatOf = async (...args: Parameters<typeof find>) => (await find(...args))[0]?.what
     expect(await whatOf(() => Promise.reject(new Error('ECONNREFUSED')))).to.equal(
       'the webhook cannot be looked at: ECONNREFUSED'

@@ -23,18 +23,18 @@ describe('doctor: leader', () => {
   const found = async (ask: AskKubernetes, place: typeof PLACE | undefined = PLACE) =>
     (await checkLease(ask, place)(AbortSignal.timeout(1000))).map(({ level, what }) => `${level} ${what}`)
 
-  it('says who leads', async () => {
+  it('names the leader', async () => {
     expect(await found(asking(() => true))).to.deep.equal(['ok agent-0 holds the Lease apisix/drain'])
   })
 
-  it('is content where nobody leads: none was made yet, or it was given back', async () => {
+  it('passes without a leader: the Lease does not exist yet, or was released', async () => {
     const nobody = ['ok nobody holds the Lease apisix/drain']
     expect(await found(asking(() => true, 404))).to.deep.equal(nobody)
     expect(await found(asking(() => true, 200, null))).to.deep.equal(nobody)
     expect(await found(asking(() => true, 200, ''))).to.deep.equal(nobody)
   })
 
-  it('warns of each permission that is missing, and says which rule to add', async () => {
+  it('warns of each missing permission, and names the rule to add', async () => {
     const findings = await checkLease(
       asking(verb => verb === 'get'),
       PLACE
@@ -49,7 +49,7 @@ describe('doctor: leader', () => {
     expect(LEASE_PERMISSIONS).to.have.length(3)
   })
 
-  it('warns where it cannot ask, and says so where there is no election', async () => {
+  it('warns if it cannot ask, and reports that there is no election', async () => {
     const away = () => Promise.reject(new Error('ECONNREFUSED'))
     expect(await found(away)).to.deep.equal(['warn the Lease apisix/drain cannot be looked at: ECONNREFUSED'])
     const [finding] = await checkLease(away, undefined)(AbortSignal.timeout(1000))

@@ -44,7 +44,7 @@ describe('doctor', () => {
       }
     }
 
-    it('is content where all is granted, and asks for all namespaces', async () => {
+    it('passes if all is granted, and asks for all namespaces', async () => {
       const asked: unknown[] = []
       expect(
         await run(
@@ -57,7 +57,7 @@ describe('doctor', () => {
       expect(asked).to.deep.include({ verb: 'watch', group: '', resource: 'pods' })
     })
 
-    it('fails for what no hook can do without, warns of the rest, and says which rule to add', async () => {
+    it('fails for rights that every hook needs, warns of the rest, and names the rule to add', async () => {
       const findings = await checkRbac(
         granting((verb, resource) => verb !== 'watch' && resource !== 'events'),
         []
@@ -73,7 +73,7 @@ describe('doctor', () => {
       )
     })
 
-    it('asks for each namespace that is watched', async () => {
+    it('asks for each watched namespace', async () => {
       const found = await run(
         checkRbac(
           granting((verb, resource) => !(verb === 'get' && resource === 'pods')),
@@ -86,7 +86,7 @@ describe('doctor', () => {
       ])
     })
 
-    it('says where it cannot ask', async () => {
+    it('reports that it cannot ask', async () => {
       expect((await run(checkRbac(rejects, [])))[0]).to.match(
         /^fail rbac: cannot ask whether we may get pods .*ECONNREFUSED/
       )
@@ -121,7 +121,7 @@ describe('doctor', () => {
     })
     const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY' }
 
-    it('are all asked', async () => {
+    it('are all polled', async () => {
       expect(await run(checkGateways(calls(), config(barrier)))).to.deep.equal([
         'ok gateways: 1 known: apisix-0',
         'ok control-api: apisix-0 can be observed',
@@ -129,11 +129,11 @@ describe('doctor', () => {
       ])
     })
 
-    it('are only asked for what is configured', async () => {
+    it('are polled only for what is configured', async () => {
       expect(await run(checkGateways(calls(), config({ APISIX_CONTROL_ENABLED: 'false' })))).to.have.length(1)
     })
 
-    it('fail where there are none or they cannot be listed', async () => {
+    it('fail if there are none or they cannot be listed', async () => {
       expect((await run(checkGateways(calls({ list: async () => [] }), config())))[0]).to.match(
         /^fail gateways: no gateway is known/
       )
@@ -142,7 +142,7 @@ describe('doctor', () => {
       )
     })
 
-    it('that cannot give evidence are a failure only where it is asked for', async () => {
+    it('that cannot give evidence fail only if evidence is required', async () => {
       const broken = calls({ readControl: rejects, readBarrier: rejects })
       const levels = async (differs: Record<string, string>) =>
         (await run(checkGateways(broken, config(differs)))).slice(1).map(line => line.split(':')[0])
@@ -155,7 +155,7 @@ describe('doctor', () => {
       ])
     })
 
-    it('with an unfit plugin say what it misses', async () => {
+    it('with an unfit plugin report what it lacks', async () => {
       const unfit = calls({
         readBarrier: async () => ({
           instance: 'i1',
@@ -170,14 +170,14 @@ describe('doctor', () => {
     })
   })
 
-  describe('gateways that are listed by hand', () => {
+  describe('gateways listed by hand', () => {
     const barrier = { APISIX_BARRIER_TOKEN_ENV: 'KEY', APISIX_CONTROL_ENABLED: 'false' }
     const listed = ['one', 'two'].map(name => staticGateway({ name, host: name }))
     const found = (readBarrier: GatewayCalls['readBarrier']) =>
       run(checkGateways({ list: async () => listed, readControl: rejects, readBarrier }, config(barrier)))
     const fit = (instance: string) => ({ instance, fit: true, unfit: [], plugin: '0' })
 
-    it('are a list that may lack one', async () => {
+    it('are reported as a list that may lack one', async () => {
       expect(await found(async host => fit(host))).to.deep.equal([
         'ok gateways: 2 known: one, two',
         'warn gateways: they are listed by hand: nothing shows that the list is complete',
@@ -186,7 +186,7 @@ describe('doctor', () => {
       ])
     })
 
-    it('must not be one gateway under two names', async () => {
+    it('must not list one gateway under two names', async () => {
       expect((await found(async () => fit('same')))[3]).to.match(/^warn barrier: two: .* is one as well/)
     })
 
@@ -221,7 +221,7 @@ describe('doctor', () => {
       it(`${seconds} s: ${wanted}`, async () => expect(await check(at(seconds))).to.deep.equal([wanted]))
     }
 
-    it('passes over a server that does not tell its time, and warns of one that cannot be asked', async () => {
+    it('skips a server that sends no time, and warns of one that cannot be reached', async () => {
       expect(await check({ of: 'x', decides: true, date: async () => undefined })).to.deep.equal([
         'ok clock: x does not tell its time'
       ])
@@ -260,20 +260,20 @@ describe('doctor', () => {
         )
       )
 
-    it('with grace enough are counted', async () => {
+    it('with enough grace are counted', async () => {
       expect(await check([raw('a', curl(25)), raw('b', curl(20))])).to.deep.equal([
         'ok pods: 2 pods with our hook, each with grace enough'
       ])
     })
 
-    it('whose hook may outlast the grace are told, once per owner', async () => {
+    it('whose hook may outlast the grace are reported, once per owner', async () => {
       const found = await check([raw('a', curl(28)), raw('b', curl(28)), raw('c', curl(25))])
       expect(found).to.deep.equal([
         "warn pods: shop/ReplicaSet/web (2 pods): the hook of container app may take 33s with its fallback, longer than terminationGracePeriodSeconds (30s): raise the grace or lower the hook's -m"
       ])
     })
 
-    it('whose hook does not say whose it is, or goes through a proxy, are told', async () => {
+    it('whose hook does not name its pod, or goes through a proxy, are reported', async () => {
       const found = await check([raw('a', ['curl', 'http://agent:8080/v1/prestop'])])
       expect(found).to.deep.equal([
         'warn pods: shop/ReplicaSet/web (1 pod): the hook of container app does not name its pod: add namespace and pod to its URL, or it is refused where packets leave with another address',
@@ -281,7 +281,7 @@ describe('doctor', () => {
       ])
     })
 
-    it('whose grace is too short for any evidence are told', async () => {
+    it('whose grace is too short for any evidence are reported', async () => {
       expect((await check([raw('a', curl(1, ''), 2)]))[0]).to.match(
         /\(1 pod\): the reserve \(3s\) leaves nothing of terminationGracePeriodSeconds \(2s\)/
       )
@@ -290,7 +290,7 @@ describe('doctor', () => {
       )
     })
 
-    it('without our hook are passed over; none at all is a warning', async () => {
+    it('without our hook are skipped; none at all is a warning', async () => {
       const plain = raw('a', ['sleep', '5'])
       expect((await check([plain, {}, 'no pod', undefined]))[0]).to.match(
         /^warn pods: no pod has a preStop hook/

@@ -26,7 +26,7 @@ describe('config', () => {
     return loaded.config
   }
 
-  it('fills in every default from two lines', () => {
+  it('fills in every default from a file of two lines', () => {
     const found = config(ADMIN)
     expect(found.drain).to.deep.equal({
       reserveMs: 7000,
@@ -50,13 +50,13 @@ describe('config', () => {
     expect(found.apisix.admin.key.read()).to.equal('s3cret')
   })
 
-  it('is frozen through and through', () => {
+  it('is frozen deeply', () => {
     const found = config(ADMIN)
     expect(() => Object.assign(found.drain, { reserveMs: 1 })).to.throw(TypeError)
     expect(() => (found.kubernetes.namespaces as string[]).push('x')).to.throw(TypeError)
   })
 
-  it('takes every part of the file', () => {
+  it('reads every section of the file', () => {
     const ca = file('PEM', 'ca.pem')
     const token = file('t0ken\n', 'token')
     const found = config(`
@@ -86,7 +86,7 @@ log: { level: debug }
     expect(found.log.level).to.equal('debug')
   })
 
-  it('serves the dashboard only where that was asked for, and to whom', () => {
+  it('serves the dashboard only if it is enabled, and only to those who may see it', () => {
     const dashboard = (text: string) => config(`${ADMIN}\nserve: { dashboard: ${text} }`).serve.dashboard
     expect(config(ADMIN).serve.dashboard).to.equal(undefined)
     expect(dashboard('{ enabled: false, tokenEnv: KEY }')).to.equal(undefined)
@@ -131,7 +131,7 @@ srve: {}
     expect(found.join()).not.to.include('hunter2')
   })
 
-  it('asks for what has no default, with an example', () => {
+  it('reports a missing setting that has no default, with an example', () => {
     expect(problems('')).to.have.members([
       'apisix.admin.url: is required, such as "http://apisix-admin.apisix:9180"',
       'apisix.admin.keyFile: give exactly one of keyFile and keyEnv'
@@ -153,8 +153,8 @@ srve: {}
       /drain.reserve: .* fills the default grace of 30s/
     ],
     'better evidence that waits longer': ['drain: { observedSettle: 6s }', /drain.observedSettle: is longer/],
-    'no proof waiting less than one': ['drain: { floor: 4s }', /drain.floor: is shorter/],
-    'a dashboard that asks for no token without saying so': [
+    'a floor shorter than a proof may take': ['drain: { floor: 4s }', /drain.floor: is shorter/],
+    'a dashboard without a token that is not explicitly open': [
       'serve: { dashboard: { enabled: true } }',
       /serve.dashboard.tokenFile: give exactly one of tokenFile and tokenEnv, or write auth: none/
     ],
@@ -162,11 +162,11 @@ srve: {}
       'serve: { dashboard: { enabled: true, tokenEnv: KEY, tokenFile: /x } }',
       /serve.dashboard.tokenFile: give exactly one/
     ],
-    'a token that nobody is asked for': [
+    'a token that is never required': [
       'serve: { dashboard: { enabled: true, auth: none, tokenEnv: KEY } }',
       /serve.dashboard.auth: none asks for no token/
     ],
-    'an empty word': ['kubernetes: { context: "" }', /kubernetes.context: must not be empty/]
+    'an empty value': ['kubernetes: { context: "" }', /kubernetes.context: must not be empty/]
   }
   for (const [name, [text, problem]] of Object.entries(contradictory)) {
     it(`refuses ${name}`, () => {
@@ -236,7 +236,7 @@ srve: {}
     })
   }
 
-  it('refuses a file that is missing, no YAML, or no mapping, and says where', () => {
+  it('refuses a file that is missing, no YAML, or no mapping, and names the place', () => {
     const missing = loadConfig(join(folder, 'nowhere.yaml'), env)
     expect(missing.ok ? [] : missing.problems).to.have.length(1)
     expect(missing.ok ? [] : missing.problems[0]).to.match(
@@ -248,7 +248,7 @@ srve: {}
   })
 
   describe('environment', () => {
-    it('wins over the file, reads each kind of setting, and makes sections', () => {
+    it('wins over the file, sets each kind of setting, and creates sections', () => {
       const found = config(ADMIN, {
         ...env,
         APISIX_DRAIN_DRAIN_FLOOR: '20s',
@@ -274,7 +274,7 @@ srve: {}
       expect(loadConfig(undefined, { ...env, APISIX_DRAIN_CONFIG: file(ADMIN) }).ok).to.equal(true)
     })
 
-    it('is not confused by the variables that Kubernetes sets for a Service of our name', () => {
+    it('ignores the variables that Kubernetes sets for a Service of our name', () => {
       const found = config(ADMIN, {
         ...env,
         APISIX_DRAIN_SERVICE_HOST: '10.96.0.9',
@@ -289,7 +289,7 @@ srve: {}
       expect(found.serve.port).to.equal(8080)
     })
 
-    it('leaves what it cannot read for the schema to refuse', () => {
+    it('leaves unreadable values for the schema to refuse', () => {
       expect(problems(ADMIN, { ...env, APISIX_DRAIN_DRAIN_READS: '[' })).to.have.length(1)
       expect(problems(ADMIN, { ...env, APISIX_DRAIN_DRAIN_READS: 'many' })[0]).to.match(
         /^drain.reads: expected/
@@ -315,12 +315,12 @@ srve: {}
     expect(String(loaded.config.apisix.admin.key)).to.equal(`<from file ${key}>`)
   })
 
-  it('takes --dry-run from the command line', () => {
+  it('accepts --dry-run on the command line', () => {
     const loaded = loadConfig(file(ADMIN), env, { dryRun: true })
     expect(loaded.ok && loaded.config.drain.dryRun).to.equal(true)
   })
 
-  it('reads a rotated secret anew and keeps the last one while the file is away or empty', () => {
+  it('rereads a rotated secret, and keeps the last one while the file is missing or empty', () => {
     const key = file('first\n', 'key')
     const { key: secret } = config(`apisix: { admin: { url: "http://a:1", keyFile: ${key} } }`).apisix.admin
     writeFileSync(key, 'second\n')

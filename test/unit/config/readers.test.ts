@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { loadConfig } from '../../../agent/config/load.ts'
 import { configRows } from '../../../agent/config/rows.ts'
 
-/** The section that something stands in, and its name there. */
+/** The section and name of a setting. */
 type Name = readonly [section: string, name: string]
 
 const AGENT = join(import.meta.dirname, '../../../agent')
@@ -19,7 +19,7 @@ const declarations = globSync('**/*.ts', { cwd: AGENT, exclude: ['config/**', 'd
   file => read(file).split(/^(?=\w)/m)
 )
 
-/** `resolve` takes it over: by path, in a pattern of its section, or with its whole section. */
+/** `resolve` reads it: by path, in a pattern of its section, or with its whole section. */
 function isTakenOver([section, name]: Name): boolean {
   const resolve = read('config/resolve.ts')
   const patterns = resolve.matchAll(new RegExp(`\\{([^{}]*)\\}: Settings[^)]*\\['${section}'\\]`, 'g'))
@@ -30,7 +30,7 @@ function isTakenOver([section, name]: Name): boolean {
   )
 }
 
-/** Some declaration outside of `config/` uses it; where several sections have a name, one that names the configuration and this section too. */
+/** A declaration outside of `config/` uses it. If several sections have the name, the declaration also names the configuration and this section. */
 const isRead = ([section, name]: Name, all: readonly Name[]): boolean => {
   const isShared = all.some(other => other[1] === name && other[0] !== section)
   return declarations.some(
@@ -43,13 +43,13 @@ describe('settings', () => {
     .filter(row => !row.section)
     .map(({ path }): Name => [path.at(-2) ?? '', path.at(-1) ?? ''])
 
-  it('are all taken over from the file', () => {
+  it('are all read from the file', () => {
     expect(settings.filter(setting => !isTakenOver(setting))).to.deep.equal([])
     expect(isTakenOver(['kubernetes', 'timeout'])).to.equal(false)
     expect(isTakenOver(['drain', 'pageSize'])).to.equal(false)
   })
 
-  it('all have a reader in the agent', () => {
+  it('are all used by the agent', () => {
     const names = [
       namesOf(everything('{ namespace: apisix }')),
       namesOf(everything('{ static: [{ name: a, host: h }] }'))
@@ -65,7 +65,7 @@ describe('settings', () => {
   })
 })
 
-/** A configuration in which no section is left out. */
+/** A configuration with all sections. */
 function everything(gateways: string): object {
   const folder = mkdtempSync(join(tmpdir(), 'config-'))
   try {
@@ -89,7 +89,7 @@ inject: { file: inject.yaml }
   }
 }
 
-/** Every name of a configuration but those of its sections. A secret is one, and so is a list. */
+/** Every name of a configuration except those of sections. Secrets and lists count as one name. */
 function namesOf(config: object, section = ''): Name[] {
   return Object.entries(config).flatMap(([name, value]: [string, unknown]): Name[] =>
     typeof value !== 'object' || value === null || Array.isArray(value) || 'read' in value

@@ -11,13 +11,13 @@ const scene = sceneOf({ now: NOW, live: 4, past: 80, holders: 0 })
 describe('lanes', () => {
   const lanes = lanesOf(scene.drains, scene.past)
 
-  it('has the live ones first, newest first', () => {
+  it('shows live lanes first, newest first', () => {
     expect(lanes.map(({ live }) => live).lastIndexOf(true)).to.equal(3)
     const seen = lanes.slice(0, 4).map(({ drain }) => drain.moments.seenAt)
     expect(seen).to.deep.equal(seen.toSorted((a, b) => b - a))
   })
 
-  it('says how each stands, and who was last', () => {
+  it('shows the state of each, and which gateway was last', () => {
     expect(lanes[0]).to.include({ standing: 'waiting', slowest: 'apisix-2', lagMs: null })
     expect(lanes[4]).to.include({ standing: 'proved', slowest: 'apisix-2' })
     expect(lanes.filter(({ standing }) => standing === 'unproved')).to.have.length(2)
@@ -27,7 +27,7 @@ describe('lanes', () => {
     expect(lanesOf(scene.drains, scene.past)[5]).to.equal(lanes[5])
   })
 
-  it('draws to a scale that nine of ten fit in', () => {
+  it('uses a scale that fits nine of ten lanes', () => {
     const scaleMs = scaleOf(lanes, 'ack', NOW)
     const fitting = lanes.filter(lane => settledAt(lane, NOW) <= scaleMs).length
     expect(fitting).to.be.at.least(lanes.length * 0.9)
@@ -49,7 +49,7 @@ describe('lanes', () => {
 })
 
 describe('gateway lags', () => {
-  it('says who confirms last, by name', () => {
+  it('names the gateway that confirms last', () => {
     const lags = gatewayLags(lanesOf([], scene.past))
     expect([...lags.keys()]).to.deep.equal(['apisix-0', 'apisix-1', 'apisix-2'])
     const p50 = [...lags.values()].map(lag => lag.p50)
@@ -59,14 +59,14 @@ describe('gateway lags', () => {
 })
 
 describe('rollouts', () => {
-  it('finds the Deployment behind a ReplicaSet, and nothing where there is none', () => {
+  it('finds the Deployment behind a ReplicaSet, and nothing if there is none', () => {
     expect(workloadOf('ReplicaSet/web-5d7f9c', 'shop')).to.equal('shop / Deployment web')
     expect(workloadOf('ReplicaSet/plain', 'shop')).to.equal('shop / ReplicaSet plain')
     expect(workloadOf('StatefulSet/db-main', 'shop')).to.equal('shop / StatefulSet db-main')
     expect(workloadOf(null, 'shop')).to.equal('shop / pods of nobody')
   })
 
-  it('puts pods together that ended together', () => {
+  it('groups pods that ended together', () => {
     const [first, , , , ...past] = lanesOf(scene.drains, scene.past)
     const old = { ...past[0]!, start: first!.start - 600_000, id: 'old' }
     const [newer, older] = rolloutsOf([old, first!])

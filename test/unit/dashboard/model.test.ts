@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { commandsFor, quoted } from '../../../agent/dashboard/model/commands.ts'
 import { count, formatMs } from '../../../agent/dashboard/model/format.ts'
-import { holderRows } from '../../../agent/dashboard/model/holder-rows.ts'
+import { differenceOf, holderRows } from '../../../agent/dashboard/model/holder-rows.ts'
 import {
   BOUNDS,
   histogramOf,
@@ -19,7 +19,7 @@ const NOW = 1_800_000_000_000
 const quiet = sceneOf({ now: NOW, live: 0, past: 3, holders: 3 })
 
 describe('dashboard: words', () => {
-  it('writes times as people read them', () => {
+  it('writes times in a readable form', () => {
     const written = [0, 0.42, 9.99, 41.4, 999.7, 1840, 25_000, 60_000, 185_000, 7_800_000, -5].map(formatMs)
     expect(written).to.deep.equal([
       '0 ms',
@@ -39,13 +39,25 @@ describe('dashboard: words', () => {
 
   const said = (differs: Partial<Snapshot>) => sentenceOf({ ...quiet, ...differs })
 
-  it('says that all is well only where it is', () => {
+  it('reports that all is well only if it is', () => {
     expect(said({ holders: [] })).to.include({ level: 'well', head: 'All is well.' })
     expect(said({ holders: [] }).rest).to.match(/^3 gateways · no hook waits · last drain \d+ ms$/)
     expect(said({ drains: sceneOf({ now: NOW, live: 2, past: 0, holders: 0 }).drains })).to.include({
       level: 'busy',
       head: '2 pods on the way out.'
     })
+  })
+
+  it('names upstreams that only successors serve, once their owner is late', () => {
+    const [holder] = quiet.holders
+    const since = (ms: number) => [{ ...holder!, onSuccessors: { since: NOW - ms, nodes: ['10.0.0.9:80'] } }]
+    expect(said({ holders: since(29_000) }).head).to.equal('All is well.')
+    const late = said({ holders: since(31_000) })
+    expect(late).to.include({
+      level: 'busy',
+      head: '1 upstream without a node that serves: the owner is behind.'
+    })
+    expect(late.rest).to.contain('1 upstream on successors')
   })
 
   it('puts the worst first', () => {
@@ -68,14 +80,14 @@ describe('dashboard: words', () => {
 describe('dashboard: lag', () => {
   const sample = (ms: number, at = NOW) => ({ at, ms, grade: 'barrier' as const })
 
-  it('has the quantiles of what there is', () => {
+  it('has the quantiles of the available samples', () => {
     expect(quantiles([])).to.equal(undefined)
     const hundred = Array.from({ length: 100 }, (_, i) => i + 1)
     expect(quantiles(hundred)).to.deep.equal({ p50: 50, p99: 99, max: 100 })
     expect(quantiles([7])).to.deep.equal({ p50: 7, p99: 7, max: 7 })
   })
 
-  it('law: every sample is in one bar, and in the time that the points cover', () => {
+  it('law: every sample is in exactly one bar, and within the time of the points', () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ ms: fc.integer({ min: 0, max: 200_000 }), after: fc.nat(1e7) }), {
@@ -93,7 +105,7 @@ describe('dashboard: lag', () => {
     )
   })
 
-  it('places a length where its bar is', () => {
+  it('places a duration at its bar', () => {
     expect(placeOf(0)).to.equal(0)
     expect(placeOf(1e9)).to.equal(1)
     const i = BOUNDS.indexOf(5000)
@@ -105,19 +117,23 @@ describe('dashboard: lag', () => {
 describe('dashboard: holders', () => {
   const holders = sceneOf({ now: NOW, live: 0, past: 0, holders: 1000 }).holders
 
-  it('puts trouble first, and keeps the order otherwise', () => {
+  it('shows troubled holders first, and keeps the order otherwise', () => {
     const rows = holderRows(holders, 'all', '')
     expect(rows).to.have.length(1000)
     expect(rows.slice(0, 3).map(({ key }) => key)).to.deep.equal([
       'upstreams/web-3',
       'upstreams/web-5',
-      'upstreams/web-503'
+      'upstreams/web-7'
     ])
   })
 
-  it('finds by every word, in any place', () => {
+  it('finds by every word, in any column', () => {
     expect(holderRows(holders, 'ghosts', '')).to.have.length(2)
-    expect(holderRows(holders, 'in order', '')).to.have.length(996)
+    expect(holderRows(holders, 'in order', '')).to.have.length(994)
+    expect(holderRows(holders, 'on successors', '')).to.have.length(2)
+    expect(differenceOf(holderRows(holders, 'on successors', '')[0]!, NOW)).to.equal(
+      'no node that serves (95 s), successors: 10.8.9.7:8080'
+    )
     expect(holderRows(holders, 'gateways differ', '')).to.have.length(2)
     expect(holderRows(holders, 'missing', '')).to.have.length(0)
     expect(holderRows(holders, 'all', 'WEB-77 nobody').map(({ key }) => key)).to.deep.equal([
@@ -140,7 +156,7 @@ describe('dashboard: commands', () => {
     barrier: { scheme: 'https', port: 9092 }
   }
 
-  it('asks the gateway that is behind, then the holder, then Kubernetes', () => {
+  it('query the gateway that is behind, then the holder, then Kubernetes', () => {
     const lines = commandsFor(drain!, quiet.gateways, reach).map(({ line }) => line)
     expect(lines).to.deep.equal([
       `curl -s -H "Authorization: Bearer $BARRIER_TOKEN" https://10.0.9.3:9092/v1/barrier/inflight -d '{"uids":["live-0"]}'`,
@@ -153,7 +169,7 @@ describe('dashboard: commands', () => {
     expect(first?.line).to.include("'http://[fd00::9]:9090/v1/upstreams'")
   })
 
-  it('law: a shell reads a quoted word as it was, and runs none of it', () => {
+  it('law: a shell reads a quoted word back unchanged, and runs none of it', () => {
     const hostile = fc.string({ unit: fc.constantFrom(...`'"$\`;&|\\ \n#a(){}<>*~!`.split('')) })
     fc.assert(
       fc.property(hostile, text => {

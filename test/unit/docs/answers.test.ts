@@ -12,7 +12,7 @@ describe('docs/answers.md', () => {
     for (let n = 1; n <= 23; n++) expect(ids).to.include(`P${n}`)
   })
 
-  it('names tests that there are, and says of each fault without one that it is open, or why not', () => {
+  it('names existing tests, and marks each fault without a test as open, or gives the reason', () => {
     for (const [, id, , state = '', test = ''] of rows) {
       const [, file, title] = /^`([^`]+)`: (.+)$/.exec(test) ?? []
       if (file === undefined || title === undefined) {

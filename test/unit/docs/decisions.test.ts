@@ -5,7 +5,7 @@ const decisions = sources('docs/decisions/[0-9]*.md').filter(({ file }) => !file
 const [index] = sources('docs/decisions/README.md')
 
 describe('docs/decisions', () => {
-  it('each says its number, status, context, what was decided and what was rejected', () => {
+  it('each has a number, a status, a context, a decision and rejected alternatives', () => {
     expect(decisions).not.empty
     for (const { file, text } of decisions) {
       const number = /(\d{4})-/.exec(file)?.[1] ?? ''
@@ -15,7 +15,7 @@ describe('docs/decisions', () => {
     }
   })
 
-  it('each has a line in the index, and a number of its own', () => {
+  it('each has a line in the index, and a unique number', () => {
     for (const { file } of decisions)
       expect(index?.text).include(`](${file.slice('docs/decisions/'.length)})`)
     expect(new Set(decisions.map(({ file }) => /\d{4}/.exec(file)?.[0])).size).equal(decisions.length)

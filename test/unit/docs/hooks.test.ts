@@ -20,7 +20,7 @@ const calls = globSync(PAGES, { cwd: ROOT }).flatMap(page =>
     .map(line => ({ page, line: line.trim() }))
 )
 
-describe('the hooks that are written down', () => {
+describe('the hooks in the documentation', () => {
   it('are found', () => {
     const pages = new Set(calls.map(({ page }) => page))
     expect([...pages]).to.include.members(['README.md', 'docs/install.md', 'test/kind/web-drain.yaml'])

@@ -17,7 +17,7 @@ describe('links of the pages', () => {
     expect([...anchorsOf(page)]).eql(['the-why-a-word', '503-no-answer', 'two', 'two-1', 'a-link'])
   })
 
-  it('are told where they lead nowhere', () => {
+  it('are reported if they lead nowhere', () => {
     const root = mkdtempSync(join(tmpdir(), 'apisix-drain-links-'))
     try {
       mkdirSync(join(root, 'docs'))

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What a source says to an operator. `parts` are what stands between the values that are filled in. */
+/** A message to an operator. `parts` are the texts between the inserted values. */
 export interface Message {
   readonly file: string
   readonly parts: readonly string[]
@@ -9,7 +9,7 @@ export interface Message {
 
 const ROOT = join(import.meta.dirname, '../../..')
 
-/** The text of every file that a pattern of the project's root finds, tests left out. */
+/** The text of every file that matches a pattern from the project's root, without tests. */
 export function sources(...patterns: readonly string[]): { readonly file: string; readonly text: string }[] {
   const files = patterns.flatMap(pattern => globSync(pattern, { cwd: ROOT })).filter(isNoTest)
   return files.toSorted().map(file => ({ file, text: readFileSync(join(ROOT, file), 'utf8') }))
@@ -17,7 +17,7 @@ export function sources(...patterns: readonly string[]): { readonly file: string
 
 const isNoTest = (file: string) => !/[._]test\.(ts|go)$/.test(file)
 
-/** Whether a page tells a message: its parts, in order, in one piece of code (where `…` may stand for a value). */
+/** Whether a page contains a message: its parts, in order, in one piece of code (where `…` may stand for a value). */
 export function tells(page: string, { parts }: Message): boolean {
   const escaped = parts
     .filter(part => /\w/.test(part))
@@ -49,7 +49,7 @@ export function inCalls(begins: RegExp, which: number, ...patterns: readonly str
   })
 }
 
-/** Literals in double quotes, of Go and Lua; what Go's formatting fills in is left out. */
+/** Literals in double quotes, of Go and Lua, without Go's format verbs. */
 export function quoted(begins: RegExp, ...patterns: readonly string[]): Message[] {
   return sources(...patterns).flatMap(({ file, text }) =>
     [...text.matchAll(begins)].flatMap(({ 1: literal = '' }) => {

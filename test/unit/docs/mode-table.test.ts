@@ -26,7 +26,7 @@ describe('the table of modes', () => {
     ]
   ])
 
-  it('adds up what failed, and gives the median run’s hook and the longest of all', () => {
+  it('adds up the failures, and gives the hook of the median run and the longest hook', () => {
     const table = modeTable(cells, 'Caption.')
     expect(table).to.include('| `etcd-1.8` | 5 of 1801 | 0 of 1000; 500 ms, 800 ms | 1 of 30; 80 ms, 1.2 s |')
     expect(table).to.include(
@@ -34,7 +34,7 @@ describe('the table of modes', () => {
     )
   })
 
-  it('has its place in the page, once and again', () => {
+  it('replaces its place in the page, also a second time', () => {
     const page = readFileSync(join(import.meta.dirname, '../../../docs/compatibility.md'), 'utf8')
     const once = withModeTable(page, 'first')
     expect(once).to.include('first')

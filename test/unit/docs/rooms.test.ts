@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { circles, importsOf } from '../../../scripts/rooms/imports.ts'
 
 describe('the law of imports', () => {
-  it('reads every import, those of types too', () => {
+  it('reads every import, including imports of types', () => {
     const source = [
       "import fs from 'node:fs'",
       "import { a } from '../drain/a.ts'",
@@ -16,7 +16,7 @@ describe('the law of imports', () => {
     expect(importsOf('agent/plan/plan.ts', source)).eql(found)
   })
 
-  it('finds a circle over any number of steps, once', () => {
+  it('finds a cycle of any length, once', () => {
     const imports = { a: ['b'], b: ['c', 'x'], c: ['a'], x: ['y'], y: [], z: ['z'] }
     expect(circles(new Map(Object.entries(imports)))).eql([['a', 'b', 'c'], ['z']])
     expect(circles(new Map(Object.entries({ a: ['b', 'c'], b: ['c'], c: [] })))).eql([])

@@ -4,7 +4,7 @@ import { fail, ok, warn } from '../../../agent/checks/finding.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
 describe('doctor: the examination', () => {
-  it('runs all checks side by side and keeps their order', async () => {
+  it('runs all checks in parallel and keeps their order', async () => {
     const clock = manualClock()
     const first = Promise.withResolvers<void>()
     const diagnosis = examine(
@@ -20,7 +20,7 @@ describe('doctor: the examination', () => {
     expect(clock.pending).to.equal(0)
   })
 
-  it('is not healthy where one fails', async () => {
+  it('is not healthy if one check fails', async () => {
     const { healthy } = await examine(
       { a: async () => [ok('a', ''), fail('a', 'bad', 'do that')] },
       manualClock()
@@ -45,7 +45,7 @@ describe('doctor: the examination', () => {
     expect(aborted?.aborted).to.equal(true)
   })
 
-  it('is written so that a person can act on it', () => {
+  it('prints a report that names the remedies', () => {
     const findings = [
       ok('kubernetes', 'answers'),
       warn('pods', 'none', 'add the hook'),

@@ -48,7 +48,7 @@ describe('doctor: wired to the agent’s clients', () => {
     ...differs
   })
 
-  it('asks everything there is to ask', async () => {
+  it('runs every check', async () => {
     const asked: string[] = []
     const settings = config({ APISIX_ADMIN_URL: url, APISIX_GATEWAYS_NAMESPACE: 'gw' })
     const { healthy, findings } = await examine(doctorChecks(settings, clients(asked)), systemClock)
@@ -73,7 +73,7 @@ describe('doctor: wired to the agent’s clients', () => {
     expect(asked).to.include('/api/v1/pods?limit=500&continue=more')
   })
 
-  it('takes gateways that are listed by hand, and says what it may not list', async () => {
+  it('uses gateways listed by hand, and reports what it may not list', async () => {
     const settings = config({
       APISIX_ADMIN_URL: url,
       APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]',

@@ -47,7 +47,7 @@ const settingsArb: fc.Arbitrary<DrainSettings> = fc.record({
   ghostMs: fc.constantFrom(0, 60_000)
 })
 
-/** Rounds at times that do not go back, as the agent's clock does not. */
+/** Rounds at times that never go back, like the agent's clock. */
 const roundsArb = fc
   .array(fc.record({ facts: seenArb, after: fc.integer({ min: 0, max: 20_000 }) }), {
     minLength: 1,
@@ -81,14 +81,14 @@ const law = (
   )
 
 describe('laws of drains', () => {
-  it('what is proven keeps its verdict until the drain is forgotten', () =>
+  it('a proven drain keeps its verdict until the drain is forgotten', () =>
     law(({ before, drain }) => {
       if (before === undefined || drain === undefined || before.phase === 'undone') return
       if (before.verdict.kind === 'proven' && drain.phase !== 'undone')
         expect(drain.verdict).to.equal(before.verdict)
     }))
 
-  it('no phase leads back', () => {
+  it('no phase leads back to an earlier one', () => {
     const order = { draining: 0, expired: 1, proven: 2, gone: 3, undone: 4 }
     law(({ before, drain }) => {
       if (before && drain) expect(order[drain.phase]).to.be.at.least(order[before.phase])
@@ -96,7 +96,7 @@ describe('laws of drains', () => {
     })
   })
 
-  it('a deletion is never taken back, and then the deadline only moves earlier', () =>
+  it('a deletion is never taken back, and after it the deadline only moves earlier', () =>
     law(({ before, drain }) => {
       if (before?.witnesses.deletion === undefined || drain === undefined) return
       expect(drain.phase).to.not.equal('undone')
@@ -104,7 +104,7 @@ describe('laws of drains', () => {
       expect(drain.pod.deletionAt).to.be.at.most(before.pod.deletionAt as number)
     }))
 
-  it('nothing begins while Kubernetes says that the pod stays, hook or not', () =>
+  it('no drain begins while Kubernetes shows that the pod stays, hook or not', () =>
     law(({ before, drain, facts }) => {
       const { pod } = facts
       const ends =
@@ -113,14 +113,14 @@ describe('laws of drains', () => {
       if (before === undefined && !ends && !hinted) expect(drain).to.equal(undefined)
     }))
 
-  it('every hook is answered by the deadline, and never told to wait beyond it', () =>
+  it('every hook is answered by the deadline, and never waits beyond it', () =>
     law(({ drain, facts, now }, settings) => {
       const held = hook(facts.pod, {
         receivedAt: Math.max(0, now - 1_000),
         until: 'drained',
         timeoutMs: 7_000
       })
-      // One that was undone is none.
+      // A drain that was undone does not count.
       const end =
         drain && drain.phase !== 'undone' ? drain.deadline : deadlineOf(facts.pod, held.receivedAt, settings)
       const told = answer(held, drain, facts, now, settings)

@@ -12,7 +12,7 @@ describe('durations', () => {
     ])
   })
 
-  it('are nothing else', () => {
+  it('are refused in any other form', () => {
     const bad = ['', '3', '-3s', '3 s', 's', '3d', '1e3s', `${'9'.repeat(30)}h`, '3s\n3s']
     expect(bad.map(parseDuration)).to.deep.equal(bad.map(() => undefined))
   })
@@ -27,13 +27,15 @@ describe('annotations', () => {
       'apisix-drain.io/skip': 'true',
       'apisix-drain.io/reserve': ' 2s ',
       'apisix-drain.io/until': 'barrier',
-      'apisix-drain.io/minimum-evidence': 'observed'
+      'apisix-drain.io/minimum-evidence': 'observed',
+      'apisix-drain.io/successors': 'false'
     })
     expect(options).to.deep.equal({
       skip: true,
       reserveMs: 2_000,
       until: 'barrier',
       minimumGrade: 'observed',
+      successors: false,
       problems: []
     })
   })
@@ -44,6 +46,7 @@ describe('annotations', () => {
       reserveMs: undefined,
       until: undefined,
       minimumGrade: undefined,
+      successors: true,
       problems: []
     }
     expect(readOptions({})).to.deep.equal(absent)
@@ -61,7 +64,7 @@ describe('annotations', () => {
 })
 
 describe('grades', () => {
-  it('are ordered, and nothing is never enough', () => {
+  it('are ordered, and no evidence is never enough', () => {
     GRADES.forEach((a, i) => GRADES.forEach((b, j) => expect(atLeast(a, b)).to.equal(i <= j)))
     expect(atLeast(undefined, 'timer')).to.equal(false)
   })

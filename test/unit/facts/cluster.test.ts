@@ -15,7 +15,7 @@ describe('watch: a cluster', () => {
     return rig
   }
 
-  it('knows what is there, and follows a pod to its end within milliseconds', async () => {
+  it('lists the cluster, and follows a pod to its end within milliseconds', async () => {
     let first = ''
     const { kubernetes, cluster } = await start({ before: k => (first = createPod(k, 'web-1')) })
     expect(cluster.pods.get(uid(first))).to.include({ name: 'web-1', ready: true, deletionAt: undefined })
@@ -36,7 +36,7 @@ describe('watch: a cluster', () => {
     expect(cluster.pods.byIp('10.0.0.2')).to.deep.equal([])
   })
 
-  it('says "look again" for what matters, and not for status noise', async () => {
+  it('asks for a round after a relevant change, and not after status noise', async () => {
     const { kubernetes, cluster, changes } = await start({ before: k => createPod(k, 'web-1') })
     const before = changes()
     for (const n of [1, 2, 3])
@@ -51,7 +51,7 @@ describe('watch: a cluster', () => {
     await until('a change that matters', () => changes() > before)
   })
 
-  it('knows gateways by their labels, Terminating ones too', async () => {
+  it('finds gateways by their labels, including Terminating ones', async () => {
     const { kubernetes, cluster } = await start()
     const labels = { app: 'apisix' }
     createPod(kubernetes, 'apisix-1', { namespace: 'apisix', ip: '10.2.0.1', labels })
@@ -65,13 +65,13 @@ describe('watch: a cluster', () => {
     kubernetes.store.delete('pods', 'apisix', 'apisix-1')
     await until('terminating', () => cluster.gateways()[0]?.terminating === true)
     kubernetes.store.delete('pods', 'apisix', 'apisix-1', { gracePeriodSeconds: 0 })
-    // Nothing says that it has ended.
+    // No event reports its end.
     await until('gone', () => cluster.gateways()[0]?.vanishedAt !== undefined)
     cluster.gatewayEnded(cluster.gateways()[0]?.id ?? '')
     expect(cluster.gateways()).to.deep.equal([])
   })
 
-  it('knows that a gateway has ended which leaves in a final phase', async () => {
+  it('counts a gateway as ended if its pod disappears in a final phase', async () => {
     const { kubernetes, cluster } = await start()
     createPod(kubernetes, 'apisix-1', { namespace: 'apisix', ip: '10.2.0.1', labels: { app: 'apisix' } })
     await until('listed', () => cluster.gateways().length === 1)
@@ -83,14 +83,14 @@ describe('watch: a cluster', () => {
     expect(cluster.gateways()).to.deep.equal([])
   })
 
-  it('takes gateways by hand, with no watch for them', async () => {
+  it('accepts gateways listed by hand, with no watch for them', async () => {
     const { cluster } = await start({ gatewaySelector: { static: [{ name: 'edge', host: '10.9.0.1' }] } })
     expect(cluster.gateways().map(g => g.ip)).to.deep.equal(['10.9.0.1'])
     expect(cluster.parts()[2]).to.include({ name: 'gateways', state: 'live', synced: true, objects: 1 })
     cluster.verifyWatch('gateways')
   })
 
-  it('watches only the namespaces it is told to', async () => {
+  it('watches only the configured namespaces', async () => {
     const { cluster, kubernetes } = await start({
       namespaces: ['shop', 'bank'],
       before: k => {
@@ -102,13 +102,13 @@ describe('watch: a cluster', () => {
     expect([...cluster.pods.values()].map(p => p.name)).to.have.members(['a', 'b'])
     const outside = await cluster.fetchPod('other', 'c')
     expect(outside?.name).to.equal('c')
-    // Nobody would ever take it out of the store again.
+    // No event would ever remove it from the store again.
     expect(cluster.pods.byName('other', 'c')).to.equal(undefined)
     expect((await cluster.fetchPodsByIp('10.0.0.1')).map(p => p.name)).to.have.members(['a', 'b'])
     expect(kubernetes.watchCount()).to.equal(7)
   })
 
-  it('asks the API server itself, and the stores learn what the watch has not told yet', async () => {
+  it('reads from the API server, and the stores learn facts ahead of the watch', async () => {
     const { cluster, kubernetes, part } = await start({ before: k => createPod(k, 'web-1') })
     const unmute = kubernetes.faults.muteWatches()
     kubernetes.store.delete('pods', 'shop', 'web-1')
@@ -116,7 +116,7 @@ describe('watch: a cluster', () => {
     const fetched = await cluster.fetchPod('shop', 'web-1')
     expect(fetched?.deletionAt).to.be.a('number')
     expect(cluster.pods.ending().map(p => p.name)).to.deep.equal(['web-1'])
-    // The watch stays silent about it: within a second it is no longer believed.
+    // The watch stays silent about it: after a second the agent no longer trusts the watch.
     await until('listed anew', () => part('pods').counters.lists === 2, 2_500)
     expect(part('pods').counters.silences).to.equal(1)
     expect(cluster.pods.ending().map(p => p.name)).to.deep.equal(['web-1'])
@@ -131,7 +131,7 @@ describe('watch: a cluster', () => {
     expect(error).to.include({ name: 'ApiError', status: 403, reason: 'Forbidden' })
   })
 
-  it('waits out a 429 as long as it says, and repeats a GET over a broken connection', async () => {
+  it('waits as long as a 429 asks, and repeats a GET after a broken connection', async () => {
     const { cluster, kubernetes } = await start({ before: k => createPod(k, 'web-1') })
     kubernetes.faults.answer(429, { path: '/pods/web-1', times: 1, retryAfterSeconds: 1 })
     const began = performance.now()
@@ -152,7 +152,7 @@ describe('watch: a cluster', () => {
     expect(error).to.include({ name: 'TimeoutError' })
   })
 
-  it('verifying a watch that talks costs nothing; a silent one, a list', async () => {
+  it('verifying an active watch costs nothing; a silent one costs a list', async () => {
     const { cluster, kubernetes, part } = await start({ reflector: { verifyMs: 100 } })
     cluster.verifyWatch('pods')
     await until('bookmarks have come', () => part('pods').counters.events > 5)
@@ -164,7 +164,7 @@ describe('watch: a cluster', () => {
     unmute()
   })
 
-  it('stop leaves no timer, no stream and no socket behind', async () => {
+  it('stop leaves no timer, stream or socket', async () => {
     const { cluster, kubernetes, clock } = await start({ before: k => createPod(k, 'web-1') })
     // With an expectation open, and its timer.
     kubernetes.faults.muteWatches()
@@ -177,7 +177,7 @@ describe('watch: a cluster', () => {
     expect(error).to.equal('the connection to the API server was closed by us')
   })
 
-  it('stop in the middle of connecting and listing leaves nothing behind either', async () => {
+  it('stop in the middle of connecting and listing leaves nothing either', async () => {
     rig = await startRig({ server: { old: true } })
     rig.kubernetes.faults.hang()
     await rig.cluster.stop()

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { isDialable, isLocal } from '../../../agent/facts/dialable.ts'
 import { gatewayPodReader } from '../../../agent/facts/gateway-fact.ts'
 
-describe('where a gateway may be', () => {
+describe('addresses at which a gateway may be called', () => {
   for (const address of [
     '10.0.0.1',
     '192.168.7.7',
@@ -12,7 +12,7 @@ describe('where a gateway may be', () => {
     'fd00::1',
     '2001:db8::1'
   ])
-    it(`${address} is asked`, () => expect(isDialable(address, false)).to.equal(true))
+    it(`${address} is called`, () => expect(isDialable(address, false)).to.equal(true))
 
   const hostile = [
     '169.254.169.254',
@@ -42,23 +42,23 @@ describe('where a gateway may be', () => {
     'fd00::1%eth0'
   ]
   for (const address of hostile) {
-    it(`${JSON.stringify(address)} is never asked`, () =>
+    it(`${JSON.stringify(address)} is never called`, () =>
       expect([isDialable(address, true), isDialable(address, false)]).to.deep.equal([false, false]))
   }
 
   for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1'])
-    it(`${address} is asked only where the whole cluster is on this machine`, () => {
+    it(`${address} is called only if the whole cluster is on this machine`, () => {
       expect([isDialable(address, false), isDialable(address, true)]).to.deep.equal([false, true])
     })
 
-  it('knows a cluster on this machine by its API server', () => {
+  it('detects a cluster on this machine by its API server', () => {
     for (const origin of ['https://127.0.0.1:6443', 'https://[::1]:6443', 'http://localhost:8001'])
       expect(isLocal(origin), origin).to.equal(true)
     for (const origin of ['https://10.96.0.1', 'https://[fd00::1]', 'https://localhost.example:6443'])
       expect(isLocal(origin), origin).to.equal(false)
   })
 
-  it('takes no pod for a gateway whose status sends us elsewhere, and waits for one without an address', () => {
+  it('ignores a pod whose status names an address outside, and waits for a pod without an address', () => {
     const read = gatewayPodReader(false)
     const pod = (ip: string | undefined) => ({
       metadata: { uid: 'u', name: 'apisix-0', namespace: 'apisix' },

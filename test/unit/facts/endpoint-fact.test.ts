@@ -36,18 +36,18 @@ describe('watch: an EndpointSlice becomes a fact', () => {
     expect(conditionsOf({ ready: null, serving: null, terminating: null })).to.deep.equal([true, true, false])
   })
 
-  it('sees a pod that stays ready while it ends (publishNotReadyAddresses)', () => {
+  it('reads a pod that stays ready while it ends (publishNotReadyAddresses)', () => {
     expect(conditionsOf({ ready: true, serving: true, terminating: true })).to.deep.equal([true, true, true])
   })
 
-  it('takes a port without number as all ports, and no ports as none', () => {
+  it('reads a port without a number as all ports, and no ports as none', () => {
     expect(toEndpointFact(sliceObject('s', { ports: [{ name: '' }] }))?.ports).to.deep.equal([
       { name: '', port: undefined }
     ])
     expect(toEndpointFact(sliceObject('s', { ports: undefined }))?.ports).to.deep.equal([])
   })
 
-  it('keeps slices of other families, without Service and without pods', () => {
+  it('keeps slices of any address family, without a Service, and without pods', () => {
     const fact = toEndpointFact({
       metadata: { uid: 'u', name: 'n', namespace: 'ns' },
       addressType: 'FQDN',
@@ -64,7 +64,7 @@ describe('watch: an EndpointSlice becomes a fact', () => {
     expect(toEndpointFact({ metadata: { name: 'n', namespace: 'ns' } })).to.equal(undefined)
   })
 
-  it('is total and idempotent, whatever it is given', () => {
+  it('never throws and is idempotent, for any input', () => {
     const anything = fc.anything({ maxDepth: 3 })
     const slices = fc.record({
       metadata: fc.constant({ uid: 'u', name: 'n', namespace: 'ns' }),

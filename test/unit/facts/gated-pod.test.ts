@@ -13,18 +13,18 @@ const gateOf = (gates: readonly string[], conditions: Readonly<Record<string, st
     status: { conditions: Object.entries(conditions).map(([type, status]) => ({ type, status })) }
   })?.gate
 
-describe('watch: how our readiness gate stands', () => {
-  it('waits for us where all else is ready', () => {
+describe('watch: the state of our readiness gate', () => {
+  it('waits for us if all else is ready', () => {
     expect(gateOf([OURS], { ContainersReady: 'True', Ready: 'False' })).to.equal('waiting')
     expect(gateOf([OURS], { ContainersReady: 'True', [OURS]: 'False' })).to.equal('waiting')
     expect(gateOf([OURS, 'other'], { ContainersReady: 'True', other: 'True' })).to.equal('waiting')
   })
 
-  it('is open where its condition is True, before the kubelet has said Ready too', () => {
+  it('is open if its condition is True, even before the kubelet reports Ready', () => {
     expect(gateOf([OURS], { ContainersReady: 'True', [OURS]: 'True', Ready: 'False' })).to.equal('open')
   })
 
-  it('is nothing where something else is not ready, or the pod does not have it', () => {
+  it('is absent if something else is not ready, or the pod has no such gate', () => {
     expect(gateOf([OURS], { ContainersReady: 'False', [OURS]: 'True' })).to.equal(undefined)
     expect(gateOf([OURS, 'other'], { ContainersReady: 'True' })).to.equal(undefined)
     expect(gateOf([], { ContainersReady: 'True' })).to.equal(undefined)
@@ -32,7 +32,7 @@ describe('watch: how our readiness gate stands', () => {
     expect(withGate(toPodFact)({ status: {} })).to.equal(undefined)
   })
 
-  it('is told of pods that only wait for us, as long as they do and do not end; each change counts', () => {
+  it('is reported for pods that wait only for us, until they stop waiting or end; every change is reported', () => {
     const { store, sink } = createPodStore(manualClock())
     const waiting = pod('web-1', { ready: false, gate: 'waiting' })
     sink.set(pod('web-1', { ready: false }))

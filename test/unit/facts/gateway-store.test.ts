@@ -36,7 +36,7 @@ describe('watch: gateways', () => {
     ])
   })
 
-  it('leave the list when their containers have ended, and not before', () => {
+  it('leave the list only when their containers have ended', () => {
     const { store, sink } = createGatewayStore(() => 1000)
     sink.set(gateway('a'))
     sink.set(gateway('b'))
@@ -48,7 +48,7 @@ describe('watch: gateways', () => {
     expect(store.list()).to.deep.equal([])
   })
 
-  it('that vanish stay listed as Terminating until they are said to have ended', () => {
+  it('that vanish stay listed as Terminating until they are reported to have ended', () => {
     const { store, sink } = createGatewayStore(() => 1000)
     const other = { status: { podIP: '10.0.0.2', podIPs: [{ ip: '10.0.0.2' }] } }
     sink.set(gateway('a'))
@@ -62,13 +62,13 @@ describe('watch: gateways', () => {
     ])
     store.ended('uid-a')
     expect(store.list().map(g => g.name)).to.deep.equal(['b'])
-    // Its label is back.
+    // The pod has the label again.
     sink.set(gateway('b', other))
     store.ended('uid-b')
     expect(store.list().map(g => [g.name, g.ready, g.vanishedAt])).to.deep.equal([['b', true, undefined]])
   })
 
-  it('that vanish are asked no more where another gateway has their address', () => {
+  it('that vanish are no longer called if another gateway has their address', () => {
     const { store, sink } = createGatewayStore(() => 1000)
     sink.set(gateway('a'))
     sink.gone('uid-a', undefined)
@@ -87,7 +87,7 @@ describe('watch: gateways', () => {
     expect(store.withoutIp).to.equal(0)
   })
 
-  it('listed by hand are always counted on', () => {
+  it('listed by hand always count', () => {
     const { store } = createGatewayStore(() => 1000, [staticGateway({ name: 'edge', host: 'gw.example' })])
     expect(store.list()).to.deep.equal([
       {
@@ -102,7 +102,7 @@ describe('watch: gateways', () => {
     ])
   })
 
-  it('mapping is total', () => {
+  it('mapping never throws', () => {
     fc.assert(fc.property(fc.anything(), object => void toGatewayPod(object)))
     expect(toGatewayPod({ metadata: { name: 'x' } })).to.equal(undefined)
   })

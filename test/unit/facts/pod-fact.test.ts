@@ -6,7 +6,7 @@ import { podObject } from './objects.ts'
 import { isOver, saysThatItEnds } from '../../../agent/drain/eligible.ts'
 
 describe('watch: a pod becomes a fact', () => {
-  it('keeps what a drain can depend on', () => {
+  it('keeps every field that a drain can depend on', () => {
     const object = podObject('web-1', {
       metadata: {
         deletionTimestamp: '2026-11-21T10:00:30Z',
@@ -57,11 +57,21 @@ describe('watch: a pod becomes a fact', () => {
       restarts: 7,
       startedAt: Date.parse('2026-11-21T09:30:00Z'),
       owner: 'ReplicaSet/web-5d7f',
-      annotations: { 'apisix-drain.io/skip': 'true' }
+      annotations: { 'apisix-drain.io/skip': 'true' },
+      labelKey: 'app=web'
     })
   })
 
-  it('takes what is missing as a value', () => {
+  it('keeps the labels that a selector can use, without generated ones', () => {
+    const keyOf = (labels: object) =>
+      toPodFact({ metadata: { uid: 'u', name: 'n', namespace: 'ns', labels } })?.labelKey
+    const generated = { 'pod-template-hash': '1a2b', 'apps.kubernetes.io/pod-index': '0' }
+    expect(keyOf({ version: 'v1', app: 'web', ...generated })).to.equal('app=web,version=v1')
+    expect(keyOf({ app: 'web', version: 'v1' })).to.equal('app=web,version=v1')
+    expect(keyOf(generated)).to.equal('')
+  })
+
+  it('gives missing fields a value', () => {
     const fact = toPodFact({ metadata: { uid: 'u', name: 'n', namespace: 'ns' } })
     expect(fact).to.deep.equal({
       uid: 'u',
@@ -81,15 +91,16 @@ describe('watch: a pod becomes a fact', () => {
       restarts: 0,
       startedAt: undefined,
       owner: undefined,
-      annotations: {}
+      annotations: {},
+      labelKey: ''
     })
   })
 
-  it('falls back to the one podIP where podIPs is missing', () => {
+  it('falls back to podIP if podIPs is missing', () => {
     expect(toPodFact(podObject('a', { status: { podIPs: undefined } }))?.ips).to.deep.equal(['10.0.0.1'])
   })
 
-  it('refuses what has no identity, and a deletion it cannot read', () => {
+  it('refuses a pod without an identity, and an unreadable deletion', () => {
     for (const metadata of [
       { uid: undefined },
       { name: 7 },
@@ -100,7 +111,7 @@ describe('watch: a pod becomes a fact', () => {
     }
   })
 
-  it('is total, idempotent and leaves the object alone, whatever it is', () => {
+  it('never throws, is idempotent and does not change the object, for any input', () => {
     const anything = fc.anything({ maxDepth: 3 })
     const pods = fc
       .record({ deletionTimestamp: anything, annotations: anything, ownerReferences: anything })
@@ -124,7 +135,7 @@ describe('watch: a pod becomes a fact', () => {
     )
   })
 
-  it('knows which pods end, and which have ended', () => {
+  it('distinguishes pods that are ending from pods that have ended', () => {
     expect(saysThatItEnds(pod('a'))).to.equal(false)
     expect(saysThatItEnds(pod('a', { deletionAt: 1 }))).to.equal(true)
     expect(saysThatItEnds(pod('a', { disruptionTarget: true }))).to.equal(true)

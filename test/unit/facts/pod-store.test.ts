@@ -9,7 +9,7 @@ import { isOver, saysThatItEnds } from '../../../agent/drain/eligible.ts'
 const uid = (text: string) => text as PodUid
 
 describe('watch: the pod store', () => {
-  it('says whether anything changed', () => {
+  it('reports whether anything changed', () => {
     const { sink } = createPodStore(manualClock())
     expect(sink.set(pod('a'))).to.equal(true)
     expect(sink.set(pod('a'))).to.equal(false)
@@ -31,7 +31,7 @@ describe('watch: the pod store', () => {
     expect(store.byIp('10.1.0.1').map(p => p.name)).to.deep.equal(['c'])
   })
 
-  it('knows where pods have addresses: their /24 or /64, whoever is left there; never where hosts are', () => {
+  it('remembers the pod ranges (/24 or /64), even after the pods are gone; never the range of a host', () => {
     const { store, sink } = createPodStore(manualClock())
     sink.set(pod('a', { ips: ['10.0.0.7', 'fd00:1::7'] }))
     sink.set(pod('b', { ips: ['10.1.0.1'], hostNetwork: true }))
@@ -49,7 +49,7 @@ describe('watch: the pod store', () => {
     expect(hosts.filter(host => store.isNear(host))).to.deep.equal(['10.0.0.200', 'fd00:1::2:0:9'])
   })
 
-  it('remembers the addresses that pods left behind, until another pod has one; never that of a host', () => {
+  it('remembers the addresses of past pods until another pod has them; never the address of a host', () => {
     const { store, sink } = createPodStore(manualClock(1000))
     sink.set(pod('a', { ips: ['10.0.0.7'] }))
     sink.set(pod('b', { ips: ['10.1.0.1'], hostNetwork: true }))
@@ -77,7 +77,7 @@ describe('watch: the pod store', () => {
     expect(store.byIp('10.0.0.7').map(p => p.name)).to.deep.equal(['new'])
   })
 
-  it('takes a namesake with a new uid as the end of the old pod (StatefulSets)', () => {
+  it('reads a pod with the same name and a new uid as the end of the old pod (StatefulSets)', () => {
     const { store, sink } = createPodStore(manualClock())
     sink.set(pod('db-0', { uid: uid('first') }))
     sink.set(pod('db-0', { uid: uid('second') }))
@@ -87,7 +87,7 @@ describe('watch: the pod store', () => {
     expect(store.size).to.equal(1)
   })
 
-  it('keeps the list of pods that end', () => {
+  it('lists the pods that are ending', () => {
     const { store, sink } = createPodStore(manualClock())
     sink.set(pod('a'))
     sink.set(pod('b', { deletionAt: 5 }))
@@ -99,7 +99,7 @@ describe('watch: the pod store', () => {
     expect(store.ending().map(p => p.name)).to.deep.equal(['d'])
   })
 
-  it('remembers the last state of what is gone, for an hour', () => {
+  it('remembers the last state of a removed pod for an hour', () => {
     const clock = manualClock(0)
     const { store, sink } = createPodStore(clock)
     sink.set(pod('a'))
@@ -111,13 +111,13 @@ describe('watch: the pod store', () => {
     expect(store.gone(uid('uid-a'))).to.equal(undefined)
   })
 
-  it('remembers a pod that was born and gone between two looks', () => {
+  it('remembers a pod that appeared and disappeared between two reads', () => {
     const { store, sink } = createPodStore(manualClock())
     expect(sink.gone('uid-a', pod('a'))).to.equal(false)
     expect(store.gone(uid('uid-a'))?.fact.name).to.equal('a')
   })
 
-  it('has every index right after any sequence of events', () => {
+  it('keeps every index correct after any sequence of events', () => {
     const names = fc.constantFrom('a', 'b', 'c')
     const set = fc
       .record({

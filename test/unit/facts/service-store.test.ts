@@ -28,7 +28,7 @@ describe('watch: services', () => {
     expect(toServiceFact(null)).to.equal(undefined)
   })
 
-  it('keep every address and name that stands for their pods', () => {
+  it('keep every address and name that leads to their pods', () => {
     const { metadata } = object({})
     const spec = {
       type: 'LoadBalancer',
@@ -60,7 +60,7 @@ describe('watch: services', () => {
     expect(store.byName('shop', 'web')).to.equal(undefined)
   })
 
-  it('ask by their annotations, and are the same list until something changes', () => {
+  it('are listed if their annotations make a claim; the list stays the same until one changes', () => {
     const { store, sink } = createServiceStore()
     const asks = toServiceFact(object({ 'apisix-drain.io/upstream': 'web' }))!
     const asksNothing = toServiceFact(object({ other: 'x' }))!
@@ -77,7 +77,7 @@ describe('watch: services', () => {
     expect(sink.gone('u1', undefined)).to.equal(false)
   })
 
-  it('want the labels of pods, which are shared by all that have the same', () => {
+  it('share one labels object among all pods with equal labels', () => {
     const pod = (uid: string) =>
       toLabelledPod({ metadata: { uid, namespace: 'shop', name: uid, labels: { app: 'web' } } })
     expect(pod('a')?.labels).to.deep.equal({ app: 'web' })

@@ -23,7 +23,7 @@ const slice = (name: string, differs: Partial<EndpointFact> = {}): EndpointFact 
 })
 
 describe('watch: the slice store', () => {
-  it('says whether anything changed', () => {
+  it('reports whether anything changed', () => {
     const { sink } = createSliceStore()
     expect(sink.set(slice('a'))).to.equal(true)
     expect(sink.set(slice('a'))).to.equal(false)
@@ -32,7 +32,7 @@ describe('watch: the slice store', () => {
     expect(sink.gone('uid-a', undefined)).to.equal(false)
   })
 
-  it('is a witness: terminating in one slice is enough', () => {
+  it('reports a pod as terminating if one slice does', () => {
     const { store, sink } = createSliceStore()
     sink.set(slice('a'))
     sink.set(
@@ -47,7 +47,7 @@ describe('watch: the slice store', () => {
     expect(store.terminating(uid('unknown'), 'shop')).to.equal(false)
   })
 
-  it('is no witness about pods of another namespace: whoever may write slices there could take any pod out', () => {
+  it('ignores slices about pods of another namespace: their author could remove any pod', () => {
     const { store, sink } = createSliceStore()
     sink.set(slice('forged', { namespace: 'other', endpoints: [endpoint('p1', { terminating: true })] }))
     expect(store.terminating(uid('p1'), 'shop')).to.equal(false)
@@ -77,7 +77,30 @@ describe('watch: the slice store', () => {
     expect(store.size).to.equal(2)
   })
 
-  it('counts what serves once, although it may be in two slices for a moment', () => {
+  it('keeps the last slices of a pod that Services have dropped, each until that Service lists it again', () => {
+    const { store, sink } = createSliceStore()
+    const [web, stable] = [slice('a'), slice('b', { service: 'web-stable' })]
+    for (const one of [web, stable]) sink.set(one)
+    expect(store.listing(uid('p1'))).to.have.members([web, stable])
+    sink.set(slice('a', { endpoints: [endpoint('p2')] }))
+    expect(store.listing(uid('p1'))).to.have.members([web, stable])
+    sink.gone('uid-b', undefined)
+    expect(store.listing(uid('p1'))).to.have.members([web, stable])
+    expect(store.servicesOf(uid('p1'))).to.deep.equal([])
+    const again = slice('a', { ports: [{ name: 'http', port: 9090 }] })
+    sink.set(again)
+    expect(store.listing(uid('p1'))).to.have.members([again, stable])
+  })
+
+  it('forgets the oldest of many pods that Services have dropped', () => {
+    const { store, sink } = createSliceStore()
+    const pods = Array.from({ length: 2500 }, (_, i) => `p${i}`)
+    sink.set(slice('a', { endpoints: pods.map(pod => endpoint(pod)) }))
+    sink.set(slice('a', { endpoints: [] }))
+    expect(pods.filter(pod => store.listing(uid(pod)).length > 0)).to.deep.equal(pods.slice(500))
+  })
+
+  it('counts a serving pod once, even while it is in two slices', () => {
     const { store, sink } = createSliceStore()
     sink.set(
       slice('a', { endpoints: [endpoint('p1'), endpoint('p2', { address: '10.0.0.2', serving: false })] })

@@ -5,14 +5,14 @@ import { startBackend } from '../../build/backend.ts'
 import { get } from '../../build/load.ts'
 
 describe('fault suite: a pod that ends', () => {
-  it('has read what was sent to it before, however long this process did not run (a process accepts one connection at a time)', async () => {
+  it('has read everything sent to it before its end, however long this process was paused (a process accepts one connection at a time)', async () => {
     const ip = createAddresses().allocate()
     const backend = await startBackend('web-1', ip, 28080)
     const agent = new Agent()
     try {
       const url = `http://${ip}:28080/`
       const sent = Array.from({ length: 30 }, () => get(url, agent).catch((error: Error) => error.message))
-      // By now they are all in the queue, and the first ones are accepted.
+      // Now all connections are in the queue, and the first ones are accepted.
       await new Promise(resolve => setImmediate(resolve))
       await backend.caughtUp()
       await backend.terminate()

@@ -9,7 +9,7 @@ const GRACE_MS = 1000
 const STALL_MS = 800
 
 describe('fault suite: a hook that is answered late', () => {
-  /** The process does not run in the reserve; the hook is answered so long after its deadline. */
+  /** The process is paused during the reserve; the hook is answered this long after its deadline. */
   const judged = (lateMs: number) => {
     const kubernetes = createStore()
     const pods = createPods(kubernetes, createAddresses())
@@ -28,7 +28,7 @@ describe('fault suite: a hook that is answered late', () => {
     expect(judged(STALL_MS - 100)).to.deep.equal([])
   })
 
-  it('is late by what is beyond that, and what it was answered is told', () => {
+  it('is late by the rest, and the report quotes its answer', () => {
     expect(judged(STALL_MS + 200).join()).to.match(
       /^the hook of web-1 was answered \d+ ms after its deadline, 2000 ms after its call: 503 no-answer$/
     )

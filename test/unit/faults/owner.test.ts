@@ -4,7 +4,7 @@ import { until } from '../../build/apisix.ts'
 import { startRig } from '../../build/rig.ts'
 
 describe('fault suite: the owner of an array', () => {
-  it('lists its replacement again before the last pods end, where a write of the agent overwrote it', async () => {
+  it('lists its replacement again before the last pods end, if a write of the agent overwrote it', async () => {
     const rig = await startRig({ config: { DRAIN_DEFER_WRITES: '0s' } })
     const owner = ownerOf(rig, { mode: 'observed', form: 'array' })
     const endSyncs = startSyncs(rig, owner)

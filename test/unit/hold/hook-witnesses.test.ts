@@ -15,7 +15,7 @@ describe('hooks as witnesses', () => {
     expect(witnesses.at(web, 35_000)).to.equal(undefined)
   })
 
-  it('begin anew after the grace, and after a restart', () => {
+  it('start over after the grace, and after a restart', () => {
     const witnesses = createHookWitnesses()
     witnesses.add(called(1000), web)
     witnesses.add(called(40_000), web)

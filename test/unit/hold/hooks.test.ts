@@ -11,7 +11,7 @@ import { ackFor, memoryLog } from '../../build/serve.ts'
 
 type Answers = (PodFact | undefined | Error)[]
 
-/** Hooks over an API server that gives these answers, one after the other (the last one for ever). */
+/** Hooks over an API server that gives these answers, one after the other (the last one forever). */
 function rig(
   watched: PodFact[],
   answers: Answers,
@@ -43,7 +43,7 @@ function rig(
 }
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
-/** The watch has had its chance to say it first. */
+/** Passes the time in which the watch could report it first. */
 const asks = async (clock: ManualClock) => {
   clock.advance(5)
   await turn()
@@ -51,7 +51,7 @@ const asks = async (clock: ManualClock) => {
 const never = new AbortController().signal
 
 describe('held hooks', () => {
-  it('asks nobody about a pod that the watch knows to end', async () => {
+  it('makes no call about a pod that the watch shows ending', async () => {
     const ending = pod('web-1', terminating(0))
     const { hooks, asked } = rig([ending], [undefined])
     const answered = hooks.hold({ hook: hook(ending), pod: ending }, never)
@@ -62,7 +62,7 @@ describe('held hooks', () => {
     expect(hooks.held()).to.deep.equal([])
   })
 
-  it('answers at once where the drain is proven, and asks for no round', async () => {
+  it('answers at once if the drain is proven, and asks for no round', async () => {
     const ending = pod('web-1', terminating(0))
     const { hooks, woken } = rig([ending], [undefined], ({ uid }) =>
       uid === ending.uid ? ackFor(ending) : undefined
@@ -71,7 +71,7 @@ describe('held hooks', () => {
     expect([woken(), hooks.held().length]).to.deep.equal([0, 0])
   })
 
-  it('asks the API server about one that the watch thinks serving: it ends, so the watch is behind', async () => {
+  it('asks the API server about a pod that the watch shows serving: it ends, so the watch is behind', async () => {
     const serving = pod('web-1')
     const { hooks, clock, doubts, woken } = rig([serving], [{ ...serving, ...terminating(0) }])
     void hooks.hold({ hook: hook(serving), pod: serving }, never)
@@ -84,7 +84,7 @@ describe('held hooks', () => {
     expect(woken()).to.be.above(before)
   })
 
-  it('asks nobody where the watch says it a moment later: hundreds may end at once', async () => {
+  it('makes no call if the watch shows the end a moment later: hundreds may end at once', async () => {
     const watched = [pod('web-1')]
     const { hooks, clock, asked } = rig(watched, [undefined])
     void hooks.hold({ hook: hook(watched[0]!), pod: watched[0]! }, never)
@@ -103,7 +103,7 @@ describe('held hooks', () => {
     expect(doubts).to.deep.equal([])
   })
 
-  describe('of an end that may have begun at the kubelet', () => {
+  describe('hooks of an end that the kubelet may have begun', () => {
     const DELAY = 3000
     const held = async (answers: Answers) => {
       const watched = [pod('web-1')]
@@ -114,7 +114,7 @@ describe('held hooks', () => {
       return { ...given, watched, called, answered, entry: () => given.hooks.held()[0] }
     }
 
-    it('believes that the pod stays when it was asked again after the delay, not earlier', async () => {
+    it('believes that the pod stays only after a second call, after the delay', async () => {
       const { clock, called, asked, entry, woken } = await held([pod('web-1')])
       clock.advance(DELAY - 6)
       await turn()
@@ -129,7 +129,7 @@ describe('held hooks', () => {
       expect(woken()).to.be.above(before)
     })
 
-    it('learns of it from the API server where the watch says nothing', async () => {
+    it('learns of the end from the API server if the watch is silent', async () => {
       const { clock, entry, doubts } = await held([pod('web-1'), pod('web-1', { disruptionTarget: true })])
       clock.advance(DELAY)
       await turn()
@@ -138,7 +138,7 @@ describe('held hooks', () => {
       expect(doubts).to.deep.equal(['pods'])
     })
 
-    it('asks no more when the watch says it meanwhile, nor when the hook was answered', async () => {
+    it('makes no second call once the watch shows the end, or the hook is answered', async () => {
       const late = await held([pod('web-1')])
       late.watched[0] = pod('web-1', { phase: 'Failed' })
       late.clock.advance(DELAY)
@@ -156,7 +156,7 @@ describe('held hooks', () => {
       expect(over.asked).to.have.length(1)
     })
 
-    it('cannot vouch where the API server is away the second time', async () => {
+    it('cannot vouch if the API server is down at the second call', async () => {
       const { clock, answered } = await held([pod('web-1'), new Error('connection refused')])
       const refused = answered.catch((err: unknown) => err)
       for (let i = 0; i < 9; i += 1) {
@@ -178,7 +178,7 @@ describe('held hooks', () => {
     })
   })
 
-  it('asks anew, and again after the delay, where the drain of its pod was undone', async () => {
+  it('asks again, twice, if the drain of its pod was undone', async () => {
     const ending = pod('web-1', terminating(0))
     const watched = [ending]
     const { hooks, clock, asked } = rig(watched, [pod('web-1')], undefined, 3000)
@@ -189,7 +189,7 @@ describe('held hooks', () => {
     hooks.askAgain(ending.uid)
     expect(hooks.held()[0]).to.include({ ends: undefined })
     await asks(clock)
-    // Asked since a moment ago: what is open is not begun once more.
+    // A check is already open, so no second one starts.
     hooks.askAgain(ending.uid)
     clock.advance(2994)
     await turn()
@@ -203,7 +203,7 @@ describe('held hooks', () => {
     expect(hooks.held()[0]).to.include({ ends: false })
   })
 
-  it('takes a pod that is gone, or another one under its name, for ended', async () => {
+  it('counts a pod as ended if it is gone, or another pod has its name', async () => {
     const serving = pod('web-1')
     for (const answer of [undefined, pod('web-1', { uid: 'uid-next' as never })]) {
       const { hooks, clock } = rig([serving], [answer])
@@ -213,7 +213,7 @@ describe('held hooks', () => {
     }
   })
 
-  it('tries again, and cannot vouch when the API server stays away', async () => {
+  it('tries again, and cannot vouch while the API server stays down', async () => {
     const serving = pod('web-1')
     const { hooks, clock, asked } = rig([serving], [new Error('connection refused')])
     const refused = hooks.hold({ hook: hook(serving), pod: serving }, never).catch((err: unknown) => err)
@@ -254,7 +254,7 @@ describe('held hooks', () => {
     expect(signals.map(signal => signal.aborted)).to.deep.equal([true])
   })
 
-  it('lets go of a hook whose caller goes away, and of one that was gone before it began', async () => {
+  it('releases a hook whose caller disconnects, also if it did so before the hook began', async () => {
     const ending = pod('web-1', terminating(0))
     const { hooks } = rig([ending], [ending])
     const away = new AbortController()

@@ -16,7 +16,7 @@ describe('http', () => {
     return { parts, get }
   }
 
-  it('/healthz says whether it makes progress', async () => {
+  it('/healthz reports whether the agent makes progress', async () => {
     expect((await setUp().get('/healthz')).status).to.equal(200)
     const stuck = await setUp({ alive: () => ({ ok: false, why: 'no round for 60 s' }) }).get('/healthz')
     expect(stuck.status).to.equal(500)
@@ -37,7 +37,7 @@ describe('http', () => {
     expect((await get('/readyz')).status).to.equal(200)
   })
 
-  it('/metrics is what Prometheus reads', async () => {
+  it('/metrics is in the format of Prometheus', async () => {
     const response = await setUp().get('/metrics')
     expect(response.headers.get('content-type')).to.match(/^text\/plain; version=0.0.4/)
     expect(await response.text()).to.include('# TYPE apisix_drain_hook_answers_total counter')
@@ -57,7 +57,7 @@ describe('http', () => {
     expect(none.status).to.equal(503)
   })
 
-  it('says which paths and methods there are', async () => {
+  it('names the valid paths and methods', async () => {
     const { get } = setUp()
     const unknown = await get('/v2/prestop')
     expect(unknown.status).to.equal(404)
@@ -67,7 +67,7 @@ describe('http', () => {
     expect(method.headers.get('allow')).to.equal('GET, POST')
   })
 
-  it('takes no body to speak of', async () => {
+  it('refuses a large or endless body', async () => {
     const { get } = setUp()
     const large = await get('/v1/prestop', {
       method: 'POST',
@@ -79,7 +79,7 @@ describe('http', () => {
     expect(endless.status).to.equal(413)
   })
 
-  it('tells the log, not the caller, what went wrong', async () => {
+  it('logs the details of a failure, and hides them from the caller', async () => {
     const { parts, get } = setUp({
       alive: () => {
         throw new Error('a bug')

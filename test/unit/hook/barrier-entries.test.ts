@@ -16,7 +16,7 @@ describe('barrier entries', () => {
     expect(await response.json()).to.deep.equal({ entries: [ENTRY] })
   })
 
-  it('are given to nobody else', async () => {
+  it('are refused without the token', async () => {
     for (const shown of [
       undefined,
       '',
@@ -34,7 +34,7 @@ describe('barrier entries', () => {
     }
   })
 
-  it('are not given while the agent cannot know all of them', async () => {
+  it('are refused while the agent may not know all of them', async () => {
     const response = barrierEntries(
       parts({ vouch: () => ({ ok: false, why: 'not synced' }) }),
       'Bearer secret'
@@ -43,7 +43,7 @@ describe('barrier entries', () => {
     expect(await response.json()).to.deep.equal({ error: 'cannot-vouch', why: 'not synced' })
   })
 
-  it('are at most as many as a plugin takes', async () => {
+  it('are at most as many as a plugin accepts', async () => {
     const many = Array.from({ length: 1200 }, (_, i) => ({ ...ENTRY, uid: `uid-${i}` }))
     const response = barrierEntries(parts({ entries: () => many }), 'Bearer secret')
     expect(((await response.json()) as { entries: unknown[] }).entries).to.deep.equal(many.slice(0, 1000))

@@ -34,7 +34,7 @@ describe('limit', () => {
     expect(limit.waiting).to.equal(1)
   })
 
-  it('is empty at once where nobody waits', async () => {
+  it('is empty at once if no hook waits', async () => {
     await createHookLimit({ maxHooks: 1, maxHooksPerPod: 1 }).emptied(new AbortController().signal)
   })
 })

@@ -26,7 +26,7 @@ describe('identify', () => {
     'a pod by its second address': [{ address: 'fd00::7' }, 'web-1', false],
     'a pod that names itself': [{ named: named('web-1') }, 'web-1', false],
     'a pod that names its uid too': [{ uid: 'uid-web-1' }, 'web-1', false],
-    'a host network pod that says its uid': [{ address: HOST, uid: 'uid-b' }, 'b', false],
+    'a host network pod that gives its uid': [{ address: HOST, uid: 'uid-b' }, 'b', false],
     'the kubelet for a pod that shares its host with others': [
       { address: HOST, named: named('late') },
       'late'
@@ -43,7 +43,7 @@ describe('identify', () => {
     ]
   }
   for (const [what, [caller, name, trusted = true]] of Object.entries(accepted)) {
-    it(`takes ${what}`, async () => {
+    it(`accepts ${what}`, async () => {
       const identity = await ask(caller, { trusted })
       expect(identity.ok ? identity.pod.name : identity.why).to.equal(name)
     })
@@ -60,7 +60,7 @@ describe('identify', () => {
       'forbidden',
       /belongs to shop\/web-1/
     ],
-    'an address that nobody has': [
+    'an address that no pod has': [
       { address: STRANGER },
       'unknown-pod',
       /no pod with the address 172.16.0.1 is known; source NAT and proxies .*add \?namespace=&pod=/
@@ -75,7 +75,7 @@ describe('identify', () => {
       'not-named',
       /is the address of a host/
     ],
-    'a pod on the network of its host that names a neighbour elsewhere, where that is not trusted': [
+    'a host network pod that names a pod of another host, if hosts are not trusted': [
       { address: HOST, named: named('web-2') },
       'forbidden',
       /192.168.1.5 is not an address of shop\/web-2/,
@@ -91,13 +91,13 @@ describe('identify', () => {
       'unknown-pod',
       /knows no pod bank\/web-1/
     ],
-    'any name from a stranger where that is not trusted': [
+    'any name from an unknown address, if such addresses are not trusted': [
       { address: STRANGER, named: named('web-1') },
       'forbidden',
       /not an address of shop\/web-1; .*serve.trustedQuery/,
       false
     ],
-    'the kubelet where that is not trusted': [
+    'the kubelet, if it is not trusted': [
       { address: HOST, named: named('web-1') },
       'forbidden',
       /not an address of/,
@@ -114,7 +114,7 @@ describe('identify', () => {
     })
   }
 
-  it('takes no host network pod by its address, also where it is alone there: others are sent on from there', async () => {
+  it('never identifies a host-network pod by its address, even a lone one: other packets come from there too', async () => {
     const alone = pod('a', { ips: [HOST], hostNetwork: true })
     const unseen = manualHolds()
     unseen.behind.push(alone)
@@ -126,7 +126,7 @@ describe('identify', () => {
     }
   })
 
-  it('tells who named itself from who has only an address', async () => {
+  it('distinguishes a caller that named its pod from one known only by address', async () => {
     const said = async (caller: Partial<Caller>) => {
       const identity = await ask(caller)
       return identity.ok && identity.named
@@ -138,13 +138,13 @@ describe('identify', () => {
     expect(await said({ address: STRANGER, named: named('late') })).to.equal(true)
   })
 
-  it('does not take a pod that has ended for the one that has its address now', async () => {
+  it('does not confuse an ended pod with the one that has its address now', async () => {
     const before = pod('web-0', { ips: ['10.0.0.7'], phase: 'Failed', uid: 'uid-before' as PodUid })
     const identity = await ask({}, { pods: manualHolds(before, web) })
     expect(identity.ok && identity.pod.name).to.equal('web-1')
   })
 
-  it('asks for a name where an address is in two hands for a moment', async () => {
+  it('asks for a name while two pods have the address', async () => {
     const next = pod('web-9', { ips: ['10.0.0.7'] })
     const pods = manualHolds(web, next)
     const unclear = await ask({}, { pods })
@@ -153,7 +153,7 @@ describe('identify', () => {
     expect(clear.ok && clear.pod.name).to.equal('web-9')
   })
 
-  it('says so when Kubernetes cannot be asked, and passes on an abort', async () => {
+  it('reports that Kubernetes cannot be reached, and passes on an abort', async () => {
     const pods = holds()
     pods.askError = new Error('no connection')
     const caller = { address: STRANGER, named: named('x') }

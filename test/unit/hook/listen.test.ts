@@ -47,7 +47,7 @@ describe('listen', () => {
     return found
   }
 
-  /** Everything the server says until it ends the connection. */
+  /** Everything that the server sends until it ends the connection. */
   const hear = async (from: Socket) => {
     let text = ''
     from.on('data', chunk => (text += String(chunk)))
@@ -55,7 +55,7 @@ describe('listen', () => {
     return text
   }
 
-  it('answers a real curl, as the hook calls it', async () => {
+  it('answers a real curl, called as in the hook', async () => {
     const { holds, listening, heldOnce } = await setUp()
     const held = heldOnce()
     const { done } = curl('-f', `http://127.0.0.1:${listening.port}/v1/prestop`)
@@ -77,7 +77,7 @@ describe('listen', () => {
     expect(await hear(client)).to.match(/^HTTP\/1.1 200/)
   })
 
-  it('knows an IPv4 caller on a listener for both families', async () => {
+  it('recognises an IPv4 caller on a listener for both families', async () => {
     const { holds, listening, heldOnce } = await setUp({}, '::')
     const held = heldOnce()
     const { done } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
@@ -86,7 +86,7 @@ describe('listen', () => {
     expect(await done).to.match(/200$/)
   })
 
-  it('releases the hold at once when curl is killed', async () => {
+  it('releases the hook at once when curl is killed', async () => {
     const { parts, holds, listening, heldOnce } = await setUp()
     const held = heldOnce()
     const { child } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
@@ -98,7 +98,7 @@ describe('listen', () => {
     await parts.limit.emptied(AbortSignal.timeout(2000))
   })
 
-  it('holds a hook for longer than a request may take to arrive', async () => {
+  it('holds a hook for longer than the time limit of request headers', async () => {
     const { holds, listening, heldOnce } = await setUp({ headersMs: 100, requestMs: 200, idleMs: 100 })
     const held = heldOnce()
     const { done } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
@@ -123,7 +123,7 @@ describe('listen', () => {
     expect(await hear(client)).to.match(/^HTTP\/1.1 431/)
   })
 
-  it('refuses bytes that are no HTTP', async () => {
+  it('refuses bytes that are not HTTP', async () => {
     const { listening } = await setUp()
     const client = await socket(listening)
     client.write('\u0016\u0003\u0001 hello\r\n\r\n')
@@ -134,7 +134,7 @@ describe('listen', () => {
     { all: 2, perAddress: 9 },
     { all: 9, perAddress: 2 }
   ]) {
-    it(`ends the connection that is quiet for longest for a new one: ${JSON.stringify(connections)}`, async () => {
+    it(`ends the longest-idle connection to admit a new one: ${JSON.stringify(connections)}`, async () => {
       const { listening } = await setUp({ connections })
       const first = await socket(listening)
       const second = await socket(listening)
@@ -146,7 +146,7 @@ describe('listen', () => {
       }
     })
 
-    it(`never ends one whose hook is held for a new one: ${JSON.stringify(connections)}`, async () => {
+    it(`never ends a connection with a held hook to admit a new one: ${JSON.stringify(connections)}`, async () => {
       const { holds, listening, heldOnce } = await setUp({ connections })
       const calls: ReturnType<typeof curl>[] = []
       for (let i = 0; i < 2; i++) {
@@ -160,7 +160,7 @@ describe('listen', () => {
     })
   }
 
-  it('hangs up on whoever asks for another protocol where nobody speaks it', async () => {
+  it('closes a connection that asks for a protocol without a handler', async () => {
     const { listening } = await setUp()
     const client = await socket(listening)
     client.write(
@@ -169,7 +169,7 @@ describe('listen', () => {
     expect(await hear(client)).to.equal('')
   })
 
-  it('reads no body: whoever sends one is told so, and its connection ends', async () => {
+  it('reads no body: a caller that sends one gets an error, and its connection ends', async () => {
     const { listening } = await setUp()
     for (const framing of ['Content-Length: 1000000000', 'Transfer-Encoding: chunked']) {
       const client = await socket(listening)
@@ -187,7 +187,7 @@ describe('listen', () => {
     expect(await hear(client)).to.match(/^HTTP\/1.1 431/)
   })
 
-  it('lets an answer out before it closes, and takes nobody new', async () => {
+  it('sends a pending answer before it closes, and accepts no new connection', async () => {
     const { holds, listening, heldOnce } = await setUp()
     const held = heldOnce()
     const { done } = curl(`http://127.0.0.1:${listening.port}/v1/prestop`)
@@ -201,7 +201,7 @@ describe('listen', () => {
     await closed
   })
 
-  it('says when the address is taken, and when the server fails later', async () => {
+  it('reports that the address is taken, and a later failure of the server', async () => {
     const { listening, parts } = await setUp()
     const at = { host: '127.0.0.1', port: listening.port }
     const err: unknown = await listen(createApp(parts), at, listenLimits(1)).catch((err: unknown) => err)

@@ -63,7 +63,7 @@ describe('prestop', () => {
     expect(clock.pending).to.equal(0)
   })
 
-  it('believes nobody by its address alone that its pod stays: a proxy may have that address', async () => {
+  it('never reports that a pod stays to a caller known only by address: a proxy may have that address', async () => {
     const { holds, call, waiting, metric, parts } = setUp()
     const stays = ackFor(web, { result: 'not-terminating', evidence: 'none', restsOn: 'kubernetes' })
     const unnamed = call()
@@ -96,7 +96,7 @@ describe('prestop', () => {
     expect((await answer).status).to.equal(200)
   })
 
-  it('gives every call an id of its own', async () => {
+  it('gives every call a unique id', async () => {
     const { holds, call, waiting } = setUp()
     const answers = [call(), call()]
     await waiting(2)
@@ -115,7 +115,7 @@ describe('prestop', () => {
     })
   }
 
-  it('waits for what the pod asks for where the call does not say', async () => {
+  it('waits as the pod’s annotation asks if the call does not say', async () => {
     const { holds, call, waiting } = setUp(
       pod('web-1', { ips: ['10.0.0.7'], annotations: { 'apisix-drain.io/until': 'barrier' } })
     )
@@ -159,7 +159,7 @@ describe('prestop', () => {
     })
   })
 
-  it('answers 503 where the loop finds out later that it cannot vouch', async () => {
+  it('answers 503 if the loop later finds that it cannot vouch', async () => {
     const { call, holds, waiting } = setUp()
     const answer = call()
     await waiting(1)
@@ -172,7 +172,7 @@ describe('prestop', () => {
     })
   })
 
-  it('answers 503, and logs the error, where the loop fails', async () => {
+  it('answers 503, and logs the error, if the loop fails', async () => {
     const { call, holds, waiting, parts } = setUp()
     const answer = call()
     await waiting(1)
@@ -185,7 +185,7 @@ describe('prestop', () => {
     expect(parts.lines.at(-1)).to.include({ level: 'error', msg: 'hook failed' })
   })
 
-  it('answers 503 with the reason and what to change where nothing is proved, so that the fallback runs', async () => {
+  it('answers 503 with the reason and the remedy if nothing is proved, so that the fallback runs', async () => {
     const { holds, call, waiting } = setUp()
     const answer = call()
     await waiting(1)
@@ -197,7 +197,7 @@ describe('prestop', () => {
     expect(await json(response)).to.deep.equal(body)
   })
 
-  it('lets go half the reserve before the end of the grace should the loop miss the deadline, not earlier', async () => {
+  it('answers half the reserve before the end of the grace if the loop misses the deadline, not earlier', async () => {
     const { call, holds, waiting, clock } = setUp(
       pod('web-1', { ips: ['10.0.0.7'], deletionAt: 1_000_000 + 20_000 })
     )
@@ -214,7 +214,7 @@ describe('prestop', () => {
     expect(holds.held[0]?.signal.aborted).to.equal(true)
   })
 
-  it('counts the grace of the spec where no deletion is known', async () => {
+  it('counts the grace of the spec if no deletion is known', async () => {
     const { call, waiting, clock } = setUp(pod('web-1', { ips: ['10.0.0.7'], graceMs: 10_000 }))
     const answer = call()
     await waiting(1)
@@ -250,7 +250,7 @@ describe('prestop', () => {
     await Promise.all(ten)
   })
 
-  it('releases the hold of a caller that goes away, and its place', async () => {
+  it('releases the hook and the place of a caller that disconnects', async () => {
     const { call, holds, waiting, metric, parts } = setUp()
     const caller = new AbortController()
     const answer = call('/v1/prestop', { signal: caller.signal })
@@ -263,7 +263,7 @@ describe('prestop', () => {
   })
 
   describe('while the agent stops', () => {
-    it('lets nobody in, lets held hooks finish, then lets go of the rest', async () => {
+    it('refuses new hooks, lets held hooks finish, then releases the rest', async () => {
       const { call, holds, waiting, parts } = setUp()
       const [first, second] = [call(), call()]
       await waiting(2)
@@ -286,7 +286,7 @@ describe('prestop', () => {
       await emptied
     })
 
-    it('stops waiting for hooks when the bound is over', async () => {
+    it('stops waiting for hooks at the time limit', async () => {
       const { call, waiting, parts, holds } = setUp()
       const answer = call()
       await waiting(1)

@@ -5,7 +5,7 @@ import { parseQuery } from '../../../agent/hook/query.ts'
 describe('prestop query', () => {
   const parse = (text: string) => parseQuery(new URLSearchParams(text))
 
-  it('needs nothing', () => {
+  it('has no required parameter', () => {
     expect(parse('')).to.deep.equal({
       ok: true,
       until: undefined,
@@ -15,7 +15,7 @@ describe('prestop query', () => {
     })
   })
 
-  it('takes everything', () => {
+  it('reads every parameter', () => {
     expect(parse('until=barrier&timeout=2.5s&namespace=shop&pod=web-1.a&uid=0-a')).to.deep.equal({
       ok: true,
       until: 'barrier',
@@ -49,7 +49,7 @@ describe('prestop query', () => {
     })
   }
 
-  it('tells all problems at once', () => {
+  it('reports all problems at once', () => {
     const parsed = parse('until=x&timeout=y')
     expect(parsed.ok ? '' : parsed.why).to.match(/until.*; timeout/)
   })

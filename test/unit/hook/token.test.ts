@@ -45,7 +45,7 @@ describe('a hook that shows a token', () => {
   }
   const bearer = (token: string) => `Bearer ${token}`
 
-  it('is for the pod of the token, wherever the call comes from', async () => {
+  it('is for the pod in the token, wherever the call comes from', async () => {
     const { call, clock, holds, keys } = setUp()
     for (const [address, query] of [
       ['10.0.0.7', ''],
@@ -59,7 +59,7 @@ describe('a hook that shows a token', () => {
     keys.stop()
   })
 
-  it('is as old as the API server says, however far off our clock is', async () => {
+  it('has its age measured by the API server’s clock, however wrong ours is', async () => {
     const { call, clock, holds, keys } = setUp()
     const HOUR = 3_600_000
     const fresh = bearer(await signer.sign(web, clock.now() - HOUR))
@@ -160,7 +160,7 @@ describe('a hook that shows a token', () => {
     ]
   }
   for (const [what, [forge, status, why, query]] of Object.entries(refused)) {
-    it(`refuses ${what}, and tells nobody the token`, async () => {
+    it(`refuses ${what}, and never shows the token`, async () => {
       const { call, clock, holds, keys, parts } = setUp()
       const authorization = await forge(clock.now())
       const answer = await call(authorization, query)
@@ -182,7 +182,7 @@ describe('a hook that shows a token', () => {
     })
   }
 
-  it('is refused without keys, never taken by its address instead', async () => {
+  it('is refused without keys, never identified by address instead', async () => {
     const { api, call, clock, holds, keys } = setUp()
     keys.stop()
     const without = createSigningKeys({
@@ -205,7 +205,7 @@ describe('a hook that shows a token', () => {
     expect((await call(undefined)).status).to.equal(401)
   })
 
-  it('is not lost for a new key: an unknown one is looked up at once, but not for everybody who sends one', async () => {
+  it('survives a new key: an unknown key is fetched at once, but not for every caller that sends one', async () => {
     const { api, call, clock, keys } = setUp()
     expect((await call(bearer(await signer.sign(web, clock.now())))).status).to.equal(200)
     const next = await createSigner('second')
@@ -221,7 +221,7 @@ describe('a hook that shows a token', () => {
     keys.stop()
   })
 
-  it('outlives an API server that is down, and a key that was taken out does not outlive five minutes', async () => {
+  it('is accepted while the API server is down; a removed key expires within five minutes', async () => {
     const { api, call, clock, keys } = setUp()
     const token = async () => bearer(await signer.sign(web, clock.now()))
     expect((await call(await token())).status).to.equal(200)

@@ -27,9 +27,9 @@ const helper: InjectSettings = {
 const web = { name: 'web', ports: [{ containerPort: 80 }] }
 const ENV = ['', '/-', '/-', '/-'].map(end => `/spec/containers/0/env${end}`)
 
-/** test/install/webhook.test.ts holds every rule against the API server and the policy; this is what can do without. */
+/** test/install/webhook.test.ts compares every rule with the API server and the policy; these tests need neither. */
 describe('inject', () => {
-  it('adds what is missing, lists before what goes into them', () => {
+  it('adds missing fields, and each list before its items', () => {
     const operations = inject({ spec: { containers: [web] } }, helper)
     expect(operations.map(({ path }) => path)).to.deep.equal([
       '/spec/containers/0/lifecycle',
@@ -49,7 +49,7 @@ describe('inject', () => {
     expect(inject({ spec: { containers: [{ ...web, lifecycle }] } }, helper)).to.deep.equal([])
   })
 
-  it('adds no volume and no init container twice where a second container comes later', () => {
+  it('adds no volume or init container twice if a second container is added later', () => {
     const mounted = { ...web, volumeMounts: helper.volumes.map(({ mount }) => mount) }
     const spec = {
       containers: [mounted],
@@ -63,7 +63,7 @@ describe('inject', () => {
     ])
   })
 
-  it('needs the command with curl, which names the pod and uses no proxy, and the names', () => {
+  it('with curl, adds only the environment and a command that names the pod and uses no proxy', () => {
     const operations = inject({ spec: { containers: [web] } }, curl)
     expect(operations.map(({ path }) => path).slice(2)).to.deep.equal(ENV)
     const { value } = operations.find(({ path }) => path.endsWith('/preStop')) ?? {}
@@ -73,7 +73,7 @@ describe('inject', () => {
     )
   })
 
-  it('names every pod by the downward API, whatever its network, and leaves a name alone that is there', () => {
+  it('names every pod by the downward API, whatever its network, and keeps an existing name', () => {
     const names = (env?: readonly object[]) =>
       inject({ spec: { containers: [env ? { ...web, env } : web] } }, helper)
         .filter(({ path }) => path.endsWith('/env/-'))
@@ -88,7 +88,7 @@ describe('inject', () => {
     expect(names([{ name: 'POD_NAME', value: 'mine' }])).to.deep.equal(all.slice(1))
   })
 
-  it('shows the token with curl, on no command line', () => {
+  it('shows the token with curl, but never on a command line', () => {
     const text = JSON.stringify(
       inject({ spec: { hostNetwork: true, containers: [web] } }, { ...curl, tokens: true })
     )
@@ -96,7 +96,7 @@ describe('inject', () => {
   })
 
   for (const odd of [undefined, null, 'pod', {}, { spec: [] }, { spec: { containers: [null, 7], os: 4 } }]) {
-    it(`makes nothing harmful of ${JSON.stringify(odd)}`, () => {
+    it(`adds nothing harmful for ${JSON.stringify(odd)}`, () => {
       for (const { path } of inject(odd, helper)) expect(path).to.match(/^\/spec\//)
     })
   }
@@ -117,7 +117,7 @@ describe('review', () => {
     })
   })
 
-  it('has no answer to what is no review of a pod', () => {
+  it('refuses a review that is not of a pod', () => {
     for (const odd of [undefined, 'x', {}, { request: {} }, asked({}, 'Service')]) {
       expect(review(odd, curl)).to.equal(undefined)
     }

@@ -23,7 +23,7 @@ const DAY_MS = 86_400_000
 describe('certificate of the webhook', () => {
   const now = Date.now()
 
-  it('is good for its host and 60 days, and renewed before its end', async () => {
+  it('is valid for its host and 60 days, and renewed before it expires', async () => {
     const pair = await makePair(HOST, now)
     expect(isFresh(pair, HOST, now)).to.equal(true)
     expect(isFresh(pair, HOST, now + 59 * DAY_MS)).to.equal(true)
@@ -33,7 +33,7 @@ describe('certificate of the webhook', () => {
     expect(isFresh({ certificate: 'none', key: '' }, HOST, now)).to.equal(false)
   })
 
-  it('is shared: who loses the race for the Secret serves what the winner made', async () => {
+  it('is shared: an agent that loses the race for the Secret serves the winner’s certificate', async () => {
     const winner = await makePair(HOST, now)
     const base64 = (text: string) => Buffer.from(text).toString('base64')
     const written = { data: { 'tls.crt': base64(winner.certificate), 'tls.key': base64(winner.key) } }
@@ -64,13 +64,13 @@ describe('certificate of the webhook', () => {
     clock.advance(2000)
     expect(await served.promise).to.deep.equal(winner)
     stop()
-    // The API server is told of it before it is served.
+    // The API server gets it before the webhook serves it.
     expect(order).to.deep.equal(['GET s', 'PUT s', 'GET s', 'GET c', 'PUT c', 'served'])
   })
 })
 
 describe('server of the webhook', () => {
-  it('answers reviews, and refuses what is none, or too large', async () => {
+  it('answers reviews, and refuses any other body, or one that is too large', async () => {
     const pair = await makePair(HOST, Date.now())
     const webhook = await serveWebhook({ host: '127.0.0.1', port: 0 }, SETTINGS, memoryLog().log)
     webhook.use(pair)

@@ -12,7 +12,7 @@ const object = (resource: Resource, id: string, value: AdminObject['value'], rev
 const upstream = { nodes: { '10.0.0.1:80': 1 } }
 const L4 = ['upstreams/u', 'upstreams/of-service', 'services/inline/upstream']
 
-describe('holder index: what stream routes use', () => {
+describe('holder index: holders of stream routes', () => {
   const listed: Readonly<Partial<Record<Resource, readonly AdminObject[]>>> = {
     upstreams: ['u', 'of-service', 'http'].map(id => object('upstreams', id, upstream)),
     services: [
@@ -31,7 +31,7 @@ describe('holder index: what stream routes use', () => {
     ['upstreams', 'services', 'stream_routes'],
     ['stream_routes', 'services', 'upstreams']
   ] as const)
-    it(`is L4, by whatever reference, in the order ${order.join(', ')}`, () => {
+    it(`is L4, by any kind of reference, in the order ${order.join(', ')}`, () => {
       const index = createHolderIndex()
       for (const resource of order) index.replace(resource, listed[resource] ?? [], 0)
       expect([...index.holders().keys()].filter(index.isL4)).to.have.members(L4)

@@ -30,7 +30,7 @@ describe('inventory', () => {
     await apisix.close()
   })
 
-  it('holds every holder, by key and by host', async () => {
+  it('lists every holder, by key and by host', async () => {
     apisix.put('upstreams', 'web', nodes('10.0.0.1:80', '10.0.0.2:80'))
     apisix.put('routes', 'r', { uri: '/', upstream: nodes('10.0.0.1:81', '[fd00::7]:80') })
     apisix.put('routes', 'plain', { uri: '/x', upstream_id: 'web' })
@@ -70,7 +70,7 @@ describe('inventory', () => {
     expect(keys('10.0.0.1')).to.have.members(left)
   })
 
-  it('says when the listing began, not when it ended', async () => {
+  it('reports when the listing began, not when it ended', async () => {
     begin({
       pageSize: 10,
       list: async (...all) => {
@@ -83,7 +83,7 @@ describe('inventory', () => {
     expect(inventory.readAt()).to.equal(before)
   })
 
-  it('gives a call during a listing the next one, and all such calls the same', async () => {
+  it('answers a call made during a listing with the next listing, shared by all such calls', async () => {
     begin()
     const first = inventory.refresh()
     const [second, third] = [inventory.refresh(), inventory.refresh()]
@@ -94,7 +94,7 @@ describe('inventory', () => {
     expect(listings()).to.equal(2)
   })
 
-  it('is not put off by a listener that asks for a refresh at every change', async () => {
+  it('is not stalled by a listener that asks for a refresh at every change', async () => {
     begin()
     inventory.onChange(() => void inventory.refresh())
     const first = inventory.refresh()
@@ -121,7 +121,7 @@ describe('inventory', () => {
     await until('the problem is gone', () => inventory.problem() === '')
   })
 
-  it('keeps what it has of a collection that cannot be listed, and says so', async () => {
+  it('keeps the last state of a collection that cannot be listed, and reports it', async () => {
     apisix.put('upstreams', 'web', nodes('10.0.0.1:80'))
     apisix.put('services', 's', { upstream: nodes('10.0.0.2:80') })
     begin()
@@ -144,7 +144,7 @@ describe('inventory', () => {
     expect(inventory.readAt()).to.equal(undefined)
   })
 
-  it('drops what is not listed any more', async () => {
+  it('drops objects that are no longer listed', async () => {
     apisix.put('upstreams', 'web', nodes('10.0.0.1:80'))
     begin()
     await inventory.refresh()
@@ -155,14 +155,14 @@ describe('inventory', () => {
     expect(keys('10.0.0.1')).to.deep.equal([])
   })
 
-  describe('what is learned during a listing', () => {
+  describe('an object that is learned during a listing', () => {
     const object = (revision: number, ...of: string[]): AdminObject => ({
       resource: 'upstreams',
       id: 'web',
       value: nodes(...of),
       revision
     })
-    /** A listing whose answer was made before something was learned, and arrives after it. */
+    /** A listing that APISIX answers before an object is learned, and that arrives after it. */
     const overtaken = async (happens: () => void, listed: readonly AdminObject[]) => {
       begin({
         pageSize: 10,
@@ -184,18 +184,18 @@ describe('inventory', () => {
       expect([keys('10.0.0.1'), keys('10.0.0.2')]).to.deep.equal([[], ['upstreams/web']])
     })
 
-    it('stays though the listing does not have it yet', async () => {
+    it('stays even if the listing does not have it yet', async () => {
       await overtaken(() => inventory.learn(object(7, '10.0.0.2:80')), [])
       expect(keys('10.0.0.2')).to.deep.equal(['upstreams/web'])
     })
 
-    it('is gone though the listing still has it', async () => {
+    it('stays removed even if the listing still has it', async () => {
       await overtaken(() => inventory.forget('upstreams', 'web'), [object(6, '10.0.0.1:80')])
       expect(keys('10.0.0.1')).to.deep.equal([])
     })
   })
 
-  it('tells of what was learned, once', async () => {
+  it('is reported once', async () => {
     apisix.put('upstreams', 'web', nodes('10.0.0.1:80'))
     begin()
     let told = 0
@@ -209,7 +209,7 @@ describe('inventory', () => {
     expect(told).to.equal(2)
   })
 
-  it('ends a listing that hangs, and answers those who wait for it', async () => {
+  it('ends a listing that hangs, and answers its callers', async () => {
     apisix.faults.inject({ fault: { kind: 'hang' } })
     begin()
     const both = Promise.all([inventory.refresh(), inventory.refresh()])

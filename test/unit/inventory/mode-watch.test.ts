@@ -21,7 +21,7 @@ describe('the mode', () => {
   }
   const settle = () => new Promise(resolve => setImmediate(resolve))
 
-  it('is asked of the Admin API until it is known', async () => {
+  it('is read from the Admin API until it is known', async () => {
     const { watch, clock } = start([new Error('no connection'), false])
     await settle()
     expect(watch.current()).to.include({ mode: undefined, problem: 'no connection' })
@@ -31,7 +31,7 @@ describe('the mode', () => {
     watch.stop()
   })
 
-  it('that changes at run time is noticed, told and logged; one that cannot be asked stays as it was', async () => {
+  it('is reported and logged when it changes at run time; it stays the same while it cannot be read', async () => {
     const { watch, clock, lines } = start([false, new Error('restarting'), true])
     let told = 0
     watch.onChange(() => (told += 1))
@@ -47,14 +47,14 @@ describe('the mode', () => {
     watch.stop()
   })
 
-  it('is not asked where the configuration forces it', async () => {
+  it('is not read if the configuration forces it', async () => {
     const { watch, asked } = start([true], 'etcd')
     await settle()
     expect(watch.current()).to.include({ mode: 'etcd', by: 'config' })
     expect(asked()).to.equal(0)
   })
 
-  it('standalone lets no write leave', async () => {
+  it('standalone allows no write', async () => {
     const writes: string[] = []
     const write = (_: string, id: string) => (writes.push(id), Promise.reject(new Error('sent')))
     const admin = { patch: write, put: write } as unknown as AdminApi

@@ -22,7 +22,7 @@ describe('elector', function () {
     for (const end of ends.splice(0).toReversed()) await end()
   })
 
-  /** An agent's part in the election, over a connection of its own. With `making` it hears of the Lease it made when told to. */
+  /** An agent's elector over its own connection. With `making`, the answer about its new Lease arrives only when that resolves. */
   const elect = (
     identity: string,
     differs: Partial<ElectorOptions> = {},
@@ -64,7 +64,7 @@ describe('elector', function () {
   const lease = () => kubernetes.store.get('leases', PLACE.namespace, PLACE.name)?.spec
   const only = (...leaders: Leader[]) => leaders.filter(leader => leader.leads()).length === 1
 
-  it('makes the Lease and leads; the next one follows', async () => {
+  it('creates the Lease and leads; the next agent follows', async () => {
     const first = elect('a').leader
     expect([first.leads(), first.yields()]).to.deep.equal([false, false])
     await until('it leads', () => first.leads())
@@ -79,7 +79,7 @@ describe('elector', function () {
     expect(lease()).to.include({ holderIdentity: 'a', leaseDurationSeconds: 2, leaseTransitions: 0 })
   })
 
-  it('elects one of many that start at once', async () => {
+  it('elects one of many agents that start at once', async () => {
     const all = Array.from({ length: 5 }, (_, i) => elect(`agent-${i}`).leader)
     await until(
       'one leads, and all others know',
@@ -87,7 +87,7 @@ describe('elector', function () {
     )
   })
 
-  it('follows at once when the Lease is given back', async () => {
+  it('the next agent leads at once when the Lease is released', async () => {
     const first = elect('a').leader
     await until('it leads', () => first.leads())
     const second = elect('b', { timings: { ...QUICK, durationMs: 60_000 } }).leader
@@ -98,7 +98,7 @@ describe('elector', function () {
     expect(lease()).to.include({ holderIdentity: 'b', leaseTransitions: 2 })
   })
 
-  it('gives back a Lease that it does not know yet to be its own', async () => {
+  it('releases a Lease that it does not yet know to be its own', async () => {
     const { leader, answer } = elect('a', {}, Promise.withResolvers<void>())
     await until('the API server has it', () => lease()?.holderIdentity === 'a')
     expect(leader.status(systemClock.now()).holder).to.equal(undefined)
@@ -108,7 +108,7 @@ describe('elector', function () {
     expect(lease()?.holderIdentity).to.equal('')
   })
 
-  it('is given back for whoever asks again, and not before', async () => {
+  it('a second release waits for the first one', async () => {
     const { leader, answer } = elect('a', {}, Promise.withResolvers<void>())
     await until('the API server has it', () => lease()?.holderIdentity === 'a')
     void leader.release()
@@ -118,7 +118,7 @@ describe('elector', function () {
     expect(lease()?.holderIdentity).to.equal('')
   })
 
-  it('takes over from one that died, once its Lease has run out, and not before', async () => {
+  it('takes over from a dead leader only once its Lease has expired', async () => {
     const first = elect('a')
     await until('it leads', () => first.leader.leads())
     const second = elect('b').leader
@@ -126,13 +126,13 @@ describe('elector', function () {
     const from = systemClock.now()
     first.kill()
     await until('the other holds it', () => lease()?.holderIdentity === 'b', 10_000)
-    // Less the time between its last renewal and the end of it.
+    // Minus the time between its last renewal and its end.
     expect(systemClock.now() - from).to.be.at.least(2000 - 1000)
     first.mend()
     await until('the first follows', () => first.leader.yields())
   })
 
-  it('believes no clock but its own: times from an hour ahead or behind change nothing', async () => {
+  it('trusts only its own clock: times an hour ahead or behind change nothing', async () => {
     for (const hours of [-1, 1]) {
       const name = `skewed-${hours + 1}`
       const ahead = hours * 3_600_000
@@ -151,7 +151,7 @@ describe('elector', function () {
     }
   })
 
-  it('is everybody’s turn where the Lease cannot be had, and one’s again when it can', async () => {
+  it('lets every agent act while the Lease is unavailable, and one again when it is available', async () => {
     const undo = kubernetes.faults.deny({ verb: '*', resource: 'leases' })
     const all = [elect('a').leader, elect('b').leader]
     await until('both act', () => all.every(leader => leader.leads() && !leader.yields()), 10_000)
@@ -160,7 +160,7 @@ describe('elector', function () {
     await until('one leads', () => only(...all) && all.some(leader => leader.yields()))
   })
 
-  it('is everybody’s turn while the API server is away', async () => {
+  it('lets every agent act while the API server is down', async () => {
     const first = elect('a')
     await until('it leads', () => first.leader.leads())
     const second = elect('b')
@@ -173,7 +173,7 @@ describe('elector', function () {
     await until('one leads', () => only(first.leader, second.leader))
   })
 
-  it('does not wait for a leader that was late, and waits again for the next one', async () => {
+  it('does not wait for a leader that was late, and waits again for the next leader', async () => {
     const first = elect('a').leader
     await until('it leads', () => first.leads())
     const second = elect('b').leader
@@ -185,7 +185,7 @@ describe('elector', function () {
     await until('it leads, or waits for the next one', () => second.leads() || second.yields())
   })
 
-  it('tells of every change, and of nothing else', async () => {
+  it('notifies of every change, and of nothing else', async () => {
     const first = elect('a').leader
     await until('it leads', () => first.leads())
     const second = elect('b')
@@ -199,7 +199,7 @@ describe('elector', function () {
     await until('it told', () => told >= 2)
   })
 
-  it('renews with one call, and looks with one', async () => {
+  it('renews with one call, and checks with one call', async () => {
     const first = elect('a')
     await until('it leads', () => first.leader.leads())
     first.calls.length = 0
@@ -210,7 +210,7 @@ describe('elector', function () {
     expect(new Set(second.calls)).to.deep.equal(new Set(['GET']))
   })
 
-  it('gives up a call that hangs, and never takes longer than a call to stop', async () => {
+  it('aborts a call that hangs, and stops within the time limit of one call', async () => {
     const clock = manualClock()
     const signals: AbortSignal[] = []
     const leader = createElector({
@@ -234,7 +234,7 @@ describe('elector', function () {
 })
 
 describe('alone', () => {
-  it('always leads, and waits for nobody', async () => {
+  it('always leads, and never waits', async () => {
     const leader = alone('there is no election')
     leader.missed()
     await leader.release()

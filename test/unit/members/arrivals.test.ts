@@ -15,12 +15,12 @@ const arrival = (differs: Partial<ArrivalEvidence> = {}) =>
   arrivalOf({ holders: [holder()], gateways: [gateway('apisix-0')], ...differs })
 
 describe('plan: arrivals', () => {
-  it('counts from when the gateway told where a worker does not say when it applied the holder', () => {
+  it('dates the arrival by the gateway’s answer if a worker gives no time of its own', () => {
     const silent = gateway('apisix-0', { workers: [{ revision: 50, appliedAt: undefined }] })
     expect(arrival({ gateways: [silent] }).at).to.equal(1100)
   })
 
-  it('has arrived when the last worker of the last gateway has applied the holder', () => {
+  it('counts as arrived when the last worker of the last gateway has applied the holder', () => {
     const second = gateway('apisix-1', {
       workers: [
         { revision: 51, appliedAt: 1012 },
@@ -37,14 +37,14 @@ describe('plan: arrivals', () => {
     expect(why).to.equal('')
   })
 
-  it('has not while one worker is behind, and says which revision it has', () => {
+  it('does not count as arrived while one worker is behind, and reports that worker’s revision', () => {
     const workers = [{ revision: 49, appliedAt: 900 }]
     const { at, why } = arrival({ gateways: [gateway('apisix-0'), gateway('apisix-1', { workers })] })
     expect(at).to.equal(undefined)
     expect(why).to.equal('apisix-1: a worker has applied revision 49, upstreams/web lists it since 50')
   })
 
-  it('has not while a worker is behind in that kind of object, however far it is in another', () => {
+  it('does not count as arrived while a worker is behind in that kind of object, however far it is in another', () => {
     const at = (revisions: Record<string, number>) =>
       arrival({
         gateways: [gateway('apisix-0', { workers: [{ revision: 60, revisions, appliedAt: 1010 }] })]
@@ -54,12 +54,12 @@ describe('plan: arrivals', () => {
     expect(at({ routes: 60, upstreams: 50 }).at).to.equal(1010)
   })
 
-  it('believes no time of a gateway that is after the answer in which it was told', () => {
+  it('ignores a gateway’s time that is later than the answer containing it', () => {
     const workers = [{ revision: 50, appliedAt: 99_000 }]
     expect(arrival({ gateways: [gateway('apisix-0', { workers })] }).at).to.equal(1100)
   })
 
-  it('takes what the Control API shows where no worker tells', () => {
+  it('uses the Control API if no worker reports', () => {
     const silent = { toldAt: undefined, workers: [] }
     const waiting = arrival({ gateways: [gateway('apisix-0', silent)] })
     expect([waiting.at, waiting.why]).to.deep.equal([
@@ -80,7 +80,7 @@ describe('plan: arrivals', () => {
     expect(why).to.equal('apisix-0: routes/r1/upstream does not list it yet')
   })
 
-  it('says nothing of an endpoint that no holder lists, or where no gateway is known', () => {
+  it('reports nothing about an endpoint that no holder lists, or if no gateway is known', () => {
     expect(arrival({ holders: [] })).to.include({ at: undefined, why: 'no holder is known to list it' })
     expect(arrival({ gateways: [] })).to.include({ at: undefined, why: 'no gateway is known' })
   })

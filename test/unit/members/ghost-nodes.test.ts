@@ -21,21 +21,21 @@ const known = (differs: Partial<AddressesKnown> = {}): AddressesKnown => ({
 const names = (of: AddressesKnown) => ghostsIn(web, of, NOW, AFTER_MS).map(({ node }) => node.key)
 
 describe('ghosts', () => {
-  it('are no nodes that may be machines: nobody saw a pod end there, and no range is known', () => {
+  it('are not nodes that may be machines: no pod was seen to end there, and no pod range is known', () => {
     expect(names(known())).to.deep.equal([])
     expect(names(known({ freeSince: () => 0 }))).to.deep.equal([])
   })
 
-  it('are none where APISIX finds the nodes by itself', () => {
+  it('are none if APISIX finds the nodes by discovery', () => {
     const discovered = { ...web, discovery: { type: 'kubernetes', service: 'shop/web:http' } }
     expect(ghostsIn(discovered, known({ endedAt: () => 0 }), NOW, AFTER_MS)).to.deep.equal([])
   })
 
-  it('are nodes whose pod was seen to end, unless somebody has the address by now', () => {
+  it('are nodes whose pod was seen to end, unless another pod has the address by now', () => {
     expect(names(known({ endedAt: () => NOW - 1 }))).to.deep.equal(['10.0.0.2:80', '10.0.0.3:80'])
   })
 
-  it('are nodes in a pod range that nobody has had for long enough', () => {
+  it('are nodes in a pod range whose address no pod has had for long enough', () => {
     const freeSince = (host: string) => NOW - (host === '10.0.0.2' ? AFTER_MS : AFTER_MS - 1)
     expect(names(known({ isPodRange: () => true, freeSince }))).to.deep.equal(['10.0.0.2:80'])
     expect(names(known({ isPodRange: () => true }))).to.deep.equal([])
@@ -47,13 +47,13 @@ describe('ghosts', () => {
     return removable(haunted, ghostsIn(haunted, dead, NOW, AFTER_MS))
   }
 
-  it('are never all taken out: one that would be picked stays', () => {
+  it('are never all removed: one that can be picked stays', () => {
     expect(out({ '10.0.0.1:80': 1, '10.0.0.2:80': 1 })).to.deep.equal(['10.0.0.2:80'])
     expect(out({ '10.0.0.1:80': 0, '10.0.0.2:80': 1 })).to.deep.equal(['10.0.0.1:80'])
     expect(out({ '10.0.0.1:80': 0 })).to.deep.equal([])
   })
 
-  it('are all taken out beside a node that serves', () => {
+  it('are all removed if another node serves', () => {
     const haunted = holder({ '10.0.0.1:80': 1, '10.0.0.2:80': 1 })
     const ghosts = ghostsIn(haunted, known({ endedAt: () => 0 }), NOW, AFTER_MS)
     expect(removable(haunted, ghosts)).to.deep.equal(['10.0.0.2:80'])

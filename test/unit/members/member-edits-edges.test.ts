@@ -72,21 +72,21 @@ describe('members of a claimed upstream', () => {
     expect(members(slice({ terminating: true }))).to.deep.equal([])
   })
 
-  it('are of the zones that are asked for', () => {
+  it('are in the requested zones', () => {
     const zoned = claim({ zones: new Set(['a']) })
     expect(members(slice({ zone: 'a' }), known(web), zoned)).to.have.length(1)
     expect(members(slice({ zone: 'b' }), known(web), zoned)).to.deep.equal([])
     expect(members(slice(), known(web), zoned)).to.deep.equal([])
   })
 
-  it('are no pods that are gone, ending or over, whatever the slice says', () => {
+  it('are never pods that are gone, ending or finished, whatever the slice says', () => {
     expect(members(slice(), known(web, { isGone: () => true }))).to.deep.equal([])
     expect(members(slice(), known(web, { isDraining: () => true }))).to.deep.equal([])
     expect(members(slice(), known({ ...web, ...terminating(0) }))).to.deep.equal([])
     expect(members(slice(), known({ ...web, phase: 'Failed' }))).to.deep.equal([])
   })
 
-  it('of a subset have its labels; what has none known is left out', () => {
+  it('of a subset have its labels; a pod without known labels is left out', () => {
     const part = claim({ subset })
     expect(members(slice(), known({ ...web, labels: { version: 'b' } }), part)).to.have.length(1)
     expect(members(slice(), known({ ...web, labels: { version: 'a' } }), part)).to.deep.equal([])
@@ -99,7 +99,7 @@ describe('members of a claimed upstream', () => {
 })
 
 describe('claims', () => {
-  it('are none where nothing is asked for', () => {
+  it('are none without an annotation', () => {
     expect(claimsOf(service('web', undefined))).to.deep.equal({ claims: [], problems: [] })
   })
 
@@ -119,7 +119,7 @@ describe('slow start', () => {
     expect(risingWeight(0, 10_000, 0)).to.equal(0)
   })
 
-  it('goes on where the agent before stopped', () => {
+  it('continues where the previous agent stopped', () => {
     expect(addedAtFor(50, 100, 10_000, 20_000)).to.equal(16_000)
     expect(addedAtFor(0, 100, 10_000, 20_000)).to.equal(20_000)
     expect(addedAtFor(100, 100, 10_000, 20_000)).to.be.at.most(10_000)

@@ -39,7 +39,7 @@ describe('dashboard', () => {
   }
   const bearer = { headers: { authorization: 'Bearer t0ken' } }
 
-  it('shows who has no token the login and nothing else', async () => {
+  it('shows a client without a token only the login', async () => {
     const get = setUp()
     const page = await get('/')
     expect(page.status).to.equal(401)
@@ -49,7 +49,7 @@ describe('dashboard', () => {
     expect(await state.text()).not.to.include('drains')
   })
 
-  it('shows the page and the state to who has it', async () => {
+  it('shows the page and the state to a client with the token', async () => {
     const get = setUp()
     const page = await get('/', bearer)
     expect(await page.text()).to.equal('the page')
@@ -57,7 +57,7 @@ describe('dashboard', () => {
     expect((await get('/api/state', bearer)).status).to.equal(200)
   })
 
-  it('makes who guesses wait, and says for how long', async () => {
+  it('makes a client that guesses wait, and reports for how long', async () => {
     const post = setUp()
     const login = (token: string) => post('/login', { method: 'POST', body: `token=${token}` })
     for (let i = 0; i < 10; i++) expect((await login(`guess-${i}`)).status).to.equal(401)
@@ -67,7 +67,7 @@ describe('dashboard', () => {
     expect(refused.headers.get('set-cookie')).to.equal(null)
   })
 
-  it('takes the token once, and a cookie that no script can read after that', async () => {
+  it('accepts the token once, and after that a cookie that no script can read', async () => {
     const get = setUp()
     const login = (token: string, headers = {}) =>
       get('/login', { method: 'POST', body: new URLSearchParams({ token }), headers })
@@ -86,7 +86,7 @@ describe('dashboard', () => {
     expect(behindTls.headers.get('set-cookie')).to.match(/; Secure$/)
   })
 
-  it('is protected: nothing inline, nothing foreign, in no frame', async () => {
+  it('allows no inline code, no foreign content and no framing', async () => {
     const { headers } = await setUp()('/')
     expect(headers.get('content-security-policy')).to.include("default-src 'none'")
     expect(headers.get('content-security-policy')).not.to.include('unsafe')
@@ -94,7 +94,7 @@ describe('dashboard', () => {
     expect(headers.get('x-content-type-options')).to.equal('nosniff')
   })
 
-  it('lets files be kept for ever, because their names change with them', async () => {
+  it('lets files be cached for ever, because their names change with their content', async () => {
     const get = setUp()
     const plain = await get('/assets/page-1.js')
     expect(plain.headers.get('cache-control')).to.equal('public, max-age=31536000, immutable')
@@ -107,13 +107,13 @@ describe('dashboard', () => {
     for (const name of hidden) expect((await get(`/assets/${name}`)).status, name).to.equal(404)
   })
 
-  it('guards nothing that others need', async () => {
+  it('leaves the other endpoints open', async () => {
     const get = setUp()
     for (const path of ['/healthz', '/readyz', '/metrics'])
       expect((await get(path)).status, path).to.equal(200)
   })
 
-  it('says so where it is not enabled, and where it was not built', async () => {
+  it('reports that it is not enabled, or was not built', async () => {
     const off = await setUp(false)('/api/state', bearer)
     expect(off.status).to.equal(404)
     expect(await off.text()).to.include('serve.dashboard')

@@ -23,13 +23,13 @@ describe('guard', () => {
     expect(guard.admits({ authorization: undefined, cookie: undefined, address: undefined })).to.equal(false)
   })
 
-  it('lets nobody guess for long, from one address, and does not make others wait', () => {
+  it('limits guesses from one address, and does not make others wait', () => {
     const { clock, guard } = setUp()
     const from = (address: string, token: string) =>
       guard.admits({ authorization: `Bearer ${token}`, cookie: undefined, address })
     for (let i = 0; i < 10; i++) expect(from('10.0.0.1', `guess-${i}`)).to.equal(false)
     expect(guard.waitSeconds('10.0.0.1')).to.equal(60)
-    // Else its answer would say whether the guess was right.
+    // Otherwise the answer would reveal whether the guess was right.
     expect(from('10.0.0.1', 's3cret')).to.equal(false)
     expect(guard.login('s3cret', '10.0.0.1')).to.equal(undefined)
     expect(from('10.0.0.2', 's3cret')).to.equal(true)
@@ -38,7 +38,7 @@ describe('guard', () => {
     expect(guard.login('s3cret', '10.0.0.1')).to.be.a('string')
   })
 
-  it('gives a session that ends, and that holds nothing of the token', () => {
+  it('gives a session that expires and contains no part of the token', () => {
     const { clock, guard, session } = setUp()
     expect(guard.login('wrong', undefined)).to.equal(undefined)
     const value = guard.login('s3cret', undefined)!
@@ -50,7 +50,7 @@ describe('guard', () => {
     expect(session(`${SESSION_COOKIE}=${value}`)).to.equal(false)
   })
 
-  it('takes no session that was made up, made longer, or made with another token', () => {
+  it('refuses a session that was forged, extended, or made with another token', () => {
     const { guard, session } = setUp()
     const [until = '', signature = ''] = guard.login('s3cret', undefined)!.split('.')
     expect(session(`${SESSION_COOKIE}=${Number(until) + 1}.${signature}`)).to.equal(false)
@@ -60,13 +60,13 @@ describe('guard', () => {
     expect(session(`${SESSION_COOKIE}=${setUp('other').guard.login('other', undefined)}`)).to.equal(false)
   })
 
-  it('asks nobody where it was told so', () => {
+  it('asks for no token if it is configured so', () => {
     const guard = createGuard({ kind: 'none' }, manualClock())
     expect(guard.admits({ authorization: undefined, cookie: undefined, address: undefined })).to.equal(true)
     expect(guard.login('anything', undefined)).to.equal(undefined)
   })
 
-  it('opens the stream to its own pages, to those it was told of, and to what is no browser', () => {
+  it('opens the stream to its own pages, to configured origins, and to clients other than browsers', () => {
     const host = 'drain.example.org:8080'
     expect(isOwnOrigin(undefined, host, [])).to.equal(true)
     expect(isOwnOrigin('http://drain.example.org:8080', host, [])).to.equal(true)

@@ -7,7 +7,7 @@ import { anySnapshot } from '../../build/arbitrary-snapshot.ts'
 describe('change', () => {
   const wired = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
 
-  it('law: what is applied over the wire is the next snapshot', () => {
+  it('law: a change applied to a snapshot gives the next snapshot', () => {
     fc.assert(
       fc.property(anySnapshot, anySnapshot, (before, after) => {
         expect(apply(wired(before), wired(diff(before, after)))).to.deep.equal(wired(after))
@@ -16,7 +16,7 @@ describe('change', () => {
     )
   })
 
-  it('law: a chain of changes ends where the last snapshot is', () => {
+  it('law: a chain of changes ends at the last snapshot', () => {
     fc.assert(
       fc.property(fc.array(anySnapshot, { minLength: 2, maxLength: 6 }), snapshots => {
         const [first, ...rest] = snapshots as [Snapshot, ...Snapshot[]]
@@ -31,7 +31,7 @@ describe('change', () => {
     )
   })
 
-  it('law: nothing changed is nothing but the time', () => {
+  it('law: without a change, only the time is sent', () => {
     fc.assert(
       fc.property(anySnapshot, fc.nat(), (snapshot, at) => {
         expect(diff(snapshot, { ...wired(snapshot), at })).to.deep.equal({ at })
@@ -43,7 +43,7 @@ describe('change', () => {
   const base: Snapshot = { ...any(1), drains: [], past: [], acks: [], lags: [] }
   const lag = (at: number) => ({ at, ms: 1, grade: 'barrier' as const })
 
-  it('says only what is other', () => {
+  it('contains only the differences', () => {
     const holders = ['a', 'b', 'c'].map(key => ({
       key,
       name: null,
@@ -52,7 +52,8 @@ describe('change', () => {
       nodes: [],
       ghosts: [],
       missing: [],
-      atGateways: []
+      atGateways: [],
+      onSuccessors: null
     }))
     const before = { ...base, holders }
     const changed = { ...holders[1]!, nodes: ['10.0.0.1:80'] }
@@ -62,7 +63,7 @@ describe('change', () => {
     expect(diff(before, moved)).to.deep.equal({ at: base.at, holders: { order: ['c', 'b', 'a'] } })
   })
 
-  it('sends of a full ring what is new, and how much stays', () => {
+  it('sends only the new items of a full ring, and how many stay', () => {
     const before = { ...base, lags: [lag(3), lag(2), lag(1)] }
     expect(diff(before, { ...base, lags: [lag(4), lag(3), lag(2)] }).lags).to.deep.equal({
       add: [lag(4)],
@@ -70,7 +71,7 @@ describe('change', () => {
     })
   })
 
-  it('keeps the objects of what did not change', () => {
+  it('keeps the objects of unchanged parts', () => {
     const [before, after] = [any(2), { ...any(2), at: 9 }]
     const next = apply(before, diff(before, after))
     expect(next.holders).to.equal(before.holders)

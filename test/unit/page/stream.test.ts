@@ -52,7 +52,7 @@ describe('stream', () => {
       open.push(() => client.terminate())
       return client
     }
-    /** The status of a refusal; 101 where it was none. */
+    /** The status of a refusal; 101 if it was accepted. */
     const status = async (client: WebSocket) => {
       const { promise, resolve } = Promise.withResolvers<number>()
       client.on('unexpected-response', (_request, response) => resolve(response.statusCode ?? 0))
@@ -62,7 +62,7 @@ describe('stream', () => {
     return { clock, lines, port, state, stream, dial, status }
   }
 
-  /** Messages as they come, and the next one that has not been looked at. */
+  /** All messages so far, and the next unread one. */
   function listenTo(client: WebSocket) {
     const messages: Message[] = []
     const waiting: ((message: Message) => void)[] = []
@@ -81,7 +81,7 @@ describe('stream', () => {
     }
   }
 
-  it('begins with a snapshot and goes on with what is different', async () => {
+  it('begins with a snapshot and goes on with changes', async () => {
     const { clock, state, stream, dial } = await setUp()
     const heard = listenTo(dial())
     const first = await heard.next()
@@ -96,7 +96,7 @@ describe('stream', () => {
     expect(apply(QUIET, change.change)).to.deep.equal(next)
   })
 
-  it('tells at most ten times a second, however often it is poked', async () => {
+  it('sends at most ten times a second, however often it is triggered', async () => {
     const { clock, state, stream, dial } = await setUp()
     const heard = listenTo(dial())
     await heard.next()
@@ -109,7 +109,7 @@ describe('stream', () => {
     for (let i = 0; i < 9; i++) await heard.next()
   })
 
-  it('gives who comes later the state that everybody else has', async () => {
+  it('gives a late client the same state as the others', async () => {
     const { clock, state, stream, dial } = await setUp()
     const early = listenTo(dial())
     await early.next()
@@ -123,7 +123,7 @@ describe('stream', () => {
     expect(await early.next()).to.deep.equal(await late.next())
   })
 
-  it('costs nothing while nobody looks', async () => {
+  it('costs nothing without a client', async () => {
     const { clock, state, stream, dial } = await setUp()
     stream.poke()
     clock.advance(1000)
@@ -140,7 +140,7 @@ describe('stream', () => {
     expect(clock.pending).to.equal(0)
   })
 
-  it('refuses strangers, foreign pages, other paths, and more than it can serve', async () => {
+  it('refuses unknown clients, foreign pages, other paths, and too many clients', async () => {
     const { state, dial, status } = await setUp({ maxClients: 1 }, ['https://ops.example'])
     expect(await status(dial({ authorization: 'Bearer guess' }))).to.equal(401)
     expect(await status(dial({ origin: 'http://evil.example' }))).to.equal(403)
@@ -152,7 +152,7 @@ describe('stream', () => {
     expect(await status(dial())).to.equal(503)
   })
 
-  it('drops who does not read, and serves the others', async () => {
+  it('drops a client that does not read, and serves the others', async () => {
     const { clock, lines, state, stream, port, dial } = await setUp({ maxBehind: 1000 })
     const heard = listenTo(dial())
     await heard.next()
@@ -178,25 +178,25 @@ describe('stream', () => {
     expect(lines.map(line => line['why'])).to.deep.equal(['it does not read'])
   })
 
-  it('drops who does not answer a ping', async () => {
+  it('drops a client that does not answer a ping', async () => {
     const { clock, lines, stream, dial } = await setUp({ pingMs: 10_000 })
     const client = dial()
     await listenTo(client).next()
     const pinged = once(client, 'ping')
     clock.advance(10_000)
     await pinged
-    // What comes after its answer has come back, so its answer has come in. It stays.
+    // A later message has made the round trip, so the earlier answer has arrived. The client stays.
     client.ping()
     await once(client, 'pong')
     clock.advance(10_000)
     expect(stream.clients()).to.equal(1)
-    // Not a moment passes in which it could answer the last one.
+    // It has no time to answer the last ping.
     clock.advance(10_000)
     expect(stream.clients()).to.equal(0)
     expect(lines.map(line => line['why'])).to.deep.equal(['it did not answer a ping'])
   })
 
-  it('hangs up on who talks too much', async () => {
+  it('disconnects a client that sends too much', async () => {
     const { stream, dial } = await setUp()
     const client = dial()
     await listenTo(client).next()

@@ -28,7 +28,7 @@ describe('a holder that is left to its owner', () => {
     })
   })
 
-  it('still has a last node, which its drain has to know', () => {
+  it('reports its last node as kept, and the others as deferred', () => {
     expect(kept(ends('a', '10.0.0.1'))).to.deep.equal({ '10.0.0.1:80': 'last-node' })
     expect(kept(ends('a', '10.0.0.1'), ends('b', '10.0.0.2'))).to.deep.equal({
       '10.0.0.1:80': 'last-node',

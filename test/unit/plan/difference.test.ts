@@ -2,7 +2,7 @@ import { expect } from 'chai'
 
 import { aged, difference, type Sides } from '../../../agent/plan/difference.ts'
 
-/** Nobody differs; a test states only what does. */
+/** All sides agree; a test states only what differs. */
 const sides = (differs: Partial<Sides> = {}): Sides => ({
   endpoints: ['10.0.0.1:8080', '10.0.0.2:8080'],
   isGone: node => node === '10.0.0.9:8080',
@@ -12,7 +12,7 @@ const sides = (differs: Partial<Sides> = {}): Sides => ({
 })
 
 describe('plan: three-way difference', () => {
-  it('is nothing where all three agree, in whatever order', () => {
+  it('is empty if all three agree, in any order', () => {
     expect(difference(sides())).to.deep.equal([])
   })
 
@@ -32,7 +32,7 @@ describe('plan: three-way difference', () => {
     ])
   })
 
-  it('finds what a gateway has not let go of yet, and what it does not know yet', () => {
+  it('finds nodes that a gateway has not removed yet, and nodes that it does not have yet', () => {
     const gateways = new Map([['apisix-0', ['10.0.0.1:8080', '10.0.0.3:8080']]])
     expect(difference(sides({ gateways }))).to.deep.equal([
       { kind: 'stale', node: '10.0.0.3:8080', gateway: 'apisix-0' },
@@ -40,7 +40,7 @@ describe('plan: three-way difference', () => {
     ])
   })
 
-  it('misses a ready endpoint only where the holder is known to follow its Service', () => {
+  it('reports a missing ready endpoint only if the holder is known to follow its Service', () => {
     const endpoints = ['10.0.0.1:8080', '10.0.0.2:8080', '10.0.0.4:8080']
     expect(difference(sides({ endpoints }))).to.deep.equal([
       { kind: 'missing', node: '10.0.0.4:8080', gateway: null }
@@ -48,7 +48,7 @@ describe('plan: three-way difference', () => {
     expect(difference(sides({ endpoints: undefined }))).to.deep.equal([])
   })
 
-  it('tells how old each deviation is, and begins anew where it was away', () => {
+  it('reports the age of each deviation, and starts over if the deviation had gone', () => {
     const ghost = { kind: 'ghost', node: '10.0.0.9:8080', gateway: null } as const
     const stale = { kind: 'stale', node: '10.0.0.9:8080', gateway: 'apisix-0' } as const
     const first = aged([], [ghost], 1000)

@@ -40,13 +40,13 @@ function hiding(
 }
 
 describe('places that hide a pod', () => {
-  it('name the node of a stream route as it is written', () => {
+  it('name the node of a stream route as it is spelled', () => {
     const { why, best } = streamed(holder('tcp', []), '10.0.0.1:80')
     expect(why).to.match(/^10\.0\.0\.1:80 is proxied as L4/)
     expect(best).to.equal('accepted')
   })
 
-  it('are the names of its Services, under any domain, and of one of its pods; no other name is', () => {
+  it('are the names of its Services, under any domain, and the names of its pods; no other name', () => {
     const names = [
       'web',
       'web.shop',
@@ -68,7 +68,7 @@ describe('places that hide a pod', () => {
     ).to.deep.equal([])
   })
 
-  it('are names of names: ExternalName Services, however many follow each other', () => {
+  it('are ExternalName Services, through any number of steps', () => {
     const aliases = [
       service('far', { externalName: 'near.shop.svc' }),
       service('near', { externalName: 'web.shop.svc.cluster.local.' }),
@@ -80,7 +80,7 @@ describe('places that hide a pod', () => {
     expect(hiding(names, { aliases: aliases.values() })).to.deep.equal(['far.shop', 'near.shop'])
   })
 
-  it('are NodePorts at any host, and the hostPort at the pod’s own', () => {
+  it('are NodePorts at any host, and the hostPort at the pod’s own host', () => {
     const nodes = [
       '10.9.0.1:30080',
       '10.9.0.2:30080',
@@ -96,7 +96,7 @@ describe('places that hide a pod', () => {
     expect(hiding(nodes, {}, fact)).to.deep.equal(['10.9.0.1:9000'])
   })
 
-  it('are ports at the host’s address that no pod declares, where the pod declares none', () => {
+  it('are ports at the host’s address that no pod declares, if the pod declares none', () => {
     const onHost = { hostNetwork: true, ips: ['10.9.0.1'] }
     const nodes = ['10.9.0.1:8080', '10.9.0.1:9090', '10.9.0.2:8080']
     const others = [pod('dns', { ...onHost, containerPorts: [9090] })]
@@ -106,7 +106,7 @@ describe('places that hide a pod', () => {
     expect(hiding(nodes, { others }, pod('web-1', { ...onHost, containerPorts: [8080] }))).to.deep.equal([])
   })
 
-  it('are registries and Services that cannot be seen, for a pod that nothing lists', () => {
+  it('are unreadable registries and Services, for a pod that no holder lists', () => {
     const nacos = { ...holder('n', []), discovery: { type: 'nacos', service: 'WEB' } }
     const found = { ...nacos, discovery: { type: 'kubernetes', service: 'shop/web:http' } }
     expect(hiding([], { discovered: [found, nacos] })).to.have.length(1)

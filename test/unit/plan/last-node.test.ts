@@ -10,7 +10,7 @@ const ENDING = pod('a', { ips: ['10.0.0.1'], ...terminating(0) })
 const UNREADY = pod('b', { ips: ['10.0.0.2'], ready: false })
 const READY = pod('c', { ips: ['10.0.0.3'] })
 
-/** What leaves a holder in which nothing serves but a pod that ends. */
+/** The nodes removed from a holder in which only an ending pod serves. */
 function leaves(...nodes: readonly string[]): readonly string[] {
   const drains = drainsOf([begin(seen(ENDING), 0, DRAIN_SETTINGS)!])
   const settings = { dryRun: false, deferMs: 0 }
@@ -19,20 +19,20 @@ function leaves(...nodes: readonly string[]): readonly string[] {
 }
 
 describe('a node that ends while no other serves', () => {
-  it('stays where it gets requests', () => {
+  it('stays if it gets requests', () => {
     expect(leaves('10.0.0.1:80', '10.0.0.2:80')).to.deep.equal([])
     expect(leaves('10.0.0.1:80=0')).to.deep.equal([])
     expect(leaves('10.0.0.1:80=0', '10.0.0.2:80=0')).to.deep.equal([])
   })
 
-  it('goes where its weight is 0 and another draws the requests: to keep it would help nobody', () => {
+  it('is removed if its weight is 0 and another node draws the requests: keeping it would not help', () => {
     expect(leaves('10.0.0.1:80=0', '10.0.0.2:80')).to.deep.equal(['10.0.0.1:80'])
   })
 
-  it('goes where a standby of weight 0 serves, which draws the requests from then on', () => {
+  it('is removed if a standby of weight 0 serves, which then draws the requests', () => {
     expect(leaves('10.0.0.1:80', '10.0.0.3:80=0')).to.deep.equal(['10.0.0.1:80'])
     expect(leaves('10.0.0.1:80', '10.0.0.2:80=0')).to.deep.equal([])
-    // One that does not serve would draw them in place of the standby.
+    // A node that does not serve would draw the requests in place of the standby.
     expect(leaves('10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80=0')).to.deep.equal([])
   })
 

@@ -91,12 +91,12 @@ const planOf = ({ pods, drains, settings }: Scene, holders: readonly Holder[]) =
 
 const law = (check: (scene: Scene) => void) => fc.assert(fc.property(sceneArb, check), { numRuns: 1_000 })
 
-/** Who may be reached at a node, by the definition and not by the code under test. */
+/** The pods that a node can reach, by the definition and not by the code under test. */
 const reaches = (scene: Scene, host: string, port: number | undefined) => (p: Scene['pods'][number]) =>
   p.ips.includes(host) && (!p.hostNetwork || port === undefined || p.containerPorts.includes(port))
 
 describe('laws of plan', () => {
-  it('a plan that was carried out leaves nothing to do', () =>
+  it('a plan that was applied leaves nothing to do', () =>
     law(scene => {
       const first = planOf(scene, scene.holders)
       const second = planOf(scene, applyPlan(scene.holders, first))
@@ -128,7 +128,7 @@ describe('laws of plan', () => {
       })
     }))
 
-  it('only nodes of ending pods go, and none that a live pod has', () =>
+  it('only nodes of ending pods are removed, and none that a live pod has', () =>
     law(scene => {
       for (const { holder: h, nodes } of planOf(scene, scene.holders).changes) {
         expect(h.discovery).to.equal(undefined)
@@ -169,7 +169,7 @@ describe('laws of plan', () => {
       expect(shape(planOf(turned, holders))).to.deep.equal(shape(planOf(scene, scene.holders)))
     }))
 
-  it('looks only at the holders that list an ending pod', () => {
+  it('inspects only the holders that list an ending pod', () => {
     const holders = Array.from({ length: 5_000 }, (_, i) =>
       holder(`h${i}`, [`10.1.${i >> 8}.${i & 255}:80`, '10.2.0.1:80'])
     )

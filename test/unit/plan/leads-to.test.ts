@@ -6,7 +6,7 @@ import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
 
-/** Pods are in the Service that is the first part of their name. */
+/** The first part of a pod's name is its Service. */
 const found = (holders: readonly Holder[], pods: readonly PodFact[], differs: Partial<Seen> = {}) =>
   leadsTo({
     world: worldOf(holders, pods),
@@ -32,7 +32,7 @@ const told = (...given: Parameters<typeof found>) =>
 const at = (name: string, ip: string, differs: Partial<PodFact> = {}) => pod(name, { ips: [ip], ...differs })
 
 describe('places that lead to pods', () => {
-  it('are told once, with the pods of the Service', () => {
+  it('are reported once, with the pods of the Service', () => {
     const pods = [at('web-1', '10.0.0.1'), at('web-2', '10.0.0.2'), at('api-1', '10.0.0.3')]
     const holders = [holder('a', ['web.shop:80']), holder('b', ['web.shop:80', 'api.shop.svc:80'])]
     expect(told(holders, pods)).to.have.members([
@@ -42,7 +42,7 @@ describe('places that lead to pods', () => {
     ])
   })
 
-  it('are told for pods with ports of their host each by itself', () => {
+  it('are reported separately for each pod with ports of its host', () => {
     const pods = [
       at('web-1', '10.0.0.1', { hostIp: '10.9.0.1', hostPorts: [9000] }),
       at('web-2', '10.0.0.2', { hostIp: '10.9.0.2', hostPorts: [9000] })
@@ -53,7 +53,7 @@ describe('places that lead to pods', () => {
     ])
   })
 
-  it('are registries, for the pods that nothing lists', () => {
+  it('are registries, for the pods that no holder lists', () => {
     const nacos = { ...holder('n', []), discovery: { type: 'nacos', service: 'WEB' } }
     const pods = [at('web-1', '10.0.0.1'), at('web-2', '10.0.0.2')]
     expect(told([nacos, holder('a', ['10.0.0.1:80'])], pods)).to.deep.equal(['upstreams/n null web-2'])
@@ -67,7 +67,7 @@ describe('places that lead to pods', () => {
     expect(found(holders, pods, { isL4 })[0]?.why).to.match(/^each of its nodes is proxied as L4/)
   })
 
-  it('name few of many pods, and say how many there are', () => {
+  it('name a few of many pods, and give their number', () => {
     const pods = Array.from({ length: 9 }, (_, i) => at(`web-${i}`, `10.0.0.${i}`))
     const [place] = found([{ ...holder('a', ['web.shop:80']), name: 'shop_web' }], pods)
     expect(place).to.include({ count: 9, name: 'shop_web' })
@@ -76,14 +76,14 @@ describe('places that lead to pods', () => {
     )
   })
 
-  it('are told of one pod, and of a holder that has no name', () => {
+  it('are reported for one pod, and for a holder without a name', () => {
     const [place] = found([holder('a', ['web.shop:80'])], [at('web-1', '10.0.0.1')])
     expect(tellLeadsTo(place!)).to.equal(
       'upstreams/a: web.shop:80 is a name of Service shop/web; it may lead to 1 pod (shop/web-1)'
     )
   })
 
-  it('are none where Services are not known yet', () => {
+  it('are none while Services are not known yet', () => {
     const behind: Seen['behind'] = () => ({
       services: [{ namespace: 'shop', name: 'web' }],
       aliases: [],

@@ -6,7 +6,7 @@ import { pod } from '../../build/pod.ts'
 import { applyPlan, worldOf } from '../../build/world.ts'
 
 describe('nodesOf', () => {
-  it('is the bare addresses of a pod with its own', () =>
+  it('is the bare addresses of a pod that has its own', () =>
     expect(nodesOf(pod('web-1', { ips: ['10.0.0.1', 'fd00::1'] }), [80])).to.deep.equal([
       '10.0.0.1',
       '[fd00::1]'
@@ -19,7 +19,7 @@ describe('nodesOf', () => {
       '10.0.0.1:82'
     ]))
 
-  it('is nothing where a shared address has no known port: it must not cover its neighbours', () =>
+  it('is empty if a shared address has no known port: it must not cover other pods', () =>
     expect(nodesOf(pod('web-1', { hostNetwork: true, containerPorts: [] }), [])).to.deep.equal([]))
 })
 
@@ -27,7 +27,7 @@ describe('worldOf', () => {
   const web = holder('web', ['10.0.0.1:80', '10.0.0.1:81', '10.0.0.2:80'])
   const world = worldOf([web], [pod('a', { ips: ['10.0.0.1'] }), pod('b', { ips: ['10.0.0.1', 'fd00::1'] })])
 
-  it('finds a holder once, whatever it lists of a host', () => {
+  it('finds a holder once, even if it lists several nodes of a host', () => {
     expect(world.holdersOf('10.0.0.1')).to.deep.equal([web])
     expect(world.holdersOf('10.0.0.9')).to.deep.equal([])
     expect([...world.holders()]).to.deep.equal([web])
@@ -40,6 +40,6 @@ describe('worldOf', () => {
     expect(world.portsOf(pod('a').uid)).to.deep.equal([])
   })
 
-  it('is left as it is by an empty plan', () =>
+  it('is unchanged by an empty plan', () =>
     expect(applyPlan([web], { changes: [], kept: [] })).to.deep.equal([web]))
 })

@@ -15,7 +15,7 @@ import { pod, terminating } from '../../build/pod.ts'
 const NOW = 1_000_000
 
 describe('the time that an owner is given for its own removal', () => {
-  it('is a second where nothing is known of it', () => {
+  it('is a second if nothing is known of the owner', () => {
     expect(ownersTime(UNKNOWN_OWNER, NOW)).to.equal(1000)
   })
 
@@ -27,7 +27,7 @@ describe('the time that an owner is given for its own removal', () => {
     expect(after(400, ...Array.from({ length: 16 }, () => 100)), 'only the last').to.equal(200)
   })
 
-  it('is none after it was late, for longer with each time, and then the whole second again', () => {
+  it('is none after the owner was late, for longer each time, and then the whole second again', () => {
     const once = ownerLate(ownerTook(UNKNOWN_OWNER, 70), NOW)
     expect([
       ownersTime(once, NOW),
@@ -42,7 +42,7 @@ describe('the time that an owner is given for its own removal', () => {
     expect(ownersTime(ownerTook(twice, 70), NOW), 'it is back').to.equal(140)
   })
 
-  it('counts from when the first of the drains began, is bounded by the configuration, and nobody but a controller has it', () => {
+  it('counts from the start of the first drain, is bounded by the configuration, and only a controller gets it', () => {
     const ends = pod('a', { ips: ['10.0.0.1'], ...terminating(0) })
     const drains = drainsOf([begin(seen(ends), NOW, DRAIN_SETTINGS)!])
     const turn = (owner: Owner, deferMs = 2000, ownersMs?: (owner: Owner) => number) =>
@@ -62,7 +62,7 @@ describe('the time that an owner is given for its own removal', () => {
     expect(turn('nobody-known', 2000, () => 300)).to.equal(undefined)
   })
 
-  it('is over where a pod has no drain any more', () => {
+  it('is over if a pod no longer has a drain', () => {
     const nodes = [{ key: '10.0.0.1:80', uid: pod('a').uid }]
     const change = {
       holder: { ...holder('web', ['10.0.0.1:80']), owner: 'ingress-controller-2' as const },

@@ -6,8 +6,8 @@ import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
 
-describe('a node whose address may be another pod’s by now', () => {
-  it('stays, and those whose address is known go', () => {
+describe('a node whose address another pod may have by now', () => {
+  it('stays, and nodes whose address is certain are removed', () => {
     const [a, b] = [
       pod('a', { ips: ['10.0.0.1'], ...terminating(0) }),
       pod('b', { ips: ['10.0.0.2'], ...terminating(0) })

@@ -35,7 +35,7 @@ const settings = (barred: boolean) => ({
 const drainsWith = (differs: Partial<Drain> = {}) =>
   drainsOf([{ ...begin(seen(ENDING), 0, DRAIN_SETTINGS)!, ...differs } as Drain])
 
-/** What becomes of the node of a pod that ends: written, or why not. */
+/** The result for the node of an ending pod: written, or the reason against it. */
 function fate({ differs, barred = true, drain, now = 10 }: Given): string {
   const listed = holder('web', ['10.0.0.1:80', '10.0.0.2:80'], differs)
   const world = worldOf([listed], [ENDING, pod('b', { ips: ['10.0.0.2'] })])
@@ -43,7 +43,7 @@ function fate({ differs, barred = true, drain, now = 10 }: Given): string {
   return changes.length > 0 ? 'written' : (kept[0]?.why ?? 'nothing')
 }
 
-describe('what could only be written whole', () => {
+describe('a holder that can only be written whole', () => {
   for (const [name, differs] of WHOLE) {
     it(`${name} is left alone once every gateway has sealed it, and written when the pod is gone, or at its deadline`, () => {
       const now = SEAL_MS
@@ -55,23 +55,23 @@ describe('what could only be written whole', () => {
       expect(fate({ differs, drain: { phase: 'gone', verdict: proven() }, now })).to.equal('written')
     })
 
-    it(`${name} is given time to be sealed, and is written where it cannot be`, () => {
+    it(`${name} is given time to be sealed, and is written if it cannot be sealed`, () => {
       expect(fate({ differs, now: SEAL_MS - 1 })).to.equal('whole-write')
       expect(fate({ differs, now: SEAL_MS })).to.equal('written')
     })
   }
 
-  it('is written where no barrier keeps requests away, and where the answer rests on less', () => {
+  it('is written if no barrier keeps requests away, or if the answer rests on less', () => {
     expect(fate({ differs: SPLIT, barred: false })).to.equal('written')
     const observed = { phase: 'proven', verdict: proven({ grade: 'observed' }) } as const
     expect(fate({ differs: SPLIT, drain: observed, now: SEAL_MS })).to.equal('written')
   })
 
-  it('is written where L4 is proxied, which the barrier does not cover', () => {
+  it('is written if it is proxied as L4, which the barrier does not cover', () => {
     expect(fate({ differs: { form: 'array', l4: true } })).to.equal('written')
   })
 
-  it('is no map of nodes, of which one alone is written', () => {
+  it('is never a map of nodes, in which one node can be written alone', () => {
     expect(fate({ differs: {} })).to.equal('written')
     expect(fate({ differs: { resource: 'routes', path: ['upstream'] } })).to.equal('written')
   })

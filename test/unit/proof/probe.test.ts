@@ -61,7 +61,7 @@ describe('probe on a gateway', () => {
     probe.want([{ uid, nodes: nodes.length > 0 ? nodes : ['10.0.0.1'], since }])
   const seen = () => probe.observation(uid, 'g1')
 
-  it('counts clean reads once the node is gone, and says where it still is before', async () => {
+  it('counts clean reads once the node is gone, and reports its holders until then', async () => {
     want()
     await until('it is seen', () => seen()?.stillListed === true)
     expect(seen()).to.deep.include({ cleanReads: 0, problem: 'still lists 10.0.0.1 in upstreams/web' })
@@ -72,7 +72,7 @@ describe('probe on a gateway', () => {
     expect(seen()?.firstCleanAt).to.be.within(before, systemClock.now())
   })
 
-  it('is not taken in by the worker that is up to date while another one is not', async () => {
+  it('is not misled by one up-to-date worker while another is behind', async () => {
     workers[1]?.loseWatch()
     put('10.0.0.2')
     want()
@@ -88,7 +88,7 @@ describe('probe on a gateway', () => {
     await until('clean reads', () => (seen()?.cleanReads ?? 0) >= 20)
   })
 
-  it('goes back to 0 when the node is put back', async () => {
+  it('restarts from 0 when the node is put back', async () => {
     put('10.0.0.2')
     want()
     await until('clean reads', () => (seen()?.cleanReads ?? 0) >= 3)
@@ -97,7 +97,7 @@ describe('probe on a gateway', () => {
     expect(seen()?.firstCleanAt).to.equal(undefined)
   })
 
-  it('counts no read that began too early, and begins anew with a new since', async () => {
+  it('counts no read that began too early, and restarts if the start time changes', async () => {
     put('10.0.0.2')
     want(systemClock.now() + 150)
     let told = 0
@@ -109,14 +109,14 @@ describe('probe on a gateway', () => {
     expect(seen()?.cleanReads).to.equal(0)
   })
 
-  it('tells a port of a host from another', async () => {
+  it('distinguishes ports of one host', async () => {
     want(systemClock.now(), '10.0.0.1:81', '10.0.0.1:82')
     await until('clean reads', () => (seen()?.cleanReads ?? 0) >= 3)
     want(systemClock.now(), '10.0.0.1:81', '10.0.0.1:80')
     await until('it is seen', () => seen()?.stillListed === true)
   })
 
-  it('says why a read failed, and goes on when the gateway is back', async () => {
+  it('reports why a read failed, and continues when the gateway is back', async () => {
     put('10.0.0.2')
     const lift = control.faults.inject({ fault: { kind: 'status', status: 500 }, path: '/v1/routes' })
     want()
@@ -135,7 +135,7 @@ describe('probe on a gateway', () => {
     probe.want([])
     expect(seen()).to.equal(undefined)
     await probe.stop()
-    // What was already on its way may still arrive.
+    // Reads in progress may still arrive.
     await new Promise(resolve => setTimeout(resolve, 50))
     const then = requests
     await new Promise(resolve => setTimeout(resolve, 100))
@@ -172,14 +172,14 @@ describe('probe on several gateways', () => {
     expect(probe.observation(uid, 'hangs')).to.deep.include({ cleanReads: 0, lastReadAt: undefined })
   })
 
-  it('asks a dead one less and less', async () => {
+  it('polls a dead gateway less and less often', async () => {
     let asked = 0
     begin(() => (asked++, Promise.reject(new Error('refused'))), 'dead')
     await new Promise(resolve => setTimeout(resolve, 400))
     expect(asked).to.be.within(2, 10)
   })
 
-  it('tells how fresh what it knows of each is', async () => {
+  it('reports the age of its last read of each gateway', async () => {
     let fails = false
     begin(async () => {
       if (fails) throw new Error('refused')
@@ -194,7 +194,7 @@ describe('probe on several gateways', () => {
     expect(probe.freshness('nobody')).to.equal(undefined)
   })
 
-  it('never has more than two reads of one under way', async () => {
+  it('never has more than two reads of one gateway in progress', async () => {
     let underWay = 0
     let most = 0
     begin(async () => {
@@ -208,7 +208,7 @@ describe('probe on several gateways', () => {
     expect(most).to.equal(2)
   })
 
-  it('forgets one that is gone, and begins anew with one whose address has changed', async () => {
+  it('forgets a removed gateway, and starts over if a gateway’s address changes', async () => {
     begin(clean, 'a', 'b')
     await until('reads', () => reads('a') > 0 && reads('b') > 0)
     probe.gateways([gateway('b', 'elsewhere')])
@@ -216,7 +216,7 @@ describe('probe on several gateways', () => {
     await until('reads', () => reads('b') > 0)
   })
 
-  it('lets a read that overlapped one which saw the node not count', async () => {
+  it('does not count a clean read that overlaps a read with the node', async () => {
     const answers: ((lists: boolean) => void)[] = []
     begin(async () => {
       const beganAt = systemClock.now()

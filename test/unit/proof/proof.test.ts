@@ -82,7 +82,7 @@ const law = (check: (evidence: Evidence, now: number, minimumGrade: (typeof GRAD
 const verdictOf = (evidence: Evidence, now: number, minimumGrade: (typeof GRADES)[number]) =>
   prove(evidence, drain, now, { ...PROOF_SETTINGS, minimumGrade })
 
-/** Each part of the evidence one step better, as the world gets better: never a new gateway, never new doubt. */
+/** One part of the evidence improves by a step: never a new gateway, never a new doubt. */
 const improvements = (e: Evidence): Evidence[] => [
   { ...e, gatewaysKnown: true },
   {
@@ -156,7 +156,7 @@ describe('laws of proof', () => {
       }
     }))
 
-  it('nothing is proven while a gateway is known to send requests, or, but by the barrier, while a holder keeps the node', () =>
+  it('nothing is proven while a gateway is known to send requests; without the barrier, nor while a holder keeps the node', () =>
     law((e, now, minimum) => {
       const busy = e.gateways.some(({ barrier: b }) => b?.fit && b.problem === '' && b.inflight.requests > 0)
       const kept = e.holders.some(h => h.state === 'kept-last')

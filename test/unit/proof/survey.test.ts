@@ -47,7 +47,7 @@ describe('survey of the gateways', () => {
     await survey.stop()
   })
 
-  it('reads every second while somebody waits', async () => {
+  it('reads every second while a drain waits', async () => {
     const { survey, advance, reads } = rig()
     survey.gateways([GATEWAY])
     await turns()
@@ -59,7 +59,7 @@ describe('survey of the gateways', () => {
     await survey.stop()
   })
 
-  it('takes what others read, and forgets a gateway that is gone', async () => {
+  it('reuses reads of other parts, and forgets a removed gateway', async () => {
     const { survey, advance, reads } = rig()
     survey.gateways([GATEWAY])
     await advance(5000)

@@ -22,7 +22,7 @@ const at = (revision: string, uid = 'u1', ready = true) =>
   })
 
 describe('watch: the intake', () => {
-  it('is not set back by a watch that is behind what was read past it', () => {
+  it('is not set back by a watch that is behind a direct read', () => {
     const { intake, names } = setUp()
     intake.set(at('10'))
     intake.learn(at('20', 'u1', false))
@@ -33,7 +33,7 @@ describe('watch: the intake', () => {
     expect(names()).to.deep.equal(['db-0:u1:ready'])
   })
 
-  it('an earlier namesake does not come back, and its late DELETED does not touch the new one', () => {
+  it('an earlier pod of the same name does not come back, and its late DELETED does not affect the new pod', () => {
     const { intake, store, names } = setUp()
     intake.set(at('10', 'old'))
     intake.learn(at('20', 'new'))
@@ -44,7 +44,7 @@ describe('watch: the intake', () => {
     expect(intake.known).to.equal(1)
   })
 
-  it('a list that lacks what was read while it was under way does not bury it', () => {
+  it('a list does not remove an object that was read during that list', () => {
     const { intake, names } = setUp()
     intake.beginList()
     intake.learn(at('20'))
@@ -55,25 +55,25 @@ describe('watch: the intake', () => {
     expect(names()).to.deep.equal([])
   })
 
-  it('a list that is newer than what was read while it was under way, and lacks it, buries it', () => {
+  it('a list that is newer than a read during that list removes the object if it lacks it', () => {
     const { intake, store, names } = setUp()
     intake.set(at('10'))
     intake.beginList()
-    // Its answer was long on its way: the pod was gone before the list was made.
+    // A late answer: the pod was gone before the list was made.
     intake.learn(at('20'))
     intake.endList('25')
     expect(names()).to.deep.equal([])
     expect(store.gone('u1' as never)).not.to.equal(undefined)
   })
 
-  it('a list that shows an older state than was read keeps what was read', () => {
+  it('a list with an older state than a read keeps the read', () => {
     const { intake, names } = setUp()
     intake.beginList()
     intake.learn(at('20', 'u1', false))
     intake.set(at('15'))
     intake.endList('16')
     expect(names()).to.deep.equal(['db-0:u1:not'])
-    // After that list the guard is still up; after one that has got past it, it is not.
+    // That list does not lift the guard; a list past the guard's version does.
     intake.set(at('17'))
     expect(names()).to.deep.equal(['db-0:u1:not'])
     intake.beginList()
@@ -82,7 +82,7 @@ describe('watch: the intake', () => {
     expect(names()).to.deep.equal(['db-0:u1:ready'])
   })
 
-  it('counts what it cannot read, says so now and then, and keeps what was known of it', () => {
+  it('counts unreadable objects, logs them now and then, and keeps their last known state', () => {
     const { intake, names, logged, changes } = setUp()
     intake.set(at('10'))
     const before = changes()

@@ -16,7 +16,7 @@ const listEnd = (resourceVersion: string) =>
     metadata: { resourceVersion, annotations: { 'k8s.io/initial-events-end': 'true' } }
   })
 
-/** A watch of pods whose server is played by hand: the stream that is open now. */
+/** A watch of pods whose server the test plays, with the open stream. */
 function setUp() {
   const clock = manualClock()
   const { store, sink } = createPodStore(clock)
@@ -43,8 +43,8 @@ function setUp() {
   return { store, reflector, stream: () => streams.at(-1)! }
 }
 
-describe('watch: an answer that was long on its way', () => {
-  it('brings no pod back whose end the watch has shown', async () => {
+describe('watch: a late answer', () => {
+  it('does not bring back a pod whose end the watch has shown', async () => {
     const { store, reflector, stream } = setUp()
     stream().onLine(event('ADDED', pod('old', '10')))
     stream().onLine(event('ADDED', pod('stays', '11')))
@@ -53,10 +53,10 @@ describe('watch: an answer that was long on its way', () => {
     stream().fail(new Error('the connection broke'))
     await new Promise(resolve => setImmediate(resolve))
     expect(reflector.status().state).to.equal('stale')
-    // Asked before it went, and answered after the watch had said so.
+    // Sent before its deletion, and answered after the watch has reported the deletion.
     reflector.learn(pod('old', '10'))
     expect([...store.values()].map(({ uid }) => uid)).to.deep.equal(['stays'])
-    // What the watch has not got to is news, also while it is away.
+    // A state ahead of the watch is news, even while the watch is down.
     reflector.learn(pod('new', '22'))
     expect([...store.values()].map(({ uid }) => uid)).to.deep.equal(['stays', 'new'])
     await reflector.stop()

@@ -11,7 +11,7 @@ describe('whether a watch is live', () => {
     return { clock, liveness, changes: () => changes }
   }
 
-  it('is connecting until everything was listed once, and stale from then on when it is lost', () => {
+  it('is connecting until everything was listed once; after that, a lost watch is stale', () => {
     const { liveness, changes } = rig()
     expect([liveness.state(), liveness.isSynced()]).eql(['connecting', false])
     liveness.lost('no connection')
@@ -24,7 +24,7 @@ describe('whether a watch is live', () => {
     expect(changes()).equal(2)
   })
 
-  it('counts how long the watch has lived, from 0 for each', () => {
+  it('counts how long each watch has lived, from 0', () => {
     const { clock, liveness } = rig()
     expect(liveness.livedMs()).equal(0)
     liveness.live()

@@ -3,7 +3,7 @@ import type { PodUid } from '../../../agent/drain/facts.ts'
 import type { Kubernetes } from '../../../sandbox/kubernetes/server.ts'
 import { createPod, credentialsOf, live, startRig, until, type Rig } from './rig.ts'
 
-/** Everything the watch can be put through; after each of these it must know of a pod that is made afterwards. */
+/** All faults of a watch; after each of these it must see a pod that is created afterwards. */
 describe('watch: the reflector', function () {
   this.timeout(15_000)
   let rig: Rig
@@ -42,7 +42,7 @@ describe('watch: the reflector', function () {
     expect(podNames()).to.have.length(1_203)
   })
 
-  it('begins the list again when its pages expire (410), and does not count the first attempt twice', async () => {
+  it('restarts the list when its pages expire (410), and does not count the first attempt twice', async () => {
     rig = await startRig({
       gatewaySelector: { static: [] },
       server: { old: true },
@@ -61,7 +61,7 @@ describe('watch: the reflector', function () {
     expect(podNames()).to.have.length(1_203)
   })
 
-  it('goes on after an ERROR event with 410, without blanking', async () => {
+  it('continues after an ERROR event with 410, without an empty moment', async () => {
     const { kubernetes, cluster, part } = await start({ before: many(2) })
     const sizes = new Set<number>()
     const watcher = setInterval(() => sizes.add(cluster.pods.size), 1)
@@ -73,7 +73,7 @@ describe('watch: the reflector', function () {
     await tells('later')
   })
 
-  it('goes on after 410 as an HTTP status', async () => {
+  it('continues after 410 as an HTTP status', async () => {
     const { kubernetes } = await start()
     kubernetes.faults.answer(410, { watch: true, path: '/api/v1/pods', times: 1 })
     kubernetes.faults.endWatches()
@@ -81,7 +81,7 @@ describe('watch: the reflector', function () {
     await tells('later')
   })
 
-  it('survives a restart of the API server: facts stay, what ended meanwhile is told', async () => {
+  it('survives a restart of the API server: facts stay, and pods that ended meanwhile are reported', async () => {
     const { kubernetes, cluster, part } = await start({ before: many(3) })
     const uid = cluster.pods.byName('shop', 'web-1')!.uid
     const restarted = kubernetes.faults.restart({ downMs: 300 })
@@ -96,7 +96,7 @@ describe('watch: the reflector', function () {
     await tells('later')
   })
 
-  it('tells the old uid gone and the new one there when a name was re-created over a relist', async () => {
+  it('reports the old uid as gone and the new one as added when a name was re-created before a relist', async () => {
     const { kubernetes, cluster } = await start({ before: many(1) })
     const first = cluster.pods.byName('shop', 'web-0')!.uid
     const unmute = kubernetes.faults.muteWatches()
@@ -110,7 +110,7 @@ describe('watch: the reflector', function () {
     expect(podNames()).to.deep.equal(['web-0'])
   })
 
-  it('goes on after a RST', async () => {
+  it('continues after a RST', async () => {
     await start()
     rig.kubernetes.faults.dropConnections()
     await until('noticed', () => rig.part('pods').state === 'stale')
@@ -124,7 +124,7 @@ describe('watch: the reflector', function () {
     kubernetes.faults.goAway()
     await tells('later')
     expect(lists()).to.equal(1)
-    // Pods, slices and Services; the old connection ends when it has no stream any more.
+    // Pods, slices and Services; the old connection ends with its last stream.
     await until(
       'the streams have moved',
       () =>
@@ -135,7 +135,7 @@ describe('watch: the reflector', function () {
     expect(logged.filter(line => line['state'] === 'stale')).to.deep.equal([])
   })
 
-  it('begins a watch that ended regularly where it was', async () => {
+  it('resumes a watch that ended regularly at its last version', async () => {
     const { kubernetes } = await start()
     for (const name of ['a', 'b', 'c']) {
       kubernetes.faults.endWatches()
@@ -153,7 +153,7 @@ describe('watch: the reflector', function () {
     await tells('later')
   })
 
-  it('notices a watch that is silent about what the server has', async () => {
+  it('notices a watch that hides objects of the server', async () => {
     const reflector = { heartbeatEveryMs: 50, heartbeatLimitMs: 150 }
     const { kubernetes, part, logged } = await start({ reflector })
     kubernetes.faults.muteWatches()
@@ -163,7 +163,7 @@ describe('watch: the reflector', function () {
     expect(logged.map(line => line['problem'])).to.include('the watch is silent about what the server has')
   })
 
-  it('does not doubt a watch that only has nothing to tell', async () => {
+  it('does not doubt a watch that is silent because nothing changes', async () => {
     const { part } = await start({ reflector: { heartbeatEveryMs: 20, heartbeatLimitMs: 300 } })
     const seen = part('pods').counters.events
     await until('ten bookmarks', () => part('pods').counters.events > seen + 10)
@@ -183,7 +183,7 @@ describe('watch: the reflector', function () {
     await tells('later')
   })
 
-  it('lists from scratch where a restart took the server back in time (504 too large)', async () => {
+  it('lists from scratch if a restart took the server back in time (504 too large)', async () => {
     const { kubernetes } = await start({ server: { waitMs: 50 }, before: many(5) })
     kubernetes.faults.stepBack(8)
     kubernetes.faults.answer(410, { watch: true, path: '/api/v1/pods', times: 1 })
@@ -192,7 +192,7 @@ describe('watch: the reflector', function () {
     await tells('later')
   })
 
-  it('is not followed by a deletion when a pod is read past a list under way', async () => {
+  it('reports no deletion of a pod that was read directly during a list', async () => {
     const { kubernetes, cluster } = await start()
     const undo = kubernetes.faults.muteWatches({ newOnes: true })
     const uid = createPod(kubernetes, 'fresh') as PodUid
@@ -221,7 +221,7 @@ describe('watch: the reflector', function () {
     await tells('later')
   })
 
-  it('stays away as long as a 429 asks', async () => {
+  it('waits as long as a 429 asks', async () => {
     const { kubernetes, part } = await start()
     kubernetes.faults.answer(429, { watch: true, path: '/api/v1/pods', times: 1, retryAfterSeconds: 1 })
     const began = performance.now()
@@ -232,7 +232,7 @@ describe('watch: the reflector', function () {
     expect(lists()).to.equal(1)
   })
 
-  it('keeps trying against 500 and 403, and says why it is not live', async () => {
+  it('keeps trying after 500 and 403, and reports why it is not live', async () => {
     const { kubernetes, part } = await start()
     const undo = kubernetes.faults.deny({ verb: '*', resource: 'pods' })
     kubernetes.faults.endWatches()
@@ -263,7 +263,7 @@ describe('watch: the reflector', function () {
     expect(cluster.pods.byName('shop', 'u')?.annotations).to.deep.equal(annotations)
   })
 
-  it('lists anew when a watch breaks again and again without a word', async () => {
+  it('lists again when a watch breaks repeatedly without an event', async () => {
     const { kubernetes } = await start({ server: { bookmarkEveryMs: 60_000 } })
     kubernetes.faults.answer(500, { watch: true, path: '/api/v1/pods', times: 3 })
     kubernetes.faults.endWatches()
@@ -271,7 +271,7 @@ describe('watch: the reflector', function () {
     await tells('later')
   })
 
-  it('falls back to paged lists when the end of the initial events never comes', async () => {
+  it('falls back to paged lists if the initial events never end', async () => {
     rig = await startRig({
       gatewaySelector: { static: [] },
       reflector: { initialIdleMs: 50 },
@@ -286,7 +286,7 @@ describe('watch: the reflector', function () {
     expect(rig.logged.map(line => line['msg'])).to.include('no WatchList here: using paged lists')
   })
 
-  it('gives a sign of life when it is asked for one, and only as long as the server answers', async () => {
+  it('shows a sign of life on request, and only while the server answers', async () => {
     await start()
     expect(rig.cluster.podsAssuredAt()).to.equal(-Infinity)
     const first = rig.clock.now()
@@ -295,7 +295,7 @@ describe('watch: the reflector', function () {
     const undo = rig.kubernetes.faults.answer(500, { path: '/api/v1/pods', watch: false })
     const second = rig.clock.now()
     rig.cluster.assurePods()
-    // What the watch brings is no sign: it may have been on its way all the while.
+    // An event of the watch is no sign of life: it may be old.
     await tells('later')
     expect(rig.cluster.podsAssuredAt()).to.be.below(second)
     undo()

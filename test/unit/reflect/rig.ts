@@ -9,7 +9,7 @@ import {
   type KubernetesOptions
 } from '../../../sandbox/kubernetes/server.ts'
 
-/** Waits for a condition, and fails with what was waited for. */
+/** Waits for a condition, and fails with its name. */
 export async function until(what: string, holds: () => boolean, withinMs = 3_000): Promise<void> {
   const end = Date.now() + withinMs
   while (!holds()) {
@@ -61,7 +61,7 @@ export interface Rig {
   readonly kubernetes: Kubernetes
   readonly cluster: Cluster
   readonly clock: ReturnType<typeof countingClock>
-  /** How often the cluster has said "look again". */
+  /** How often the cluster has reported a change. */
   readonly changes: () => number
   /** Log lines, parsed. */
   readonly logged: readonly Record<string, unknown>[]
@@ -89,9 +89,9 @@ export async function startRig(
     gatewaySelector: { namespace: 'apisix', labelSelector: 'app=apisix' },
     clock,
     log,
-    onChange: () => (changes += 1),
     ...differs
   })
+  cluster.onChange(() => (changes += 1))
   return {
     kubernetes,
     cluster,

@@ -23,7 +23,7 @@ import type { WatchState } from '../../../agent/reflect/parts.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
 describe('watch: back-off', () => {
-  it('doubles up to the most, and the jitter stays in the upper half', () => {
+  it('doubles up to the maximum, and the jitter stays in the upper half', () => {
     const low = createBackoff({ random: () => 0 })
     const high = createBackoff({ random: () => 0.999_999 })
     const ceilings = [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]
@@ -57,7 +57,7 @@ describe('watch: revisions', () => {
     )
   })
 
-  it('that are no numbers accuse nobody', () => {
+  it('that are no numbers prove nothing', () => {
     expect(isLater('abc', '1')).to.equal(false)
     expect(isLater('2', undefined)).to.equal(false)
     expect(isLater(undefined, '2')).to.equal(false)
@@ -65,10 +65,10 @@ describe('watch: revisions', () => {
   })
 })
 
-describe('watch: what the API server says when it refuses', () => {
+describe('watch: refusals of the API server', () => {
   const gone = { reason: 'Expired', message: 'too old resource version: 5 (8)', code: 410 }
 
-  it('is asked questions', () => {
+  it('can be classified', () => {
     expect(isExpired(new ApiError('list', 410, gone))).to.equal(true)
     expect(isExpired(watchError('/pods', gone))).to.equal(true)
     expect(isExpired(new Error('410'))).to.equal(false)
@@ -86,7 +86,7 @@ describe('watch: what the API server says when it refuses', () => {
     expect(isFromTheFuture(new ApiError('list', 504, { reason: 'Timeout' }))).to.equal(false)
   })
 
-  it('reads well, and survives any body', () => {
+  it('has a readable message, and survives any body', () => {
     expect(watchError('/pods', gone).message).to.equal(
       'watch /pods: 410 Expired too old resource version: 5 (8)'
     )
@@ -94,7 +94,7 @@ describe('watch: what the API server says when it refuses', () => {
     fc.assert(fc.property(fc.anything(), body => new ApiError('x', 500, body).status === 500))
   })
 
-  it('carries how long to stay away, bounded', () => {
+  it('carries how long to wait, bounded', () => {
     const now = Date.parse('2026-11-21T10:00:00Z')
     expect(parseRetryAfter('2', now)).to.equal(2_000)
     expect(parseRetryAfter('Sat, 21 Nov 2026 10:00:05 GMT', now)).to.equal(5_000)
@@ -129,7 +129,7 @@ describe('watch: expectations', () => {
     expect(clock.pending).to.equal(0)
   })
 
-  it('that are not met are told once, the earliest at its time, and all are forgotten', () => {
+  it('that are not met are reported once, when the earliest is due, and all are forgotten', () => {
     const { clock, missed, expectations } = set()
     expectations.expect('10', 100, 'late')
     expectations.expect('11', 50, 'early')
@@ -172,7 +172,7 @@ describe('watch: small parts', () => {
     }
   })
 
-  it('multi-map: one, several and none under a key', () => {
+  it('multi-map: holds one, several or no values under a key', () => {
     const map = createMultiMap<string, { n: number }>()
     const [a, b, c] = [{ n: 1 }, { n: 2 }, { n: 3 }]
     for (const value of [a, b, c]) map.add('k', value)
@@ -196,7 +196,7 @@ describe('watch: small parts', () => {
     expect(stones.get('a')).to.equal(undefined)
   })
 
-  it('intern: equal values are one object, and what is kept is bounded', () => {
+  it('intern: equal values are one object, and the number kept is bounded', () => {
     const intern = createIntern(2)
     const ports = intern.numbers([80, 443])
     expect(intern.numbers([80, 443])).to.equal(ports)
@@ -214,7 +214,7 @@ describe('watch: small parts', () => {
     expect(pathOf(slicesIn('shop'))).to.equal('/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices')
   })
 
-  it('ports: whole numbers from 1 to 65535', () => {
+  it('ports: are whole numbers from 1 to 65535', () => {
     expect([1, 65_535, 0, 65_536, 1.5, '80', null].map(portOf)).to.deep.equal([
       1,
       65_535,

@@ -9,17 +9,22 @@ import { barrier } from '../../build/evidence.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
 
-/** What the gateways are to bar of a pod that has been drained, where there are these other pods. */
+/** The nodes that the gateways bar for a drained pod, next to these other pods. */
 function barred(drained: PodFact, ...others: readonly PodFact[]) {
   const drain = { ...drainOf(seen(drained)), phase: 'gone' as const, at: 1 }
   const world = worldOf([], [drained, ...others])
-  return desiredEntry(drain as never, createMemories().of(drain.uid), { world } as never)?.nodes
+  return desiredEntry(drain as never, createMemories().of(drain.uid), {
+    world,
+    successors: () => ({})
+  } as never)?.nodes
 }
 
-describe('what is barred of a pod that was drained', () => {
+const NO_SUCCESSION = { of: () => ({}) }
+
+describe('nodes that stay barred after a drain', () => {
   const ended = { ...terminating(0), ips: ['10.0.0.1'] }
 
-  it('is its address, until a pod that stays has it', () => {
+  it('are the pod’s address, until a pod that stays has it', () => {
     const drained = pod('old', ended)
     expect(barred(drained)).to.deep.equal(['10.0.0.1'])
     expect(barred(drained, pod('also-ending', ended))).to.deep.equal(['10.0.0.1'])
@@ -29,7 +34,7 @@ describe('what is barred of a pod that was drained', () => {
     ])
   })
 
-  it('is its ports on its host’s address, until a pod that is Ready has them', () => {
+  it('are its ports on its host’s address, until a pod that is Ready has them', () => {
     const onHost = { hostNetwork: true, containerPorts: [8080, 8081] }
     const drained = pod('old', { ...ended, ...onHost })
     const next = (differs: Partial<PodFact>) => pod('next', { ips: ['10.0.0.1'], ...onHost, ...differs })
@@ -43,18 +48,18 @@ describe('what is barred of a pod that was drained', () => {
     expect(barred(drained, next({}))).to.equal(undefined)
   })
 
-  it('is all of its ports while it still serves, whoever else has one', () => {
+  it('are all of its ports while the pod still serves, even if another pod has one', () => {
     const onHost = { ips: ['10.0.0.1'], hostNetwork: true, containerPorts: [8080] }
     const drain = drainOf(seen(pod('old', { ...onHost, ...terminating(0) })))
     const world = worldOf([], [drain.pod, pod('other', onHost)])
-    const context = { world, cluster: { gateways: () => [] }, now: 0 }
+    const context = { world, cluster: { gateways: () => [] }, successors: () => ({}), now: 0 }
     expect(desiredEntry(drain, createMemories().of(drain.uid), context as never)?.nodes).to.deep.equal([
       '10.0.0.1:8080'
     ])
   })
 })
 
-describe('what is to be sealed of a pod that is being drained', () => {
+describe('entries to seal for a pod that is being drained', () => {
   const ending = pod('web-1', { ...terminating(0), ips: ['10.0.0.1'] })
   const drain = drainOf(seen(ending))
   const said = (sole: readonly string[] = [], nodes: readonly string[] = ['10.0.0.2:80']): Word =>
@@ -82,32 +87,39 @@ describe('what is to be sealed of a pod that is being drained', () => {
       const cluster = { gateways: () => Object.keys(current).map(id => ({ id })) }
       const keeper = { reading: (_: unknown, id: string) => current[id] }
       const world = worldOf([], [ending, ...others])
-      const context = entryContext({ cluster } as never, keeper, world, new Map([[drain.uid, drain]]), at)
+      const context = entryContext(
+        { cluster } as never,
+        keeper,
+        world,
+        new Map([[drain.uid, drain]]),
+        NO_SUCCESSION,
+        at
+      )
       const entry = desiredEntry(drain, memory, context)
       return [entry?.state, entry?.agreed && Object.fromEntries(entry.agreed)]
     }
     return { memory, now }
   }
 
-  it('is nothing before the workers of every gateway have been asked', () => {
+  it('are none before the workers of every gateway have been asked', () => {
     const { memory, now } = round({ g1: open(said()), g2: undefined })
     expect(now(0)).to.deep.equal(['draining', undefined])
     expect([...memory.unsealed]).to.deep.equal([['g2', 'its workers have not been asked yet']])
   })
 
-  it('is its entry at every gateway, by the words of each, when all agree', () => {
+  it('are the pod’s entry at every gateway, with the words of each, when all agree', () => {
     const { memory, now } = round({ g1: open(said()), g2: open(said()) })
     expect(now(0)).to.deep.equal(['sealed', { g1: ['now'], g2: ['now'] }])
     expect(memory.unsealed.size).to.equal(0)
   })
 
-  it('is nothing while one of them has nothing else left', () => {
+  it('are none while one gateway has no other node left', () => {
     const { memory, now } = round({ g1: open(said()), g2: open(said(['routes/1'])) })
     expect(now(0)).to.deep.equal(['draining', undefined])
     expect(memory.unsealed.get('g2')).to.equal('nothing else is left in routes/1')
   })
 
-  it('is nothing while all that is left are pods that end or are not Ready', () => {
+  it('are none while all other nodes are pods that end or are not Ready', () => {
     const other = { ips: ['10.0.0.2'] }
     for (const differs of [{ ready: false }, terminating(0)])
       expect(round({ g1: open(said()) }, [pod('other', { ...other, ...differs })]).now(0)[0]).to.equal(
@@ -116,7 +128,7 @@ describe('what is to be sealed of a pod that is being drained', () => {
     expect(round({ g1: open(said()) }, [pod('other', other)]).now(0)[0]).to.equal('sealed')
   })
 
-  it('is left open at a gateway that has changed its mind, once others may be sealed', () => {
+  it('leave out a gateway whose words have changed, once others may be sealed', () => {
     const { now } = round({ g1: open(said()), g2: open(said()) })
     now(0)
     const changed = { g1: barrier(), g2: open(said(['routes/1'])) }
@@ -124,7 +136,7 @@ describe('what is to be sealed of a pod that is being drained', () => {
     expect(now(2, { ...changed, g2: open(said()) })).to.deep.equal(['sealed', { g2: ['now'] }])
   })
 
-  it('does not wait for a gateway whose barrier cannot be used', () => {
+  it('do not wait for a gateway whose barrier cannot be used', () => {
     for (const differs of [{ problem: 'refused' }, { fit: false }])
       expect(round({ g1: open(said()), g2: open(undefined, differs) }).now(0)).to.deep.equal([
         'sealed',
@@ -132,7 +144,7 @@ describe('what is to be sealed of a pod that is being drained', () => {
       ])
   })
 
-  it('is its entry everywhere when the deadline is near, and that is remembered where a gateway still needed it', () => {
+  it('include every gateway when the deadline is near; the seal counts as forced if a gateway still needed the pod', () => {
     const at = drain.deadline - SEAL_BEFORE_MS
     expect(sealLookAt(drain, 0)).to.equal(at)
     expect(sealLookAt(drain, at)).to.equal(undefined)

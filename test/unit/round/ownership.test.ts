@@ -10,14 +10,14 @@ const acked = { ...draining, phase: 'proven', at: 10, verdict: proven() } as Dra
 const gone = { ...acked, phase: 'gone', at: 20 } as Drain
 
 describe('address ownership', () => {
-  it('is sure of everything while all pods are watched', () => {
+  it('is certain of every address while all pods are watched', () => {
     const ownership = createAddressOwnership(false)
     ownership.look(true, 0)
     expect([draining, acked, gone].map(drain => ownership.isSure(drain, 0))).to.deep.equal([true, true, true])
     expect(ownership.isSureOfGone(0)).to.equal(true)
   })
 
-  it('outlives a watch that is back soon', () => {
+  it('survives a short loss of the watch', () => {
     const ownership = createAddressOwnership(false)
     ownership.look(false, 1000)
     ownership.look(false, 1000 + BLIND_MS)
@@ -26,7 +26,7 @@ describe('address ownership', () => {
     expect(ownership.isSure(acked, 2000 + BLIND_MS)).to.equal(true)
   })
 
-  it('ends for pods that have been let go when the watch stays blind', () => {
+  it('ends for released pods if the watch stays down', () => {
     const ownership = createAddressOwnership(false)
     ownership.look(false, 1000)
     const later = 1001 + BLIND_MS
@@ -38,7 +38,7 @@ describe('address ownership', () => {
     expect(ownership.isSureOfGone(later)).to.equal(false)
   })
 
-  it('ends with the pod where only some namespaces are watched', () => {
+  it('ends with the pod if only some namespaces are watched', () => {
     const ownership = createAddressOwnership(true)
     ownership.look(true, 0)
     expect([draining, acked, gone].map(drain => ownership.isSure(drain, 0))).to.deep.equal([
@@ -59,7 +59,7 @@ describe('address ownership', () => {
     expect(ownership.mayStillServe(local, 0, 10_000)).to.equal(false)
   })
 
-  it('ends with the containers where only some namespaces are watched, but for a hook that is held', () => {
+  it('ends with the containers if only some namespaces are watched, unless a hook is held', () => {
     const finished = (differs: object) =>
       ({ ...draining, pod: pod('web-1', { phase: 'Failed' }), ...differs }) as Drain
     const some = createAddressOwnership(true)

@@ -5,7 +5,7 @@ import { barrier as reading } from '../../build/evidence.ts'
 
 const UID = 'uid-1' as PodUid
 
-/** Whether the barrier keeps requests away from the pod, where gateways say this. */
+/** Whether the barrier keeps requests away from the pod, by these reads of the gateways. */
 function isBarred(readings: readonly unknown[], synced = true, doubt = ''): boolean {
   const gateways = readings.map((_, i) => ({ id: String(i) }))
   const sources = {
@@ -19,19 +19,19 @@ function isBarred(readings: readonly unknown[], synced = true, doubt = ''): bool
   return !unbarred?.has(UID)
 }
 
-describe('what a plan knows of the barrier', () => {
-  it('is that it keeps requests away where every gateway answers, or is about to', () => {
+describe('the state of the barrier in a plan', () => {
+  it('keeps requests away if every gateway answers, or is about to answer', () => {
     expect(isBarred([reading(), reading()])).to.equal(true)
     expect(isBarred([reading(), undefined])).to.equal(true)
   })
 
-  it('is that it does not where one cannot be used, or is none', () => {
+  it('does not keep requests away if one barrier is missing or unusable', () => {
     expect(isBarred([reading(), reading({ problem: 'refused' })])).to.equal(false)
     expect(isBarred([reading({ fit: false })])).to.equal(false)
     expect(isBarred([reading()], true, 'a load balancer')).to.equal(false)
   })
 
-  it('is that it does not where the gateways are not known yet, or there is none', () => {
+  it('does not keep requests away if the gateways are not known yet, or there is none', () => {
     expect(isBarred([reading()], false)).to.equal(false)
     expect(isBarred([])).to.equal(false)
   })

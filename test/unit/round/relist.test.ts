@@ -58,14 +58,14 @@ describe('sweep', () => {
     expect(listings).to.deep.equal([5000, 7000, 9000, 11_000])
   })
 
-  it('leaves the ghost of a pod that is gone to the usual rhythm', () => {
+  it('leaves the ghost of a removed pod to the usual interval', () => {
     const { at, listings } = rig(6000)
     const ghost = { ...drainAt(5000), phase: 'gone', at: 5500 } as Drain
     expect(at(60_000, ghost)).to.equal(undefined)
     expect(listings).to.deep.equal([])
   })
 
-  it('lists once more after a pod is gone: somebody may have put it back last', () => {
+  it('lists once more after a pod is gone: another writer may have put it back', () => {
     const { at, listings } = rig(6000)
     const gone = { ...drainAt(5000), phase: 'gone', at: 6500 } as Drain
     expect(at(6500, gone)).to.equal(8000)
@@ -74,7 +74,7 @@ describe('sweep', () => {
     expect(listings).to.deep.equal([8000])
   })
 
-  it('does not hurry for a drain that the last listing has seen already', () => {
+  it('does not hurry for a drain that the last listing already includes', () => {
     const { at, listings } = rig(6000)
     expect(at(6100, drainAt(5000))).to.equal(8000)
     expect(listings).to.deep.equal([])

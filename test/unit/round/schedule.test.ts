@@ -17,12 +17,12 @@ describe('when rounds run', () => {
       },
       ended: tookMs => took.push(tookMs)
     })
-    /** What was asked for has run. */
+    /** Resolves when the requested round has run. */
     const settled = () => new Promise<void>(resolve => setImmediate(resolve))
     return { clock, schedule, at, took, settled }
   }
 
-  it('however often one is asked for, one follows', async () => {
+  it('one round follows, however often it is requested', async () => {
     const { schedule, at, took, settled } = rig()
     schedule.wake()
     schedule.wake()
@@ -33,7 +33,7 @@ describe('when rounds run', () => {
     expect(at).eql([0, 0])
   })
 
-  it('after a long one there is a rest', async () => {
+  it('a pause follows a long round', async () => {
     const { clock, schedule, at, settled } = rig(time => time.advance(20))
     schedule.wake()
     await settled()
@@ -46,7 +46,7 @@ describe('when rounds run', () => {
     expect(at).eql([0, 70])
   })
 
-  it('after one that failed nothing is decided until one does not', async () => {
+  it('after a failed round nothing is decided until a round succeeds', async () => {
     let fails = true
     const { clock, schedule, at, took, settled } = rig(() => {
       if (fails) throw new Error('a defect')
@@ -65,7 +65,7 @@ describe('when rounds run', () => {
     expect(took).eql([0])
   })
 
-  it('one comes when it was set to, and sooner where that is asked for', async () => {
+  it('a round runs at its set time, or sooner if requested', async () => {
     const { clock, schedule, at, settled } = rig()
     schedule.set(100)
     schedule.noLaterThan(200)
@@ -75,7 +75,7 @@ describe('when rounds run', () => {
     expect(at).eql([50])
   })
 
-  it('none comes after the end', async () => {
+  it('no round runs after the end', async () => {
     const { clock, schedule, at, settled } = rig()
     schedule.set(100)
     schedule.wake()

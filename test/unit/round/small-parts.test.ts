@@ -13,12 +13,12 @@ describe('moments', () => {
   const place = (key: string, removedAt: number | undefined) =>
     [key, { holder: holder(key, []), node: '10.0.0.1:80', removedAt }] as const
 
-  it('knows when Kubernetes decided', () => {
+  it('records when Kubernetes decided', () => {
     expect(decidedAt(ending)).to.equal(10_000)
     expect(decidedAt(pod('web-1'))).to.equal(undefined)
   })
 
-  it('was accepted when the last holder let go', () => {
+  it('counts as accepted when the last holder has dropped the node', () => {
     const memory = createMemories().of(ending.uid)
     expect(acceptedAt(memory)).to.equal(undefined)
     memory.places.set(...place('a', 5))
@@ -28,7 +28,7 @@ describe('moments', () => {
     expect(acceptedAt(memory)).to.equal(undefined)
   })
 
-  it('tells a drain’s time line', () => {
+  it('gives the time line of a drain', () => {
     const memory = createMemories().of(ending.uid)
     memory.hookAt = 10_050
     memory.ackAt = 10_080
@@ -63,7 +63,7 @@ describe('memories', () => {
 })
 
 describe('the alarm of the loop', () => {
-  it('rings at the sooner of two times, and only once', () => {
+  it('fires at the earlier of two times, and only once', () => {
     const clock = manualClock(0)
     const rung: number[] = []
     const alarm = createAlarm(clock, () => rung.push(clock.now()))
@@ -72,12 +72,12 @@ describe('the alarm of the loop', () => {
     alarm.noLaterThan(200)
     clock.advance(1000)
     expect(rung).to.deep.equal([200])
-    // What is over does not count as sooner.
+    // A past alarm does not count as earlier.
     alarm.noLaterThan(1300)
     clock.advance(1000)
     expect(rung).to.deep.equal([200, 1300])
   })
-  it('is not set any more once it is stopped', () => {
+  it('cannot be set after it is stopped', () => {
     const clock = manualClock(0)
     const alarm = createAlarm(clock, () => {})
     alarm.set(500)

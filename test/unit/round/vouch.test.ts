@@ -12,17 +12,17 @@ const sources = (state: 'live' | 'stale') =>
     inventory: { readAt: () => 1 }
   }) as unknown as Sources
 
-describe('what is said of entries', () => {
+describe('whether the agent knows every entry', () => {
   const why = (state: 'live' | 'stale', looked: boolean, failing = false) => {
     const said = vouchForEntries(sources(state), failing, looked)
     return said.ok ? '' : said.why
   }
 
-  it('is all there is, once a round has looked at a live watch', () => {
+  it('knows them once a round has used a live watch', () => {
     expect(why('live', true)).to.equal('')
   })
 
-  it('is nothing before that, while the watch is down, or after a round that failed', () => {
+  it('does not know them before that, while the watch is down, or after a failed round', () => {
     expect(why('live', false)).to.include('not looked at yet')
     expect(why('stale', true)).to.include('the watch of pods is stale')
     expect(why('live', true, true)).to.include('the last round failed')

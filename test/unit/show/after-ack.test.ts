@@ -28,7 +28,7 @@ describe('requests after the ack', () => {
     return { late, afterAck }
   }
 
-  it('counts each request once, and none that was waited for', async () => {
+  it('counts each request once, and none that the drain waited for', async () => {
     const before = await total()
     const { late, afterAck } = rig()
     late.reading = late.told = 2
@@ -42,7 +42,7 @@ describe('requests after the ack', () => {
     expect((await total()) - before).to.equal(3)
   })
 
-  it('says nothing where the ack rests on other evidence, or has not been given', async () => {
+  it('reports nothing if the ack rests on other evidence, or has not been given', async () => {
     const before = await total()
     const { late, afterAck } = rig()
     afterAck.observer.ack?.(ack('observed'), drain, undefined as never)

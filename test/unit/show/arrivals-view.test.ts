@@ -89,7 +89,7 @@ describe('arrivals', () => {
     expect(sum?.value).to.be.closeTo((appliedAt - readyAt) / 1000, 0.001)
   })
 
-  it('costs no listing, and hardly a look, for a pod that is none of APISIX’s', () => {
+  it('costs no listing, and almost no work, for a pod that APISIX does not route to', () => {
     const { round, listings, looks } = rig([])
     for (let i = 0; i < 20; i += 1) round(200)
     expect(looks()).to.equal(1)
@@ -98,7 +98,7 @@ describe('arrivals', () => {
     expect(listings()).to.equal(0)
   })
 
-  it('keeps what did not arrive within two minutes, and counts it as no lag', () => {
+  it('keeps a pod that did not arrive within two minutes, and counts no lag for it', () => {
     const { arrivals, round } = rig()
     for (let i = 0; i < 130; i++) round(1000)
     expect(arrivals.views()).to.have.length(1)

@@ -5,7 +5,7 @@ import { ackFor } from '../../build/serve.ts'
 import { sources, waitingDrain } from '../../build/snapshot.ts'
 
 describe('snapshot', () => {
-  it('shows a drain with its moments as far as its witnesses tell them', () => {
+  it('shows a drain with the moments that its witnesses report', () => {
     const drain = waitingDrain()
     const [view] = buildSnapshot(sources({ hooks: new Map([[drain.uid, 1]]) })).drains
     expect(view).to.deep.include({
@@ -45,6 +45,7 @@ describe('snapshot', () => {
       result: 'removed',
       grade: 'observed',
       forced: false,
+      succeeded: [],
       at: 5,
       why: 'seen',
       gateways: [],
@@ -69,7 +70,7 @@ describe('snapshot', () => {
     expect(drains.map(drain => drain.why)).to.deep.equal(['seen', 'seen', 'the container is back'])
   })
 
-  it('shows what is kept of what is over', () => {
+  it('shows the records of finished drains', () => {
     const [past] = buildSnapshot(sources()).drains
     const acks = [{ at: 2, ack: ackFor(pod('web-1')) }]
     const lags = [{ at: 2, ms: 41, grade: 'barrier' as const }]

@@ -55,7 +55,7 @@ describe('drift', () => {
   }
   const B_MISSING = { node: '10.0.0.2:8080', since: NOW }
 
-  it('says since when a ready endpoint is missing, until it is listed', () => {
+  it('reports since when a ready endpoint is missing, until it is listed', () => {
     const { look } = setUp([a, b])
     const behind = listing('upstreams/web', '10.0.0.1')
     expect(look([behind], NOW)('upstreams/web')).to.deep.equal({
@@ -63,20 +63,20 @@ describe('drift', () => {
       missing: [B_MISSING],
       atGateways: []
     })
-    // Too old by now for a write to expect it, and missing all the same.
+    // Too old for a write to expect it now, but still missing.
     expect(look([behind], NOW + 600_000)('upstreams/web').missing).to.deep.equal([B_MISSING])
     const listed = listing('upstreams/web', '10.0.0.1', '10.0.0.2')
     expect(look([listed], NOW + 600_001)('upstreams/web').missing).to.deep.equal([])
   })
 
-  it('does not take an old listing for a missing node', () => {
+  it('does not report a missing node because of an old listing', () => {
     const { look } = setUp([a, b])
     const behind = listing('upstreams/web', '10.0.0.1')
     expect(look([behind], NOW, [], NOW - 20_000)('upstreams/web').missing).to.deep.equal([])
     expect(look([behind], NOW + 500, [], NOW + 400)('upstreams/web').missing).to.deep.equal([B_MISSING])
   })
 
-  it('misses nothing of a pod that is not ready any more, nor of a holder that is gone', () => {
+  it('reports nothing missing for a pod that is no longer ready, or a removed holder', () => {
     const { pods, look } = setUp([a, b])
     const behind = listing('upstreams/web', '10.0.0.1')
     look([behind], NOW)
@@ -87,7 +87,7 @@ describe('drift', () => {
     expect(look([], NOW + 3)('upstreams/web').missing).to.deep.equal([])
   })
 
-  it('holds each gateway against the Admin API, and believes only what was read since', () => {
+  it('compares each gateway with the Admin API, and uses only later reads', () => {
     let sighting: Sighting = {
       beganAt: NOW - 10,
       holders: new Map([['upstreams/web', ['10.0.0.1:8080', '10.0.0.7:8080']]])
@@ -115,7 +115,7 @@ describe('drift', () => {
     ])
   })
 
-  it('calls a ghost what outlived the pod that we drained', () => {
+  it('reports a ghost if a node outlives the pod that we drained', () => {
     const { look, memories } = setUp([a])
     const web = listing('upstreams/web', '10.0.0.1', '10.0.0.9')
     const gone = { uid: 'uid-c', phase: 'gone', at: NOW - 500 } as Drain
@@ -132,7 +132,7 @@ describe('drift', () => {
     expect(look([web], NOW, [proven])('upstreams/web').ghosts).to.deep.equal([])
   })
 
-  it('calls a ghost also what nobody drained, as long as it is listed, here and at the gateways', () => {
+  it('reports a ghost also if no agent drained the pod, while it is listed in the Admin API and at the gateways', () => {
     const web = listing('upstreams/web', '10.0.0.1', '10.0.0.9')
     const [, nobodys] = web.nodes
     const [gone] = listing('upstreams/web', '10.0.0.8').nodes
@@ -153,7 +153,7 @@ describe('drift', () => {
     expect(drift.counts(NOW)).to.deep.include({ where: 'admin', kind: 'ghost', nodes: 1, oldestMs: 0 })
   })
 
-  it('takes its time over many holders: some at each look, all in turn', () => {
+  it('spreads many holders over several passes', () => {
     const { look } = setUp([a, b])
     const many = Array.from({ length: 600 }, (_, i) => listing(`upstreams/${i}`, '10.0.0.1'))
     const found = () => {

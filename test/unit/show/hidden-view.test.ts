@@ -7,7 +7,7 @@ import { createSliceStore } from '../../../agent/facts/slice-store.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod } from '../../build/pod.ts'
 
-/** Pods and holders as the caches have them, and a clock that says how long a look takes. */
+/** Cached pods and holders, and a clock that sets how long a search takes. */
 function rig(looksTake = 0) {
   const clock = manualClock()
   const [pods, slices, services] = [createPodStore(clock), createSliceStore(), createServiceStore()]
@@ -58,8 +58,8 @@ function rig(looksTake = 0) {
   }
 }
 
-describe('the places that hide pods, as they are shown', () => {
-  it('are found anew when a holder or a pod has changed, and are the same list until then', () => {
+describe('the view of places that hide pods', () => {
+  it('are searched again when a holder or a pod has changed, and are the same list until then', () => {
     const { shown, look, looks, learn, forget, set, streamed } = rig()
     expect(shown()).to.deep.equal([])
     learn('web', '10.9.0.1:9000')
@@ -77,7 +77,7 @@ describe('the places that hide pods, as they are shown', () => {
     expect(shown()).to.deep.equal(['upstreams/tcp shop/web-1'])
   })
 
-  it('are not looked for before there is a listing', () => {
+  it('are not searched before there is a listing', () => {
     const { shown, looks, unread, learn, set } = rig()
     unread()
     learn('web', '10.9.0.1:9000')
@@ -85,7 +85,7 @@ describe('the places that hide pods, as they are shown', () => {
     expect([shown(), looks()]).to.deep.equal([[], 0])
   })
 
-  it('rest a hundred times what a look took', () => {
+  it('wait a hundred times as long as a search took', () => {
     const { shown, looks, learn, set, clock } = rig(10)
     learn('web', '10.9.0.1:9000')
     shown()

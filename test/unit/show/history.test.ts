@@ -17,21 +17,21 @@ const shown = (moments: Partial<Moments>, grade: 'barrier' | 'accepted' | null =
 
 describe('sync lag', () => {
   const cases: [string, Parameters<typeof lagOf>[0], number | null][] = [
-    ['nobody saw the gateways', { decidedAt: 0, seenAt: 1, confirmedAt: null }, null],
-    ['seen within the second that is stated', { decidedAt: 5000, seenAt: 5700, confirmedAt: 5741 }, 41],
+    ['the gateways were not observed', { decidedAt: 0, seenAt: 1, confirmedAt: null }, null],
+    ['seen within the stated second', { decidedAt: 5000, seenAt: 5700, confirmedAt: 5741 }, 41],
     [
       'seen late: counted from the end of that second',
       { decidedAt: 5000, seenAt: 9000, confirmedAt: 9040 },
       3041
     ],
     ['a hook before the deletion was stated', { decidedAt: 5000, seenAt: 4900, confirmedAt: 5040 }, 40],
-    ['no deletion: from when it was seen', { decidedAt: null, seenAt: 100, confirmedAt: 120 }, 20]
+    ['no deletion: counted from its first sight', { decidedAt: null, seenAt: 100, confirmedAt: 120 }, 20]
   ]
   for (const [name, moments, expected] of cases) {
     it(name, () => expect(lagOf(moments)).to.equal(expected))
   }
 
-  it('law: never negative, never more than since the stated second', () => {
+  it('law: never negative, and never longer than the time since the stated second', () => {
     fc.assert(
       fc.property(fc.nat(1e6), fc.nat(1e6), fc.nat(1e6), (decidedAt, late, took) => {
         const seenAt = decidedAt + late
@@ -45,7 +45,7 @@ describe('sync lag', () => {
 })
 
 describe('history', () => {
-  it('takes a sample of the lag where the gateways were seen', () => {
+  it('records a sample of the lag if the gateways were observed', () => {
     const { lags } = withProof(
       EMPTY,
       shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
@@ -54,7 +54,7 @@ describe('history', () => {
     expect(withProof(EMPTY, shown({ confirmedAt: null }, 'accepted')).lags).to.deep.equal([])
   })
 
-  it('keeps what is over, newest first, up to its limit', () => {
+  it('keeps finished drains, newest first, up to its limit', () => {
     let history = EMPTY
     for (let i = 0; i < LIMITS.past + 3; i++) history = withPast(history, shown({ goneAt: i }))
     expect(history.past).to.have.length(LIMITS.past)
@@ -66,7 +66,7 @@ describe('history', () => {
     expect(history.acks.at(-1)?.at).to.equal(3)
   })
 
-  it('counts what was saved, and what was not', () => {
+  it('counts the time saved, and subtracts the time lost', () => {
     const fast = withAck(EMPTY, ackFor(pod('web-1'), { elapsedMs: 40 }), 1, 5000)
     expect(fast.savedMs).to.equal(4960)
     expect(withAck(fast, ackFor(pod('web-2'), { elapsedMs: 12_000 }), 2, 5000).savedMs).to.equal(-2040)

@@ -39,7 +39,7 @@ describe('cli', () => {
     }
   })
 
-  it('lists problems one a line', () => {
+  it('lists problems, one per line', () => {
     expect(formatProblems(['a: b'])).to.equal('the configuration has a problem:\n  - a: b\n')
     expect(formatProblems(['a', 'b'])).to.equal('the configuration has 2 problems:\n  - a\n  - b\n')
   })

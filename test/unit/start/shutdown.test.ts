@@ -50,7 +50,7 @@ describe('shutdown', () => {
     expect(signals.eventNames(), 'no listener is left').to.deep.equal([])
   })
 
-  it('gives holds their bound and no more', async () => {
+  it('gives held hooks their time limit and no more', async () => {
     let bound: AbortSignal | undefined
     const { code, steps, signals, clock } = setUp({
       finishHolds: signal => ((bound = signal), new Promise(() => {}))
@@ -77,7 +77,7 @@ describe('shutdown', () => {
       }
     ]
   ] as const) {
-    it(`ends with 1 and the name of a part that ${how}, and lets go of holds at once`, async () => {
+    it(`ends with 1 and the name of a part that ${how}, and releases hooks at once`, async () => {
       const others = setUp({ parts: [{ name: 'loop', run }] })
       expect(await others.code).to.equal(1)
       expect(others.steps).to.deep.equal(['stop promising', 'closed'])
@@ -85,7 +85,7 @@ describe('shutdown', () => {
     })
   }
 
-  it('goes on where a step fails or a part does not end', async () => {
+  it('continues if a step fails or a part does not end', async () => {
     const { code, steps, signals, clock, lines } = setUp({
       parts: [{ name: 'stuck', run: () => new Promise(() => {}) }],
       stopPromising: () => {
@@ -114,14 +114,14 @@ describe('shutdown', () => {
     await code
   })
 
-  it('counts an error that nobody caught as the end of the process', async () => {
+  it('treats an uncaught error as the end of the process', async () => {
     const { code, signals, lines } = setUp()
     signals.emit('uncaughtException', new Error('a bug'))
     expect(await code).to.equal(1)
     expect(lines[0]).to.include({ msg: 'uncaught error' })
   })
 
-  describe('in a process of its own', function () {
+  describe('in a separate process', function () {
     this.timeout(30_000)
     let child: ChildProcess
     afterEach(() => void child.kill('SIGKILL'))
@@ -147,7 +147,7 @@ describe('shutdown', () => {
       return { ended, hook, ready, said, log: () => log }
     }
 
-    it('finishes what it holds, refuses what is new, and exits 0', async () => {
+    it('finishes held hooks, refuses new ones, and exits 0', async () => {
       const { ended, hook, ready, said, log } = await start()
       expect(await ready()).to.equal(200)
       const isHeld = said('held')
@@ -165,7 +165,7 @@ describe('shutdown', () => {
       expect(log(), 'nothing ran into its bound').not.to.include('did not finish')
     })
 
-    it('lets go with 503 when the bound is over', async () => {
+    it('releases hooks with 503 when the time limit is over', async () => {
       const { ended, hook, said } = await start('--bound', '200')
       const isHeld = said('held')
       const held = hook()
@@ -189,7 +189,7 @@ describe('shutdown', () => {
       expect(log()).to.match(/"msg":"second signal/)
     })
 
-    it('stays awake for the bound of a step when nothing else keeps it alive', async () => {
+    it('stays alive for the time limit of a step', async () => {
       const { ended, log } = await start('--stuck')
       child.kill('SIGTERM')
       expect((await ended)[0]).to.equal(0)
@@ -203,7 +203,7 @@ describe('shutdown', () => {
       expect(log()).to.match(/"part":"fragile".*"part ended early"/)
     })
 
-    it('ends with 1 where an error escapes', async () => {
+    it('ends with 1 if an error escapes', async () => {
       const { ended, log } = await start()
       child.send('escape')
       expect((await ended)[0]).to.equal(1)

@@ -26,7 +26,7 @@ describe('condition of a pod', () => {
     await kubernetes.close()
   })
 
-  it('is merged into those that are there, as the API server merges', async () => {
+  it('is merged into the existing conditions, as the API server merges', async () => {
     const { store } = kubernetes
     const { metadata } = store.create('pods', {
       metadata: { name: 'web-1', namespace: 'default' },
@@ -51,7 +51,7 @@ describe('condition of a pod', () => {
     expect(told).to.deep.include(['apisix-drain.io/drained', 'False', 'DrainUndone'])
   })
 
-  it('is written once per drain, by the agent that leads, to its own pod', async () => {
+  it('is written once per drain, by the leader, to the drained pod', async () => {
     const clock = manualClock()
     const written: string[] = []
     let leads = true

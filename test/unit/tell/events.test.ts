@@ -19,6 +19,7 @@ const proven = (differs: Partial<Proven>): Proven => ({
   result: 'drained',
   grade: 'barrier',
   forced: false,
+  succeeded: [],
   at: since + 41,
   why: '',
   gateways: [],
@@ -33,7 +34,7 @@ const PROVEN: Drain = {
 }
 
 describe('event', () => {
-  it('says how many gateways, how fast, and on what evidence', () => {
+  it('reports the number of gateways, the time taken, and the evidence', () => {
     expect(eventText(PROVEN, moments)).to.deep.equal({
       type: 'Normal',
       reason: 'Drained',
@@ -48,7 +49,7 @@ describe('event', () => {
     expect(eventText(notRouted, moments)?.note).to.equal('no gateway routes to it, evidence accepted')
   })
 
-  it('warns where the deadline forced the seal: users may have got 503', () => {
+  it('warns if the deadline forced the seal: users may have got 503', () => {
     const forced: Drain = {
       ...PROVEN,
       verdict: proven({ forced: true, why: 'the deadline forced the seal' })
@@ -56,7 +57,7 @@ describe('event', () => {
     expect(eventText(forced, moments)).to.include({ type: 'Warning', reason: 'Drained' })
   })
 
-  it('warns where nothing was proved before the floor was over', () => {
+  it('warns if nothing was proved before the floor was over', () => {
     const verdict = waiting({ why: 'nothing could be proved', grade: 'timer', floorOver: true })
     expect(eventText({ ...base, phase: 'expired', at: 1, verdict }, moments)).to.deep.equal({
       type: 'Warning',
@@ -65,7 +66,7 @@ describe('event', () => {
     })
   })
 
-  it('warns where nothing was proved, and says which gateway it was', () => {
+  it('warns if nothing was proved, and names the gateway', () => {
     const verdict = waiting({
       why: 'one gateway is missing',
       gateways: [confirmed, behind],
@@ -78,13 +79,13 @@ describe('event', () => {
     })
   })
 
-  it('tells of a drain that was undone, and nothing of what goes on', () => {
+  it('reports an undone drain, and nothing about a drain in progress', () => {
     const undone = eventText({ ...base, phase: 'undone', at: 1, why: 'the container is back' }, moments)
     expect(undone).to.include({ reason: 'DrainUndone', note: 'the container is back' })
     expect(eventText(waitingDrain(), moments)).to.equal(undefined)
   })
 
-  it('fits what the API server takes, whatever the names and reasons are', () => {
+  it('fits the limits of the API server, whatever the names and reasons are', () => {
     const why = 'x'.repeat(5000)
     const text = eventText({ ...base, phase: 'undone', at: 1, why }, moments)!
     expect(text.note).to.have.length(1000)
@@ -109,11 +110,11 @@ describe('the name of an Event', () => {
   const nameOf = (drain: Drain, text = DRAINED, at = 1, agent = 'agent-0') =>
     eventObject(drain, text, at, agent).metadata.name
 
-  it('is the same for all agents and at all times, so that it is written once', () => {
+  it('is the same for all agents at all times, so that the Event is written once', () => {
     expect(nameOf(PROVEN, DRAINED, 99, 'agent-1')).to.equal(nameOf(PROVEN))
   })
 
-  it('differs by what is said, by the pod, and after its containers were restarted', () => {
+  it('differs by content, by pod, and after its containers were restarted', () => {
     const undone = { ...DRAINED, reason: 'DrainUndone' as const }
     const others = [
       nameOf(PROVEN, undone),
@@ -151,7 +152,7 @@ describe('events', () => {
       const { values } = await metrics.events.get()
       return values.find(({ labels }) => labels.result === result)?.value ?? 0
     }
-    /** Lets what has been answered go on, through the pauses in between. */
+    /** Runs everything after an answer, including the pauses. */
     const pass = async (pauses: number) => {
       for (let i = 0; i < pauses; i++) {
         await new Promise(resolve => void setImmediate(resolve))
@@ -175,7 +176,7 @@ describe('events', () => {
     expect(await written('ok')).to.equal(5)
   })
 
-  it('counts what fails, tells the log once, and goes on', async () => {
+  it('counts failures, logs once, and continues', async () => {
     const statuses = [403, 403, 201, 500, 409]
     const { events, sent, lines, written, pass } = setUp(async () => ({ status: statuses.shift() ?? 201 }))
     for (let i = 0; i < 5; i++) events.add(PROVEN, moments)
@@ -186,14 +187,14 @@ describe('events', () => {
     expect(lines.filter(line => line['level'] === 'warn')).to.have.length(2)
   })
 
-  it('lets a full queue overflow: it never holds anybody up', async () => {
+  it('drops Events when the queue is full, and never blocks the caller', async () => {
     const { events, written } = setUp(() => new Promise(() => {}))
     for (let i = 0; i < 1100; i++) events.add(PROVEN, moments)
     expect(await written('error')).to.be.above(90)
     await events.stop()
   })
 
-  it('stops in the middle of a call, and takes nothing more', async () => {
+  it('stops in the middle of a call, and accepts nothing more', async () => {
     const { events, sent, written, pass } = setUp(() => new Promise(() => {}))
     events.add(PROVEN, moments)
     events.add(PROVEN, moments)

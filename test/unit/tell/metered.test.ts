@@ -4,7 +4,7 @@ import { metered } from '../../../agent/tell/metered.ts'
 import { createMetrics } from '../../../agent/tell/metrics.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
-/** Clients that take 20 ms and then do what they are told. */
+/** Clients that take 20 ms and then give the set answer. */
 function rig() {
   const clock = manualClock()
   const metrics = createMetrics()
@@ -23,7 +23,8 @@ function rig() {
     standalone: call,
     remove: call,
     inflight: call,
-    state: call
+    state: call,
+    entries: call
   }
   const value = async (name: string) => {
     const text = await metrics.registry.metrics()
@@ -40,7 +41,7 @@ function rig() {
 }
 
 describe('metered clients', () => {
-  it('give what the client gives and measure how long it took', async () => {
+  it('return the client’s result and measure its duration', async () => {
     const { admin, read, barrier, value, close } = rig()
     expect(await admin.get('upstreams', 'web')).to.equal('fine')
     expect(await read('10.0.0.1')).to.equal('fine')
@@ -57,7 +58,7 @@ describe('metered clients', () => {
     close()
   })
 
-  it('count writes by what became of them, and errors by their code', async () => {
+  it('count writes by outcome, and errors by code', async () => {
     const { admin, say, value, close } = rig()
     await admin.patch('upstreams', 'web', {})
     for (const code of ['ADMIN_CONFLICT', 'ADMIN_REFUSED', 'ADMIN_TIMEOUT'] as const) {
@@ -75,13 +76,14 @@ describe('metered clients', () => {
     close()
   })
 
-  it('measure every call there is', async () => {
+  it('measure every call of the client', async () => {
     const { admin, barrier, value, close } = rig()
     await admin.list('routes', 1)
     await admin.standalone()
     await barrier.remove([])
     await barrier.inflight([], 0)
     await barrier.state()
+    await barrier.entries()
     admin.close()
     const operations = (lines: string[]) => lines.map(line => /operation="(\w+)"/.exec(line)?.[1])
     expect(operations(await value('apisix_drain_admin_call_duration_seconds_count'))).to.deep.equal([
@@ -91,7 +93,8 @@ describe('metered clients', () => {
     expect(operations(await value('apisix_drain_barrier_call_duration_seconds_count'))).to.deep.equal([
       'remove',
       'inflight',
-      'state'
+      'state',
+      'entries'
     ])
     close()
   })

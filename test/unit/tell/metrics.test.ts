@@ -28,7 +28,7 @@ describe('metrics', () => {
     }
   })
 
-  it('can be scraped before anything happened and after', async () => {
+  it('can be scraped before and after the first drain', async () => {
     expect(await metrics.registry.metrics()).to.include(
       'apisix_drain_process_event_loop_lag_seconds{quantile="0.99"}'
     )
@@ -40,7 +40,7 @@ describe('metrics', () => {
     expect(text).not.to.match(/NaN|-\d/)
   })
 
-  it('two sets do not know of each other', async () => {
+  it('two sets are independent', async () => {
     const other = createMetrics()
     other.close()
     metrics.rounds.inc()

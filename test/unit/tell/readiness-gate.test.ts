@@ -72,7 +72,7 @@ describe('readiness gate', () => {
     return { gate, clock, state, written, events, lines, pass }
   }
 
-  it('is opened once, when the last worker knows the pod, by the agent that leads; for this uid only', async () => {
+  it('is opened once, by the leader, when the last worker knows the pod; for this uid only', async () => {
     const { state, written, events, pass } = rig()
     await pass(200)
     expect(written).to.deep.equal([])
@@ -88,12 +88,12 @@ describe('readiness gate', () => {
     expect(written[0]).to.have.nested.property('body.metadata.uid', fresh.uid)
     expect(written[0]).to.have.nested.property('body.status.conditions[0].status', 'True')
     expect(events).to.deep.equal([])
-    // The watch does not show it: somebody took it away, or the answer was a lie.
+    // The watch does not show it: another writer removed it, or the answer was wrong.
     await pass(5000)
     expect(written).to.have.length(2)
   })
 
-  it('is tried again when the API server does not take it, and the failure is told once', async () => {
+  it('is tried again if the API server refuses it, and the failure is reported once', async () => {
     const { state, written, lines, pass } = rig()
     state.revision = 41
     state.answer = () => ({ status: 500 })
@@ -115,7 +115,7 @@ describe('readiness gate', () => {
     expect(written).to.have.length(4)
   })
 
-  it('is opened after the configured time while Kubernetes is not heard of, with a warning and an Event', async () => {
+  it('is opened after the configured time while Kubernetes is unreachable, with a warning and an Event', async () => {
     const { state, written, events, pass } = rig()
     state.revision = 41
     state.live = false
@@ -129,7 +129,7 @@ describe('readiness gate', () => {
     ])
   })
 
-  it('is not written any more once the agent stops', async () => {
+  it('is not written once the agent stops', async () => {
     const { gate, state, written, pass } = rig()
     state.revision = 41
     await gate.stop()

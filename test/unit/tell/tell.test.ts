@@ -26,7 +26,7 @@ describe('tell', () => {
     }
   }
 
-  it('is for the agent that leads, once per drain, when it is over', () => {
+  it('reports once per drain, by the leader, when the drain is over', () => {
     const { said, lead, begins, ends, forgotten, round } = setUp()
     lead(true)
     begins()
@@ -37,7 +37,7 @@ describe('tell', () => {
     expect(said).to.deep.equal([WAITING.uid])
   })
 
-  it('is caught up on by the agent that comes to lead', () => {
+  it('a new leader reports earlier drains that were not reported', () => {
     const { clock, said, lead, ends, round } = setUp()
     ends()
     clock.advance(15_000)
@@ -49,7 +49,7 @@ describe('tell', () => {
     expect(said).to.deep.equal([WAITING.uid])
   })
 
-  it('is left to the leader of the time, where that lives on', () => {
+  it('leaves a drain to its leader if that agent is still alive', () => {
     const { clock, said, lead, ends, round } = setUp()
     ends()
     clock.advance(20_000)
@@ -59,7 +59,7 @@ describe('tell', () => {
     expect(said).to.deep.equal([])
   })
 
-  it('keeps a bounded number', () => {
+  it('keeps a bounded number of drains', () => {
     const { said, lead, ends, round } = setUp()
     for (let i = 0; i < 1500; i++) ends()
     lead(true)

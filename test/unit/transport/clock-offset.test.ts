@@ -5,7 +5,7 @@ import { createClockOffset } from '../../../agent/transport/clock-offset.ts'
 const HOUR = 3_600_000
 const START = 1_000_000_000_123
 
-/** How long an answer was on its way, there and back, and how long after the one before it was asked for, in ms. */
+/** Network times of a request and its answer, and the pause before the request, in ms. */
 interface Way {
   readonly gap: number
   readonly there: number
@@ -38,14 +38,14 @@ const quick = (count: number): Way[] =>
   Array.from({ length: count }, () => ({ gap: 1300, there: 5, back: 5 }))
 
 describe('clock offset', () => {
-  it('is nothing before the first answer, and while the clocks may agree', () => {
+  it('is 0 before the first answer, and while the clocks may agree', () => {
     const offset = createClockOffset()
     expect(offset.behindMs()).to.equal(0)
     hear(offset, 0, quick(20))
     expect(offset.behindMs()).to.equal(0)
   })
 
-  it('is never too much, however slow the ways are, and too little by a second and the quickest answer at most', () => {
+  it('is never too large, however slow the network; it is too small by at most a second plus the fastest answer', () => {
     const behind = fc.oneof(fc.integer({ min: -3000, max: 3000 }), fc.integer({ min: -HOUR, max: HOUR }))
     fc.assert(
       fc.property(behind, fc.array(way, { minLength: 1, maxLength: 15 }), (behind, ways) => {
@@ -53,21 +53,21 @@ describe('clock offset', () => {
         hear(offset, behind, ways)
         const found = offset.behindMs()
         const slack = 1000 + Math.min(...ways.slice(-10).map(({ there, back }) => there + back))
-        // 0 also says that a server may be ahead by as much as does not show.
+        // 0 also covers a server that is ahead by an undetectable amount.
         if (found === 0) expect(Math.abs(behind)).to.be.at.most(slack)
         else expect(found).to.be.within(behind - slack, behind)
       })
     )
   })
 
-  it('follows a clock that was set, at once where that shows, and else after ten answers', () => {
+  it('follows a clock that was set: at once if an answer shows it, otherwise after ten answers', () => {
     const step = fc.oneof(fc.integer({ min: -1020, max: 1020 }), fc.integer({ min: -HOUR, max: HOUR }))
     fc.assert(
       fc.property(fc.integer({ min: -HOUR, max: HOUR }), step, (before, step) => {
         const offset = createClockOffset()
         const now = hear(offset, before, quick(10))
         const behind = before + step
-        // The clock is known to a second and the way, before and after.
+        // Before and after, the clock is known to a second plus the network time.
         hear(offset, behind, quick(Math.abs(step) > 1020 ? 1 : 10), now)
         const found = offset.behindMs()
         if (found === 0) expect(Math.abs(behind)).to.be.at.most(1010)
@@ -76,7 +76,7 @@ describe('clock offset', () => {
     )
   })
 
-  it('takes no notice of answers without a date', () => {
+  it('ignores answers without a date', () => {
     const offset = createClockOffset()
     offset.note(undefined, 5_000_000, 5_000_000)
     offset.note('soon', 5_000_000, 5_000_000)

@@ -12,7 +12,7 @@ import { countingClock, until } from '../reflect/rig.ts'
 
 type Answer = (stream: ServerHttp2Stream, path: string, headers: Readonly<Record<string, unknown>>) => void
 
-/** What a server that speaks HTTP/2 may do to us, beyond what the stand-in for the API server does. */
+/** Faults of an HTTP/2 server that the stand-in for the API server does not have. */
 describe('watch: the connection', () => {
   const servers: (Server | Http2Server)[] = []
   const connections: Connection[] = []
@@ -62,7 +62,7 @@ describe('watch: the connection', () => {
     return { lines, opened: () => opened, failure: await failureOf(work) }
   }
 
-  it('sends who we are, and a body with its type', async () => {
+  it('sends our credentials, and a body with its type', async () => {
     const seen: unknown[] = []
     const { connection, sessions } = await serve((stream, path, headers) => {
       const { authorization, accept, 'content-type': type } = headers
@@ -84,7 +84,7 @@ describe('watch: the connection', () => {
     expect(sessions()).to.equal(1)
   })
 
-  it('gives any status as an answer, with what it asks for; HTML is no JSON', async () => {
+  it('returns any status as an answer, with its Retry-After; HTML is not JSON', async () => {
     const { connection, refusals } = await serve((stream, path) => {
       const status = Number(path.slice(1))
       stream.respond({ ':status': status, 'retry-after': '2' })
@@ -105,7 +105,7 @@ describe('watch: the connection', () => {
     expect(refusals()).to.equal(1)
   })
 
-  it('does not wait for an answer longer than its timeout, nor than the signal', async () => {
+  it('does not wait for an answer beyond its timeout or the abort signal', async () => {
     const { connection } = await serve(() => {}, { requestTimeoutMs: 50 })
     expect(await failureOf(connection.request('GET', '/x'))).to.equal('GET /x: no answer within 50 ms')
     const gone = connection.request('GET', '/x', undefined, AbortSignal.timeout(10))
@@ -114,8 +114,8 @@ describe('watch: the connection', () => {
     expect(await failureOf(before)).to.equal('no')
   })
 
-  it('does not wait for a connection longer than its timeout', async () => {
-    // Accepts, and never says a word of HTTP/2.
+  it('does not wait for a connection beyond its timeout', async () => {
+    // Accepts, and never speaks HTTP/2.
     const origin = await listen(createServer(socket => void socket.on('error', () => {}).resume()))
     const { connection } = connectTo(origin, { connectTimeoutMs: 50, pingEveryMs: 10, pingTimeoutMs: 50 })
     const began = performance.now()
@@ -125,7 +125,7 @@ describe('watch: the connection', () => {
     expect(performance.now() - began).to.be.lessThan(1_000)
   })
 
-  it('says so when nobody listens, and tries anew with the next request', async () => {
+  it('reports a refused connection, and tries again with the next request', async () => {
     const server = createServer()
     const origin = await listen(server)
     await new Promise(resolve => server.close(resolve))
@@ -139,7 +139,7 @@ describe('watch: the connection', () => {
     expect((await connection.request('GET', '/x')).status).to.equal(200)
   })
 
-  it('streams lines; the regular end is no failure', async () => {
+  it('streams lines; a regular end is not a failure', async () => {
     const { connection } = await serve(stream => {
       stream.respond({ ':status': 200 })
       stream.write('a\nb')
@@ -151,7 +151,7 @@ describe('watch: the connection', () => {
     expect(failure).to.equal('no failure')
   })
 
-  it('a stream that is refused says why, and is never open', async () => {
+  it('a refused stream gives the reason, and never opens', async () => {
     const { connection, refusals } = await serve(stream => {
       stream.respond({ ':status': 401 })
       stream.write('{"reason":"Unauthorized",')
@@ -190,7 +190,7 @@ describe('watch: the connection', () => {
     expect(sessions()).to.equal(1)
   })
 
-  it('moves to a new session at GOAWAY, while requests under way finish on the old one', async () => {
+  it('moves to a new session at GOAWAY, while open requests finish on the old one', async () => {
     let held: ServerHttp2Stream | undefined
     const { connection, sessions } = await serve((stream, path) => {
       stream.respond({ ':status': 200 })
@@ -210,7 +210,7 @@ describe('watch: the connection', () => {
     expect((await slow).json).to.deep.equal({ late: true })
   })
 
-  it('closing ends what is under way, connecting too, and leaves no timer', async () => {
+  it('closing ends open requests and connection attempts, and leaves no timer', async () => {
     const clock = countingClock()
     const silent = await listen(createServer(socket => void socket.on('error', () => {}).resume()))
     const { connection } = connectTo(silent, {}, clock)

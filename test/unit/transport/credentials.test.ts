@@ -32,7 +32,7 @@ describe('watch: credentials', () => {
     credentials: loadCredentials(source, clock)
   })
 
-  it('from a kubeconfig: certificates, name of the server and token', async () => {
+  it('from a kubeconfig: certificates, server name and token', async () => {
     const data = (text: string) => Buffer.from(text).toString('base64')
     const { credentials } = load(
       await kubeconfig(
@@ -58,7 +58,7 @@ describe('watch: credentials', () => {
     })
   })
 
-  it('takes user and password, an unverified server, and http://', async () => {
+  it('accepts user and password, an unverified server, and http://', async () => {
     const basic = load(
       await kubeconfig({ 'insecure-skip-tls-verify': true }, { username: 'a', password: 'b' })
     )
@@ -69,7 +69,7 @@ describe('watch: credentials', () => {
     expect(await plain.credentials.headers()).to.deep.equal({ authorization: 'Bearer t' })
   })
 
-  it('asks an exec plugin, and asks it again when the server refuses what it gave', async () => {
+  it('runs an exec plugin, and runs it again when the server refuses its credentials', async () => {
     const file = join(dir, 'credential.json')
     const give = (token: string) => writeFile(file, JSON.stringify({ status: { token } }))
     await give('one')
@@ -82,7 +82,7 @@ describe('watch: credentials', () => {
     expect(await credentials.headers()).to.deep.equal({ authorization: 'Bearer two' })
   })
 
-  it('takes a kubeconfig that was replaced, and keeps the old one while it is unreadable', async () => {
+  it('uses a replaced kubeconfig, and keeps the old one while the new one is unreadable', async () => {
     const source = await kubeconfig({}, { token: 'one' })
     const { credentials } = load(source)
     expect((await credentials.headers())['authorization']).to.equal('Bearer one')
@@ -123,13 +123,13 @@ describe('watch: credentials', () => {
     }
   })
 
-  it('says so outside of a cluster', () => {
+  it('reports that it runs outside of a cluster', () => {
     expect(() => load({ kind: 'in-cluster', account: dir })).to.throw(
       'not in a pod; set kubernetes.kubeconfig'
     )
   })
 
-  it('says what is wrong with a kubeconfig', async () => {
+  it('reports the errors of a kubeconfig', async () => {
     const source = await kubeconfig({}, {})
     expect(() => load({ ...source, context: 'nope' })).to.throw('no cluster for its context "nope"')
     for (const [cluster, problem] of [
@@ -143,7 +143,7 @@ describe('watch: credentials', () => {
     expect(() => load({ kind: 'kubeconfig', file: join(dir, 'absent') })).to.throw('absent')
   })
 
-  it('of the stand-in open its door', async () => {
+  it('of the stand-in are accepted by the stand-in', async () => {
     const kubernetes: Kubernetes = await startKubernetes()
     const file = join(dir, 'sandbox')
     await kubernetes.writeKubeconfig(file)

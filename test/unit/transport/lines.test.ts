@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { createLineSplitter } from '../../../agent/transport/lines.ts'
 
-/** Feeds bytes cut at these places. */
+/** Feeds the bytes in chunks cut at these places. */
 function split(bytes: Buffer, cuts: readonly number[]): string[] {
   const lines: string[] = []
   const feed = createLineSplitter(line => lines.push(line))
@@ -16,7 +16,7 @@ function split(bytes: Buffer, cuts: readonly number[]): string[] {
 }
 
 describe('watch: lines', () => {
-  it('come out whole wherever chunks end, in the middle of a character too', () => {
+  it('are whole wherever chunks end, even in the middle of a character', () => {
     const line = fc
       .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
       .filter(text => !/[\n\r]/.test(text))
@@ -33,7 +33,7 @@ describe('watch: lines', () => {
     expect(split(Buffer.from('a\u2028b\u2029c\nd\n'), [2, 3])).to.deep.equal(['a\u2028b\u2029c', 'd'])
   })
 
-  it('that are empty or not ended are not told', () => {
+  it('that are empty or unfinished are not reported', () => {
     expect(split(Buffer.from('\n\r\na\n\nb'), [])).to.deep.equal(['a'])
   })
 

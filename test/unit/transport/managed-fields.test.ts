@@ -13,30 +13,30 @@ const MANAGED = [
 ]
 
 describe('without managedFields', () => {
-  it('a pod is what it was otherwise', () => {
+  it('a pod is otherwise unchanged', () => {
     const pod = { metadata: { name: 'web-1', labels: { app: 'wéb' } }, spec: { x: [1, { y: ']' }] } }
     const sent = { ...pod, metadata: { ...pod.metadata, managedFields: MANAGED } }
     expect(read({ type: 'ADDED', object: sent })).to.deep.equal({ type: 'ADDED', object: pod })
   })
 
-  it('so is every pod of a list', () => {
+  it('every pod of a list is otherwise unchanged', () => {
     const items = ['a', 'b'].map(name => ({ metadata: { name, managedFields: MANAGED }, status: {} }))
     expect(read({ items })).to.deep.equal({
       items: ['a', 'b'].map(name => ({ metadata: { name }, status: {} }))
     })
   })
 
-  it('what looks like it inside of a string stays', () => {
+  it('the same text inside a string stays', () => {
     const value = { a: 1, note: ',"managedFields":[', annotations: { b: '{"a":1,"managedFields":[]}' } }
     expect(read(value)).to.deep.equal(value)
   })
 
-  it('what is cut off stays as it is', () => {
+  it('truncated JSON stays unchanged', () => {
     const cut = '{"a":1,"managedFields":[{"b":"]"'
     expect(withoutManagedFields(Buffer.from(cut))).to.equal(cut)
   })
 
-  it('any JSON stays any JSON', () => {
+  it('any JSON keeps its other values', () => {
     assert(
       property(jsonValue(), jsonValue(), (before, managed) => {
         const list = Array.isArray(managed) ? managed : [managed]

@@ -5,7 +5,7 @@ import { keepAlive } from '../../../agent/transport/ping.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
 describe('keepAlive', () => {
-  it('leaves a session alone that was destroyed and has not said so yet', () => {
+  it('leaves a session alone that was destroyed and has not emitted its close yet', () => {
     const pings: (() => void)[] = []
     const session = Object.assign(new EventEmitter(), {
       destroyed: false,

@@ -3,7 +3,7 @@ import { watchAbsence } from '../../../agent/upkeep/absence.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
 describe('absence of the process', () => {
-  /** A clock that can jump: what is due fires late, as after SIGCONT. */
+  /** A clock that can jump: due alarms fire late, as after SIGCONT. */
   const setup = () => {
     const clock = manualClock()
     const jump = { ms: 0 }
@@ -16,7 +16,7 @@ describe('absence of the process', () => {
     return { clock, jump, now, absence, resumes: () => resumes }
   }
 
-  it('is none while it ticks, however long', () => {
+  it('is not reported while the timer ticks, however long', () => {
     const { clock, absence, resumes } = setup()
     clock.advance(600_000)
     expect([absence.resumedAt(), resumes()]).to.deep.equal([-Infinity, 0])
@@ -24,7 +24,7 @@ describe('absence of the process', () => {
     expect(clock.pending).to.equal(0)
   })
 
-  it('is none where a turn of the event loop takes a second', () => {
+  it('is not reported if a turn of the event loop takes a second', () => {
     const { clock, jump, absence, resumes } = setup()
     jump.ms += 1000
     clock.advance(250)
@@ -32,7 +32,7 @@ describe('absence of the process', () => {
     absence.stop()
   })
 
-  it('is seen by who asks first, before any timer fires, and told once', () => {
+  it('is detected by the first caller, before any timer fires, and reported once', () => {
     const { clock, jump, now, absence, resumes } = setup()
     clock.advance(1000)
     jump.ms += 30_000
@@ -43,7 +43,7 @@ describe('absence of the process', () => {
     absence.stop()
   })
 
-  it('is seen by the tick where nobody asks, each time anew', () => {
+  it('is detected by the timer if no caller asks, every time', () => {
     const { clock, jump, absence, resumes } = setup()
     for (const times of [1, 2]) {
       jump.ms += 2000

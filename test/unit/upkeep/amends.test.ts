@@ -22,20 +22,20 @@ function world() {
     amends
       .wishes(TARGET, [listing(nodes)])
       .flatMap(({ put }) => put.map(({ key, weight }) => `${key}=${weight}`))
-  /** The object is due to be looked at, after this time. */
+  /** The next check of the object is due after this time. */
   const dueAfter = (ms: number) => amends.targets((state.now += ms)).length > 0
   return { amends, state, wrote, read, dueAfter }
 }
 
 describe('amends', () => {
-  it('a write that was answered is not looked at again', () => {
+  it('an answered write is not checked again', () => {
     const { wrote, read, dueAfter } = world()
     wrote(listing([OLD, STAYS]), true)
     expect(dueAfter(100_000)).to.equal(false)
     expect([read(STAYS, NEW), read(STAYS)]).to.deep.equal([[], []])
   })
 
-  it('one without an answer that is applied late: what was read since is put back as it was, at looks ever further apart', () => {
+  it('an unanswered write that is applied late: nodes read since are restored unchanged, by checks at growing intervals', () => {
     const { wrote, read, dueAfter } = world()
     wrote(listing([OLD, STAYS]), false)
     expect(dueAfter(499)).to.equal(false)
@@ -49,7 +49,7 @@ describe('amends', () => {
     expect(read(STAYS)).to.deep.equal([])
   })
 
-  it('a later write that took out more does not hide what the first one overwrote', () => {
+  it('a later write that removed more does not hide nodes that the first one overwrote', () => {
     const { wrote, read } = world()
     wrote(listing([OLD, STAYS]), false)
     expect(read(OLD, STAYS, NEW)).to.deep.equal([])
@@ -57,20 +57,20 @@ describe('amends', () => {
     expect(read(STAYS)).to.deep.equal([`${NEW}=1`])
   })
 
-  it('what nobody has read in the holder is never added, whatever Kubernetes has', () => {
+  it('a node that was never read in the holder is never added, whatever Kubernetes lists', () => {
     const { wrote, read } = world()
     wrote(listing([OLD, STAYS]), false)
     expect([read(OLD, STAYS), read(STAYS)]).to.deep.equal([[], []])
   })
 
-  it('what is gone with another list than ours was taken out by its owner', () => {
+  it('a node missing from a list that we did not write was removed by its owner', () => {
     const { wrote, read } = world()
     wrote(listing([OLD, STAYS]), false)
     expect([read(STAYS, NEW, '10.0.0.4:80'), read(STAYS, '10.0.0.4:80')]).to.deep.equal([[], []])
     expect(read(STAYS), 'only what was read last').to.deep.equal(['10.0.0.4:80=1'])
   })
 
-  it('what has been put back is not put back again', () => {
+  it('a restored node is not restored again', () => {
     const { wrote, read } = world()
     wrote(listing([OLD, STAYS]), false)
     read(STAYS, NEW)
@@ -86,7 +86,7 @@ describe('amends', () => {
     expect([read(STAYS, NEW), read(STAYS)]).to.deep.equal([[], []])
   })
 
-  it('never puts back what leaves, or anything into an object that is gone', () => {
+  it('never restores a node that is leaving, or any node into a deleted object', () => {
     const { amends, wrote, read, state } = world()
     wrote(listing([OLD, STAYS]), false)
     read(STAYS, NEW)

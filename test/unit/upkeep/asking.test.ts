@@ -17,11 +17,11 @@ function server() {
     return (await answer.promise) as T
   }
   const asking = createAsking({
-    cluster: () => ({
+    cluster: {
       fetchPod: (namespace, name, signal) => put<PodFact | undefined>(`${namespace}/${name}`, signal),
       fetchPodsByIp: (ip, signal) => put<readonly PodFact[]>(ip, signal),
       fetchService: ({ namespace, name }, signal) => put<boolean>(`${namespace}/${name}`, signal)
-    }),
+    },
     clock,
     log
   })
@@ -29,7 +29,7 @@ function server() {
 }
 
 describe('asking', () => {
-  it('asks once for all that want to know the same at the same time, and again later', async () => {
+  it('makes one call for all simultaneous callers with the same question, and a new one later', async () => {
     const { asking, clock, waiting } = server()
     const both = [asking.ownersOf('10.0.0.1'), asking.ownersOf('10.0.0.1')]
     expect(waiting.map(({ what }) => what)).to.deep.equal(['10.0.0.1'])
@@ -40,7 +40,7 @@ describe('asking', () => {
     expect(waiting).to.have.length(2)
   })
 
-  it('has a bounded number of questions under way', async () => {
+  it('has a bounded number of open calls', async () => {
     const { asking, waiting, turn } = server()
     for (let i = 0; i < 40; i++) void asking.ownersOf(`10.0.0.${i}`)
     await turn()
@@ -50,7 +50,7 @@ describe('asking', () => {
     expect(waiting).to.have.length(17)
   })
 
-  it('waits for a second, its turn included, and takes no answer for none', async () => {
+  it('waits for one second, queueing included, and does not read a missing answer as "none"', async () => {
     const { asking, clock, waiting, lines } = server()
     const all = Array.from({ length: 17 }, (_, i) => asking.ownersOf(`10.0.0.${i}`))
     clock.advance(1000)
@@ -59,7 +59,7 @@ describe('asking', () => {
     expect(lines[0]).to.include({ msg: 'could not ask the API server, so the node is left alone' })
   })
 
-  it('tells a pod that is gone from no answer', async () => {
+  it('distinguishes a removed pod from a missing answer', async () => {
     const { asking, clock, waiting } = server()
     const [gone, unknown] = [
       asking.pod({ namespace: 'shop', name: 'a' }),
@@ -72,7 +72,7 @@ describe('asking', () => {
     expect(await unknown).to.equal(undefined)
   })
 
-  it('a Service that is gone, or is not told of, is not refreshed', async () => {
+  it('a removed Service, or one without an answer, is not refreshed', async () => {
     for (const [answer, expected] of [
       [true, true],
       [false, false],
@@ -87,7 +87,7 @@ describe('asking', () => {
     }
   })
 
-  it('an address is nobody’s where all that had it have ended', () => {
+  it('an address is free if all pods that had it have ended', () => {
     expect(isNobodys([])).to.equal(true)
     expect(isNobodys([pod('job', { phase: 'Succeeded' })])).to.equal(true)
     expect(isNobodys([pod('job', { phase: 'Failed', hostNetwork: true })])).to.equal(false)

@@ -15,7 +15,7 @@ const service = (name: string, upstream: string): ServiceFact => ({
 })
 
 describe('the claims of Services', () => {
-  it('are read anew only when a Service changed', () => {
+  it('are read again only when a Service changed', () => {
     let asking = [service('web', 'a')]
     const claims = createClaims(
       () => asking,
@@ -31,7 +31,7 @@ describe('the claims of Services', () => {
     expect([...claims.problems().keys()]).eql(['shop/web', 'shop/api'])
   })
 
-  it('have each problem reported once, until it reads differently, and its end', () => {
+  it('have each problem reported once, until its text changes, and its end reported too', () => {
     const told: [string, string | undefined][] = []
     const claims = createClaims(
       () => [service('web', 'a'), service('api', 'b')],

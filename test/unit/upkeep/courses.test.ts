@@ -6,14 +6,14 @@ import { holder } from '../../build/holder.ts'
 const A = '10.0.0.1:80'
 const B = '10.0.0.2:80'
 
-describe('the course of a claim', () => {
+describe('the history of a claim', () => {
   const claim = { holder: 'upstreams/u', id: 'u', slowStartMs: 1000, weight: 100 } as Claim
   const rig = () => {
     const clock = { now: 10_000 }
     return { clock, courses: createCourses(() => clock.now) }
   }
 
-  it('keeps when each member became one, and forgets one that is a member no more', () => {
+  it('records when each endpoint became a member, and forgets former members', () => {
     const { clock, courses } = rig()
     courses.update(claim, new Set([A]), holder('u', []))
     clock.now = 20_000
@@ -25,14 +25,14 @@ describe('the course of a claim', () => {
     expect([...courses.update(claim, new Set([B]), holder('u', [])).since.keys()]).eql([B])
   })
 
-  it('takes up the slow start of a node that is listed already where its weight says that it is', () => {
+  it('resumes the slow start of a listed node at the step that its weight shows', () => {
     const { courses } = rig()
     const { since } = courses.update(claim, new Set([A, B]), holder('u', [`${A}=30`, `${B}=100`]))
     expect(since.get(A)).equal(10_000 - 200)
     expect(since.get(B)).most(10_000 - 1000)
   })
 
-  it('knows a former member as long as it is listed', () => {
+  it('remembers a former member while it is listed', () => {
     const { courses } = rig()
     courses.update(claim, new Set([A, B]), holder('u', [A, B]))
     expect([...courses.update(claim, new Set([B]), holder('u', [A, B])).were]).eql([A, B])

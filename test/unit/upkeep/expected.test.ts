@@ -40,29 +40,29 @@ describe('expected nodes', () => {
   const c = young('c', '10.0.0.3')
   const web = holder('web', ['10.0.0.1:8080', '10.0.0.2:8080'])
 
-  it('are ready endpoints on their way into a holder that follows a Service', () => {
+  it('are ready endpoints that a holder following a Service does not list yet', () => {
     expect(expectedNodes(cluster([a, b, c]), web, NOW)).to.deep.equal(['10.0.0.3:8080'])
     expect(expectedNodes(cluster([a, b]), web, NOW)).to.deep.equal([])
   })
 
-  it('are none where the holder lists a part of the Service on purpose', () => {
+  it('are none if the holder lists only a part of the Service on purpose', () => {
     const d = old('d', '10.0.0.4')
     expect(expectedNodes(cluster([a, b, c, d]), web, NOW)).to.deep.equal([])
   })
 
-  it('are never endpoints that are not ready or on their way out', () => {
+  it('are never endpoints that are unready or terminating', () => {
     expect(expectedNodes(cluster([a, b, c], { ready: p => p !== c }), web, NOW)).to.deep.equal([])
     expect(expectedNodes(cluster([a, b, { ...c, ...terminating(NOW) }]), web, NOW)).to.deep.equal([])
   })
 
-  it('are not kept from being known by an endpoint whose slice is behind the deletion of its pod', () => {
+  it('are known even if a slice still lists a deleted pod', () => {
     const late = { ...old('d', '10.0.0.4'), ...terminating(NOW) }
     const behind = cluster([a, b, c, late]) as { slices: { serving(): { terminating: boolean }[] } }
     for (const endpoint of behind.slices.serving()) endpoint.terminating = false
     expect(expectedNodes(behind as never, web, NOW)).to.deep.equal(['10.0.0.3:8080'])
   })
 
-  it('are none where it is not clear which Service, port or pod is meant', () => {
+  it('are none if the Service, port or pod is ambiguous', () => {
     const two = cluster([a, b, c], { services: () => ['web', 'web-canary'] })
     expect(expectedNodes(two, web, NOW)).to.deep.equal([])
     const mixed = cluster([a, b, c], { services: p => (p === b ? ['api'] : ['web']) })

@@ -24,8 +24,8 @@ function rig(before: Holder = BEFORE) {
   return { state, restore, take, puts }
 }
 
-describe('what a drain that is undone puts back', () => {
-  it('is nothing while the drain lasts, nor when it is over as drains are', () => {
+describe('nodes that an undone drain puts back', () => {
+  it('are none while the drain lasts, nor after its normal end', () => {
     const { restore, take, puts } = rig()
     take()
     expect(puts([AFTER])).to.deep.equal([])
@@ -34,7 +34,7 @@ describe('what a drain that is undone puts back', () => {
     expect(restore.targets(0)).to.deep.equal([])
   })
 
-  it('is the node as it was, until it is read back, and then never again', () => {
+  it('are the removed node, unchanged, until it is read back, and then never again', () => {
     const { restore, take, puts } = rig()
     take()
     restore.undone(UID, 0)
@@ -53,7 +53,7 @@ describe('what a drain that is undone puts back', () => {
     ['APISIX finds the nodes itself by now', [{ ...AFTER, discovery: { type: 'dns', service: 'web' } }]]
   ]
   for (const [why, found] of gone)
-    it(`is nothing where ${why}`, () => {
+    it(`are none if ${why}`, () => {
       const { restore, take, puts } = rig()
       take()
       restore.undone(UID, 0)
@@ -61,7 +61,7 @@ describe('what a drain that is undone puts back', () => {
       expect(puts([AFTER])).to.deep.equal([])
     })
 
-  it('is nothing where the pod ends after all, or its address is another’s', () => {
+  it('are none if the pod ends after all, or another pod has its address', () => {
     const { state, restore, take, puts } = rig()
     take()
     restore.undone(UID, 0)
@@ -69,7 +69,7 @@ describe('what a drain that is undone puts back', () => {
     expect(puts([AFTER])).to.deep.equal([])
   })
 
-  it('is also what a write took that was under way when the drain was undone', () => {
+  it('include the node of a write that was open when the drain was undone', () => {
     const { restore, take, puts } = rig()
     restore.undone(UID, 0)
     take()
@@ -77,7 +77,7 @@ describe('what a drain that is undone puts back', () => {
     expect(puts([AFTER])).to.deep.equal(['10.0.0.1:8080=7'])
   })
 
-  it('is not put into another traffic-split rule that has the place by now', () => {
+  it('are not put into another traffic-split rule that has taken the place', () => {
     const path = ['plugins', 'traffic-split', 'rules', 0, 'weighted_upstreams', 0, 'upstream']
     const { restore, take, puts } = rig({ ...BEFORE, path })
     take()
@@ -85,7 +85,7 @@ describe('what a drain that is undone puts back', () => {
     expect(puts([{ ...holder('web', ['10.0.9.9:80']), path }])).to.deep.equal([])
   })
 
-  it('is written in the form that the holder has by now', () => {
+  it('are written in the holder’s current form', () => {
     const { restore, take } = rig()
     take()
     restore.undone(UID, 0)
@@ -94,7 +94,7 @@ describe('what a drain that is undone puts back', () => {
   })
 })
 
-describe('what a drain took at an address that is fixed', () => {
+describe('a node that a drain removed at a fixed address', () => {
   const OWNED = pod('web-1', { uid: UID, owner: 'DaemonSet/web' })
   const begun = (before: Holder = BEFORE) => {
     const world = rig(before)
@@ -103,7 +103,7 @@ describe('what a drain took at an address that is fixed', () => {
     return world
   }
 
-  it('is put back as it was when the next pod of the workload is up there, and once', () => {
+  it('is put back once, unchanged, when the next pod of the workload is Ready there', () => {
     const { state, restore, puts } = begun()
     expect([restore.targets(0), puts([AFTER])]).to.deep.equal([[], []])
     state.isBack = true
@@ -113,13 +113,13 @@ describe('what a drain took at an address that is fixed', () => {
   })
 
   const others: readonly (readonly [string, Holder | undefined])[] = [
-    ['somebody lists another node', holder('web', ['10.0.0.2:8080', '10.0.0.9:8080'])],
-    ['somebody took another node out', holder('web', [])],
-    ['somebody has put it back', BEFORE],
+    ['another writer lists another node', holder('web', ['10.0.0.2:8080', '10.0.0.9:8080'])],
+    ['another writer removed another node', holder('web', [])],
+    ['another writer has put it back', BEFORE],
     ['the holder is gone', undefined]
   ]
   for (const [why, today] of others)
-    it(`is left alone where ${why}`, () => {
+    it(`is left alone if ${why}`, () => {
       const { state, restore } = begun()
       state.today = today
       expect(restore.targets(0)).to.deep.equal([])
@@ -127,7 +127,7 @@ describe('what a drain took at an address that is fixed', () => {
       expect(restore.targets(0)).to.deep.equal([])
     })
 
-  it('is put back though other nodes leave and come back by our hand, and somebody changed a weight', () => {
+  it('is put back even if we remove and restore other nodes, and another writer changes a weight', () => {
     const { state, restore } = begun()
     Object.assign(state, { today: holder('web', ['10.0.0.2:8080=3']), isBack: true })
     expect(restore.targets(0)).to.deep.equal([TARGET])
@@ -135,13 +135,13 @@ describe('what a drain took at an address that is fixed', () => {
     expect(restore.targets(0)).to.deep.equal([TARGET])
   })
 
-  it('is its owner’s where an ingress controller writes the holder', () => {
+  it('is left to the owner if an ingress controller writes the holder', () => {
     const { state, restore } = begun({ ...BEFORE, owner: 'ingress-controller-2' })
     state.isBack = true
     expect(restore.targets(0)).to.deep.equal([])
   })
 
-  it('is waited for an hour', () => {
+  it('is put back for up to an hour', () => {
     const { state, restore } = begun()
     state.isBack = true
     expect(restore.targets(3_600_001)).to.deep.equal([])

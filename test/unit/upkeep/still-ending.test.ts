@@ -11,23 +11,23 @@ const draining = begin(seen(old), 0, DRAIN_SETTINGS) as Drain
 const acked = { ...draining, phase: 'proven', at: 10, verdict: proven() } as Drain
 
 interface Server {
-  /** What has the name of the pod that ends; default nobody. */
+  /** The pod with the name of the ending one; default none. */
   readonly itself?: PodFact
-  /** `undefined`: to that question there is no answer. */
+  /** `undefined`: the API server does not answer that question. */
   readonly owners: readonly PodFact[] | undefined
-  /** The watch shows while it is asked that the address is another pod's. */
+  /** During the call, the watch shows that another pod has the address. */
   readonly overtaken?: boolean
-  /** This process was away, and the watch has not shown since that it is not behind. */
+  /** This process was away, and the watch has not shown since then that it is up to date. */
   readonly away?: boolean
 }
 
-/** Asked about the address of `drain`, where this is what the API server says; `undefined`: it says nothing. */
+/** Asks about the address of `drain`. `server` has the API server's replies; `undefined`: it does not reply. */
 function ask(drain: Drain | undefined, server: Server | undefined, isEnding = true) {
   const asked: string[] = []
   const doubts: string[] = []
   const stillEnding = createStillEnding({
-    loop: () => ({ isEnding: () => isEnding, drains: () => new Map(drain ? [[drain.uid, drain]] : []) }),
-    cluster: () => ({ verifyWatch: part => doubts.push(part), podsAssuredAt: () => 10 }),
+    drains: { isEnding: () => isEnding, current: () => new Map(drain ? [[drain.uid, drain]] : []) },
+    cluster: { verifyWatch: part => doubts.push(part), podsAssuredAt: () => 10 },
     resumedAt: () => (server?.away ? 20 : -Infinity),
     asking: {
       async pod({ name }) {
@@ -45,31 +45,31 @@ function ask(drain: Drain | undefined, server: Server | undefined, isEnding = tr
 }
 
 describe('still ending', () => {
-  it('asks nobody about a pod that was seen to be deleted, before its hook is answered: it is there', async () => {
+  it('makes no call about a pod that was seen to be deleted, before its hook is answered: the pod exists', async () => {
     const { answer, asked } = ask(draining, { owners: [] })
     expect(await answer).to.equal(true)
     expect(asked).to.deep.equal([])
   })
 
-  it('asks about it all the same when this process was away: the pod may be gone by now, and its address another pod’s', async () => {
+  it('makes the call after an absence of this process: the pod may be gone, and its address another pod’s', async () => {
     const next = pod('next', { ips: old.ips })
     const { answer, asked } = ask(draining, { owners: [next], away: true })
     expect(await answer).to.equal(false)
     expect(asked).to.deep.equal(['old', '10.0.0.1'])
   })
 
-  it('asks nobody about a drain that is over, or an address that the watch knows to be another pod’s', async () => {
+  it('makes no call about a finished drain, or an address that the watch shows at another pod', async () => {
     expect(await ask(undefined, { owners: [] }).answer).to.equal(false)
     expect(await ask(acked, { owners: [] }, false).answer).to.equal(false)
   })
 
-  it('asks for the pod alone while that is there: whose address it is costs a look at every pod', async () => {
+  it('reads only the pod while it exists: finding the pod of an address reads every pod', async () => {
     const { answer, asked } = ask(acked, { itself: old, owners: [pod('next')] })
     expect(await answer).to.equal(true)
     expect(asked).to.deep.equal(['old'])
   })
 
-  it('guards the address of a pod that has ended, or is gone, while it is its own, or nobody’s', async () => {
+  it('guards the address of an ended or removed pod until another pod has it', async () => {
     const ended = { ...old, phase: 'Failed' } as const
     const job = pod('job', { phase: 'Succeeded' })
     for (const itself of [undefined, ended, { ...old, uid: pod('next').uid }]) {
@@ -81,22 +81,22 @@ describe('still ending', () => {
     }
   })
 
-  it('leaves a new pod alone that a silent watch has not shown, and doubts the watch', async () => {
+  it('spares a new pod that a silent watch has not shown, and verifies the watch', async () => {
     const { answer, doubts } = ask(acked, { owners: [pod('next')] })
     expect(await answer).to.equal(false)
     expect(doubts).to.deep.equal(['pods'])
   })
 
-  it('leaves the node alone for now where the API server cannot be asked', async () => {
+  it('leaves the node alone while the API server is unreachable', async () => {
     expect(await ask(acked, undefined).answer).to.equal(undefined)
     expect(await ask(acked, { owners: undefined }).answer).to.equal(undefined)
   })
 
-  it('goes by what the watch has shown while the API server was asked', async () => {
+  it('follows the watch if it reported a change during the call', async () => {
     expect(await ask(acked, { owners: [], overtaken: true }).answer).to.equal(false)
   })
 
-  it('takes a pod’s own word where only others say that it ends (a slice, a condition), before the answer too', async () => {
+  it('reads the pod itself if only a slice or a condition shows its end, even before the hook’s answer', async () => {
     const hinted = begin(seen(pod('old'), { sliceTerminating: true }), 0, DRAIN_SETTINGS) as Drain
     const said = (itself: PodFact) => ask(hinted, { itself, owners: [] }).answer
     expect(await said(pod('old', terminating(0)))).to.equal(true)
@@ -106,7 +106,7 @@ describe('still ending', () => {
     expect(await ask(hinted, undefined).answer).to.equal(undefined)
   })
 
-  it('an address that is its host’s is another pod’s where that has the port', async () => {
+  it('a host’s address belongs to another pod if that pod has the port', async () => {
     const host = { hostNetwork: true, containerPorts: [8080] }
     const gone = { ...acked, pod: pod('old', host) }
     expect(await ask(gone, { owners: [pod('next', host)] }).answer).to.equal(false)

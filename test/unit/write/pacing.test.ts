@@ -9,7 +9,7 @@ describe('pacing', () => {
     expect(nextWriteAt([{ at: 4900, nodes: 1 }], 5000)).to.equal(5000)
   })
 
-  it('gathers longer the more nodes have just left', () => {
+  it('gathers longer if more nodes have just left', () => {
     expect(nextWriteAt([{ at: 5000, nodes: 1 }], 5000)).to.equal(5040)
     expect(nextWriteAt([{ at: 5000, nodes: 3 }], 5000)).to.equal(5360)
     expect(nextWriteAt([{ at: 5000, nodes: 100 }], 5000)).to.equal(6000)

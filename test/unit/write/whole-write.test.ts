@@ -18,7 +18,7 @@ const fields = fc.dictionary(
   { maxKeys: 4 }
 ) as fc.Arbitrary<JsonObject>
 
-/** What others have in the object: before and after its plugins, beside traffic-split, and in its rules. */
+/** Other writers' fields in the object: before and after its plugins, next to traffic-split, and in its rules. */
 const others = fc.record({ first: fields, last: fields, plugins: fields, match: json, metadata: json })
 
 /** An object that lists these nodes in the second upstream of the second of three rules. */
@@ -42,13 +42,13 @@ function objectOf(
   }
 }
 
-/** As text, in its order, without the times, which are APISIX's own to write. */
+/** As text, in its order, without the times, which APISIX writes. */
 const textOf = (value: JsonObject | undefined): string => {
   const { create_time: _created, update_time: _updated, ...rest } = value ?? {}
   return JSON.stringify(rest)
 }
 
-describe('an object that could only be written whole', () => {
+describe('an object that can only be written whole', () => {
   const kinds: readonly (readonly [Resource, (id: string) => JsonObject])[] = [
     ['consumers', id => ({ username: id })],
     ['consumer_groups', () => ({})],
@@ -57,7 +57,7 @@ describe('an object that could only be written whole', () => {
     ['routes', () => ({ uri: '/*' })]
   ]
   for (const [resource, own] of kinds)
-    it(`loses the node and nothing else, to the byte: ${resource}`, async () => {
+    it(`loses the node and not one other byte: ${resource}`, async () => {
       const apisix = await startAdmin()
       const inventory = { learn: () => {}, forget: () => {} }
       const writer = createWriter({
@@ -71,7 +71,7 @@ describe('an object that could only be written whole', () => {
       try {
         await fc.assert(
           fc.asyncProperty(others, async theirs => {
-            // The same object would wait for what was written to it before.
+            // The same object would wait because of its last write.
             const id = `jack-${(count += 1)}`
             apisix.put(resource, id, { ...own(id), ...objectOf(theirs, ['10.0.0.1', '10.0.0.2']) })
             const value = apisix.value(resource, id)!

@@ -8,15 +8,15 @@ const drained = (...remove: string[]): Edit => ({ path: [], holder: WEB, add: []
 const told = (edits: readonly Edit[]) =>
   edits.map(({ add, remove, mayEmpty }) => ({ add: add.map(n => n.key), remove: [...remove], mayEmpty }))
 
-describe('what is wished of a holder', () => {
-  it('goes into the same edit as what is drained', () => {
+describe('nodes wished for a holder', () => {
+  it('go into the same edit as drained nodes', () => {
     const wish = { holder: WEB.key, put: [node('10.0.0.3:80')], remove: [] }
     expect(told(withWishes([drained('10.0.0.1:80')], [wish], [WEB]))).to.deep.equal([
       { add: ['10.0.0.3:80'], remove: ['10.0.0.1:80'], mayEmpty: undefined }
     ])
   })
 
-  it('does not empty a holder together with a drain, and may alone', () => {
+  it('do not empty a holder together with a drain, but may do so alone', () => {
     const last = { holder: WEB.key, put: [], remove: ['10.0.0.2:80'] }
     expect(told(withWishes([drained('10.0.0.1:80')], [last], [WEB]))).to.deep.equal([
       { add: [], remove: ['10.0.0.1:80'], mayEmpty: undefined }
@@ -26,19 +26,19 @@ describe('what is wished of a holder', () => {
     expect(editNodes({ '10.0.0.1:80': 1, '10.0.0.2:80': 1 }, edit!)).to.deep.equal({})
   })
 
-  it('does not put back what is being drained', () => {
+  it('do not put back a node that is being drained', () => {
     const wish = { holder: WEB.key, put: [node('10.0.0.1:80')], remove: [] }
     expect(told(withWishes([drained('10.0.0.1:80')], [wish], [WEB]))[0]?.add).to.deep.equal([])
   })
 
-  it('is nothing for a holder that is gone, or whose nodes APISIX finds itself', () => {
+  it('are none for a removed holder, or one whose nodes APISIX discovers', () => {
     const wish = { holder: WEB.key, put: [node('10.0.0.3:80')], remove: [] }
     expect(withWishes([], [wish], [])).to.deep.equal([])
     const found = { ...WEB, discovery: { type: 'dns', service: 'web' } }
     expect(withWishes([], [wish], [found])).to.deep.equal([])
   })
 
-  it('changes a weight in place and keeps all else of the node', () => {
+  it('change a weight in place and keep the rest of the node', () => {
     const raw = [
       { host: '10.0.0.1', port: 80, weight: 1, priority: 2, metadata: { rack: 'a' } },
       { host: '10.0.0.2', port: 80, weight: 1 }
@@ -52,7 +52,7 @@ describe('what is wished of a holder', () => {
     expect(editNodes(raw, { remove: new Set(), add: put })).to.deep.equal([{ ...raw[0], weight: 9 }, raw[1]])
   })
 
-  it('gives a new node the priority of its siblings, and its own mark', () => {
+  it('give a new node the priority of its siblings, and its own mark', () => {
     const raw = { host: '10.0.0.1', port: 80, weight: 1, priority: 2, metadata: { rack: 'a' } }
     const array = { ...WEB, form: 'array' as const, nodes: [{ ...WEB.nodes[0]!, raw }] }
     const made = nodeFor({ key: '10.0.0.3:80', weight: 5, metadata: { by: 'us' } }, array)

@@ -33,7 +33,7 @@ describe('writer', () => {
       ...differs
     }))
 
-  /** Our client, with something that happens between our read and the first of our writes. */
+  /** The agent's client, with an event between its read and its first write. */
   const meanwhile = (happens: () => void): Pick<AdminApi, 'get' | 'patch' | 'put'> => {
     let once: (() => void) | undefined = happens
     const before = <T>(go: () => Promise<T>) => {
@@ -102,7 +102,7 @@ describe('writer', () => {
     expect(state('upstreams/api', '10.0.0.1:80')).to.equal('removed')
   })
 
-  it('does all kinds of holder', async () => {
+  it('writes all kinds of holder', async () => {
     const rules = (nodes: JsonObject | JsonObject[]) => ({
       'traffic-split': {
         rules: [
@@ -156,7 +156,7 @@ describe('writer', () => {
   })
 
   describe('the last node', () => {
-    it('is kept, by the object as it is and not as it was planned', async () => {
+    it('is kept, judged by the current object and not by the planned one', async () => {
       apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
       const planned = holder('upstreams/web')
       apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1') })
@@ -182,7 +182,7 @@ describe('writer', () => {
         expect(holder('upstreams/web').nodes.map(n => n.key)).to.deep.equal(['10.0.0.2:80'])
       })
 
-    it('leaves the requests to a standby of weight 0', async () => {
+    it('is removed if a standby of weight 0 takes the requests', async () => {
       apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: { '10.0.0.1:80': 1, 'parked:80': 0 } })
       begin()
       remove(holder('upstreams/web'), '10.0.0.1:80')
@@ -191,7 +191,7 @@ describe('writer', () => {
       expect(holder('upstreams/web').nodes.map(n => n.key)).to.deep.equal(['parked:80'])
     })
 
-    it('is put back when another writer took the rest at the same moment', async () => {
+    it('is put back when another writer removed the rest at the same moment', async () => {
       apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
       const planned = holder('upstreams/web')
       begin({
@@ -221,7 +221,7 @@ describe('writer', () => {
       expect(apisix.nodes('web')).to.deep.equal(map('10.0.0.2', '10.0.0.3'))
     })
 
-    it('may add to an array in the middle of our write: lost until they write again, and nothing is made up for it', async () => {
+    it('may add to an array in the middle of our write: lost until they write again, and we add nothing', async () => {
       apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
       const planned = holder('upstreams/api')
       begin({
@@ -238,7 +238,7 @@ describe('writer', () => {
       expect(result('upstreams/api', '10.0.0.1:80')).to.deep.equal(['removed', ''])
     })
 
-    it('are given one round trip: Kubernetes is asked first, the object is read last', async () => {
+    it('can interfere only for one round trip: Kubernetes is read first, the object last', async () => {
       apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
       const order: string[] = []
       const said = <T>(what: string, go: () => T): T => (order.push(what), go())
@@ -256,7 +256,7 @@ describe('writer', () => {
       expect(order.slice(0, 4)).to.deep.equal(['asked of the pod', 'asked for wishes', 'read', 'write'])
     })
 
-    it('may add while Kubernetes is asked: the read comes after the answer, so it is kept', async () => {
+    it('may add a node while Kubernetes is read: the object is read later, so the node is kept', async () => {
       apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
       let once = true
       begin({
@@ -272,7 +272,7 @@ describe('writer', () => {
       expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.2', '10.0.0.3'))
     })
 
-    it('may set a weight or rotate a key while Kubernetes is asked: both stay', async () => {
+    it('may set a weight or rotate a key while Kubernetes is read: both stay', async () => {
       const consumer = (key: string, ...hosts: string[]) => ({
         username: 'jack',
         plugins: {
@@ -303,7 +303,7 @@ describe('writer', () => {
       expect(apisix.nodes('api')).to.deep.equal(canary.slice(1))
     })
 
-    it('are asked again when this process was away between the question and the write', async () => {
+    it('trigger a second read of Kubernetes if this process was away before the write', async () => {
       apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
       let resumedAt = -Infinity
       let questions = 0
@@ -326,7 +326,7 @@ describe('writer', () => {
       expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.1', '10.0.0.2'))
     })
 
-    it('are not asked for a node that is known to leave: what is submitted meanwhile goes with the same write', async () => {
+    it('cause no read of Kubernetes for a node that is known to leave: later submissions join the same write', async () => {
       apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2', '10.0.0.3') })
       const planned = holder('upstreams/api')
       let once = true
@@ -334,7 +334,7 @@ describe('writer', () => {
         admin: {
           ...apisix.client,
           get: async (...all) => {
-            // A try that comes to nothing, in which another pod begins to end.
+            // A failed try, during which another pod begins to end.
             if (!once) return apisix.client.get(...all)
             once = false
             remove(planned, '10.0.0.2:80')
@@ -348,7 +348,7 @@ describe('writer', () => {
       expect(apisix.writes()).to.have.length(1)
     })
 
-    it('are blamed for what they put back, and not for what a list of ours has brought back', async () => {
+    it('are reported for nodes that they put back, and not for nodes that our own list brought back', async () => {
       const all = array('10.0.0.1', '10.0.0.2', '10.0.0.3')
       apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: all })
       const planned = { ...holder('upstreams/api'), owner: 'ingress-controller-1' as const }
@@ -364,7 +364,7 @@ describe('writer', () => {
       await writer.idle()
       expect(why('10.0.0.1:80')).to.match(/^put back by ingress controller 1.x/)
       await writer.idle()
-      // An old list of its owner, which takes the node out again between our read of that list and our write.
+      // The owner writes an old list, and removes the node again between the agent's read of that list and its write.
       apisix.put('upstreams', 'api', { type: 'roundrobin', nodes: all })
       meanwhile = () => {
         meanwhile = undefined
@@ -419,7 +419,7 @@ describe('writer', () => {
         expect(holder('upstreams/web').nodes.map(n => n.key)).to.deep.equal(['10.0.0.2:80', '10.0.0.3:80'])
       })
 
-    it('in another form than last time', async () => {
+    it('may use another form than last time', async () => {
       apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
       const planned = holder('upstreams/web')
       apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: array('10.0.0.1', '10.0.0.2') })
@@ -446,7 +446,7 @@ describe('writer', () => {
     })
   })
 
-  it('calls a deleted object gone, before our read and in the middle of our write', async () => {
+  it('reports a deleted object as gone, before our read and during our write', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
     const planned = holder('upstreams/web')
     begin({ admin: meanwhile(() => apisix.remove('upstreams', 'web')) })
@@ -459,7 +459,7 @@ describe('writer', () => {
     expect(result('upstreams/web', '10.0.0.2:80')).to.deep.equal(['removed', 'the holder is gone'])
   })
 
-  it('says removed without a write when the node is not there any more', async () => {
+  it('reports a node that is already absent as removed, without a write', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
     const planned = holder('upstreams/web')
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.2') })
@@ -481,7 +481,7 @@ describe('writer', () => {
         remove(planned, `${host}:80`)
         if (spread > 0) await new Promise(resolve => setTimeout(resolve, spread / hosts.length))
       }
-      // A busy machine spreads them further, and each further half second is a write of its own.
+      // A busy machine spreads them further, and each further half second needs one more write.
       const late = Math.max(0, performance.now() - beganAt - 1.2 * spread)
       await writer.idle()
       expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.1'))
@@ -489,12 +489,12 @@ describe('writer', () => {
       expect(hosts.every(host => state('upstreams/api', `${host}:80`) === 'removed')).to.equal(true)
     })
 
-  it('may wait a moment for what ends beside it', async () => {
+  it('a removal may wait a moment for other ending nodes', async () => {
     apisix.put('upstreams', 'web', {
       type: 'roundrobin',
       nodes: map('10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4')
     })
-    // The moment is over when the test says so.
+    // The test decides when the pause is over.
     const over = Promise.withResolvers<void>()
     const waits: number[] = []
     const sleep = async (ms: number) => (waits.push(ms), over.promise)
@@ -505,14 +505,14 @@ describe('writer', () => {
     expect([waits, apisix.requests]).to.deep.equal([[25], []])
     remove(planned, '10.0.0.2:80')
     over.resolve()
-    // The loop was about to look at what has happened meanwhile.
+    // The loop was about to check for changes.
     setImmediate(() => remove(planned, '10.0.0.3:80'))
     await writer.idle()
     expect(apisix.writes()).to.have.length(1)
     expect(apisix.nodes('web')).to.deep.equal(map('10.0.0.4'))
   })
 
-  it('does not queue again what is submitted again in every round', async () => {
+  it('a removal that every round submits again is queued once', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
     begin()
     const planned = holder('upstreams/web')
@@ -525,7 +525,7 @@ describe('writer', () => {
     expect(apisix.writes()).to.have.length(1)
   })
 
-  it('forgets: what was not written yet stays, and nothing is known any more', async () => {
+  it('forget drops all status, and keeps unwritten removals', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
     apisix.faults.inject({ fault: { kind: 'status', status: 503 }, method: 'GET', times: 2 })
     begin()
@@ -536,7 +536,7 @@ describe('writer', () => {
     expect(state('upstreams/web', '10.0.0.1:80')).to.equal(undefined)
   })
 
-  it('leaves alone what does not end any more when its turn comes', async () => {
+  it('a node that is no longer ending when its turn comes is left alone', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2', '10.0.0.3') })
     begin({ stillEnding: (_, node) => node !== '10.0.0.2:80' })
     remove(holder('upstreams/web'), '10.0.0.1:80', '10.0.0.2:80')
@@ -545,9 +545,9 @@ describe('writer', () => {
     expect(state('upstreams/web', '10.0.0.1:80')).to.equal('removed')
   })
 
-  it('says removed although, once it is out, nothing shows any more that the address is that of an ending pod', async () => {
+  it('a removed node is reported as removed even after nothing shows that its address was an ending pod’s', async () => {
     apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2', '10.0.0.3') })
-    // As the loop answers: from the inventory, which learns of the object at every read.
+    // Answers as the loop does: from the inventory, which learns the object at every read.
     const isListed = (node: NodeKey) => Object.hasOwn(nodesAsLearned(), node)
     const listedFirst = apisix.value('upstreams', 'web') as JsonObject
     const nodesAsLearned = () =>
@@ -565,7 +565,7 @@ describe('writer', () => {
     expect(apisix.value('upstreams', 'web')?.['nodes']).to.deep.equal(map('10.0.0.3'))
   })
 
-  it('knows a status of this pod only, not of the next one at its address', async () => {
+  it('a status belongs to this pod only, not to the next pod at its address', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
     begin()
     remove(holder('upstreams/web'), '10.0.0.1:80')
@@ -589,7 +589,7 @@ describe('writer', () => {
       ['an answer cut off', { kind: 'close-mid-body' }],
       ['a closed connection', { kind: 'reset' }]
     ] as const)
-      it(`that gets better is waited for: ${name}`, async () => {
+      it(`that recovers is waited for: ${name}`, async () => {
         begin({ giveUpMs: 5000 })
         const planned = holder('upstreams/api')
         apisix.faults.inject({ fault, method: 'PATCH', times: 2 })
@@ -611,7 +611,7 @@ describe('writer', () => {
       expect(apisix.writes()).to.have.length(1)
     })
 
-    it('that refuses our key fails at once and says what to change', async () => {
+    it('that refuses our key fails at once and names the remedy', async () => {
       begin()
       apisix.faults.inject({ fault: { kind: 'status', status: 401 } })
       remove(holder('upstreams/api'), '10.0.0.1:80')
@@ -650,7 +650,7 @@ describe('writer', () => {
     })
   })
 
-  it('tells its listeners, and stops with what is under way', async () => {
+  it('the writer notifies its listeners, and stops with writes still open', async () => {
     apisix.put('upstreams', 'web', { type: 'roundrobin', nodes: map('10.0.0.1', '10.0.0.2') })
     begin()
     let told = 0
@@ -667,13 +667,13 @@ describe('writer', () => {
     expect(told).to.equal(1)
   })
 
-  describe('beside an agent that leads', () => {
+  describe('while another agent leads', () => {
     const leader = (yields: () => boolean) => {
       let missed = 0
       return { yields, missed: () => void (missed += 1), count: () => missed }
     }
 
-    it('only looks, and says removed as soon as the leader has done it', async () => {
+    it('only reads, and reports removed as soon as the leader has removed the node', async () => {
       apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
       const other = leader(() => true)
       begin({ leader: other })
@@ -686,7 +686,7 @@ describe('writer', () => {
       expect([apisix.writes(), other.count()]).to.deep.equal([[], 0])
     })
 
-    it('writes where the leader is late, and says so', async () => {
+    it('writes if the leader is late, and reports it', async () => {
       apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
       const other = leader(() => true)
       begin({ leader: other })
@@ -698,7 +698,7 @@ describe('writer', () => {
       expect([apisix.writes().length, other.count()]).to.deep.equal([1, 1])
     })
 
-    it('writes at once when the leader is gone in the middle of it', async () => {
+    it('writes at once if the leader disappears meanwhile', async () => {
       apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
       let yields = true
       const other = leader(() => yields)
@@ -711,7 +711,7 @@ describe('writer', () => {
       expect([apisix.writes().length, other.count()]).to.deep.equal([1, 0])
     })
 
-    it('leaves a leader the pauses in which it gathers what ends together', async () => {
+    it('gives the leader time to gather nodes that end together', async () => {
       const hosts = Array.from({ length: 12 }, (_, i) => `10.0.0.${i + 1}`)
       apisix.put('upstreams', 'web', { nodes: map(...hosts) })
       const other = leader(() => true)
@@ -720,7 +720,7 @@ describe('writer', () => {
       await until('it has looked', () => apisix.requests.length > 0)
       apisix.put('upstreams', 'web', { nodes: map(...hosts.slice(6)) })
       await until('it has seen six go', () => state('upstreams/web', '10.0.0.6:80') === 'removed')
-      // A leader that has just taken out six waits for a second before its next write (pacing.ts): that is not late.
+      // A leader that has just removed six nodes waits a second before its next write (pacing.ts), which is not late.
       await systemClock.sleep(LATE_MS + 200)
       expect(other.count()).to.equal(0)
       apisix.put('upstreams', 'web', { nodes: map(...hosts.slice(11)) })
@@ -728,7 +728,7 @@ describe('writer', () => {
       expect([apisix.writes(), other.count()]).to.deep.equal([[], 0])
     })
 
-    it('drops what it waits for when the drain is over', async () => {
+    it('stops waiting when the drain is over', async () => {
       apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2') })
       begin({ leader: leader(() => true) })
       remove(holder('upstreams/web'), '10.0.0.1:80')

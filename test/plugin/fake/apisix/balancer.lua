@@ -1,4 +1,4 @@
--- A stand-in for apisix.balancer, written from what is known of it: pick_server is called through
+-- A stand-in for apisix.balancer with its known behaviour: pick_server is called through
 -- the module for the first pick, and by run through an upvalue for a retry; a single node takes a
 -- short cut; the picker is cached by version, and pinned to the request.
 local balancer = require("ngx.balancer")
@@ -17,7 +17,7 @@ local function upstream_host(node)
 end
 
 
--- The nodes that the health checker knows to be up; all of them when it knows of none.
+-- The nodes that the health checker reports as up; all of them if it reports none.
 local function healthy(conf, checker)
     local up = {}
     for _, node in ipairs(conf.nodes) do
@@ -29,8 +29,9 @@ local function healthy(conf, checker)
 end
 
 
--- Of those of one priority: one of weight 0 is chosen only where there is no other.
-local function drawing(nodes)
+-- Within a priority, a node of weight 0 is chosen only if there is no other. chash never
+-- chooses one, so its picker may have no node at all.
+local function drawing(nodes, type)
     local has = {}
     for _, node in ipairs(nodes) do
         if node.weight ~= 0 then
@@ -39,7 +40,7 @@ local function drawing(nodes)
     end
     local list = {}
     for _, node in ipairs(nodes) do
-        if node.weight ~= 0 or not has[node.priority or 0] then
+        if node.weight ~= 0 or (type ~= "chash" and not has[node.priority or 0]) then
             list[#list + 1] = node
         end
     end
@@ -49,7 +50,7 @@ end
 
 local function by_priority(conf, key, checker)
     local levels, order = {}, {}
-    for _, node in ipairs(drawing(healthy(conf, checker))) do
+    for _, node in ipairs(drawing(healthy(conf, checker), conf.type)) do
         local priority = node.priority or 0
         if not levels[priority] then
             levels[priority] = {}
@@ -65,7 +66,9 @@ local function by_priority(conf, key, checker)
         local state_key = (conf.resource_key or tostring(conf) .. key) .. "#" .. priority
         list[i] = pickers[conf.type or "roundrobin"](levels[priority], state_key, conf)
     end
-    if #list == 1 then
+    if #list == 0 then
+        return { get = function() return nil, "no node of any weight" end }
+    elseif #list == 1 then
         return list[1]
     end
     return {

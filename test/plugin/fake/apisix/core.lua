@@ -1,8 +1,8 @@
--- A stand-in for apisix.core: only what the plugin and the other stand-ins touch.
+-- A stand-in for apisix.core: only the parts that the plugin and the other stand-ins use.
 local ngx = ngx
 
 
--- nginx makes a 500 of any status from the balancer phase, unless it has OpenResty's patch
+-- nginx turns any status from the balancer phase into 500, unless it has OpenResty's patch
 -- (balancer_status_code), as APISIX's has. The header filter of init.lua puts the status back.
 local function exit(code, body)
     if ngx.get_phase() == "balancer" then

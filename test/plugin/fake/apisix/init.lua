@@ -1,5 +1,5 @@
 -- A stand-in for apisix/init.lua: the phases in APISIX's order. The configuration is one JSON text
--- in a shared dictionary; every worker takes it over by itself, as with a watch of its own.
+-- in a shared dictionary; every worker applies it by itself, as with its own watch.
 local core    = require("apisix.core")
 local pickers = require("apisix.pickers")
 local cjson   = require("cjson.safe")
@@ -65,7 +65,7 @@ function _M.http_init_worker()
 end
 
 
--- Loads a plugin, also once more: APISIX calls destroy of the old one first.
+-- Loads or reloads a plugin: APISIX calls destroy of the old one first.
 function _M.load(name)
     local path = "apisix.plugins." .. name
     local old = package.loaded[path]
@@ -77,7 +77,7 @@ function _M.load(name)
 end
 
 
--- As APISIX does: a plugin is unloaded when its worker exits.
+-- Like APISIX, unloads a plugin when its worker exits.
 function _M.http_exit_worker()
     for _, name in ipairs(FAKE_PLUGINS) do
         package.loaded["apisix.plugins." .. name].destroy()
@@ -85,7 +85,7 @@ function _M.http_exit_worker()
 end
 
 
--- Nodes as service discovery tells them: another table at every look.
+-- Nodes as service discovery returns them: a new table at every read.
 local function discovered(name)
     local nodes = {}
     for i, node in ipairs((upstreams.discovery or {})[name] or {}) do
@@ -95,7 +95,7 @@ local function discovered(name)
 end
 
 
--- That of Kubernetes has no list where a Service has no ready endpoint.
+-- Discovery by Kubernetes has no list if a Service has no ready endpoint.
 local function of_kubernetes(name)
     local nodes = discovered(name)
     return #nodes > 0 and nodes or nil
@@ -105,7 +105,7 @@ end
 package.loaded["apisix.discovery.init"] = {
     discovery = {
         stand_in = { nodes = discovered },
-        -- as discovery.kubernetes: it has no list before its first answer
+        -- like discovery.kubernetes, it has no list before its first answer
         kubernetes = { nodes = of_kubernetes, check_discovery_ready = function()
             return (upstreams.discovery or {}).unready == nil
         end },
@@ -122,7 +122,7 @@ local function content(nodes)
 end
 
 
--- The upstream of a traffic-split rule is made anew for every request, and has no name.
+-- The upstream of a traffic-split rule is created for every request, and has no name.
 local function split(conf, route)
     return { type = conf.type, key = conf.key, nodes = conf.nodes, retries = conf.retries,
              pass_host = conf.pass_host, parent = route }
@@ -232,7 +232,7 @@ function _M.http_log_phase()
 end
 
 
--- For tests: puts a new configuration, or tells about this worker.
+-- For tests: puts a new configuration, or reports on this worker.
 function _M.test_door()
     local path = ngx.var.uri
     if path == "/config" then
@@ -257,7 +257,7 @@ function _M.test_door()
     elseif path == "/parts" then
         ngx.say(cjson.encode({ pid = ngx.worker.pid(), parts = take_parts(ngx.var.arg_spin) }))
     elseif path == "/block" then
-        -- as a plugin does that computes or reads a file: the worker does nothing else
+        -- like a plugin that computes or reads a file: the worker does nothing else
         dict:set("blocked", ngx.worker.pid())
         while dict:get("blocked") do
             ngx.update_time()
@@ -269,7 +269,7 @@ function _M.test_door()
         dict:delete("blocked")
         ngx.say("ok")
     elseif path == "/break" then
-        -- a bug in ours, from the next request on, in every worker
+        -- a bug in our plugin, from the next request on, in every worker
         dict:set("broken", ngx.var.arg_what)
         ngx.say("ok")
     else

@@ -1,5 +1,5 @@
--- A stand-in for how APISIX holds its configuration (core.config): an object for each kind with its
--- list of items. An item that changes is replaced, one that does not stays the same table.
+-- A stand-in for APISIX's configuration store (core.config): an object for each kind with its
+-- list of items. A changed item is replaced; an unchanged one stays the same table.
 --
 --   etcd         upgrade_version is called, then the filter, then the item is put in its place
 --   standalone   the list is a new one; the filter is called for items that are new
@@ -85,7 +85,7 @@ local function by_document(object, kind, list, version)
 end
 
 
--- A large configuration, made here: upstreams u1, u2, … and a route to each.
+-- A large generated configuration: upstreams u1, u2, … and a route to each.
 local function many(want)
     local list, routes = {}, {}
     for i = 1, want.upstreams do
@@ -101,7 +101,7 @@ local function many(want)
 end
 
 
--- One item in place of the one with its id, and nothing else, as one event of etcd.
+-- Replaces only the item with this id, as one event of etcd does.
 local function replace(core, change, version)
     for kind, object in pairs(kinds) do
         core.config.applied["/" .. kind] = object
@@ -120,7 +120,7 @@ local function replace(core, change, version)
 end
 
 
--- Does this worker's word stand? Its number is the one it registered with.
+-- Whether this worker's word is valid. The worker's number is the one it registered with.
 local function speaks()
     local counts = ngx.shared["apisix-drain-counts"]
     for slot = 1, counts and 64 or 0 do
@@ -133,7 +133,7 @@ local function speaks()
 end
 
 
--- As APISIX, it waits for the DNS server, in the coroutine of its caller.
+-- Like APISIX, it waits for the DNS server in the coroutine of its caller.
 local function resolve(name)
     ngx.shared["stand-in"]:incr("resolved " .. ngx.worker.id(), 1, 0)
     while names[name] == false and not ngx.worker.exiting() do
@@ -143,15 +143,15 @@ local function resolve(name)
 end
 
 
---- Takes a configuration over, given as one object:
+--- Applies a configuration, given as one object:
 --     kinds        { upstreams = { value, … }, … }
 --     standalone   true: one document, else etcd
---     reload       kinds that are being read anew
---     same         true: nothing in it is new
+--     reload       kinds that are being reread
+--     same         true: nothing has changed
 --     names        { [name] = addresses, or false: its DNS server is silent }
---     many         { upstreams, nodes }: so many of them, in place of `kinds`
---     replace      { kind, value }: only this item is another one
---     worker       { ["0"] = kinds that this worker has in place of those, … }
+--     many         { upstreams, nodes }: this many of them, in place of `kinds`
+--     replace      { kind, value }: only this item changes
+--     worker       { ["0"] = the kinds of this worker in place of those, … }
 function _M.apply(core, objects, version)
     if not objects then
         return
@@ -169,7 +169,7 @@ function _M.apply(core, objects, version)
         object.prev_index = object.prev_index or version
         core.config.applied["/" .. kind] = object
     end
-    -- for tests: words that stood when the configuration was another one already
+    -- for tests: words that were still valid after the configuration had changed
     if speaks() and not objects.same then
         ngx.shared["stand-in"]:incr("stale", 1, 0)
     end

@@ -1,4 +1,4 @@
--- Stand-ins for APISIX's balancing algorithms, with the properties that matter to whoever gives
+-- Stand-ins for APISIX's balancing algorithms, with the properties that matter to code that gives
 -- them fewer nodes: one picker for a whole request, servers tried are remembered on the request,
 -- and least_conn keeps one state for all pickers of an upstream, which a new picker prunes.
 local ngx = ngx
@@ -7,7 +7,7 @@ local pairs, ipairs = pairs, ipairs
 local _M = {}
 
 
--- What after_balance does in every algorithm. Called twice for one pick it does nothing more.
+-- The after_balance of every algorithm. A second call for the same pick does nothing.
 local function release(ctx, before_retry)
     local server = ctx.balancer_server
     ctx.balancer_server = nil
@@ -96,7 +96,7 @@ function _M.least_conn(servers, key)
 end
 
 
--- A consistent hash of one of the request's variables; a retry goes on round the ring from where
+-- A consistent hash of one of the request's variables; a retry continues round the ring from where
 -- the request is.
 function _M.chash(servers, _, conf)
     local ring = {}
@@ -142,7 +142,7 @@ end
 local times = {}
 
 
--- The quicker of two that are chosen by chance; the time is taken at the end of the request.
+-- The faster of two random nodes; the time is measured at the end of the request.
 function _M.ewma(servers)
     return {
         get = function(ctx)
@@ -161,7 +161,7 @@ function _M.ewma(servers)
         after_balance = function(ctx, before_retry)
             release(ctx, before_retry)
             if not before_retry then
-                -- what APISIX does here must not be asked of it for a server that was only offered
+                -- APISIX must not run this for a server that was only offered
                 local address = ctx.var.upstream_addr
                 if address then
                     times[address] = tonumber(ctx.var.upstream_response_time) or 0
@@ -172,7 +172,7 @@ function _M.ewma(servers)
 end
 
 
--- The sum of least_conn's connections: 0 when nothing runs, or someone lost count.
+-- The sum of least_conn's connections: 0 without requests, unless a count was lost.
 function _M.connections()
     local sum = 0
     for _, state in pairs(states) do

@@ -51,7 +51,7 @@ describe('sandbox: starting the agent', () => {
     expect(alive(agent.pid)).to.equal(false)
   })
 
-  it('gives it a configuration that its schema takes, and keys in files of their own', async () => {
+  it('gives it a configuration that its schema accepts, and each key in its own file', async () => {
     const agent = await start(READY)
     await agent.close()
     const text = await readFile(join(directory, 'agent.yaml'), 'utf8')
@@ -63,18 +63,18 @@ describe('sandbox: starting the agent', () => {
     expect((await stat(keyFile)).mode & 0o077, 'readable by its owner only').to.equal(0)
   })
 
-  it('is an error when there is no agent', async () => {
+  it('fails if there is no agent', async () => {
     const missing = startAgent({ ...options('127.0.0.1'), main: join(directory, 'none.ts') })
     expect(await problem(missing)).to.contain('does not exist')
   })
 
-  it('is an error with the end of its log when it ends instead', async () => {
+  it('fails with the end of the agent’s log if the agent exits', async () => {
     expect(await problem(start('console.error("admin.url is missing"); process.exit(2)'))).to.contain(
       'admin.url is missing'
     )
   })
 
-  it('does not outlive a sandbox that was killed', async () => {
+  it('the agent does not outlive a sandbox that was killed', async () => {
     const tether = new URL('../../../../sandbox/tether.ts', import.meta.url).href
     const child = spawn(process.execPath, ['--import', tether, '-e', 'setInterval(() => {}, 1000)'], {
       stdio: ['ignore', 'pipe', 'inherit', 'ipc']

@@ -31,7 +31,7 @@ describe('sandbox/apisix Admin API', () => {
   const nodes = (): unknown => store.get('/apisix/upstreams/u')?.value['nodes']
   const putMap = (map: Record<string, number>): Promise<Reply> => ask('PUT', 'upstreams/u', { nodes: map })
 
-  it('loses none of 50 concurrent removals: a loser is told 503 and nothing of it is written', async () => {
+  it('loses none of 50 concurrent removals: a conflicting write gets 503 and is not written', async () => {
     const keys = Array.from({ length: 50 }, (_, index) => `10.0.0.${index + 1}:80`)
     await putMap(Object.fromEntries(keys.map(key => [key, 1])))
     const before = store.revision
@@ -49,7 +49,7 @@ describe('sandbox/apisix Admin API', () => {
     expect(store.revision - before).to.equal(won.length)
   })
 
-  it('lets a whole PUT overwrite what a PATCH removed: there is no compare-and-swap for it', async () => {
+  it('lets a whole PUT undo a removal by PATCH: PUT has no compare-and-swap', async () => {
     await putMap({ a: 1, b: 1 })
     await ask('PATCH', 'upstreams/u', { nodes: { a: null } })
     await putMap({ a: 1, b: 1 })
@@ -70,7 +70,7 @@ describe('sandbox/apisix Admin API', () => {
     expect(nodes()).to.deep.equal({ b: 1 })
   })
 
-  it('answers 503 at once while etcd is down, and never while it is black-holed', async () => {
+  it('answers 503 at once while etcd is down, and not at all while etcd is black-holed', async () => {
     await putMap({ a: 1 })
     store.health = 'down'
     const reply = await ask('GET', 'upstreams/u')
@@ -86,7 +86,7 @@ describe('sandbox/apisix Admin API', () => {
     expect(outcome).to.equal('TimeoutError')
   })
 
-  it('lets an object with a ttl vanish', async () => {
+  it('removes an object when its ttl is over', async () => {
     await ask('PUT', 'upstreams/u?ttl=0.05', { nodes: { a: 1 } })
     expect(nodes()).to.deep.equal({ a: 1 })
     await eventually(() => nodes() === undefined)
@@ -140,7 +140,7 @@ describe('sandbox/apisix Admin API', () => {
     }
 
     for (const status of [404, 409, 412, 500, 502])
-      it(`${status} once, nothing applied, then well again`, async () => {
+      it(`${status} once, nothing applied, then works again`, async () => {
         const reply = (await meet({ kind: 'status', status })) as Reply
         expect([reply.status, nodes()]).to.deep.equal([status, { a: 1, b: 1 }])
         expect((await removeA()).status).to.equal(200)

@@ -26,11 +26,11 @@ describe('sandbox/apisix balancer', () => {
     expect(counts([target('a', 100), target('b', 100)], 40)).to.deep.equal({ a: 20, b: 20 })
   })
 
-  it('never gives weight 0 beside another weight', () => {
+  it('never picks weight 0 besides another weight', () => {
     expect(counts([target('a', 0), target('b', 1)], 20)).to.deep.equal({ b: 20 })
   })
 
-  it('gives weight 0 where there is nothing else', () => {
+  it('picks weight 0 if there is nothing else', () => {
     expect(counts([target('a', 0)], 3)).to.deep.equal({ a: 3 })
     expect(counts([target('a', 0), target('b', 0)], 4)).to.deep.equal({ a: 2, b: 2 })
   })
@@ -45,7 +45,7 @@ describe('sandbox/apisix balancer', () => {
     expect(balancer.pick([a, b], new Set([a, b]), '/')).to.equal(undefined)
   })
 
-  it('gives a lone node again and again', () => {
+  it('picks a lone node again and again', () => {
     const a = target('a')
     expect(createBalancer('roundrobin').pick([a], new Set([a]), '/')).to.equal(a)
   })

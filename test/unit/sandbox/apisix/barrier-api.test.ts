@@ -38,7 +38,7 @@ describe('sandbox/apisix Barrier API', () => {
     answer.body['entries'] as ToldEntry[]
   const state = async () => (await apisix.barrier('GET', 'state')).body
 
-  it('tells each entry as it is after its write, in the order of the request', async () => {
+  it('returns each entry as it is after the write, in the order of the request', async () => {
     const answer = await put(
       entry({ uid: 'b', port: 80 }),
       entry({ uid: 'a', ip: '0:0::1', state: 'sealed' })
@@ -70,7 +70,7 @@ describe('sandbox/apisix Barrier API', () => {
     expect(told(answer)[0]?.ttl).to.be.within(59, 60)
   })
 
-  it('never re-opens a sealed entry by a draining put; a removal does', async () => {
+  it('does not reopen a sealed entry by a draining put; a removal does', async () => {
     await put(entry({ state: 'sealed' }))
     expect(told(await put(entry({ ttl: 100 })))[0]?.state).to.equal('sealed')
     expect(
@@ -101,14 +101,20 @@ describe('sandbox/apisix Barrier API', () => {
     expect((await state())['entries']).to.deep.equal([])
   })
 
-  it('bypasses where nothing else can be picked, and counts it; refuses where only sealed nodes are left', async () => {
+  it('bypasses the entry if nothing else can be picked, and counts it; refuses if only sealed nodes are left', async () => {
     const node = all.add(await httpNode())
     await apisix.route({ [node.address]: 1 })
     await put(entry())
     expect((await send(`${apisix.gateway.urls.proxy}/`)).status).to.equal(200)
     expect(told(await put(entry({ state: 'sealed' })))[0]).to.include({ state: 'sealed', bypasses: 1 })
     expect((await send(`${apisix.gateway.urls.proxy}/`)).status).to.equal(503)
-    expect((await state())['counts']).to.deep.equal({ moved: 0, bypasses: 1, refused: 1, errors: 0 })
+    expect((await state())['counts']).to.deep.equal({
+      moved: 0,
+      bypasses: 1,
+      refused: 1,
+      errors: 0,
+      succeeded: 0
+    })
     expect(node.seen.length).to.equal(1)
     expect(apisix.facts.map(({ status, bypass }) => [status, bypass])).to.deep.equal([
       [200, true],
@@ -171,7 +177,7 @@ describe('sandbox/apisix Barrier API', () => {
       await request
     })
 
-    it('names uids it does not know, and does not wait for them', async () => {
+    it('names unknown uids, and does not wait for them', async () => {
       const answer = await ask(10, ['nobody'])
       expect([answer.body['entries'], answer.body['unknown']]).to.deep.equal([[], ['nobody']])
     })
@@ -193,7 +199,7 @@ describe('sandbox/apisix Barrier API', () => {
       expect(apisix.gateway.workers.length).to.equal(2)
     })
 
-    it('counts an upgraded connection as long, until it closes', async () => {
+    it('counts an upgraded connection as long-lived, until it closes', async () => {
       const node = all.add(await httpNode())
       node.server.on('upgrade', (_, socket) => {
         socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
@@ -214,7 +220,7 @@ describe('sandbox/apisix Barrier API', () => {
     })
   })
 
-  it('an unfit worker says so, and neither avoids nor counts', async () => {
+  it('an unfit worker reports it, and neither avoids nor counts', async () => {
     const node = all.add(await httpNode())
     await apisix.route({ [node.address]: 1 })
     for (const { pid } of apisix.gateway.workers)
@@ -225,7 +231,7 @@ describe('sandbox/apisix Barrier API', () => {
     expect([told['fit'], told['unfit']]).to.deep.equal([false, ['balancer.run has no pick_server']])
   })
 
-  it('tells the state of each worker', async () => {
+  it('reports the state of each worker', async () => {
     await apisix.route({ '127.0.0.1:1': 1 })
     apisix.gateway.workers[1]?.loseWatch()
     await apisix.admin('PUT', 'upstreams/v', { nodes: {} })
@@ -284,7 +290,7 @@ describe('sandbox/apisix Barrier API', () => {
     for (const { body } of replies) expect(JSON.parse(body)).to.have.property('error_msg')
   })
 
-  it('answers 507 when the dictionary is full, and says what to enlarge', async () => {
+  it('answers 507 when the dictionary is full, and names the setting to enlarge', async () => {
     const small = all.add(await testGateway({ dictionaryBytes: 2 * ENTRY_BYTES }))
     const answer = await small.barrier('PUT', 'entries', {
       entries: ['a', 'b', 'c'].map(uid => entry({ uid }))

@@ -7,7 +7,7 @@ import { createUpstream } from '../../../../sandbox/apisix/upstream.ts'
 
 const ENDING = '10.0.0.1'
 
-/** One worker's requests, one after another: choose; (the body is read;) take, in steps; connect; finish. */
+/** One worker's requests in sequence: choose; (read the body;) take, in steps; connect; finish. */
 interface Actor {
   step(): void
 }
@@ -47,7 +47,7 @@ const workerActor = (run: Run, pid: number, nodes: readonly string[], retries: b
         return
       }
       if (!taking && !first && tried.size === 0) {
-        // Any time passes until the next step: the others may drain, seal and ack meanwhile.
+        // Before the next step the others may drain, seal and ack.
         const choice = chooseNode(options())
         if (choice.kind === 'choice') first = choice.target
         return
@@ -63,7 +63,7 @@ const workerActor = (run: Run, pid: number, nodes: readonly string[], retries: b
   }
 }
 
-/** The agent: drain, wait for 0 with no bypass since the last look, seal, wait for 0, ack. */
+/** The agent: drain, wait for 0 with no bypass since the last read, seal, wait for 0, ack. */
 const agentActor = (run: Run, seal: boolean): Actor => {
   const put = (state: 'draining' | 'sealed') =>
     run.barrier.entries.put({ uid: 'pod', ip: ENDING, port: undefined, state, ttl: 60 })
@@ -95,7 +95,7 @@ const upstreams = fc.constantFrom([ENDING], [ENDING, '10.0.0.2'], [ENDING, '10.0
 const SETTINGS = { numRuns: 3000, seed: 20_261_121, endOnFailure: true }
 
 describe('sandbox/apisix barrier: the guarantee', () => {
-  it('is not paid for by requests whose body is still being read: a choice counts nothing', () => {
+  it('does not wait for requests whose body is still being read: a choice alone is not counted', () => {
     const upstream = createUpstream({ nodes: { [`${ENDING}:80`]: 1, '10.0.0.2:80': 1 } }, undefined)
     const barrier = createBarrier()
     const options = { upstream, barrier, pid: 1, tried: new Set<Target>(), key: '/' }
@@ -117,7 +117,7 @@ describe('sandbox/apisix barrier: the guarantee', () => {
     expect(acks, 'runs that came to an ack').to.be.greaterThan(300)
   })
 
-  it('would not hold without the seal: a gateway that knows no other node goes on bypassing', () => {
+  it('would not hold without the seal: a gateway with no other node keeps bypassing', () => {
     const outcome = fc.check(
       fc.property(orders, order => play(order, [ENDING], false, false).late === 0),
       SETTINGS
@@ -125,7 +125,7 @@ describe('sandbox/apisix barrier: the guarantee', () => {
     expect(outcome.failed).to.equal(true)
   })
 
-  it('would not hold if a worker looked at the entry before it counts', () => {
+  it('would not hold if a worker read the entry before it counts', () => {
     const outcome = fc.check(
       fc.property(orders, order => playSwapped(order).late === 0),
       SETTINGS
@@ -134,7 +134,7 @@ describe('sandbox/apisix barrier: the guarantee', () => {
   })
 })
 
-/** The same agent against workers that look first and count then. */
+/** The same agent against workers that read the entry before they count. */
 const playSwapped = (order: readonly number[]): Run => {
   const run: Run = { barrier: createBarrier(), acked: false, late: 0 }
   const worker = (pid: number): Actor => {

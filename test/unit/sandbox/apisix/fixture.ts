@@ -72,7 +72,7 @@ export async function httpNode(
   return { address, port, seen, server, close: () => closeAll(server, sockets) }
 }
 
-/** A node that takes each request's bytes and does with the connection what `act` does. */
+/** A node that reads each request's bytes and then runs `act` on the connection. */
 export async function rawNode(act: (socket: Socket, requests: number) => void): Promise<TestNode> {
   const seen: string[] = []
   const server = createTcpServer(socket => {
@@ -102,11 +102,11 @@ export async function deadAddress(): Promise<string> {
 export interface Reply {
   readonly status: number
   readonly body: string
-  /** The body ended before its time. */
+  /** The body ended early. */
   readonly truncated: boolean
 }
 
-/** One request; rejects where the connection breaks before an answer. */
+/** One request; rejects if the connection breaks before an answer. */
 export function send(
   url: string,
   options: { method?: string; body?: string; agent?: Agent; headers?: Record<string, string> } = {}

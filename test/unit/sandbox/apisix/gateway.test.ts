@@ -7,7 +7,7 @@ describe('sandbox/apisix gateway', () => {
   const all = opened()
   afterEach(() => all.close())
 
-  it('loses its entries in a restart, and is another instance on the same addresses', async () => {
+  it('loses its entries in a restart, and becomes another instance on the same addresses', async () => {
     const apisix = all.add(await testGateway())
     const node = all.add(await httpNode())
     await apisix.route({ [node.address]: 1 })
@@ -50,7 +50,7 @@ describe('sandbox/apisix gateway', () => {
     ]).to.deep.equal([200, 200])
   })
 
-  it('fetches the entries that hold at its start, and is ready only then', async () => {
+  it('fetches the current entries at its start, and is ready only then', async () => {
     let release = (): void => {}
     const tokens: (string | undefined)[] = []
     const agent = createServer((incoming, response) => {
@@ -73,14 +73,14 @@ describe('sandbox/apisix gateway', () => {
     expect(tokens).to.deep.equal([`Bearer ${TOKEN}`])
   })
 
-  it('gives up fetching after its time, and serves', async () => {
+  it('gives up fetching after the time limit, and serves', async () => {
     const apisix = all.add(await testGateway({ fetchEntries: { url: 'http://127.0.0.1:1', timeoutMs: 50 } }))
     await eventually(async () => (await apisix.barrier('GET', 'ready')).status === 200)
     const { body } = await apisix.barrier('GET', 'ready')
     expect(body['why']).to.contain('gave up fetching entries from http://127.0.0.1:1')
   })
 
-  it('runs several gateways on one store, each on its own address with the same ports, and leaves nothing', async () => {
+  it('runs several gateways on one store, each on its own address with the same ports, and cleans up', async () => {
     const options = { proxyPort: 21_080, controlPort: 21_090, adminPort: 21_180, workers: 2, adminKey: KEY }
     const hosts = ['127.93.17.1', '127.93.17.2']
     const apisix = await startApisix({ ...options, hosts })
@@ -105,7 +105,7 @@ describe('sandbox/apisix gateway', () => {
     } finally {
       await apisix.close()
     }
-    // All addresses can be had again at once, and the keep-alive connections to the node are closed.
+    // All addresses are free again at once, and the keep-alive connections to the node are closed.
     const again = await startApisix({ ...options, hosts })
     await again.close()
     await eventually(

@@ -45,7 +45,7 @@ describe('sandbox/apisix merge patch', () => {
   ]
   for (const [name, got, wanted] of cases) it(name, () => expect(got).to.deep.equal(wanted))
 
-  it('leaves what is stored alone', () => {
+  it('does not change the stored object', () => {
     const before = structuredClone(map)
     mergePatch(map, { nodes: { a: null } })
     expect(map).to.deep.equal(before)

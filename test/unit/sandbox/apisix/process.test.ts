@@ -27,7 +27,7 @@ describe('sandbox/apisix as a process', function () {
       ...(body === undefined ? {} : { body: JSON.stringify(body) })
     })
 
-  it('serves, and tells what it served', async () => {
+  it('serves, and reports its requests', async () => {
     const node = await httpNode()
     await admin('PUT', 'upstreams/u', { nodes: { [node.address]: 1 } })
     await admin('PUT', 'routes/r', { uri: '/*', upstream_id: 'u' })
@@ -42,7 +42,7 @@ describe('sandbox/apisix as a process', function () {
     await node.close()
   })
 
-  it('misbehaves as it is told, until that is lifted', async () => {
+  it('misbehaves on command, until the fault is lifted', async () => {
     await apisix.tell({ do: 'inject', api: 'admin', rule: { fault: { kind: 'status', status: 500 } } })
     expect((await admin('GET', 'routes')).status).to.equal(500)
     await apisix.tell({ do: 'clear-faults' })
@@ -52,14 +52,14 @@ describe('sandbox/apisix as a process', function () {
     await apisix.tell({ do: 'etcd', health: 'up' })
   })
 
-  it('says what is wrong with a command', async () => {
+  it('reports the error in a command', async () => {
     const told = (command: Parameters<ApisixProcess['tell']>[0]) =>
       apisix.tell(command).catch((err: Error) => err.message)
     expect(await told({ do: 'freeze', worker: 9 })).to.contain('apisix-0 has no worker 9')
     expect(await told({ do: 'restart', gateway: 'nobody' })).to.contain('no gateway nobody')
   })
 
-  it('says what is wrong with its options, and ends', async () => {
+  it('reports the error in its options, and ends', async () => {
     const outcome = await startApisixProcess({ workers: 0 }).catch((err: Error) => err.message)
     expect(outcome).to.contain('exit status 2')
   })

@@ -16,12 +16,12 @@ import {
 const OK = (body: string): string => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 
 /** What a client gets: apisix-measured.md part d, row by row, against real sockets. */
-describe('sandbox/apisix proxy: what a client gets', () => {
+describe('sandbox/apisix proxy: answers to a client', () => {
   const all = opened()
   let apisix: TestGateway
 
   beforeEach(async () => {
-    // One worker: its turns go round in order, so within two requests every node has been first.
+    // One worker picks in rotation, so within two requests every node has been first.
     apisix = all.add(await testGateway({ workers: 1 }))
   })
   afterEach(() => all.close())
@@ -74,7 +74,7 @@ describe('sandbox/apisix proxy: what a client gets', () => {
     expect([zero.seen.length, one.seen.length]).to.deep.equal([0, 4])
   })
 
-  it('weight 0 beside a dead node: 502, a retry does not fall to weight 0', async () => {
+  it('weight 0 next to a dead node: 502, a retry does not pick weight 0', async () => {
     const zero = all.add(await httpNode())
     await apisix.route({ [zero.address]: 0, [await deadAddress()]: 1 })
     expect(statuses(await twice('GET'))).to.deep.equal([502, 502])
@@ -82,7 +82,7 @@ describe('sandbox/apisix proxy: what a client gets', () => {
   })
 
   for (const method of ['GET', 'POST'])
-    it(`refused connect beside a good node: ${method} 200`, async () => {
+    it(`refused connect, another node is good: ${method} 200`, async () => {
       const good = all.add(await httpNode())
       await apisix.route({ [await deadAddress()]: 1, [good.address]: 1 })
       expect(statuses(await twice(method, method === 'POST' ? 'hello' : undefined))).to.deep.equal([200, 200])
@@ -106,7 +106,7 @@ describe('sandbox/apisix proxy: what a client gets', () => {
     ['closes', closing]
   ] as const) {
     for (const method of ['GET', 'PUT'])
-      it(`node ${name} without an answer, beside a good one: ${method} 200, both saw it`, async () => {
+      it(`node ${name} without an answer, another is good: ${method} 200, both received it`, async () => {
         const [bad, good] = [all.add(await make()), all.add(await httpNode())]
         await apisix.route({ [bad.address]: 1, [good.address]: 1 })
         expect(statuses(await twice(method, method === 'PUT' ? 'hello' : undefined))).to.deep.equal([
@@ -117,14 +117,14 @@ describe('sandbox/apisix proxy: what a client gets', () => {
       })
 
     for (const method of ['POST', 'PATCH'])
-      it(`node ${name} without an answer, beside a good one: ${method} 502`, async () => {
+      it(`node ${name} without an answer, another is good: ${method} 502`, async () => {
         const [bad, good] = [all.add(await make()), all.add(await httpNode())]
         await apisix.route({ [bad.address]: 1, [good.address]: 1 })
         expect(statuses(await twice(method, 'hello'))).to.deep.equal([200, 502])
       })
   }
 
-  describe('keep-alive connection closed when it is used again', () => {
+  describe('keep-alive connection closed on reuse', () => {
     const stingy = () =>
       rawNode((socket: Socket, requests) => {
         if (requests === 1) socket.write(OK('first'))
@@ -141,7 +141,7 @@ describe('sandbox/apisix proxy: what a client gets', () => {
       ['GET', 200],
       ['POST', 502]
     ] as const)
-      it(`beside a good node: ${method} ${wanted}`, async () => {
+      it(`another node is good: ${method} ${wanted}`, async () => {
         const [bad, good] = [all.add(await stingy()), all.add(await httpNode())]
         await apisix.route({ [bad.address]: 1, [good.address]: 1 })
         const body = method === 'POST' ? 'hello' : undefined
@@ -156,7 +156,7 @@ describe('sandbox/apisix proxy: what a client gets', () => {
       ['GET', 200],
       ['POST', 504]
     ] as const)
-      it(`beside a good node: ${method} ${wanted}`, async () => {
+      it(`another node is good: ${method} ${wanted}`, async () => {
         const [silent, good] = [all.add(await rawNode(() => {})), all.add(await httpNode())]
         await apisix.route(
           { [silent.address]: 1, [good.address]: 1 },
@@ -249,7 +249,7 @@ describe('sandbox/apisix proxy: what a client gets', () => {
     expect(split.filter(one => one === a.address).length).to.equal(2)
   })
 
-  it('ends the request to the node when the client goes away, and says 499', async () => {
+  it('ends the request to the node when the client disconnects, and records 499', async () => {
     let ended = false
     const node = all.add(
       await httpNode((_, response) => {

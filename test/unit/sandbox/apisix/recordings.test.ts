@@ -29,7 +29,7 @@ const read = (name: string): Exchange[] => {
 
 const KEY = 'the-key-of-this-test'
 
-/** What the recording's note says varies: times. Indexes and ids do not vary here, the store begins where that one did. */
+/** Times vary, as the recording's note explains. Indexes and ids do not, because the store begins at the same state. */
 const comparable = (body: unknown): unknown =>
   JSON.parse(
     JSON.stringify(body, (name, value: unknown) =>
@@ -37,7 +37,7 @@ const comparable = (body: unknown): unknown =>
     )
   )
 
-/** The headers that a recording has where there are any. */
+/** The headers to compare, if a recording has them. */
 const RECORDED = ['content-type', 'x-api-version', 'x-digest', 'x-last-modified']
 
 const asBody = (text: string, contentType: string): unknown => {
@@ -70,7 +70,7 @@ const replay = async (url: string, { request, response }: Exchange): Promise<voi
   expect(comparable(got)).to.deep.equal(comparable(response))
 }
 
-describe('sandbox/apisix: replays what a real APISIX 3.18 answered', () => {
+describe('sandbox/apisix: replays the answers of a real APISIX 3.18', () => {
   let store: Store
   let admin: AdminApi
   let worker: Worker
@@ -101,7 +101,7 @@ describe('sandbox/apisix: replays what a real APISIX 3.18 answered', () => {
   })
 })
 
-describe('sandbox/apisix: replays what a real APISIX 3.18 answered in API-driven standalone mode', () => {
+describe('sandbox/apisix: replays the answers of a real APISIX 3.18 in API-driven standalone mode', () => {
   const store = createStore()
   let admin: AdminApi
   let worker: Worker
@@ -135,7 +135,7 @@ describe('sandbox/apisix: replays what a real APISIX 3.18 answered in API-driven
     expect([adminApi.length, controlApi.length]).to.deep.equal([17, 2])
   })
 
-  it('an item whose modifiedIndex did not change is shown, and not taken in by the workers', async () => {
+  it('an item whose modifiedIndex did not change is listed, and not applied by the workers', async () => {
     const upstreams = [{ id: 'u1', modifiedIndex: 1003, nodes: [{ host: '127.0.0.9', port: 80, weight: 1 }] }]
     const { status } = await fetch(`${admin.url}/apisix/admin/configs`, {
       method: 'PUT',

@@ -8,7 +8,7 @@ interface Reply {
   readonly body: string
 }
 
-/** A node is picked when the head has come, and connected to when the body has: nginx buffers requests. */
+/** nginx buffers requests: it picks a node when the head has arrived, and connects when the body has. */
 describe('sandbox/apisix slow uploads', () => {
   const all = opened()
   let apisix: TestGateway
@@ -23,7 +23,7 @@ describe('sandbox/apisix slow uploads', () => {
   })
   afterEach(() => all.close())
 
-  /** Uploads whose nodes have been chosen, one after the other; `meanwhile` runs before their bodies' ends. */
+  /** Uploads whose nodes were chosen in sequence; `meanwhile` runs before the end of their bodies. */
   const upload = async (count: number, meanwhile: () => Promise<void>): Promise<Reply[]> => {
     const answers: Promise<Reply>[] = []
     const uploads: ClientRequest[] = []
@@ -41,7 +41,7 @@ describe('sandbox/apisix slow uploads', () => {
         })
       )
       outgoing.flushHeaders()
-      // Said when the head has come, and so when the node has been chosen.
+      // Sent when the head has arrived, so the node has been chosen.
       await once(outgoing, 'continue')
       outgoing.write('the beginning')
       uploads.push(outgoing)
@@ -57,7 +57,7 @@ describe('sandbox/apisix slow uploads', () => {
   const inflight = () => apisix.gateway.barrier?.inflight.of('127.0.0.1', undefined)
   const bodies = (answers: readonly Reply[]) => answers.map(({ body }) => body).toSorted()
 
-  it('land on the node that was removed meanwhile', async () => {
+  it('reach the node that was removed meanwhile', async () => {
     const answers = await upload(2, async () => {
       await apisix.admin('PATCH', 'upstreams/u', { nodes: { [old.address]: null } })
       await eventually(() => apisix.gateway.workers[0]?.config.revision === apisix.store.revision)
@@ -76,7 +76,7 @@ describe('sandbox/apisix slow uploads', () => {
       expect(inflight()).to.deep.equal({ requests: 0, long: 0 })
     })
 
-  it('hold nothing up: a node is not counted while a body is being read', async () => {
+  it('delay nothing: a node is not counted while a body is being read', async () => {
     const seen: unknown[] = []
     await upload(2, async () => {
       seen.push(inflight())
@@ -87,7 +87,7 @@ describe('sandbox/apisix slow uploads', () => {
     expect(seen).to.deep.equal([none, none])
   })
 
-  it('keep a node that is draining where no other is left, and that is a bypass', async () => {
+  it('keep a draining node if no other is left, which counts as a bypass', async () => {
     const answers = await upload(1, async () => {
       await deny(old, 'draining')
       await deny(other, 'sealed')
@@ -96,7 +96,7 @@ describe('sandbox/apisix slow uploads', () => {
     expect(apisix.gateway.barrier?.counts.bypasses).to.equal(1)
   })
 
-  it('are answered 503 where every node is sealed meanwhile and no other is known', async () => {
+  it('are answered 503 if every node is sealed meanwhile and no other is known', async () => {
     const answers = await upload(2, async () => {
       await deny(old, 'sealed')
       await deny(other, 'sealed')
@@ -107,7 +107,7 @@ describe('sandbox/apisix slow uploads', () => {
     expect(inflight()).to.deep.equal({ requests: 0, long: 0 })
   })
 
-  it('go to a node that became known meanwhile where all that they began with are sealed', async () => {
+  it('go to a node that became known meanwhile if all their first nodes are sealed', async () => {
     const next = all.add(await httpNode())
     const answers = await upload(2, async () => {
       await apisix.route({ [next.address]: 1 })

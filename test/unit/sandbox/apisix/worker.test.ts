@@ -21,7 +21,7 @@ describe('sandbox/apisix worker', () => {
   }
   const known = (): unknown => worker.config.get('upstreams', 'u')?.value['nodes']
 
-  it('applies writes after its own delay, in their order', async () => {
+  it('applies writes after its own delay, in order', async () => {
     const delays = [40, 5]
     start(() => delays.shift() ?? 0)
     put({ a: 1 })
@@ -33,7 +33,7 @@ describe('sandbox/apisix worker', () => {
     expect(worker.config.appliedAt).to.be.closeTo(Date.now() / 1000, 1)
   })
 
-  it('stays stale while its watch is dead, and reads all anew with the next one', () => {
+  it('stays stale while its watch is dead, and rereads everything with the next watch', () => {
     start()
     put({ a: 1 })
     store.put('/apisix/upstreams/gone', { nodes: {} })
@@ -46,7 +46,7 @@ describe('sandbox/apisix worker', () => {
     expect(worker.config.get('upstreams', 'gone')).to.equal(undefined)
   })
 
-  it('does what was queued first when it thaws, and only then applies what it missed', () => {
+  it('on thaw, handles queued requests first, and only then applies missed writes', () => {
     start()
     put({ a: 1 })
     worker.freeze()
@@ -96,7 +96,7 @@ describe('sandbox/apisix frozen worker', () => {
       expect(bodies.length).to.equal(10)
     })
 
-  it('does not answer on a connection it has, while new ones go to the others', async () => {
+  it('does not answer on its open connections, while new ones go to other workers', async () => {
     const apisix = all.add(await testGateway({ workers: 2 }))
     const url = `${apisix.gateway.urls.control}/v1/upstreams`
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -115,7 +115,7 @@ describe('sandbox/apisix frozen worker', () => {
     agent.destroy()
   })
 
-  it('shows by the Control API what the worker of the connection has applied', async () => {
+  it('shows in the Control API the state of the worker that holds the connection', async () => {
     const apisix = all.add(await testGateway({ workers: 2 }))
     await apisix.route({ '127.0.0.1:1': 1 })
     apisix.gateway.workers[1]?.loseWatch()

@@ -53,7 +53,7 @@ describe('sandbox/app: the worst-case app', () => {
     expect(answer).to.contain('"received":5,')
   })
 
-  it('finishes what it has accepted, and refuses everything else from the moment of TERM', async () => {
+  it('finishes accepted requests, and refuses all others from the moment of TERM', async () => {
     const reached = once(app.server, 'request')
     const slow = ask(port, '/?ms=300')
     await reached
@@ -74,7 +74,7 @@ describe('sandbox/app: the worst-case app', () => {
     agent.destroy()
   })
 
-  it('says which requests came after TERM: those on connections it had accepted', async () => {
+  it('reports requests that came after TERM, on connections accepted before', async () => {
     const socket = await raw(port, app)
     const ended = app.terminate()
     socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
@@ -88,7 +88,7 @@ describe('sandbox/app: the worst-case app', () => {
     expect(app.counts).to.deep.equal({ served: 1, afterTerm: 1 })
   })
 
-  it('is not held up by a connection that asks for nothing', async () => {
+  it('is not delayed by an idle connection', async () => {
     const socket = await raw(port, app)
     const before = performance.now()
     await app.terminate()

@@ -10,7 +10,7 @@ function problems(line: string): readonly string[] {
 }
 
 describe('sandbox: the command line', () => {
-  it('runs all three arms by default', () => {
+  it('runs three arms by default', () => {
     expect(parse('')).to.deep.equal({
       kind: 'run',
       options: {
@@ -25,14 +25,15 @@ describe('sandbox: the command line', () => {
         evidence: 'barrier',
         keepLogs: undefined,
         json: false,
+        lateMs: undefined,
         hold: false
       }
     })
   })
 
-  it('takes what it is told', () => {
+  it('reads every option', () => {
     const line =
-      '--arms sleep-5,no-hook --replicas 3 --rate=50 --uploads --mode etcd-2.x --evidence observed --keep-logs /tmp/logs --seed 7 --json --hold --gateways 1 --workers 8'
+      '--arms sleep-5,no-hook --replicas 3 --rate=50 --uploads --mode etcd-2.x --late 60000 --evidence observed --keep-logs /tmp/logs --seed 7 --json --hold --gateways 1 --workers 8'
     const command = parse(line)
     expect(command.kind === 'run' && command.options).to.deep.equal({
       arms: ['sleep-5', 'no-hook'],
@@ -43,6 +44,7 @@ describe('sandbox: the command line', () => {
       seed: 7,
       uploads: true,
       mode: 'etcd-2.x',
+      lateMs: 60_000,
       evidence: 'observed',
       keepLogs: '/tmp/logs',
       json: true,
@@ -50,7 +52,15 @@ describe('sandbox: the command line', () => {
     })
   })
 
-  it('leaves uploads out where it is told to', () => {
+  it('runs the arms without an ingress controller if they are named', () => {
+    const command = parse('--arms controller-dead-no-hook,controller-dead --mode standalone')
+    expect(command.kind === 'run' && command.options.arms).to.deep.equal([
+      'controller-dead-no-hook',
+      'controller-dead'
+    ])
+  })
+
+  it('leaves uploads out on request', () => {
     const command = parse('--no-uploads')
     expect(command.kind === 'run' && command.options.uploads).to.equal(false)
   })
@@ -68,7 +78,7 @@ describe('sandbox: the command line', () => {
     expect(parse('--only kubernetes --port 0')).to.deep.equal({ kind: 'only-kubernetes', port: 0 })
   })
 
-  it('helps, whatever else is said', () => {
+  it('prints its help, whatever the other options', () => {
     expect(parse('--help --rate x').kind).to.equal('help')
     expect(parse('-h').kind).to.equal('help')
   })
@@ -87,7 +97,15 @@ describe('sandbox: the command line', () => {
     ['--replicas 201', '--replicas takes a whole number from 1 to 200'],
     ['--arms sleep', 'there is no arm "sleep", only no-hook, sleep-5, apisix-drain'],
     ['--arms no-hook,no-hook', '--arms names no-hook twice'],
+    [
+      '--arms controller-dead --mode sync',
+      '--arms controller-dead needs an ingress controller: --mode sync has none'
+    ],
+    ['--mode discovery --arms controller-dead-no-hook', '--mode discovery has none'],
     ['--mode e', '--mode takes one of etcd-1.8, etcd-2.x, standalone, discovery, sync, not "e"'],
+    ['--late 1s', '--late takes a whole number from 0 to 600000, not "1s"'],
+    ['--late 5 --mode sync', '--late needs an ingress controller: --mode sync has none'],
+    ['--late 5 --arms controller-dead', '--late needs an ingress controller that lives'],
     ['--evidence timer', '--evidence takes barrier or observed, not "timer"'],
     ['--keep-logs', '--keep-logs needs a value'],
     ['--uploads --no-uploads', 'choose one'],
@@ -99,7 +117,7 @@ describe('sandbox: the command line', () => {
     ['--only kubernetes --port 65536', '--port takes a whole number from 0 to 65535']
   ]
   for (const [line, says] of wrong) {
-    it(`refuses "${line}" and says what to change`, () => {
+    it(`refuses "${line}" and names the remedy`, () => {
       expect(problems(line).join('\n')).to.contain(says)
     })
   }

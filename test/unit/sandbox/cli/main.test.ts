@@ -11,14 +11,14 @@ const run = (...args: string[]) =>
   spawnSync(process.execPath, [main, ...args], { encoding: 'utf8', timeout: 8000 })
 
 describe('sandbox: as a process', () => {
-  it('exits 2 on a wrong option, and says what to change on stderr', () => {
+  it('exits 2 on a wrong option, with the remedy on stderr', () => {
     const { status, stdout, stderr } = run('--rats', '5')
     expect(status).to.equal(2)
     expect(stdout).to.equal('')
     expect(stderr).to.contain('did you mean --rate?')
   })
 
-  it('helps on stdout and exits 0', () => {
+  it('prints its help on stdout and exits 0', () => {
     const { status, stdout } = run('--help')
     expect(status).to.equal(0)
     expect(stdout).to.contain('npm run sandbox').and.to.contain('--only apisix')
@@ -28,7 +28,7 @@ describe('sandbox: as a process', () => {
 describe('sandbox: one stand-in alone', function () {
   this.timeout(20_000)
 
-  /** Starts it, waits for its first lines, and gives what Ctrl-C makes of it. */
+  /** Starts it, waits for its first lines, and returns the result of Ctrl-C. */
   async function alone(...args: string[]) {
     const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
     let output = ''
@@ -61,7 +61,7 @@ describe('sandbox: one stand-in alone', function () {
     expect(existsSync(file), 'and takes its kubeconfig with it').to.equal(false)
   })
 
-  it('says which port is taken', async () => {
+  it('reports which port is taken', async () => {
     const first = await alone('--only', 'apisix', '--proxy', '0', '--admin', '0', '--control', '0')
     const port = /^proxy\s+\S+:(\d+)/m.exec(first.output)?.[1] ?? ''
     const { status, stderr } = run('--only', 'apisix', '--proxy', port, '--admin', '0', '--control', '0')

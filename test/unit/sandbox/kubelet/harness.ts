@@ -88,13 +88,13 @@ export function harness(setUpMs?: () => number): Harness {
   }
 }
 
-/** There is such a process, and it has not ended: one that nobody has reaped yet does not count. */
+/** The process exists and has not ended; a zombie does not count. */
 export const alive = (pid: number): boolean => {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
   return stdout.trim() !== '' && !stdout.trim().startsWith('Z')
 }
 
-/** Looks every few ms until it holds. */
+/** Polls every few ms until it holds. */
 export async function eventually(what: string, holds: () => boolean, withinMs = 3000): Promise<void> {
   const end = Date.now() + withinMs
   while (!holds()) {

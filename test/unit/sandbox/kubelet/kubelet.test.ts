@@ -38,7 +38,7 @@ describe('sandbox/kubelet', () => {
     expect(world.kubelet.records().map(({ name }) => name)).to.deep.equal(['web-1'])
   })
 
-  it('takes its time before it starts a pod, and never starts one that is deleted meanwhile', async () => {
+  it('starts a pod after a delay, and never starts one that is deleted meanwhile', async () => {
     const delays = [50, 20_000]
     const slow = harness(() => delays.shift() ?? 0)
     try {
@@ -73,7 +73,7 @@ describe('sandbox/kubelet', () => {
     expect(ready).to.include('True').and.to.not.include('False')
   })
 
-  it('starts a container that crashed again, and it is not Ready in between', async () => {
+  it('restarts a crashed container, which is not Ready in between', async () => {
     const once = ['sh', '-c', 'sleep 0.2; exit 3']
     const { pod, record } = await world.pod('web-1', { command: once })
     await world.kubelet.until('it was started again', () => record.restarts >= 1, 5000)
@@ -103,7 +103,7 @@ describe('sandbox/kubelet', () => {
 })
 
 describe('sandbox/kubelet: addresses', () => {
-  it('are loopback addresses, never the same twice, whoever asks in this process', () => {
+  it('are loopback addresses, unique in this process', () => {
     const askers = [createAddresses(), createAddresses(), createAddresses()]
     const given = Array.from({ length: 900 }, (_, i) => askers[i % 3]!.allocate())
     expect(new Set(given).size).to.equal(900)
@@ -116,7 +116,7 @@ describe('sandbox/kubelet: addresses', () => {
     }
   })
 
-  it('begin where they are told, and leave 127.0 to others', () => {
+  it('use the given subnets in turn, and never 127.0', () => {
     let subnet = 254 * 256 - 1
     const addresses = createAddresses(() => subnet++ % (254 * 256))
     const given = Array.from({ length: 251 }, () => addresses.allocate())
@@ -127,7 +127,7 @@ describe('sandbox/kubelet: addresses', () => {
     ])
   })
 
-  it('gives one again when told to, as Kubernetes does within seconds', () => {
+  it('reuses an address on request, as Kubernetes does within seconds', () => {
     const addresses = createAddresses()
     const first = addresses.allocate()
     addresses.reuse(first)

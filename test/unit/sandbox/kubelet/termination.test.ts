@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { harness, STUBBORN, type Harness } from './harness.ts'
 
-// Each row of reference kubernetes.md part 2, on real processes. Bounds are wide on top: the machine may be busy.
+// Each row of reference kubernetes.md part 2, on real processes. Upper bounds are wide because the machine may be busy.
 
 describe('sandbox/kubelet: how a pod is ended', () => {
   let world: Harness
@@ -33,7 +33,7 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     ['exits with an error', ['sh', '-c', 'echo no >&2; exit 7']],
     ['does not exist (a distroless image)', ['/no/such/binary']]
   ] as const) {
-    it(`TERMs at once, and says so, when the hook ${what}`, async () => {
+    it(`TERMs at once, and reports it, when the hook ${what}`, async () => {
       const { pod, record } = await world.pod('web-1', { preStop: { exec: { command } } })
       await world.end(pod)
       expect(record.hooks[0]).to.include({ ok: false })
@@ -53,7 +53,7 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     expect(record.hooks[0], 'the hook dies with its container').to.include({ ok: false })
   })
 
-  it('takes the time of the hook, in whole seconds, off what is left for the process', async () => {
+  it('subtracts the time of the hook, in whole seconds, from the time left for the process', async () => {
     const preStop = { exec: { command: ['sleep', '1.2'] } }
     const { pod, record } = await world.pod('web-1', { command: STUBBORN, preStop, graceSeconds: 4 })
     await world.end(pod)
@@ -94,7 +94,7 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     expect(a!.startedAt).to.be.below(b!.endedAt)
   })
 
-  it('deletes the pod it ended, not a successor of the same name', async () => {
+  it('deletes the pod that it ended, not a successor of the same name', async () => {
     const preStop = { exec: { command: ['sleep', '0.3'] } }
     const { pod, record } = await world.pod('web-0', { preStop })
     world.store.delete('pods', 'shop', 'web-0')

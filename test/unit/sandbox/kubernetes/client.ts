@@ -7,7 +7,7 @@ export interface Answer {
   readonly body: Json
 }
 
-/** As loose as the wire: tests look into it and compare. */
+/** As loosely typed as the wire: tests read parts of it. */
 export interface Json {
   readonly [field: string]: Json
 }
@@ -21,7 +21,7 @@ export interface Watch {
   readonly status: number
   readonly events: readonly Event[]
   readonly stream: ClientHttp2Stream
-  /** Lines that were no JSON. */
+  /** Lines that are not JSON. */
   readonly broken: readonly string[]
   /** Number of DATA chunks. */
   chunks(): number
@@ -37,7 +37,7 @@ export interface Client {
   close(): void
 }
 
-/** Rejects when the stream ends without an answer, however that comes about. */
+/** Rejects if the stream ends without an answer, for any reason. */
 const responseOf = (stream: ClientHttp2Stream) =>
   new Promise<Record<string, unknown>>((resolve, reject) => {
     stream.once('response', headers => resolve({ ...headers }))
@@ -54,7 +54,7 @@ export async function until(holds: () => boolean, what: string, ms = 3000): Prom
   }
 }
 
-/** A plain HTTP/2 client of the stand-in: nothing retried, nothing hidden. */
+/** A plain HTTP/2 client of the stand-in that retries and hides nothing. */
 export function connectTo(kubernetes: Kubernetes, token = kubernetes.token): Client {
   const session = connect(kubernetes.url, kubernetes.ca === undefined ? {} : { ca: kubernetes.ca })
   session.on('error', () => {})

@@ -78,7 +78,7 @@ describe('sandbox/kubernetes and real clients', () => {
       expect(seen.filter(event => event === 'MODIFIED c1')).to.have.length(3)
       watch.abort()
     })
-    it('loses a Lease to who was faster', async () => {
+    it('loses a Lease to a faster agent', async () => {
       const api = config.makeApiClient(CoordinationV1Api)
       const body = { metadata: { name: 'leader' }, spec: { holderIdentity: 'a', leaseDurationSeconds: 15 } }
       const lease = await api.createNamespacedLease({ namespace, body })

@@ -17,7 +17,7 @@ const pinged = (client: Client, ms: number) =>
     })
   })
 
-/** Unlike `once`, not put off by an error before it. */
+/** Unlike `once`, it does not reject on an earlier error. */
 const closed = (client: Client) =>
   new Promise<void>(resolve => void client.session.once('close', () => resolve()))
 
@@ -79,7 +79,7 @@ describe('sandbox/kubernetes faults', () => {
     expect(statuses[0]!.headers['retry-after']).to.equal('7')
     expect(statuses[0]!.body.reason).to.equal('TooManyRequests')
   })
-  it('fails until cleared, watches only or all but watches', async () => {
+  it('fails until cleared: watches only, or everything but watches', async () => {
     kubernetes.faults.answer(503, { watch: true })
     expect((await client.ask('GET', WATCH)).status).to.equal(503)
     expect((await client.ask('GET', PODS)).status).to.equal(200)
@@ -102,7 +102,7 @@ describe('sandbox/kubernetes faults', () => {
     expect((await again.ask('GET', PODS)).status).to.equal(200)
     again.close()
   })
-  it('takes a request and never answers', async () => {
+  it('accepts a request and never answers', async () => {
     kubernetes.faults.hang({ times: 1 })
     expect(await outcome(client.ask('GET', PODS), 60)).to.equal('silent')
     expect((await client.ask('GET', PODS)).status).to.equal(200)
@@ -117,19 +117,19 @@ describe('sandbox/kubernetes faults', () => {
     expect(await pinged(client, 500)).to.equal(true)
     expect(watch.events).to.have.length(1)
     undo()
-    // It never goes on behind a gap.
+    // It never continues after a gap.
     await watch.ended
     label('seen')
     await fresh.count(2)
     expect(watch.events).to.have.length(1)
   })
-  it('mutes new watches too where asked', async () => {
+  it('mutes new watches too, on request', async () => {
     kubernetes.faults.muteWatches({ newOnes: true })
     const watch = await client.watch(WATCH)
     expect(await pinged(client, 500)).to.equal(true)
     expect(watch.events).to.deep.equal([])
   })
-  it('goes half-open: not even a ping is answered, and nothing is closed; thawed, all of it arrives', async () => {
+  it('goes half-open: no ping is answered, and nothing is closed; after the thaw everything arrives', async () => {
     const watch = await client.watch(WATCH)
     await watch.count(1)
     const undo = kubernetes.faults.freezeConnections()
@@ -144,7 +144,7 @@ describe('sandbox/kubernetes faults', () => {
     await watch.count(2)
     expect(await pinged(client, 500)).to.equal(true)
   })
-  it('freezes new connections too where asked', async () => {
+  it('freezes new connections too, on request', async () => {
     const undo = kubernetes.faults.freezeConnections({ newOnes: true })
     const fresh = connectTo(kubernetes)
     const asked = fresh.ask('GET', PODS)
@@ -160,7 +160,7 @@ describe('sandbox/kubernetes faults', () => {
     const [err] = await failed
     expect(err.code).to.equal('ECONNRESET')
   })
-  it('says GOAWAY and lets open streams go on', async () => {
+  it('sends GOAWAY and lets open streams continue', async () => {
     const watch = await client.watch(WATCH)
     await watch.count(1)
     const told = once(client.session, 'goaway')
@@ -175,7 +175,7 @@ describe('sandbox/kubernetes faults', () => {
     await watch.ended
     expect(watch.stream.rstCode).to.equal(0)
   })
-  it('restarts on the same port, with every old version 410 though nothing changed', async () => {
+  it('restarts on the same port, with 410 for every old version, although nothing changed', async () => {
     const { body } = await client.ask('GET', PODS)
     const old = text(body.metadata!.resourceVersion)
     const gone = closed(client)
@@ -207,7 +207,7 @@ describe('sandbox/kubernetes faults', () => {
     expect((await again.ask('GET', PODS)).status).to.equal(200)
     again.close()
   })
-  it('steps back as after an etcd restore: a watch from before is silent', async () => {
+  it('steps back as after an etcd restore: an earlier watch is silent', async () => {
     const before = kubernetes.store.version()
     kubernetes.faults.stepBack(10)
     const watch = await client.watch(`${WATCH}&resourceVersion=${before}`)

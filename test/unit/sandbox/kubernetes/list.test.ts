@@ -20,7 +20,7 @@ describe('sandbox/kubernetes list and get', () => {
   })
   const at = () => `${kubernetes.store.version()}`
 
-  it('lists a namespace and all of them, with the version of the moment', async () => {
+  it('lists one namespace and all of them, with the current version', async () => {
     const { body } = await client.ask('GET', PODS)
     expect(names(body)).to.deep.equal(['p0', 'p1', 'p2', 'p3', 'p4'])
     expect(body).to.deep.include({ kind: 'PodList', apiVersion: 'v1' })
@@ -47,11 +47,11 @@ describe('sandbox/kubernetes list and get', () => {
     expect(third.body.metadata).not.to.have.any.keys('continue', 'remainingItemCount')
     expect(names((await client.ask('GET', PODS)).body)).to.deep.equal(['p0', 'p1', 'p3', 'p3a', 'p4'])
   })
-  it('does not count what is left where there is a selector', async () => {
+  it('does not count the remaining items if there is a selector', async () => {
     const { metadata } = (await client.ask('GET', `${PODS}?limit=1&labelSelector=odd`)).body
     expect(metadata).to.have.keys('resourceVersion', 'continue')
   })
-  it('expires a page token with 410, and offers to go on inconsistently', async () => {
+  it('expires a page token with 410, and offers an inconsistent continuation', async () => {
     const first = await client.ask('GET', `${PODS}?limit=2`)
     kubernetes.faults.expireHistory()
     const late = await client.ask('GET', `${PODS}?limit=2&continue=${text(first.body.metadata!.continue)}`)
@@ -61,7 +61,7 @@ describe('sandbox/kubernetes list and get', () => {
     expect(names(on.body)).to.deep.equal(['p3', 'p3a', 'p4'])
     expect((await client.ask('GET', `${PODS}?continue=nonsense`)).status).to.equal(400)
   })
-  it('answers resourceVersion=0 whole, whatever the limit', async () => {
+  it('answers resourceVersion=0 in one page, whatever the limit', async () => {
     expect((await client.ask('GET', `${PODS}?limit=1&resourceVersion=0`)).body.items).to.have.length(5)
   })
   it('goes back to an exact version inside the history, 410 beyond it', async () => {
@@ -73,7 +73,7 @@ describe('sandbox/kubernetes list and get', () => {
     kubernetes.faults.expireHistory()
     expect((await client.ask('GET', exact)).status).to.equal(410)
   })
-  it('waits for a version to come, and says 504 when it does not', async () => {
+  it('waits for a future version, and answers 504 if it does not come', async () => {
     const ahead = `${PODS}?resourceVersion=${kubernetes.store.version() + 1}&resourceVersionMatch=NotOlderThan`
     const waited = client.ask('GET', ahead)
     kubernetes.store.create('pods', podDraft('p8'))
@@ -93,7 +93,7 @@ describe('sandbox/kubernetes list and get', () => {
   it('refuses a version that is no number', async () => {
     expect((await client.ask('GET', `${PODS}?resourceVersion=abc`)).status).to.equal(400)
   })
-  it('answers metadata only where asked, and 406 where only protobuf is taken', async () => {
+  it('answers metadata only on request, and 406 if the client accepts only protobuf', async () => {
     const accept = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
     const { body } = await client.ask('GET', `${PODS}?limit=1`, undefined, { accept })
     expect(body.kind).to.equal('PartialObjectMetadataList')
@@ -120,7 +120,7 @@ describe('sandbox/kubernetes list and get', () => {
     expect((await client.ask('GET', '/apis/nobody.io/v1/things')).status).to.equal(404)
     expect((await client.ask('GET', '/apis/apps/v1/pods')).status).to.equal(404)
   })
-  it('wants the token', async () => {
+  it('requires the token', async () => {
     const stranger = connectTo(kubernetes, 'wrong')
     expect((await stranger.ask('GET', PODS)).status).to.equal(401)
     expect((await stranger.ask('GET', '/readyz')).status).to.equal(200)

@@ -25,7 +25,7 @@ describe('sandbox/kubernetes store', () => {
     store.onAnyChange(({ type, object }) => told.push(`${type} ${object.metadata.name}`))
   })
 
-  it('gives uid, creation time, generation and one version over all resources', () => {
+  it('assigns uid, creation time, generation, and one version counter for all resources', () => {
     const pod = store.create('pods', podDraft('a'))
     const lease = store.create('leases', { metadata: { name: 'l', namespace: 'default' } })
     expect(pod.metadata.uid).to.match(/^[0-9a-f-]{36}$/)
@@ -46,7 +46,7 @@ describe('sandbox/kubernetes store', () => {
     })
     expect(refusal(() => store.create('pods', { ...rest, metadata: {} })).code).to.equal(422)
   })
-  it('refuses a write with an old resourceVersion or another uid, and takes one without', () => {
+  it('refuses a write with an old resourceVersion or another uid, and accepts one without either', () => {
     const first = store.create('pods', podDraft('a'))
     store.update('pods', { ...first, metadata: { ...first.metadata, labels: { v: '2' } } })
     expect(refusal(() => store.update('pods', first))).to.include({ code: 409, reason: 'Conflict' })
@@ -137,13 +137,13 @@ describe('sandbox/kubernetes store', () => {
       })
       expect(told).to.deep.equal(['ADDED a', 'MODIFIED a', 'MODIFIED a'])
     })
-    it('takes a pod away at grace 0, after a MODIFIED that says so', () => {
+    it('removes a pod at grace 0, after a MODIFIED event that shows it', () => {
       store.create('pods', podDraft('a'))
       store.delete('pods', 'default', 'a', { gracePeriodSeconds: 0 })
       expect(told).to.deep.equal(['ADDED a', 'MODIFIED a', 'DELETED a'])
       expect(store.get('pods', 'default', 'a')).to.equal(undefined)
     })
-    it('takes away at once a pod nobody runs, or that has ended', () => {
+    it('removes at once a pod that has no host or has ended', () => {
       store.create('pods', { ...podDraft('a'), spec: { containers: [] } })
       store.create('pods', podDraft('b'))
       store.patchStatus('pods', 'default', 'b', { phase: 'Failed' })
@@ -180,7 +180,7 @@ describe('sandbox/kubernetes store', () => {
     })
   })
 
-  it('tells every listener the same order, also when one of them writes', () => {
+  it('notifies every listener in the same order, even if one of them writes', () => {
     const seen: string[] = []
     store.onChange('pods', ({ type }) => {
       if (type === 'ADDED') store.patchStatus('pods', 'default', 'a', { phase: 'Running' })
@@ -223,7 +223,7 @@ describe('sandbox/kubernetes store', () => {
       })
     )
   })
-  it('forgets beyond its window: 410', () => {
+  it('answers 410 beyond its history', () => {
     const small = createStore({ historyLimit: 5 })
     const first = small.version()
     for (let i = 0; i < 20; i += 1) small.create('pods', podDraft(`p${i}`))

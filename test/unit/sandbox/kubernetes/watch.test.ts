@@ -31,7 +31,7 @@ describe('sandbox/kubernetes watch', () => {
     }))
 
   for (const from of ['', '&resourceVersion=', '&resourceVersion=0'])
-    it(`begins with what is there ("${from}")`, async () => {
+    it(`begins with the existing objects ("${from}")`, async () => {
       create('a')
       const watch = await client.watch(PODS + from)
       await watch.count(1)
@@ -49,7 +49,7 @@ describe('sandbox/kubernetes watch', () => {
     expect(said(events)).to.deep.equal(['MODIFIED a', 'ADDED b', 'MODIFIED a', 'DELETED a'])
     expect(events[3]!.object.metadata!.resourceVersion).to.equal(`${kubernetes.store.version()}`)
   })
-  it('says ADDED and DELETED when an object enters and leaves the selector', async () => {
+  it('sends ADDED and DELETED when an object enters and leaves the selector', async () => {
     create('a', { app: 'x' })
     const watch = await client.watch(`${PODS}&labelSelector=app%3Dweb`)
     label('a', { app: 'web' })
@@ -73,7 +73,7 @@ describe('sandbox/kubernetes watch', () => {
       Number(seen!.object.metadata!.resourceVersion)
     )
   })
-  it('enters and leaves by fields too', async () => {
+  it('sends them for field selectors too', async () => {
     const { metadata } = kubernetes.store.create('pods', { ...podDraft('a'), spec: { containers: [] } })
     const query = `&fieldSelector=spec.nodeName%3Dhost-1&resourceVersion=${metadata.resourceVersion}`
     const watch = await client.watch(PODS + query)
@@ -89,7 +89,7 @@ describe('sandbox/kubernetes watch', () => {
     const watch = await client.watch('/api/v1/namespaces/default/pods/b?watch=1')
     expect(said(await watch.count(1))).to.deep.equal(['ADDED b'])
   })
-  it('says 410 as an ERROR event in a 200 stream that ends cleanly', async () => {
+  it('sends 410 as an ERROR event in a 200 stream that ends cleanly', async () => {
     const { metadata } = create('a')
     kubernetes.faults.expireHistory()
     const watch = await client.watch(`${PODS}&resourceVersion=${metadata.resourceVersion}`)
@@ -111,7 +111,7 @@ describe('sandbox/kubernetes watch', () => {
     await other.count(3)
     expect(said((await watch.count(1)).slice(0, 1))).to.deep.equal(['ADDED c'])
   })
-  it('sends bookmarks only where asked', async () => {
+  it('sends bookmarks only on request', async () => {
     const without = await client.watch(`${PODS}&resourceVersion=${kubernetes.store.version()}`)
     const watch = await client.watch(
       `${PODS}&resourceVersion=${kubernetes.store.version()}&allowWatchBookmarks=true`
@@ -133,7 +133,7 @@ describe('sandbox/kubernetes watch', () => {
     expect(Date.now() - started).to.be.within(950, 2500)
     expect(kubernetes.watchCount()).to.equal(0)
   })
-  it('forgets a watch whose client went away', async () => {
+  it('forgets a watch whose client disconnected', async () => {
     const watch = await client.watch(PODS)
     expect(kubernetes.watchCount()).to.equal(1)
     watch.stream.close()
@@ -165,7 +165,7 @@ describe('sandbox/kubernetes watch', () => {
     expect((await client.ask('GET', `${PODS}&sendInitialEvents=true`)).status).to.equal(422)
     expect((await client.ask('GET', `${PODS}${INITIAL}&resourceVersion=99999`)).status).to.equal(504)
   })
-  it('refuses WatchList with 422 where it is old', async () => {
+  it('refuses WatchList with 422 if it plays an old version', async () => {
     const old = await startKubernetes({ old: true })
     const visitor = connectTo(old)
     const refused = await visitor.ask('GET', PODS + INITIAL)
@@ -177,7 +177,7 @@ describe('sandbox/kubernetes watch', () => {
     visitor.close()
     await old.close()
   })
-  it('sends metadata only where asked', async () => {
+  it('sends metadata only on request', async () => {
     create('a')
     const watch = await client.watch(PODS, {
       accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'

@@ -20,7 +20,7 @@ describe('sandbox/kubernetes writes', () => {
     await kubernetes.close()
   })
 
-  it('creates: 201, without the status a client claims; 409 again; 404 in a namespace that is not there', async () => {
+  it('creates: 201, without the client’s status; 409 the second time; 404 in a missing namespace', async () => {
     const draft = { ...podDraft('a'), status: { phase: 'Running' } }
     const created = await client.ask('POST', `${NS}/pods`, draft)
     expect(created.status).to.equal(201)
@@ -33,7 +33,7 @@ describe('sandbox/kubernetes writes', () => {
     expect((await client.ask('POST', `${NS}/pods?dryRun=All`, podDraft('b'))).status).to.equal(201)
     expect(kubernetes.store.get('pods', 'default', 'b')).to.equal(undefined)
   })
-  it('refuses what is no JSON', async () => {
+  it('refuses a body that is not JSON', async () => {
     const type = { 'content-type': 'application/vnd.kubernetes.protobuf' }
     expect((await client.ask('POST', `${NS}/pods`, {}, type)).status).to.equal(415)
     expect((await client.ask('POST', `${NS}/pods`, 'text')).status).to.equal(400)
@@ -178,14 +178,14 @@ describe('sandbox/kubernetes writes', () => {
       })
       expect((await ask(expired, [])).authenticated).to.equal(false)
     })
-    it('takes a token while its pod is Terminating, not once it is gone', async () => {
+    it('accepts a token while its pod is Terminating, not once it is gone', async () => {
       const token = mint('apisix-drain')
       kubernetes.store.delete('pods', 'default', 'a')
       expect((await ask(token, ['apisix-drain'])).authenticated).to.equal(true)
       kubernetes.store.delete('pods', 'default', 'a', { gracePeriodSeconds: 0 })
       expect((await ask(token, ['apisix-drain'])).authenticated).to.equal(false)
     })
-    it('lets a token in that is for the API server, not one for another audience', async () => {
+    it('accepts a token for the API server, and none for another audience', async () => {
       const status = async (token: string) => {
         const visitor = connectTo(kubernetes, token)
         const answer = await visitor.ask('GET', `${NS}/pods`)

@@ -30,7 +30,7 @@ const options = (target: string, differs: Partial<LoadOptions> = {}): LoadOption
   ...differs
 })
 
-/** Loads it until at least `requests` have ended. */
+/** Sends load until at least `requests` have ended. */
 async function load(target: string, requests = 30, differs: Partial<LoadOptions> = {}): Promise<LoadResult> {
   const running = startLoad(options(target, differs))
   await eventually(`${requests} requests`, () => running.counts().requests >= requests, 8000)
@@ -45,7 +45,7 @@ describe('sandbox/load', () => {
     }
   })
 
-  it('counts no failure of a good app, whatever it sends', async () => {
+  it('counts no failure of a good app, for any kind of request', async () => {
     const url = await serve(createApp('web-1', () => {}).server)
     const result = await load(url, 400, { uploads: true, timeoutMs: 5000, rate: 400 })
     expect(result.failed, JSON.stringify(result.failures)).to.equal(0)
@@ -53,7 +53,7 @@ describe('sandbox/load', () => {
     for (const { requests } of Object.values(result.byRequest)) expect(requests).to.be.above(0)
   })
 
-  it('sends at its rate even when nobody answers (open model)', async () => {
+  it('keeps its rate even without answers (open model)', async () => {
     let arrived = 0
     const url = await serve(() => void arrived++)
     const running = startLoad(options(url, { timeoutMs: 3000 }))
@@ -93,7 +93,7 @@ describe('sandbox/load', () => {
     expect((await load(url)).byKind.reset).to.be.at.least(30)
   })
 
-  it('does not take a 200 for an upload that did not arrive whole', async () => {
+  it('does not accept a 200 for an incomplete upload', async () => {
     const url = await serve((_, response) => void response.end('{"received":3,"x":0}'))
     const { byRequest, byKind } = await load(url, 60)
     expect(byRequest.post.failed).to.equal(byRequest.post.requests).and.to.be.above(0)
@@ -119,7 +119,7 @@ describe('sandbox/load', () => {
     expect(Math.abs(hits[0]! - hits[1]!)).to.be.at.most(1)
   })
 
-  it('runs as a process of its own', async () => {
+  it('runs as a separate process', async () => {
     const url = await serve(createApp('web-1', () => {}).server)
     const running = forkLoad(options(url, { timeoutMs: 5000 }))
     await eventually('it reports', () => (running.counts()?.requests ?? 0) >= 20, 5000)
@@ -129,7 +129,7 @@ describe('sandbox/load', () => {
     await running.close()
   })
 
-  it('says so when its process has died', async () => {
+  it('reports that its process has died', async () => {
     const url = await serve(createApp('web-1', () => {}).server)
     const running = forkLoad(options(url))
     await running.close()

@@ -73,7 +73,7 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
     expect(hosts()).to.deep.equal(['10.0.0.1', '10.0.0.2'])
   })
 
-  it('puts everything at every sync, reverts what others wrote and deletes services that it does not know', async () => {
+  it('puts everything at every sync, reverts foreign writes and deletes unknown services', async () => {
     const target = await etcd()
     config.put(keyOf('services', 'by-hand'), { id: 'by-hand' })
     config.put(keyOf('upstreams', 'by-hand'), { id: 'by-hand', nodes: {} })
@@ -88,7 +88,7 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
     await eventually('it is put without a reason', () => puts() > before + 1)
   })
 
-  it('writes what was so when the sync began, however long that takes', async () => {
+  it('writes the state at the start of the sync, however long the sync takes', async () => {
     const running = start({ target: await etcd(), syncMs: { minMs: 100, maxMs: 100 } })
     await eventually('it is written', () => hosts()?.length === 2)
     slice('10.0.0.1', '10.0.0.2', '10.0.0.3')
@@ -110,7 +110,7 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
     await eventually('it catches up', () => hosts()?.length === 1)
   })
 
-  it('without etcd: puts one document, and only what differs gets a new version', async () => {
+  it('without etcd: puts one document, and only changed items get a new version', async () => {
     admin = await serveStandaloneApi({ store: config, host: '127.0.0.1', port: 0, adminKey: KEY })
     start({ target: standaloneTarget(() => [{ url: admin.url, key: KEY }]) })
     await eventually('it is taken in', () => hosts()?.length === 2)

@@ -84,7 +84,7 @@ describe('sandbox/owner: an ingress controller 1.8', () => {
     expect(id, 'crc32 in hex').to.match(/^[0-9a-f]{1,8}$/)
   })
 
-  it('looks at ready and at nothing else', async () => {
+  it('uses the condition ready and nothing else', async () => {
     slice(
       endpoint('10.0.0.1', {}),
       endpoint('10.0.0.2', { ready: false, serving: true, terminating: true }),
@@ -95,7 +95,7 @@ describe('sandbox/owner: an ingress controller 1.8', () => {
     expect(hosts()).to.deep.equal(['10.0.0.1', '10.0.0.3'])
   })
 
-  it('is late by its lag, and not by more than its queue', async () => {
+  it('is late by its lag, and by no more than its queue', async () => {
     slice(endpoint('10.0.0.1'))
     const { writes } = start({ lag: { minMs: 200, maxMs: 400 } })
     await eventually('the first write', () => writes.length === 1)
@@ -105,7 +105,7 @@ describe('sandbox/owner: an ingress controller 1.8', () => {
     expect(hosts()).to.deep.equal(['10.0.0.2'])
   })
 
-  it('compares with its own cache: what somebody else removed stays removed while nothing happens', async () => {
+  it('compares with its own cache: a node removed by another writer stays removed while nothing changes', async () => {
     slice(endpoint('10.0.0.1'), endpoint('10.0.0.2'))
     const { writes } = start({ services: [SERVICE, { ...SERVICE, name: 'api' }] })
     await eventually('the first writes', () => writes.length === 2)

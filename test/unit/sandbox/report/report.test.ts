@@ -35,15 +35,18 @@ describe('sandbox: the report', () => {
     })
   })
 
-  it('is a success only when the apisix-drain arm ran and lost nothing', () => {
+  it('is a success only if an arm with the agent ran, and no such arm lost a request', () => {
     expect(succeeded([detail('no-hook', { failed: 7 }), detail('apisix-drain')])).to.equal(true)
     expect(succeeded([detail('apisix-drain', { failed: 1 })])).to.equal(false)
     expect(succeeded([detail('apisix-drain', { requests: 0 })])).to.equal(false)
     expect(succeeded([detail('sleep-5')])).to.equal(false)
+    const dead = [detail('controller-dead-no-hook', { failed: 2000 }), detail('controller-dead')]
+    expect(succeeded(dead)).to.equal(true)
+    expect(succeeded([detail('apisix-drain'), detail('controller-dead', { failed: 1 })])).to.equal(false)
     expect(succeeded([])).to.equal(false)
   })
 
-  it('shows a table whose columns line up, and a dash where there was no hook', () => {
+  it('shows a table with aligned columns, and a dash if there was no hook', () => {
     const none = { hooks: { run: 0, failed: 0 }, hookMs: { p50: 0, p99: 0, max: 0 } }
     const text = table([detail('no-hook', { ...none, failed: 12 }), detail('sleep-5', { rolloutMs: 900 })])
     expect(text.split('\n')).to.deep.equal([
@@ -53,7 +56,7 @@ describe('sandbox: the report', () => {
     ])
   })
 
-  it('says what a hook costs, against the sleep of the same run', () => {
+  it('compares the cost of a hook with the sleep of the same run', () => {
     const drain = detail('apisix-drain', { hookMs: { p50: 50, p99: 400, max: 400 } })
     expect(table([detail('sleep-5'), drain])).to.contain(
       'hook p50 is a pod that nothing held up, 100 times shorter than the sleep;'
@@ -62,7 +65,7 @@ describe('sandbox: the report', () => {
     expect(table([detail('sleep-5')])).to.not.contain('p50 is')
   })
 
-  it('says under the table what failed, and how', () => {
+  it('lists the failures under the table, with their kind', () => {
     const tally = createTally()
     tally.ended('post', { ok: false, kind: 'status', status: 502, pod: undefined, detail: '' }, 0, 5)
     const text = table([
@@ -81,7 +84,7 @@ describe('sandbox: the report', () => {
   })
 })
 
-describe('sandbox: what hooks were answered', () => {
+describe('sandbox: the answers to hooks', () => {
   const hook = (output: string) => ({
     container: 'app',
     kind: 'exec' as const,
@@ -100,7 +103,7 @@ describe('sandbox: what hooks were answered', () => {
 })
 
 describe('sandbox: percentiles', () => {
-  it('are values that were measured', () => {
+  it('are measured values', () => {
     const values = Array.from({ length: 100 }, (_, i) => 100 - i)
     expect(percentile(values, 0.5)).to.equal(50)
     expect(percentile(values, 0.99)).to.equal(99)
@@ -129,7 +132,7 @@ describe('sandbox: progress', () => {
     expect(tty.written).to.deep.equal(['\r\u001B[2Ka long li', '\r\u001B[2Kb', '\r\u001B[2Kfinished\n'])
   })
 
-  it('writes a plain line a second elsewhere, and every final one', () => {
+  it('otherwise writes a plain line per second, and every final line', () => {
     let now = 0
     const log = screen(false)
     const progress = createProgress(log, () => now)

@@ -23,7 +23,7 @@ describe('sandbox/kubernetes controllers', () => {
     store.modify('deployments', 'default', 'web', now => ({ ...now, spec: { ...now.spec, ...spec } }))
   const template = (version: number) => ({ template: deployment('web', {}, version).spec.template })
 
-  it('brings a deployment up within milliseconds, on a host, owned all the way', async () => {
+  it('starts the pods of a Deployment within milliseconds, each with a host and its owners', async () => {
     start()
     const began = Date.now()
     store.create('deployments', deployment('web'))
@@ -58,7 +58,7 @@ describe('sandbox/kubernetes controllers', () => {
     expect(store.list('replicasets')).to.have.length(2)
     expect(web().metadata.annotations?.['deployment.kubernetes.io/revision']).to.equal('3')
   })
-  it('keeps as many old sets as revisionHistoryLimit says', async () => {
+  it('keeps as many old sets as revisionHistoryLimit allows', async () => {
     start()
     store.create('deployments', deployment('web', { revisionHistoryLimit: 1 }))
     for (const version of [2, 3, 4]) {
@@ -68,7 +68,7 @@ describe('sandbox/kubernetes controllers', () => {
     }
     await until(() => store.list('replicasets').length === 2, 'two sets')
   })
-  it('Recreate ends all before it starts any', async () => {
+  it('Recreate ends all pods before it starts any', async () => {
     start()
     store.create('deployments', deployment('web', { strategy: { type: 'Recreate' } }))
     await available(3)
@@ -106,7 +106,7 @@ describe('sandbox/kubernetes controllers', () => {
     expect(web().status.availableReplicas).to.equal(0)
     await available(1)
   })
-  it('deletes what a deleted deployment or namespace had', async () => {
+  it('deletes the contents of a deleted Deployment or namespace', async () => {
     start()
     store.create('deployments', deployment('web'))
     await available(3)
@@ -117,7 +117,7 @@ describe('sandbox/kubernetes controllers', () => {
     store.delete('namespaces', undefined, 'shop')
     await until(() => store.list('configmaps').length === 0, 'contents gone')
   })
-  it('hashes a template by what it says, not by the order of its keys', () => {
+  it('hashes a template by its content, not by the order of its keys', () => {
     start()
     const { template } = deployment('web').spec
     expect(templateHash({ spec: template.spec, metadata: template.metadata! })).to.equal(
@@ -153,7 +153,7 @@ describe('sandbox/kubernetes controllers', () => {
       await until(() => endpoints().length === 2, 'two endpoints')
       expect([...seen]).to.include(JSON.stringify({ ready: false, serving: true, terminating: true }))
     })
-    it('come in both families where asked', async () => {
+    it('come in both address families on request', async () => {
       start()
       service({ ipFamilies: ['IPv4', 'IPv6'] })
       store.create('deployments', deployment('web', { replicas: 1 }))
@@ -163,7 +163,7 @@ describe('sandbox/kubernetes controllers', () => {
         .map(slice => `${slice.addressType} ${slice.endpoints[0]!.addresses[0]}`)
       expect(types.toSorted()).to.deep.equal(['IPv4 10.0.0.1', 'IPv6 fd00::1'])
     })
-    it('are split at the limit, and go with their Service', async () => {
+    it('are split at the limit, and deleted with their Service', async () => {
       start({ endpointSlices: { perSlice: 4 } })
       service()
       store.create('deployments', deployment('web', { replicas: 10 }))
@@ -172,7 +172,7 @@ describe('sandbox/kubernetes controllers', () => {
       store.delete('services', 'default', 'web')
       await until(() => store.list('endpointslices').length === 0, 'no slices')
     })
-    it('lag as told, and gather what happens meanwhile into one write', async () => {
+    it('lag as configured, and gather changes meanwhile into one write', async () => {
       start({ endpointSlices: { lagMs: 40 } })
       service()
       store.create('deployments', deployment('web'))
@@ -193,10 +193,10 @@ describe('sandbox/kubernetes controllers', () => {
         })
       await until(() => store.list('endpointslices').length === 3, 'the burst', 100)
       await until(() => store.list('endpointslices').length === 8, 'all of them')
-      // Five beyond the burst at 50 a second.
+      // Five more than the burst, at 50 a second.
       expect(Date.now() - began).to.be.at.least(95)
     })
-    it('are put right after somebody else wrote them', async () => {
+    it('are corrected after another writer changed them', async () => {
       start()
       service()
       store.create('deployments', deployment('web'))

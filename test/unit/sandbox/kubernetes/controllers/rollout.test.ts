@@ -25,20 +25,20 @@ const arm = (id: string, wanted: number, available = wanted, actual = wanted): A
 })
 
 describe('sandbox/kubernetes rollout', () => {
-  it('rounds surge up, unavailable down, and never lets both be 0', () => {
+  it('rounds maxSurge up and maxUnavailable down, and never lets both be 0', () => {
     expect(bounds(10, '25%', '25%')).to.deep.equal({ replicas: 10, maxSurge: 3, maxUnavailable: 2 })
     expect(bounds(3, 0, '10%')).to.deep.equal({ replicas: 3, maxSurge: 0, maxUnavailable: 1 })
     expect(bounds(3, 1, 0)).to.deep.equal({ replicas: 3, maxSurge: 1, maxUnavailable: 0 })
     expect(bounds(2, '100%', 5)).to.deep.equal({ replicas: 2, maxSurge: 2, maxUnavailable: 2 })
   })
-  it('grows the new set as far as the surge lets it, never beyond what is wanted', () => {
+  it('grows the new set as far as maxSurge allows, never beyond the wanted number', () => {
     expect(newSetSize(arm('n', 0), [arm('o', 4)], bounds(4, 1, 0))).to.equal(1)
     expect(newSetSize(arm('n', 0), [arm('o', 4)], bounds(4, 0, 1))).to.equal(0)
     expect(newSetSize(arm('n', 0), [], bounds(4, 1, 0))).to.equal(4)
     expect(newSetSize(arm('n', 6), [], bounds(4, 1, 0))).to.equal(4)
     expect(newSetSize(arm('n', 1), [arm('o', 3, 4, 4)], bounds(4, 1, 0))).to.equal(1)
   })
-  it('shrinks old sets by what is available beyond the bound; what serves nothing goes first', () => {
+  it('shrinks old sets by the pods available beyond the bound; pods that do not serve go first', () => {
     const sizes = (fresh: Arm, old: Arm[], surge: number, unavailable: number) => [
       ...oldSetSizes(fresh, old, bounds(4, surge, unavailable)).values()
     ]
@@ -46,7 +46,7 @@ describe('sandbox/kubernetes rollout', () => {
     expect(sizes(arm('n', 1, 1), [arm('o', 4)], 1, 0)).to.deep.equal([3])
     expect(sizes(arm('n', 0), [arm('o', 4)], 0, 1)).to.deep.equal([3])
     expect(sizes(arm('n', 1, 0), [arm('o', 3, 1), arm('p', 1, 1)], 1, 1)).to.deep.equal([2, 1])
-    // Asked to go down already, but still counted as available: must not be spent twice.
+    // Already scaled down, but still counted as available: it must not count twice.
     expect(sizes(arm('n', 1, 1), [arm('o', 3, 4, 4)], 1, 0)).to.deep.equal([3])
   })
 
@@ -97,7 +97,7 @@ describe('sandbox/kubernetes rollout', () => {
             ...now,
             spec: { ...now.spec, template: deployment('web', {}, version).spec.template }
           }))
-          // Some updates come in the middle of the one before.
+          // Some updates come in the middle of the previous one.
           const steps = version === 1 + updates ? 300 : choose() % 8
           for (let i = 0; i < steps; i += 1) {
             await turns(choose() % 5)

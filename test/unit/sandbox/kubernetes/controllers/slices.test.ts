@@ -87,12 +87,12 @@ describe('sandbox/kubernetes endpoint conditions', () => {
       targetRef: { kind: 'Pod', namespace: 'default', name: 'a', uid: 'uid-a' }
     })
   })
-  it('is not there without an address, nor once the pod has ended', () => {
+  it('does not exist without an address, nor once the pod has ended', () => {
     expect(endpointOf(pod('a', { podIP: '', podIPs: [] }), 'IPv4', true)).to.equal(undefined)
     for (const phase of ['Succeeded', 'Failed'] as const)
       expect(endpointOf(pod('a', { phase }), 'IPv4', true)).to.equal(undefined)
   })
-  it('resolves a named port in each pod, and leaves out one it has not', () => {
+  it('resolves a named port in each pod, and leaves out a missing one', () => {
     const two = service({
       ports: [
         { name: 'x', port: 80, targetPort: 'http' },
@@ -133,7 +133,7 @@ describe('sandbox/kubernetes slices', () => {
       )
     )
 
-  it('says every pod once, within the limit, split by port map; and plans nothing when nothing is to do (law)', () => {
+  it('lists every pod once, within the limit, split by port map; and plans nothing if nothing has changed (law)', () => {
     const sets = fc.array(fc.uniqueArray(fc.integer({ min: 1, max: 30 }), { maxLength: 25 }), {
       minLength: 1,
       maxLength: 6
@@ -195,7 +195,7 @@ describe('sandbox/kubernetes replica set', () => {
       planReplicas(set(2), [pod('a'), pod('b', {}, ending), pod('c', { phase: 'Failed' })])
     ).to.deep.equal({ create: 1, remove: [] })
   })
-  it('removes first what serves least, then by cost, then the youngest', () => {
+  it('removes first the pods that serve least, then by cost, then the youngest', () => {
     const pods = [
       pod('old'),
       pod('young', {}, { creationTimestamp: '2026-01-02T00:00:00Z' }),
@@ -206,7 +206,7 @@ describe('sandbox/kubernetes replica set', () => {
     const order = [4, 3, 2, 1, 0].map(left => planReplicas(set(left), pods).remove.at(-1)?.metadata.name)
     expect(order).to.deep.equal(['pending', 'unready', 'cheap', 'young', 'old'])
   })
-  it('creates nothing any more when it is being deleted itself', () => {
+  it('creates nothing while it is being deleted itself', () => {
     const going = { ...set(3), metadata: { ...meta('web'), ...ending } }
     expect(planReplicas(going, [])).to.deep.equal({ create: 0, remove: [] })
   })

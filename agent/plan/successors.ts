@@ -1,0 +1,195 @@
+import type { Drains } from '../drain/drain.ts'
+import { isUp, saysThatItEnds } from '../drain/eligible.ts'
+import { readOptions } from '../drain/annotations.ts'
+import { nodeKey, type EndpointFact, type NodeKey, type PodFact, type PodUid } from '../drain/facts.ts'
+import { isOfWorkload } from '../drain/workload.ts'
+import type { Holder } from './holder.ts'
+import { isEnding } from './match.ts'
+import type { World } from './world.ts'
+
+/** A port at which a Service lists a pod. Kept after the pod has left the slices. */
+export interface Standing {
+  readonly service: string
+  readonly portName: string
+  readonly port: number
+}
+
+/** Pods that take over from an ending one: their nodes, by the port of the ending pod. */
+export type Successors = Readonly<Record<string, readonly NodeKey[]>>
+
+/** A pod that may take over from every pod with the same standing. */
+export interface Candidate {
+  readonly uid: PodUid
+  /** Its position on a ring, so that ending pods choose different ones of many. */
+  readonly at: number
+  readonly nodes: Successors
+}
+
+/** The most successors of one port; the plugin's limit (docs/barrier-api.md). */
+export const MOST_SUCCESSORS = 16
+
+export const NO_SUCCESSORS: Successors = Object.freeze({})
+
+/**
+ * Where the slices of its own namespace list this pod, or did. What was known `before` stays: Services drop an ending pod one after the
+ * other, and each of them limits who may follow. A slice without a port number lists it nowhere in particular.
+ */
+export function standingOf(
+  pod: Pick<PodFact, 'uid' | 'namespace'>,
+  slices: Iterable<EndpointFact>,
+  before: readonly Standing[] = []
+): readonly Standing[] {
+  const standing = new Map(before.map(one => [keyOf(one), one]))
+  for (const { namespace, service, ports, endpoints } of slices) {
+    if (namespace !== pod.namespace || service === '' || !endpoints.some(e => e.podUid === pod.uid)) continue
+    for (const { name: portName, port } of ports)
+      if (port !== undefined) standing.set(keyOf({ service, portName, port }), { service, portName, port })
+  }
+  return standing.size === before.length ? before : [...standing.values()]
+}
+
+const keyOf = ({ service, portName, port }: Standing): string => `${service} ${portName} ${port}`
+
+/**
+ * Whether every holder that lists this address has the pods of whole Services, whatever their labels. Only then may a pod
+ * with other labels take over: a place with a subset of a Service must not get the other versions.
+ *
+ * A discovery takes whole Services. So does the ingress controller 2.x. The ingress controller 1.x names an upstream
+ * `namespace_service_port`, with a subset `namespace_service_subset_port` (its `ComposeUpstreamName`).
+ */
+export const areWhole = (holders: readonly Pick<Holder, 'discovery' | 'owner' | 'name'>[]): boolean =>
+  holders.length > 0 &&
+  holders.every(
+    ({ discovery, owner, name = '' }) =>
+      discovery !== undefined ||
+      owner === 'ingress-controller-2' ||
+      (owner === 'ingress-controller-1' && name.split('_').length === 3)
+  )
+
+/** Pods in the same group have the same candidates. Empty: this pod has no successors. */
+export function groupOf(pod: PodFact, standing: readonly Standing[], isWhole: boolean): string {
+  if (!readOptions(pod.annotations).successors || pod.owner === undefined || standing.length === 0) return ''
+  const family = pod.ips.map(familyOf).join()
+  const places = standing.map(keyOf).sort()
+  return JSON.stringify([pod.namespace, pod.owner, pod.labelKey, isWhole, family, places])
+}
+
+/**
+ * The pods that may take over from this one, by their position on the ring: of the same workload, Ready in every Service that lists
+ * (or listed) this pod, under the same port names. Pods whose labels differ are left out, unless `isWhole`.
+ */
+export function candidatesOf(
+  pod: PodFact,
+  standing: readonly Standing[],
+  isWhole: boolean,
+  slicesOf: (service: string) => readonly EndpointFact[],
+  podOf: (uid: PodUid) => PodFact | undefined
+): Candidate[] {
+  const services = new Map(
+    [...new Set(standing.map(({ service }) => service))].map(service => [service, readyIn(slicesOf(service))])
+  )
+  const ready = new Set(services.values().flatMap(pods => pods.keys()))
+  return [...ready]
+    .flatMap(uid => {
+      const other = podOf(uid)
+      if (!other || uid === pod.uid || !isOfWorkload(pod, other)) return []
+      if (!readOptions(other.annotations).successors || (!isWhole && other.labelKey !== pod.labelKey))
+        return []
+      const nodes = nodesIn(services, other, pod, standing)
+      return Object.keys(nodes).length > 0 ? [{ uid, at: hash(uid), nodes }] : []
+    })
+    .sort((a, b) => a.at - b.at)
+}
+
+/** The successors of a pod: the next ones on the ring, so that all agents choose the same ones. */
+export function successorsOf(
+  pod: Pick<PodFact, 'uid'>,
+  candidates: readonly Candidate[],
+  mayServe: (uid: PodUid) => boolean
+): Successors {
+  const nodes: Record<string, NodeKey[]> = {}
+  const from = firstAfter(candidates, hash(pod.uid))
+  let found = 0
+  for (let i = 0; i < candidates.length && found < MOST_SUCCESSORS; i++) {
+    const candidate = candidates[(from + i) % candidates.length] as Candidate
+    if (candidate.uid === pod.uid || !mayServe(candidate.uid)) continue
+    found++
+    for (const [port, keys] of Object.entries(candidate.nodes))
+      nodes[port] = [...(nodes[port] ?? []), ...keys].slice(0, MOST_SUCCESSORS)
+  }
+  return found > 0 ? nodes : NO_SUCCESSORS
+}
+
+/** Whether a pod may get the requests of another one now: Ready, not ending, and its addresses are its own. */
+export function mayTakeOver(world: World, drains: Drains, pod: PodFact | undefined): boolean {
+  if (!pod || !isUp(pod) || saysThatItEnds(pod) || isEnding(drains.get(pod.uid))) return false
+  if (pod.hostNetwork) return true
+  return pod.ips.every(ip =>
+    world.ownersOf(ip).every(owner => owner.uid === pod.uid || owner.hostNetwork || saysThatItEnds(owner))
+  )
+}
+
+type Ports = ReadonlyMap<string, ReadonlySet<number>>
+type Families = ReadonlyMap<string, Ports>
+
+/** The ports by family and name of every pod that is Ready in these slices. */
+function readyIn(slices: readonly EndpointFact[]): Map<PodUid, Families> {
+  const pods = new Map<PodUid, Map<string, Map<string, Set<number>>>>()
+  for (const { endpoints, ports, family } of slices)
+    for (const { podUid, ready, terminating } of endpoints) {
+      if (podUid === undefined || !ready || terminating) continue
+      const families = pods.get(podUid) ?? new Map<string, Map<string, Set<number>>>()
+      pods.set(podUid, families)
+      const named = families.get(family) ?? new Map<string, Set<number>>()
+      families.set(family, named)
+      for (const { name, port } of ports)
+        if (port !== undefined) named.set(name, (named.get(name) ?? new Set()).add(port))
+    }
+  return pods
+}
+
+/** The nodes of a pod, by port of the ending one. A port without exactly one counterpart is left out. */
+function nodesIn(
+  services: ReadonlyMap<string, ReadonlyMap<PodUid, Families>>,
+  other: PodFact,
+  pod: PodFact,
+  standing: readonly Standing[]
+): Successors {
+  if (services.values().some(ready => !ready.has(other.uid))) return NO_SUCCESSORS
+  const nodes: Record<string, NodeKey[]> = {}
+  for (const [port, places] of Map.groupBy(standing, one => one.port))
+    for (const ip of other.ips) {
+      const family = familyOf(ip)
+      if (!pod.ips.some(own => familyOf(own) === family)) continue
+      const found = places.map(({ service, portName }) =>
+        services.get(service)?.get(other.uid)?.get(family)?.get(portName)
+      )
+      const ports = new Set(found.flatMap(set => [...(set ?? [])]))
+      const [only] = ports
+      if (only === undefined || ports.size > 1 || found.some(set => set === undefined)) continue
+      nodes[port] = [...(nodes[port] ?? []), nodeKey(ip, only)]
+    }
+  return nodes
+}
+
+const familyOf = (ip: string): EndpointFact['family'] => (ip.includes(':') ? 'IPv6' : 'IPv4')
+
+/** By halving: hundreds of pods may end at once, with thousands of candidates. */
+function firstAfter(candidates: readonly Candidate[], at: number): number {
+  let [low, high] = [0, candidates.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const candidate = candidates[middle] as Candidate
+    if (candidate.at <= at) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** FNV-1a with a final mix: uids of one workload differ in a few letters. */
+function hash(text: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x45d9f3b)
+  return (hash ^ (hash >>> 16)) >>> 0
+}

@@ -1,0 +1,31 @@
+import type { Drains } from '../drain/drain.ts'
+import type { NodeKey, PodUid } from '../drain/facts.ts'
+import { endingNodes } from '../plan/match.ts'
+import type { World } from '../plan/world.ts'
+
+/** The drains of the last round, for every part that asks about them between two rounds. */
+export interface CurrentDrains {
+  current(): Drains
+  /** Whether this address still belongs to an ending pod: a write may have waited, and addresses are reused. */
+  isEnding(uid: PodUid, node: NodeKey): boolean
+}
+
+/** Only the loop replaces the drains. */
+export interface DrainStore extends CurrentDrains {
+  replace(next: Drains): void
+}
+
+/** Made before the loop, so that parts which the loop needs can ask about drains. */
+export function createDrainStore(world: World): DrainStore {
+  let drains: Drains = new Map()
+  return {
+    current: () => drains,
+    isEnding(uid, node) {
+      const drain = drains.get(uid)
+      return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
+    },
+    replace(next) {
+      drains = next
+    }
+  }
+}

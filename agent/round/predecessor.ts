@@ -1,0 +1,50 @@
+import { addressOf } from '../apisix/nodes.ts'
+import type { InheritedEntry } from '../barrier/inherited.ts'
+import type { NodeKey, PodFact } from '../drain/facts.ts'
+import { standingOf, type Standing } from '../plan/successors.ts'
+import type { Sources } from '../proof/sources.ts'
+
+/** A pod that ended before this agent began, as far as its successors show what it was. */
+export interface Predecessor {
+  readonly pod: PodFact
+  readonly nodes: readonly NodeKey[]
+  readonly standing: readonly Standing[]
+}
+
+/**
+ * The pod of an inherited entry: of the workload of its successors, with their labels, in their Services. `undefined` if that is not
+ * certain: no named pod lives any more, or the living ones are of several workloads. Addresses are reused, so a pod counts only if it
+ * ran before the entry was put.
+ */
+export function predecessorOf(
+  { uid, nodes, putAt }: InheritedEntry,
+  { pods, slices, serverBehindMs }: Pick<Sources['cluster'], 'pods' | 'slices' | 'serverBehindMs'>
+): Predecessor | undefined {
+  // `startTime` has whole seconds.
+  const ranThen = ({ startedAt = Infinity }: PodFact) => startedAt + serverBehindMs() + 1000 <= putAt
+  const named = [...nodes.values()].flatMap(successors =>
+    Object.entries(successors).flatMap(([port, to]) => to.map(node => ({ port: Number(port), node })))
+  )
+  const living = named.flatMap(({ port, node }) => {
+    const { host, port: itsPort } = addressOf(node)
+    const pod = pods.byIp(host).find(one => !one.hostNetwork && one.deletionAt === undefined && ranThen(one))
+    return pod ? [{ pod, port, itsPort }] : []
+  })
+  const [first] = living
+  if (
+    !first ||
+    living.some(({ pod }) => pod.owner !== first.pod.owner || pod.labelKey !== first.pod.labelKey)
+  )
+    return undefined
+  const standing = living.flatMap(({ pod, port, itsPort }) =>
+    standingOf(pod, slices.listing(pod.uid))
+      .filter(at => at.port === itsPort)
+      .map(at => ({ ...at, port }))
+  )
+  const ips = [...nodes.keys()].map(node => addressOf(node).host)
+  return {
+    pod: { ...first.pod, uid, name: uid, ips },
+    nodes: [...nodes.keys()],
+    standing: [...new Map(standing.map(at => [JSON.stringify(at), at])).values()]
+  }
+}

@@ -1,0 +1,106 @@
+import type { Drain, Drains } from '../drain/drain.ts'
+import type { EndpointFact, NodeKey, PodFact } from '../drain/facts.ts'
+import { isOfWorkload } from '../drain/workload.ts'
+import { addressOf } from '../apisix/nodes.ts'
+import {
+  areWhole,
+  candidatesOf,
+  groupOf,
+  mayTakeOver,
+  NO_SUCCESSORS,
+  successorsOf,
+  type Candidate,
+  type Successors
+} from '../plan/successors.ts'
+import type { World } from '../plan/world.ts'
+import type { Memory } from '../proof/memory.ts'
+import type { Sources } from '../proof/sources.ts'
+
+/** What is remembered of an ending pod. */
+type Remembered = Pick<Memory, 'standing' | 'successors'>
+
+/** Phases of a pod that ends and still answers. */
+const SERVING: ReadonlySet<Drain['phase'] | undefined> = new Set(['draining', 'proven', 'expired'])
+
+interface Group {
+  readonly slices: readonly (readonly EndpointFact[])[]
+  readonly candidates: readonly Candidate[]
+}
+
+/**
+ * Finds the successors of each ending pod. The candidates of a group of pods are kept until a slice of its Services changes: hundreds
+ * of pods of one Deployment may end at once, and each round asks for all of them.
+ */
+export function createSuccession(
+  { pods, slices }: Pick<Sources['cluster'], 'pods' | 'slices'>,
+  world: World
+) {
+  let groups = new Map<string, Group>()
+  let next = new Map<string, Group>()
+
+  const candidates = (pod: PodFact, { standing }: Remembered, isWhole: boolean): readonly Candidate[] => {
+    const key = groupOf(pod, standing, isWhole)
+    if (key === '') return []
+    const known = next.get(key)
+    if (known) return known.candidates
+    const services = [...new Set(standing.map(({ service }) => service))]
+    const now = services.map(service => slices.of(pod.namespace, service))
+    const before = groups.get(key)
+    const isSame = before?.slices.every((list, i) => isSameList(list, now[i] ?? [])) === true
+    const group = isSame
+      ? before
+      : {
+          slices: now,
+          candidates: candidatesOf(
+            pod,
+            standing,
+            isWhole,
+            service => slices.of(pod.namespace, service),
+            uid => pods.get(uid)
+          )
+        }
+    next.set(key, group)
+    return group.candidates
+  }
+
+  /**
+   * If no pod may follow yet, the last ones still serve while they end: without them the place would have no node at all. Not a pod of
+   * another workload that has their address now.
+   */
+  const remaining = (pod: PodFact, last: Successors, isWhole: boolean, drains: Drains): Successors => {
+    const serves = (node: NodeKey) =>
+      pods
+        .byIp(addressOf(node).host)
+        .some(
+          other =>
+            isOfWorkload(pod, other) &&
+            (isWhole || other.labelKey === pod.labelKey) &&
+            SERVING.has(drains.get(other.uid)?.phase)
+        )
+    const left = Object.entries(last).map(([port, nodes]) => [port, nodes.filter(serves)] as const)
+    return left.some(([, nodes]) => nodes.length > 0) ? Object.fromEntries(left) : NO_SUCCESSORS
+  }
+
+  return {
+    /** Called at the end of a round: forgets groups without drains. */
+    keep(): void {
+      groups = next
+      next = new Map()
+    },
+    /** The same object as in `memory` while nothing has changed. */
+    of(pod: PodFact, memory: Remembered, drains: Drains): Successors {
+      const isWhole = areWhole(pod.ips.flatMap(ip => world.holdersOf(ip)))
+      const next = successorsOf(pod, candidates(pod, memory, isWhole), uid =>
+        mayTakeOver(world, drains, pods.get(uid))
+      )
+      const found = next === NO_SUCCESSORS ? remaining(pod, memory.successors, isWhole, drains) : next
+      if (JSON.stringify(found) !== JSON.stringify(memory.successors)) memory.successors = found
+      return memory.successors
+    }
+  }
+}
+
+export type Succession = ReturnType<typeof createSuccession>
+
+const isSameList = (a: readonly EndpointFact[], b: readonly EndpointFact[]): boolean =>
+  a.length === b.length && a.every((one, i) => one === b[i])

@@ -1,0 +1,39 @@
+import type { Config } from '../config/types.ts'
+import type { GatewayFact } from '../drain/facts.ts'
+import type { SnapshotSources } from '../page/snapshot.ts'
+import type { Sources } from '../proof/sources.ts'
+
+/** The best evidence that a gateway can give now, and why not better. */
+export function gatewayView(
+  gateway: GatewayFact,
+  { barrier, probe }: Pick<Sources, 'barrier' | 'probe'>,
+  control: Config['apisix']['control']
+): SnapshotSources['gateways'][number] {
+  const state = barrier?.state(gateway.id)
+  const doubt = barrier?.doubt(gateway.id) ?? ''
+  const fit = state?.told?.fit === true && state.problem === '' && doubt === ''
+  const unfit = [doubt, ...(state?.told?.unfit ?? [])].filter(why => why !== '').join(', ')
+  return {
+    gateway,
+    available: fit ? 'barrier' : control.enabled ? 'observed' : 'accepted',
+    why: fit
+      ? ''
+      : barrier
+        ? state?.problem || unfit || 'its barrier was not read yet'
+        : 'no barrier is configured',
+    control: probe.freshness(gateway.id) ?? null,
+    barrier: state
+      ? {
+          lastSuccessAt: state.lastSuccessAt ?? null,
+          lastAttemptAt: state.lastAttemptAt ?? null,
+          problem: state.problem || unfit
+        }
+      : null,
+    instance: state?.told?.instance ?? null,
+    workers: (state?.told?.workers ?? []).map(worker => ({
+      id: worker.id ?? -1,
+      revision: worker.revision ?? 0,
+      appliedAt: worker.applied ? worker.applied * 1000 : null
+    }))
+  }
+}

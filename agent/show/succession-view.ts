@@ -1,0 +1,47 @@
+import type { Drain } from '../drain/drain.ts'
+import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { Inventory } from '../inventory/inventory.ts'
+import type { HolderKey } from '../plan/holder.ts'
+import { isEnding } from '../plan/match.ts'
+import type { HolderView } from '../page/snapshot.ts'
+import type { Memory } from '../proof/memory.ts'
+
+type OnSuccessors = NonNullable<HolderView['onSuccessors']>
+
+/**
+ * The holders that depend on successors: every node that would get requests there is to be sealed, and its entry names successors.
+ * The owner has not listed those yet. Discovery is left out, because its nodes are in no listing.
+ */
+export function holdersOnSuccessors(
+  drains: readonly Drain[],
+  memory: (uid: PodUid) => Memory,
+  inventory: Pick<Inventory, 'holders'>
+): ReadonlyMap<HolderKey, OnSuccessors> {
+  const sealed = new Map<HolderKey, Map<NodeKey, OnSuccessors>>()
+  for (const drain of drains) {
+    const { places, successors, sealing } = memory(drain.uid)
+    const nodes = [...new Set(Object.values(successors).flat())]
+    if (nodes.length === 0 || !isEnding(drain) || (drain.phase === 'draining' && !sealing)) continue
+    for (const { holder, node, removedAt } of places.values()) {
+      if (removedAt !== undefined || holder.discovery) continue
+      const known = sealed.get(holder.key) ?? new Map<NodeKey, OnSuccessors>()
+      sealed.set(holder.key, known.set(node, { since: drain.since, nodes }))
+    }
+  }
+  return new Map(
+    [...sealed].flatMap(([key, known]) => {
+      const listed = inventory.holders().get(key)?.nodes ?? []
+      const chosen = listed.some(({ weight }) => weight > 0)
+        ? listed.filter(({ weight }) => weight > 0)
+        : listed
+      const found = chosen.map(node => known.get(node.key)).filter(one => one !== undefined)
+      if (found.length === 0 || found.length < chosen.length) return []
+      return [
+        [key, { since: sinceWhen(found), nodes: [...new Set(found.flatMap(({ nodes }) => nodes))].sort() }]
+      ]
+    })
+  )
+}
+
+/** From the end of the last pod that the place lists. */
+const sinceWhen = (found: readonly OnSuccessors[]): Millis => Math.max(...found.map(({ since }) => since))

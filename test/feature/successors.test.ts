@@ -1,0 +1,232 @@
+import { expect } from 'chai'
+import { get } from '../build/load.ts'
+import { until } from '../build/apisix.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+import type { Snapshot } from '../../agent/page/snapshot.ts'
+import type { Rig } from '../build/rig.ts'
+
+/** No owner lists the new pod: the ingress controller is late, or dead. */
+describe('feature: successors', () => {
+  const test = sideBySide()
+  const web = (name: string) => ({ owner: { kind: 'ReplicaSet', name } })
+
+  /** An old pod that a place lists as its only node, and a new one that only Kubernetes knows. */
+  const replaced = async (rig: Rig, options: { readonly old?: object; readonly next?: object } = {}) => {
+    const old = rig.pod('web-1', { ...web('web-1a'), ...options.old })
+    const next = rig.pod('web-2', { ...web('web-2b'), ...options.next })
+    for (const pod of [old, next]) await rig.serve(pod)
+    rig.service('web', [old, next])
+    return { old, next }
+  }
+  const body = async (rig: Rig) => await get(`${rig.gateways[0]!.urls.proxy}/`)
+
+  const PLACES: Record<string, (rig: Rig, node: string) => void> = {
+    'a map of nodes': (rig, node) =>
+      rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [node]: 1 } }),
+    'a route of its own': (rig, node) =>
+      rig.put('routes', 'all', { uri: '/*', upstream: { type: 'roundrobin', nodes: { [node]: 1 } } })
+  }
+  for (const [name, list] of Object.entries(PLACES))
+    test(`the last node is sealed at once if a successor is Ready, and that one serves: ${name}`, async start => {
+      const rig = await start({ barrier: true, gateways: 2 })
+      const { old } = await replaced(rig)
+      if (name === 'a map of nodes') rig.upstream('web', [old])
+      else list(rig, old.node)
+      await rig.settled()
+      rig.end(old)
+      const { status, body: answer, ms } = await rig.hook(old)
+      expect(status).to.equal(200)
+      expect(answer).to.include({ result: 'drained', evidence: 'barrier' })
+      expect(answer.successors).to.deep.equal([name === 'a map of nodes' ? 'upstreams/web' : 'routes/all'])
+      expect(answer.why).to.contain('its successors get these requests')
+      expect(ms).to.be.below(5000)
+      expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-2' })
+      // nothing was written: the place still lists the pod
+      expect(rig.writes).to.deep.equal([])
+    })
+
+  test('the hook is answered once a successor becomes Ready', async start => {
+    const rig = await start({ barrier: true })
+    const { old, next } = await replaced(rig, { next: { ready: false } })
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    const hook = rig.hook(old)
+    await until(
+      'the entry is held',
+      () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'draining'
+    )
+    expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-1' })
+    rig.isReady(next, true)
+    rig.service('web', [old, next])
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-2' })
+  })
+
+  test('a pod of another workload never takes over', async start => {
+    const rig = await start({ barrier: true })
+    const { old } = await replaced(rig, {
+      old: { graceSeconds: 3 },
+      next: { owner: { kind: 'ReplicaSet', name: 'canary-2b' } }
+    })
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    const { body: answer } = await rig.hook(old)
+    expect(answer.successors ?? []).to.deep.equal([])
+    expect((await body(rig)).body).not.to.equal('web-2')
+  })
+
+  test('a chain: the successor ends too, and is sealed like any other node', async start => {
+    const rig = await start({ barrier: true })
+    const { old, next } = await replaced(rig)
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained' })
+    const last = rig.pod('web-3', web('web-2b'))
+    await rig.serve(last)
+    rig.end(next)
+    rig.service('web', [old, next, last])
+    const { body: answer } = await rig.hook(next)
+    expect(answer).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-3' })
+  })
+
+  test('the only successor ends before the next pod is Ready: it serves until then', async start => {
+    const rig = await start({ barrier: true, config: { APISIX_BARRIER_TTL: '3s' } })
+    const { old, next } = await replaced(rig)
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained' })
+    rig.gone(old)
+    const last = rig.pod('web-3', { ...web('web-2b'), ready: false })
+    await rig.serve(last)
+    rig.end(next)
+    const hook = rig.hook(next)
+    const gateway = rig.gateways[0]!
+    await until('the entry is held', () => gateway.barrier?.entries.look(next.ip, next.port) === 'draining')
+    const expires = () => gateway.barrier!.entries.ofUid(old.uid)[0]!.expires
+    const before = expires()
+    await until('the entry of the first pod was put twice more', () => expires() > before + 1.5)
+    for (let i = 0; i < 20; i += 1) expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-2' })
+    expect(gateway.barrier?.entries.look(next.ip, next.port)).to.equal('draining')
+    rig.isReady(last, true)
+    rig.service('web', [next, last])
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-3' })
+  })
+
+  test('on the address of its host: the next pod there is sent no request before it is Ready', async start => {
+    const rig = await start({ barrier: true })
+    const onHost = { ...web('web-1a'), hostNetwork: true }
+    const old = rig.pod('web-1', onHost)
+    const successor = rig.pod('web-2', { ...web('web-2b'), hostNetwork: true })
+    const backend = await rig.serve(old)
+    await rig.serve(successor)
+    rig.service('web', [old, successor])
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    await backend.close()
+    rig.gone(old)
+    const next = rig.pod('web-3', { ...onHost, ip: old.ip, ready: false })
+    rig.service('web', [successor])
+    await until('the drain is over', () => rig.agent.loop.drains().size === 0)
+    for (let i = 0; i < 20; i += 1) expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-2' })
+    await rig.serve(next)
+    rig.isReady(next, true)
+    rig.service('web', [successor, next])
+    await until(
+      'the entry is lifted',
+      () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'free'
+    )
+    expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-3' })
+    expect(rig.writes).to.deep.equal([])
+  })
+
+  /** The old pod is gone, its entry is in the gateway, and so is the agent that put it. */
+  const orphaned = async (rig: Rig) => {
+    const startedAt = new Date(Date.now() - 60_000).toISOString()
+    const { old, next } = await replaced(rig, { next: { startedAt } })
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    expect((await rig.hook(old)).body).to.include({ result: 'drained', evidence: 'barrier' })
+    rig.gone(old)
+    rig.service('web', [next])
+    await rig.agent.close()
+    const entry = () => rig.gateways[0]!.barrier!.entries.ofUid(old.uid)[0]
+    return { old, next, entry, before: entry()!.expires }
+  }
+  /** Another agent begins. A hook of a pod that no place lists shows that it has read the gateway. */
+  const nextAgent = async (rig: Rig) => {
+    const agent = await rig.startAgent()
+    await until('it is ready', () => agent.missing().length === 0)
+    const idle = rig.pod('idle')
+    await until('it sees the last pod', () => agent.knows(idle.ip))
+    rig.end(idle)
+    expect((await rig.hook(idle, '', undefined, agent)).body).to.include({ evidence: 'barrier' })
+  }
+
+  test('an agent that begins after the pod is gone keeps its entry, and names the pods that serve now', async start => {
+    const rig = await start({ barrier: true })
+    const { old, next, entry, before } = await orphaned(rig)
+    const last = rig.pod('web-3', web('web-2b'))
+    await rig.serve(last)
+    rig.service('web', [next, last])
+    await rig.startAgent()
+    await until('the entry is put again', () => entry()!.expires > before)
+    const named = () => entry()!.successors?.[old.port]?.map(({ ip, port }) => `${ip}:${port}`)
+    await until('it names both', () => named()?.length === 2)
+    expect(named()).to.have.members([next.node, last.node])
+    expect(rig.writes).to.deep.equal([])
+  })
+
+  test('an agent that begins leaves an entry alone if a pod has its address', async start => {
+    const rig = await start({ barrier: true })
+    const { old, entry, before } = await orphaned(rig)
+    rig.pod('other', { owner: { kind: 'ReplicaSet', name: 'other-1a' }, ip: old.ip })
+    await nextAgent(rig)
+    expect(entry()!.expires).to.equal(before)
+  })
+
+  test('an agent that begins leaves an entry alone if a pod of another workload has the address of its successor', async start => {
+    const rig = await start({ barrier: true })
+    const { next, entry, before } = await orphaned(rig)
+    rig.gone(next)
+    rig.service('web', [])
+    const other = rig.pod('other', { owner: { kind: 'ReplicaSet', name: 'other-1a' }, ip: next.ip })
+    rig.service('other', [other])
+    await nextAgent(rig)
+    expect(entry()!.expires).to.equal(before)
+  })
+
+  test('a ghost: the pod is deleted by force, nothing is written, and requests go to the next pod', async start => {
+    const rig = await start({
+      barrier: true,
+      config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
+    })
+    const { old, next } = await replaced(rig)
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.gone(old)
+    rig.service('web', [next])
+    await until(
+      'the entry is sealed',
+      () => rig.gateways[0]!.barrier?.entries.look(old.ip, old.port) === 'sealed'
+    )
+    expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-2' })
+    expect(rig.writes).to.deep.equal([])
+    expect(rig.nodes('upstreams/web')).to.deep.equal([old.node])
+    const { holders } = (await (
+      await fetch(`http://127.0.0.1:${rig.agent.port}/api/state`)
+    ).json()) as Snapshot
+    expect(holders.find(({ key }) => key === 'upstreams/web')?.onSuccessors?.nodes).to.deep.equal([next.node])
+    const metrics = await (await fetch(`http://127.0.0.1:${rig.agent.port}/metrics`)).text()
+    expect(metrics).to.match(/^apisix_drain_succession_holders 1$/m)
+    expect(metrics).to.match(/^apisix_drain_succession_oldest_seconds 0\.\d+$/m)
+  })
+})

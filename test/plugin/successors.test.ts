@@ -1,0 +1,274 @@
+import { expect } from 'chai'
+import { Backend } from './backend.ts'
+import type { Word } from './barrier.ts'
+import { backends, many, send } from './client.ts'
+import { eventually } from './eventually.ts'
+import { type Config, Gateway, type Upstream } from './gateway.ts'
+
+describe('Successors', () => {
+  let gateway: Gateway
+  let old: Backend
+  let a: Backend
+  let b: Backend
+  let gone: Backend
+  const barrier = () => gateway.barrier
+  const counts = async () => (await barrier().state()).counts
+  const at = ({ node }: Backend) => `${node.host}:${node.port}`
+  /** The entry of an ending pod, with the pods that take over from its port. */
+  const followed = (pod: Backend, ...by: Backend[]) =>
+    pod.entry({ successors: { [pod.node.port]: by.map(at) } })
+  const sealed = (pod: Backend, ...by: Backend[]) => ({ ...followed(pod, ...by), state: 'sealed' as const })
+  const used = async (...pods: Backend[]) => {
+    const replies = await Promise.all(
+      Array.from({ length: 60 }, (_, i) => send(`${gateway.url}/u?k=${i}&ms=10`))
+    )
+    expect(backends(replies)).to.have.members(pods.map(p => p.name))
+  }
+
+  before(async () => {
+    gateway = await Gateway.start()
+    old = await Backend.start()
+    a = await Backend.start()
+    b = await Backend.start()
+    gone = await Backend.start()
+    await gone.kill()
+  })
+  after(async () => {
+    await gateway?.stop()
+    for (const pod of [old, a, b]) await pod?.kill()
+  })
+  afterEach(async () => {
+    const { entries } = await barrier().state()
+    await barrier().remove(...entries.map(e => e.uid))
+    await eventually('nothing is in flight', async () => {
+      const told = await barrier().put(...[old, a, b].map(p => p.entry({ uid: `look-${p.name}` })))
+      await barrier().remove(...told.entries.map(e => e.uid))
+      return told.entries.every(e => e.inflight.requests === 0)
+    })
+    expect((await counts()).errors, gateway.errors()).to.equal(0)
+  })
+
+  const SHAPES: Record<string, (upstream: Upstream) => Config> = {
+    'an upstream': upstream => ({ u: { ...upstream, nodes: [old.node] } }),
+    'a traffic-split rule': upstream => ({ u: { ...upstream, nodes: [old.node], split: true } }),
+    'service discovery': upstream => ({
+      u: { ...upstream, service_name: 's', discovery_type: 'stand_in' },
+      discovery: { s: [old.node] }
+    }),
+    'active health checks': upstream => ({ u: { ...upstream, nodes: [old.node], up: [old.node.host] } })
+  }
+  for (const type of ['roundrobin', 'least_conn', 'chash', 'ewma'] as const)
+    for (const [shape, config] of Object.entries(SHAPES))
+      it(`${type}, ${shape}: all of them get requests if no other node is left, and the pod gets none`, async () => {
+        await gateway.configured(config({ type, ...(type === 'chash' && { key: 'arg_k' }) }))
+        const before = (await counts()).succeeded
+        await barrier().put(followed(old, a, b))
+        await used(a, b)
+        await barrier().put(sealed(old, a, b))
+        await used(a, b)
+        expect((await counts()).succeeded - before).to.equal(120)
+      })
+
+  it('are reported with all entries, as they were put, to an agent that begins', async () => {
+    const v6 = {
+      uid: 'v6',
+      ip: 'fd00::9',
+      state: 'sealed' as const,
+      successors: { 80: ['[fd00::a]:81'] }
+    }
+    await barrier().put(followed(old, a, b), v6, gone.entry())
+    const { entries } = await barrier().state()
+    const of = (uid: string) => entries.find(entry => entry.uid === uid)?.successors
+    expect(of(followed(old).uid)).to.deep.equal({ [old.node.port]: [at(a), at(b)] })
+    expect(of('v6')).to.deep.equal({ 80: ['[fd00::a]:81'] })
+    expect(of(gone.entry().uid)).to.equal(undefined)
+  })
+
+  it('get nothing as long as another node is free', async () => {
+    await gateway.configured({ u: { nodes: [old.node, b.node] } })
+    await barrier().put(sealed(old, a))
+    await used(b)
+  })
+
+  it('get nothing at a port that they are not named for', async () => {
+    await gateway.configured({ u: { nodes: [old.node] } })
+    await barrier().put({
+      ...old.entry(),
+      port: undefined,
+      state: 'sealed',
+      successors: { 1: [at(a)] }
+    } as never)
+    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+    await barrier().put({
+      uid: old.uid,
+      ip: old.node.host,
+      state: 'sealed',
+      successors: { [old.node.port]: [at(a)] }
+    })
+    await used(a)
+  })
+
+  it('are in flight at their own address, and sealed like any other node', async () => {
+    await gateway.configured({ u: { nodes: [old.node] } })
+    await barrier().put(sealed(old, a))
+    const open = send(`${gateway.url}/u?ms=300`)
+    await eventually('one is in flight', async () => {
+      const { entries } = await barrier().put(a.entry())
+      return entries[0]?.inflight.requests === 1
+    })
+    const told = await barrier().put(a.sealed)
+    expect(told.entries[0]?.inflight.requests).to.equal(1)
+    expect((await open).status).to.equal(200)
+    const reached = a.requests.length
+    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+    expect(a.requests.length).to.equal(reached)
+  })
+
+  it('that end are followed to their own successors, and never in a circle', async () => {
+    await gateway.configured({ u: { nodes: [old.node] } })
+    await barrier().put(sealed(old, a), followed(a, old, b))
+    await used(b)
+    await barrier().put(sealed(b, old))
+    // a is ending and still serves, which is better than a refusal
+    await used(a)
+    expect((await barrier().inflight([a.uid])).entries[0]?.bypasses).to.equal(60)
+    await barrier().put(sealed(a, b))
+    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+    await barrier().remove(a.uid)
+    await used(a)
+  })
+
+  it('stay when a put does not name any, change with one that does, and go with an empty one', async () => {
+    await gateway.configured({ u: { nodes: [old.node] } })
+    await barrier().put(sealed(old, a))
+    await barrier().put(old.sealed)
+    await used(a)
+    await barrier().put(sealed(old, b))
+    await used(b)
+    await barrier().put({ ...old.sealed, successors: {} })
+    expect((await send(`${gateway.url}/u`)).status).to.equal(503)
+  })
+
+  it('that refuse connections are tried again on the next one, and skipped for a while', async () => {
+    await gateway.configured({ u: { nodes: [old.node] } })
+    await barrier().put(sealed(old, gone, a, b))
+    const replies = await many(`${gateway.url}/u`, 60)
+    expect(backends(replies)).to.have.members([a.name, b.name])
+    await barrier().put(sealed(old, gone))
+    expect((await send(`${gateway.url}/u`)).status).to.equal(502)
+  })
+
+  it('that failed are not tried for every request, so that few fail if APISIX may not retry', async () => {
+    await gateway.configured({ u: { nodes: [old.node], retries: 0 } })
+    await barrier().put(sealed(old, gone, a, b))
+    const began = performance.now()
+    const replies = await many(`${gateway.url}/u`, 60)
+    // each worker tries it once in two seconds
+    const mayFail = 3 * (1 + Math.ceil((performance.now() - began) / 2000))
+    expect(replies.filter(({ status }) => status !== 200).length).to.be.at.most(mayFail)
+  })
+
+  it('get their own host if pass_host is node', async () => {
+    await gateway.configured({ u: { nodes: [old.node], pass_host: 'node' } })
+    await barrier().put(sealed(old, a))
+    expect((await send(`${gateway.url}/u`)).host).to.equal(at(a))
+  })
+
+  it('get a request that was picked before the pod was sealed', async () => {
+    await gateway.configured({ u: { nodes: [old.node] } })
+    const hold = Promise.withResolvers<void>()
+    const upload = send(`${gateway.url}/u`, { method: 'POST', body: 'x'.repeat(1000), slowly: hold.promise })
+    await gateway.lookedAgain()
+    await barrier().put(sealed(old, a))
+    hold.resolve()
+    expect((await upload).backend).to.equal(a.name)
+  })
+
+  describe('in the word of the workers', () => {
+    const A = { host: '10.0.0.1', port: 80, weight: 1 }
+    const nodes = (...list: object[]) => ({
+      objects: {
+        kinds: { upstreams: [{ id: 'u', nodes: list }], routes: [{ id: '1', upstream_id: 'u' }] }
+      }
+    })
+    const pod = { uid: 'a', ip: A.host }
+    const says = async (part: Partial<Word>, uid = 'a') =>
+      await eventually(`the word of ${uid} is ${JSON.stringify(part)}`, async () => {
+        const { word } = (await barrier().state()).entries.find(e => e.uid === uid)!
+        expect(word, JSON.stringify(word)).to.deep.include({ said: 3, ...part })
+        return true
+      })
+
+    beforeEach(async () => {
+      barrier().words = true
+      await gateway.configured(nodes(A))
+    })
+    after(() => {
+      barrier().words = false
+    })
+
+    it('a place with a successor is not sole, and the successor is named', async () => {
+      await barrier().put(pod)
+      await says({ places: 1, sole: ['upstreams/u'], succeeded: [], others: [] })
+      await barrier().put({ ...pod, successors: { 80: ['10.0.0.7:80', '[fd00::1]:80'] } })
+      const others = [{ places: 1, nodes: ['10.0.0.7:80', '[fd00::1]:80'], more: 0 }]
+      await says({ places: 1, sole: [], succeeded: ['upstreams/u'], others })
+      await barrier().put({ ...pod, successors: {} })
+      await says({ places: 1, sole: ['upstreams/u'], succeeded: [] })
+    })
+
+    it('a successor that ends is in the place that it took over, and sole there', async () => {
+      await barrier().put({ ...pod, successors: { 80: ['10.0.0.7:80'] } }, { uid: 's', ip: '10.0.0.7' })
+      await says({ places: 1, sole: ['upstreams/u'], succeeded: [] })
+      await says({ places: 1, sole: ['upstreams/u'], succeeded: [] }, 's')
+      await barrier().put({ uid: 's', ip: '10.0.0.7', successors: { 80: ['10.0.0.8:80'] } })
+      const others = [{ places: 1, nodes: ['10.0.0.8:80'], more: 0 }]
+      await says({ places: 1, sole: [], others, succeeded: ['upstreams/u'] })
+      await says({ places: 1, sole: [], others, succeeded: ['upstreams/u'] }, 's')
+    })
+
+    it('a successor that ends has no place there once the pod has none, or another node is free', async () => {
+      await barrier().put({ ...pod, successors: { 80: ['10.0.0.7:80'] } }, { uid: 's', ip: '10.0.0.7' })
+      await says({ places: 1 }, 's')
+      await gateway.configured(nodes(A, { ...A, host: '10.0.0.9' }))
+      await says({ places: 0, sole: [] }, 's')
+      await gateway.configured(nodes(A))
+      await says({ places: 1, sole: ['upstreams/u'] }, 's')
+      await barrier().remove('a')
+      await says({ places: 0, sole: [] }, 's')
+    })
+
+    it('a change of the successors changes the tag, so that no seal rests on the old ones', async () => {
+      const tagOf = async () => (await barrier().state()).entries[0]!.word.tag
+      await barrier().put({ ...pod, successors: { 80: ['10.0.0.7:80'] } })
+      await says({ sole: [] })
+      const tag = await tagOf()
+      await barrier().put({ ...pod, successors: { 80: ['10.0.0.8:80'] } })
+      const told = await barrier().put({ ...pod, state: 'sealed', sealIf: tag! })
+      expect(told.entries[0]?.state).to.equal('draining')
+    })
+  })
+
+  describe('a wrong list is refused', () => {
+    for (const [successors, message] of [
+      [[], /successors/],
+      ['x', /successors must be an object/],
+      [{ x: [] }, /not a port: x/],
+      [{ 0: [] }, /not a port: 0/],
+      [{ '080': [] }, /not a port: 080/],
+      [{ 80: 'x' }, /\["80"\] must be a list/],
+      [{ 80: ['x:80'] }, /\["80"\]\[0\] must be "address:port"/],
+      [{ 80: ['10.0.0.1'] }, /\["80"\]\[0\] must be/],
+      [{ 80: ['fd00::1:99999'] }, /\["80"\]\[0\] must be/],
+      [{ 80: { a: '10.0.0.1:80' } }, /\["80"\] must be a list/],
+      [{ 80: Array.from({ length: 17 }, (_, i) => `10.0.0.${i + 1}:80`) }, /at most 16/],
+      [Object.fromEntries(Array.from({ length: 17 }, (_, i) => [i + 1, ['10.0.0.1:80']])), /at most 16/]
+    ] as const)
+      it(JSON.stringify(successors).slice(0, 40), async () => {
+        const entries = [{ ...old.entry(), state: 'draining', ttl: 9, successors }]
+        const { status, body } = await barrier().send('PUT', '/v1/barrier/entries', { entries })
+        expect(status, JSON.stringify(body)).to.equal(Array.isArray(successors) ? 200 : 400)
+        if (status === 400) expect(body.error_msg).to.match(message)
+      })
+  })
+})

@@ -1,0 +1,34 @@
+import { expect } from 'chai'
+import { createDrainStore } from '../../../agent/round/drain-store.ts'
+import { drainOf, drainsOf, seen } from '../../build/drain.ts'
+import { holder } from '../../build/holder.ts'
+import { pod, terminating } from '../../build/pod.ts'
+import { worldOf } from '../../build/world.ts'
+
+describe('drain store', () => {
+  const old = pod('old', { ...terminating(0), ips: ['10.0.0.1'] })
+  const drain = drainOf(seen(old))
+
+  it('holds the drains of the last round', () => {
+    const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080'])], [old]))
+    expect(store.current().size).to.equal(0)
+    store.replace(drainsOf([drain]))
+    expect(store.current().get(old.uid)).to.equal(drain)
+  })
+
+  it('reports an address as ending only for the drain that has it', () => {
+    const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080', '10.0.0.2:8080'])], [old]))
+    expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(false)
+    store.replace(drainsOf([drain]))
+    expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(true)
+    expect(store.isEnding(old.uid, '10.0.0.2:8080')).to.equal(false)
+    expect(store.isEnding('another' as typeof old.uid, '10.0.0.1:8080')).to.equal(false)
+  })
+
+  it('reports no address as ending once another pod has it', () => {
+    const next = pod('next', { ips: ['10.0.0.1'] })
+    const store = createDrainStore(worldOf([holder('a', ['10.0.0.1:8080'])], [old, next]))
+    store.replace(drainsOf([drain]))
+    expect(store.isEnding(old.uid, '10.0.0.1:8080')).to.equal(false)
+  })
+})
