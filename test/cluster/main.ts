@@ -1,5 +1,5 @@
 /**
- * `node test/cluster/main.ts [MOCHA ARGUMENT …]` runs the suite in namespaces of its own for mounts, network and processes:
+ * `node test/cluster/main.ts [--bench] [MOCHA ARGUMENT …]` runs the suite, or with `--bench` its measurements, in namespaces of its own for mounts, network and processes:
  * its children end with it in every case, and its networks and mounts are visible to no other process.
  */
 import { spawn } from 'node:child_process'
@@ -16,7 +16,8 @@ const NAMESPACES = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mo
 const FIRST = ['dash', '-c', '"$@"; exit $?', 'dash']
 const BUILD = 'test/cluster/build.ts'
 const MAKE_IMAGES = 'test/cluster/images/make.ts'
-const MOCHA = ['mocha', '--config', 'test/cluster/.mocharc.json']
+const BENCH = process.argv[2] === '--bench'
+const MOCHA = ['mocha', '--config', `test/cluster/.mocharc.${BENCH ? 'bench.' : ''}json`]
 
 /** @throws Error if it fails; its output has the reason */
 async function run(program: string, ...args: readonly string[]): Promise<void> {
@@ -39,7 +40,7 @@ try {
   makeState(state)
   // A separate process: it has the suite's share of the CPU, but needs npm's registry, which the suite cannot reach.
   const images = phase('images made', () => run(process.execPath, MAKE_IMAGES, imagesOf(state), state.name))
-  const child = spawn('unshare', [...NAMESPACES, ...FIRST, ...MOCHA, ...process.argv.slice(2)], {
+  const child = spawn('unshare', [...NAMESPACES, ...FIRST, ...MOCHA, ...process.argv.slice(BENCH ? 3 : 2)], {
     stdio: 'inherit',
     env: { ...process.env, CLUSTER_STATE: String(process.pid) }
   })
