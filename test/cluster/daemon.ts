@@ -11,6 +11,8 @@ export interface Daemon {
   /** False once it has ended, for whatever reason. */
   alive(): boolean
   stop(): Promise<void>
+  /** Ends it at once, as a crash does. */
+  kill(): Promise<void>
 }
 
 const STOP_MS = 10_000
@@ -44,6 +46,10 @@ export function startDaemon(
       const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
       await ended
       clearTimeout(late)
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      if (alive()) await ended
     }
   }
 }

@@ -135,13 +135,6 @@ const ALL: readonly End[] = [
     act: web => restart(world(), web)
   },
   {
-    title: 'the API server restarted in the middle of a rolling update',
-    options: { replicas: 6 },
-    ends: 6,
-    alone: true,
-    act: web => midway(web, () => world().cluster.controlPlane.restartApiServer())
-  },
-  {
     title: 'the controller manager restarted in the middle of a rolling update',
     options: { replicas: 6 },
     ends: 6,
@@ -162,6 +155,15 @@ const ALL: readonly End[] = [
     }
   }
 ]
+
+/** Measured only (`api-server.bench.ts`): Kubernetes itself can need longer than a grace until it lists the new pods. */
+export const API_SERVER_RESTARTS: End = {
+  title: 'the API server restarted in the middle of a rolling update',
+  options: { replicas: 6 },
+  ends: 6,
+  alone: true,
+  act: web => midway(web, () => world().cluster.controlPlane.restartApiServer())
+}
 
 /** First the scenarios that can run side by side, then the others. */
 export const ENDS: readonly End[] = [

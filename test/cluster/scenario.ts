@@ -67,11 +67,17 @@ async function observe({ name, options, ends, act, load = { answerMs: 100 } }: S
 export const lostNothing = ({ load }: Pick<Observed, 'load'>) =>
   expect(load.failed, JSON.stringify(load.failures.slice(0, 3))).to.equal(0)
 
-/** Expects that many ended pods, each gone before its kill was due. */
-export function endedInTime({ ended }: Pick<Observed, 'ended'>, count: number): void {
+/**
+ * Expects that many ended pods, each gone before its kill was due. The grace begins when the kubelet begins to end the pod: its
+ * preStop hooks are its first step. A kubelet that lost the API server learns of a deletion late, by its own backoff of up to 30 s.
+ */
+export function endedInTime({ ended, hooks }: Pick<Observed, 'ended' | 'hooks'>, count: number): void {
   expect(ended.map(({ name }) => name)).to.have.length(count)
-  for (const { name, endingAt = 0, goneAt = Infinity, graceSeconds = 0 } of ended)
-    expect(goneAt - endingAt, name).to.be.below(graceSeconds * 1000)
+  for (const { name, endingAt = 0, goneAt = Infinity, graceSeconds = 0 } of ended) {
+    const calls = hooks.filter(({ pod }) => pod === `${NAMESPACE}/${name}`)
+    const begun = calls.length > 0 ? Math.min(...calls.map(({ at, ms }) => at - ms)) : endingAt
+    expect(goneAt - begun, name).to.be.below(graceSeconds * 1000)
+  }
 }
 
 /** The second is for a pod that the owner removed first, or has not listed yet. */
