@@ -46,6 +46,8 @@ export interface DrainView {
     readonly kind: 'waiting' | 'proven'
     readonly grade: Grade | null
     readonly result: string | null
+    /** The hook is held as planned: no other endpoint serves yet. */
+    readonly lastEndpoint: boolean
   } | null
   readonly why: string
   /** Per gateway: the grade it has given, when it confirmed, and why not better. */
@@ -124,6 +126,8 @@ interface InventoryView extends Freshness {
 export interface Totals {
   readonly drains: number
   readonly proven: number
+  /** The proved drains by evidence. Only `barrier` is a proof of the gateways. */
+  readonly graded: Readonly<Record<Grade, number>>
   readonly expired: number
   readonly undone: number
   readonly hooks: number

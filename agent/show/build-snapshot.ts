@@ -68,7 +68,8 @@ export function drainView(
       ? {
           kind: verdict.kind,
           grade: verdict.grade ?? null,
-          result: verdict.kind === 'proven' ? verdict.result : null
+          result: verdict.kind === 'proven' ? verdict.result : null,
+          lastEndpoint: verdict.kind === 'waiting' && verdict.lastEndpoint
         }
       : null,
     why: drain.phase === 'undone' ? drain.why : drain.verdict.why,

@@ -13,9 +13,10 @@ export function gatewayView(
   const doubt = barrier?.doubt(gateway.id) ?? ''
   const fit = state?.told?.fit === true && state.problem === '' && doubt === ''
   const unfit = [doubt, ...(state?.told?.unfit ?? [])].filter(why => why !== '').join(', ')
+  const canObserve = control.enabled && !probe.freshness(gateway.id)?.problem
   return {
     gateway,
-    available: fit ? 'barrier' : control.enabled ? 'observed' : 'accepted',
+    available: fit ? 'barrier' : canObserve ? 'observed' : 'accepted',
     why: fit
       ? ''
       : barrier

@@ -28,10 +28,13 @@ export function withProof(history: History, drain: DrainView): History {
 }
 
 /** The drain is over and no round will show it again. */
-export const withPast = (history: History, drain: DrainView): History => ({
-  ...history,
-  past: onTop(drain, history.past, LIMITS.past)
-})
+export function withPast(history: History, drain: DrainView): History {
+  const past = [drain, ...history.past]
+  if (past.length <= LIMITS.past) return { ...history, past }
+  // -1 is the last one. A large rollout must not push the few that were not proved out of the page.
+  const oldestProved = past.findLastIndex(({ verdict }) => verdict?.kind === 'proven')
+  return { ...history, past: past.toSpliced(oldestProved, 1) }
+}
 
 /**
  * A hook was answered. It saved the sleep that it replaces, less the time that it was held: negative if the proof took

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
-import type { Drain } from '../drain/drain.ts'
+import type { Drain, Grade, Proven } from '../drain/drain.ts'
 import type { Millis, PodUid } from '../drain/facts.ts'
 import { leaderView } from './leader-view.ts'
 import type { Loop } from '../round/loop.ts'
@@ -60,7 +60,8 @@ export function createViews(options: ViewsOptions): Views {
   const { cluster, inventory } = sources
   const startedAt = clock.now()
   let history: History = EMPTY
-  const totals: { -readonly [K in Exclude<keyof Totals, 'savedMs'>]: number } = {
+  const graded: Record<Grade, number> = { barrier: 0, observed: 0, accepted: 0, timer: 0 }
+  const totals: { -readonly [K in Exclude<keyof Totals, 'savedMs' | 'graded'>]: number } = {
     drains: 0,
     proven: 0,
     expired: 0,
@@ -83,7 +84,10 @@ export function createViews(options: ViewsOptions): Views {
   const observer: Observer = {
     drain(before, after, memory) {
       if (!before && after) totals.drains += 1
-      if (isProven(after) && !isProven(before)) history = withProof(history, shownOf(after, memory))
+      if (isProven(after) && !isProven(before)) {
+        history = withProof(history, shownOf(after, memory))
+        graded[after.verdict.grade] += 1
+      }
       if (before && !after) history = withPast(history, over(shownOf(before, memory), clock.now()))
       if (after?.phase === 'proven' || after?.phase === 'expired' || after?.phase === 'undone')
         totals[after.phase] += 1
@@ -185,7 +189,7 @@ export function createViews(options: ViewsOptions): Views {
         more: uid => moreOf(uid, loop.memory(uid)),
         history,
         arrivals: arrivals.views(),
-        totals: { ...totals, savedMs: history.savedMs }
+        totals: { ...totals, graded: { ...graded }, savedMs: history.savedMs }
       })
     },
     alive(stuckMs) {
@@ -209,7 +213,9 @@ const over = (drain: DrainView, now: number): DrainView =>
     : { ...drain, phase: 'gone', moments: { ...drain.moments, goneAt: now } }
 
 /** A pod can disappear in the same round that proves its drain. */
-const isProven = (drain: Drain | undefined): drain is Drain =>
+const isProven = (
+  drain: Drain | undefined
+): drain is Extract<Drain, { readonly verdict: unknown }> & { readonly verdict: Proven } =>
   drain !== undefined && drain.phase !== 'undone' && drain.verdict.kind === 'proven'
 
 /** When the last place of a holder that listed the pod let go of it. */

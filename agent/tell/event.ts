@@ -26,7 +26,8 @@ export function eventText(drain: Drain, moments: Moments): EventText | undefined
       result === 'not-routed'
         ? `no gateway routes to it, evidence ${grade}`
         : `out of ${confirmed}/${gateways.length} gateways in ${took}, evidence ${grade}: ${why}`
-    return { type: forced ? 'Warning' : 'Normal', reason: 'Drained', note: shortened(note) }
+    const isSure = !forced && (result === 'not-routed' || confirmed === gateways.length)
+    return { type: isSure ? 'Normal' : 'Warning', reason: 'Drained', note: shortened(note) }
   }
   if (drain.phase === 'expired') {
     const { why, gateways, grade } = drain.verdict

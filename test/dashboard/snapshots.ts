@@ -53,6 +53,7 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
       ...QUIET.totals,
       drains: live + past,
       proven: past - Math.floor(past / 40),
+      graded: { ...QUIET.totals.graded, barrier: past - Math.floor(past / 40) },
       expired: Math.floor(past / 40),
       hooks: past,
       savedMs: past * 14_900
@@ -150,7 +151,7 @@ function waiting(name: string, i: number, seenAt: number, gateways: readonly str
       hookAt: seenAt + 35,
       acceptedAt: i % 2 === 0 ? seenAt + 20 : null
     },
-    verdict: { kind: 'waiting', grade: null, result: null },
+    verdict: { kind: 'waiting', grade: null, result: null, lastEndpoint: false },
     why: `${gateways.at(-1)}: 2 requests are in flight`,
     gateways: gateways.map((gateway, g) =>
       g === gateways.length - 1
@@ -191,8 +192,8 @@ function over(
       goneAt: (failed ? seenAt + 27_000 : confirmedAt) + 600 + 1400 * random()
     },
     verdict: failed
-      ? { kind: 'waiting', grade: 'accepted', result: null }
-      : { kind: 'proven', grade: 'barrier', result: 'drained' },
+      ? { kind: 'waiting', grade: 'accepted', result: null, lastEndpoint: false }
+      : { kind: 'proven', grade: 'barrier', result: 'drained', lastEndpoint: false },
     why: failed
       ? 'apisix-2 has not answered since 14:03:22; accepted is less than what was asked for'
       : 'every gateway has sealed it and nothing is in flight',

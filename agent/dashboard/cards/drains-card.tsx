@@ -1,7 +1,8 @@
 import { useMemo, useState } from 'preact/hooks'
 import { count, formatMs } from '../model/format.ts'
-import { scaleOf, type Lane, type Span } from '../model/lanes.ts'
+import { isOpen, scaleOf, type Lane, type Span } from '../model/lanes.ts'
 import { rolloutsOf, type Rollout } from '../model/rollout.ts'
+import { waitOf, waitsOf } from '../model/waits.ts'
 import type { Shown } from '../store.ts'
 import { agentNow, useTick } from '../use.ts'
 import { Choice } from '../parts/choice.tsx'
@@ -13,7 +14,7 @@ import { Virtual } from '../parts/virtual.tsx'
 const ROW_HEIGHT = 32
 const ROWS = 14
 const STATES = ['all', 'live', 'not proved'] as const
-const ORDERS = ['newest', 'rollouts'] as const
+const ORDERS = ['stuck first', 'rollouts'] as const
 const SPANS: readonly Span[] = ['ack', 'gone']
 
 type Row =
@@ -23,13 +24,14 @@ type Row =
 /** Every ending pod as a lane, live and after it is gone. */
 export function Drains({ shown, lanes }: { shown: Shown; lanes: readonly Lane[] }) {
   const [state, setState] = useState<(typeof STATES)[number]>('all')
-  const [order, setOrder] = useState<(typeof ORDERS)[number]>('newest')
+  const [order, setOrder] = useState<(typeof ORDERS)[number]>('stuck first')
   const [span, setSpan] = useState<Span>('ack')
   const [query, setQuery] = useState('')
   const [selected, select] = useState<string>()
   const found = useMemo(() => lanes.filter(lane => keeps(lane, state, query)), [lanes, state, query])
   const rows = useMemo(() => rowsOf(found, order), [found, order])
-  useTick(found.some(({ standing, live }) => live && standing === 'waiting'))
+  useTick(found.some(({ drain, live }) => live && isOpen(drain)))
+  const waits = useMemo(() => waitsOf(found), [found])
   const now = agentNow(shown)
   const scaleMs = scaleOf(found, span, now)
   const open = lanes.find(({ id }) => id === selected)
@@ -53,6 +55,15 @@ export function Drains({ shown, lanes }: { shown: Shown; lanes: readonly Lane[] 
         <Choice label="Scale to" options={SPANS} value={span} onChange={setSpan} />
         <span class="quiet spread">{count(found.length, 'drain')}</span>
       </div>
+      {waits.length > 0 && (
+        <ul class="causes">
+          {waits.map(({ why, count: drains }) => (
+            <li key={why}>
+              <b>{drains.toLocaleString('en-US')}</b> wait for {why}
+            </li>
+          ))}
+        </ul>
+      )}
       {rows.length === 0 ? (
         <p class="empty">
           {lanes.length === 0 ? 'No pod has ended since the agent started.' : 'None of that kind.'}
@@ -96,7 +107,7 @@ function keeps({ drain, live, standing }: Lane, state: (typeof STATES)[number], 
 }
 
 function rowsOf(lanes: readonly Lane[], order: (typeof ORDERS)[number]): readonly Row[] {
-  if (order === 'newest') return lanes.map(lane => ({ kind: 'lane', lane }))
+  if (order === 'stuck first') return lanes.map(lane => ({ kind: 'lane', lane }))
   return rolloutsOf(lanes).flatMap((rollout): Row[] => [
     { kind: 'rollout', rollout, key: `${rollout.name} ${rollout.lanes[0]?.id}` },
     ...rollout.lanes.map(lane => ({ kind: 'lane' as const, lane }))
@@ -111,7 +122,7 @@ function LaneHead({ scaleMs }: { scaleMs: number }) {
         <span class="hidden">From the decision to delete it, to scale</span>
         <Axis scaleMs={scaleMs} />
       </span>
-      <span role="columnheader">Last gateway</span>
+      <span role="columnheader">Waits for, or last gateway</span>
       <span role="columnheader" class="number">
         Sync lag
       </span>
@@ -151,11 +162,15 @@ function LaneRow({ lane, scaleMs, now, selected, onSelect }: LaneRowProps) {
       <span role="cell">
         <Track lane={lane} scaleMs={scaleMs} now={now} />
       </span>
-      <span role="cell" class="quiet clip">
-        {slowest ?? '–'}
+      <span role="cell" class="quiet clip" title={waitOf(lane)}>
+        {waitOf(lane) || (slowest ?? '–')}
       </span>
       <span role="cell" class="number">
-        {lagMs === null ? (standing === 'waiting' ? formatMs(now - lane.start) : '–') : formatMs(lagMs)}
+        {lagMs === null
+          ? isOpen(drain)
+            ? `${formatMs(Math.max(0, drain.deadline - now))} left`
+            : '–'
+          : formatMs(lagMs)}
       </span>
       <span role="cell">
         <Mark

@@ -62,7 +62,7 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
                   <Mark {...stateOf(gateway)} />
                 </td>
                 <td>
-                  <Mark tone={gateway.available === 'timer' ? 'bad' : 'good'} label={gateway.available} />
+                  <Mark tone={TONES[gateway.available]} label={gateway.available} />
                   {gateway.why && <div class="quiet small">{gateway.why}</div>}
                 </td>
                 <td>
@@ -105,6 +105,13 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
   )
 }
 
+/** Only the barrier is a proof. */
+const TONES: Record<GatewayView['available'], Tone> = {
+  barrier: 'good',
+  observed: 'busy',
+  accepted: 'bad',
+  timer: 'bad'
+}
 const WATCH: Record<WatchView['state'], Tone> = { connecting: 'busy', live: 'good', stale: 'bad' }
 
 function stateOf({ ready, terminating }: GatewayView): { tone: Tone; label: string } {

@@ -36,11 +36,15 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
       />
       <Tile
         label="Proved"
-        value={finished === 0 ? '–' : `${share(totals.proven, finished)} %`}
+        value={finished === 0 ? '–' : `${share(totals.graded.barrier, finished)} %`}
         note={
           finished === 0
             ? 'no drain has ended yet'
-            : [`${totals.proven} of ${count(finished, 'drain')}`, ...afterAck(snapshot)].join(' · ')
+            : [
+                `${totals.graded.barrier} of ${count(finished, 'drain')} by barrier`,
+                ...weaker(totals),
+                ...afterAck(snapshot)
+              ].join(' · ')
         }
       />
       <Tile
@@ -51,6 +55,14 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
     </dl>
   )
 }
+
+/** Drains with weaker evidence, by its name. */
+const weaker = ({ graded, expired }: Snapshot['totals']): string[] => [
+  ...(['observed', 'accepted', 'timer'] as const).flatMap(grade =>
+    graded[grade] > 0 ? [`${graded[grade]} ${grade}`] : []
+  ),
+  ...(expired > 0 ? [`${expired} not proved`] : [])
+]
 
 /** Requests after the ack, of the drains that are shown, if the plugin counts them. */
 function afterAck({ drains, past }: Snapshot): string[] {

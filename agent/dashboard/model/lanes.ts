@@ -1,8 +1,8 @@
 import type { DrainView } from '../../page/snapshot.ts'
 import { latestDecision, lagOf } from '../../page/lag.ts'
 
-/** How a drain stands, in one word that has a colour, a shape and a label. */
-export type Standing = 'waiting' | 'proved' | 'unproved' | 'undone'
+/** How a drain stands, in one word that has a colour, a shape and a label. `kept`: the last endpoint, held as planned. */
+export type Standing = 'waiting' | 'kept' | 'proved' | 'unproved' | 'undone'
 
 /** One drain as it is drawn. Times in ms from when Kubernetes decided. */
 export interface Lane {
@@ -20,10 +20,18 @@ export interface Lane {
 
 const made = new WeakMap<DrainView, { readonly live: Lane; readonly past: Lane }>()
 
-/** Live ones first, newest first in both. A drain that did not change keeps its lane. */
+/** Live ones first: those that wait by the time that is left, then the others. The past is newest first. A drain that did not change keeps its lane. */
 export function lanesOf(live: readonly DrainView[], past: readonly DrainView[]): readonly Lane[] {
-  const newestFirst = live.toSorted((a, b) => b.moments.seenAt - a.moments.seenAt)
-  return [...newestFirst.map(drain => both(drain).live), ...past.map(drain => both(drain).past)]
+  const stuckFirst = live.toSorted(
+    (a, b) => rankOf(a) - rankOf(b) || a.deadline - b.deadline || b.moments.seenAt - a.moments.seenAt
+  )
+  return [...stuckFirst.map(drain => both(drain).live), ...past.map(drain => both(drain).past)]
+}
+
+/** Undone and proved drains need nobody. */
+const rankOf = (drain: DrainView): number => {
+  const standing = standingOf(drain)
+  return standing === 'unproved' || standing === 'waiting' ? 0 : standing === 'kept' ? 1 : 2
 }
 
 function both(drain: DrainView) {
@@ -47,9 +55,10 @@ function laneOf(drain: DrainView): Lane {
   }
 }
 
-function standingOf({ phase, verdict }: DrainView): Standing {
+export function standingOf({ phase, verdict }: DrainView): Standing {
   if (phase === 'undone') return 'undone'
   if (verdict?.kind === 'proven') return 'proved'
+  if (verdict?.lastEndpoint) return 'kept'
   return phase === 'draining' ? 'waiting' : 'unproved'
 }
 
@@ -60,10 +69,14 @@ function slowestOf({ gateways }: DrainView): string | null {
   return gateways.length > 1 ? (last?.name ?? null) : null
 }
 
+/** It still waits for a proof, or for its deadline. */
+export const isOpen = ({ phase, verdict }: DrainView): boolean =>
+  phase === 'draining' && verdict?.kind !== 'proven'
+
 /** Where a lane ends on the scale: its ack, else its proof, else now while it waits, else the pod's end or its deadline. */
-export function settledAt({ drain, standing, start }: Lane, now: number): number {
+export function settledAt({ drain, start }: Lane, now: number): number {
   const { ackAt, confirmedAt, goneAt } = drain.moments
-  const settled = ackAt ?? confirmedAt ?? (standing === 'waiting' ? now : (goneAt ?? drain.deadline))
+  const settled = ackAt ?? confirmedAt ?? (isOpen(drain) ? now : (goneAt ?? drain.deadline))
   return Math.max(0, settled - start)
 }
 

@@ -1,74 +1,132 @@
-import type { Snapshot } from '../../page/snapshot.ts'
-import { count, formatMs } from './format.ts'
+import type { DrainView, GatewayView, Snapshot } from '../../page/snapshot.ts'
+import { clock, count, formatMs } from './format.ts'
+import { standingOf } from './lanes.ts'
 
 /** A younger difference is probably under repair, in ms. */
 const LATE_MS = 30_000
+/** How long an answer without a proof stays on top, in ms. */
+const REMEMBERED_MS = 3_600_000
+/** A gateway is asked every second or two; one that has not answered for longer proves nothing, in ms. */
+const SILENT_MS = 4000
 
-/** The one sentence on top: whether all is well, and if not, what to look at. */
+/** The one sentence on top: whether all is well, and if not, the worst of what is wrong, and the next step. */
 interface Sentence {
   readonly level: 'well' | 'busy' | 'bad'
   readonly head: string
   readonly rest: string
 }
 
+/** The worst comes first. */
 export function sentenceOf(snapshot: Snapshot): Sentence {
-  const { agent, drains, gateways, holders, inventory } = snapshot
-  const waiting = drains.filter(({ phase }) => phase === 'draining')
-  const unproved = drains.filter(
-    ({ phase, verdict }) => phase === 'expired' || (phase === 'gone' && verdict?.kind === 'waiting')
+  return (
+    noVouch(snapshot) ??
+    afterAck(snapshot) ??
+    weakGateways(snapshot) ??
+    unproved(snapshot) ??
+    blind(snapshot) ??
+    calm(snapshot)
   )
-  const hooks = drains.reduce((sum, drain) => sum + drain.hooks, 0)
-  const stale = snapshot.watches.filter(({ state }) => state !== 'live')
-  const differing = differingOf(holders)
-  const ghosts = differing.reduce((sum, { ghosts }) => sum + ghosts.length, 0)
-  const isLate = (since: number) => snapshot.at - since > LATE_MS
-  const missing = differing.flatMap(holder => holder.missing).filter(({ since }) => isLate(since)).length
-  const apart = differing.flatMap(({ atGateways }) => atGateways).filter(({ since }) => isLate(since))
-  const hidden = snapshot.hidden.length
-  const succeeded = differing.filter(({ onSuccessors }) => onSuccessors && isLate(onSuccessors.since)).length
-  const behind = new Set(apart.map(({ gateway }) => gateway)).size
+}
 
-  if (!agent.vouch.ok) {
-    return bad('The agent cannot vouch for an answer.', `${agent.vouch.why}. Hooks run their own fallback.`)
-  }
-  if (unproved.length > 0) {
-    return bad(
-      `${count(unproved.length, 'pod')} could not be proved out in time.`,
-      `${unproved[0]?.pod ?? ''}: ${unproved[0]?.why ?? ''}`
-    )
-  }
-  const late = [...drains, ...snapshot.past.slice(0, 50)].find(({ afterAck }) => (afterAck ?? 0) > 0)
-  if (late) {
-    return bad(
-      'Requests were sent to a pod after its ack.',
-      `${late.namespace}/${late.pod}: ${count(late.afterAck ?? 0, 'request')}. The plugin failed in a gateway: look at its error.log.`
-    )
-  }
-  if (stale.length > 0) {
+const bad = (head: string, rest: string): Sentence => ({ level: 'bad', head, rest })
+
+function noVouch({ agent: { vouch } }: Snapshot): Sentence | undefined {
+  if (vouch.ok) return undefined
+  return bad('The agent cannot vouch for an answer.', `${vouch.why}. Hooks run their own fallback.`)
+}
+
+function afterAck({ drains, past }: Snapshot): Sentence | undefined {
+  const late = [...drains, ...past.slice(0, 50)].find(({ afterAck }) => (afterAck ?? 0) > 0)
+  if (!late) return undefined
+  return bad(
+    'Requests were sent to a pod after its ack.',
+    `${nameOf(late)}: ${count(late.afterAck ?? 0, 'request')}. The plugin failed in a gateway: look at its error.log.`
+  )
+}
+
+/** Without the plugin no gateway is expected to prove by its barrier. */
+function weakGateways({ at, gateways, agent }: Snapshot): Sentence | undefined {
+  const isSilent = (gateway: GatewayView) => silentFor(gateway, at) > SILENT_MS
+  const proves = (gateway: GatewayView) =>
+    !isSilent(gateway) && (agent.reach.barrier === null || gateway.available === 'barrier')
+  const weak = gateways.filter(gateway => gateway.ready && !gateway.terminating && !proves(gateway))
+  const [first] = weak
+  if (!first) return undefined
+  const why = isSilent(first)
+    ? `has not answered for ${formatMs(silentFor(first, at))}`
+    : `gives only "${first.available}": ${first.why}`
+  const others = weak.length > 1 ? ` So do ${count(weak.length - 1, 'other')}.` : ''
+  return bad(
+    `${gateways.length - weak.length} of ${count(gateways.length, 'gateway')} prove.`,
+    `${first.name} ${why}. Removals there are not proved.${others} See Gateways below.`
+  )
+}
+
+/** How long a gateway has not answered, in ms: 0 if its last call succeeded. */
+function silentFor({ barrier, control }: GatewayView, at: number): number {
+  const asked = barrier ?? control
+  if (!asked || asked.problem === '') return 0
+  return Math.max(0, at - (asked.lastSuccessAt ?? asked.lastAttemptAt ?? at))
+}
+
+/** It stays for an hour: a headline that forgets hides what happened in the night. */
+function unproved({ at, drains, past }: Snapshot): Sentence | undefined {
+  const found = [...drains, ...past].filter(
+    drain => standingOf(drain) === 'unproved' && at - endedAt(drain) < REMEMBERED_MS
+  )
+  const [last] = found.toSorted((a, b) => endedAt(b) - endedAt(a))
+  if (!last) return undefined
+  return bad(
+    `${count(found.length, 'pod')} of the last hour could not be proved out in time.`,
+    `${nameOf(last)} at ${clock(endedAt(last))}: ${last.why}`
+  )
+}
+
+const endedAt = ({ moments, deadline }: DrainView): number => moments.ackAt ?? moments.goneAt ?? deadline
+const nameOf = ({ namespace, pod }: DrainView): string => `${namespace}/${pod}`
+
+function blind({ watches, inventory }: Snapshot): Sentence | undefined {
+  const stale = watches.filter(({ state }) => state !== 'live')
+  if (stale.length > 0)
     return bad(
       `The watch of ${stale.map(({ kind }) => kind).join(', ')} is not live.`,
       stale[0]?.problem ?? ''
     )
+  return inventory.problem ? bad('The holders cannot be read.', inventory.problem) : undefined
+}
+
+/** No answer is at risk. Something may still need a hand. */
+function calm(snapshot: Snapshot): Sentence {
+  const { agent, at, drains, gateways, hidden, lags } = snapshot
+  const waiting = drains.filter(({ phase }) => phase === 'draining')
+  const kept = waiting.filter(drain => standingOf(drain) === 'kept').length
+  const hooks = drains.reduce((sum, drain) => sum + drain.hooks, 0)
+  const differing = differingOf(snapshot.holders)
+  const isLate = (since: number) => at - since > LATE_MS
+  const apart = differing.flatMap(({ atGateways }) => atGateways).filter(({ since }) => isLate(since))
+  const found = {
+    succeeded: differing.filter(({ onSuccessors }) => onSuccessors && isLate(onSuccessors.since)).length,
+    ghosts: differing.reduce((sum, { ghosts }) => sum + ghosts.length, 0),
+    missing: differing.flatMap(holder => holder.missing).filter(({ since }) => isLate(since)).length,
+    behind: new Set(apart.map(({ gateway }) => gateway)).size,
+    hidden: hidden.length
   }
-  if (inventory.problem) return bad('The holders cannot be read.', inventory.problem)
-  const facts = [
+  const rest = [
     count(gateways.length, 'gateway'),
     hooks === 0 ? 'no hook waits' : `${count(hooks, 'hook')} held`,
-    ...lastDrain(snapshot),
-    ...(succeeded > 0 ? [`${count(succeeded, 'upstream')} on successors`] : []),
-    ...(ghosts > 0 ? [`${count(ghosts, 'ghost')} in APISIX`] : []),
-    ...(missing > 0 ? [`${count(missing, 'node')} missing in APISIX`] : []),
-    ...(behind > 0 ? [`${count(behind, 'gateway')} not as the Admin API`] : []),
-    ...(hidden > 0 ? [count(hidden, 'place that hides pods', 'places that hide pods')] : []),
+    ...(lags[0] ? [`last drain ${formatMs(lags[0].ms)}`] : []),
+    ...(kept > 0 ? [`${count(kept, 'last endpoint')} held until another pod serves`] : []),
+    ...(found.succeeded > 0 ? [`${count(found.succeeded, 'upstream')} on successors`] : []),
+    ...(found.ghosts > 0 ? [`${count(found.ghosts, 'ghost')} in APISIX`] : []),
+    ...(found.missing > 0 ? [`${count(found.missing, 'node')} missing in APISIX`] : []),
+    ...(found.behind > 0 ? [`${count(found.behind, 'gateway')} not as the Admin API`] : []),
+    ...(found.hidden > 0 ? [count(found.hidden, 'place that hides pods', 'places that hide pods')] : []),
     ...(agent.dryRun ? ['dry run: nothing is written'] : [])
   ].join(' · ')
-  return waiting.length > 0
-    ? { level: 'busy', head: `${count(waiting.length, 'pod')} on the way out.`, rest: facts }
-    : {
-        level: succeeded + ghosts + missing + behind + hidden > 0 ? 'busy' : 'well',
-        head: headOf({ succeeded, ghosts, missing, behind, hidden }),
-        rest: facts
-      }
+  if (waiting.length > 0)
+    return { level: 'busy', head: `${count(waiting.length, 'pod')} on the way out.`, rest }
+  const isWell = Object.values(found).every(number => number === 0)
+  return { level: isWell ? 'well' : 'busy', head: headOf(found), rest }
 }
 
 const differing = new WeakMap<Snapshot['holders'], Snapshot['holders']>()
@@ -97,10 +155,4 @@ function headOf({
   if (missing > 0) return 'APISIX does not list every ready pod.'
   if (behind > 0) return `${count(behind, 'gateway')} behind the Admin API.`
   return hidden > 0 ? 'Pods are reached through places that hide them.' : 'All is well.'
-}
-
-const bad = (head: string, rest: string): Sentence => ({ level: 'bad', head, rest })
-
-function lastDrain({ lags: [last] }: Snapshot): string[] {
-  return last ? [`last drain ${formatMs(last.ms)}`] : []
 }

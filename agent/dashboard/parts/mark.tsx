@@ -23,6 +23,7 @@ export function Mark({ tone, label }: { tone: Tone; label: string }) {
 
 export const STANDING: Record<Standing, { readonly tone: Tone; readonly label: string }> = {
   waiting: { tone: 'busy', label: 'waiting' },
+  kept: { tone: 'busy', label: 'last endpoint' },
   proved: { tone: 'good', label: 'proved' },
   unproved: { tone: 'bad', label: 'not proved' },
   undone: { tone: 'plain', label: 'undone' }

@@ -1,5 +1,5 @@
 import { formatMs } from '../model/format.ts'
-import type { Lane } from '../model/lanes.ts'
+import { isOpen, type Lane } from '../model/lanes.ts'
 
 interface TrackProps {
   lane: Lane
@@ -16,15 +16,15 @@ export function Track({ lane, scaleMs, now }: TrackProps) {
     left: `${place(from)}%`,
     width: `${Math.max(0, place(to) - place(from))}%`
   })
-  const end =
-    standing === 'waiting' ? now : (moments.confirmedAt ?? moments.ackAt ?? moments.goneAt ?? drain.deadline)
+  const end = isOpen(drain) ? now : (moments.confirmedAt ?? moments.ackAt ?? moments.goneAt ?? drain.deadline)
   const held = moments.hookAt === null ? undefined : (moments.ackAt ?? (lane.live ? now : moments.goneAt))
   const longer = (moments.ackAt ?? end) - start > scaleMs
   const marks = [
     ...drain.gateways.flatMap(({ at }) => (at ? [{ at, kind: 'gateway' }] : [])),
     ...(moments.sliceAt === null ? [] : [{ at: moments.sliceAt, kind: 'slice' }]),
     ...(moments.acceptedAt === null ? [] : [{ at: moments.acceptedAt, kind: 'accepted' }]),
-    ...(moments.ackAt === null ? [] : [{ at: moments.ackAt, kind: 'ack' }])
+    ...(moments.ackAt === null ? [] : [{ at: moments.ackAt, kind: 'ack' }]),
+    ...(isOpen(drain) ? [{ at: drain.deadline, kind: 'deadline' }] : [])
   ].filter(({ at }) => at - start <= scaleMs)
   return (
     <div class="track" aria-hidden="true">
@@ -50,7 +50,8 @@ const LEGEND = [
   ['at slice', 'EndpointSlice'],
   ['at accepted', 'Admin API accepted'],
   ['at gateway', 'a gateway confirmed'],
-  ['at ack', 'hook answered']
+  ['at ack', 'hook answered'],
+  ['at deadline', 'its deadline']
 ] as const
 
 export function Legend() {

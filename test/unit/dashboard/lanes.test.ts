@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { gatewayLags } from '../../../agent/dashboard/model/gateway-lags.ts'
 import { lanesOf, roundUp, scaleOf, settledAt } from '../../../agent/dashboard/model/lanes.ts'
+import { waitsOf } from '../../../agent/dashboard/model/waits.ts'
 import { rolloutsOf, workloadOf } from '../../../agent/dashboard/model/rollout.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
 
@@ -11,10 +12,41 @@ const scene = sceneOf({ now: NOW, live: 4, past: 80, holders: 0 })
 describe('lanes', () => {
   const lanes = lanesOf(scene.drains, scene.past)
 
-  it('shows live lanes first, newest first', () => {
+  it('shows live lanes first, those with the least time left on top (D8)', () => {
     expect(lanes.map(({ live }) => live).lastIndexOf(true)).to.equal(3)
-    const seen = lanes.slice(0, 4).map(({ drain }) => drain.moments.seenAt)
-    expect(seen).to.deep.equal(seen.toSorted((a, b) => b - a))
+    const deadlines = lanes.slice(0, 4).map(({ drain }) => drain.deadline)
+    expect(deadlines).to.deep.equal(deadlines.toSorted((a, b) => a - b))
+    const [first, ...others] = scene.drains
+    const proved = {
+      ...first!,
+      uid: 'p',
+      deadline: 0,
+      verdict: { ...first!.verdict!, kind: 'proven' as const }
+    }
+    expect(lanesOf([proved, ...others], []).at(-1)?.drain.uid).to.equal('p')
+  })
+
+  it('shows a last endpoint that is held as planned as a state of its own, not as a failure (D10)', () => {
+    const [first] = scene.drains
+    const kept = { ...first!, verdict: { ...first!.verdict!, lastEndpoint: true } }
+    const standings = [kept, { ...kept, phase: 'expired' as const }, { ...kept, phase: 'gone' as const }]
+    expect(lanesOf(standings, []).map(({ standing }) => standing)).to.deep.equal(['kept', 'kept', 'kept'])
+    expect(lanesOf([{ ...first!, phase: 'expired' }], [])[0]?.standing).to.equal('unproved')
+  })
+
+  it('shows what several drains wait for, once, with their number (D8)', () => {
+    const many = Array.from({ length: 498 }, (_, i) => ({
+      ...scene.drains[0]!,
+      uid: `u${i}`,
+      gateways: [
+        { name: 'apisix-2', grade: undefined, at: undefined, why: `${i + 1} requests are in flight` }
+      ]
+    }))
+    const alone = { ...scene.drains[0]!, uid: 'alone', gateways: [], why: 'the Admin API does not answer' }
+    const [wait, ...rest] = waitsOf(lanesOf([...many, alone], scene.past))
+    expect(rest).to.deep.equal([])
+    expect(wait?.count).to.equal(498)
+    expect(wait?.why).to.match(/^apisix-2: \d+ requests are in flight$/)
   })
 
   it('shows the state of each, and which gateway was last', () => {

@@ -16,7 +16,9 @@ import type { Snapshot } from '../../../agent/page/snapshot.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
 
 const NOW = 1_800_000_000_000
-const quiet = sceneOf({ now: NOW, live: 0, past: 3, holders: 3 })
+const scene = sceneOf({ now: NOW, live: 0, past: 3, holders: 3 })
+const reach = { ...scene.agent.reach, barrier: { scheme: 'http', port: 9080 } }
+const quiet: Snapshot = { ...scene, agent: { ...scene.agent, reach } }
 
 describe('dashboard: words', () => {
   it('writes times in a readable form', () => {
@@ -60,11 +62,65 @@ describe('dashboard: words', () => {
     expect(late.rest).to.contain('1 upstream on successors')
   })
 
+  const [drain] = sceneOf({ now: NOW, live: 1, past: 0, holders: 0 }).drains
+  const [one, ...others] = quiet.gateways
+  const silent = (ms: number): Snapshot['gateways'][number] => ({
+    ...one!,
+    available: 'observed',
+    why: 'no answer',
+    barrier: { lastSuccessAt: NOW - ms, lastAttemptAt: NOW, problem: 'ECONNREFUSED' }
+  })
+
+  it('is red while a gateway does not answer, and names it (D1)', () => {
+    const cut = said({ holders: [], gateways: [...others, silent(360_000)] })
+    expect(cut).to.include({ level: 'bad', head: '2 of 3 gateways prove.' })
+    expect(cut.rest).to.match(/^apisix-0 has not answered for 6 min 00 s\. Removals there are not proved\./)
+    expect(said({ holders: [], gateways: [...others, silent(5000)] }).level, 'after 5 s').to.equal('bad')
+  })
+
+  it('is red while a gateway gives weaker evidence than its barrier, unless the agent uses none', () => {
+    const weak: Snapshot['gateways'][number] = {
+      ...one!,
+      available: 'observed',
+      why: 'its worker 3 is unfit'
+    }
+    const gateways = [...others, weak]
+    expect(said({ holders: [], gateways }).rest).to.contain('gives only "observed": its worker 3 is unfit')
+    const without = { ...quiet.agent, reach: { ...reach, barrier: null } }
+    expect(said({ holders: [], gateways, agent: without }).level).to.equal('well')
+    expect(said({ holders: [], gateways: [...others, { ...weak, terminating: true }] }).level).to.equal(
+      'well'
+    )
+  })
+
+  it('stays red for an hour after a pod that was not proved (D2)', () => {
+    const goneAt = (ms: number): Snapshot['past'][number] => ({
+      ...drain!,
+      phase: 'gone',
+      moments: { ...drain!.moments, ackAt: null, goneAt: NOW - ms }
+    })
+    expect(said({ holders: [], past: [goneAt(3_590_000)] })).to.include({
+      level: 'bad',
+      head: '1 pod of the last hour could not be proved out in time.'
+    })
+    expect(said({ holders: [], past: [goneAt(3_610_000)] }).level).to.equal('well')
+  })
+
+  it('is not red for a last endpoint that is held as planned (D10)', () => {
+    const kept = { ...drain!, verdict: { ...drain!.verdict!, lastEndpoint: true } }
+    const held = said({ holders: [], drains: [kept] })
+    expect(held.level).to.equal('busy')
+    expect(held.rest).to.contain('1 last endpoint held until another pod serves')
+    expect(said({ holders: [], past: [{ ...kept, phase: 'gone' }] }).level).to.equal('well')
+  })
+
   it('puts the worst first', () => {
     const [drain] = sceneOf({ now: NOW, live: 1, past: 0, holders: 0 }).drains
     const expired = { ...drain!, phase: 'expired' as const }
     const vouch = { ok: false as const, why: 'no gateway is known' }
-    expect(said({ drains: [expired] }).head).to.equal('1 pod could not be proved out in time.')
+    expect(said({ drains: [expired] }).head).to.equal(
+      '1 pod of the last hour could not be proved out in time.'
+    )
     expect(said({ drains: [expired], agent: { ...quiet.agent, vouch } })).to.include({
       level: 'bad',
       head: 'The agent cannot vouch for an answer.'

@@ -25,7 +25,7 @@ describe('snapshot', () => {
       ackAt: null,
       goneAt: null
     })
-    expect(view?.verdict).to.deep.equal({ kind: 'waiting', grade: null, result: null })
+    expect(view?.verdict).to.deep.equal({ kind: 'waiting', grade: null, result: null, lastEndpoint: false })
     expect(view?.gateways.map(gateway => gateway.name)).to.deep.equal(['apisix-0'])
   })
 
@@ -61,8 +61,8 @@ describe('snapshot', () => {
       })
     )
     expect(drains.map(drain => drain.verdict)).to.deep.equal([
-      { kind: 'proven', grade: 'observed', result: 'removed' },
-      { kind: 'proven', grade: 'observed', result: 'removed' },
+      { kind: 'proven', grade: 'observed', result: 'removed', lastEndpoint: false },
+      { kind: 'proven', grade: 'observed', result: 'removed', lastEndpoint: false },
       null
     ])
     expect(drains.map(drain => drain.moments.goneAt)).to.deep.equal([null, 9, null])

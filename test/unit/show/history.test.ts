@@ -12,7 +12,7 @@ const view = drainView(waitingDrain(), undefined, 0)
 const shown = (moments: Partial<Moments>, grade: 'barrier' | 'accepted' | null = 'barrier'): DrainView => ({
   ...view,
   moments: { ...view.moments, ...moments },
-  verdict: { kind: 'proven', grade, result: 'drained' }
+  verdict: { kind: 'proven', grade, result: 'drained', lastEndpoint: false }
 })
 
 describe('sync lag', () => {
@@ -64,6 +64,14 @@ describe('history', () => {
     for (let i = 0; i < LIMITS.acks + 3; i++) history = withAck(history, ackFor(pod('web-1')), i, 0)
     expect(history.acks).to.have.length(LIMITS.acks)
     expect(history.acks.at(-1)?.at).to.equal(3)
+  })
+
+  it('keeps a drain that was not proved while many others follow (D2)', () => {
+    const failed = shown({ goneAt: 0 }, null)
+    let history = withPast(EMPTY, { ...failed, verdict: { ...failed.verdict!, kind: 'waiting' } })
+    for (let i = 1; i < 2 * LIMITS.past; i++) history = withPast(history, shown({ goneAt: i }))
+    expect(history.past).to.have.length(LIMITS.past)
+    expect(history.past.at(-1)?.verdict?.kind).to.equal('waiting')
   })
 
   it('counts the time saved, and subtracts the time lost', () => {

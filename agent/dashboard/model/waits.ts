@@ -1,0 +1,28 @@
+import type { Lane } from './lanes.ts'
+
+/** What a drain waits for, in the words of the proof; empty if it waits for nothing. */
+export function waitOf({ drain, standing }: Lane): string {
+  if (standing !== 'waiting' && standing !== 'kept') return ''
+  const behind = drain.gateways.find(({ grade }) => !grade)
+  return behind ? `${behind.name}: ${behind.why || drain.why}` : drain.why
+}
+
+/** Drains that wait for the same. */
+export interface Wait {
+  readonly why: string
+  readonly count: number
+}
+
+/** The reasons that several drains share, the most frequent first. Numbers differ between them (`3 in flight`), so they are left out. */
+export function waitsOf(lanes: readonly Lane[]): readonly Wait[] {
+  const reasons = lanes.filter(({ live }) => live).map(waitOf)
+  const groups = Map.groupBy(
+    reasons.filter(why => why !== ''),
+    why => why.replaceAll(/\b\d+(\.\d+)?\b/g, 'n')
+  )
+  return [...groups.values()]
+    .filter(group => group.length > 1)
+    .map(group => ({ why: group[0] ?? '', count: group.length }))
+    .toSorted((a, b) => b.count - a.count)
+    .slice(0, 5)
+}
