@@ -28,7 +28,6 @@ const ADDED = ['namespace', 'service', 'pod', 'le']
 
 describe('chart monitoring', () => {
   const metrics = createMetrics()
-  after(() => metrics.close())
   const rows = new Map(metrics.rows.map(row => [row.name, row]))
 
   const alerts = () => {
