@@ -59,7 +59,7 @@ Each has a section in docs/troubleshooting.md, and a test in test/chart/alerts t
   severity: warning
   expr: sum by (gateway) (increase(apisix_drain_gateway_expired_total{ {{- .at -}} }[15m])) > 0
   summary: A gateway does not confirm removals
-  description: "{{ "{{ $labels.gateway }}" }} may still send requests to pods that end. `doctor` says why."
+  description: "Pods that end may still get requests from {{ "{{ $labels.gateway }}" }}. `doctor` says why."
 - alert: ApisixDrainEvidenceLost
   severity: warning
   for: 10m

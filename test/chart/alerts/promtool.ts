@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-interface Said {
+export interface Said {
   readonly ok: boolean
   /** Everything that it wrote. */
   readonly text: string

@@ -18,8 +18,12 @@ export const STEP_S = 15
 /** How many steps a test lasts: twenty minutes. */
 export const STEPS = 80
 
-/** Two gateways with the plugin, and a Deployment of three pods that is rolled. */
-export async function recordRollout(): Promise<Recorded> {
+let recording: Promise<Recorded> | undefined
+
+/** Two gateways with the plugin, and a Deployment of three pods that is rolled; once for all tests. */
+export const recordRollout = (): Promise<Recorded> => (recording ??= record())
+
+async function record(): Promise<Recorded> {
   const rig = await startRig({ gateways: 2, barrier: true })
   try {
     const old = [0, 1, 2].map(i => rig.pod(`web-1-${i}`))

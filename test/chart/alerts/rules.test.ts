@@ -4,6 +4,7 @@ import { stringify } from 'yaml'
 import { anchorsOf } from '../../../scripts/docs/links.ts'
 import { only, render } from '../helm.ts'
 import { BAD_CASES, GOOD_CASES } from './bad-cases.ts'
+import { play } from './play.ts'
 import { promtool } from './promtool.ts'
 import { recordRollout, STEP_S, STEPS, type Recorded } from './record.ts'
 
@@ -12,16 +13,14 @@ interface Rule {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/** The labels that Prometheus and its Operator add. */
-const TARGET = 'namespace="apisix",service="apisix-drain",pod="apisix-drain-0"'
 /** Labels by which an alert tells what it is about. */
 const ABOUT = 'alertname, api, error, gateway, kind, namespace, result, service'
 const FIRING = `count by (${ABOUT}) (ALERTS{alertstate="firing"})`
 const MINUTES = (STEPS * STEP_S) / 60
 
 describe('alerts', () => {
-  let recorded: Recorded
-  before(async () => (recorded = await recordRollout()))
+  let rollout: Recorded
+  before(async () => (rollout = await recordRollout()))
 
   const spec = (values = {}) =>
     only(render({ 'prometheusRule.enabled': true, ...values }), 'PrometheusRule')['spec'] as {
@@ -29,55 +28,21 @@ describe('alerts', () => {
     }
   const rules = () => spec().groups.flatMap(group => group.rules)
 
-  /** The series of the rollout with those that differ, for promtool. */
-  function input(differs: Readonly<Record<string, string>>) {
-    const series = { ...recorded.series }
-    for (const [name, values] of Object.entries(differs)) {
-      // The labels of the agent's version are its own.
-      const known = Object.keys(series).filter(
-        key => key === name || (name.endsWith('{*}') && key.startsWith(name.slice(0, -2)))
-      )
-      expect(known, `series of a real agent: ${name}`).to.have.length(1)
-      series[known[0] ?? ''] = values
-    }
-    const used = Object.entries(series).filter(
-      ([key]) => key.startsWith('apisix_drain_') && !key.includes('_bucket')
-    )
-    return used.map(([key, values]) => ({
-      series: key.includes('{') ? key.replace('{', `{${TARGET},`) : `${key}{${TARGET}}`,
-      values
-    }))
-  }
-
-  interface Look {
-    readonly at: string
-    readonly fires: readonly Readonly<Record<string, string>>[]
-  }
-
-  function run(
-    tests: readonly { readonly differs: Readonly<Record<string, string>>; readonly looks: readonly Look[] }[]
-  ) {
-    const sample = (labels: Readonly<Record<string, string>>) => ({
-      labels: `{${Object.entries(labels).map(([name, value]) => `${name}=${JSON.stringify(value)}`)}}`,
-      value: 1
+  /** The alerts that fire at these times, while these series differ from those of the rollout. */
+  const firing = (
+    differs: Readonly<Record<string, string>>,
+    looks: Readonly<Record<string, readonly Readonly<Record<string, string>>[]>>
+  ) =>
+    play({
+      rollout,
+      rules: spec(),
+      differs,
+      looks: Object.entries(looks).map(([at, fires]) => ({
+        at,
+        expr: FIRING,
+        samples: fires.map(labels => ({ labels, value: 1 }))
+      }))
     })
-    return promtool(['test', 'rules', 'tests.yaml'], {
-      'rules.yaml': stringify(spec()),
-      'tests.yaml': stringify({
-        rule_files: ['rules.yaml'],
-        evaluation_interval: `${STEP_S}s`,
-        tests: tests.map(({ differs, looks }) => ({
-          interval: `${STEP_S}s`,
-          input_series: input(differs),
-          promql_expr_test: looks.map(({ at, fires }) => ({
-            expr: FIRING,
-            eval_time: at,
-            exp_samples: fires.map(sample)
-          }))
-        }))
-      })
-    })
-  }
 
   it('are rules that promtool accepts', () => {
     const { ok, text } = promtool(['check', 'rules', '--lint=all', '--lint-fatal', 'rules.yaml'], {
@@ -93,30 +58,27 @@ describe('alerts', () => {
 
   for (const [alert, { series, at, labels }] of Object.entries(BAD_CASES)) {
     it(`${alert} fires in its bad case, alone, and not before`, () => {
-      const { ok, text } = run([
-        {
-          differs: series,
-          looks: [
-            { at: '4m45s', fires: [] },
-            { at, fires: [{ alertname: alert, ...labels }] }
-          ]
-        }
-      ])
+      const { ok, text } = firing(series, { '4m45s': [], [at]: [{ alertname: alert, ...labels }] })
       expect(ok, text).to.equal(true)
     })
   }
 
   for (const [what, differs] of Object.entries(GOOD_CASES)) {
     it(`are silent in ${what}`, () => {
-      const looks = Array.from({ length: MINUTES * 2 }, (_, i) => ({ at: `${i * 30}s`, fires: [] }))
-      const { ok, text } = run([{ differs, looks }])
+      const times = Array.from({ length: MINUTES * 2 }, (_, i) => [`${i * 30}s`, []] as const)
+      const { ok, text } = firing(differs, Object.fromEntries(times))
       expect(ok, text).to.equal(true)
     })
   }
 
   it('are tested by a tool that notices an alert', () => {
     const differs = BAD_CASES['ApisixDrainLoopStuck']?.series ?? {}
-    expect(run([{ differs, looks: [{ at: '7m', fires: [] }] }]).ok).to.equal(false)
+    expect(firing(differs, { '7m': [] }).ok).to.equal(false)
+  })
+
+  it('are not tested with a series that no agent has', () => {
+    const play = () => firing({ 'apisix_drain_gateway_evidence{evidence="timer"}': '1x80' }, {})
+    expect(play).to.throw('a real agent has no series')
   })
 
   it('lead to a section of docs/troubleshooting.md', () => {
@@ -133,7 +95,7 @@ describe('alerts', () => {
   })
 
   it('are made from metrics that promtool accepts, as a real agent serves them', () => {
-    const { ok, text } = promtool(['check', 'metrics'], {}, recorded.text)
+    const { ok, text } = promtool(['check', 'metrics'], {}, rollout.text)
     expect(ok, text).to.equal(true)
     expect(text).to.equal('')
   })
