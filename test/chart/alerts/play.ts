@@ -22,7 +22,9 @@ export interface Play {
 export const TARGET = { namespace: 'apisix', service: 'apisix-drain', pod: 'apisix-drain-0' }
 
 const written = (labels: Readonly<Record<string, string>>) =>
-  Object.entries(labels).map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+  Object.entries(labels)
+    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+    .join(',')
 
 /**
  * `promtool test rules` over the series of a real agent.

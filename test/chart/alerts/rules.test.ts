@@ -26,7 +26,7 @@ describe('alerts', () => {
     only(render({ 'prometheusRule.enabled': true, ...values }), 'PrometheusRule')['spec'] as {
       groups: readonly { rules: readonly Rule[] }[]
     }
-  const rules = () => spec().groups.flatMap(group => group.rules)
+  const rules = (values = {}) => spec(values).groups.flatMap(group => group.rules)
 
   /** The alerts that fire at these times, while these series differ from those of the rollout. */
   const firing = (
@@ -89,9 +89,10 @@ describe('alerts', () => {
       expect(file, alert).to.equal('docs/troubleshooting.md')
       expect(anchors, alert).to.include(anchor)
     }
-    const [{ annotations }] = spec({ 'prometheusRule.docs': 'https://git.example/docs' }).groups[0]
-      ?.rules as [Rule]
-    expect(annotations['runbook_url']).to.equal('https://git.example/docs/troubleshooting.md#apisixdraindown')
+    const own = rules({ 'prometheusRule.docs': 'https://git.example/docs' })
+    expect(own[0]?.annotations['runbook_url']).to.equal(
+      'https://git.example/docs/troubleshooting.md#apisixdraindown'
+    )
   })
 
   it('are made from metrics that promtool accepts, as a real agent serves them', () => {
