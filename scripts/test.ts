@@ -124,7 +124,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'chart',
     what: 'the helm chart, its alerts and the Dockerfile: helm, kubeconform and helm-docs, built once into a cache',
-    seconds: 60,
+    seconds: 35,
     steps: [
       ['node', 'test/chart/tools.ts'],
       ['mocha', '--config', 'test/chart/.mocharc.json']

@@ -122,12 +122,12 @@ export function createMetrics() {
   )
   const gatewayExpired = counter(
     'gateway_expired_total',
-    'Drains that expired without the confirmation of this gateway, except where it was a last node or only requests in flight were left.',
+    'Drains that expired without the confirmation of this gateway. Left out: last nodes, and drains that only waited for requests in flight.',
     { gateway: GATEWAY }
   )
   const gatewayLag = latency(
     'gateway_lag_seconds',
-    'The same for each gateway: from the decision until this one agreed.',
+    'From Kubernetes deciding until this gateway agreed to a removal or an arrival.',
     { direction: DIRECTIONS, gateway: GATEWAY }
   )
   const begin = (gateway: string) => {
@@ -184,7 +184,7 @@ export function createMetrics() {
     gatewayLag,
     holderLag: latency(
       'holder_lag_seconds',
-      'The same for each holder: until it let go of the node (removal), or every gateway had it from there (arrival).',
+      'From Kubernetes deciding until a holder let go of the node (removal), or every gateway had it from there (arrival).',
       { direction: DIRECTIONS, resource: RESOURCES }
     ),
 
