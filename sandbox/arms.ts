@@ -63,7 +63,7 @@ export async function runArm(
   signal: AbortSignal
 ): Promise<Arm> {
   onState({ stage: 'starting', load: undefined, rollout: undefined })
-  const { replicas, gateways, workers, seed, rate, uploads, evidence, keepLogs, mode, lateMs } = options
+  const { replicas, gateways, workers, seed, rate, traffic, evidence, keepLogs, mode, lateMs } = options
   const world = await startWorld(
     {
       replicas,
@@ -83,7 +83,7 @@ export async function runArm(
       const { url } = await world.startAgent(signal)
       onState({ stage: 'starting', load: undefined, rollout: undefined, dashboard: `${url}/` })
     }
-    const load = world.startLoad({ rate, seed, uploads, timeoutMs: REQUEST_MS })
+    const load = world.startLoad({ rate, seed, traffic, timeoutMs: REQUEST_MS })
     let rollout: RolloutState | undefined
     const say = (stage: ArmState['stage']) => onState({ stage, load: load.counts(), rollout })
     const pass = async (stage: ArmState['stage'], ms: number) => {

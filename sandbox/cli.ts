@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { nearest } from '../agent/config/nearest.ts'
+import type { Traffic } from './load/options.ts'
 import { MODES, type SandboxMode } from './owner/start.ts'
 import type { Evidence } from './world.ts'
 
@@ -18,7 +19,7 @@ export interface RunOptions {
   readonly workers: number
   /** Requests a second. */
   readonly rate: number
-  readonly uploads: boolean
+  readonly traffic: Traffic
   /** How APISIX is run. */
   readonly mode: SandboxMode
   /** How late the ingress controller writes during the rolling update, in ms; drawn from 500 to 2000 if it is left out. */
@@ -66,7 +67,9 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
                     the run goes on until it has                             (500 to 2000, drawn)
   --replicas <n>    pods of the Deployment                                          (10)
   --rate <n>        requests a second                                               (400)
-  --no-uploads      leave out slow uploads: APISIX picks their node long before it connects
+  --traffic <t>     which requests to send                                          (all)
+                    all: GETs and POSTs, a few with answers of 100 to 800 ms, and slow uploads, whose
+                    node APISIX picks long before it connects;  no-uploads;  quick: GETs and POSTs only
   --evidence <e>    what the agent is told to use: barrier, our plugin in the gateways; or
                     observed, as if it were not there (slow uploads then fail)      (barrier)
   --gateways <n>    APISIX instances                                                (2)
@@ -90,8 +93,7 @@ const FLAGS = {
   replicas: { type: 'string' },
   mode: { type: 'string' },
   rate: { type: 'string' },
-  uploads: { type: 'boolean' },
-  'no-uploads': { type: 'boolean' },
+  traffic: { type: 'string' },
   evidence: { type: 'string' },
   'keep-logs': { type: 'string' },
   gateways: { type: 'string' },
@@ -114,8 +116,7 @@ const RUN: readonly Flag[] = [
   'late',
   'replicas',
   'rate',
-  'uploads',
-  'no-uploads',
+  'traffic',
   'evidence',
   'keep-logs',
   'gateways',
@@ -188,7 +189,7 @@ export function parseCommand(argv: readonly string[]): Command {
         workers: whole('workers', 2, 1, 64),
         rate: whole('rate', 400, 1, 10_000),
         seed: whole('seed', 1, 0, 4_294_967_295),
-        uploads: readUploads(values, problems),
+        traffic: readTraffic(values.traffic, problems),
         mode: readMode(values.mode, problems),
         lateMs: lateOf(values, whole, problems),
         evidence: readEvidence(values.evidence, problems),
@@ -215,10 +216,11 @@ function flagProblem(name: string, rawName: string, value: string | undefined): 
   return []
 }
 
-/** Uploads are part of the load unless they are left out; `--uploads` only confirms it. */
-function readUploads(values: { uploads?: unknown; 'no-uploads'?: unknown }, problems: string[]): boolean {
-  if (values.uploads && values['no-uploads']) problems.push('--uploads and --no-uploads: choose one')
-  return values['no-uploads'] !== true
+function readTraffic(given: string | boolean | undefined, problems: string[]): Traffic {
+  if (given === undefined || given === 'all' || given === 'no-uploads' || given === 'quick')
+    return given ?? 'all'
+  problems.push(`--traffic takes all, no-uploads or quick, not "${given}"`)
+  return 'all'
 }
 
 function readEvidence(given: string | boolean | undefined, problems: string[]): Evidence {

@@ -63,7 +63,7 @@ async function measure(mode: RunOptions['mode'], column: Column, seed: number): 
     seed,
     gateways: 2,
     workers: 2,
-    uploads: true,
+    traffic: 'all',
     keepLogs: undefined,
     json: true,
     lateMs: undefined,

@@ -41,6 +41,6 @@ export interface DrainSettings {
   readonly someNamespacesOnly?: boolean
   /** Whether DisruptionTarget alone starts a drain. It may be a false alarm, so by default it does not. */
   readonly onDisruption: boolean
-  /** How long the drain of a pod that is gone is kept while something still lists it. */
+  /** How long the drain of a pod that is gone is kept, in ms, while it is not known whether a holder lists it. */
   readonly ghostMs: number
 }

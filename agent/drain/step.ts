@@ -10,7 +10,7 @@ import type { DrainSettings, Seen } from './seen.ts'
  *
  *     begin ─► draining ─► proven ──┐
  *                 │ └────► expired ─┤ (proven after all, if evidence comes late)
- *                 │                 ├─► gone ─► forgotten when nothing lists the pod, or after `ghostMs`
+ *                 │                 ├─► gone ─► forgotten when nothing lists the pod
  *                 └─────────────────┴─► undone ─► forgotten one round later
  */
 type Base = Pick<Drain, 'uid' | 'pod' | 'witnesses' | 'since' | 'deadline' | 'restartsAtStart'>
@@ -108,8 +108,9 @@ function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings
 /** The start of the grace of an end without a deletion. A repeated call does not restart it. */
 export const runsSince = (at: Millis, { firstHookAt }: Seen): Millis => Math.min(at, firstHookAt ?? at)
 
-const isForgettable = (goneAt: Millis, seen: Seen, now: Millis, settings: DrainSettings): boolean =>
-  seen.listed === false || now >= goneAt + settings.ghostMs
+/** While a holder lists the pod, its entry must stay in the gateways, however long its owner is dead. */
+const isForgettable = (goneAt: Millis, { listed }: Seen, now: Millis, settings: DrainSettings): boolean =>
+  listed === false || (listed === undefined && now >= goneAt + settings.ghostMs)
 
 /** When each witness was first seen; a hook at the moment of its arrival, which may be a little earlier than this round. */
 function record(

@@ -20,8 +20,8 @@ export const LINGER_MS = 120_000
  */
 interface Lingering {
   add(drain: Drain, memory: Pick<Memory, 'ports' | 'standing' | 'successors'>, now: Millis): void
-  /** The entry of a pod whose drain another agent has seen: it lasts while a holder lists the address, at most until then. */
-  adopt(predecessor: Predecessor, until: Millis): void
+  /** The entry of a pod whose drain another agent has seen: it lasts while a holder lists the address. */
+  adopt(predecessor: Predecessor): void
   entries(world: World, drains: Drains, now: Millis): readonly DesiredDrain[]
   /** Drops all entries: the agent cannot know which pods have the addresses now. */
   clear(): void
@@ -31,8 +31,8 @@ interface Ended {
   readonly pod: PodFact
   /** Its successors change as pods come and go. */
   readonly memory: Pick<Memory, 'standing' | 'successors'>
-  readonly until: Millis
-  readonly whileListed: boolean
+  /** `undefined`: while a holder lists the address. */
+  readonly until: Millis | undefined
   entry: DesiredDrain
 }
 
@@ -53,19 +53,18 @@ export function createLingering(succession: Pick<Succession, 'of'>, lingerMs = L
     add({ phase, pod }, { ports, standing, successors }, now) {
       // Undone: the pod still serves.
       if (phase === 'undone') return
-      const until = now + lingerMs
-      keep({ pod, memory: { standing, successors }, until, whileListed: false }, nodesOf(pod, ports))
+      keep({ pod, memory: { standing, successors }, until: now + lingerMs }, nodesOf(pod, ports))
     },
-    adopt({ pod, nodes, standing }, until) {
-      keep({ pod, memory: { standing, successors: NO_SUCCESSORS }, until, whileListed: true }, nodes)
+    adopt({ pod, nodes, standing }) {
+      keep({ pod, memory: { standing, successors: NO_SUCCESSORS }, until: undefined }, nodes)
     },
     clear: () => over.clear(),
     entries(world, drains, now) {
       for (const [uid, ended] of over) {
-        const { pod, memory, until, whileListed, entry } = ended
+        const { pod, memory, until = Infinity, entry } = ended
         // Once another pod has an address, the entry loses it for good.
         const mine = now < until && !drains.has(uid) ? left(world, pod, entry.nodes) : []
-        const nodes = whileListed ? mine.filter(node => isListed(world, node)) : mine
+        const nodes = until === Infinity ? mine.filter(node => isListed(world, node)) : mine
         const successors = succession.of(pod, memory, drains)
         if (nodes.length === 0) over.delete(uid)
         else if (nodes.length < entry.nodes.length || successors !== entry.successors)

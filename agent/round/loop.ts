@@ -210,7 +210,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     for (const entry of barrier.takeInherited()) {
       if (next.has(entry.uid) || cluster.pods.get(entry.uid)) continue
       const predecessor = predecessorOf(entry, cluster)
-      if (predecessor) lingering.adopt(predecessor, now + settings.drain.ghostMs)
+      if (predecessor) lingering.adopt(predecessor)
     }
   }
 

@@ -29,7 +29,7 @@ import type { Cluster } from '../facts/cluster.ts'
 const STUCK_MS = 30_000
 /** How often the holders are listed again during drains, in ms. */
 const GUARD_EVERY_MS = 2000
-/** How long the drain of a pod that is gone is kept while a holder still lists it, in ms. */
+/** How long the drain of a pod that is gone is kept, in ms, while it is not known whether a holder lists it. */
 const GHOST_MS = 3_600_000
 
 /** The agent's parts, joined: everything but the port, the signals and the exit code. */

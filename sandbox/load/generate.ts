@@ -28,7 +28,7 @@ export function startLoad(options: LoadOptions): Load {
   let sent = 0
 
   const one = async () => {
-    const shot = nextShot(random, options.uploads)
+    const shot = nextShot(random, options.traffic)
     const url = new URL(path, targets[sent++ % targets.length])
     if (shot.slowMs > 0) url.searchParams.set('ms', String(shot.slowMs))
     tally.started()

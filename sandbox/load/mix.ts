@@ -1,4 +1,4 @@
-import type { RequestKind } from './options.ts'
+import type { RequestKind, Traffic } from './options.ts'
 
 /** One request to send. */
 export interface Shot {
@@ -20,16 +20,21 @@ const MIX: readonly (readonly [RequestKind, number])[] = [
   ['get', 88],
   ['get-new-connection', 30],
   ['post', 76],
-  ['slow', 1]
+  ['slow', 1],
+  // At 1.25 s each, ten are on their way at any time (at 400 requests a second).
+  ['upload', 4]
 ]
-/** A share, as above. At 1.25 s each, ten uploads are on their way at any time (at 400 requests a second). */
-const UPLOADS: readonly [RequestKind, number] = ['upload', 4]
+const LEFT_OUT: Readonly<Record<Traffic, readonly RequestKind[]>> = {
+  all: [],
+  'no-uploads': ['upload'],
+  quick: ['slow', 'upload']
+}
 
 const between = (random: () => number, low: number, high: number) => Math.round(low + random() * (high - low))
 
 /** Draws the next request. */
-export function nextShot(random: () => number, uploads: boolean): Shot {
-  const mix = uploads ? [...MIX, UPLOADS] : MIX
+export function nextShot(random: () => number, traffic: Traffic): Shot {
+  const mix = MIX.filter(([kind]) => !LEFT_OUT[traffic].includes(kind))
   let left = random() * mix.reduce((sum, [, share]) => sum + share, 0)
   const kind = mix.find(([, share]) => (left -= share) < 0)?.[0] ?? 'get'
   const plain = { kind, slowMs: 0, bodyBytes: 0, bodyMs: 0, newConnection: false }

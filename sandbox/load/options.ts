@@ -1,3 +1,9 @@
+/**
+ * `all`: with uploads whose body takes 0.5 to 2 s (a gateway picks their node long before it connects), and with answers that take
+ * 100 to 800 ms. `quick`: without both.
+ */
+export type Traffic = 'all' | 'no-uploads' | 'quick'
+
 /** The requests to send, and their targets. All times in ms. */
 export interface LoadOptions {
   /** Base URLs of the gateways, used in turn. */
@@ -6,8 +12,7 @@ export interface LoadOptions {
   /** Requests a second, started whether or not earlier ones have been answered (open model). */
   readonly rate: number
   readonly seed: number
-  /** With uploads whose body takes 0.5 to 2 s: a gateway picks their node long before it connects. */
-  readonly uploads: boolean
+  readonly traffic: Traffic
   /** A request without a whole answer after this has failed. */
   readonly timeoutMs: number
 }

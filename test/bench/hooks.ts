@@ -38,7 +38,7 @@ export interface HookArmResult {
   readonly lastRequestMs: Spread
 }
 
-const LOAD = { rate: 400, uploads: false, timeoutMs: 15_000 }
+const LOAD = { rate: 400, traffic: 'no-uploads' as const, timeoutMs: 15_000 }
 const WORLD = { replicas: 10, gateways: 2, workers: 2 }
 const WARM_UP_MS = 1000
 const SETTLE_MS = 3000

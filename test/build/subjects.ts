@@ -58,8 +58,9 @@ const verdictOf = (differs: Partial<Verdict> | undefined): Verdict | undefined =
   return differs.kind === 'proven' ? proven(differs) : waiting(differs as object)
 }
 
-const seenOf = ({ pod: differs, verdict, ...rest }: Facts, name = 'web-1'): Seen =>
-  seen(pod(name, differs), { ...rest, verdict: verdictOf(verdict) })
+/** `listed: null` in a case: it is not known. */
+const seenOf = ({ pod: differs, verdict, listed = true, ...rest }: Facts, name = 'web-1'): Seen =>
+  seen(pod(name, differs), { ...rest, listed: listed ?? undefined, verdict: verdictOf(verdict) })
 
 function budget(given: {
   pod?: Partial<PodFact>

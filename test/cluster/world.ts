@@ -142,7 +142,12 @@ async function runWorkload(options: WorkloadOptions, around: Around): Promise<Wo
       return pod
     },
     startLoad({ answerMs = 0, uploads = false } = {}) {
-      const load = forkLoad({ ...LOAD, targets: gateways.proxies, path: `${path}?ms=${answerMs}`, uploads })
+      const load = forkLoad({
+        ...LOAD,
+        targets: gateways.proxies,
+        path: `${path}?ms=${answerMs}`,
+        traffic: uploads ? 'all' : 'no-uploads'
+      })
       if (load.pid !== undefined) enterCgroup(clients, load.pid)
       return load
     },

@@ -45,7 +45,7 @@ describe('sync lag, as shown and as measured', function () {
 
   it('differs by less than 5 ms under load', async () => {
     await world.startAgent()
-    const load = world.startLoad({ rate: 100, seed: 1, uploads: false, timeoutMs: 5000 })
+    const load = world.startLoad({ rate: 100, seed: 1, traffic: 'no-uploads', timeoutMs: 5000 })
     await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, 10_000)
     const all: Compared[] = []
     let rollout: Compared[] = []

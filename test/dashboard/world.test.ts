@@ -39,7 +39,7 @@ describe('dashboard on the sandbox', function () {
     const { page, complaints, foreign } = await browser.open(world.agentUrl)
     await page.getByText('All is well.').waitFor()
     await page.getByText('No pod has ended since the agent started.').waitFor()
-    const load = world.startLoad({ rate: 200, seed: 1, uploads: true, timeoutMs: 5000 })
+    const load = world.startLoad({ rate: 200, seed: 1, traffic: 'all', timeoutMs: 5000 })
     await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, 10_000)
 
     await record(page)

@@ -54,7 +54,7 @@ async function entries(world: World): Promise<number> {
 
 async function soak(world: World): Promise<readonly string[]> {
   const agent = await world.startAgent()
-  const load = world.startLoad({ rate: 100, seed: Number(values.seed), uploads: true, timeoutMs: 15_000 })
+  const load = world.startLoad({ rate: 100, seed: Number(values.seed), traffic: 'all', timeoutMs: 15_000 })
   const first = await statusOf(agent.pid)
   const rss: { readonly at: number; readonly mb: number }[] = []
   const inspected = await openHeap(agent.pid)

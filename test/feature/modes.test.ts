@@ -28,7 +28,7 @@ describe('sandbox: a rolling update loses nothing in any mode', function () {
         gateways: 2,
         workers: 2,
         rate: 150,
-        uploads: true,
+        traffic: 'all' as const,
         evidence: 'barrier' as const,
         keepLogs: directory,
         seed: 1,

@@ -21,7 +21,7 @@ describe('sandbox: a rolling update under load', function () {
 
   async function roll(differs: Partial<WorldOptions>) {
     world = await startWorld({ replicas: 3, gateways: 1, workers: 2, seed: 1, ...differs })
-    const load = world.startLoad({ rate: 150, seed: 1, uploads: false, timeoutMs: 5000 })
+    const load = world.startLoad({ rate: 150, seed: 1, traffic: 'no-uploads', timeoutMs: 5000 })
     await wait(300)
     const { kubernetes, kubelet } = world
     const before = kubelet.records().length
@@ -81,7 +81,7 @@ describe('sandbox: the arms', function () {
     gateways: 2,
     workers: 2,
     rate: 150,
-    uploads: true,
+    traffic: 'all',
     mode: 'etcd-1.8',
     evidence: 'barrier',
     keepLogs: undefined,
@@ -160,7 +160,7 @@ describe('sandbox: the arms', function () {
   })
 
   it('sleep-5 takes five seconds for every pod', async () => {
-    const { detail } = await run('sleep-5', { uploads: false })
+    const { detail } = await run('sleep-5', { traffic: 'no-uploads' })
     expect(detail.hookMs.p50).to.be.within(5000, 8000)
     expect(detail.hooks).to.deep.equal({ run: 3, failed: 0 })
     expect(detail.rolloutMs).to.be.above(5000)

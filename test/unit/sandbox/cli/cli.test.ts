@@ -20,7 +20,7 @@ describe('sandbox: the command line', () => {
         workers: 2,
         rate: 400,
         seed: 1,
-        uploads: true,
+        traffic: 'all',
         mode: 'etcd-1.8',
         evidence: 'barrier',
         keepLogs: undefined,
@@ -33,7 +33,7 @@ describe('sandbox: the command line', () => {
 
   it('reads every option', () => {
     const line =
-      '--arms sleep-5,no-hook --replicas 3 --rate=50 --uploads --mode etcd-2.x --late 60000 --evidence observed --keep-logs /tmp/logs --seed 7 --json --hold --gateways 1 --workers 8'
+      '--arms sleep-5,no-hook --replicas 3 --rate=50 --traffic quick --mode etcd-2.x --late 60000 --evidence observed --keep-logs /tmp/logs --seed 7 --json --hold --gateways 1 --workers 8'
     const command = parse(line)
     expect(command.kind === 'run' && command.options).to.deep.equal({
       arms: ['sleep-5', 'no-hook'],
@@ -42,7 +42,7 @@ describe('sandbox: the command line', () => {
       workers: 8,
       rate: 50,
       seed: 7,
-      uploads: true,
+      traffic: 'quick',
       mode: 'etcd-2.x',
       lateMs: 60_000,
       evidence: 'observed',
@@ -61,8 +61,8 @@ describe('sandbox: the command line', () => {
   })
 
   it('leaves uploads out on request', () => {
-    const command = parse('--no-uploads')
-    expect(command.kind === 'run' && command.options.uploads).to.equal(false)
+    const command = parse('--traffic no-uploads')
+    expect(command.kind === 'run' && command.options.traffic).to.equal('no-uploads')
   })
 
   it('serves one stand-in alone', () => {
@@ -108,7 +108,7 @@ describe('sandbox: the command line', () => {
     ['--late 5 --arms controller-dead', '--late needs an ingress controller that lives'],
     ['--evidence timer', '--evidence takes barrier or observed, not "timer"'],
     ['--keep-logs', '--keep-logs needs a value'],
-    ['--uploads --no-uploads', 'choose one'],
+    ['--traffic slow', '--traffic takes all, no-uploads or quick, not "slow"'],
     ['--only nginx', '--only takes apisix or kubernetes'],
     ['--port 1', '--port needs --only kubernetes'],
     ['--proxy 1', '--proxy needs --only apisix'],

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { createApp } from '../../../../sandbox/app/server.ts'
 import { startLoad } from '../../../../sandbox/load/generate.ts'
 import { nextShot } from '../../../../sandbox/load/mix.ts'
-import type { LoadOptions, LoadResult } from '../../../../sandbox/load/options.ts'
+import type { LoadOptions, LoadResult, Traffic } from '../../../../sandbox/load/options.ts'
 import { forkLoad } from '../../../../sandbox/load/process.ts'
 import { createRandom } from '../../../../sandbox/random.ts'
 import { eventually } from '../kubelet/harness.ts'
@@ -25,7 +25,7 @@ const options = (target: string, differs: Partial<LoadOptions> = {}): LoadOption
   path: '/',
   rate: 200,
   seed: 1,
-  uploads: false,
+  traffic: 'no-uploads',
   timeoutMs: 400,
   ...differs
 })
@@ -47,7 +47,7 @@ describe('sandbox/load', () => {
 
   it('counts no failure of a good app, for any kind of request', async () => {
     const url = await serve(createApp('web-1', () => {}).server)
-    const result = await load(url, 400, { uploads: true, timeoutMs: 5000, rate: 400 })
+    const result = await load(url, 400, { traffic: 'all', timeoutMs: 5000, rate: 400 })
     expect(result.failed, JSON.stringify(result.failures)).to.equal(0)
     expect(result.pending).to.equal(0)
     for (const { requests } of Object.values(result.byRequest)) expect(requests).to.be.above(0)
@@ -139,19 +139,21 @@ describe('sandbox/load', () => {
 })
 
 describe('sandbox/load: the mix', () => {
-  const draw = (seed: number, uploads: boolean) => {
+  const draw = (seed: number, traffic: Traffic = 'all') => {
     const random = createRandom(seed)
-    return Array.from({ length: 2000 }, () => nextShot(random, uploads))
+    return Array.from({ length: 2000 }, () => nextShot(random, traffic))
   }
 
   it('is the same for the same seed', () => {
-    expect(draw(7, true)).to.deep.equal(draw(7, true))
-    expect(draw(7, true)).to.not.deep.equal(draw(8, true))
+    expect(draw(7)).to.deep.equal(draw(7))
+    expect(draw(7)).to.not.deep.equal(draw(8))
   })
 
-  it('has uploads unless they are left out, and POSTs always', () => {
-    const kinds = (uploads: boolean) => new Set(draw(1, uploads).map(({ kind }) => kind))
-    expect([...kinds(false)].toSorted()).to.deep.equal(['get', 'get-new-connection', 'post', 'slow'])
-    expect([...kinds(true)]).to.include('upload')
+  it('has slow requests and uploads unless they are left out, and POSTs always', () => {
+    const kinds = (traffic: Traffic) => [...new Set(draw(1, traffic).map(({ kind }) => kind))].toSorted()
+    const quick = ['get', 'get-new-connection', 'post']
+    expect(kinds('quick')).to.deep.equal(quick)
+    expect(kinds('no-uploads')).to.deep.equal([...quick, 'slow'])
+    expect(kinds('all')).to.deep.equal([...quick, 'slow', 'upload'])
   })
 })
