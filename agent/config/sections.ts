@@ -48,11 +48,11 @@ export const ghosts = z.strictObject({
     .enum(['report', 'repair'])
     .default('report')
     .describe(
-      'What becomes of a node whose pod is gone: a line in the log, or it is taken out, though never the last one of its holder.'
+      'What becomes of a node whose pod is gone: a line in the log, or it is taken out. The last node of a holder is only replaced: by the pods that take over from it (with the plugin).'
     ),
   after: duration(
     '10m',
     { min: '1s', max: '168h' },
-    'How long nobody must have had an address of `sync.podRanges` before a node there is called a ghost, where nobody saw its pod end.'
+    'How long a drained pod must be gone before its node is a ghost. Also how long no pod must have had an address of `sync.podRanges` before a node there is a ghost, if the agent did not see its pod end.'
   )
 })

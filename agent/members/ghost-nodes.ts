@@ -1,5 +1,6 @@
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderNode } from '../plan/holder.ts'
+import type { NewNode } from './member-edits.ts'
 
 /** The facts about addresses that no pod has. */
 export interface AddressesKnown {
@@ -42,11 +43,27 @@ export function ghostsIn(
   })
 }
 
-/** The ghosts that may be removed: one stays if no other node would be picked. Weight 0 is not picked while others have a weight. */
-export function removable(holder: Holder, ghosts: readonly Ghost[]): readonly NodeKey[] {
+/** What one write changes in a holder with ghosts. */
+export interface GhostRepair {
+  readonly put: readonly NewNode[]
+  readonly remove: readonly NodeKey[]
+}
+
+/**
+ * All ghosts are removed if another node would be picked, or if pods are known that take over: then these are put in the same write.
+ * Otherwise one ghost stays: a holder without a node answers 503. Weight 0 is not picked while others have a weight.
+ */
+export function repairOf(
+  holder: Holder,
+  ghosts: readonly Ghost[],
+  successors: (node: NodeKey) => readonly NodeKey[]
+): GhostRepair {
   const dead = new Set(ghosts.map(({ node }) => node.key))
   const carrying = holder.nodes.filter(({ weight }) => weight > 0)
   const candidates = carrying.length > 0 ? carrying : holder.nodes
-  const last = candidates.every(({ key }) => dead.has(key)) ? candidates[0]?.key : undefined
-  return [...dead].filter(key => key !== last)
+  const [last] = candidates
+  if (!last || candidates.some(({ key }) => !dead.has(key))) return { put: [], remove: [...dead] }
+  const next = new Set(candidates.flatMap(({ key }) => successors(key)))
+  if (next.size === 0) return { put: [], remove: [...dead].filter(key => key !== last.key) }
+  return { put: [...next].map(key => ({ key, weight: last.weight })), remove: [...dead] }
 }

@@ -1,3 +1,5 @@
+import { addressOf } from '../apisix/nodes.ts'
+import type { DesiredDrain } from '../barrier/barrier.ts'
 import type { Drains } from '../drain/drain.ts'
 import type { NodeKey, PodUid } from '../drain/facts.ts'
 import { endingNodes } from '../plan/match.ts'
@@ -8,24 +10,33 @@ export interface CurrentDrains {
   current(): Drains
   /** Whether this address still belongs to an ending pod: a write may have waited, and addresses are reused. */
   isEnding(uid: PodUid, node: NodeKey): boolean
+  /** The pods that take over from this node in the gateways; empty without the plugin. */
+  successors(node: NodeKey): readonly NodeKey[]
 }
 
 /** Only the loop replaces the drains. */
 export interface DrainStore extends CurrentDrains {
-  replace(next: Drains): void
+  replace(next: Drains, entries: readonly DesiredDrain[]): void
 }
 
 /** Made before the loop, so that parts which the loop needs can ask about drains. */
 export function createDrainStore(world: World): DrainStore {
   let drains: Drains = new Map()
+  let entries: readonly DesiredDrain[] = []
   return {
     current: () => drains,
     isEnding(uid, node) {
       const drain = drains.get(uid)
       return drain !== undefined && endingNodes(world, drains, drain).some(match => match.node.key === node)
     },
-    replace(next) {
+    successors(node) {
+      const { host, port = '' } = addressOf(node)
+      const entry = entries.find(({ nodes }) => nodes.includes(node) || nodes.includes(host))
+      return entry?.successors?.[port] ?? []
+    },
+    replace(next, desired) {
       drains = next
+      entries = desired
     }
   }
 }

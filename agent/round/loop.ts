@@ -108,6 +108,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     wake
   })
   let planned: Plan = NOTHING
+  let desired: readonly DesiredDrain[] = []
   let lookedAt: Millis = 0
   let relistAt: Millis | undefined
 
@@ -191,8 +192,9 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     barrier?.gateways(gateways)
     // A dry run changes nothing in a gateway either.
     if (!ownership.isSureOfGone(now)) lingering.clear()
-    else if (barrier) adopt(barrier, next, now)
-    barrier?.desire(settings.plan.dryRun ? [] : [...entries, ...lingering.entries(world, next, now)])
+    else if (barrier) adopt(barrier, next)
+    desired = settings.plan.dryRun ? [] : [...entries, ...lingering.entries(world, next, now)]
+    barrier?.desire(desired)
     succession.keep()
     probe.gateways(gateways)
     probe.want(evidence)
@@ -204,7 +206,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   }
 
   /** Takes over the entries of pods that ended before this agent began. Their owner may be dead, and the agent just updated. */
-  function adopt(barrier: BarrierKeeper, next: Drains, now: Millis): void {
+  function adopt(barrier: BarrierKeeper, next: Drains): void {
     const knowsAddresses = areLive(cluster.parts(), ['pods', 'endpointslices'])
     if (!knowsAddresses || inventory.readAt() === undefined) return
     for (const entry of barrier.takeInherited()) {
@@ -216,7 +218,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
 
   /** Stores the new state, answers the hooks that can be answered, and schedules the next round. */
   function publish(next: Drains, looks: ReadonlyMap<PodUid, Look>, now: Millis): void {
-    store.replace(next)
+    store.replace(next, desired)
     lookedAt = now
     const deferred = deferredUntil(planned, next, settings.plan.deferMs)
     const times = [relistAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]

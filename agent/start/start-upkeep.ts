@@ -7,12 +7,14 @@ import type { Asking } from '../upkeep/asking.ts'
 import { createAmends } from '../upkeep/amends.ts'
 import { createGhosts, type Ghosts } from '../upkeep/ghosts.ts'
 import { createRestore } from '../upkeep/restore.ts'
+import { createSwaps, type Swaps } from '../upkeep/swaps.ts'
 import type { Sources } from '../proof/sources.ts'
 import { createSync, type Sync } from '../upkeep/sync.ts'
 import { createUpkeep, type UpkeepParts } from '../upkeep/upkeep.ts'
 import { addressOf } from '../apisix/nodes.ts'
 import { isOfWorkload } from '../drain/workload.ts'
 import type { NodeKey, PodFact } from '../drain/facts.ts'
+import type { HolderNode } from '../plan/holder.ts'
 import { isEnding } from '../plan/match.ts'
 import { serviceName } from '../members/claim.ts'
 import type { Events } from '../tell/events.ts'
@@ -36,29 +38,30 @@ export function startUpkeep(parts: StartOptions): UpkeepParts {
     const pods = cluster.pods.byIp(host)
     return pods.length > 0 ? !pods.some(stays) : cluster.pods.endedAt(host) !== undefined
   }
+  const isBack = (pod: PodFact, { host, port }: HolderNode) =>
+    cluster.pods
+      .byIp(host)
+      .some(
+        next =>
+          next.uid !== pod.uid &&
+          isOfWorkload(pod, next) &&
+          next.ready &&
+          stays(next) &&
+          (!next.hostNetwork ||
+            port === undefined ||
+            [...next.containerPorts, ...cluster.slices.portsOf(next.uid)].includes(port))
+      )
   const restore = createRestore({
     staysAt(uid, host) {
       const pod = cluster.pods.get(uid)
       return pod !== undefined && pod.ips.includes(host) && stays(pod)
     },
-    isBack: (pod, { host, port }) =>
-      cluster.pods
-        .byIp(host)
-        .some(
-          next =>
-            next.uid !== pod.uid &&
-            isOfWorkload(pod, next) &&
-            next.ready &&
-            stays(next) &&
-            (!next.hostNetwork ||
-              port === undefined ||
-              [...next.containerPorts, ...cluster.slices.portsOf(next.uid)].includes(port))
-        ),
+    isBack,
     isLeaving,
     holders: () => parts.inventory.holders()
   })
   const sync = config.sync.enabled ? syncOf(parts) : undefined
-  const ghosts = ghostsOf(parts)
+  const ghosts = ghostsOf(parts, createSwaps(isBack))
   const amends = createAmends({ isLeaving, now: () => clock.now() })
   const upkeep = createUpkeep({
     restore,
@@ -70,7 +73,10 @@ export function startUpkeep(parts: StartOptions): UpkeepParts {
   return { upkeep, sync }
 }
 
-function ghostsOf({ config, cluster, inventory, leader, mode, asking, log, drains }: StartOptions): Ghosts {
+function ghostsOf(
+  { config, cluster, inventory, leader, mode, asking, log, drains }: StartOptions,
+  swaps: Swaps
+): Ghosts {
   const { podRanges } = config.sync
   return createGhosts({
     cluster,
@@ -83,6 +89,8 @@ function ghostsOf({ config, cluster, inventory, leader, mode, asking, log, drain
     mayRepair: () =>
       config.ghosts.repair && leader.leads() && !config.drain.dryRun && mode.current().mode !== 'standalone',
     asking,
+    successors: node => drains.successors(node),
+    swaps,
     log
   })
 }

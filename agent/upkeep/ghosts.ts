@@ -1,16 +1,17 @@
-import type { Drains } from '../drain/drain.ts'
-import type { Millis } from '../drain/facts.ts'
+import type { Drain, Drains } from '../drain/drain.ts'
+import type { Millis, NodeKey, PodFact } from '../drain/facts.ts'
 import type { Inventory } from '../inventory/inventory.ts'
 import { targetOf } from '../write/object-queue.ts'
 import { writerOf } from '../apisix/owner.ts'
 import type { Target } from '../write/removal.ts'
-import type { Wish } from '../write/wish.ts'
+import { nodeFor, type Wish } from '../write/wish.ts'
 import type { Log } from '../base/log.ts'
-import { ghostsIn, removable, type AddressesKnown, type Ghost } from '../members/ghost-nodes.ts'
+import { ghostsIn, repairOf, type AddressesKnown, type Ghost } from '../members/ghost-nodes.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
 import { isEnding } from '../plan/match.ts'
 import type { Cluster } from '../facts/cluster.ts'
 import { isNobodys, type Asking } from './asking.ts'
+import type { Swaps } from './swaps.ts'
 
 interface GhostsOptions {
   readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'parts'>
@@ -25,20 +26,23 @@ interface GhostsOptions {
   /** Repair is on, and this agent is the one to do it. */
   readonly mayRepair: () => boolean
   readonly asking: Pick<Asking, 'ownersOf'>
+  /** The pods that take over from a node in the gateways. */
+  readonly successors: (node: NodeKey) => readonly NodeKey[]
+  readonly swaps: Swaps
   readonly log: Log
 }
 
-/** Finds nodes whose pods are gone, reports them, and removes them if that is configured. */
+/** Finds nodes whose pods are gone, reports them, and removes or replaces them if that is configured. */
 export interface Ghosts {
   /** Called each round; checks the holders once for each listing of them. */
   look(now: Millis): void
   /** The ghosts by holder, as of the last listing. */
   found(): ReadonlyMap<HolderKey, readonly Ghost[]>
   /** Objects to repair, once per listing: if an owner puts a ghost back, the agent writes at most once per listing. */
-  targets(): readonly Target[]
+  targets(now: Millis): readonly Target[]
   /** Asks which pods have the addresses of ghosts in this object: a watch that is silent does not show a new pod. */
   prepare(target: Target, now: Millis): Promise<void>
-  /** The removals that the answers allow in the object, which was read after them. */
+  /** The changes that the answers allow in the object, which was read after them. */
   wishes(target: Target, found: readonly Holder[] | undefined, now: Millis): readonly Wish[]
 }
 
@@ -50,7 +54,8 @@ const ASKED = 16
 export function createGhosts(options: GhostsOptions): Ghosts {
   const { cluster, inventory, drains, isPodRange, hasRanges, everywhere, afterMs, mayRepair, asking, log } =
     options
-  const ended = new Map<string, Millis>()
+  const { successors, swaps } = options
+  const ended = new Map<string, { readonly at: Millis; readonly pod: PodFact }>()
   const free = new Map<string, Millis>()
   const told = new Set<string>()
   /** By object: hosts that had no pod when Kubernetes was asked, right before the object is read. */
@@ -64,19 +69,23 @@ export function createGhosts(options: GhostsOptions): Ghosts {
   const isCurrent = () =>
     everywhere && cluster.parts().every(({ name, state }) => name === 'services' || state === 'live')
 
-  const known: AddressesKnown = {
+  /** The owner gets `afterMs` to remove the node of a pod that was drained. */
+  const isInUse = (drain: Drain, now: Millis) =>
+    isEnding(drain) && !(drain.phase === 'gone' && now >= drain.at + afterMs)
+
+  const knownAt = (now: Millis): AddressesKnown => ({
     isTaken: host =>
       cluster.pods.byIp(host).length > 0 ||
-      [...drains().values()].some(drain => isEnding(drain) && drain.pod.ips.includes(host)) ||
+      [...drains().values()].some(drain => isInUse(drain, now) && drain.pod.ips.includes(host)) ||
       (!ended.has(host) && cluster.slices.lists(host)),
-    endedAt: host => ended.get(host),
+    endedAt: host => ended.get(host)?.at,
     isPodRange,
     freeSince: host => free.get(host)
-  }
+  })
 
   const remember = (now: Millis): void => {
     for (const { fact, at } of cluster.pods.goneSince(lookedAt)) {
-      if (!fact.hostNetwork) for (const ip of fact.ips) ended.set(ip, at)
+      if (!fact.hostNetwork) for (const ip of fact.ips) ended.set(ip, { at, pod: fact })
     }
     lookedAt = now
     for (const ip of ended.keys()) if (cluster.pods.byIp(ip).length > 0) ended.delete(ip)
@@ -91,7 +100,7 @@ export function createGhosts(options: GhostsOptions): Ghosts {
     return new Map(holders.map(holder => [holder.key, holder])).values()
   }
   /** Records when each listed address lost its last pod. */
-  const age = (holders: Iterable<Holder>, now: Millis): void => {
+  const age = (holders: Iterable<Holder>, known: AddressesKnown, now: Millis): void => {
     const listed = new Set<string>()
     for (const { nodes } of holders)
       for (const { host } of nodes) if (isPodRange(host) && !known.isTaken(host)) listed.add(host)
@@ -105,9 +114,15 @@ export function createGhosts(options: GhostsOptions): Ghosts {
     log.warn({ holder: holder.key, node: node.key, evidence, writer: writerOf(holder) }, 'ghost')
   }
 
+  const seenToEnd = (ghosts: readonly Ghost[]) =>
+    ghosts.flatMap(({ node }) => {
+      const pod = ended.get(node.host)?.pod
+      return pod ? [{ node, pod }] : []
+    })
+
   const named = (holders: readonly Holder[], now: Millis) =>
     mayRepair() && isCurrent()
-      ? holders.map(holder => ({ holder, list: ghostsIn(holder, known, now, afterMs) }))
+      ? holders.map(holder => ({ holder, list: ghostsIn(holder, knownAt(now), now, afterMs) }))
       : []
 
   return {
@@ -123,7 +138,8 @@ export function createGhosts(options: GhostsOptions): Ghosts {
         return
       }
       const looked = [...candidates()]
-      age(looked, now)
+      const known = knownAt(now)
+      age(looked, known, now)
       const all = looked.map(holder => ({ holder, list: ghostsIn(holder, known, now, afterMs) }))
       const haunted = all.filter(({ list }) => list.length > 0)
       for (const { holder, list } of haunted) for (const ghost of list) say(holder, ghost)
@@ -134,15 +150,15 @@ export function createGhosts(options: GhostsOptions): Ghosts {
       for (const name of told) if (!names.has(name)) told.delete(name)
       due = mayRepair()
         ? haunted
-            .filter(({ holder, list }) => removable(holder, list).length > 0)
+            .filter(({ holder, list }) => repairOf(holder, list, successors).remove.length > 0)
             .map(({ holder }) => targetOf({ holder }))
         : []
     },
     found: () => ghosts,
-    targets() {
+    targets(at) {
       const now = due
       due = []
-      return now
+      return mayRepair() ? [...now, ...swaps.targets(at)] : now
     },
     async prepare(target, now) {
       const holders = [...ghosts.keys()]
@@ -158,18 +174,21 @@ export function createGhosts(options: GhostsOptions): Ghosts {
       nobodys.set(nameOf(target), new Set(free))
     },
     wishes(target, found = [], now) {
-      const free = nobodys.get(nameOf(target))
-      if (!free) return []
-      return named(found, now).flatMap(({ holder, list }) => {
-        const remove = removable(
-          holder,
-          list.filter(({ node }) => free.has(node.host))
-        )
-        return remove.length > 0 ? [{ holder: holder.key, put: [], remove }] : []
+      const free = nobodys.get(nameOf(target)) ?? new Set<string>()
+      const undone = mayRepair() ? swaps.wishes(target, found) : []
+      const repaired = named(found, now).flatMap(({ holder, list }): Wish[] => {
+        const certain = list.filter(({ node }) => free.has(node.host))
+        const { put, remove } = repairOf(holder, certain, successors)
+        if (remove.length === 0) return []
+        if (put.length > 0)
+          swaps.add(holder.key, { target, ghosts: seenToEnd(certain), put: put.map(keyOf), at: now })
+        return [{ holder: holder.key, put: put.map(node => nodeFor(node, holder)), remove }]
       })
+      return [...undone, ...repaired]
     }
   }
 }
 
+const keyOf = ({ key }: { readonly key: NodeKey }): NodeKey => key
 const nameOf = ({ resource, id }: Target): string => `${resource}/${id}`
 const isAt = (holder: Holder, target: Target): boolean => nameOf(holder) === nameOf(target)

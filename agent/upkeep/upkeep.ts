@@ -64,7 +64,7 @@ export function createUpkeep({ restore, amends, sync, ghosts, now }: UpkeepOptio
       round() {
         ghosts.look(now())
         for (const target of [
-          ...ghosts.targets(),
+          ...ghosts.targets(now()),
           ...restore.targets(now()),
           ...amends.targets(now()),
           ...(sync?.targets(now()) ?? [])

@@ -2,6 +2,8 @@ import { expect } from 'chai'
 import type { Snapshot } from '../../agent/page/snapshot.ts'
 import { until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
+import type { TestPod } from '../build/pods.ts'
+import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const RANGE = { SYNC_POD_RANGES: '127.0.0.0/8', GHOSTS_AFTER: '1s' }
@@ -77,5 +79,37 @@ describe('feature: ghosts', () => {
     await until('it was listed often', () => (rig.agent.readAt() ?? 0) > listing + 2500, 15_000)
     expect(rig.nodes('upstreams/web')).to.include(next.node)
     expect(rig.writes).to.deep.equal([])
+  })
+
+  /** The only node of a holder becomes a ghost, and a pod follows. */
+  const swapped = async (rig: Rig, old: TestPod) => {
+    const next = rig.pod('web-2', { owner: { kind: 'ReplicaSet', name: 'web-2b' } })
+    await rig.serve(next)
+    rig.service('web', [old, next])
+    rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [old.node]: 3 } })
+    await rig.settled()
+    rig.gone(old)
+    rig.service('web', [next])
+    await until('the next pod is listed', () => rig.nodes('upstreams/web').join() === next.node, 15_000)
+    return next
+  }
+
+  test('repaired: the last node too, by one write that lists the pod that takes over', async start => {
+    const rig = await start({ barrier: true })
+    await swapped(rig, rig.pod('web-1', { owner: { kind: 'ReplicaSet', name: 'web-1a' } }))
+    expect(rig.writes.filter(write => !write.startsWith('GET'))).to.deep.equal([
+      'PATCH /apisix/admin/upstreams/web'
+    ])
+  })
+
+  test('repaired, and listed again when the next pod of the workload has the address of the ghost', async start => {
+    const rig = await start({ barrier: true })
+    const owner = { kind: 'ReplicaSet', name: 'web-1a' }
+    const old = rig.pod('web-1', { owner })
+    const next = await swapped(rig, old)
+    const back = rig.pod('web-3', { owner, ip: old.ip })
+    rig.service('web', [next, back])
+    await until('both are listed', () => rig.nodes('upstreams/web').length === 2, 15_000)
+    expect(rig.nodes('upstreams/web')).to.have.members([old.node, next.node])
   })
 })

@@ -26,7 +26,11 @@ function ask(drain: Drain | undefined, server: Server | undefined, isEnding = tr
   const asked: string[] = []
   const doubts: string[] = []
   const stillEnding = createStillEnding({
-    drains: { isEnding: () => isEnding, current: () => new Map(drain ? [[drain.uid, drain]] : []) },
+    drains: {
+      successors: () => [],
+      isEnding: () => isEnding,
+      current: () => new Map(drain ? [[drain.uid, drain]] : [])
+    },
     cluster: { verifyWatch: part => doubts.push(part), podsAssuredAt: () => 10 },
     resumedAt: () => (server?.away ? 20 : -Infinity),
     asking: {

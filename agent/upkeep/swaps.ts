@@ -1,0 +1,55 @@
+import type { Millis, NodeKey, PodFact } from '../drain/facts.ts'
+import { inForm } from '../write/reconcile.ts'
+import type { Target } from '../write/removal.ts'
+import type { Wish } from '../write/wish.ts'
+import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
+
+/** How long the agent waits for the next pod at a ghost's address, in ms. */
+const RETURN_MS = 3_600_000
+
+/** A write that took all ghosts out of a holder and put the pods that follow. */
+interface Swap {
+  readonly target: Target
+  readonly ghosts: readonly { readonly node: HolderNode; readonly pod: PodFact }[]
+  readonly put: readonly NodeKey[]
+  readonly at: Millis
+}
+
+/**
+ * Lists the node of a ghost again when the next pod of the workload has its address (DaemonSets on their hosts, fixed addresses). The
+ * pods that were put stay: they serve, and a write of the agent takes out no pod that stays.
+ */
+export interface Swaps {
+  add(holder: HolderKey, swap: Swap): void
+  /** The objects to write. */
+  targets(now: Millis): readonly Target[]
+  /** A holder that another writer has given a ghost's node, or has taken all new nodes from, is left to that writer. */
+  wishes(target: Target, found: readonly Holder[]): readonly Wish[]
+}
+
+/** @param isBack another pod of this pod's workload is Ready at this node, and stays */
+export function createSwaps(isBack: (pod: PodFact, node: HolderNode) => boolean): Swaps {
+  const swaps = new Map<HolderKey, Swap>()
+  const back = ({ ghosts }: Swap) => ghosts.filter(({ pod, node }) => isBack(pod, node))
+
+  return {
+    add: (holder, swap) => void swaps.set(holder, swap),
+    targets(now) {
+      for (const [key, { at }] of swaps) if (now > at + RETURN_MS) swaps.delete(key)
+      return [...swaps.values()].filter(swap => back(swap).length > 0).map(({ target }) => target)
+    },
+    wishes(target, found) {
+      return found.flatMap((today): Wish[] => {
+        const swap = swaps.get(today.key)
+        const nodes = swap ? back(swap) : []
+        if (!swap || nodes.length === 0 || swap.target.id !== target.id) return []
+        const listed = new Set(today.nodes.map(({ key }) => key))
+        if (!swap.put.some(key => listed.has(key)) || swap.ghosts.some(({ node }) => listed.has(node.key))) {
+          swaps.delete(today.key)
+          return []
+        }
+        return [{ holder: today.key, put: nodes.map(({ node }) => inForm(today, node)), remove: [] }]
+      })
+    }
+  }
+}
