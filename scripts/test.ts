@@ -123,13 +123,13 @@ const SUITES: readonly Suite[] = [
   },
   {
     name: 'chart',
-    what: 'the helm chart and the Dockerfile: helm, kubeconform and helm-docs, built once into a cache',
-    seconds: 50,
+    what: 'the helm chart, its alerts and the Dockerfile: helm, kubeconform and helm-docs, built once into a cache',
+    seconds: 35,
     steps: [
       ['node', 'test/chart/tools.ts'],
       ['mocha', '--config', 'test/chart/.mocharc.json']
     ],
-    needs: [GO]
+    needs: [GO, debian('promtool', 'prometheus')]
   },
   {
     name: 'install',

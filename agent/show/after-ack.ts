@@ -27,7 +27,7 @@ type Late = ReadonlyMap<string, number>
 
 export function createAfterAck(
   { cluster, barrier }: Pick<Sources, 'cluster' | 'barrier'>,
-  { afterAck }: Pick<Metrics, 'afterAck'>
+  { afterAck, gatewayNames }: Pick<Metrics, 'afterAck' | 'gatewayNames'>
 ): AfterAck {
   const followed = new Map<PodUid, Followed>()
   const counted = new WeakMap<GatewayState, Late>()
@@ -58,14 +58,14 @@ export function createAfterAck(
         if (followed.size > MOST && oldest !== undefined) followed.delete(oldest)
       },
       round() {
-        for (const { id } of cluster.gateways()) {
+        for (const { id, name } of cluster.gateways()) {
           for (const [uid, late] of lateAt(id)) {
             const one = followed.get(uid as PodUid)
             const now = late - (one?.before.get(id) ?? 0)
             const known = one?.since.get(id) ?? 0
             if (!one || now <= known) continue
             one.since.set(id, now)
-            afterAck.inc(now - known)
+            afterAck.inc({ gateway: gatewayNames.labelOf(name) }, now - known)
           }
         }
       }

@@ -17,7 +17,7 @@ interface Arrivals {
 interface ArrivalsOptions {
   readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey'>
   readonly clock: Clock
-  readonly metrics: Pick<Metrics, 'syncLag' | 'gatewayLag' | 'holderLag'>
+  readonly metrics: Pick<Metrics, 'syncLag' | 'gatewayLag' | 'gatewayNames' | 'holderLag'>
 }
 
 /**
@@ -86,7 +86,10 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
   const measure = ({ at, holders, gateways }: Arrival, readyAt: Millis): void => {
     const seconds = (to: Millis | undefined) => Math.max(0, (to ?? readyAt) - readyAt) / 1000
     metrics.syncLag.observe({ direction: 'arrival' }, seconds(at))
-    for (const { at } of gateways) metrics.gatewayLag.observe({ direction: 'arrival' }, seconds(at))
+    for (const { name, at } of gateways) {
+      const gateway = metrics.gatewayNames.labelOf(name)
+      metrics.gatewayLag.observe({ direction: 'arrival', gateway }, seconds(at))
+    }
     for (const { key, at } of holders) {
       metrics.holderLag.observe({ direction: 'arrival', resource: key.split('/', 1)[0] ?? '' }, seconds(at))
     }

@@ -2,7 +2,7 @@ import type { Config } from '../config/types.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
-import type { Metrics } from '../tell/metrics.ts'
+import { KEPT, PHASES, PROOFS, type Metrics } from '../tell/metrics.ts'
 import type { Loop } from '../round/loop.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
 import { ghostsOf, type DriftCount } from './drift.ts'
@@ -32,21 +32,37 @@ function successionGauges(
   successionAge.set((now - oldest) / 1000)
 }
 
-/** The age of the oldest answer of a gateway, per interface. A gateway that never answered counts as 1970. */
-function freshnessGauges(
-  { gatewaySuccess }: Pick<Metrics, 'gatewaySuccess'>,
-  { cluster, survey, barrier }: Pick<Sources, 'cluster' | 'survey' | 'barrier'>
+/** Each gateway: when it last answered, and whether its barrier can be used. The worst of those that share a label counts. */
+function gatewayGauges(
+  { gatewayNames, gatewaySuccess, gatewayUnfit, gatewayEvidence }: Metrics,
+  { sources, control }: Pick<State, 'sources' | 'control'>
 ): void {
-  const ready = cluster.gateways().filter(gateway => gateway.ready)
-  const oldest = (api: string, of: (id: string) => number | undefined) => {
-    if (ready.length > 0) gatewaySuccess.set({ api }, Math.min(...ready.map(({ id }) => of(id) ?? 0)) / 1000)
-    else gatewaySuccess.remove({ api })
+  const { cluster, survey, barrier } = sources
+  const gateways = cluster.gateways()
+  gatewayNames.keep(gateways.map(({ name }) => name))
+  gatewaySuccess.reset()
+  gatewayUnfit.reset()
+  for (const evidence of PROOFS) gatewayEvidence.set({ evidence }, 0)
+  const oldest = new Map<string, number>()
+  const answered = (api: string, gateway: string, at: number = 0) => {
+    // A gateway that never answered counts as 1970.
+    const worst = Math.min(at, oldest.get(`${api} ${gateway}`) ?? Infinity)
+    oldest.set(`${api} ${gateway}`, worst)
+    gatewaySuccess.set({ api, gateway }, worst / 1000)
   }
-  if (survey) oldest('control', id => survey.sighting(id)?.beganAt)
-  if (barrier) oldest('barrier', id => barrier.state(id)?.lastSuccessAt)
+  const unfit = new Set<string>()
+  for (const one of gateways) {
+    const { available } = gatewayView(one, sources, control)
+    gatewayEvidence.inc({ evidence: available })
+    if (!one.ready) continue
+    const gateway = gatewayNames.labelOf(one.name)
+    if (survey) answered('control', gateway, survey.sighting(one.id)?.beganAt)
+    if (!barrier) continue
+    answered('barrier', gateway, barrier.state(one.id)?.lastSuccessAt)
+    if (available !== 'barrier') unfit.add(gateway)
+    gatewayUnfit.set({ gateway }, Number(unfit.has(gateway)))
+  }
 }
-
-const PHASES: readonly Drain['phase'][] = ['draining', 'proven', 'expired', 'gone', 'undone']
 
 interface State {
   readonly sources: Sources & UpkeepParts
@@ -58,23 +74,19 @@ interface State {
 /** The present state of drains, gateways, holders and watches. */
 export function stateGauges(metrics: Metrics, { sources, control, loop, now }: State): void {
   const drains = [...loop.drains().values()]
-  freshnessGauges(metrics, sources)
+  gatewayGauges(metrics, { sources, control })
   successionGauges(
     metrics,
     holdersOnSuccessors(drains, uid => loop.memory(uid), sources.inventory),
     now
   )
   metrics.leader.set(Number(sources.leader.leads()))
-  for (const phase of PHASES) metrics.drainActive.set({ phase }, drains.filter(d => d.phase === phase).length)
+  for (const phase of PHASES) metrics.drains.set({ phase }, drains.filter(d => d.phase === phase).length)
   const gateways = sources.cluster.gateways()
   for (const ready of [true, false]) {
     metrics.gatewayKnown.set({ ready: String(ready) }, gateways.filter(g => g.ready === ready).length)
   }
   metrics.gatewayUnconfirmed.set(unconfirmed(drains).size)
-  metrics.gatewayEvidence.reset()
-  for (const gateway of gateways) {
-    metrics.gatewayEvidence.inc({ evidence: gatewayView(gateway, sources, control).available })
-  }
   inventoryGauges(metrics, sources, loop)
   watchGauges(metrics, sources.cluster)
 }
@@ -87,7 +99,7 @@ function inventoryGauges(metrics: Metrics, { inventory, sync }: State['sources']
   metrics.syncHolders.set(sync?.counts().holders ?? 0)
   metrics.syncProblems.set(sync?.counts().problems ?? 0)
   metrics.inventoryGhosts.set(ghostsOf([...loop.drains().values()], uid => loop.memory(uid)).length)
-  metrics.inventoryKept.reset()
+  for (const why of KEPT) metrics.inventoryKept.set({ why }, 0)
   for (const { why } of loop.lastPlan().kept) metrics.inventoryKept.inc({ why })
 }
 

@@ -11,6 +11,7 @@ import { tell } from '../tell/tell.ts'
 import { createReadinessGate } from '../tell/readiness-gate.ts'
 import { createViews } from '../show/views.ts'
 import { metered } from '../tell/metered.ts'
+import { createExposition } from '../tell/exposition.ts'
 import { createMetrics, type Metrics } from '../tell/metrics.ts'
 import { createPage, type Page } from './start-page.ts'
 import { createReadiness, type Readiness } from '../base/readiness.ts'
@@ -128,13 +129,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     snapshot: () => views.snapshot(loop),
     dashboard: page?.parts,
     barrier: barrierParts(config, sources, loop),
-    exposition: {
-      metrics: () => {
-        views.collect(loop)
-        return metrics.registry.metrics()
-      },
-      contentType: metrics.registry.contentType
-    }
+    exposition: createExposition(metrics, () => views.collect(loop))
   })
   return {
     sources,
@@ -151,7 +146,6 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
       await conditions?.stop()
       await readinessGate?.stop()
       await stopSources(sources)
-      metrics.close()
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { Drain } from '../drain/drain.ts'
+import type { Drain, Verdict } from '../drain/drain.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observer } from '../round/observer.ts'
 import { lagOf, latestDecision } from '../page/lag.ts'
@@ -48,14 +48,23 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     metrics.drainEnded.inc({ outcome: drain.phase, evidence })
     const accepted = acceptedAt(memory)
     if (accepted !== undefined) since('seen-accepted', drain.since, accepted)
+    if (drain.phase === 'expired') unconfirmed(drain.verdict)
     if (drain.phase !== 'proven') return
     since('seen-confirmed', drain.since, drain.at)
     const moments = momentsOf(drain, memory)
     const lag = lagOf(moments)
     if (lag !== null) metrics.syncLag.observe({ direction: 'removal' }, lag / 1000)
     const seconds = (to: number) => Math.max(0, to - latestDecision(moments)) / 1000
-    for (const { at } of drain.verdict.gateways) {
-      if (at !== undefined) metrics.gatewayLag.observe({ direction: 'removal' }, seconds(at))
+    for (const { name, at } of drain.verdict.gateways) {
+      const gateway = metrics.gatewayNames.labelOf(name)
+      if (at !== undefined) metrics.gatewayLag.observe({ direction: 'removal', gateway }, seconds(at))
     }
+  }
+
+  /** Not a gateway's fault: a last node that had to stay, and requests in flight behind a seal. */
+  function unconfirmed(verdict: Verdict): void {
+    if (verdict.kind === 'proven' || verdict.lastEndpoint || verdict.barred) return
+    for (const { name, grade } of verdict.gateways)
+      if (grade === undefined) metrics.gatewayExpired.inc({ gateway: metrics.gatewayNames.labelOf(name) })
   }
 }

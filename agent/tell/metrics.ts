@@ -1,30 +1,45 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { ERRORS } from '../base/errors.ts'
 import type { AckResult, Proved } from '../drain/ack.ts'
-import type { Drain, Grade } from '../drain/drain.ts'
-import type { Kept } from '../plan/change.ts'
+import { GRADES, type Drain } from '../drain/drain.ts'
 import { REFUSALS } from '../hold/refusal.ts'
+import { RESOURCES } from '../inventory/inventory.ts'
+import type { Kept } from '../plan/change.ts'
+import { createGatewayNames, MOST, OTHER } from './gateway-names.ts'
 
-/** The values of a label, as docs/metrics.md shows them. The record has every member of a union, and no other. */
-const oneOf = (values: object): string => Object.keys(values).join(', ')
+/** The keys of a record that has every member of a union, and no other. */
+const keysOf = <K extends string>(values: Readonly<Record<K, unknown>>) => Object.keys(values) as K[]
 
-const GRADES = { barrier: 1, observed: 1, accepted: 1, timer: 1 } as const satisfies Record<Grade, 1>
-const EVIDENCE = oneOf({ ...GRADES, none: 1 } satisfies Record<Proved['evidence'], 1>)
-const RESULT = oneOf({
-  drained: 1,
-  removed: 1,
-  'not-routed': 1,
-  'last-endpoint': 1,
-  'not-terminating': 1,
-  deadline: 1,
-  skipped: 1
-} satisfies Record<AckResult, 1>)
-const OUTCOMES = { proven: 1, expired: 1, undone: 1 } as const satisfies Record<
-  Exclude<Drain['phase'], 'draining' | 'gone'>,
-  1
->
-const PHASE = oneOf({ draining: 1, ...OUTCOMES, gone: 1 } satisfies Record<Drain['phase'], 1>)
-const KEPT = oneOf({
+type Evidence = Proved['evidence']
+type Outcome = Exclude<Drain['phase'], 'draining' | 'gone'>
+
+/** The evidence that shows the state of the gateways. */
+export const PROOFS = ['barrier', 'observed', 'accepted'] as const satisfies readonly Evidence[]
+const EVIDENCE = [...GRADES, 'none'] as const satisfies readonly Evidence[]
+/** The evidence that each result of a hook can have. */
+const ANSWERS: Readonly<Record<AckResult, readonly Evidence[]>> = {
+  drained: ['barrier'],
+  removed: PROOFS,
+  'not-routed': PROOFS,
+  'last-endpoint': EVIDENCE,
+  'not-terminating': ['none'],
+  deadline: EVIDENCE,
+  skipped: ['none']
+}
+/** The evidence that each end of a drain can have. */
+const OUTCOMES: Readonly<Record<Outcome, readonly Evidence[]>> = {
+  proven: PROOFS,
+  expired: EVIDENCE,
+  undone: ['none']
+}
+/** The phases of a drain. */
+export const PHASES = keysOf({
+  draining: 1,
+  ...OUTCOMES,
+  gone: 1
+} satisfies Record<Drain['phase'], unknown>)
+/** Why the node of an ending pod stays listed. */
+export const KEPT = keysOf({
   'last-node': 1,
   discovery: 1,
   standalone: 1,
@@ -34,13 +49,31 @@ const KEPT = oneOf({
   'dry-run': 1,
   'address-unknown': 1
 } satisfies Record<Kept['why'], 1>)
+const RESULTS = keysOf(ANSWERS)
+const DIRECTIONS = ['removal', 'arrival'] as const
+const WATCHES = ['pods', 'endpointslices', 'gateways'] as const
+const OK = ['ok', 'error'] as const
+
+/** Every label takes one of these values, or what the words say. Bounded: never a pod, a uid or an address. */
+type Labels<L extends string> = Readonly<Record<L, readonly string[] | string>>
+type Combination<L extends string> = Readonly<Record<L, string>>
+
+/** Every combination of the values; none if a label's values are told in words. */
+function combinations<L extends string>(labels: Labels<L>): readonly Combination<L>[] {
+  let all: readonly Readonly<Record<string, string>>[] = [{}]
+  for (const [label, values] of Object.entries<readonly string[] | string>(labels)) {
+    if (typeof values === 'string') return []
+    all = all.flatMap(one => values.map(value => ({ ...one, [label]: value })))
+  }
+  return all
+}
 
 /** One row of docs/metrics.md. */
 export interface MetricRow {
   readonly name: string
   readonly kind: 'counter' | 'gauge' | 'histogram'
   readonly help: string
-  /** Label name to the values it can take, in words. Bounded: never a pod, a uid or an address. */
+  /** Label name to the values it can take, in words. */
   readonly labels: Readonly<Record<string, string>>
 }
 
@@ -51,111 +84,143 @@ const LATENCY = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** Every metric of the agent, in a registry of its own. Other parts receive this object and define no metrics. */
+/**
+ * Every metric of the agent, in a registry of its own. Other parts receive this object and define no metrics. Counters and
+ * histograms begin with 0 in every series, because Prometheus cannot see the increase that creates one.
+ */
 export function createMetrics() {
   const registry = new Registry()
   const rows: MetricRow[] = []
-  const lag = monitorEventLoopDelay({ resolution: 10 })
-  lag.enable()
 
-  type Labels<L extends string> = Readonly<Record<L, string>>
-  const counter = <L extends string = never>(name: string, help: string, labels = {} as Labels<L>) =>
-    new Counter<L>(describe('counter', name, help, labels))
-  const gauge = <L extends string = never>(
+  const counter = <L extends string = never>(
     name: string,
     help: string,
     labels = {} as Labels<L>,
-    collect?: (gauge: Gauge<L>) => void
-  ) =>
-    new Gauge<L>({
-      ...describe('gauge', name, help, labels),
-      ...(collect && {
-        collect() {
-          collect(this)
-        }
-      })
-    })
-  const latency = <L extends string = never>(name: string, help: string, labels = {} as Labels<L>) =>
-    new Histogram<L>({ ...describe('histogram', name, help, labels), buckets: LATENCY })
+    begin = combinations(labels)
+  ) => {
+    const made = new Counter<L>(describe('counter', name, help, labels))
+    for (const one of begin) made.inc(one, 0)
+    return made
+  }
+  const gauge = <L extends string = never>(name: string, help: string, labels = {} as Labels<L>) =>
+    new Gauge<L>(describe('gauge', name, help, labels))
+  const latency = <L extends string = never>(
+    name: string,
+    help: string,
+    labels = {} as Labels<L>,
+    begin = combinations(labels)
+  ) => {
+    const made = new Histogram<L>({ ...describe('histogram', name, help, labels), buckets: LATENCY })
+    for (const one of begin) made.zero(one)
+    return made
+  }
+  const GATEWAY = `name of the gateway; at most ${MOST} at a time, the rest are ${OTHER}`
+  const afterAck = counter(
+    'requests_after_ack_total',
+    'Requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier. Should be 0.',
+    { gateway: GATEWAY }
+  )
+  const gatewayExpired = counter(
+    'gateway_expired_total',
+    'Drains that expired without the confirmation of this gateway. Left out: last nodes, and drains that only waited for requests in flight.',
+    { gateway: GATEWAY }
+  )
+  const gatewayLag = latency(
+    'gateway_lag_seconds',
+    'From Kubernetes deciding until this gateway agreed to a removal or an arrival.',
+    { direction: DIRECTIONS, gateway: GATEWAY }
+  )
+  const begin = (gateway: string) => {
+    afterAck.inc({ gateway }, 0)
+    gatewayExpired.inc({ gateway }, 0)
+    for (const direction of DIRECTIONS) gatewayLag.zero({ direction, gateway })
+  }
+  const forget = (gateway: string) => {
+    afterAck.remove({ gateway })
+    gatewayExpired.remove({ gateway })
+    for (const direction of DIRECTIONS) gatewayLag.remove({ direction, gateway })
+  }
+  begin(OTHER)
 
   return {
     registry,
     rows: rows as readonly MetricRow[],
-    /** Stops the measurement in the background. */
-    close: () => void lag.disable(),
+    /** The values of the label `gateway`. */
+    gatewayNames: createGatewayNames(begin, forget),
 
-    hookAnswers: counter('hook_answers_total', 'preStop hooks answered, refusals left out.', {
-      result: RESULT,
-      evidence: EVIDENCE
-    }),
+    hookAnswers: counter(
+      'hook_answers_total',
+      'preStop hooks answered, refusals left out.',
+      { result: RESULTS, evidence: EVIDENCE },
+      RESULTS.flatMap(result => ANSWERS[result].map(evidence => ({ result, evidence })))
+    ),
     hookRefusals: counter('hook_refusals_total', 'preStop hooks refused, so that their fallback ran.', {
-      error: oneOf(REFUSALS)
+      error: keysOf(REFUSALS)
     }),
     hookAbandoned: counter('hook_abandoned_total', 'preStop hooks whose caller went away before the answer.'),
     hookWaiting: gauge('hook_waiting', 'preStop hooks held right now.'),
     hookDuration: latency('hook_duration_seconds', 'From the arrival of a preStop hook to its answer.', {
-      result: 'as in hook_answers_total'
+      result: RESULTS
     }),
 
-    afterAck: counter(
-      'requests_after_ack_total',
-      'Requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier. Should be 0.'
+    afterAck,
+    drains: gauge('pods_ending', 'Pods by the phase of their drain.', { phase: PHASES }),
+    drainEnded: counter(
+      'pods_ended_total',
+      'Pods whose drain left the phase draining.',
+      { outcome: keysOf(OUTCOMES), evidence: EVIDENCE },
+      keysOf(OUTCOMES).flatMap(outcome => OUTCOMES[outcome].map(evidence => ({ outcome, evidence })))
     ),
-    drainActive: gauge('drain_active', 'Drains by phase.', {
-      phase: PHASE
-    }),
-    drainEnded: counter('drain_ended_total', 'Drains that left the phase draining.', {
-      outcome: oneOf(OUTCOMES),
-      evidence: EVIDENCE
-    }),
     drainPhase: latency(
-      'drain_phase_duration_seconds',
+      'step_duration_seconds',
       'How long one step of a drain took. decided is whole seconds of the API server clock.',
-      { step: 'decided-seen, seen-accepted, seen-confirmed, seen-ack, ack-gone' }
+      { step: ['decided-seen', 'seen-accepted', 'seen-confirmed', 'seen-ack', 'ack-gone'] }
     ),
-    syncLag: latency('sync_lag_seconds', 'From Kubernetes deciding until every gateway agreed.', {
-      direction: 'removal, arrival (of a pod that became Ready, until every gateway routes to it)'
-    }),
-    gatewayLag: latency(
-      'gateway_lag_seconds',
-      'The same for each gateway: from the decision until this one agreed.',
-      {
-        direction: 'removal, arrival'
-      }
+    syncLag: latency(
+      'sync_lag_seconds',
+      'From Kubernetes deciding until every gateway agreed to a removal, or to the arrival of a pod that became Ready.',
+      { direction: DIRECTIONS }
     ),
+    gatewayLag,
     holderLag: latency(
       'holder_lag_seconds',
-      'The same for each holder: until it let go of the node (removal), or every gateway had it from there (arrival).',
-      { direction: 'removal, arrival', resource: 'as in inventory_holders' }
+      'From Kubernetes deciding until a holder let go of the node (removal), or every gateway had it from there (arrival).',
+      { direction: DIRECTIONS, resource: RESOURCES }
     ),
 
     adminWrites: counter('admin_writes_total', 'Writes to holders through the Admin API.', {
-      result: 'accepted, conflict, refused, failed'
+      result: ['accepted', 'conflict', 'refused', 'failed']
     }),
     adminCallDuration: latency('admin_call_duration_seconds', 'Admin API calls.', {
-      operation: 'list, get, patch, put, standalone',
-      result: 'ok, error'
+      operation: ['list', 'get', 'patch', 'put', 'standalone'],
+      result: OK
     }),
     controlCallDuration: latency('control_call_duration_seconds', 'Control API reads of gateways.', {
-      result: 'ok, error'
+      result: OK
     }),
     barrierCallDuration: latency('barrier_call_duration_seconds', 'Barrier calls to gateways.', {
-      operation: 'put, remove, inflight, state',
-      result: 'ok, error'
+      operation: ['put', 'remove', 'inflight', 'state', 'entries'],
+      result: OK
     }),
 
     gatewayKnown: gauge('gateway_known', 'Gateways that may serve.', { ready: 'true, false' }),
     gatewayUnconfirmed: gauge('gateway_unconfirmed', 'Gateways that at least one drain is waiting for.'),
+    gatewayExpired,
     gatewayEvidence: gauge('gateway_evidence', 'Gateways by the best evidence they can give now.', {
-      evidence: oneOf(GRADES)
+      evidence: PROOFS
     }),
+    gatewayUnfit: gauge(
+      'gateway_unfit',
+      '1 for a Ready gateway whose barrier cannot be used although one is configured, else 0.',
+      { gateway: GATEWAY }
+    ),
 
     inventorySuccess: gauge(
       'inventory_last_success_timestamp_seconds',
       'When a complete inventory of the holders was last read.'
     ),
     inventoryHolders: gauge('inventory_holders', 'Holders in the last inventory.', {
-      resource: 'upstreams, services, routes, stream_routes, and other Admin API collections'
+      resource: RESOURCES
     }),
     syncHolders: gauge('sync_holders', 'Upstreams that follow a Service.'),
     syncProblems: gauge(
@@ -179,71 +244,55 @@ export function createMetrics() {
       'succession_oldest_seconds',
       'For how long the owner of the oldest of them has not listed a pod that serves; 0 if there is none.'
     ),
-    gatewaySuccess: gauge(
-      'gateway_last_success_timestamp_seconds',
-      'When the gateway that has been silent for longest last answered, of those that are Ready.',
-      { api: 'control, barrier' }
-    ),
-    inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', {
-      why: KEPT
+    gatewaySuccess: gauge('gateway_last_success_timestamp_seconds', 'When a Ready gateway last answered.', {
+      api: ['control', 'barrier'],
+      gateway: GATEWAY
     }),
+    inventoryKept: gauge('inventory_kept', 'Nodes of ending pods that stay listed.', { why: KEPT }),
 
     watchState: gauge('watch_state', '1 for the state a watch is in, else 0.', {
-      kind: 'pods, endpointslices, gateways',
+      kind: WATCHES,
       state: 'connecting, live, stale'
     }),
     watchLastEvent: gauge(
       'watch_last_event_timestamp_seconds',
       'When the watch last heard anything, bookmarks and heartbeats included.',
-      { kind: 'pods, endpointslices, gateways' }
+      { kind: WATCHES }
     ),
     watchLists: counter('watch_lists_total', 'Times all objects were listed anew.', {
-      kind: 'pods, endpointslices, gateways'
+      kind: WATCHES
     }),
     watchFailures: counter('watch_failures_total', 'Lists and watches that ended with an error.', {
-      kind: 'pods, endpointslices, gateways'
+      kind: WATCHES
     }),
     watchSilences: counter(
       'watch_silences_total',
       'Times a watch did not show what was known to have happened, and was begun anew.',
-      { kind: 'pods, endpointslices, gateways' }
+      { kind: WATCHES }
     ),
     watchUnreadable: counter('watch_unreadable_total', 'Objects that could not be understood.', {
-      kind: 'pods, endpointslices, gateways'
+      kind: WATCHES
     }),
-    watchObjects: gauge('watch_objects', 'Objects held.', { kind: 'pods, endpointslices, gateways' }),
+    watchObjects: gauge('watch_objects', 'Objects held.', { kind: WATCHES }),
 
     rounds: counter('loop_rounds_total', 'Rounds of the loop.'),
     roundDuration: latency('loop_round_duration_seconds', 'One round: observe, step, plan, apply, publish.'),
     roundSuccess: gauge('loop_last_success_timestamp_seconds', 'When a round last came to its end.'),
 
-    events: counter('event_writes_total', 'Kubernetes Events written about drains.', { result: 'ok, error' }),
+    events: counter('event_writes_total', 'Kubernetes Events written about drains.', { result: OK }),
     conditions: counter('condition_writes_total', 'Conditions written on pods about drains.', {
-      result: 'ok, error'
+      result: OK
     }),
     gates: counter('gate_writes_total', 'Readiness gates opened, by why, and writes of them that failed.', {
-      result: 'routed, nobody-lists, waited-too-long, error'
+      result: ['routed', 'nobody-lists', 'waited-too-long', 'error']
     }),
-    errors: counter('error_total', 'Errors by their stable code.', {
-      code: 'the codes of agent/base/errors.ts'
-    }),
+    errors: counter(
+      'error_total',
+      'Errors by their stable code.',
+      { code: 'the codes of agent/base/errors.ts' },
+      keysOf(ERRORS).map(code => ({ code }))
+    ),
 
-    eventLoopLag: gauge(
-      'process_event_loop_lag_seconds',
-      'How late timers ran since the last scrape.',
-      { quantile: '0.5, 0.99, 1' },
-      gauge => {
-        for (const quantile of [0.5, 0.99, 1]) {
-          // Before the first sample the histogram returns NaN or 0, and 0 less its resolution is negative.
-          const ms = lag.percentile(quantile * 100) / 1e6 - 10
-          gauge.set({ quantile: String(quantile) }, Math.max(0, ms || 0) / 1000)
-        }
-        lag.reset()
-      }
-    ),
-    memory: gauge('process_resident_memory_bytes', 'Resident memory of the agent.', {}, gauge =>
-      gauge.set(process.memoryUsage.rss())
-    ),
     leader: gauge('leader_active', '1 on the agent that leads, or that knows of no other that does.'),
     buildInfo: gauge('build_info', 'Always 1.', { version: 'of the agent', node: 'version of Node.js' })
   }
@@ -254,7 +303,11 @@ export function createMetrics() {
     help: string,
     labels: Labels<L>
   ) {
-    rows.push({ name: `${PREFIX}${name}`, kind, help, labels })
+    const words = Object.entries<readonly string[] | string>(labels).map(([label, values]) => [
+      label,
+      typeof values === 'string' ? values : values.join(', ')
+    ])
+    rows.push({ name: `${PREFIX}${name}`, kind, help, labels: Object.fromEntries(words) })
     return {
       name: `${PREFIX}${name}`,
       help,

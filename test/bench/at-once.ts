@@ -69,7 +69,7 @@ async function warmUp(place: Place, callers: Callers, pods: readonly TestPod[]):
     await callHooks(place, callers, some)
     for (const pod of some) place.gone(pod)
   }
-  const drains = async () => (await place.metric('apisix_drain_drain_active')) === 0
+  const drains = async () => (await place.metric('apisix_drain_pods_ending')) === 0
   if (pods.length > 0) await waitFor('the agent has forgotten those drains', drains, FORGOTTEN_MS)
 }
 

@@ -49,7 +49,6 @@ const ending = supervise({
     await listening.close()
     if (!values.stuck) return
     // From here nothing keeps the process alive, and this step never ends.
-    parts.metrics.close()
     process.disconnect?.()
     await new Promise(() => {})
   }
@@ -57,7 +56,6 @@ const ending = supervise({
 // Signals have an effect only from here on.
 say({ port: listening.port })
 const code = await ending
-parts.metrics.close()
 process.exitCode = code
 if (process.connected) process.disconnect()
 

@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { createMetrics, type MetricRow } from '../../agent/tell/metrics.ts'
+import { play, TARGET } from './alerts/play.ts'
+import { recordRollout, type Recorded } from './alerts/record.ts'
 import { CHART, only, render } from './helm.ts'
 import { PROMQL } from './tools.ts'
 
@@ -15,6 +16,7 @@ interface Alert {
 }
 
 interface Dashboard {
+  readonly templating: { readonly list: readonly { readonly name: string; readonly definition?: string }[] }
   readonly panels: readonly {
     readonly id: number
     readonly title: string
@@ -23,13 +25,56 @@ interface Dashboard {
   }[]
 }
 
-/** Labels that Prometheus and its Operator add to every series. */
-const ADDED = ['namespace', 'service', 'pod', 'le']
+interface Series {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+}
+
+const SELECTOR = /\b((?:apisix_drain|process|nodejs)_\w+)(?:\{([^}]*)\})?/g
+const MATCHER = /(\w+)(=~|!=|=)"([^"]*)"/g
+
+type Matcher = readonly [label: string, operator: string, value: string]
+
+/** `a=~"x|y"` must find an x and a y: so one list of matchers for each. */
+const eachAlternative = (matchers: string): readonly (readonly Matcher[])[] =>
+  [...matchers.matchAll(MATCHER)].reduce<readonly (readonly Matcher[])[]>(
+    (all, [, label = '', operator = '', text = '']) =>
+      all.flatMap(one =>
+        (operator === '=~' ? text.split('|') : [text]).map(value => [
+          ...one,
+          [label, operator === '!=' ? '!=' : '=', value] as const
+        ])
+      ),
+    [[]]
+  )
+
+/** Grafana replaces variables such as `$gateway` by any value that exists. */
+const fits = (labels: Readonly<Record<string, string>>, [label, operator, value]: Matcher): boolean =>
+  label in labels && (value.startsWith('$') || (labels[label] === value) === (operator === '='))
+
+const labelsOf = (text: string) =>
+  Object.fromEntries(
+    [...text.matchAll(/(\w+)="([^"]*)"/g)].map(([, label = '', value = '']) => [label, value])
+  )
 
 describe('chart monitoring', () => {
-  const metrics = createMetrics()
-  after(() => metrics.close())
-  const rows = new Map(metrics.rows.map(row => [row.name, row]))
+  let rollout: Recorded
+  let series: readonly Series[]
+  let kinds: ReadonlyMap<string, string>
+  before(async () => {
+    rollout = await recordRollout()
+    const { text } = rollout
+    kinds = new Map(
+      [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', kind = '']) => [name, kind])
+    )
+    const deprecated = new Set([...text.matchAll(/^# HELP (\S+) Deprecated/gm)].map(([, name = '']) => name))
+    expect(deprecated).not.empty
+    const all = [...text.matchAll(/^([a-z]\w*)(?:\{(.*)\})? \S+$/gm)].map(([, name = '', labels = '']) => ({
+      name,
+      labels: { ...TARGET, ...labelsOf(labels) }
+    }))
+    series = all.filter(({ name }) => !deprecated.has(name.replace(/_(bucket|sum|count)$/, '')))
+  })
 
   const alerts = () => {
     const { groups } = only(render({ 'prometheusRule.enabled': true }), 'PrometheusRule')['spec'] as {
@@ -39,42 +84,37 @@ describe('chart monitoring', () => {
   }
   const dashboard = JSON.parse(readFileSync(join(CHART, 'dashboards/apisix-drain.json'), 'utf8')) as Dashboard
 
-  /** The parts of an expression that must exist in the agent: metric names, labels, and values of labels. */
+  /** Every selector of an expression must find a series of a real agent, and every label must be one of theirs. */
   function check(expr: string): void {
-    const names = [...expr.matchAll(/apisix_drain_\w+/g)].map(([name]) => name)
-    expect(names, expr).not.to.deep.equal([])
-    const used = names.map(name => rowOf(name))
-    for (const [index, row] of used.entries())
-      expect(row, `no metric ${names[index]}`).not.to.equal(undefined)
-    const known = new Set([...ADDED, ...used.flatMap(row => Object.keys(row?.labels ?? {}))])
-    for (const label of labelsIn(expr)) expect(known, expr).to.include(label)
-    for (const [, label = '', operator, text = ''] of expr.matchAll(/(\w+)(=~|!=|=)"([^"]*)"/g)) {
-      const allowed = used.map(row => row?.labels[label]).find(values => values !== undefined)
-      // Values in words, such as "as in hook_answers_total", cannot be compared.
-      if (!allowed?.includes(', ')) continue
-      for (const value of operator === '=~' ? text.split('|') : [text])
-        expect(allowed, expr).to.include(value)
+    const selectors = [...expr.matchAll(SELECTOR)]
+    expect(selectors, expr).to.have.length.above(0)
+    for (const [selector, name, matchers = ''] of selectors) {
+      const ofName = series.filter(one => one.name === name)
+      for (const wanted of eachAlternative(matchers)) {
+        const found = ofName.some(({ labels }) => wanted.every(matcher => fits(labels, matcher)))
+        expect(found, `${selector} in ${expr}`).to.equal(true)
+      }
     }
+    const names = new Set(selectors.map(([, name]) => name))
+    const known = new Set(
+      series.filter(({ name }) => names.has(name)).flatMap(({ labels }) => Object.keys(labels))
+    )
+    for (const label of groupedBy(expr)) expect(known, expr).to.include(label)
   }
 
-  const rowOf = (name: string): MetricRow | undefined => {
-    const histogram = rows.get(name.replace(/_(bucket|sum|count)$/, ''))
-    return rows.get(name) ?? (histogram?.kind === 'histogram' ? histogram : undefined)
-  }
-
-  function labelsIn(expr: string): string[] {
-    const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/,\s*/))
-    const matched = [...expr.matchAll(/(\w+)(?:=~|!=|=)"/g)].map(([, label = '']) => label)
-    return [...grouped, ...matched]
-  }
+  const groupedBy = (expr: string): string[] =>
+    [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/,\s*/))
 
   it('fails for metrics, labels and values that do not exist', () => {
-    const good = 'rate(apisix_drain_admin_writes_total{namespace="x",result="failed"}[5m])'
+    const good =
+      'sum by (result) (rate(apisix_drain_admin_writes_total{service="apisix-drain",result="failed"}[5m]))'
     expect(() => check(good)).not.to.throw()
     const bad = [
       ['writes_total', 'write_total'],
       ['result=', 'outcome='],
-      ['failed', 'lost']
+      ['(result)', '(outcome)'],
+      ['failed', 'lost'],
+      ['"failed"', '"failed",operation="get"']
     ] as const
     for (const [from, to] of bad) expect(() => check(good.replace(from, to)), to).to.throw()
   })
@@ -102,7 +142,8 @@ describe('chart monitoring', () => {
     const all = [...alerts(), ...dashboard.panels.flatMap(({ targets }) => targets)]
     for (const { expr } of all) {
       for (const [, , name = ''] of expr.matchAll(/\b(rate|increase)\((\w+)/g)) {
-        expect(rowOf(name)?.kind, name).to.be.oneOf(['counter', 'histogram'])
+        const kind = kinds.get(name) ?? kinds.get(name.replace(/_(bucket|sum|count)$/, ''))
+        expect(kind, name).to.be.oneOf(['counter', 'histogram'])
       }
     }
   })
@@ -117,9 +158,9 @@ describe('chart monitoring', () => {
 
   it('alerts on this release only', () => {
     for (const { alert, expr } of alerts()) {
-      const series = [...expr.matchAll(/apisix_drain_\w+/g)].length
+      const selectors = [...expr.matchAll(SELECTOR)].length
       const ours = [...expr.matchAll(/\{namespace="apisix",service="apisix-drain"/g)].length
-      expect(ours, alert).to.equal(series)
+      expect(ours, alert).to.equal(selectors)
     }
   })
 
@@ -130,9 +171,44 @@ describe('chart monitoring', () => {
       check(expr)
       for (const [, label] of legendFormat.matchAll(/\{\{(\w+)\}\}/g)) {
         const grouped = /\bby \(/.test(expr)
-        expect(grouped ? labelsIn(expr) : ADDED, `${expr} ${legendFormat}`).to.include(label)
+        expect(grouped ? groupedBy(expr) : Object.keys(TARGET), `${expr} ${legendFormat}`).to.include(label)
       }
     }
+  })
+
+  it('draws numbers in the first rollout of an agent, where a rate of a new series would be NaN', () => {
+    const drawn = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
+    const quantiles = drawn.filter(expr => /^histogram_quantile.*_(hook|step|lag)_/.test(expr))
+    expect(quantiles).to.have.length.above(6)
+    const values = { $namespace: TARGET.namespace, $service: TARGET.service, $gateway: '.*' }
+    const looks = quantiles.map(expr => ({
+      at: '3m',
+      // NaN is not at least 0.
+      expr: `count(${Object.entries(values).reduce((text, [name, value]) => text.replaceAll(name, value), expr)} >= 0) > bool 0`,
+      samples: [{ labels: {}, value: 1 }]
+    }))
+    const { ok, text } = play({ rollout, looks })
+    expect(ok, text).to.equal(true)
+  })
+
+  it('offers namespace, release and gateway, and draws one release only', () => {
+    expect(dashboard.templating.list.map(({ name }) => name)).to.deep.equal([
+      'datasource',
+      'namespace',
+      'service',
+      'gateway'
+    ])
+    for (const { expr } of dashboard.panels.flatMap(({ targets }) => targets))
+      for (const [selector] of expr.matchAll(SELECTOR)) {
+        expect(selector).to.include('{namespace="$namespace",service="$service"')
+        if (/ by \([^)]*gateway/.test(expr)) expect(selector).to.include('gateway=~"$gateway"')
+      }
+    for (const { definition = '' } of dashboard.templating.list)
+      for (const [, metric = ''] of definition.matchAll(/label_values\((\w+)/g))
+        expect(
+          series.some(({ name }) => name === metric),
+          metric
+        ).to.equal(true)
   })
 
   it('places panels side by side, without overlap', () => {

@@ -10,7 +10,7 @@ const IN_NAMESPACE = `--namespace=${GATEWAY_NAMESPACE}`
 const GONE_MS = 60_000
 const LOGGED_MS = 30_000
 const AGENT_PORT = 8080
-const ANSWERS = /^apisix_drain_hook_answers_total\{result="([^"]+)",evidence="([^"]+)"\} (\d+)$/gm
+const ANSWERS = /^apisix_drain_hook_answers_total\{result="([^"]+)",evidence="([^"]+)"\} ([1-9]\d*)$/gm
 
 /** `helm upgrade --install` with these values, as `--set-json` takes them; resolves when the agents are ready. */
 export async function installAgent(

@@ -27,7 +27,6 @@ export async function startFakeAgent(
     snapshot: () => snapshot,
     dashboard: { guard, assets: loadAssets() }
   })
-  parts.metrics.close()
   const listening = await listen(createApp(parts), { host: '127.0.0.1', port }, listenLimits(10))
   const { server } = listening
   const stream = createStream({

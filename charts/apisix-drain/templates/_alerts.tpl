@@ -1,5 +1,6 @@
 {{/*
 The alerts. Every expression is over the metrics of docs/metrics.md; replicas see the same, so the worst of them counts.
+Each has a section in docs/troubleshooting.md, and a test in test/chart/alerts that sees it fire.
 */}}
 {{- define "apisix-drain.alerts" -}}
 - alert: ApisixDrainDown
@@ -21,9 +22,9 @@ The alerts. Every expression is over the metrics of docs/metrics.md; replicas se
   description: The `why` of these answers, in the agent's log, says what was missing.
 - alert: ApisixDrainRequestsAfterAck
   severity: critical
-  expr: sum(increase(apisix_drain_requests_after_ack_total{ {{- .at -}} }[10m])) > 0
+  expr: sum by (gateway) (increase(apisix_drain_requests_after_ack_total{ {{- .at -}} }[10m])) > 0
   summary: A gateway sent requests to a pod after its hook was answered
-  description: The plugin failed inside a gateway. Its error.log says why; `doctor` and the dashboard say which one is unfit. Report it.
+  description: "The plugin failed inside {{ "{{ $labels.gateway }}" }}. Its error.log says why. Report it."
 - alert: ApisixDrainWatchNotLive
   severity: critical
   for: 1m
@@ -38,6 +39,7 @@ The alerts. Every expression is over the metrics of docs/metrics.md; replicas se
   description: Kubernetes should restart it. Keep its log and report it.
 - alert: ApisixDrainInventoryStale
   severity: warning
+  for: 1m
   expr: time() - min(apisix_drain_inventory_last_success_timestamp_seconds{ {{- .at -}} }) > 300
   summary: The holders could not be read for five minutes
   description: The Admin API does not answer or refuses the key. Removals are neither made nor proved through it.
@@ -55,16 +57,15 @@ The alerts. Every expression is over the metrics of docs/metrics.md; replicas se
   description: Nothing can be proved without one. Check config.apisix.gateways.
 - alert: ApisixDrainGatewayUnconfirmed
   severity: warning
-  for: 2m
-  expr: max(apisix_drain_gateway_unconfirmed{ {{- .at -}} }) > 0
+  expr: sum by (gateway) (increase(apisix_drain_gateway_expired_total{ {{- .at -}} }[15m])) > 0
   summary: A gateway does not confirm removals
-  description: It may still send requests to pods that end. `doctor` says which one and why.
+  description: "Pods that end may still get requests from {{ "{{ $labels.gateway }}" }}. `doctor` says why."
 - alert: ApisixDrainEvidenceLost
   severity: warning
   for: 10m
-  expr: max(apisix_drain_gateway_evidence{ {{- .at -}} ,evidence="timer"}) > 0
-  summary: A gateway can give no evidence
-  description: Its Control API, barrier or the Admin API is not reachable. Drains wait for the floor instead.
+  expr: max by (gateway) (apisix_drain_gateway_unfit{ {{- .at -}} }) > 0
+  summary: The barrier of a gateway cannot be used
+  description: "Drains rest on weaker evidence because of {{ "{{ $labels.gateway }}" }}. `doctor` and the dashboard say why."
 - alert: ApisixDrainGhosts
   severity: warning
   expr: max(apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="admin",kind="ghost"}) > 300
@@ -87,7 +88,8 @@ The alerts. Every expression is over the metrics of docs/metrics.md; replicas se
   description: "Nodes are {{ "{{ $labels.kind }}" }} there. Its watch of etcd may be dead: the dashboard says which gateway, a restart of it helps."
 - alert: ApisixDrainGatewaySilent
   severity: warning
-  expr: time() - min by (api) (apisix_drain_gateway_last_success_timestamp_seconds{ {{- .at -}} }) > 180
+  for: 1m
+  expr: time() - min by (api, gateway) (apisix_drain_gateway_last_success_timestamp_seconds{ {{- .at -}} }) > 180
   summary: A gateway that is Ready does not answer the agent
-  description: "Its {{ "{{ $labels.api }}" }} interface was not read for minutes. Look at NetworkPolicies, ports and tokens."
+  description: "The {{ "{{ $labels.api }}" }} interface of {{ "{{ $labels.gateway }}" }} was not read for minutes. Look at NetworkPolicies, ports and tokens."
 {{- end -}}

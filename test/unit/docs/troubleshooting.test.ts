@@ -59,7 +59,7 @@ describe('docs/troubleshooting.md', () => {
   it('has each alert of the chart', () => {
     const names = [...read('charts/apisix-drain/templates/_alerts.tpl').matchAll(/^- alert: (\w+)$/gm)]
     expect(names).not.empty
-    for (const [, name] of names) expect(page).include(`\`${name}\``)
+    for (const [, name] of names) expect(page).include(`\n### \`${name}\`\n`)
   })
 
   it('has each error code', () => {

@@ -9,7 +9,6 @@ import { sources } from '../../build/snapshot.ts'
 describe('http', () => {
   const setUp = (differs: Partial<ServeParts> = {}) => {
     const parts = serveParts(manualHolds(), manualClock(), differs)
-    parts.metrics.close()
     const app = createApp(parts)
     const get = (path: string, init: RequestInit = {}) =>
       app.request(path, init, { incoming: { socket: { remoteAddress: '127.0.0.1' } } })

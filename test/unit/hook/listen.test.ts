@@ -17,7 +17,6 @@ describe('listen', () => {
   const setUp = async (limits: Partial<ListenLimits> = {}, host = '127.0.0.1') => {
     const holds = manualHolds(pod('web-1', { ips: ['127.0.0.1'] }))
     const parts = serveParts(holds, systemClock)
-    parts.metrics.close()
     const listening = await listen(createApp(parts), { host, port: 0 }, { ...listenLimits(10), ...limits })
     open.push(() => {
       listening.server.closeAllConnections()

@@ -29,7 +29,6 @@ describe('a hook that shows a token', () => {
     const holds = manualHolds(web, other)
     holds.onHeld = () => holds.held.at(-1)?.answer()
     const parts = serveParts(holds, clock, { tokenKeys: keys.find })
-    parts.metrics.close()
     const app = createApp(parts)
     const call = async (authorization?: string, query = '', remoteAddress = '10.0.0.7') => {
       const headers: Record<string, string> = authorization === undefined ? {} : { authorization }

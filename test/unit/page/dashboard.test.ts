@@ -32,7 +32,6 @@ describe('dashboard', () => {
       snapshot: () => buildSnapshot(sources()),
       ...(enabled && { dashboard: { guard, assets: built ? loadAssets(folder) : undefined } })
     })
-    parts.metrics.close()
     const app = createApp(parts)
     return (path: string, init: RequestInit = {}) =>
       app.request(path, init, { incoming: { socket: { remoteAddress: '127.0.0.1' } } })

@@ -7,17 +7,17 @@ import { waitingDrain } from '../../build/snapshot.ts'
 
 describe('requests after the ack', () => {
   const metrics = createMetrics()
-  after(() => metrics.close())
   const web = pod('web-1')
   const drain = { ...waitingDrain(), uid: web.uid }
   const ack = (evidence: Ack['evidence']) => ({ evidence }) as Ack
-  const total = async () => (await metrics.afterAck.get()).values[0]?.value ?? 0
+  const total = async () =>
+    (await metrics.afterAck.get()).values.find(({ labels }) => labels.gateway === 'apisix-1')?.value ?? 0
 
   function rig() {
     const late = { reading: 0, told: 0 }
     const afterAck = createAfterAck(
       {
-        cluster: { gateways: () => [{ id: 'g' }] },
+        cluster: { gateways: () => [{ id: 'g', name: 'apisix-1' }] },
         barrier: {
           reading: () => ({ late: late.reading }),
           state: () => ({ told: { entries: [{ uid: web.uid, late: late.told }] } })

@@ -8,7 +8,6 @@ import { pod } from '../../build/pod.ts'
 
 describe('arrivals', () => {
   const metrics = createMetrics()
-  after(() => metrics.close())
   const old = pod('old', { ips: ['10.0.0.1'] })
   const fresh = pod('fresh', { ips: ['10.0.0.2'] })
   const BEHIND = holder('web', ['10.0.0.1:8080'], { revision: 40 })

@@ -21,10 +21,7 @@ describe('condition of a pod', () => {
   before(async () => {
     kubernetes = await startKubernetes({ tls: false })
   })
-  after(async () => {
-    metrics.close()
-    await kubernetes.close()
-  })
+  after(() => kubernetes.close())
 
   it('is merged into the existing conditions, as the API server merges', async () => {
     const { store } = kubernetes

@@ -130,7 +130,6 @@ describe('events', () => {
   const setUp = (answer: Answer = async () => ({ status: 201 })) => {
     const clock = manualClock()
     const metrics = createMetrics()
-    metrics.close()
     const { log, lines } = memoryLog()
     const sent: { path: string; body: unknown }[] = []
     const events = createEvents({

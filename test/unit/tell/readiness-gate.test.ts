@@ -13,7 +13,6 @@ const fresh = pod('fresh', { ips: ['10.0.0.2'], ready: false, gate: 'waiting' })
 
 describe('readiness gate', () => {
   const metrics = createMetrics()
-  after(() => metrics.close())
 
   function rig() {
     const clock = manualClock()

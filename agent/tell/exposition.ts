@@ -1,0 +1,30 @@
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { Metrics } from './metrics.ts'
+import { withOldNames } from './old-names.ts'
+
+/** Left out: gauges that are named like counters, and that list every socket for each scrape. */
+const COSTLY = /^nodejs_active_/
+
+let ofProcess: Registry | undefined
+
+/** prom-client's own metrics of the process (`process_*`, `nodejs_*`). One for all agents of a process: it cannot be stopped. */
+export function processMetrics(): Registry {
+  if (ofProcess) return ofProcess
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  for (const { name } of registry.getMetricsAsArray())
+    if (COSTLY.test(name)) registry.removeSingleMetric(name)
+  return (ofProcess = registry)
+}
+
+/** The text of `/metrics`: the agent's metrics, those of its process, and the old names. `collect` brings gauges up to date first. */
+export function createExposition({ registry }: Pick<Metrics, 'registry'>, collect: () => void) {
+  const process = processMetrics()
+  return {
+    contentType: registry.contentType,
+    metrics: async (): Promise<string> => {
+      collect()
+      return withOldNames(`${await registry.metrics()}\n${await process.metrics()}`)
+    }
+  }
+}

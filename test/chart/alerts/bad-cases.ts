@@ -1,0 +1,136 @@
+import { STEP_S, STEPS } from './record.ts'
+
+/** What differs from a good rollout, by series, and the alert that fires then and no other. */
+export interface BadCase {
+  /** Series as the agent writes them, with their values from the start of the test. */
+  readonly series: Readonly<Record<string, string>>
+  /** When the alert fires, as Prometheus writes durations. */
+  readonly at: string
+  /** Its labels besides its name and severity. */
+  readonly labels?: Readonly<Record<string, string>>
+}
+
+/** Each fault begins after five minutes. */
+const CALM = 300 / STEP_S
+const REST = STEPS - CALM - 1
+
+/** One value, then another one. */
+const then = (before: number, after: number) => `${before}x${CALM} ${after}x${REST}`
+/** A counter that does not move, and then with every scrape. */
+const counting = `0x${CALM} 1+1x${REST}`
+/** A time that follows the clock, and then stands still. */
+const stopped = `0+${STEP_S}x${CALM} ${CALM * STEP_S}x${REST}`
+/** Seconds that count from the fault on. */
+const ageing = `0x${CALM} ${STEP_S}+${STEP_S}x${REST}`
+
+const drift = (where: string, kind: string) =>
+  `apisix_drain_drift_oldest_seconds{where="${where}",kind="${kind}"}`
+
+/** Every alert of the chart. */
+export const BAD_CASES: Readonly<Record<string, BadCase>> = {
+  ApisixDrainDown: {
+    series: { 'apisix_drain_build_info{*}': `1x${CALM} stale` },
+    at: '8m',
+    labels: { namespace: 'apisix', service: 'apisix-drain' }
+  },
+  ApisixDrainHooksRefused: {
+    series: { 'apisix_drain_hook_refusals_total{error="cannot-vouch"}': counting },
+    at: '11m',
+    labels: { error: 'cannot-vouch' }
+  },
+  ApisixDrainHooksAtDeadline: {
+    // One hook: its increase is the first one of this series.
+    series: { 'apisix_drain_hook_answers_total{result="deadline",evidence="none"}': then(0, 1) },
+    at: '6m'
+  },
+  ApisixDrainRequestsAfterAck: {
+    series: { 'apisix_drain_requests_after_ack_total{gateway="apisix-1"}': then(0, 1) },
+    at: '6m',
+    labels: { gateway: 'apisix-1' }
+  },
+  ApisixDrainWatchNotLive: {
+    series: { 'apisix_drain_watch_state{kind="pods",state="live"}': then(1, 0) },
+    at: '7m',
+    labels: { kind: 'pods' }
+  },
+  ApisixDrainLoopStuck: {
+    series: { apisix_drain_loop_last_success_timestamp_seconds: stopped },
+    at: '7m'
+  },
+  ApisixDrainInventoryStale: {
+    series: { apisix_drain_inventory_last_success_timestamp_seconds: stopped },
+    at: '12m'
+  },
+  ApisixDrainAdminWritesFail: {
+    series: { 'apisix_drain_admin_writes_total{result="refused"}': counting },
+    at: '11m',
+    labels: { result: 'refused' }
+  },
+  ApisixDrainNoGateway: {
+    series: { 'apisix_drain_gateway_known{ready="true"}': then(2, 0) },
+    at: '7m'
+  },
+  ApisixDrainGatewayUnconfirmed: {
+    // One drain: between drains there is nothing to confirm, so no gauge shows it for long.
+    series: { 'apisix_drain_gateway_expired_total{gateway="apisix-0"}': then(0, 1) },
+    at: '6m',
+    labels: { gateway: 'apisix-0' }
+  },
+  ApisixDrainEvidenceLost: {
+    series: { 'apisix_drain_gateway_unfit{gateway="apisix-1"}': then(0, 1) },
+    at: '16m',
+    labels: { gateway: 'apisix-1' }
+  },
+  ApisixDrainGhosts: { series: { [drift('admin', 'ghost')]: ageing }, at: '11m' },
+  ApisixDrainControllerBehind: {
+    series: { apisix_drain_succession_oldest_seconds: ageing },
+    at: '6m'
+  },
+  ApisixDrainNodesMissing: { series: { [drift('admin', 'missing')]: ageing }, at: '8m' },
+  ApisixDrainGatewayDiffers: {
+    series: { [drift('gateway', 'stale')]: ageing },
+    at: '8m',
+    labels: { kind: 'stale' }
+  },
+  ApisixDrainGatewaySilent: {
+    series: {
+      'apisix_drain_gateway_last_success_timestamp_seconds{api="barrier",gateway="apisix-1"}': stopped
+    },
+    at: '10m',
+    labels: { api: 'barrier', gateway: 'apisix-1' }
+  }
+}
+
+/** The first scrape comes before anything was read, and counts as 1970; the agent reads within a few seconds. */
+const late = `0 ${STEP_S}+${STEP_S}x${STEPS - 1}`
+
+/** Series that differ from those of the recorded rollout, and fire nothing. */
+export const GOOD_CASES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'a rollout': {},
+  'an agent that was scraped before it had read anything': {
+    apisix_drain_loop_last_success_timestamp_seconds: late,
+    apisix_drain_inventory_last_success_timestamp_seconds: late,
+    'apisix_drain_gateway_last_success_timestamp_seconds{api="control",gateway="apisix-0"}': late,
+    'apisix_drain_gateway_last_success_timestamp_seconds{api="barrier",gateway="apisix-0"}': late
+  },
+  'an agent that is updated: hooks go to the other one': {
+    'apisix_drain_hook_refusals_total{error="shutting-down"}': counting
+  },
+  'a gateway that is restarted': {
+    'apisix_drain_gateway_unfit{gateway="apisix-1"}': `0x${CALM} 1x2 0x${REST - 3}`,
+    [drift('gateway', 'missing')]: `0x${CALM} ${STEP_S}+${STEP_S}x3 0x${REST - 4}`
+  },
+  'requests in flight for minutes, and a planned last endpoint': {
+    apisix_drain_gateway_unconfirmed: then(0, 2),
+    'apisix_drain_hook_answers_total{result="last-endpoint",evidence="none"}': counting,
+    'apisix_drain_pods_ended_total{outcome="expired",evidence="none"}': counting
+  },
+  'a writer that is a few seconds late': {
+    [drift('admin', 'missing')]: `0x${CALM} ${STEP_S}+${STEP_S}x3 0x${REST - 4}`,
+    apisix_drain_succession_oldest_seconds: `0x${CALM} ${STEP_S} 0x${REST - 1}`
+  },
+  'a write in conflict, which is made again': {
+    'apisix_drain_admin_writes_total{result="conflict"}': counting,
+    'apisix_drain_admin_writes_total{result="failed"}': then(0, 1)
+  }
+}

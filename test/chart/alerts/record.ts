@@ -1,0 +1,81 @@
+import { until } from '../../build/apisix.ts'
+import type { TestPod } from '../../build/pods.ts'
+import { startRig, type Rig } from '../../build/rig.ts'
+
+/** A scrape: `name{labels}` as the agent wrote it, and the value. */
+export type Scrape = ReadonlyMap<string, number>
+
+/** A real agent of which `/metrics` was read before, during and after a rolling update. */
+export interface Recorded {
+  /** The last text. */
+  readonly text: string
+  /** Values as promtool takes them, one each `STEP_S`; the last one stays until the end of the test. */
+  readonly series: Readonly<Record<string, string>>
+}
+
+/** The time from one value to the next, in s. */
+export const STEP_S = 15
+/** How many steps a test lasts: twenty minutes. */
+export const STEPS = 80
+
+let recording: Promise<Recorded> | undefined
+
+/** Two gateways with the plugin, and a Deployment of three pods that is rolled; once for all tests. */
+export const recordRollout = (): Promise<Recorded> => (recording ??= record())
+
+async function record(): Promise<Recorded> {
+  const rig = await startRig({ gateways: 2, barrier: true })
+  try {
+    const old = [0, 1, 2].map(i => rig.pod(`web-1-${i}`))
+    rig.upstream('web', old)
+    await rig.settled()
+    await until('the agent lists them', () => rig.agent.nodes('upstreams/web') === old.length)
+    const texts = [await read(rig)]
+    const times = [Date.now()]
+    const look = async () => {
+      texts.push(await read(rig))
+      times.push(Date.now())
+    }
+    const fresh: TestPod[] = []
+    for (const [i, pod] of old.entries()) {
+      fresh.push(rig.pod(`web-2-${i}`))
+      rig.upstream('web', [...old.slice(i), ...fresh])
+      await rig.settled()
+      rig.end(pod)
+      const held = rig.hook(pod)
+      await look()
+      const { body } = await held
+      if (body.evidence !== 'barrier') throw new Error(`no good rollout: ${JSON.stringify(body)}`)
+      await look()
+      rig.gone(pod)
+      await look()
+    }
+    const scrapes = texts.map(scrapeOf)
+    const keys = scrapes.at(-1)?.keys() ?? []
+    return {
+      text: texts.at(-1) ?? '',
+      series: Object.fromEntries(keys.map(key => [key, valuesOf(key, scrapes, times)]))
+    }
+  } finally {
+    await rig.close()
+  }
+}
+
+const read = async ({ agent }: Rig) => await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
+
+const scrapeOf = (text: string): Scrape =>
+  new Map(
+    [...text.matchAll(/^([a-z]\S*?(?:\{.*\})?) (\S+)$/gm)].map(([, key = '', value]) => [key, Number(value)])
+  )
+
+/** A test begins at 0, so a time keeps its age. */
+function valuesOf(key: string, scrapes: readonly Scrape[], times: readonly number[]): string {
+  const isTime = /_timestamp_seconds\b/.test(key)
+  const values = scrapes.map((scrape, i) => {
+    const value = scrape.get(key)
+    if (value === undefined) return '_'
+    return String(isTime ? i * STEP_S - ((times[i] ?? 0) / 1000 - value) : value)
+  })
+  const last = values.at(-1) ?? '_'
+  return `${values.join(' ')} ${Number(last) + (isTime ? STEP_S : 0)}+${isTime ? STEP_S : 0}x${STEPS - values.length}`
+}

@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs'
+import { expect } from 'chai'
+import { stringify } from 'yaml'
+import { anchorsOf } from '../../../scripts/docs/links.ts'
+import { only, render } from '../helm.ts'
+import { BAD_CASES, GOOD_CASES } from './bad-cases.ts'
+import { play } from './play.ts'
+import { promtool } from './promtool.ts'
+import { recordRollout, STEP_S, STEPS, type Recorded } from './record.ts'
+
+interface Rule {
+  readonly alert: string
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+/** Labels by which an alert tells what it is about. */
+const ABOUT = 'alertname, api, error, gateway, kind, namespace, result, service'
+const FIRING = `count by (${ABOUT}) (ALERTS{alertstate="firing"})`
+const MINUTES = (STEPS * STEP_S) / 60
+
+describe('alerts', () => {
+  let rollout: Recorded
+  before(async () => (rollout = await recordRollout()))
+
+  const spec = (values = {}) =>
+    only(render({ 'prometheusRule.enabled': true, ...values }), 'PrometheusRule')['spec'] as {
+      groups: readonly { rules: readonly Rule[] }[]
+    }
+  const rules = (values = {}) => spec(values).groups.flatMap(group => group.rules)
+
+  /** The alerts that fire at these times, while these series differ from those of the rollout. */
+  const firing = (
+    differs: Readonly<Record<string, string>>,
+    looks: Readonly<Record<string, readonly Readonly<Record<string, string>>[]>>
+  ) =>
+    play({
+      rollout,
+      rules: spec(),
+      differs,
+      looks: Object.entries(looks).map(([at, fires]) => ({
+        at,
+        expr: FIRING,
+        samples: fires.map(labels => ({ labels, value: 1 }))
+      }))
+    })
+
+  it('are rules that promtool accepts', () => {
+    const { ok, text } = promtool(['check', 'rules', '--lint=all', '--lint-fatal', 'rules.yaml'], {
+      'rules.yaml': stringify(spec())
+    })
+    expect(ok, text).to.equal(true)
+    expect(text).to.include(`${rules().length} rules found`)
+  })
+
+  it('have a bad case each', () => {
+    expect(Object.keys(BAD_CASES)).to.have.members(rules().map(({ alert }) => alert))
+  })
+
+  for (const [alert, { series, at, labels }] of Object.entries(BAD_CASES)) {
+    it(`${alert} fires in its bad case, alone, and not before`, () => {
+      const { ok, text } = firing(series, { '4m45s': [], [at]: [{ alertname: alert, ...labels }] })
+      expect(ok, text).to.equal(true)
+    })
+  }
+
+  for (const [what, differs] of Object.entries(GOOD_CASES)) {
+    it(`are silent in ${what}`, () => {
+      const times = Array.from({ length: MINUTES * 2 }, (_, i) => [`${i * 30}s`, []] as const)
+      const { ok, text } = firing(differs, Object.fromEntries(times))
+      expect(ok, text).to.equal(true)
+    })
+  }
+
+  it('are tested by a tool that notices an alert', () => {
+    const differs = BAD_CASES['ApisixDrainLoopStuck']?.series ?? {}
+    expect(firing(differs, { '7m': [] }).ok).to.equal(false)
+  })
+
+  it('are not tested with a series that no agent has', () => {
+    const play = () => firing({ 'apisix_drain_gateway_evidence{evidence="timer"}': '1x80' }, {})
+    expect(play).to.throw('a real agent has no series')
+  })
+
+  it('lead to a section of docs/troubleshooting.md', () => {
+    const page = readFileSync(new URL('../../../docs/troubleshooting.md', import.meta.url), 'utf8')
+    const anchors = anchorsOf(page)
+    for (const { alert, annotations } of rules()) {
+      const [file, anchor = ''] = (annotations['runbook_url'] ?? '').split('#')
+      expect(file, alert).to.equal('docs/troubleshooting.md')
+      expect(anchors, alert).to.include(anchor)
+    }
+    const own = rules({ 'prometheusRule.docs': 'https://git.example/docs' })
+    expect(own[0]?.annotations['runbook_url']).to.equal(
+      'https://git.example/docs/troubleshooting.md#apisixdraindown'
+    )
+  })
+
+  it('are made from metrics that promtool accepts, as a real agent serves them', () => {
+    const { ok, text } = promtool(['check', 'metrics'], {}, rollout.text)
+    expect(ok, text).to.equal(true)
+    expect(text).to.equal('')
+  })
+})
