@@ -1,3 +1,4 @@
+import type { Confirmed } from './apisix/barrier.ts'
 import type { Confirmation } from './gateways/options.ts'
 import type { Store } from './kubernetes/store.ts'
 import { now } from './now.ts'
@@ -6,10 +7,10 @@ import { now } from './now.ts'
 export interface SyncLags {
   /** When the API server committed the deletion of a pod. */
   decidedAt(uid: string): number | undefined
-  /** When the last gateway confirmed; `undefined` until then. */
-  confirmedAt(uid: string): number | undefined
+  /** When the last gateway confirmed this; `undefined` until then. */
+  confirmedAt(uid: string, what: Confirmed): number | undefined
   /** From the decision to the confirmation, in ms. */
-  lagOf(uid: string): number | undefined
+  lagOf(uid: string, what: Confirmed): number | undefined
 }
 
 export function measureSyncLags(
@@ -23,13 +24,13 @@ export function measureSyncLags(
   })
   const lags: SyncLags = {
     decidedAt: uid => decided.get(uid),
-    confirmedAt(uid) {
-      const confirmed = gateways.confirmations().filter(confirmation => confirmation.uid === uid)
+    confirmedAt(uid, what) {
+      const confirmed = gateways.confirmations().filter(one => one.uid === uid && one.what === what)
       if (confirmed.length < gateways.gateways.length) return undefined
       return Math.max(...confirmed.map(({ at }) => at))
     },
-    lagOf(uid) {
-      const [from, to] = [lags.decidedAt(uid), lags.confirmedAt(uid)]
+    lagOf(uid, what) {
+      const [from, to] = [lags.decidedAt(uid), lags.confirmedAt(uid, what)]
       return from === undefined || to === undefined ? undefined : to - from
     }
   }

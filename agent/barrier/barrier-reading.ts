@@ -124,6 +124,7 @@ export function readingOf(
     instance: told.instance,
     fit: told.fit,
     entry,
+    sealedAt: entry === 'sealed' ? (before?.sealedAt ?? told.countedAt) : undefined,
     inflight,
     word,
     late: sum(s => s.late ?? 0),
@@ -181,6 +182,7 @@ export function unanswered(last: BarrierReading | undefined, at: Millis, problem
   const nothing = {
     at,
     unchangedSince: at,
+    sealedAt: undefined,
     instance: '',
     fit: false,
     entry: 'absent',

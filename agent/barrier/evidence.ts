@@ -31,6 +31,8 @@ export interface BarrierReading {
   /** The plugin found APISIX's internals as it expects them, in every live worker. Unfit never proves anything. */
   readonly fit: boolean
   readonly entry: 'absent' | 'draining' | 'sealed'
+  /** When the gateway first reported the seal, on the agent's clock. */
+  readonly sealedAt: Millis | undefined
   readonly inflight: { readonly requests: number; readonly long: number }
   /** Its workers' words about the pod's addresses; `undefined`: they were not asked, or its plugin is older than the agent. */
   readonly word: Word | undefined

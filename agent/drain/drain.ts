@@ -41,6 +41,8 @@ export interface GatewayReport {
   readonly grade: Grade | undefined
   /** When it confirmed, by the agent's clock. */
   readonly at: Millis | undefined
+  /** When it sealed the pod: no new request from then on. It confirms once those in flight have ended. */
+  readonly sealedAt?: Millis | undefined
   /** Why not better, in words that an operator can act on; empty if no better grade is possible. */
   readonly why: string
 }

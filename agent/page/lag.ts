@@ -13,9 +13,17 @@ export function latestDecision({ decidedAt, seenAt }: Pick<Moments, 'decidedAt' 
 }
 
 /**
- * Sync lag in ms: from Kubernetes deciding until every gateway confirmed; `null` if they were not seen to confirm. A lower
- * bound: the true lag is less than a second longer, if the agent saw the deletion late.
+ * Sync lag in ms: from Kubernetes deciding until every gateway had sealed the pod (no new request from then on), or was seen without it;
+ * `null` if neither is known. Requests in flight are not part of it. A lower bound: the true lag is less than a second longer, if the
+ * agent saw the deletion late.
  */
-export function lagOf(moments: Pick<Moments, 'decidedAt' | 'seenAt' | 'confirmedAt'>): number | null {
-  return moments.confirmedAt === null ? null : Math.max(0, moments.confirmedAt - latestDecision(moments))
-}
+export const lagOf = (
+  moments: Pick<Moments, 'decidedAt' | 'seenAt' | 'sealedAt' | 'confirmedAt'>
+): number | null => elapsed(moments, moments.sealedAt ?? moments.confirmedAt)
+
+/** From Kubernetes deciding until the last request to the pod had ended, in ms; `null` if nothing counted them. */
+export const idleLagOf = (moments: Pick<Moments, 'decidedAt' | 'seenAt' | 'idleAt'>): number | null =>
+  elapsed(moments, moments.idleAt)
+
+const elapsed = (moments: Pick<Moments, 'decidedAt' | 'seenAt'>, to: Millis | null): number | null =>
+  to === null ? null : Math.max(0, to - latestDecision(moments))

@@ -20,6 +20,14 @@ const seenAt = ({ since }: Drain, { heardAt }: Memory): Millis => Math.min(since
 const confirmedAt = ({ at, gateways }: Proven): Millis =>
   Math.min(at, latest(gateways.map(gateway => gateway.at)) ?? at)
 
+/** When the last gateway sealed the pod; `undefined` while one has not, or if one cannot. */
+const sealedAt = (drain: Drain): Millis | undefined => {
+  const gateways = drain.phase === 'undone' ? [] : drain.verdict.gateways
+  return gateways.every(gateway => gateway.sealedAt !== undefined)
+    ? latest(gateways.map(gateway => gateway.sealedAt))
+    : undefined
+}
+
 /** All moments on the time line of one drain. */
 export function momentsOf(drain: Drain, memory: Memory): Moments {
   const proven = drain.phase !== 'undone' && drain.verdict.kind === 'proven' ? drain.verdict : undefined
@@ -30,6 +38,7 @@ export function momentsOf(drain: Drain, memory: Memory): Moments {
     hookAt: memory.hookAt ?? null,
     sliceAt: memory.sliceAt ?? null,
     acceptedAt: acceptedAt(memory) ?? null,
+    sealedAt: sealedAt(drain) ?? null,
     confirmedAt: confirmed ? confirmedAt(proven) : null,
     idleAt: proven?.grade === 'barrier' ? confirmedAt(proven) : null,
     ackAt: memory.ackAt ?? null,

@@ -17,7 +17,7 @@ interface HeadChange<T> {
 }
 
 type Whole = Pick<Snapshot, 'agent' | 'inventory' | 'totals'>
-type Heads = Pick<Snapshot, 'acks' | 'past' | 'lags'>
+type Heads = Pick<Snapshot, 'acks' | 'past' | 'unproved' | 'lags'>
 
 /** The differences of the next snapshot. A field that is absent did not change. */
 interface Change extends Partial<Whole> {
@@ -30,6 +30,7 @@ interface Change extends Partial<Whole> {
   readonly arrivals?: KeyedChange<ArrivalView>
   readonly acks?: HeadChange<Heads['acks'][number]>
   readonly past?: HeadChange<Heads['past'][number]>
+  readonly unproved?: HeadChange<Heads['unproved'][number]>
   readonly lags?: HeadChange<Heads['lags'][number]>
 }
 
@@ -62,6 +63,7 @@ export function diff(before: Snapshot, after: Snapshot): Change {
     ...field('arrivals', keyedDiff(before.arrivals, after.arrivals, keyOf.arrivals)),
     ...field('acks', headDiff(before.acks, after.acks)),
     ...field('past', headDiff(before.past, after.past)),
+    ...field('unproved', headDiff(before.unproved, after.unproved)),
     ...field('lags', headDiff(before.lags, after.lags))
   }
 }
@@ -82,6 +84,7 @@ export function apply(before: Snapshot, change: Change): Snapshot {
     arrivals: keyedApply(before.arrivals, change.arrivals, keyOf.arrivals),
     acks: headApply(before.acks, change.acks),
     past: headApply(before.past, change.past),
+    unproved: headApply(before.unproved, change.unproved),
     lags: headApply(before.lags, change.lags)
   }
 }

@@ -22,6 +22,8 @@ export interface Moments {
   readonly sliceAt: Millis | null
   /** The Admin API accepted the removal from the last of the holders. */
   readonly acceptedAt: Millis | null
+  /** The last gateway sealed the pod: no new request from then on. `null` if a gateway without the plugin cannot. */
+  readonly sealedAt: Millis | null
   /** The last gateway confirmed. */
   readonly confirmedAt: Millis | null
   /** In flight was 0 on every gateway (grade `barrier` only). */
@@ -157,11 +159,14 @@ export interface ArrivalView {
   }[]
 }
 
-/** How long one drain took to reach every gateway, in ms. */
+/** How long one drain took to reach every gateway. */
 export interface LagSample {
-  /** When the last gateway confirmed. */
+  /** When the last gateway sealed the pod, or confirmed without a seal. */
   readonly at: Millis
+  /** The sync lag, in ms: until no new request came. */
   readonly ms: number
+  /** Until the last request had ended, in ms; `null` if nothing counts them. Arrivals have none. */
+  readonly idleMs?: number | null
   readonly grade: Grade
 }
 
@@ -215,6 +220,8 @@ export interface Snapshot {
   readonly drains: readonly DrainView[]
   /** Finished drains, answers and lags, as far as they are kept (`history.ts`), newest first. */
   readonly past: readonly DrainView[]
+  /** The finished drains that were not proved, kept for longer. */
+  readonly unproved: readonly DrainView[]
   readonly acks: readonly AckView[]
   readonly lags: readonly LagSample[]
   /** Pods on their way in, and those that have arrived (`arrivals.ts`), newest first. */
@@ -243,7 +250,7 @@ export interface SnapshotSources {
   readonly moments: ReadonlyMap<PodUid, Moments>
   readonly hooks: ReadonlyMap<PodUid, number>
   readonly more: (uid: PodUid) => DrainMore
-  readonly history: Pick<Snapshot, 'past' | 'acks' | 'lags'>
+  readonly history: Pick<Snapshot, 'past' | 'unproved' | 'acks' | 'lags'>
   readonly arrivals: readonly ArrivalView[]
   readonly totals: Totals
 }

@@ -176,7 +176,13 @@ function assess(
   const weak = grade === 'observed' ? [gone, entry.why] : [gone, entry.why, seen.why]
   const why = silenced || weak.filter(why => why !== '').join('; ')
   return {
-    report: { name: gateway.name, grade, at, why: grade === 'barrier' ? '' : why },
+    report: {
+      name: gateway.name,
+      grade,
+      at,
+      sealedAt: counts && entry.sealed ? barrier?.sealedAt : undefined,
+      why: grade === 'barrier' ? '' : why
+    },
     barrierAt,
     observedAt,
     contrary: entry.state === 'busy' ? entry.why : entry.state !== 'idle' && seen.undecided ? seen.why : '',

@@ -34,6 +34,7 @@ export function buildSnapshot(sources: SnapshotSources): Snapshot {
       )
     ),
     past: sources.history.past,
+    unproved: sources.history.unproved,
     acks: sources.history.acks,
     lags: sources.history.lags,
     arrivals: sources.arrivals,
@@ -94,6 +95,7 @@ function momentsOfWitnesses(drain: Drain): Moments {
     hookAt: at('hook'),
     sliceAt: at('slice'),
     acceptedAt: null,
+    sealedAt: null,
     confirmedAt: null,
     idleAt: null,
     ackAt: null,

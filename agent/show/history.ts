@@ -1,40 +1,52 @@
 import type { Ack } from '../drain/ack.ts'
 import type { Millis } from '../drain/facts.ts'
-import { lagOf } from '../page/lag.ts'
+import { idleLagOf, lagOf } from '../page/lag.ts'
 import type { AckView, DrainView, LagSample } from '../page/snapshot.ts'
 
 /** How many finished drains, answers, and samples of the lag are kept. */
-export const LIMITS = { past: 500, acks: 200, lags: 2000 } as const
+export const LIMITS = { past: 500, unproved: 50, acks: 200, lags: 2000 } as const
 
 /** The past, kept for display, newest first. Bounded; lost when the agent restarts. */
 export interface History {
   /** Finished drains. */
   readonly past: readonly DrainView[]
+  /** Those of them that were not proved: a large rollout does not push them out. */
+  readonly unproved: readonly DrainView[]
   readonly acks: readonly AckView[]
   readonly lags: readonly LagSample[]
   /** See `Totals.savedMs`. */
   readonly savedMs: number
 }
 
-export const EMPTY: History = { past: [], acks: [], lags: [], savedMs: 0 }
+export const EMPTY: History = { past: [], unproved: [], acks: [], lags: [], savedMs: 0 }
 
-/** Every gateway has confirmed a drain: adds its lag, if the gateways were seen to confirm. */
+/** Every gateway has confirmed a drain: adds its lag, if the gateways were seen to confirm and one of them routed to the pod. */
 export function withProof(history: History, drain: DrainView): History {
   const ms = lagOf(drain.moments)
-  const { confirmedAt } = drain.moments
+  const at = drain.moments.sealedAt ?? drain.moments.confirmedAt
   const grade = drain.verdict?.grade ?? null
-  if (ms === null || confirmedAt === null || grade === null) return history
-  return { ...history, lags: onTop({ at: confirmedAt, ms, grade }, history.lags, LIMITS.lags) }
+  if (ms === null || at === null || grade === null || isNotRouted(drain)) return history
+  const sample = { at, ms, idleMs: idleLagOf(drain.moments), grade }
+  return { ...history, lags: onTop(sample, history.lags, LIMITS.lags) }
 }
 
-/** The drain is over and no round will show it again. */
+/** The drain is over and no round will show it again. Of a pod that no gateway routed to, nothing is kept unless it has a hook. */
 export function withPast(history: History, drain: DrainView): History {
-  const past = [drain, ...history.past]
-  if (past.length <= LIMITS.past) return { ...history, past }
-  // -1 is the last one. A large rollout must not push the few that were not proved out of the page.
-  const oldestProved = past.findLastIndex(({ verdict }) => verdict?.kind === 'proven')
-  return { ...history, past: past.toSpliced(oldestProved, 1) }
+  if (isNotRouted(drain) && drain.moments.ackAt === null) return history
+  return {
+    ...history,
+    past: onTop(drain, history.past, LIMITS.past),
+    unproved: isUnproved(drain) ? onTop(drain, history.unproved, LIMITS.unproved) : history.unproved
+  }
 }
+
+/** No gateway ever routed to it: a pod of a Job, say. It has no sync lag. */
+export const isNotRouted = ({ verdict }: Pick<DrainView, 'verdict'>): boolean =>
+  verdict?.result === 'not-routed'
+
+/** Its deadline came before a proof, and not because it was the last endpoint. */
+const isUnproved = ({ phase, verdict }: DrainView): boolean =>
+  phase !== 'undone' && verdict?.kind === 'waiting' && !verdict.lastEndpoint
 
 /**
  * A hook was answered. It saved the sleep that it replaces, less the time that it was held: negative if the proof took

@@ -86,7 +86,7 @@ export function createViews(options: ViewsOptions): Views {
       if (!before && after) totals.drains += 1
       if (isProven(after) && !isProven(before)) {
         history = withProof(history, shownOf(after, memory))
-        graded[after.verdict.grade] += 1
+        if (after.verdict.result !== 'not-routed') graded[after.verdict.grade] += 1
       }
       if (before && !after) history = withPast(history, over(shownOf(before, memory), clock.now()))
       if (after?.phase === 'proven' || after?.phase === 'expired' || after?.phase === 'undone')

@@ -20,6 +20,8 @@ export function eventText(drain: Drain, moments: Moments): EventText | undefined
   if (drain.phase === 'undone') return { type: 'Normal', reason: 'DrainUndone', note: shortened(drain.why) }
   if (drain.phase === 'proven') {
     const { result, grade, gateways, why, forced } = drain.verdict
+    // A pod of a Job, say: nothing was drained, and nothing asked.
+    if (result === 'not-routed' && moments.hookAt === null) return undefined
     const took = formatDuration(Math.round(lagOf(moments) ?? drain.at - drain.since))
     const confirmed = gateways.filter(gateway => gateway.grade !== undefined).length
     const note =

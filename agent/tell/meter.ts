@@ -51,12 +51,16 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     if (drain.phase === 'expired') unconfirmed(drain.verdict)
     if (drain.phase !== 'proven') return
     since('seen-confirmed', drain.since, drain.at)
+    // No gateway routed to it, so it has no lag.
+    if (drain.verdict.result === 'not-routed') return
     const moments = momentsOf(drain, memory)
+    if (moments.sealedAt !== null) since('seen-sealed', drain.since, moments.sealedAt)
     const lag = lagOf(moments)
     if (lag !== null) metrics.syncLag.observe({ direction: 'removal' }, lag / 1000)
     const seconds = (to: number) => Math.max(0, to - latestDecision(moments)) / 1000
-    for (const { name, at } of drain.verdict.gateways) {
+    for (const { name, at: confirmedAt, sealedAt } of drain.verdict.gateways) {
       const gateway = metrics.gatewayNames.labelOf(name)
+      const at = sealedAt ?? confirmedAt
       if (at !== undefined) metrics.gatewayLag.observe({ direction: 'removal', gateway }, seconds(at))
     }
   }

@@ -174,7 +174,7 @@ export function createMetrics() {
     drainPhase: latency(
       'step_duration_seconds',
       'How long one step of a drain took. decided is whole seconds of the API server clock.',
-      { step: ['decided-seen', 'seen-accepted', 'seen-confirmed', 'seen-ack', 'ack-gone'] }
+      { step: ['decided-seen', 'seen-accepted', 'seen-sealed', 'seen-confirmed', 'seen-ack', 'ack-gone'] }
     ),
     syncLag: latency(
       'sync_lag_seconds',

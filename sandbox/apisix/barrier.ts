@@ -63,7 +63,7 @@ export interface Barrier {
    * Calls `listener` the first time a question from after the seal is answered with nothing in flight to a pod:
    * the last step of the guarantee, at the moment of the count. Returns what ends it.
    */
-  onConfirmed(listener: (uid: string) => void): () => void
+  onConfirmed(listener: (uid: string, what: Confirmed) => void): () => void
   /** Records the answer to such a question. */
   answered(entries: readonly Told[]): void
   /**
@@ -83,6 +83,9 @@ export const DEFAULT_CAPACITY = 10 * 1024 * 1024
 
 export const epochSeconds = (): number => (performance.timeOrigin + performance.now()) / 1000
 
+/** An answer has reported of a pod, for the first time, that it is sealed; that it is sealed and has no request in flight. */
+export type Confirmed = 'sealed' | 'idle'
+
 export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: number } = {}): Barrier {
   const entries = createDenyList(capacity, epochSeconds)
   const inflight = createInflightCounts()
@@ -91,7 +94,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
 
   let late = 0
   const confirmed = new Set<string>()
-  const listeners = new Set<(uid: string) => void>()
+  const listeners = new Set<(uid: string, what: Confirmed) => void>()
 
   const word = (entry: StoredEntry): { word?: ToldWord } => {
     const said = barrier.words?.of(entry)
@@ -156,12 +159,14 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     answered: told => {
       for (const uid of new Set(told.map(entry => entry.uid))) {
         const all = told.filter(entry => entry.uid === uid)
-        const free = all.every(
-          ({ state, inflight: { requests, long } }) => state === 'sealed' && requests + long === 0
-        )
-        if (!free || confirmed.has(uid)) continue
-        confirmed.add(uid)
-        for (const listener of listeners) listener(uid)
+        const confirm = (what: Confirmed) => {
+          if (confirmed.has(`${what} ${uid}`)) return
+          confirmed.add(`${what} ${uid}`)
+          for (const listener of listeners) listener(uid, what)
+        }
+        if (!all.every(({ state }) => state === 'sealed')) continue
+        confirm('sealed')
+        if (all.every(({ inflight: { requests, long } }) => requests + long === 0)) confirm('idle')
       }
     },
     idle: (uids, until, waitSeconds, signal) =>

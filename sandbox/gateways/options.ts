@@ -1,3 +1,4 @@
+import type { Confirmed } from '../apisix/barrier.ts'
 import type { DiscoveredPorts } from '../apisix/discovery.ts'
 
 /** The gateways of one sandbox: they share one configuration store, as several APISIX share one etcd. */
@@ -59,9 +60,10 @@ export interface AdminRequest {
   readonly by: string
 }
 
-/** A gateway has answered for the first time that a pod is sealed there and nothing is in flight to it. */
+/** See `Confirmed`. */
 export interface Confirmation {
   readonly uid: string
+  readonly what: Confirmed
   readonly gateway: string
   /** By `now()`. */
   readonly at: number

@@ -61,7 +61,7 @@ export async function startGateways(
     throw error
   }
   for (const { name, barrier } of started) {
-    barrier?.onConfirmed(uid => onConfirmed({ uid, gateway: name, at: now() }))
+    barrier?.onConfirmed((uid, what) => onConfirmed({ uid, what, gateway: name, at: now() }))
   }
   for (const { name, admin } of started) {
     admin?.listener.server.on('request', ({ method, url, headers }) => {

@@ -58,6 +58,7 @@ export const anySnapshot: fc.Arbitrary<Snapshot> = fc
       ({ kind }) => kind
     ),
     past: fc.array(drain, { maxLength: 5 }),
+    unproved: fc.array(drain, { maxLength: 5 }),
     acks: fc.array(
       time.map(at => ({ at, ack: ackFor(pod('web-1')) })),
       { maxLength: 5 }

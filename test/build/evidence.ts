@@ -15,6 +15,7 @@ export const PROOF_SETTINGS: ProofSettings = {
 export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading => ({
   at: 100,
   unchangedSince: differs.at ?? 100,
+  sealedAt: undefined,
   instance: 'i1',
   fit: true,
   entry: 'sealed',

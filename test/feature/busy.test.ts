@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { PodUid } from '../../agent/drain/facts.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import { momentsOf } from '../../agent/page/moments.ts'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
 import type { Rig } from '../build/rig.ts'
@@ -60,6 +61,28 @@ describe('feature: a gateway that reported requests during a drain', () => {
     backend.release()
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
     expect(await slow).to.deep.equal({ status: 200, body: 'web-1' })
+  })
+
+  test('its lag ends at the seal; the end of the request in flight is shown apart (D3)', async start => {
+    const rig = await start()
+    const { gateway, old, backend } = await busy(rig)
+    const { hook, why } = end(rig, old)
+    await until('it said busy', () => why().includes('1 in flight'))
+    const moments = () => {
+      const drain = rig.agent.loop.drains().get(old.uid as PodUid)
+      return drain && momentsOf(drain, rig.agent.loop.memory(drain.uid))
+    }
+    const sealedHere = () => gateway.barrier?.entries.look(old.ip, old.port) === 'sealed'
+    await until('the gateway has sealed it', sealedHere)
+    const sealedBy = Date.now()
+    await until('the agent knows', () => moments()?.sealedAt != null)
+    expect(moments()?.sealedAt).to.be.at.most(sealedBy + 20)
+    expect(moments()).to.include({ confirmedAt: null, idleAt: null })
+    const heldUntil = Date.now()
+    backend.release()
+    expect((await hook).body).to.include({ evidence: 'barrier' })
+    expect(moments()?.sealedAt).to.be.at.most(sealedBy + 20)
+    expect(moments()?.idleAt).to.be.at.least(heldUntil)
   })
 
   for (const when of ['in mid-drain', 'from the beginning'] as const)

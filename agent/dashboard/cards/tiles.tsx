@@ -21,7 +21,8 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
   const lag = useMemo(() => quantiles(lags.map(({ ms }) => ms)), [lags])
   const ending = drains.filter(({ phase }) => phase === 'draining').length
   const held = drains.reduce((sum, drain) => sum + drain.hooks, 0)
-  const finished = totals.proven + totals.expired
+  const finished = Object.values(totals.graded).reduce((sum, n) => sum + n, 0) + totals.expired
+  const idle = useMemo(() => quantiles(lags.flatMap(({ idleMs }) => idleMs ?? [])), [lags])
   return (
     <dl class="tiles">
       <Tile
@@ -32,7 +33,15 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
       <Tile
         label="Sync lag, median"
         value={lag ? formatMs(lag.p50) : '–'}
-        note={lag ? `p99 ${formatMs(lag.p99)} · longest ${formatMs(lag.max)}` : 'nothing measured yet'}
+        note={
+          lag
+            ? [
+                `p99 ${formatMs(lag.p99)}`,
+                `longest ${formatMs(lag.max)}`,
+                ...(idle ? [`last request ended ${formatMs(idle.p50)}`] : [])
+              ].join(' · ')
+            : 'nothing measured yet'
+        }
       />
       <Tile
         label="Proved"

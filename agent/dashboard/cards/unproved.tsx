@@ -1,7 +1,7 @@
 import type { Snapshot } from '../../page/snapshot.ts'
 import { commandsFor } from '../model/commands.ts'
 import { clock, count } from '../model/format.ts'
-import type { Lane } from '../model/lanes.ts'
+import { lanesOf, type Lane } from '../model/lanes.ts'
 import { Commands } from './commands-card.tsx'
 import { Mark } from '../parts/mark.tsx'
 
@@ -9,7 +9,9 @@ const MOST = 10
 
 /** The drains that were not proved: why, and how to check by hand. Absent if there are none. */
 export function Unproved({ lanes, snapshot }: { lanes: readonly Lane[]; snapshot: Snapshot }) {
-  const found = lanes.filter(({ standing }) => standing === 'unproved')
+  const kept = lanesOf([], snapshot.unproved)
+  const all = new Map([...kept, ...lanes].map(lane => [lane.id, lane]))
+  const found = [...all.values()].filter(({ standing }) => standing === 'unproved')
   if (found.length === 0) return null
   return (
     <section aria-labelledby="unproved">

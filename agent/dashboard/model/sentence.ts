@@ -70,7 +70,7 @@ function silentFor({ barrier, control }: GatewayView, at: number): number {
 }
 
 /** It stays for an hour: a headline that forgets hides what happened in the night. */
-function unproved({ at, drains, past }: Snapshot): Sentence | undefined {
+function unproved({ at, drains, unproved: past }: Snapshot): Sentence | undefined {
   const found = [...drains, ...past].filter(
     drain => standingOf(drain) === 'unproved' && at - endedAt(drain) < REMEMBERED_MS
   )

@@ -12,6 +12,7 @@ const STORY: readonly (readonly [keyof Moments, string])[] = [
   ['hookAt', 'the hook called'],
   ['sliceAt', 'EndpointSlice says terminating'],
   ['acceptedAt', 'Admin API accepted the removal'],
+  ['sealedAt', 'every gateway had sealed it: no new request'],
   ['confirmedAt', 'every gateway had confirmed'],
   ['idleAt', 'nothing in flight any more'],
   ['ackAt', 'the hook was answered'],

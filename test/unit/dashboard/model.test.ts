@@ -99,11 +99,11 @@ describe('dashboard: words', () => {
       phase: 'gone',
       moments: { ...drain!.moments, ackAt: null, goneAt: NOW - ms }
     })
-    expect(said({ holders: [], past: [goneAt(3_590_000)] })).to.include({
+    expect(said({ holders: [], unproved: [goneAt(3_590_000)] })).to.include({
       level: 'bad',
       head: '1 pod of the last hour could not be proved out in time.'
     })
-    expect(said({ holders: [], past: [goneAt(3_610_000)] }).level).to.equal('well')
+    expect(said({ holders: [], unproved: [goneAt(3_610_000)] }).level).to.equal('well')
   })
 
   it('is not red for a last endpoint that is held as planned (D10)', () => {

@@ -17,15 +17,27 @@ const shown = (moments: Partial<Moments>, grade: 'barrier' | 'accepted' | null =
 
 describe('sync lag', () => {
   const cases: [string, Parameters<typeof lagOf>[0], number | null][] = [
-    ['the gateways were not observed', { decidedAt: 0, seenAt: 1, confirmedAt: null }, null],
-    ['seen within the stated second', { decidedAt: 5000, seenAt: 5700, confirmedAt: 5741 }, 41],
+    ['the gateways were not observed', { decidedAt: 0, seenAt: 1, sealedAt: null, confirmedAt: null }, null],
+    [
+      'seen within the stated second',
+      { decidedAt: 5000, seenAt: 5700, sealedAt: null, confirmedAt: 5741 },
+      41
+    ],
     [
       'seen late: counted from the end of that second',
-      { decidedAt: 5000, seenAt: 9000, confirmedAt: 9040 },
+      { decidedAt: 5000, seenAt: 9000, sealedAt: null, confirmedAt: 9040 },
       3041
     ],
-    ['a hook before the deletion was stated', { decidedAt: 5000, seenAt: 4900, confirmedAt: 5040 }, 40],
-    ['no deletion: counted from its first sight', { decidedAt: null, seenAt: 100, confirmedAt: 120 }, 20]
+    [
+      'a hook before the deletion was stated',
+      { decidedAt: 5000, seenAt: 4900, sealedAt: null, confirmedAt: 5040 },
+      40
+    ],
+    [
+      'no deletion: counted from its first sight',
+      { decidedAt: null, seenAt: 100, sealedAt: null, confirmedAt: 120 },
+      20
+    ]
   ]
   for (const [name, moments, expected] of cases) {
     it(name, () => expect(lagOf(moments)).to.equal(expected))
@@ -36,7 +48,7 @@ describe('sync lag', () => {
       fc.property(fc.nat(1e6), fc.nat(1e6), fc.nat(1e6), (decidedAt, late, took) => {
         const seenAt = decidedAt + late
         const confirmedAt = seenAt + took
-        const lag = lagOf({ decidedAt, seenAt, confirmedAt })!
+        const lag = lagOf({ sealedAt: null, decidedAt, seenAt, confirmedAt })!
         expect(lag).to.be.within(took, confirmedAt - decidedAt)
         expect(latestDecision({ decidedAt, seenAt })).to.be.at.most(seenAt)
       })
@@ -50,8 +62,23 @@ describe('history', () => {
       EMPTY,
       shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
     )
-    expect(lags).to.deep.equal([{ at: 1_000_042, ms: 41, grade: 'barrier' }])
+    expect(lags).to.deep.equal([{ at: 1_000_042, ms: 41, idleMs: null, grade: 'barrier' }])
     expect(withProof(EMPTY, shown({ confirmedAt: null }, 'accepted')).lags).to.deep.equal([])
+  })
+
+  it('separates the seal from the end of the last request (D3)', () => {
+    const moments = { decidedAt: 1_000_000, seenAt: 1_000_001, sealedAt: 1_000_042, confirmedAt: 1_009_000 }
+    const { lags } = withProof(EMPTY, shown({ ...moments, idleAt: 1_009_000 }))
+    expect(lags).to.deep.equal([{ at: 1_000_042, ms: 41, idleMs: 8999, grade: 'barrier' }])
+  })
+
+  it('has no lag of a pod that no gateway routed to, and forgets it if it has no hook (D4)', () => {
+    const drain = shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
+    const cron = { ...drain, verdict: { ...drain.verdict!, result: 'not-routed' } }
+    expect(withProof(EMPTY, cron).lags).to.deep.equal([])
+    expect(withPast(EMPTY, cron).past).to.deep.equal([])
+    const asked = { ...cron, moments: { ...cron.moments, ackAt: 1_000_050 } }
+    expect(withPast(EMPTY, asked).past).to.deep.equal([asked])
   })
 
   it('keeps finished drains, newest first, up to its limit', () => {
@@ -70,8 +97,10 @@ describe('history', () => {
     const failed = shown({ goneAt: 0 }, null)
     let history = withPast(EMPTY, { ...failed, verdict: { ...failed.verdict!, kind: 'waiting' } })
     for (let i = 1; i < 2 * LIMITS.past; i++) history = withPast(history, shown({ goneAt: i }))
-    expect(history.past).to.have.length(LIMITS.past)
-    expect(history.past.at(-1)?.verdict?.kind).to.equal('waiting')
+    expect(history.past.some(({ verdict }) => verdict?.kind === 'waiting')).to.equal(false)
+    expect(history.unproved).to.have.length(1)
+    const kept = { ...failed, verdict: { ...failed.verdict!, kind: 'waiting' as const, lastEndpoint: true } }
+    expect(withPast(history, kept).unproved, 'a last endpoint that was held as planned').to.have.length(1)
   })
 
   it('counts the time saved, and subtracts the time lost', () => {
