@@ -5,13 +5,13 @@ const usage = `apisix-drain-hook: the preStop hook of a pod behind Apache APISIX
   apisix-drain-hook [options]           asks the agent to take this pod out, and returns when that is proved
   apisix-drain-hook install <folder>    copies this program into a folder (for an init container)
 
-Where nobody answers, or nothing could be proved, it sleeps until --fallback has passed since its start.
+If no agent answers, or nothing could be proved, it sleeps until --fallback has passed since its start.
 
   --url URL               where the agents listen            APISIX_DRAIN_URL              http://apisix-drain.apisix:8080
   --budget DURATION       never takes longer than this       APISIX_DRAIN_BUDGET           24s
   --fallback DURATION     the sleep that it falls back to    APISIX_DRAIN_FALLBACK         5s
   --connect-timeout DURATION                                 APISIX_DRAIN_CONNECT_TIMEOUT  2s
-  --quiet DURATION        then wait until nobody has         APISIX_DRAIN_QUIET            0s: do not wait
+  --quiet DURATION        then wait until no one has         APISIX_DRAIN_QUIET            0s: do not wait
                           connected for this long
   --until barrier|drained barrier: do not wait for requests  APISIX_DRAIN_UNTIL            as the pod's annotation says,
                           in flight                                                        else drained

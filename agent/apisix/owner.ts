@@ -28,13 +28,13 @@ export function ownershipOf(
   // Labels can be removed; the id of controller 1.8 is derived from the name (pkg/id/idgen.go:26).
   if (resource === 'upstreams' && name !== undefined && id === crc32(name).toString(16))
     return { owner: 'ingress-controller-1', evidence: `its id ${id}, which is made from its name` }
-  return { owner: 'nobody-known', evidence: 'it has no label of an ingress controller' }
+  return { owner: 'unknown', evidence: 'it has no label of an ingress controller' }
 }
 
 const NAMES: Readonly<Record<Owner, string>> = {
   'ingress-controller-1': 'ingress controller 1.x',
   'ingress-controller-2': 'ingress controller 2.x',
-  'nobody-known': 'an unknown writer'
+  unknown: 'an unknown writer'
 }
 
 export const nameOfOwner = (owner: Owner): string => NAMES[owner]

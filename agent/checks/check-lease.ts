@@ -22,7 +22,9 @@ export function checkLease(ask: AskKubernetes, place: LeasePlace | undefined): C
       if (findings.length > 0) return findings
       const { status, json } = await ask('GET', leasePath(place), undefined, signal)
       const holder = status === 200 ? leaseFact(json)?.holder : ''
-      return [ok('leader', holder ? `${holder} holds the Lease ${lease}` : `nobody holds the Lease ${lease}`)]
+      return [
+        ok('leader', holder ? `${holder} holds the Lease ${lease}` : `no agent holds the Lease ${lease}`)
+      ]
     } catch (err) {
       return [warn('leader', `the Lease ${lease} cannot be looked at: ${wordsOf(err)}`, 'see kubernetes')]
     }

@@ -276,7 +276,7 @@ export const schema = z.strictObject({
           'How APISIX keeps its configuration. `standalone`: API-driven, without etcd; nothing is ever written there. `auto`: asked of the Admin API, again every 30 seconds.'
         ),
       owner: z
-        .enum(['auto', 'ingress-controller-1', 'ingress-controller-2', 'nobody-known'])
+        .enum(['auto', 'ingress-controller-1', 'ingress-controller-2', 'unknown'])
         .default('auto')
         .describe(
           'Who else writes upstreams. `auto`: told from the labels of each. An ingress controller is left `drain.deferWrites` to take a node out itself.'

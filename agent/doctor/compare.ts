@@ -24,12 +24,12 @@ interface Reading {
   /** Ready endpoints that a holder should list, as far as it is known to follow a Service. */
   readonly expected: (holder: Holder) => readonly NodeKey[]
   /** No pod and no slice has this address, and only pods have such addresses. */
-  readonly isNobodys: (host: string) => boolean
+  readonly isFree: (host: string) => boolean
 }
 
 /** Every difference in one reading. Nodes found by discovery are on no list, so only ghosts are reported for them. */
-export function compare({ holders, sightings, expected, isNobodys }: Reading): readonly Row[] {
-  const isGone = (node: NodeKey) => isNobodys(addressOf(node).host)
+export function compare({ holders, sightings, expected, isFree }: Reading): readonly Row[] {
+  const isGone = (node: NodeKey) => isFree(addressOf(node).host)
   return [...holders].flatMap(holder => {
     const admin = holder.nodes.map(({ key }) => key)
     const gateways = new Map(

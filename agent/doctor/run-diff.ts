@@ -72,7 +72,7 @@ export async function diff(config: Config, json: boolean): Promise<number> {
       sightings,
       expected: holder =>
         expectedNodes(cluster, holder, clock.now(), followsAll(holder) ? Infinity : undefined),
-      isNobodys: host => inRange(host) && cluster.pods.byIp(host).length === 0 && !cluster.slices.lists(host)
+      isFree: host => inRange(host) && cluster.pods.byIp(host).length === 0 && !cluster.slices.lists(host)
     })
     const hidden = everyHidden({ cluster, inventory })
     return { rows, hidden, holders: inventory.holders().size, gateways: [...sightings.keys()], unread }
@@ -101,7 +101,7 @@ export async function diff(config: Config, json: boolean): Promise<number> {
  * `namespace_service_subset_port`: those are not expected to list all.
  */
 const followsAll = ({ owner, name = '' }: Holder): boolean =>
-  owner !== 'nobody-known' && name.split('_').length === 3
+  owner !== 'unknown' && name.split('_').length === 3
 
 /** @throws Error with the last problem of a watch */
 async function synced(cluster: Pick<Cluster, 'parts'>): Promise<void> {

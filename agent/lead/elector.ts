@@ -142,7 +142,7 @@ export function createElector(options: ElectorOptions): Leader {
     if (isOthers(now)) return 'another agent holds the Lease'
     if (isStarting(now)) return 'the Lease has not been looked at yet'
     return problem === ''
-      ? 'nobody holds the Lease'
+      ? 'no agent holds the Lease'
       : `the Lease cannot be had, so every agent does all the work: ${problem}`
   }
 

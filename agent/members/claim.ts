@@ -130,7 +130,7 @@ export function settleClaims(services: Iterable<ServiceFact>): Settled {
     }
     for (const { service } of rivals) {
       const others = rivals.map(rival => serviceName(rival.service)).filter(n => n !== serviceName(service))
-      const why = `${holder} is also claimed by ${others.toSorted().join(', ')}: nobody touches it`
+      const why = `${holder} is also claimed by ${others.toSorted().join(', ')}: no agent writes it`
       const before = problems.get(serviceName(service))
       problems.set(serviceName(service), before === undefined ? why : `${before}; ${why}`)
     }

@@ -24,7 +24,7 @@ type GateDecision =
   | { readonly kind: 'open'; readonly reason: GateReason; readonly message: string }
 
 /** The reason of a condition that is True: every gateway routes to the pod, or it is not held any longer. */
-export type GateReason = 'Routed' | 'NobodyLists' | 'WaitedTooLong'
+export type GateReason = 'Routed' | 'NotListed' | 'WaitedTooLong'
 
 /**
  * Whether to open the gate of a pod. It is never closed again: the agent does not remove a pod that serves.
@@ -35,7 +35,7 @@ export type GateReason = 'Routed' | 'NobodyLists' | 'WaitedTooLong'
 export function decideGate(pod: WaitingPod, failOpenMs: number, now: Millis): GateDecision {
   const { arrival, known, endpoint, synced, problems } = pod
   if (pod.sharesAddress)
-    return open('NobodyLists', 'it shares the address of its host: its node cannot be told from others')
+    return open('NotListed', 'it shares the address of its host: its node cannot be told from others')
   if (known && arrival.at !== undefined)
     return open('Routed', `every gateway routes to it in ${arrival.holders.map(({ key }) => key).join(', ')}`)
   const why = known ? arrival.why : 'not all of Kubernetes, gateways and APISIX was heard of'
@@ -43,7 +43,7 @@ export function decideGate(pod: WaitingPod, failOpenMs: number, now: Millis): Ga
     return open('WaitedTooLong', `not in every gateway after ${formatDuration(failOpenMs)}: ${why}`)
   if (known && endpoint === 'not-ready' && !synced && arrival.holders.length === 0)
     return open(
-      'NobodyLists',
+      'NotListed',
       problems.length > 0
         ? `no upstream will list it before it is Ready: ${problems.join('; ')}`
         : 'no upstream will list it before it is Ready: its Service is neither synced nor publishes not-ready addresses'

@@ -84,7 +84,7 @@ export function hiddenPlaces(
     at(hostIp, `the hostPort of the pod`, ({ port }) => port !== undefined && hostPorts.includes(port))
   if (pod.hostNetwork && pod.containerPorts.length === 0 && world.portsOf(pod.uid).length === 0) {
     for (const ip of pod.ips)
-      at(ip, 'at its host’s address, and the pod declares no ports', node => isNobodysPort(world, node))
+      at(ip, 'at its host’s address, and the pod declares no ports', node => isFreePort(world, node))
   }
   return [...found, ...unseen(behind)]
 }
@@ -154,7 +154,7 @@ function isNameOf(
   return svc === undefined ? least < 3 : svc === 'svc'
 }
 
-const isNobodysPort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: HolderNode): boolean =>
+const isFreePort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: HolderNode): boolean =>
   port === undefined ||
   world
     .ownersOf(host)

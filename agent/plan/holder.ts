@@ -15,7 +15,7 @@ export type Resource =
 export type HolderKey = string
 
 /** The other writer of a holder, known by labels and names. */
-export type Owner = 'ingress-controller-1' | 'ingress-controller-2' | 'nobody-known'
+export type Owner = 'ingress-controller-1' | 'ingress-controller-2' | 'unknown'
 
 export interface HolderNode {
   /** Canonical, see `nodeKey`. */

@@ -59,4 +59,4 @@ export function ownersTurn(
   return Math.min(...nodes.map(({ uid }) => (drains.get(uid)?.since ?? -Infinity) + given))
 }
 
-const isController = (owner: Owner): boolean => owner !== 'nobody-known'
+const isController = (owner: Owner): boolean => owner !== 'unknown'

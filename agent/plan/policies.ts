@@ -33,7 +33,7 @@ export const ownership: Policy = plan =>
 export const deferToOwner: Policy = (plan, { drains, now, settings }) =>
   keepAllOrNone(plan, 'deferred', ({ owner }, { uid }) => {
     const drain = drains.get(uid)
-    if (owner === 'nobody-known' || !drain || settings.unbarred?.has(uid)) return false
+    if (owner === 'unknown' || !drain || settings.unbarred?.has(uid)) return false
     return now < drain.since + settings.deferMs
   })
 
@@ -48,7 +48,7 @@ export const returnsUntil = ({ deadline }: Drain): Millis => deadline + RETURNS_
  */
 export const fixedAddress: Policy = (plan, { drains, now, settings }) =>
   keep(plan, 'fixed-address', change =>
-    change.holder.owner !== 'nobody-known'
+    change.holder.owner !== 'unknown'
       ? []
       : change.nodes.filter(({ uid }) => {
           const drain = drains.get(uid)

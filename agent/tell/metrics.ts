@@ -284,7 +284,7 @@ export function createMetrics() {
       result: OK
     }),
     gates: counter('gate_writes_total', 'Readiness gates opened, by why, and writes of them that failed.', {
-      result: ['routed', 'nobody-lists', 'waited-too-long', 'error']
+      result: ['routed', 'not-listed', 'waited-too-long', 'error']
     }),
     errors: counter(
       'error_total',

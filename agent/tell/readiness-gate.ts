@@ -152,7 +152,7 @@ export function createReadinessGate(options: ReadinessGateOptions): ReadinessGat
 
 const RESULT = {
   Routed: 'routed',
-  NobodyLists: 'nobody-lists',
+  NotListed: 'not-listed',
   WaitedTooLong: 'waited-too-long'
 } as const satisfies Record<GateReason, string>
 

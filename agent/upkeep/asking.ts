@@ -79,5 +79,5 @@ export function createAsking({ cluster, clock, log }: AskingOptions): Asking {
 }
 
 /** No pod has the address. A pod whose containers have ended does not have it, unless it is its host's address. */
-export const isNobodys = (owners: readonly PodFact[]): boolean =>
+export const isFree = (owners: readonly PodFact[]): boolean =>
   owners.every(pod => isOver(pod) && !pod.hostNetwork)

@@ -10,7 +10,7 @@ import { ghostsIn, repairOf, type AddressesKnown, type Ghost } from '../members/
 import type { Holder, HolderKey } from '../plan/holder.ts'
 import { isEnding } from '../plan/match.ts'
 import type { Cluster } from '../facts/cluster.ts'
-import { isNobodys, type Asking } from './asking.ts'
+import { isFree, type Asking } from './asking.ts'
 import type { Swaps } from './swaps.ts'
 
 interface GhostsOptions {
@@ -59,7 +59,7 @@ export function createGhosts(options: GhostsOptions): Ghosts {
   const free = new Map<string, Millis>()
   const told = new Set<string>()
   /** By object: hosts that had no pod when Kubernetes was asked, right before the object is read. */
-  const nobodys = new Map<string, ReadonlySet<string>>()
+  const freeHosts = new Map<string, ReadonlySet<string>>()
   let ghosts: ReadonlyMap<HolderKey, readonly Ghost[]> = new Map()
   let due: readonly Target[] = []
   let lookedAt: Millis = 0
@@ -165,16 +165,16 @@ export function createGhosts(options: GhostsOptions): Ghosts {
         .flatMap(key => inventory.holders().get(key) ?? [])
         .filter(holder => isAt(holder, target))
       const hosts = named(holders, now).flatMap(({ list }) => list.map(({ node }) => node.host))
-      nobodys.delete(nameOf(target))
+      freeHosts.delete(nameOf(target))
       if (hosts.length === 0) return
       const asked = await Promise.all(
         [...new Set(hosts)].slice(0, ASKED).map(async host => ({ host, owners: await asking.ownersOf(host) }))
       )
-      const free = asked.flatMap(({ host, owners }) => (owners && isNobodys(owners) ? [host] : []))
-      nobodys.set(nameOf(target), new Set(free))
+      const free = asked.flatMap(({ host, owners }) => (owners && isFree(owners) ? [host] : []))
+      freeHosts.set(nameOf(target), new Set(free))
     },
     wishes(target, found = [], now) {
-      const free = nobodys.get(nameOf(target)) ?? new Set<string>()
+      const free = freeHosts.get(nameOf(target)) ?? new Set<string>()
       const undone = mayRepair() ? swaps.wishes(target, found) : []
       const repaired = named(found, now).flatMap(({ holder, list }): Wish[] => {
         const certain = list.filter(({ node }) => free.has(node.host))

@@ -90,8 +90,7 @@ export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOp
     },
     over(pod, at) {
       for (const [name, one] of taken.get(pod.uid) ?? [])
-        if (one.holder.owner === 'nobody-known' && pod.owner !== undefined)
-          returning.set(name, { one, pod, at })
+        if (one.holder.owner === 'unknown' && pod.owner !== undefined) returning.set(name, { one, pod, at })
       taken.delete(pod.uid)
       for (const name of returning.keys()) if (returning.size > RETURNS) returning.delete(name)
     },

@@ -89,7 +89,7 @@ export function createSync(options: SyncOptions): Sync {
     const { since, were } = courses.update(claim, members, holder)
     const drainingHostsNow = drainingNow()
     const endpoints = slicesOf(claim).flatMap(slice => slice.endpoints)
-    const isNobodys = ({ host }: HolderNode) =>
+    const isFree = ({ host }: HolderNode) =>
       pods.byIp(host).length === 0 && !endpoints.some(({ address }) => address === host)
     // Pods on their host's address are distinguished by port: another listener there (a NodePort, for example) is no pod.
     const isAt = (pod: PodFact, { port }: HolderNode) =>
@@ -106,7 +106,7 @@ export function createSync(options: SyncOptions): Sync {
       members,
       holder,
       isPods: node => were.has(node.key) || isMarked(node) || isPods(node) || options.isPodRange(node.host),
-      isGone: isNobodys,
+      isGone: isFree,
       isDraining: node => drainingHostsNow.has(node.host),
       since,
       current: cluster.parts().every(part => part.name === 'gateways' || part.state === 'live'),
@@ -122,8 +122,7 @@ export function createSync(options: SyncOptions): Sync {
         : `${claim.holder} does not exist; make it, or ask for it with apisix-drain.io/create: "true"`
     }
     if (holder.discovery) return `${claim.holder} finds its nodes by discovery: there is nothing to sync`
-    if (holder.owner !== 'nobody-known')
-      return `${claim.holder} belongs to ${holder.owner}: it would be a fight`
+    if (holder.owner !== 'unknown') return `${claim.holder} belongs to ${holder.owner}: it would be a fight`
     return undefined
   }
 
@@ -245,7 +244,7 @@ function bodyOf(wanted: ReturnType<typeof newUpstream>): Readonly<Record<string,
     form: 'array',
     nodes: [],
     discovery: undefined,
-    owner: 'nobody-known',
+    owner: 'unknown',
     labels: {},
     name: undefined,
     revision: 0

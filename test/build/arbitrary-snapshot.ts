@@ -28,7 +28,7 @@ const holder: fc.Arbitrary<HolderView> = fc
   .map(({ key, nodes, since }) => ({
     key,
     name: null,
-    owner: 'nobody-known',
+    owner: 'unknown',
     form: 'map',
     nodes,
     ghosts: nodes.map(node => ({ node, since })),

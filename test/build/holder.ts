@@ -20,7 +20,7 @@ export const holder = (id: string, nodes: readonly string[], differs: Partial<Ho
   form: 'map',
   nodes: nodes.map(node),
   discovery: undefined,
-  owner: 'nobody-known',
+  owner: 'unknown',
   labels: {},
   name: undefined,
   revision: 1,

@@ -88,7 +88,7 @@ function holderOf(name: string, i: number, now: number): HolderView {
   return {
     key: i % 9 === 0 ? `routes/${name}-${i}/upstream` : `upstreams/${name}-${i}`,
     name: i % 3 === 0 ? `shop_${name}_${i}_http` : null,
-    owner: i % 2 === 0 ? 'ingress-controller-2' : 'nobody-known',
+    owner: i % 2 === 0 ? 'ingress-controller-2' : 'unknown',
     form: 'map',
     nodes: [1, 2, 3, 4, 5, 6].slice(0, 2 + (i % 5)).map(node),
     ghosts: i % 500 === 3 ? [{ node: node(1), since: now - 8000 }] : [],

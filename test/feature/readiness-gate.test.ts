@@ -94,7 +94,7 @@ describe('feature: the readiness gate in-upstream', () => {
     rig.upstream('web', [old])
     rig.service('web', [old, fresh])
     await isOpen(rig, fresh)
-    expect(conditionOf(rig.object(fresh), GATE)).to.include({ status: 'True', reason: 'NobodyLists' })
+    expect(conditionOf(rig.object(fresh), GATE)).to.include({ status: 'True', reason: 'NotListed' })
     expect(
       conditionOf(rig.object(fresh), 'ContainersReady')?.status,
       'the others are left as they are'

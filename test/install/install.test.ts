@@ -92,7 +92,7 @@ onEachKubernetes('helm on a real API server', version => {
       AbortSignal.timeout(30_000)
     )
     expect(lease.map(({ level, what }) => `${level}: ${what}`)).to.deep.equal([
-      'ok: nobody holds the Lease apisix/apisix-drain'
+      'ok: no agent holds the Lease apisix/apisix-drain'
     ])
 
     const denied = [

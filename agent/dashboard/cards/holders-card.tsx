@@ -85,7 +85,7 @@ function HolderRow({ holder, lag, now }: HolderRowProps) {
         {key} {name && <span class="quiet">{name}</span>}
       </span>
       <span role="cell" class="clip quiet">
-        {owner === 'nobody-known' ? 'nobody known' : owner}
+        {owner === 'unknown' ? 'unknown writer' : owner}
       </span>
       <span role="cell" class="clip" title={nodes.join('\n')}>
         <span class="n">{nodes.length}</span>{' '}

@@ -28,7 +28,7 @@ export function lanesOf(live: readonly DrainView[], past: readonly DrainView[]):
   return [...stuckFirst.map(drain => both(drain).live), ...past.map(drain => both(drain).past)]
 }
 
-/** Undone and proved drains need nobody. */
+/** Undone and proved drains come last: they need no action. */
 const rankOf = (drain: DrainView): number => {
   const standing = standingOf(drain)
   return standing === 'unproved' || standing === 'waiting' ? 0 : standing === 'kept' ? 1 : 2

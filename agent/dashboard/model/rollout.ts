@@ -17,7 +17,7 @@ const NEXT_ROLLOUT_MS = 120_000
 
 /** A ReplicaSet's name is its Deployment's and a hash: `ReplicaSet/web-5d7f9c` belongs to the Deployment `web`. */
 export function workloadOf(owner: string | null, namespace: string): string {
-  if (owner === null) return `${namespace} / pods of nobody`
+  if (owner === null) return `${namespace} / pods without an owner`
   const [kind = '', name = ''] = owner.split('/', 2)
   const cut = kind === 'ReplicaSet' ? name.lastIndexOf('-') : -1
   return cut > 0 ? `${namespace} / Deployment ${name.slice(0, cut)}` : `${namespace} / ${kind} ${name}`

@@ -101,7 +101,7 @@ local function follow(dict, id, successors)
 end
 
 
--- @treturn boolean|nil written; nil when somebody else has just removed it
+-- @treturn boolean|nil written; nil if another worker has just removed it
 -- @treturn string|nil "no memory"
 -- @treturn boolean|nil whether it is a change that workers must see
 local function write(dict, id, entry)

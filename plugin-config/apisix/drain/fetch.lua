@@ -164,7 +164,7 @@ function _M.ready(dict)
     end
     -- the worker that fetched may have died with it
     if clock_now() > (dict:get("fetch-until") or 0) + PAUSE + TIMEOUT_MS / 1000 then
-        return true, "failed: nobody finished it"
+        return true, "failed: it was not finished"
     end
     return false, "fetching the entries that hold from the agent"
 end

@@ -164,7 +164,7 @@ function _M:finish()
 end
 
 
---- Forgets all of them: an answer that nobody renews says nothing about now.
+--- Forgets all of them: an answer that no worker renews proves nothing about now.
 function _M:forget()
     self.known, self.open = {}, {}
 end

@@ -86,7 +86,7 @@ describe('holders', () => {
     expect(owner({ 'managed-by': 'apisix-ingress-controller', __ADC_UPSTREAM_SERVICE_ID: 'a1' })).to.equal(
       'ingress-controller-2'
     )
-    expect(owner({ team: 'shop' })).to.equal('nobody-known')
+    expect(owner({ team: 'shop' })).to.equal('unknown')
   })
 
   it('reports which holders the Control API shows', () => {

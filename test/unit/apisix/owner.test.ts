@@ -14,7 +14,7 @@ const FIRST = { 'managed-by': 'apisix-ingress-controller' }
 const SECOND = { 'manager-by': 'apisix-ingress-controller' }
 
 describe('who writes a holder', () => {
-  const writer = (upstream: AdminObject, services: AdminObject[] = [], forced?: 'nobody-known') => {
+  const writer = (upstream: AdminObject, services: AdminObject[] = [], forced?: 'unknown') => {
     const index = createHolderIndex(forced)
     index.replace('upstreams', [upstream], 0)
     index.replace('services', services, 0)
@@ -54,7 +54,7 @@ describe('who writes a holder', () => {
   })
 
   it('can be forced by configuration', () => {
-    expect(writer(object('upstreams', 'a', { nodes, labels: FIRST }), [], 'nobody-known')).to.equal(
+    expect(writer(object('upstreams', 'a', { nodes, labels: FIRST }), [], 'unknown')).to.equal(
       'an unknown writer (by configuration)'
     )
   })

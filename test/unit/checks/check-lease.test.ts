@@ -28,7 +28,7 @@ describe('doctor: leader', () => {
   })
 
   it('passes without a leader: the Lease does not exist yet, or was released', async () => {
-    const nobody = ['ok nobody holds the Lease apisix/drain']
+    const nobody = ['ok no agent holds the Lease apisix/drain']
     expect(await found(asking(() => true, 404))).to.deep.equal(nobody)
     expect(await found(asking(() => true, 200, null))).to.deep.equal(nobody)
     expect(await found(asking(() => true, 200, ''))).to.deep.equal(nobody)

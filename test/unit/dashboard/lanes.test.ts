@@ -95,7 +95,7 @@ describe('rollouts', () => {
     expect(workloadOf('ReplicaSet/web-5d7f9c', 'shop')).to.equal('shop / Deployment web')
     expect(workloadOf('ReplicaSet/plain', 'shop')).to.equal('shop / ReplicaSet plain')
     expect(workloadOf('StatefulSet/db-main', 'shop')).to.equal('shop / StatefulSet db-main')
-    expect(workloadOf(null, 'shop')).to.equal('shop / pods of nobody')
+    expect(workloadOf(null, 'shop')).to.equal('shop / pods without an owner')
   })
 
   it('groups pods that ended together', () => {

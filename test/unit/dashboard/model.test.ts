@@ -192,7 +192,7 @@ describe('dashboard: holders', () => {
     )
     expect(holderRows(holders, 'gateways differ', '')).to.have.length(2)
     expect(holderRows(holders, 'missing', '')).to.have.length(0)
-    expect(holderRows(holders, 'all', 'WEB-77 nobody').map(({ key }) => key)).to.deep.equal([
+    expect(holderRows(holders, 'all', 'WEB-77 unknown').map(({ key }) => key)).to.deep.equal([
       'upstreams/web-77',
       'upstreams/web-771',
       'upstreams/web-773',

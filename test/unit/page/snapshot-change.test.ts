@@ -47,7 +47,7 @@ describe('change', () => {
     const holders = ['a', 'b', 'c'].map(key => ({
       key,
       name: null,
-      owner: 'nobody-known' as const,
+      owner: 'unknown' as const,
       form: 'map' as const,
       nodes: [],
       ghosts: [],

@@ -37,7 +37,7 @@ const nodeArb = fc
 
 const holderArb = fc.record({
   nodes: fc.uniqueArray(nodeArb, { maxLength: 6, selector: text => text.replace(/=.*/, '') }),
-  owner: fc.constantFrom('nobody-known' as const, 'ingress-controller-2' as const),
+  owner: fc.constantFrom('unknown' as const, 'ingress-controller-2' as const),
   form: fc.constantFrom('map' as const, 'array' as const),
   discovery: fc.constantFrom(undefined, undefined, undefined, { type: 'dns', service: 'web' })
 })

@@ -59,7 +59,7 @@ describe('the time that an owner is given for its own removal', () => {
     expect(turn('ingress-controller-2', 0, () => 300)).to.equal(undefined)
     expect(turn('ingress-controller-2', 2000, () => 0)).to.equal(undefined)
     expect(turn('ingress-controller-2')).to.equal(undefined)
-    expect(turn('nobody-known', 2000, () => 300)).to.equal(undefined)
+    expect(turn('unknown', 2000, () => 300)).to.equal(undefined)
   })
 
   it('is over if a pod no longer has a drain', () => {

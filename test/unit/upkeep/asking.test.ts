@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { PodFact } from '../../../agent/drain/facts.ts'
-import { createAsking, isNobodys } from '../../../agent/upkeep/asking.ts'
+import { createAsking, isFree } from '../../../agent/upkeep/asking.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { memoryLog } from '../../build/serve.ts'
@@ -88,9 +88,9 @@ describe('asking', () => {
   })
 
   it('an address is free if all pods that had it have ended', () => {
-    expect(isNobodys([])).to.equal(true)
-    expect(isNobodys([pod('job', { phase: 'Succeeded' })])).to.equal(true)
-    expect(isNobodys([pod('job', { phase: 'Failed', hostNetwork: true })])).to.equal(false)
-    expect(isNobodys([pod('a', terminating(0))])).to.equal(false)
+    expect(isFree([])).to.equal(true)
+    expect(isFree([pod('job', { phase: 'Succeeded' })])).to.equal(true)
+    expect(isFree([pod('job', { phase: 'Failed', hostNetwork: true })])).to.equal(false)
+    expect(isFree([pod('a', terminating(0))])).to.equal(false)
   })
 })
