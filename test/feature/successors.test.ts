@@ -3,6 +3,7 @@ import { get } from '../build/load.ts'
 import { until } from '../build/apisix.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import type { Snapshot } from '../../agent/page/snapshot.ts'
+import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 
 /** No owner lists the new pod: the ingress controller is late, or dead. */
@@ -75,6 +76,30 @@ describe('feature: successors', () => {
     const { body: answer } = await rig.hook(old)
     expect(answer.successors ?? []).to.deep.equal([])
     expect((await body(rig)).body).not.to.equal('web-2')
+  })
+
+  test('scaled to 1 beside an owner that writes stale full syncs: every request goes to the pod that stays', async start => {
+    const rig = await start({ barrier: true })
+    const [first, second, stays] = ['web-1', 'web-2', 'web-3'].map(name => rig.pod(name, web('web-1a'))) as [
+      TestPod,
+      TestPod,
+      TestPod
+    ]
+    await rig.serve(stays)
+    rig.service('web', [first, second, stays])
+    rig.upstream('web', [first, second, stays])
+    await rig.settled()
+    for (const pod of [first, second]) rig.end(pod)
+    const answers = await Promise.all([first, second].map(pod => rig.hook(pod)))
+    for (const { body: answer } of answers)
+      expect(answer).to.include({ result: 'drained', evidence: 'barrier' })
+    for (const pod of [first, second]) rig.gone(pod)
+    rig.service('web', [stays])
+    for (let sync = 0; sync < 5; sync += 1) {
+      rig.upstream('web', sync % 2 === 0 ? [first, second] : [first, second, stays])
+      await rig.settled()
+      for (let i = 0; i < 10; i += 1) expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-3' })
+    }
   })
 
   test('a chain: the successor ends too, and is sealed like any other node', async start => {
