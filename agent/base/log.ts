@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { censor } from './censor.ts'
+import { CodedError } from './errors.ts'
 import { createLogStream } from './log-stream.ts'
 
 export type Log = Logger
@@ -47,7 +48,8 @@ export function describeError(err: unknown, depth = 0): unknown {
     message: err.message,
     ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
     ...(typeof status === 'number' ? { status } : {}),
-    stack: err.stack,
+    // A code says what failed: the stack leads only to the client that made the call.
+    ...(err instanceof CodedError ? {} : { stack: err.stack }),
     ...(err.cause === undefined || depth >= CAUSES ? {} : { cause: describeError(err.cause, depth + 1) })
   }
 }

@@ -7,6 +7,7 @@ import type { Holder, HolderKey, Owner, Resource } from '../plan/holder.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
 import { createHolderIndex } from './holder-index.ts'
 import { listAll } from './listing.ts'
+import { tellProblems } from './listing-problems.ts'
 import { doubled } from '../drain/times.ts'
 
 /** Every existing holder, as last read. Only `refresh` waits. */
@@ -55,6 +56,8 @@ interface InventoryOptions {
 
 /** The retry after a listing with problems, in ms; doubled each time, up to the usual interval. */
 const FIRST_RETRY_MS = 1000
+/** The log repeats that listings fail after this, in ms: each drain asks for a listing, and each would say the same. */
+const TELL_EVERY_MS = 60_000
 
 /** Every collection whose objects list nodes. */
 export const RESOURCES: readonly Resource[] = [
@@ -73,10 +76,11 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
   const listeners = createListeners()
   const ended = new AbortController()
   const readAt = new Map<Resource, Millis>()
-  const problems = new Map<Resource, string>()
+  const problems = new Map<Resource, Error>()
   let running: Promise<void> | undefined
   let queued: PromiseWithResolvers<void> | undefined
   let failures = 0
+  let toldAt = -Infinity
   let started = false
   let cancel = () => {}
 
@@ -88,9 +92,14 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
       problems.delete(resource)
     } catch (error) {
       if (ended.signal.aborted) return
-      problems.set(resource, (error as Error).message)
-      log.warn({ err: error, resource }, 'listing failed, the last one stays in use')
+      problems.set(resource, error as Error)
     }
+  }
+
+  const warn = (): void => {
+    if (problems.size === 0 || clock.now() < toldAt + TELL_EVERY_MS) return
+    toldAt = clock.now()
+    log.warn({ why: tellProblems(problems) }, 'listing failed, the last one stays in use')
   }
 
   const listEverything = async (): Promise<void> => {
@@ -104,6 +113,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     await Promise.all([lane(), lane()])
     running = undefined
     if (ended.signal.aborted) return queued?.resolve()
+    warn()
     failures = problems.size > 0 ? failures + 1 : 0
     const pause = failures > 0 ? doubled({ first: FIRST_RETRY_MS, longest: everyMs }, failures - 1) : everyMs
     if (started) cancel = clock.alarm(clock.now() + pause, () => void refresh())
@@ -137,7 +147,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     isL4: index.isL4,
     version: index.version,
     readAt: () => (readAt.size === RESOURCES.length ? Math.min(...readAt.values()) : undefined),
-    problem: () => [...problems].map(([resource, why]) => `${resource}: ${why}`).join('; '),
+    problem: () => tellProblems(problems),
     learn: object => {
       if (index.learn(object, clock.now())) listeners.tell()
     },

@@ -5,7 +5,7 @@ import { createGuesses } from './guesses.ts'
 import { bearerOf, isSameSecret } from '../base/same-secret.ts'
 
 /** How a request identifies its sender. */
-interface Shown {
+export interface Shown {
   readonly authorization: string | undefined
   readonly cookie: string | undefined
   /** Where it comes from: wrong tokens are counted per address. */
@@ -15,6 +15,8 @@ interface Shown {
 /** Who may see the dashboard. */
 export interface Guard {
   admits(shown: Shown): boolean
+  /** Whether a sender that was admitted would be today: its token was not rotated, its session has not expired. */
+  remains(shown: Shown): boolean
   /** The value of a session cookie for a client that knows the token; `undefined` for any other. */
   login(token: string, address: string | undefined): string | undefined
   /** Seconds until this address may show a token again, after too many wrong ones; 0: now. */
@@ -30,7 +32,9 @@ export const SESSION_SECONDS = 12 * 3600
  * ends all of them.
  */
 export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'now'>): Guard {
-  if (auth.kind === 'none') return { admits: () => true, login: () => undefined, waitSeconds: () => 0 }
+  if (auth.kind === 'none') {
+    return { admits: () => true, remains: () => true, login: () => undefined, waitSeconds: () => 0 }
+  }
   const { token } = auth
   const guesses = createGuesses(clock)
   const isRight = (given: string, address = ''): boolean => {
@@ -40,14 +44,21 @@ export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'n
     return false
   }
   const sign = (until: string) => createHmac('sha256', token.read()).update(`session ${until}`).digest('hex')
+  const isSession = (cookie: string | undefined): boolean => {
+    const [until = '', signature = ''] = (sessionOf(cookie) ?? '').split('.')
+    return isSameSecret(signature, sign(until)) && Number(until) > clock.now()
+  }
 
   return {
     waitSeconds: (address = '') => guesses.waitSeconds(address),
     admits({ authorization, cookie, address }) {
       const bearer = bearerOf(authorization)
-      if (bearer !== undefined) return isRight(bearer, address)
-      const [until = '', signature = ''] = (sessionOf(cookie) ?? '').split('.')
-      return isSameSecret(signature, sign(until)) && Number(until) > clock.now()
+      return bearer === undefined ? isSession(cookie) : isRight(bearer, address)
+    },
+    remains({ authorization, cookie }) {
+      const bearer = bearerOf(authorization)
+      // Not a guess: a rotated token must not count against its address.
+      return bearer === undefined ? isSession(cookie) : isSameSecret(bearer, token.read())
     },
     login(given, address) {
       if (!isRight(given, address)) return undefined

@@ -4,7 +4,7 @@ import { WebSocketServer, type WebSocket } from 'ws'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { diff } from './snapshot-change.ts'
-import { isOwnOrigin, type Guard } from './guard.ts'
+import { isOwnOrigin, type Guard, type Shown } from './guard.ts'
 import type { Snapshot } from './snapshot.ts'
 import { snapshotText } from './state.ts'
 
@@ -24,7 +24,7 @@ export interface StreamLimits {
   readonly maxClients: number
   /** The interval between messages, in ms. Changes within it are sent together. */
   readonly everyMs: number
-  /** A client that has not answered a ping for this long is dropped, in ms. */
+  /** A client that has not answered a ping for this long is dropped, in ms, as is one whose token or session has ended. */
   readonly pingMs: number
   /** How far a client may be behind, in bytes, in addition to one whole snapshot. */
   readonly maxBehind: number
@@ -45,6 +45,8 @@ interface Client {
   answered: boolean
   /** The size of its first message, in bytes: it may be behind by this much in addition to `maxBehind`. */
   readonly began: number
+  /** What admitted it, which may be rotated or expire while the stream is open. */
+  readonly shown: Shown
 }
 
 /** The largest message that a client may send, in bytes. The page sends none. */
@@ -75,9 +77,7 @@ export function createStream(options: StreamOptions): Stream {
   const refusal = (request: IncomingMessage): string | undefined => {
     const { headers, url = '' } = request
     if (url.split('?', 1)[0] !== STREAM_PATH) return '404 Not Found'
-    const { authorization, cookie } = headers
-    if (!guard.admits({ authorization, cookie, address: request.socket.remoteAddress }))
-      return '401 Unauthorized'
+    if (!guard.admits(shownBy(request))) return '401 Unauthorized'
     if (!isOwnOrigin(headers.origin, headers.host, origins)) return '403 Forbidden'
     return closed || clients.size >= limits.maxClients || !current() ? '503 Service Unavailable' : undefined
   }
@@ -98,12 +98,12 @@ export function createStream(options: StreamOptions): Stream {
     sockets.handleUpgrade(request, socket, head, welcome)
   }
 
-  const welcome = (client: WebSocket): void => {
+  const welcome = (client: WebSocket, request: IncomingMessage): void => {
     const first = current()
     client.on('error', err => log.debug({ err }, 'client of the dashboard failed'))
     if (!first) return client.terminate()
     const text = `{"kind":"snapshot","seq":${seq},"snapshot":${snapshotText(first)}}`
-    const known: Client = { answered: true, began: text.length }
+    const known: Client = { answered: true, began: text.length, shown: shownBy(request) }
     clients.set(client, known)
     client.on('pong', () => void (known.answered = true))
     client.on('close', () => leave(client))
@@ -129,6 +129,7 @@ export function createStream(options: StreamOptions): Stream {
   const ping = (): void => {
     for (const [client, known] of clients) {
       if (!known.answered) drop(client, 'it did not answer a ping')
+      else if (!guard.remains(known.shown)) drop(client, 'its token was rotated, or its session has expired')
       else {
         known.answered = false
         client.ping()
@@ -169,3 +170,9 @@ export function createStream(options: StreamOptions): Stream {
     }
   }
 }
+
+const shownBy = ({ headers: { authorization, cookie }, socket }: IncomingMessage): Shown => ({
+  authorization,
+  cookie,
+  address: socket.remoteAddress
+})

@@ -4,6 +4,7 @@ import type { AdminApi, AdminObject, AdminPage } from '../../../agent/apisix/adm
 import { createInventory, type Inventory } from '../../../agent/inventory/inventory.ts'
 import type { Resource } from '../../../agent/plan/holder.ts'
 import { silent, startAdmin, until } from '../../build/apisix.ts'
+import { memoryLog } from '../../build/serve.ts'
 import { manualClock, type ManualClock } from '../../build/manual-clock.ts'
 
 const nodes = (...keys: string[]) => ({
@@ -135,6 +136,20 @@ describe('inventory', () => {
     expect(keys('10.0.0.3')).to.deep.equal(['services/s/upstream'])
     expect(inventory.readAt()).to.equal(before)
     expect(inventory.problem()).to.match(/^upstreams: GET .* -> 500/)
+  })
+
+  it('says a failure of all collections once, and logs it once a minute without a stack', async () => {
+    const { log, lines } = memoryLog()
+    apisix.faults.inject({ fault: { kind: 'status', status: 401 }, path: '/apisix/admin/' })
+    inventory = createInventory({ admin: apisix.client, clock, log, everyMs: 60_000 })
+    for (let i = 0; i < 5; i++) await inventory.refresh()
+    expect(inventory.problem()).to.match(/^upstreams, services, .*global_rules: GET .* -> 401/)
+    expect(inventory.problem().match(/GET/g)).to.have.length(1)
+    expect(lines).to.have.length(1)
+    expect(lines[0]).to.deep.include({ level: 'warn', why: inventory.problem() }).and.not.have.property('err')
+    clock.advance(60_000)
+    await inventory.refresh()
+    expect(lines).to.have.length(2)
   })
 
   it('has no readAt until every collection was read once', async () => {

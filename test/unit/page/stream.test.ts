@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
 import { expect } from 'chai'
 import { WebSocket } from 'ws'
-import { secretFromEnv } from '../../../agent/config/secret.ts'
+import type { Secret } from '../../../agent/config/secret.ts'
 import { apply, type Message } from '../../../agent/page/snapshot-change.ts'
 import { buildSnapshot } from '../../../agent/show/build-snapshot.ts'
-import { createGuard } from '../../../agent/page/guard.ts'
+import { createGuard, SESSION_COOKIE, SESSION_SECONDS } from '../../../agent/page/guard.ts'
 import type { Snapshot } from '../../../agent/page/snapshot.ts'
 import { createStream, type Stream, type StreamLimits } from '../../../agent/page/stream.ts'
 import { manualClock } from '../../build/manual-clock.ts'
@@ -31,9 +31,17 @@ describe('stream', () => {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     const state: { snapshot: Snapshot | undefined; made: number } = { snapshot: QUIET, made: 0 }
+    const secret = { value: 't0ken' }
+    const token: Secret = {
+      source: 'test',
+      read: () => secret.value,
+      toJSON: () => 'test',
+      toString: () => 'test'
+    }
+    const guard = createGuard({ kind: 'token', token }, clock)
     const stream: Stream = createStream({
       server,
-      guard: createGuard({ kind: 'token', token: secretFromEnv('T', { T: 't0ken' }) }, clock),
+      guard,
       origins,
       snapshot: () => ((state.made += 1), state.snapshot),
       clock,
@@ -59,7 +67,7 @@ describe('stream', () => {
       client.on('open', () => resolve(101))
       return promise
     }
-    return { clock, lines, port, state, stream, dial, status }
+    return { clock, guard, lines, port, secret, state, stream, dial, status }
   }
 
   /** All messages so far, and the next unread one. */
@@ -194,6 +202,37 @@ describe('stream', () => {
     clock.advance(10_000)
     expect(stream.clients()).to.equal(0)
     expect(lines.map(line => line['why'])).to.deep.equal(['it did not answer a ping'])
+  })
+
+  const ENDED = ['its token was rotated, or its session has expired']
+
+  it('ends the streams of a token that was rotated, and counts no guess', async () => {
+    const { clock, guard, lines, secret, stream, dial } = await setUp({ pingMs: 10_000 })
+    const session = { authorization: '', cookie: `${SESSION_COOKIE}=${guard.login('t0ken', 'x')}` }
+    const clients = [dial(), dial(session)]
+    for (const client of clients) await listenTo(client).next()
+    const gone = clients.map(client => once(client, 'close'))
+    secret.value = 'another'
+    const fresh = dial({ authorization: 'Bearer another' })
+    await listenTo(fresh).next()
+    clock.advance(10_000)
+    await Promise.all(gone)
+    expect(stream.clients()).to.equal(1)
+    expect(lines.map(line => line['why'])).to.deep.equal([...ENDED, ...ENDED])
+    for (let i = 0; i < 20; i++)
+      guard.remains({ authorization: 'Bearer t0ken', cookie: undefined, address: 'x' })
+    expect(guard.waitSeconds('x')).to.equal(0)
+  })
+
+  it('ends the stream of a session that expires', async () => {
+    const { clock, guard, lines, stream, dial } = await setUp({ pingMs: SESSION_SECONDS * 1000 })
+    const client = dial({ authorization: '', cookie: `${SESSION_COOKIE}=${guard.login('t0ken', 'x')}` })
+    await listenTo(client).next()
+    const gone = once(client, 'close')
+    clock.advance(SESSION_SECONDS * 1000)
+    await gone
+    expect(stream.clients()).to.equal(0)
+    expect(lines.map(line => line['why'])).to.deep.equal(ENDED)
   })
 
   it('disconnects a client that sends too much', async () => {
