@@ -9,7 +9,7 @@ import type { MissingPart } from '../base/readiness.ts'
 import type { Vouch } from '../hold/holds.ts'
 
 /** Raised when a field changes its meaning or goes away, so that an old page knows that it is old. */
-export const SNAPSHOT_VERSION = 1
+export const SNAPSHOT_VERSION = 2
 
 /**
  * When each step of one drain happened, on the agent's clock; `null` until then. `decidedAt` is Kubernetes' own time (whole

@@ -178,7 +178,7 @@ export function createMetrics() {
     ),
     syncLag: latency(
       'sync_lag_seconds',
-      'From Kubernetes deciding until every gateway agreed to a removal, or to the arrival of a pod that became Ready.',
+      'From Kubernetes deciding until every gateway had sealed the pod, or from a pod becoming Ready until every gateway routed to it.',
       { direction: DIRECTIONS }
     ),
     gatewayLag,

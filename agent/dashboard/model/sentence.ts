@@ -49,7 +49,8 @@ function weakGateways({ at, gateways, agent }: Snapshot): Sentence | undefined {
   const isSilent = (gateway: GatewayView) => silentFor(gateway, at) > SILENT_MS
   const proves = (gateway: GatewayView) =>
     !isSilent(gateway) && (agent.reach.barrier === null || gateway.available === 'barrier')
-  const weak = gateways.filter(gateway => gateway.ready && !gateway.terminating && !proves(gateway))
+  const serving = gateways.filter(({ ready, terminating }) => ready && !terminating)
+  const weak = serving.filter(gateway => !proves(gateway))
   const [first] = weak
   if (!first) return undefined
   const why = isSilent(first)
@@ -57,7 +58,7 @@ function weakGateways({ at, gateways, agent }: Snapshot): Sentence | undefined {
     : `gives only "${first.available}": ${first.why}`
   const others = weak.length > 1 ? ` So do ${count(weak.length - 1, 'other')}.` : ''
   return bad(
-    `${gateways.length - weak.length} of ${count(gateways.length, 'gateway')} prove.`,
+    `${serving.length - weak.length} of ${count(serving.length, 'gateway')} prove.`,
     `${first.name} ${why}. Removals there are not proved.${others} See Gateways below.`
   )
 }
@@ -105,6 +106,7 @@ function calm(snapshot: Snapshot): Sentence {
   const isLate = (since: number) => at - since > LATE_MS
   const apart = differing.flatMap(({ atGateways }) => atGateways).filter(({ since }) => isLate(since))
   const found = {
+    starting: gateways.filter(({ ready, terminating }) => !ready && !terminating).length,
     succeeded: differing.filter(({ onSuccessors }) => onSuccessors && isLate(onSuccessors.since)).length,
     ghosts: differing.reduce((sum, { ghosts }) => sum + ghosts.length, 0),
     missing: differing.flatMap(holder => holder.missing).filter(({ since }) => isLate(since)).length,
@@ -116,6 +118,7 @@ function calm(snapshot: Snapshot): Sentence {
     hooks === 0 ? 'no hook waits' : `${count(hooks, 'hook')} held`,
     ...(lags[0] ? [`last drain ${formatMs(lags[0].ms)}`] : []),
     ...(kept > 0 ? [`${count(kept, 'last endpoint')} held until another pod serves`] : []),
+    ...(found.starting > 0 ? [`${found.starting} of them not Ready`] : []),
     ...(found.succeeded > 0 ? [`${count(found.succeeded, 'upstream')} on successors`] : []),
     ...(found.ghosts > 0 ? [`${count(found.ghosts, 'ghost')} in APISIX`] : []),
     ...(found.missing > 0 ? [`${count(found.missing, 'node')} missing in APISIX`] : []),
@@ -144,12 +147,15 @@ function differingOf(holders: Snapshot['holders']): Snapshot['holders'] {
 }
 
 function headOf({
+  starting,
   succeeded,
   ghosts,
   missing,
   behind,
   hidden
-}: Readonly<Record<'succeeded' | 'ghosts' | 'missing' | 'behind' | 'hidden', number>>): string {
+}: Readonly<Record<'starting' | 'succeeded' | 'ghosts' | 'missing' | 'behind' | 'hidden', number>>): string {
+  if (starting > 0)
+    return `${count(starting, 'gateway')} not Ready: no removal is proved until it is, or has ended.`
   if (succeeded > 0) return `${count(succeeded, 'upstream')} without a node that serves: the owner is behind.`
   if (ghosts > 0) return 'Ghosts are left.'
   if (missing > 0) return 'APISIX does not list every ready pod.'

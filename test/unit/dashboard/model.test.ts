@@ -93,6 +93,13 @@ describe('dashboard: words', () => {
     )
   })
 
+  it('names gateways that are not Ready: their reports do not count', () => {
+    const starting = said({ holders: [], gateways: [...others, { ...one!, ready: false }] })
+    expect(starting.level).to.equal('busy')
+    expect(starting.head).to.equal('1 gateway not Ready: no removal is proved until it is, or has ended.')
+    expect(starting.rest).to.match(/^3 gateways · .* · 1 of them not Ready$/)
+  })
+
   it('stays red for an hour after a pod that was not proved (D2)', () => {
     const goneAt = (ms: number): Snapshot['past'][number] => ({
       ...drain!,
