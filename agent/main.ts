@@ -14,6 +14,11 @@ async function main(argv: readonly string[]): Promise<number> {
   if (command.kind === 'version') return say(`${version}\n`)
   if (command.kind === 'wrong') return complain(`${command.problem}\n\n${HELP}`)
 
+  if (command.kind === 'status' && command.url !== undefined) {
+    const { otherAgent, status } = await import('./doctor/run-status.ts')
+    return status(otherAgent(command.url, command.tokenFile), command)
+  }
+
   const dryRun = 'dryRun' in command && command.dryRun
   const loaded = loadConfig(command.configFile, undefined, { dryRun })
   if (!loaded.ok) return complain(formatProblems(loaded.problems))
@@ -21,6 +26,10 @@ async function main(argv: readonly string[]): Promise<number> {
   // Imported on demand: the Kubernetes client alone takes half a second.
   if (command.kind === 'doctor')
     return (await import('./doctor/diagnose.ts')).diagnose(loaded.config, command.json)
+  if (command.kind === 'status') {
+    const { ownAgent, status } = await import('./doctor/run-status.ts')
+    return status(ownAgent(loaded.config), command)
+  }
   if (command.kind === 'diff') return (await import('./doctor/run-diff.ts')).diff(loaded.config, command.json)
   return (await import('./start/run.ts')).run(loaded.config, version)
 }

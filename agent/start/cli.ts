@@ -6,6 +6,15 @@ type Command =
   | { readonly kind: 'run'; readonly configFile: string | undefined; readonly dryRun: boolean }
   | { readonly kind: 'print-config'; readonly configFile: string | undefined; readonly dryRun: boolean }
   | { readonly kind: 'doctor' | 'diff'; readonly configFile: string | undefined; readonly json: boolean }
+  | {
+      readonly kind: 'status'
+      readonly configFile: string | undefined
+      readonly json: boolean
+      readonly watch: boolean
+      /** The agent to ask; `undefined`: the one of the configuration, in this pod. */
+      readonly url: string | undefined
+      readonly tokenFile: string | undefined
+    }
   | { readonly kind: 'help' }
   | { readonly kind: 'version' }
   | { readonly kind: 'wrong'; readonly problem: string }
@@ -18,17 +27,22 @@ export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves
   apisix-drain [run] --config <file>     run the agent
   apisix-drain doctor --config <file>    check what the agent needs, and say what to change
   apisix-drain diff --config <file>      print where EndpointSlices, Admin API and gateways differ
+  apisix-drain status --config <file>    print the state of the running agent: gateways, pods on the way out, what they wait for
 
   --config <file>   configuration (YAML); default: the file that APISIX_DRAIN_CONFIG names, else the environment alone
   --print-config    print the configuration with every default filled in (secrets not shown), and end
   --dry-run         write nothing to APISIX
-  --json            doctor, diff: one JSON object instead of lines
+  --json            doctor, diff, status: one JSON object instead of lines
+  --watch           status: print it again when it changes, until Ctrl-C
+  --url <url>       status: the agent to ask, http://host:port; default: the one of the configuration, in this pod
+  --token-file <f>  status: with --url, the file of the dashboard's token
   --help, --version
 
 diff reads all of them twice, and prints what differs both times: a ghost is listed and no pod has its address (told
 only in sync.podRanges), missing is not listed and should be, stale is listed by a gateway and not by the Admin API.
 
-Exit codes: 0 all is well, 1 the agent or a check failed or there is a difference, 2 wrong command line or configuration.
+Exit codes: 0 all is well, 1 the agent or a check failed, there is a difference, or an answer is at risk (status),
+2 wrong command line or configuration, or the agent does not answer (status).
 Every setting: docs/config.md
 `
 
@@ -37,11 +51,14 @@ const OPTIONS = {
   'print-config': { type: 'boolean' },
   'dry-run': { type: 'boolean' },
   json: { type: 'boolean' },
+  watch: { type: 'boolean' },
+  url: { type: 'string' },
+  'token-file': { type: 'string' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean' }
 } as const
 
-const COMMANDS = ['run', 'doctor', 'diff'] as const
+const COMMANDS = ['run', 'doctor', 'diff', 'status'] as const
 
 /** Arguments (without node and script) to a command. Never throws: a wrong command line is a command too. */
 export function parseCommand(argv: readonly string[]): Command {
@@ -67,13 +84,35 @@ export function parseCommand(argv: readonly string[]): Command {
   if (values.version) return { kind: 'version' }
   const configFile = typeof values.config === 'string' ? values.config : undefined
   const dryRun = values['dry-run'] === true
+  if (known === 'status') return statusCommand(values)
+  if (values.watch || values.url !== undefined || values['token-file'] !== undefined)
+    return { kind: 'wrong', problem: '--watch, --url and --token-file belong to status' }
   if (known !== 'run') {
     return values['print-config'] || dryRun
       ? { kind: 'wrong', problem: `${known} takes --config and --json only` }
       : { kind: known, configFile, json: values.json === true }
   }
-  if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor and diff' }
+  if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor, diff and status' }
   return { kind: values['print-config'] ? 'print-config' : 'run', configFile, dryRun }
+}
+
+function statusCommand(values: Readonly<Record<string, unknown>>): Command {
+  const textOf = (name: string) => (typeof values[name] === 'string' ? values[name] : undefined)
+  const [url, tokenFile] = [textOf('url'), textOf('token-file')]
+  const wrong = (problem: string): Command => ({ kind: 'wrong', problem })
+  if (values['print-config'] || values['dry-run'])
+    return wrong('status takes --config, --json, --watch, --url and --token-file only')
+  if (tokenFile !== undefined && url === undefined) return wrong('--token-file needs --url')
+  if (url !== undefined && !/^https?:\/\/[^/]/.test(url))
+    return wrong(`--url takes http://host:port, not "${url}"`)
+  return {
+    kind: 'status',
+    configFile: textOf('config'),
+    json: values['json'] === true,
+    watch: values['watch'] === true,
+    url,
+    tokenFile
+  }
 }
 
 function optionProblem(name: string, rawName: string, value: string | undefined): string | undefined {

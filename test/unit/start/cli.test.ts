@@ -15,17 +15,40 @@ describe('cli', () => {
     'doctor -h': { kind: 'help' },
     '--version': { kind: 'version' },
     docter: { kind: 'wrong', problem: 'there is no command docter, did you mean doctor?' },
-    start: { kind: 'wrong', problem: 'there is no command start; there are run, doctor, diff' },
+    start: { kind: 'wrong', problem: 'there is no command start; there are run, doctor, diff, status' },
     'run twice': { kind: 'wrong', problem: '"twice" is too much; a file goes after --config' },
     '--confg a.yaml': { kind: 'wrong', problem: 'there is no option --confg, did you mean --config?' },
     '--config': { kind: 'wrong', problem: '--config needs a value' },
     '--dry-run=yes': { kind: 'wrong', problem: '--dry-run takes no value' },
-    '--json': { kind: 'wrong', problem: '--json belongs to doctor and diff' },
+    '--json': { kind: 'wrong', problem: '--json belongs to doctor, diff and status' },
+    status: {
+      kind: 'status',
+      configFile: undefined,
+      json: false,
+      watch: false,
+      url: undefined,
+      tokenFile: undefined
+    },
+    'status --url http://10.0.0.1:8080 --token-file t --watch --json': {
+      kind: 'status',
+      configFile: undefined,
+      json: true,
+      watch: true,
+      url: 'http://10.0.0.1:8080',
+      tokenFile: 't'
+    },
+    'status --url 10.0.0.1': { kind: 'wrong', problem: '--url takes http://host:port, not "10.0.0.1"' },
+    'status --token-file t': { kind: 'wrong', problem: '--token-file needs --url' },
+    'status --dry-run': {
+      kind: 'wrong',
+      problem: 'status takes --config, --json, --watch, --url and --token-file only'
+    },
+    'doctor --watch': { kind: 'wrong', problem: '--watch, --url and --token-file belong to status' },
     'doctor --dry-run': { kind: 'wrong', problem: 'doctor takes --config and --json only' },
     '-x': {
       kind: 'wrong',
       problem:
-        'there is no option -x; there are --config, --print-config, --dry-run, --json, --help, --version'
+        'there is no option -x; there are --config, --print-config, --dry-run, --json, --watch, --url, --token-file, --help, --version'
     }
   }
   for (const [line, command] of Object.entries(cases)) {

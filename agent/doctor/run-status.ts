@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import type { Config } from '../config/types.ts'
+import { SNAPSHOT_VERSION, type Snapshot } from '../page/snapshot.ts'
+import { formatStatus, sameStatus, statusOf, type StatusReport } from './status-report.ts'
+
+/** Where the agent is, and what admits to its state. */
+export interface StatusTarget {
+  readonly url: string
+  readonly token: string | undefined
+}
+
+interface StatusFlags {
+  readonly json: boolean
+  readonly watch: boolean
+}
+
+/** How long the agent may take to answer, and the pause between two looks, in ms. */
+const ANSWER_MS = 5000
+const EVERY_MS = 2000
+/** The agent does not answer, or refuses. */
+const EXIT_UNREACHED = 2
+const CLEAR = '\u001b[H\u001b[2J'
+
+/** The agent of this configuration, as seen from its own pod. */
+export function ownAgent({ serve }: Pick<Config, 'serve'>): StatusTarget {
+  const isAny = serve.host === '0.0.0.0' || serve.host === '::'
+  const host = isAny ? '127.0.0.1' : serve.host.includes(':') ? `[${serve.host}]` : serve.host
+  const auth = serve.dashboard?.auth
+  return {
+    url: `http://${host}:${serve.port}`,
+    token: auth?.kind === 'token' ? auth.token.read() : undefined
+  }
+}
+
+/** @throws Error if the file cannot be read */
+export const otherAgent = (url: string, tokenFile: string | undefined): StatusTarget => ({
+  url,
+  token: tokenFile === undefined ? undefined : readFileSync(tokenFile, 'utf8').trim()
+})
+
+/**
+ * `apisix-drain status`: prints the state of a running agent. Returns the exit code: 0 if no answer is at risk, 1 if one is, 2 if the agent
+ * does not answer. With `watch` until Ctrl-C.
+ */
+export async function status(target: StatusTarget, { json, watch }: StatusFlags): Promise<number> {
+  const ended = new AbortController()
+  if (watch) for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ended.abort())
+  let printed = ''
+  for (;;) {
+    const read = await readStatus(target)
+    const key = 'problem' in read ? read.problem : sameStatus(read)
+    const inPlace = watch && !json && process.stdout.isTTY
+    if (inPlace) process.stdout.write(CLEAR)
+    if (inPlace || key !== printed) print(read, json)
+    printed = key
+    const code = 'problem' in read ? EXIT_UNREACHED : Number(read.level === 'bad')
+    if (!watch) return code
+    // Not the agent's clock: its timers keep no process alive.
+    await setTimeout(EVERY_MS, undefined, { signal: ended.signal }).catch(() => {})
+    if (ended.signal.aborted) return code
+  }
+}
+
+interface Problem {
+  readonly problem: string
+  readonly change: string
+}
+
+function print(read: StatusReport | Problem, json: boolean): void {
+  if (json) process.stdout.write(`${JSON.stringify(read)}\n`)
+  else if ('problem' in read) process.stderr.write(`${read.problem}\n  -> ${read.change}\n`)
+  else process.stdout.write(formatStatus(read))
+}
+
+async function readStatus({ url, token }: StatusTarget): Promise<StatusReport | Problem> {
+  try {
+    const response = await fetch(new URL('/api/state', url), {
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(ANSWER_MS)
+    })
+    const refused = refusalOf(url, response.status)
+    if (refused) return refused
+    const snapshot = (await response.json()) as Snapshot
+    return snapshot.version === SNAPSHOT_VERSION
+      ? statusOf(snapshot)
+      : {
+          problem: `the agent at ${url} is of another version`,
+          change: 'run the command of the same version: in the pod of the agent'
+        }
+  } catch (error) {
+    const { cause, message } = error as Error & { cause?: { code?: string } }
+    return {
+      problem: `no agent answers at ${url}: ${cause?.code ?? message}`,
+      change: 'run it in the pod of the agent, or name the agent with --url'
+    }
+  }
+}
+
+function refusalOf(url: string, code: number): Problem | undefined {
+  const because = (problem: string, change: string) => ({ problem: `the agent at ${url} ${problem}`, change })
+  if (code === 200) return undefined
+  if (code === 401 || code === 429) {
+    return because(
+      'refuses the token',
+      'name the file of its token with --token-file, or use its configuration'
+    )
+  }
+  if (code === 404) return because('shows no state', 'set serve.dashboard.enabled')
+  if (code === 503) return because('has no state yet', 'wait for its first round, and try again')
+  return because(`answers ${code}`, 'look whether this is the address of an agent')
+}

@@ -1,0 +1,158 @@
+import { ago, count, formatMs } from '../dashboard/model/format.ts'
+import { isOpen, lanesOf } from '../dashboard/model/lanes.ts'
+import { sentenceOf } from '../dashboard/model/sentence.ts'
+import { waitOf } from '../dashboard/model/waits.ts'
+import type { GatewayView, Snapshot } from '../page/snapshot.ts'
+
+/** What `apisix-drain status` prints of a snapshot. Times in ms, on the agent's clock. */
+export interface StatusReport {
+  /** `bad`: an answer is at risk now, or was in the last hour. */
+  readonly level: 'well' | 'busy' | 'bad'
+  readonly head: string
+  readonly rest: string
+  readonly at: number
+  readonly agent: Pick<Snapshot['agent'], 'version' | 'dryRun' | 'leader' | 'apisix' | 'missingParts'>
+  readonly gateways: readonly {
+    readonly name: string
+    readonly state: 'ready' | 'not ready' | 'ending'
+    readonly evidence: GatewayView['available']
+    readonly why: string
+    readonly workers: number
+    /** Of the worker that is furthest behind; `null` without the plugin. */
+    readonly revision: number | null
+    /** Revisions behind the newest worker of all gateways. */
+    readonly behind: number | null
+    readonly answeredAt: number | null
+  }[]
+  readonly pods: readonly {
+    readonly pod: string
+    readonly standing: string
+    readonly waitsFor: string
+    readonly deadline: number
+    readonly hooks: number
+  }[]
+  /** Upstreams without a listed node that serves. */
+  readonly onSuccessors: readonly {
+    readonly upstream: string
+    readonly owner: string
+    readonly since: number
+    readonly nodes: readonly string[]
+  }[]
+}
+
+/** By the same rules as the page. */
+export function statusOf(snapshot: Snapshot): StatusReport {
+  const { agent, at, gateways, holders } = snapshot
+  const { version, dryRun, leader, apisix, missingParts } = agent
+  const newest = Math.max(0, ...gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision)))
+  return {
+    ...sentenceOf(snapshot),
+    at,
+    agent: { version, dryRun, leader, apisix, missingParts },
+    gateways: gateways.map(gateway => {
+      const { name, available: evidence, why, workers, barrier, control } = gateway
+      const revision = workers.length === 0 ? null : Math.min(...workers.map(worker => worker.revision))
+      return {
+        name,
+        state: stateOf(gateway),
+        evidence,
+        why,
+        workers: workers.length,
+        revision,
+        behind: revision === null ? null : newest - revision,
+        answeredAt: (barrier ?? control)?.lastSuccessAt ?? null
+      }
+    }),
+    pods: lanesOf(snapshot.drains, [])
+      .filter(({ drain, standing }) => isOpen(drain) || standing === 'unproved')
+      .map(lane => {
+        const { drain, standing } = lane
+        const { namespace, pod, deadline, hooks, why } = drain
+        return { pod: `${namespace}/${pod}`, standing, waitsFor: waitOf(lane) || why, deadline, hooks }
+      }),
+    onSuccessors: holders.flatMap(({ key, owner, onSuccessors }) =>
+      onSuccessors ? [{ upstream: key, owner, ...onSuccessors }] : []
+    )
+  }
+}
+
+const stateOf = ({ ready, terminating }: GatewayView) =>
+  terminating ? 'ending' : ready ? 'ready' : 'not ready'
+
+/** Plain lines for people: no colours. */
+export function formatStatus(report: StatusReport): string {
+  const { agent, at, gateways, pods, onSuccessors } = report
+  const parts = [
+    `${report.head}\n${report.rest}`,
+    agentLine(agent),
+    table(
+      ['GATEWAY', 'STATE', 'EVIDENCE', 'WORKERS', 'REVISION', 'BEHIND', 'ANSWERED', ''],
+      gateways.map(({ name, state, evidence, workers, revision, behind, answeredAt, why }) => [
+        name,
+        state,
+        evidence,
+        workers === 0 ? '-' : String(workers),
+        String(revision ?? '-'),
+        String(behind ?? '-'),
+        answeredAt === null ? 'never' : ago(answeredAt, at),
+        why
+      ])
+    ),
+    table(
+      ['POD', 'STATE', 'LEFT', 'HOOKS', 'WAITS FOR'],
+      pods.map(({ pod, standing, deadline, hooks, waitsFor }) => [
+        pod,
+        standing,
+        formatMs(Math.max(0, deadline - at)),
+        String(hooks),
+        waitsFor
+      ])
+    ),
+    table(
+      ['UPSTREAM ON SUCCESSORS', 'OWNER', 'FOR', 'SERVED BY'],
+      onSuccessors.map(({ upstream, owner, since, nodes }) => [
+        upstream,
+        owner,
+        formatMs(Math.max(0, at - since)),
+        nodes.join(', ')
+      ])
+    )
+  ]
+  return `${parts.filter(part => part !== '').join('\n\n')}\n`
+}
+
+function agentLine({ version, dryRun, leader, apisix, missingParts }: StatusReport['agent']): string {
+  const leads = leader.leads ? 'leads' : `follows ${leader.holder ?? 'no leader'}`
+  const missing = missingParts.length > 0 ? [`${count(missingParts.length, 'part')} missing`] : []
+  return [
+    `agent ${version}`,
+    leads,
+    `APISIX with ${apisix.mode ?? 'a mode that is not known yet'}`,
+    ...(dryRun ? ['dry run'] : []),
+    ...missing
+  ].join(' · ')
+}
+
+/** Columns as wide as their longest cell; empty if there are no rows. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  if (rows.length === 0) return ''
+  const all = [head, ...rows]
+  const widths = head.map((_, i) => Math.max(...all.map(row => row[i]?.length ?? 0)))
+  return all
+    .map(row =>
+      row
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd()
+    )
+    .join('\n')
+}
+
+/** The same for two reports between which nothing but time has passed. */
+export const sameStatus = (report: StatusReport): string =>
+  JSON.stringify({
+    ...report,
+    at: 0,
+    rest: '',
+    gateways: report.gateways.map(gateway => ({ ...gateway, answeredAt: 0 }))
+  })

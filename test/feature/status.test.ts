@@ -1,0 +1,92 @@
+import { expect } from 'chai'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import type { StatusReport } from '../../agent/doctor/status-report.ts'
+import { until } from '../build/apisix.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
+
+/** Runs `apisix-drain status` as a person does: a process of its own. */
+function run(...flags: string[]) {
+  const child = spawn(process.execPath, [MAIN, 'status', ...flags], {
+    env: { PATH: process.env['PATH'] },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
+  const said = { out: '', err: '' }
+  child.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (said.err += chunk.toString()))
+  const code = new Promise<number | null>(resolve => child.once('close', resolve))
+  return { said, code, interrupt: () => child.kill('SIGINT') }
+}
+
+async function status(...flags: string[]) {
+  const { said, code } = run(...flags)
+  return { code: await code, ...said }
+}
+
+describe('feature: apisix-drain status', () => {
+  const config = { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
+  const test = sideBySide({ gateways: 2, barrier: true, config })
+
+  test('exits 0 if no answer is at risk; 1 if a gateway does not answer, and names it', async start => {
+    const rig = await start()
+    await rig.settled()
+    const url = `http://127.0.0.1:${rig.agent.port}`
+    const well = await status('--url', url)
+    expect(well).to.include({ code: 0, err: '' })
+    expect(well.out).to.match(/^apisix-1 +ready +barrier/m)
+
+    const [, second] = rig.gateways
+    await second!.partition({ barrier: 'refused', control: 'refused' })
+    const report = async () => JSON.parse((await status('--url', url, '--json')).out) as StatusReport
+    let bad = await report()
+    for (const end = performance.now() + 20_000; bad.level !== 'bad' && performance.now() < end;)
+      bad = await report()
+    expect(bad).to.include({ level: 'bad', head: '1 of 2 gateways prove.' })
+    expect(bad.rest).to.contain(second!.name)
+    expect((await status('--url', url)).code).to.equal(1)
+  })
+
+  test('exits 2 if no agent answers, if it has no page, and for one JSON object then too', async start => {
+    const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'false' } })
+    // Nothing listens on a port that the system has just taken back.
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    await once(server.close(), 'close')
+    const away = await status('--url', `http://127.0.0.1:${port}`)
+    expect(away).to.include({ code: 2, out: '' })
+    expect(away.err).to.match(/^no agent answers at \S+: ECONNREFUSED\n {2}-> run it in the pod of the agent/)
+    const off = await status('--json', '--url', `http://127.0.0.1:${rig.agent.port}`)
+    expect(off).to.include({ code: 2, err: '' })
+    expect(JSON.parse(off.out)).to.deep.equal({
+      problem: `the agent at http://127.0.0.1:${rig.agent.port} shows no state`,
+      change: 'set serve.dashboard.enabled'
+    })
+  })
+
+  test('--watch prints again when something changes, and ends at Ctrl-C', async start => {
+    const rig = await start()
+    await rig.settled()
+    const watching = run('--watch', '--json', '--url', `http://127.0.0.1:${rig.agent.port}`)
+    const reports = () =>
+      watching.said.out
+        .split('\n')
+        .filter(line => line !== '')
+        .map(line => JSON.parse(line) as StatusReport)
+    await until('the first one is printed', () => reports().length > 0, 20_000)
+    const old = rig.pod('web-1', { graceSeconds: 60 })
+    rig.upstream('web', [old])
+    await rig.settled()
+    rig.end(old)
+    const hook = rig.hook(old).catch(() => undefined)
+    await until('the pod is shown', () => reports().some(({ pods }) => pods.length > 0), 20_000)
+    watching.interrupt()
+    expect(await watching.code).to.equal(0)
+    rig.gone(old)
+    await hook
+  })
+})

@@ -1,0 +1,60 @@
+import { expect } from 'chai'
+import { formatStatus, sameStatus, statusOf } from '../../../agent/doctor/status-report.ts'
+import { sceneOf } from '../../dashboard/snapshots.ts'
+
+const NOW = 1_800_000_000_000
+const scene = sceneOf({ now: NOW, live: 2, past: 3, holders: 8 })
+const quiet = sceneOf({ now: NOW, live: 0, past: 0, holders: 0 })
+
+describe('apisix-drain status', () => {
+  it('prints the headline of the page, and no empty table', () => {
+    const text = formatStatus(statusOf(quiet))
+    expect(text).to.match(/^All is well\.\n3 gateways · no hook waits\n\nagent \S+ · /)
+    expect(text).to.contain('GATEWAY   STATE  EVIDENCE  WORKERS  REVISION  BEHIND  ANSWERED')
+    expect(text).to.not.contain('WAITS FOR')
+    expect(text).to.not.contain('SUCCESSORS')
+  })
+
+  it('prints each gateway with the revision of its last worker, and how far that is behind', () => {
+    const rows = statusOf(scene).gateways.map(({ name, workers, revision, behind }) => [
+      name,
+      workers,
+      revision,
+      behind
+    ])
+    expect(rows).to.deep.equal([
+      ['apisix-0', 4, 4115, 0],
+      ['apisix-1', 4, 4115, 0],
+      ['apisix-2', 4, 4113, 2]
+    ])
+    expect(formatStatus(statusOf(scene))).to.match(/^apisix-2 +ready +barrier +4 +4113 +2 +200 ms ago$/m)
+  })
+
+  it('prints what each pod waits for and the time that is left, least time first', () => {
+    const { pods } = statusOf(scene)
+    expect(pods.map(({ waitsFor }) => waitsFor)).to.deep.equal([
+      'apisix-2: 2 requests are in flight',
+      'apisix-2: 2 requests are in flight'
+    ])
+    const text = formatStatus(statusOf(scene))
+    expect(text).to.match(/^shop\/\S+ +waiting +2\d(\.\d)? s +\d +apisix-2: 2 requests are in flight$/m)
+    const [first, second] = pods
+    expect(first!.deadline).to.be.at.most(second!.deadline)
+  })
+
+  it('prints upstreams that depend on successors, with their owner', () => {
+    expect(statusOf(scene).onSuccessors.map(({ upstream }) => upstream)).to.deep.equal(['upstreams/web-7'])
+    expect(formatStatus(statusOf(scene))).to.match(/^upstreams\/web-7 +unknown +95 s +10\.8\.9\.7:8080$/m)
+  })
+
+  it('is the same if nothing but time has passed', () => {
+    const later = {
+      ...quiet,
+      at: NOW + 5000,
+      gateways: quiet.gateways.map(one => ({ ...one, control: null }))
+    }
+    expect(sameStatus(statusOf(later))).to.equal(sameStatus(statusOf(quiet)))
+    const other = { ...quiet, gateways: quiet.gateways.slice(1) }
+    expect(sameStatus(statusOf(other))).to.not.equal(sameStatus(statusOf(quiet)))
+  })
+})
