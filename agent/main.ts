@@ -12,7 +12,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const command = parseCommand(argv)
   if (command.kind === 'help') return say(HELP)
   if (command.kind === 'version') return say(`${version}\n`)
-  if (command.kind === 'wrong') return complain(`${command.problem}\n\n${HELP}`)
+  if (command.kind === 'wrong') return complain([command.problem], `${command.problem}\n\n${HELP}`)
 
   if (command.kind === 'status' && command.url !== undefined) {
     const { otherAgent, status } = await import('./doctor/run-status.ts')
@@ -21,7 +21,7 @@ async function main(argv: readonly string[]): Promise<number> {
 
   const dryRun = 'dryRun' in command && command.dryRun
   const loaded = loadConfig(command.configFile, undefined, { dryRun })
-  if (!loaded.ok) return complain(formatProblems(loaded.problems))
+  if (!loaded.ok) return complain(loaded.problems, formatProblems(loaded.problems))
   if (command.kind === 'print-config') return say(printConfig(loaded))
   // Imported on demand: the Kubernetes client alone takes half a second.
   if (command.kind === 'doctor')
@@ -39,16 +39,21 @@ function say(text: string): number {
   return 0
 }
 
-function complain(text: string): number {
-  process.stderr.write(text)
+function complain(problems: readonly string[], text: string): number {
+  report(problems, text)
   return EXIT_WRONG
+}
+
+/** A script that asks for JSON gets one object, whatever happens. */
+function report(problems: readonly string[], text: string): void {
+  if (process.argv.includes('--json')) process.stdout.write(`${JSON.stringify({ problems })}\n`)
+  else process.stderr.write(text)
 }
 
 try {
   process.exitCode = await main(process.argv.slice(2))
 } catch (err) {
-  process.stderr.write(
-    `apisix-drain could not start: ${err instanceof Error ? err.message : 'unknown error'}\n`
-  )
+  const why = err instanceof Error ? err.message : 'unknown error'
+  report([why], `apisix-drain could not start: ${why}\n`)
   process.exitCode = 1
 }

@@ -10,8 +10,10 @@ import { sideBySide } from '../build/side-by-side.ts'
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 
 /** Runs `apisix-drain status` as a person does: a process of its own. */
-function run(...flags: string[]) {
-  const child = spawn(process.execPath, [MAIN, 'status', ...flags], {
+const run = (...flags: string[]) => runCommand('status', ...flags)
+
+function runCommand(...words: string[]) {
+  const child = spawn(process.execPath, [MAIN, ...words], {
     env: { PATH: process.env['PATH'] },
     stdio: ['ignore', 'pipe', 'pipe']
   })
@@ -67,6 +69,16 @@ describe('feature: apisix-drain status', () => {
       change: 'set serve.dashboard.enabled'
     })
   })
+
+  for (const command of ['doctor', 'diff', 'status'])
+    it(`${command} --json prints one object if the configuration is wrong`, async () => {
+      const { said, code } = runCommand(command, '--json')
+      expect(await code).to.equal(2)
+      expect(said.err).to.equal('')
+      expect((JSON.parse(said.out) as { problems: string[] }).problems[0]).to.match(
+        /^apisix\.admin\.url: is required/
+      )
+    })
 
   test('--watch prints again when something changes, and ends at Ctrl-C', async start => {
     const rig = await start()
