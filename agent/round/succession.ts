@@ -25,6 +25,8 @@ const SERVING: ReadonlySet<Drain['phase'] | undefined> = new Set(['draining', 'p
 interface Group {
   readonly slices: readonly (readonly EndpointFact[])[]
   readonly candidates: readonly Candidate[]
+  /** Every pod that the slices list was known. The watch of slices can be ahead of that of pods. */
+  readonly isComplete: boolean
 }
 
 /**
@@ -46,7 +48,8 @@ export function createSuccession(
     const services = [...new Set(standing.map(({ service }) => service))]
     const now = services.map(service => slices.of(pod.namespace, service))
     const before = groups.get(key)
-    const isSame = before?.slices.every((list, i) => isSameList(list, now[i] ?? [])) === true
+    const isSame =
+      before?.isComplete === true && before.slices.every((list, i) => isSameList(list, now[i] ?? []))
     const group = isSame
       ? before
       : {
@@ -57,7 +60,11 @@ export function createSuccession(
             isWhole,
             service => slices.of(pod.namespace, service),
             uid => pods.get(uid)
-          )
+          ),
+          isComplete: now
+            .flat()
+            .flatMap(({ endpoints }) => endpoints)
+            .every(({ podUid, ready }) => !ready || podUid === undefined || pods.get(podUid) !== undefined)
         }
     next.set(key, group)
     return group.candidates

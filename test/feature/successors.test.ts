@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { get } from '../build/load.ts'
 import { until } from '../build/apisix.ts'
+import { mapOf } from '../build/held-nodes.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import type { Snapshot } from '../../agent/page/snapshot.ts'
 import type { TestPod } from '../build/pods.ts'
@@ -78,8 +79,15 @@ describe('feature: successors', () => {
     expect((await body(rig)).body).not.to.equal('web-2')
   })
 
-  test('scaled to 1 beside an owner that writes stale full syncs: every request goes to the pod that stays', async start => {
-    const rig = await start({ barrier: true })
+  test('scaled to 1 beside an ingress controller that writes stale full syncs: every request goes to the pod that stays', async start => {
+    // The removals are the controller's: the agent writes nothing.
+    const rig = await start({ barrier: true, config: { DRAIN_DEFER_WRITES: '25s' } })
+    const sync = (pods: readonly TestPod[]) =>
+      rig.put('upstreams', 'web', {
+        type: 'roundrobin',
+        labels: { 'managed-by': 'apisix-ingress-controller' },
+        nodes: mapOf(pods)
+      })
     const [first, second, stays] = ['web-1', 'web-2', 'web-3'].map(name => rig.pod(name, web('web-1a'))) as [
       TestPod,
       TestPod,
@@ -87,7 +95,8 @@ describe('feature: successors', () => {
     ]
     await rig.serve(stays)
     rig.service('web', [first, second, stays])
-    rig.upstream('web', [first, second, stays])
+    sync([first, second, stays])
+    rig.put('routes', 'all', { uri: '/*', upstream_id: 'web' })
     await rig.settled()
     for (const pod of [first, second]) rig.end(pod)
     const answers = await Promise.all([first, second].map(pod => rig.hook(pod)))
@@ -95,11 +104,12 @@ describe('feature: successors', () => {
       expect(answer).to.include({ result: 'drained', evidence: 'barrier' })
     for (const pod of [first, second]) rig.gone(pod)
     rig.service('web', [stays])
-    for (let sync = 0; sync < 5; sync += 1) {
-      rig.upstream('web', sync % 2 === 0 ? [first, second] : [first, second, stays])
+    for (let turn = 0; turn < 5; turn += 1) {
+      sync(turn % 2 === 0 ? [first, second] : [first, second, stays])
       await rig.settled()
       for (let i = 0; i < 10; i += 1) expect(await body(rig)).to.deep.equal({ status: 200, body: 'web-3' })
     }
+    expect(rig.writes).to.deep.equal([])
   })
 
   test('a chain: the successor ends too, and is sealed like any other node', async start => {

@@ -60,6 +60,23 @@ describe('the successors of a pod that nothing can follow yet', () => {
     const succession = createSuccession(clusterOf(pods), worldOf([holder('web', [`${OLD}:8080`])], pods))
     return succession.of(old, { standing: STANDING, successors: { 8080: [`${B}:8080`] } }, drains)
   }
+  it('are found in a later round if the watch of slices is ahead of that of pods', () => {
+    const next = web('b', B)
+    const known = [old]
+    const cluster = clusterOf([old, next]) as { pods: { get(uid: string): PodFact | undefined } }
+    const pods = { ...cluster.pods, get: (uid: string) => known.find(one => one.uid === uid) }
+    const world = worldOf([holder('web', [`${OLD}:8080`])], [old, next])
+    const succession = createSuccession({ ...cluster, pods } as never, world)
+    const round = () => {
+      const found = succession.of(old, { standing: STANDING, successors: NO_SUCCESSORS }, drainsOf([]))
+      succession.keep()
+      return found
+    }
+    expect(round()).to.equal(NO_SUCCESSORS)
+    known.push(next)
+    expect(round()).to.deep.equal({ 8080: [`${B}:8080`] })
+  })
+
   const ending = (differs: Partial<PodFact> = {}) => web('b', B, { ...terminating(0), ...differs })
 
   it('are the last ones while they end', () => {
