@@ -125,7 +125,7 @@ function gatewaySource(gateways: Settings['apisix']['gateways']): GatewaySource 
   return { kind: 'pods', namespace: gateways.namespace, selector: gateways.selector ?? CHART_SELECTOR }
 }
 
-/** Node's messages repeat path and system call; the code alone says it. */
+/** Node's messages repeat the path and the system call. The code is enough. */
 function reason(err: unknown): string {
   const code = (err as NodeJS.ErrnoException).code
   if (code === 'ENOENT') return 'there is no such file'

@@ -24,7 +24,7 @@ export interface Supervision extends Stopping {
   readonly finishMs: number
   readonly clock: Clock
   readonly log: Log
-  /** Tests pass their own; otherwise the process. */
+  /** The process, by default. Tests pass their own. */
   readonly signals?: Pick<NodeJS.EventEmitter, 'on' | 'off'>
   readonly exit?: (code: number) => void
 }

@@ -146,7 +146,7 @@ export function createWriter(options: WriterOptions): Writer {
     const wasLeft = queue.leftUntil > queue.since
     try {
       const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
-      // It was the leader's turn: other changes need not wait for it.
+      // The leader should have written this. Other changes do not wait for it any more.
       if (removed > 0 && yields()) options.leader?.missed()
       outcomes.forEach(note)
       if (removed > 0 && wasLeft && !yields()) learnOwner(queue, ownerLate)

@@ -63,7 +63,7 @@ interface Problem {
   readonly detail: string
 }
 
-/** Reads the answer to its end, and says what is wrong with it: it must be whole, and so must what the app received. */
+/** Reads the answer to its end, and returns its fault. The answer must be whole, and so must the body that the app received. */
 async function judge(answer: IncomingMessage, shot: Shot): Promise<Problem | undefined> {
   let body = ''
   answer.setEncoding('utf8')

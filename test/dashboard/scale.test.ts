@@ -88,7 +88,7 @@ describe('dashboard at scale', function () {
   })
 })
 
-/** In the page's own time, from the beginning of the navigation: the way of this question to the browser is not counted. */
+/** Measured in the page, from the start of its navigation, so the call from the test to the browser does not count. */
 const WATCH_FOR_HOLDERS = `
   new MutationObserver(() => {
     if (!window.readyAt && document.body?.textContent.includes('5,000 holders')) window.readyAt = performance.now()

@@ -4,7 +4,7 @@ import { MUTANTS, type FoundByRuns, type FoundByTest, type Mutant } from './muta
 import { playAll } from './run.ts'
 
 /**
- * Shows that every check can fail: agents that are broken in one place each, and a few runs, or one test, that must find it.
+ * Shows that every check can fail. Each mutant is an agent with one fault. A few random runs, or one test, must find the fault.
  * Ends with `N passed, N failed`. An argument picks mutants by a part of their name.
  */
 /** The search ends with the first run that finds the mutant. Every sixth run finds the rarest. */

@@ -22,7 +22,7 @@ describe('feature: figures of each gateway', () => {
     config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed' }
   })
 
-  test('a gateway that answers nobody is unfit, and blamed for the drain that expires', async start => {
+  test('a gateway that answers no call is unfit, and blamed for the drain that expires', async start => {
     const rig = await start()
     const [good, bad] = rig.gateways as [Gateway, Gateway]
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 4 }), rig.pod('web-2')]

@@ -125,7 +125,7 @@ describe('feature: a drain that is undone', () => {
       await rig.settled()
       await until('the agent lists them', () => rig.agent.nodes('upstreams/map') === 2)
       rig.condition(web1, 'DisruptionTarget', 'True')
-      // A list could only be written whole: while the barrier holds it is left alone.
+      // A list can only be written whole, so the agent leaves it alone while the barrier keeps requests away.
       for (const id of barrier ? ['map'] : ['array', 'map']) await lists(rig, id, [web2.node])
       if (barrier)
         await until(

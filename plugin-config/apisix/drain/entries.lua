@@ -66,8 +66,8 @@ local function forget(dict, id)
 end
 
 
--- Removes an entry that has expired, so that no other process can lose one that it puts meanwhile:
--- it sets x| first, and reads then; a put writes first, and then reads x|.
+-- Removes an entry that has expired, but never one that another process puts at the same time:
+-- this function sets x| and then reads the entry; a put writes the entry and then reads x|.
 local function clear(dict, id)
     if not dict:safe_add("x|" .. id, true, CLEARING) then
         return

@@ -128,7 +128,7 @@ function _M:of(name)
 end
 
 
---- Its addresses by the last answer, if anything follows the name. Asks nothing.
+--- The addresses of a name by the last answer; nil if no place uses the name. Sends no query.
 -- @treturn table|nil
 function _M:latest(name)
     local one = self.known[name]

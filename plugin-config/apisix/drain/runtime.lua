@@ -152,7 +152,8 @@ local function register(core)
     here.counts, here.number = counts, me.number
     here.beaten, here.reconciled, here.swept, here.applied = 0, clock_now(), clock_now(), {}
     if ngx.get_phase() ~= "init_worker" then
-        -- it has served without the plugin: requests are in flight uncounted, as after an error
+        -- the worker has served without the plugin: it has requests in flight that were not
+        -- counted, as after an error
         counts:set("x|" .. me.number, clock_now())
     end
 
