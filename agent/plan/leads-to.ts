@@ -14,7 +14,7 @@ export interface LeadsTo {
   readonly change: string
   /** Some of the pods that it may lead to, as `namespace/name`. */
   readonly pods: readonly string[]
-  /** The number of all of them. */
+  /** How many pods it may lead to in all. */
   readonly count: number
 }
 

@@ -99,9 +99,9 @@ const isSealed = (drain: Drain): boolean =>
 
 /**
  * A list of nodes, a consumer and the rules of a plugin can only be written whole (apisix/admin/resource.lua: PATCH merges objects and replaces
- * lists): such a write overwrites whatever another writer changes in it meanwhile. Once every gateway has sealed the entry there is no need
- * for it: a node that its owner has left there is taken out when the pod is gone, or at its deadline. What cannot be sealed, because every node
- * of the holder ends, is written a second later.
+ * lists). Such a write overwrites a change that another writer makes at the same time. Once every gateway has sealed the entry, the write can
+ * wait: a node that its owner has left there is taken out when the pod is gone, or at its deadline. If every node of the holder ends, the entry
+ * cannot be sealed, and the write follows after a second.
  */
 export const wholeWrite: Policy = (plan, { drains, now, settings }) =>
   keepAllOrNone(plan, 'whole-write', (holder, { uid }) => {

@@ -28,6 +28,6 @@ export interface PlanSettings {
   readonly unbarred?: ReadonlySet<PodUid>
   /** How long after a drain began a holder is left to the ingress controller that owns it, in ms; 0 = not at all. */
   readonly deferMs: number
-  /** How long each owner usually takes to remove a node itself, in ms (`ownersTime`); without a barrier it gets that. Absent: nothing. */
+  /** How long each owner usually takes to remove a node, in ms (`ownersTime`). Without a barrier, the agent waits this long. Absent: not at all. */
   readonly ownersMs?: (owner: Owner) => Millis
 }

@@ -25,7 +25,7 @@ export function createIntake<F extends { readonly uid: string }>(
   log: Log
 ): Intake {
   const known = new Set<string>()
-  /** By `namespace/name`, since an earlier namesake must not come back either. */
+  /** By `namespace/name`: an earlier object of the same name must not return either. */
   const ahead = new Map<string, { readonly uid: string; readonly revision: Revision }>()
   let listed: Set<string> | undefined
   let unreadable = 0

@@ -8,7 +8,7 @@ export interface Liveness {
   state(): WatchState
   /** Why it is not live, in words; empty if it is. */
   problem(): string
-  /** Everything has been seen once. */
+  /** The first list is complete. */
   isSynced(): boolean
   /** Everything was listed. */
   synced(): void

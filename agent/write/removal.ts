@@ -161,7 +161,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
   }
 }
 
-/** In this order: what others write while Kubernetes is asked is in what is read. */
+/** In this order, the object that is read contains the writes that others made while Kubernetes was asked. */
 async function askThenRead(tools: RemovalTools, target: Target, removal: Removal) {
   const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
   return { answers, object: await read(tools, target) }

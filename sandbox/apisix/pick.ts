@@ -66,8 +66,8 @@ export function takeNode(options: PickOptions, first?: Target): Picked {
 }
 
 /**
- * Taking a node in the steps between which another worker, or the agent's seal, may come. The order is the guarantee:
- * count first, then look at the entry, then connect. Yields after each step.
+ * Takes a node. Between two steps, another worker may run, or the agent's seal may arrive. The guarantee rests on the order:
+ * count, then read the entry, then connect. Yields after each step.
  */
 export function* takeSteps(options: PickOptions, first?: Target): Generator<void, Picked> {
   const { pid, tried } = options

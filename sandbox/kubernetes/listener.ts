@@ -76,7 +76,7 @@ export async function listen(
   let server: Server
   let { port } = options
 
-  // A session is made while its connection is being handed over, so `current` is the wire under it.
+  // Node creates the session within the call that hands over its connection, so `current` is the wire of that session.
   let current: Wire | undefined
   const under = new WeakMap<object, Wire>()
   const http = createHttp({ requestTimeout: 0 }, handle)

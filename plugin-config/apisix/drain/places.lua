@@ -201,7 +201,7 @@ function _M:records(name)
 end
 
 
---- Is there any place whose nodes are not written down?
+--- Whether the nodes of any place can change without a new configuration (names, discovery).
 function _M:has_moving()
     return next(self.moving) ~= nil
 end

@@ -80,7 +80,7 @@ local function is_second_master(pid)
 end
 
 
---- Looks at this process's nginx, by what its master has started (Linux:
+--- Finds the workers of this process's nginx, by the children of its master (Linux:
 -- /proc/<pid>/task/<tid>/children) and by the titles nginx gives.
 -- @tparam table known the workers that need no look, by pid
 -- @treturn table|nil pids of other workers that serve; nil where /proc does not show the family
