@@ -91,10 +91,10 @@ export function startReplicaSets(store: Store): () => void {
     const pods = owned()
     // A listener may have deleted the set meanwhile.
     if (store.get('replicasets', namespace, name)?.metadata.uid !== replicaSet.metadata.uid) return
-    store.patchStatus('replicasets', namespace, name, { ...replicaSetStatus(replicaSet, pods, store.now()) })
-    const waits = pods.flatMap(
-      pod => availableIn(pod, replicaSet.spec.minReadySeconds ?? 0, store.now()) ?? []
-    )
+    // One time for both: a pod that becomes available between two would never be counted.
+    const now = store.now()
+    store.patchStatus('replicasets', namespace, name, { ...replicaSetStatus(replicaSet, pods, now) })
+    const waits = pods.flatMap(pod => availableIn(pod, replicaSet.spec.minReadySeconds ?? 0, now) ?? [])
     const next = waits.filter(ms => ms > 0)
     if (next.length > 0) queue.addLater(key, Math.min(...next))
   })

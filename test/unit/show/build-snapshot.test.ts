@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { SNAPSHOT_VERSION } from '../../../agent/page/snapshot.ts'
 import { buildSnapshot } from '../../../agent/show/build-snapshot.ts'
 import { pod } from '../../build/pod.ts'
 import { ackFor } from '../../build/serve.ts'
@@ -85,7 +86,7 @@ describe('snapshot', () => {
     expect(Object.isFrozen(snapshot.gateways[0]?.control)).to.equal(true)
     const text = JSON.stringify(snapshot)
     expect(JSON.stringify(buildSnapshot(sources()))).to.equal(text)
-    expect(JSON.parse(text)).to.have.property('version', 1)
+    expect(JSON.parse(text)).to.have.property('version', SNAPSHOT_VERSION)
     expect(snapshot.gateways[0]).to.include({ name: 'apisix-0', host: null, available: 'observed' })
   })
 })
