@@ -61,10 +61,11 @@ export function createLingering(succession: Pick<Succession, 'of'>, lingerMs = L
     clear: () => over.clear(),
     entries(world, drains, now) {
       for (const [uid, ended] of over) {
-        const { pod, memory, until = Infinity, entry } = ended
+        const { pod, memory, until, entry } = ended
+        const isOver = until !== undefined && now >= until
         // Once another pod has an address, the entry loses it for good.
-        const mine = now < until && !drains.has(uid) ? left(world, pod, entry.nodes) : []
-        const nodes = until === Infinity ? mine.filter(node => isListed(world, node)) : mine
+        const mine = isOver || drains.has(uid) ? [] : left(world, pod, entry.nodes)
+        const nodes = until === undefined ? mine.filter(node => isListed(world, node)) : mine
         const successors = succession.of(pod, memory, drains)
         if (nodes.length === 0) over.delete(uid)
         else if (nodes.length < entry.nodes.length || successors !== entry.successors)
