@@ -11,3 +11,13 @@ export function latest(all: readonly (Millis | undefined)[]): Millis | undefined
   const known = all.filter(at => at !== undefined)
   return known.length > 0 && known.length === all.length ? Math.max(...known) : undefined
 }
+
+/** The earliest defined time. */
+export function earliest(some: readonly (Millis | undefined)[]): Millis | undefined {
+  const known = some.filter(at => at !== undefined)
+  return known.length > 0 ? Math.min(...known) : undefined
+}
+
+/** `at` plus `ms`; `undefined` if `at` is. */
+export const plus = (at: Millis | undefined, ms: number): Millis | undefined =>
+  at === undefined ? undefined : at + ms

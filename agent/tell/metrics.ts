@@ -1,58 +1,21 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { ERRORS } from '../base/errors.ts'
-import type { AckResult, Proved } from '../drain/ack.ts'
-import { GRADES, type Drain } from '../drain/drain.ts'
 import { REFUSALS } from '../hold/refusal.ts'
 import { RESOURCES } from '../inventory/inventory.ts'
-import type { Kept } from '../plan/change.ts'
 import { createGatewayNames, MOST, OTHER } from './gateway-names.ts'
-
-/** The keys of a record that has every member of a union, and no other. */
-const keysOf = <K extends string>(values: Readonly<Record<K, unknown>>) => Object.keys(values) as K[]
-
-type Evidence = Proved['evidence']
-type Outcome = Exclude<Drain['phase'], 'draining' | 'gone'>
-
-/** The evidence that shows the state of the gateways. */
-export const PROOFS = ['barrier', 'observed', 'accepted'] as const satisfies readonly Evidence[]
-const EVIDENCE = [...GRADES, 'none'] as const satisfies readonly Evidence[]
-/** The evidence that each result of a hook can have. */
-const ANSWERS: Readonly<Record<AckResult, readonly Evidence[]>> = {
-  drained: ['barrier'],
-  removed: PROOFS,
-  'not-routed': PROOFS,
-  'last-endpoint': EVIDENCE,
-  'not-terminating': ['none'],
-  deadline: EVIDENCE,
-  skipped: ['none']
-}
-/** The evidence that each end of a drain can have. */
-const OUTCOMES: Readonly<Record<Outcome, readonly Evidence[]>> = {
-  proven: PROOFS,
-  expired: EVIDENCE,
-  undone: ['none']
-}
-/** The phases of a drain. */
-export const PHASES = keysOf({
-  draining: 1,
-  ...OUTCOMES,
-  gone: 1
-} satisfies Record<Drain['phase'], unknown>)
-/** Why the node of an ending pod stays listed. */
-export const KEPT = keysOf({
-  'last-node': 1,
-  discovery: 1,
-  standalone: 1,
-  deferred: 1,
-  'fixed-address': 1,
-  'whole-write': 1,
-  'dry-run': 1,
-  'address-unknown': 1
-} satisfies Record<Kept['why'], 1>)
-const RESULTS = keysOf(ANSWERS)
-const DIRECTIONS = ['removal', 'arrival'] as const
-const WATCHES = ['pods', 'endpointslices', 'gateways'] as const
-const OK = ['ok', 'error'] as const
+import {
+  ANSWERS,
+  DIRECTIONS,
+  EVIDENCE,
+  KEPT,
+  keysOf,
+  OK,
+  OUTCOMES,
+  PHASES,
+  PROOFS,
+  RESULTS,
+  WATCHES
+} from './metric-labels.ts'
 
 /** Every label takes one of these values, or what the words say. Bounded: never a pod, a uid or an address. */
 type Labels<L extends string> = Readonly<Record<L, readonly string[] | string>>

@@ -42,8 +42,8 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'void (context && desiredEntry(drain, memory, context))'
       },
       { file: 'round/lingering.ts', name: 'createLingering.entries', replace: '[]' },
-      { file: 'proof/proof.ts', name: 'assess.barrierAt', replace: 'since' },
-      { file: 'proof/proof.ts', name: 'assess.contrary', replace: `''` }
+      { file: 'proof/gateway-proof.ts', name: 'assess.barrierAt', replace: 'since' },
+      { file: 'proof/gateway-proof.ts', name: 'assess.contrary', replace: `''` }
     ],
     found: {
       expected: /requests reached .* after an ack of grade barrier/,
@@ -54,7 +54,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: '1: a gateway that said busy is released when its plugin calls itself unfit',
     edits: [
       {
-        file: 'proof/proof.ts',
+        file: 'proof/gateway-proof.ts',
         name: 'entryOf.unusable',
         replace: `({ state: 'unusable', sealed: false, why })`
       }

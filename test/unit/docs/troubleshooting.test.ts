@@ -22,7 +22,7 @@ const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
     ...inCalls(/\bnew (?:CannotVouch|NoKeys)\(/g, 0, 'agent/**/*.ts')
   ],
   'reasons in an answer': sentences(
-    'agent/{barrier/identity,proof/proof}.ts',
+    'agent/{barrier/identity,proof/{gateway-proof,proof}}.ts',
     'agent/drain/{answer,eligible,budget}.ts'
   ),
   'warnings and errors of the log': inCalls(/\blog\.(?:warn|error|fatal)\(/g, -1, 'agent/**/*.ts'),
