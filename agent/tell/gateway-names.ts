@@ -18,6 +18,7 @@ export function createGatewayNames(
 ): GatewayNames {
   const named = new Set<string>()
   let existing: ReadonlySet<string> = new Set()
+  let shared = false
 
   const hasRoom = (): boolean => {
     if (named.size < MOST) return true
@@ -29,7 +30,12 @@ export function createGatewayNames(
   }
   const labelOf = (name: string): string => {
     if (named.has(name)) return name
-    if (!hasRoom()) return OTHER
+    if (!hasRoom()) {
+      // Only with more gateways than names: it would be idle in every other scrape.
+      if (!shared) begin(OTHER)
+      shared = true
+      return OTHER
+    }
     named.add(name)
     begin(name)
     return name

@@ -48,3 +48,13 @@ export const RESULTS = keysOf(ANSWERS)
 export const DIRECTIONS = ['removal', 'arrival'] as const
 export const WATCHES = ['pods', 'endpointslices', 'gateways'] as const
 export const OK = ['ok', 'error'] as const
+export const ADMIN_CALLS = ['list', 'get', 'patch', 'put', 'standalone'] as const
+export const BARRIER_CALLS = ['put', 'remove', 'inflight', 'state', 'entries'] as const
+/** The histograms' series that a first rollout raises in most clusters. */
+export const USUAL_RESULTS = [
+  'drained',
+  'removed',
+  'not-routed',
+  'deadline'
+] as const satisfies readonly AckResult[]
+export const USUAL_RESOURCES = ['upstreams', 'services', 'routes'] as const

@@ -4,7 +4,9 @@ import { REFUSALS } from '../hold/refusal.ts'
 import { RESOURCES } from '../inventory/inventory.ts'
 import { createGatewayNames, MOST, OTHER } from './gateway-names.ts'
 import {
+  ADMIN_CALLS,
   ANSWERS,
+  BARRIER_CALLS,
   DIRECTIONS,
   EVIDENCE,
   KEPT,
@@ -14,6 +16,8 @@ import {
   PHASES,
   PROOFS,
   RESULTS,
+  USUAL_RESOURCES,
+  USUAL_RESULTS,
   WATCHES
 } from './metric-labels.ts'
 
@@ -42,14 +46,17 @@ export interface MetricRow {
 
 const PREFIX = 'apisix_drain_'
 
-/** Seconds. From a barrier's round trip (a millisecond) to the longest usual grace. */
-const LATENCY = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 30, 60]
+/** Seconds. From a barrier's round trip (a millisecond) to the longest timeout of a call. */
+const CALLS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+/** Seconds. From the quickest seal to the longest usual grace. */
+const LAGS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60]
 
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * Every metric of the agent, in a registry of its own. Other parts receive this object and define no metrics. Counters and
- * histograms begin with 0 in every series, because Prometheus cannot see the increase that creates one.
+ * Every metric of the agent, in a registry of its own. Other parts receive this object and define no metrics. Counters begin
+ * with 0 in every series, because Prometheus cannot see the increase that creates one. Histograms do so in the usual series
+ * only: no alert rests on them, and each takes 16 lines of every scrape (docs/decisions/0043).
  */
 export function createMetrics() {
   const registry = new Registry()
@@ -67,13 +74,14 @@ export function createMetrics() {
   }
   const gauge = <L extends string = never>(name: string, help: string, labels = {} as Labels<L>) =>
     new Gauge<L>(describe('gauge', name, help, labels))
-  const latency = <L extends string = never>(
+  const histogram = <L extends string = never>(
+    buckets: readonly number[],
     name: string,
     help: string,
     labels = {} as Labels<L>,
     begin = combinations(labels)
   ) => {
-    const made = new Histogram<L>({ ...describe('histogram', name, help, labels), buckets: LATENCY })
+    const made = new Histogram<L>({ ...describe('histogram', name, help, labels), buckets: [...buckets] })
     for (const one of begin) made.zero(one)
     return made
   }
@@ -88,7 +96,8 @@ export function createMetrics() {
     'Drains that expired without the confirmation of this gateway. Left out: last nodes, and drains that only waited for requests in flight.',
     { gateway: GATEWAY }
   )
-  const gatewayLag = latency(
+  const gatewayLag = histogram(
+    LAGS,
     'gateway_lag_seconds',
     'From Kubernetes deciding until this gateway agreed to a removal or an arrival.',
     { direction: DIRECTIONS, gateway: GATEWAY }
@@ -103,7 +112,6 @@ export function createMetrics() {
     gatewayExpired.remove({ gateway })
     for (const direction of DIRECTIONS) gatewayLag.remove({ direction, gateway })
   }
-  begin(OTHER)
 
   return {
     registry,
@@ -122,9 +130,15 @@ export function createMetrics() {
     }),
     hookAbandoned: counter('hook_abandoned_total', 'preStop hooks whose caller went away before the answer.'),
     hookWaiting: gauge('hook_waiting', 'preStop hooks held right now.'),
-    hookDuration: latency('hook_duration_seconds', 'From the arrival of a preStop hook to its answer.', {
-      result: RESULTS
-    }),
+    hookDuration: histogram(
+      LAGS,
+      'hook_duration_seconds',
+      'From the arrival of a preStop hook to its answer.',
+      {
+        result: RESULTS
+      },
+      USUAL_RESULTS.map(result => ({ result }))
+    ),
 
     afterAck,
     drains: gauge('pods_ending', 'Pods by the phase of their drain.', { phase: PHASES }),
@@ -134,37 +148,59 @@ export function createMetrics() {
       { outcome: keysOf(OUTCOMES), evidence: EVIDENCE },
       keysOf(OUTCOMES).flatMap(outcome => OUTCOMES[outcome].map(evidence => ({ outcome, evidence })))
     ),
-    drainPhase: latency(
+    drainPhase: histogram(
+      LAGS,
       'step_duration_seconds',
       'How long one step of a drain took. decided is whole seconds of the API server clock.',
       { step: ['decided-seen', 'seen-accepted', 'seen-sealed', 'seen-confirmed', 'seen-ack', 'ack-gone'] }
     ),
-    syncLag: latency(
+    syncLag: histogram(
+      LAGS,
       'sync_lag_seconds',
       'From Kubernetes deciding until every gateway had sealed the pod, or from a pod becoming Ready until every gateway routed to it.',
       { direction: DIRECTIONS }
     ),
     gatewayLag,
-    holderLag: latency(
+    holderLag: histogram(
+      LAGS,
       'holder_lag_seconds',
       'From Kubernetes deciding until a holder let go of the node (removal), or every gateway had it from there (arrival).',
-      { direction: DIRECTIONS, resource: RESOURCES }
+      { direction: DIRECTIONS, resource: RESOURCES },
+      combinations({ direction: DIRECTIONS, resource: USUAL_RESOURCES })
     ),
 
     adminWrites: counter('admin_writes_total', 'Writes to holders through the Admin API.', {
       result: ['accepted', 'conflict', 'refused', 'failed']
     }),
-    adminCallDuration: latency('admin_call_duration_seconds', 'Admin API calls.', {
-      operation: ['list', 'get', 'patch', 'put', 'standalone'],
-      result: OK
-    }),
-    controlCallDuration: latency('control_call_duration_seconds', 'Control API reads of gateways.', {
-      result: OK
-    }),
-    barrierCallDuration: latency('barrier_call_duration_seconds', 'Barrier calls to gateways.', {
-      operation: ['put', 'remove', 'inflight', 'state', 'entries'],
-      result: OK
-    }),
+    adminCallDuration: histogram(
+      CALLS,
+      'admin_call_duration_seconds',
+      'Admin API calls.',
+      {
+        operation: ADMIN_CALLS,
+        result: OK
+      },
+      combinations({ operation: ADMIN_CALLS.filter(call => call !== 'standalone'), result: ['ok'] })
+    ),
+    controlCallDuration: histogram(
+      CALLS,
+      'control_call_duration_seconds',
+      'Control API reads of gateways.',
+      {
+        result: OK
+      },
+      [{ result: 'ok' }]
+    ),
+    barrierCallDuration: histogram(
+      CALLS,
+      'barrier_call_duration_seconds',
+      'Barrier calls to gateways.',
+      {
+        operation: BARRIER_CALLS,
+        result: OK
+      },
+      combinations({ operation: BARRIER_CALLS, result: ['ok'] })
+    ),
 
     gatewayKnown: gauge('gateway_known', 'Gateways that may serve.', { ready: 'true, false' }),
     gatewayUnconfirmed: gauge('gateway_unconfirmed', 'Gateways that at least one drain is waiting for.'),
@@ -239,7 +275,11 @@ export function createMetrics() {
     watchObjects: gauge('watch_objects', 'Objects held.', { kind: WATCHES }),
 
     rounds: counter('loop_rounds_total', 'Rounds of the loop.'),
-    roundDuration: latency('loop_round_duration_seconds', 'One round: observe, step, plan, apply, publish.'),
+    roundDuration: histogram(
+      CALLS,
+      'loop_round_duration_seconds',
+      'One round: observe, step, plan, apply, publish.'
+    ),
     roundSuccess: gauge('loop_last_success_timestamp_seconds', 'When a round last came to its end.'),
 
     events: counter('event_writes_total', 'Kubernetes Events written about drains.', { result: OK }),

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { ERRORS } from '../../../agent/base/errors.ts'
+import { createExposition } from '../../../agent/tell/exposition.ts'
 import { createMetrics, type Metrics } from '../../../agent/tell/metrics.ts'
 
 describe('metrics', () => {
@@ -33,18 +34,38 @@ describe('metrics', () => {
       expect(name.slice('apisix_drain_'.length), name).not.to.match(/drain|process/)
   })
 
-  it('begin with 0 in every series, so that Prometheus sees the first increase', async () => {
-    for (const { name, kind, labels } of metrics.rows.filter(({ kind }) => kind !== 'gauge')) {
-      const { values } = await metrics.registry.getSingleMetric(name)!.get()
-      const counted = values.filter(value => !('metricName' in value) || value.metricName === `${name}_count`)
-      for (const { value } of counted) expect(value, name).to.equal(0)
+  const begun = async ({ name, kind }: Metrics['rows'][number]) => {
+    const { values } = await metrics.registry.getSingleMetric(name)!.get()
+    const counted = values.filter(
+      value => kind === 'counter' || (value as { metricName?: string }).metricName === `${name}_count`
+    )
+    for (const { value } of counted) expect(value, name).to.equal(0)
+    return counted.map(({ labels }) => labels as Readonly<Record<string, string>>)
+  }
+
+  it('are counters that begin with 0 in every series, so that Prometheus sees the first increase', async () => {
+    metrics.gatewayNames.keep(['apisix-0'])
+    for (const row of metrics.rows.filter(({ kind }) => kind === 'counter')) {
+      const series = await begun(row)
       const one = (label: string, words: string) =>
-        label === 'gateway' ? ['other'] : label === 'code' ? Object.keys(ERRORS) : words.split(', ')
-      for (const [label, words] of Object.entries(labels)) {
-        const began = counted.map(value => (value.labels as Record<string, string>)[label])
-        expect(new Set(began), `${kind} ${name} ${label}`).to.deep.equal(new Set(one(label, words)))
+        label === 'gateway' ? ['apisix-0'] : label === 'code' ? Object.keys(ERRORS) : words.split(', ')
+      for (const [label, words] of Object.entries(row.labels)) {
+        const values = series.map(labels => labels[label])
+        expect(new Set(values), `${row.name} ${label}`).to.deep.equal(new Set(one(label, words)))
       }
     }
+  })
+
+  it('are histograms that begin with 0 in the usual series, and are small together', async () => {
+    metrics.gatewayNames.keep(['apisix-0', 'apisix-1', 'apisix-2'])
+    const usual = new Map<string, number>()
+    for (const row of metrics.rows.filter(({ kind }) => kind === 'histogram'))
+      usual.set(row.name, (await begun(row)).length)
+    expect(Math.min(...usual.values())).to.be.above(0)
+    expect(usual.get('apisix_drain_gateway_lag_seconds')).to.equal(6)
+    expect(usual.get('apisix_drain_hook_duration_seconds')).to.equal(4)
+    const text = await createExposition(metrics, () => {}).metrics()
+    expect(Buffer.byteLength(text)).to.be.below(90_000)
   })
 
   it('have no series of an answer that cannot be', async () => {
