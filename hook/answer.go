@@ -23,11 +23,11 @@ func (a answer) String() string {
 	return fmt.Sprintf("%s, evidence %s, held for %s: %s", a.Result, a.Evidence, round(held), a.Why)
 }
 
-// ends is false for a pod that stays or opts out of drains: others may still connect to it.
+// ends is false for a pod that stays or opts out of drains: clients may still connect to it.
 func (a answer) ends() bool { return a.Result != "not-terminating" && a.Result != "skipped" }
 
-// proved is false if the agent has no evidence (503): then the fallback is better. An agent of 0.1.0 answers 200 then
-// too, and only the body shows it.
+// proved is false if the agent has no evidence (503): the fallback is then better. Agent 0.1.0 answers 200 in that case
+// too, and only the body shows the difference.
 func (a answer) proved() bool {
 	return a.vouched && (a.Evidence != "none" || a.Result != "deadline" && a.Result != "last-endpoint")
 }
@@ -56,7 +56,7 @@ func understand(status int, body []byte) (answer, error) {
 	return answer{}, fmt.Errorf("answered %s", problem)
 }
 
-// final is a status that refuses this call at every agent.
+// final reports whether every agent would give this status, so that no retry helps.
 func final(status int) bool {
 	switch status {
 	case 408, 425, 429:

@@ -15,15 +15,15 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = time.Second
-	// An agent that was silent for this long held the hook; if it then disconnects, another one continues.
+	// If an agent was silent for this long, it held the hook. If it then disconnects, the hook asks another agent.
 	heldAtLeast = time.Second
 )
 
-// A held hook is silent. The kernel probes the other host: one that is gone is detected after six seconds.
+// A held hook is silent, so the kernel probes the agent's host. A dead host is detected after six seconds.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: time.Second, Count: 3}
 
-// ask tries one address after the other until an agent answers. Without an answer it retries for as long as the fallback
-// would sleep; a hook that is held may use all of the budget.
+// ask tries one address after another until an agent answers. Without an answer it retries for as long as the fallback
+// would sleep. A hook that an agent holds may use the whole budget.
 func ask(ctx context.Context, options options, started time.Time) (answer, error) {
 	tries := 0
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -49,7 +49,7 @@ func ask(ctx context.Context, options options, started time.Time) (answer, error
 		if giveUp || ctx.Err() != nil {
 			return answer{}, fmt.Errorf("no answer (%d tries): %w", tries, failure)
 		}
-		// Many pods end at once, and their hooks should not come back in one moment.
+		// Many pods end at once, and their hooks must not all retry at the same moment.
 		sleep(ctx, pause/2+rand.N(pause/2))
 	}
 }
@@ -95,7 +95,7 @@ func exchange(ctx context.Context, options options, address string, started time
 	return said, held, err
 }
 
-// plain describes a failure without the addresses, which the line has already.
+// plain describes a failure without the addresses, because the log line already has them.
 func plain(err error) error {
 	var number syscall.Errno
 	switch {

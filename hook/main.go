@@ -110,8 +110,8 @@ func fellBack(options options) int {
 	return exitDone
 }
 
-// sayer writes lines to standard error, which the kubelet keeps for a failed hook, and to a file if one is named: the
-// standard error of the container (/proc/1/fd/2) brings them into its log.
+// sayer writes lines to standard error, which the kubelet keeps for a failed hook, and to a file if one is named.
+// /proc/1/fd/2 is the standard error of the container, so such lines reach its log.
 func sayer(path string) func(string, ...any) {
 	return func(format string, values ...any) {
 		line := fmt.Sprintf("apisix-drain-hook: "+format+"\n", values...)

@@ -50,7 +50,7 @@ var settings = struct {
 	log:            setting{"log", "APISIX_DRAIN_LOG", ""},
 }
 
-// parseOptions never fails: every problem is a line, and valid options are kept. help is "help", "version" or empty.
+// parseOptions never fails: it returns one line for each problem, and keeps the valid options. help is "help", "version" or empty.
 func parseOptions(args []string, env func(string) string) (result options, help string, problems []string) {
 	flags := flag.NewFlagSet("apisix-drain-hook", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

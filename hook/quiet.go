@@ -8,7 +8,7 @@ import (
 
 const socketsFolder = "/proc/self/net"
 
-// A check costs some tens of microseconds, and more with thousands of connections.
+// A check costs tens of microseconds, and more with thousands of connections.
 const (
 	shortestLook = 5 * time.Millisecond
 	longestLook  = 50 * time.Millisecond
@@ -21,7 +21,7 @@ type quietWatch struct {
 	seen   sockets
 }
 
-// look reports whether nothing has arrived for the window.
+// look reports whether nothing arrived during the window.
 func (w *quietWatch) look(now time.Time, seen sockets) bool {
 	if seen.accepted != w.seen.accepted || seen.pending > 0 {
 		w.since = now

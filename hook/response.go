@@ -26,8 +26,8 @@ type head struct {
 	length int64
 }
 
-// readResponse reads one HTTP/1.x response (RFC 9112). A response that ends too early is errCut, unless its end is the end
-// of the connection: then the body is not JSON.
+// readResponse reads one HTTP/1.x response (RFC 9112). A response that is cut off is errCut. If only the end of the
+// connection ends the body, a cut body is seen later: it is not JSON.
 func readResponse(from *bufio.Reader) (status int, body []byte, err error) {
 	for {
 		head, err := readHead(from)

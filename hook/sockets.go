@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// sockets is what a network namespace shows to everyone in it, without privileges.
+// sockets holds the counts that any process in a network namespace can read without privileges.
 type sockets struct {
-	// accepted counts connections that others opened successfully (RFC 4022, tcpPassiveOpens). A counter
-	// misses none, however short; polling for open connections would.
+	// accepted counts connections that clients opened successfully (RFC 4022, tcpPassiveOpens). The counter misses
+	// none, however short. Polling for open connections would.
 	accepted uint64
 	// pending are handshakes in progress and connections that the program has not accepted yet.
 	pending int

@@ -45,7 +45,7 @@ func parseTarget(text string) (target, error) {
 // at is the address to connect to.
 func (t target) at(ip string) string { return net.JoinHostPort(ip, t.port) }
 
-// The agent has to answer this long before the budget ends, so that the hook gets an answer with the reason.
+// The agent must answer this long before the budget ends, so that its answer, with the reason, still arrives.
 const answerMargin = 500 * time.Millisecond
 
 // request is the whole call: it has no body, and the connection is used once.

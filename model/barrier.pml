@@ -16,7 +16,7 @@
  * has read that it holds.
  *
  * Each of these, given with -D, breaks the guarantee, and spin must detect it (check.ts runs them all):
- *   SWAPPED     a worker reads first and counts afterwards: relying on the read of the pick is the same
+ *   SWAPPED     a worker reads first and counts afterwards, as if the read at the pick were enough
  *   NO_SEAL     the agent acks after (2)
  *   NO_REREAD   the agent acks after (3)
  *   BLIND       (4) reads the counts but not whether the entry still holds
@@ -126,7 +126,7 @@ end:
   }
 }
 
-/* An entry that was not renewed in time: at any moment before the agent has read that it holds. */
+/* An entry that expires because it was not renewed: at any moment before the agent has read that it holds. */
 proctype Expiry() {
 end:
   atomic { !holds && entry[0] != OPEN && !expired -> expired = true; entry[0] = OPEN }

@@ -17,7 +17,7 @@ interface Run {
   model?: 'word' | 'successors'
 }
 
-/** A variant of `successors`, found with one worker and a place that does not change. */
+/** A broken variant of `successors`; one worker and an unchanging place are enough to detect it. */
 const caught = (what: string, ...flags: readonly string[]): Run => ({
   what,
   flags: ['WORKERS=1', 'CHANGES=0', ...flags],
@@ -109,7 +109,7 @@ async function check({ flags, holds, model = 'barrier' }: Run): Promise<string |
     if (holds) return errors === '0' ? undefined : (/pan:1: (.*)/.exec(said)?.[1] ?? 'it does not hold')
     return /assertion violated/.test(said) ? undefined : 'it was not caught'
   } catch (error) {
-    // The shell's status for a program that it does not find.
+    // The shell's exit status for a program that it cannot find.
     const missing = error instanceof Error && 'code' in error && error.code === 127
     return missing ? 'spin or cc is missing: apt-get install spin gcc libc6-dev' : String(error)
   } finally {

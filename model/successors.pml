@@ -29,13 +29,13 @@
  *         UNTAGGED        the tag does not cover the successors
  *         NO_CHANGE       a word counts that was given before the successors changed
  *   S5  an entry gets successors as they become Ready, and keeps the last ones while no pod may follow
- *         NAMED_ONCE      it has those of its first put for ever: a pod waits without end
+ *         NAMED_ONCE      it keeps those of its first put for ever: a pod waits without end
  *         DROPPED         it names none while none is Ready
  * And REACHED must "fail" too: it claims that the successor never gets its ack.
  *
- * In it: configurations that change at any point, with any of the pods that were Ready; entries that are put one
- * after the other, from what the agent knew some time before. With LATER, C gets Ready only after B ends. With TWIN, C is
- * never Ready, B does not end, and a second agent that does not know this names C as the successor of A once.
+ * The model includes: configurations that change at any point, with any of the pods that were Ready; entries that are
+ * put one after the other, from older knowledge of the agent. With LATER, C gets Ready only after B ends. With TWIN, C
+ * is never Ready, B does not end, and a second agent that does not know this names C as the successor of A once.
  *
  * The model has no cycle: every run ends. So a pod without an ack at the end of a run has waited in vain.
  */
@@ -78,11 +78,11 @@ byte others[WORKERS];      /* and the free choices there */
 byte mark[WORKERS];        /* up with every change of its configuration */
 bool excused[WORKERS];     /* the owner changed the place after a seal */
 
-/* The addresses to which the entries of these lead in one step */
+/* The addresses that the entries of these lead to in one step */
 #define after(these) \
   (((these) & 1 -> next[A] : 0) | ((these) & 2 -> next[B] : 0) | ((these) & 4 -> next[C] : 0))
 
-/* All of them, in as many steps as there are pods */
+/* The same in as many steps as there are pods */
 inline follow(these, found) {
   found = after(these);
   found = found | after(found);
@@ -215,7 +215,7 @@ over:
 #define same(w, x, judged) (spoken(w, x) && choices(w, x) == judged)
 #endif
 
-/* A put names what the agent found, some time before */
+/* A put names the successors that the agent found some time before */
 #ifdef DROPPED
 #define renames(x) (next[x] != up)
 #else
@@ -280,7 +280,7 @@ end:
   od
 }
 
-/* A worker takes in what its owner wrote, and takes its word back in the same step. */
+/* A worker applies its owner's write, and takes its word back in the same step. */
 proctype Owner() {
   byte left = CHANGES, w, to;
 

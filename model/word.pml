@@ -27,18 +27,17 @@
  *         SILENCE         silent workers are left out
  *   W3  each worker speaks for itself
  *         ONE_FOR_ALL     the word of one worker counts for all
- *   W4  there is no sole place, and another choice that the agent does not know to be bad
+ *   W4  no place is sole, and one of the other choices is not known to be bad
  *         SOLE_IGNORED    the agent seals in spite of a sole place
  *         OTHERS_IGNORED  the agent does not check the others
  *         UNCHECKED       the gateway seals without a check: the agent's check is older
- *         ANY_OTHERS      the gateway checks only for sole places, not whether the others are those of
- *                         which the agent knows one that serves
+ *         ANY_OTHERS      the gateway checks only for sole places, not whether the other choices are
+ *                         still those that the agent judged
  * And REACHED must "fail" too: it claims that nothing is ever sealed.
  *
- * No rule can prevent that the owner removes the last other choice between (4) and (5), some
- * microseconds. For a client this equals a removal a moment later, after the seal. So a refusal
- * counts against us only if the worker has had the same configuration since the gateway received
- * the seal.
+ * No rule can keep the owner from removing the last other choice in the microseconds between (4) and
+ * (5). For a client this equals a removal a moment later, after the seal. So a refusal counts against
+ * us only if the worker has had the same configuration since the gateway received the seal.
  *
  * The model includes: workers that stop at any point (a frozen one does not move), CHANGES
  * configurations that change at any point, one RESTART of a worker with a configuration that may be
@@ -80,8 +79,8 @@ byte since[WORKERS];       /* only for the proof: a bit for each agent whose sea
                               since the worker has its configuration */
 bool sealed;
 
-/* A request to this place now finds only sealed nodes and bad ones, and could have used
-   this address. */
+/* A request to this place now finds only sealed nodes and bad ones, but could have used
+   this address before the seal. */
 #define serves(w, x)  ((place[w] & bit(x)) && entry[x] != SEALED && !bad[x])
 #define taken(w, x)   ((place[w] & bit(x)) && entry[x] == SEALED && !bad[x])
 #define refused(w, x) (taken(w, x) && !serves(w, A) && !serves(w, B))

@@ -15,10 +15,10 @@ export interface AgentOptions {
   readonly kubernetes: { readonly kubeconfig: string } | { readonly account: MountedAccount }
   readonly admin: { readonly url: string; readonly key: string }
   readonly controlPort: number
-  /** Set where the gateways have the Barrier API and the agent is to use it. */
+  /** Set if the gateways have the Barrier API and the agent should use it. */
   readonly barrier?: { readonly port: number; readonly token: string } | undefined
   readonly gatewayNamespace: string
-  /** Upstreams follow the Services that ask for it. */
+  /** The upstreams of Services that ask for it follow these Services. */
   readonly sync?: boolean
   readonly host: string
   readonly port: number
@@ -38,7 +38,7 @@ export interface Agent {
 
 const MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url))
 const TETHER = new URL('tether.ts', import.meta.url).href
-/** As in the Dockerfile. */
+/** The same as in the Dockerfile. */
 const FLAGS = ['--max-semi-space-size=8']
 const READY_MS = 20_000
 const LOG_LINES = 15

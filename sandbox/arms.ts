@@ -21,11 +21,11 @@ export interface ArmState {
 
 export interface Arm {
   readonly detail: ArmDetail
-  /** Still up, without load. */
+  /** The world of this arm, still up but without load. */
   readonly world: World
 }
 
-/** The hook that the README tells people to paste, with the one addition that the sandbox needs: the pod's own address. */
+/** The hook that the README tells users to paste. Only the pod's own address is added, which the sandbox needs. */
 const drainHook = (agentUrl: string): Hook => ({
   exec: {
     command: [
@@ -48,14 +48,14 @@ const HOOKS: Record<ArmName, ((agentUrl: string) => Hook) | undefined> = {
   'controller-dead': drainHook
 }
 
-/** Requests before the rolling update, and after it: at least the owner's longest lag, and its effects. */
+/** How long requests are sent before and after the rolling update; after it for at least the owner's longest lag. */
 const WARM_UP_MS = 1000
 const SETTLE_MS = 3000
 const ROLLOUT_MS = 60_000
-/** Patience of a user: well above what a busy machine adds, so that a timeout is a failure of the arm itself. */
+/** The longest time a user waits. It is well above the delays of a busy machine, so a timeout is a failure of the arm. */
 const REQUEST_MS = 15_000
 
-/** One rolling update under load, or two in a row after the ingress controller has ended, in a fresh world. The caller closes it. */
+/** One rolling update under load, or two after the ingress controller has ended, in a new world. The caller closes it. */
 export async function runArm(
   name: ArmName,
   options: RunOptions,
@@ -78,7 +78,7 @@ export async function runArm(
     signal
   )
   try {
-    // Without an ingress controller the agent has to add the new pods: so `sync` needs it in every arm.
+    // Without an ingress controller the agent must add the new pods, so `sync` needs the agent in every arm.
     if (WITH_AGENT.has(name) || mode === 'sync') {
       const { url } = await world.startAgent(signal)
       onState({ stage: 'starting', load: undefined, rollout: undefined, dashboard: `${url}/` })

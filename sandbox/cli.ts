@@ -9,7 +9,7 @@ export const ARMS = [...BY_DEFAULT, 'controller-dead-no-hook', 'controller-dead'
 export type ArmName = (typeof ARMS)[number]
 /** The arms whose pods have our hook. */
 export const WITH_AGENT: ReadonlySet<ArmName> = new Set(['apisix-drain', 'controller-dead'])
-/** The arms whose ingress controller stops for good before the Deployment is rolled, twice. */
+/** The arms whose ingress controller ends for good before the Deployment is updated, twice. */
 export const CONTROLLER_ENDS: ReadonlySet<ArmName> = new Set(['controller-dead-no-hook', 'controller-dead'])
 
 export interface RunOptions {
@@ -22,7 +22,7 @@ export interface RunOptions {
   readonly traffic: Traffic
   /** How APISIX is run. */
   readonly mode: SandboxMode
-  /** How late the ingress controller writes during the rolling update, in ms; drawn from 500 to 2000 if it is left out. */
+  /** How late the ingress controller writes during the rolling update, in ms; by default a random value from 500 to 2000. */
   readonly lateMs: number | undefined
   /** The evidence that the agent is configured to use. */
   readonly evidence: Evidence
@@ -33,7 +33,7 @@ export interface RunOptions {
   readonly hold: boolean
 }
 
-/** The command of the command line. */
+/** One command, with its options. */
 export type Command =
   | { readonly kind: 'run'; readonly options: RunOptions }
   | {
@@ -125,14 +125,14 @@ const RUN: readonly Flag[] = [
   'json',
   'hold'
 ]
-/** The flags that are valid with each value of `--only` (`run`: without it). */
+/** The flags that are valid with each value of `--only` (`run`: without `--only`). */
 const MEANT = {
   run: RUN,
   apisix: ['proxy', 'admin', 'control', 'workers'],
   kubernetes: ['port']
 } as const satisfies Record<string, readonly Flag[]>
 
-/** Arguments (without node and script) to a command. Never throws; names every problem, not just the first. */
+/** Parses arguments (without node and script) into a command. Never throws; names every problem, not only the first. */
 export function parseCommand(argv: readonly string[]): Command {
   const { values, tokens } = parseArgs({
     args: [...argv],

@@ -7,9 +7,9 @@ import { now } from './now.ts'
 import type { World } from './world.ts'
 
 /**
- * Keeps what is needed to explain a run, in `<directory>/<arm>/`: `agent.log`, `access.log` (what the gateways made of each
- * request), `admin.log` (who asked the Admin API for what) and `facts.json` (failed requests, pods, the owner's writes). Times in the facts are those of `now()`; `clock`
- * gives the time of day at one of them.
+ * Keeps the files that explain a run, in `<directory>/<arm>/`: `agent.log`, `access.log` (each request, and the gateways'
+ * answer), `admin.log` (each call of the Admin API, and its client) and `facts.json` (failed requests, pods, the owner's
+ * writes). Times in the facts are those of `now()`; `clock` gives the time of day at one of them.
  */
 export async function keep(directory: string, arm: string, world: World, load?: LoadResult): Promise<void> {
   const to = join(directory, arm)

@@ -9,7 +9,7 @@ export const PORT_NAME = 'http'
 export const HOST = 'host-1'
 export const IMAGE = 'sandbox/app'
 export const GATEWAY_NAMESPACE = 'apisix'
-/** Not 8080: a server of the user's that listens on all addresses would conflict. */
+/** Not 8080: a server of the user that listens on all addresses would conflict. */
 const APP_PORT = 28_081
 const GRACE_SECONDS = 30
 
@@ -17,7 +17,7 @@ const labels = { 'app.kubernetes.io/name': APP }
 
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
 
-/** The Deployment whose rolling update is measured: 25 % surge, 25 % unavailable, as Kubernetes has it by default. */
+/** The Deployment whose rolling update is measured, with the defaults of Kubernetes: 25 % surge, 25 % unavailable. */
 export const deployment = (replicas: number, preStop: Hook | undefined): Draft<Deployment> => ({
   metadata: { namespace: NAMESPACE, name: APP, labels },
   spec: {
@@ -67,7 +67,7 @@ export const service = (annotations: Readonly<Record<string, string>> = {}): Dra
   spec: { selector: labels, ports: [{ name: PORT_NAME, port: SERVICE_PORT, targetPort: 'http' }] }
 })
 
-/** The pod of a gateway, as the agent's gateway watch finds it. No kubelet runs it: the gateway is a process already. */
+/** The pod of a gateway, for the agent's gateway watch. No kubelet runs it: the gateway is a process already. */
 export const gatewayPod = (name: string): Draft<Pod> => ({
   metadata: {
     namespace: GATEWAY_NAMESPACE,

@@ -1,8 +1,8 @@
-/** The progress of a run: a line rewritten in place in a terminal, plain lines elsewhere. */
+/** Shows the progress of a run: one line that is rewritten in a terminal, plain lines elsewhere. */
 export interface Progress {
-  /** The present state of the line; shown at most every `everyMs`. */
+  /** Shows the present state; at most every `everyMs`. */
   update(text: string): void
-  /** The line is finished and stays. */
+  /** Ends the line, which stays. */
   done(text: string): void
 }
 

@@ -8,11 +8,11 @@ export interface ArmResult {
   readonly failed: number
   /** From the start of a hook's process to its end. All 0 if there are no hooks. */
   readonly hookMs: { readonly p50: number; readonly p99: number; readonly max: number }
-  /** From the change of the template until the last old pod is gone and every new one is available; of two updates, both together. */
+  /** From the change of the template until the last old pod is gone and every new one is available; the sum of two updates. */
   readonly rolloutMs: number
 }
 
-/** Fields besides the contract of `--json`: for the lines under the table. */
+/** More fields than `--json` has: for the lines under the table. */
 export interface ArmDetail extends ArmResult {
   readonly load: LoadResult
   /** Hooks that were run, and those that failed. */
@@ -34,7 +34,7 @@ export const jsonReport = (arms: readonly ArmResult[]): { readonly arms: readonl
   }))
 })
 
-/** True only if an arm with the agent ran, and each of them sent requests, and lost none. */
+/** True only if an arm with the agent ran, and each such arm sent requests and lost none. */
 export function succeeded(arms: readonly ArmResult[]): boolean {
   const ours = arms.filter(({ name }) => WITH_AGENT.has(name))
   return ours.length > 0 && ours.every(({ requests, failed }) => requests > 0 && failed === 0)
@@ -59,7 +59,7 @@ export function table(arms: readonly ArmDetail[]): string {
   return [line(HEAD), ...rows.map(line), ...ratio(arms), ...arms.flatMap(notes)].join('\n')
 }
 
-/** The time that the hook takes, compared with the sleep that it replaces. */
+/** Compares the time that the hook takes with the sleep that it replaces. */
 function ratio(arms: readonly ArmDetail[]): string[] {
   const p50 = (name: ArmName) => arms.find(arm => arm.name === name)?.hookMs.p50 ?? 0
   const [sleep, drain] = [p50('sleep-5'), p50('apisix-drain')]
@@ -77,7 +77,7 @@ const list = (counts: Readonly<Record<string, number>>): string =>
     .map(([what, count]) => `${count} × ${what}`)
     .join(', ')
 
-/** Lists failed requests and hooks, which a row of numbers cannot show. */
+/** Lists failed requests and hooks, because a row of numbers cannot show them. */
 function notes({ name, load, hooks, late, answers }: ArmDetail): string[] {
   const kinds = Object.entries(load.byRequest)
     .filter(([, { failed }]) => failed > 0)

@@ -9,7 +9,7 @@ export interface RolloutState {
   readonly replicas: number
   /** Pods of the new template that are available. */
   readonly available: number
-  /** Old pods whose end has begun, and those that are gone. */
+  /** Old pods that are ending, and old pods that are gone. */
   readonly ending: number
   readonly gone: number
 }

@@ -9,12 +9,12 @@ export interface Run {
   readonly held: Arm | undefined
 }
 
-/** Runs the arms one after the other, each in a world of its own. Nothing stays running when it rejects. */
+/** Runs one arm after another, each in a world of its own. Leaves nothing running if it rejects. */
 export async function runArms(options: RunOptions, progress: Progress, signal: AbortSignal): Promise<Run> {
   const details: ArmDetail[] = []
   for (const [i, name] of options.arms.entries()) {
     const onState = (state: ArmState) => {
-      // In time to open it: the interesting part, the rolling update, follows.
+      // Early enough to open it: the rolling update, the interesting part, follows.
       if (options.hold && state.dashboard)
         progress.done(`${'dashboard'.padEnd(NAME_WIDTH)}  ${state.dashboard}`)
       progress.update(line(name, state))

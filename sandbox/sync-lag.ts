@@ -3,7 +3,7 @@ import type { Confirmation } from './gateways/options.ts'
 import type { Store } from './kubernetes/store.ts'
 import { now } from './now.ts'
 
-/** Sync lag by the sandbox's own clocks: it measures both ends and needs no figure of the agent's. By `now()`. */
+/** Sync lag by the sandbox's own clocks: it measures both ends itself and uses no figure of the agent. By `now()`. */
 export interface SyncLags {
   /** When the API server committed the deletion of a pod. */
   decidedAt(uid: string): number | undefined

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 
 const LOOK_EVERY_MS = 20
 
-/** Polls until `holds` is true. Rejects after `timeoutMs`, or when the signal aborts. Errors of `holds` end it as well. */
+/** Polls until `holds` is true. Rejects after `timeoutMs`, if the signal aborts, or if `holds` throws. */
 export async function waitFor(
   what: string,
   holds: () => boolean | Promise<boolean>,

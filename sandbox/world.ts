@@ -29,15 +29,15 @@ export interface WorldOptions {
   readonly gateways: number
   readonly workers: number
   readonly seed: number
-  /** The pods' preStop hook, made when the address of the agent is known. */
+  /** Makes the pods' preStop hook once the address of the agent is known. */
   readonly preStop?: ((agentUrl: string) => Hook) | undefined
-  /** How APISIX is run, and thus who writes its upstreams; default `etcd-1.8`. */
+  /** How APISIX is run, and so which component writes its upstreams; default `etcd-1.8`. */
   readonly mode?: SandboxMode
   /** From an endpoint change to the owner's write. */
   readonly ownerLag?: { readonly minMs: number; readonly maxMs: number }
   /** The best evidence that the agent is configured to get. All gateways have the plugin either way. */
   readonly evidence?: Evidence
-  /** Every request that a gateway has finished is written to `files.access`, every one to an Admin API to `files.admin`. */
+  /** Writes every request that a gateway has finished to `files.access`, and every call of an Admin API to `files.admin`. */
   readonly accessLog?: boolean
 }
 
@@ -54,17 +54,17 @@ export interface World {
   /** The token of the gateways' Barrier APIs. */
   readonly barrierToken: string
   readonly kubeconfigFile: string
-  /** The URL on which `startAgent` makes the agent listen, and which hooks call. */
+  /** The URL at which `startAgent` makes the agent listen, and which the hooks call. */
   readonly agentUrl: string
-  /** Deleted with the world. A file may not exist: nothing has been written to it then. */
+  /** Deleted with the world. A file exists only if something was written to it. */
   readonly files: { readonly agent: string; readonly access: string; readonly admin: string }
   /** From now on the owner writes this many ms after a change. */
   delayOwner(ms: number): void
-  /** The owner's last write lists the pods that are Ready now. */
+  /** Whether the owner's last write lists the pods that are Ready now. */
   hasOwnerCaughtUp(): boolean
   startAgent(signal?: AbortSignal): Promise<Agent>
   startLoad(options: Omit<LoadOptions, 'targets' | 'path'>): LoadProcess
-  /** Ends everything that was started through it. Safe to call twice. */
+  /** Ends everything that this world started. A second call does nothing. */
   close(): Promise<void>
 }
 
@@ -83,7 +83,7 @@ const APP_MAIN = fileURLToPath(new URL('app/main.ts', import.meta.url))
 export async function startWorld(options: WorldOptions, signal?: AbortSignal): Promise<World> {
   const ends: (() => Promise<unknown>)[] = []
   const close = async () => {
-    // In reverse: a part that was started last may still talk to the first ones.
+    // In reverse: a part that was started last may still call the first ones.
     for (const end of ends.splice(0).toReversed()) await end()
   }
   try {

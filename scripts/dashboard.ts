@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-/** The agent serves the page from here. Not committed: built by `npm run build:dashboard`, and by every script that needs it. */
+/** The folder from which the agent serves the page. Not committed: `npm run build:dashboard` and every script that needs it build it. */
 export const BUILT_AT = join(import.meta.dirname, '../dist/dashboard')
 
 const SOURCES = join(import.meta.dirname, '../agent')
@@ -65,7 +65,7 @@ const hash = (content: Uint8Array) => createHash('sha256').update(content).diges
 const named = (name: string, content: Uint8Array, extension: string) =>
   `${name}-${hash(content)}.${extension}`
 
-/** With its gzipped twin, and never half written: an agent may start at any moment. */
+/** Writes a file and its gzipped twin, and never half of one: an agent may start at any moment. */
 function put(name: string, content: Uint8Array): void {
   for (const [path, bytes] of [
     [`${name}.gz`, gzipSync(content, { level: 9 })],

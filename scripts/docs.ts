@@ -10,8 +10,8 @@ import { roomsDoc } from './docs/rooms-doc.ts'
 import { troubleshooting } from './docs/troubleshooting.ts'
 
 /**
- * Writes the generated pages, and checks the links of all pages; `--check` writes nothing and shows what is
- * stale. Exits 1 for a stale page and for a dead link.
+ * Writes the generated pages, and checks the links of all pages. `--check` writes nothing and shows the stale pages.
+ * Exits 1 for a stale page and for a dead link.
  */
 const root = join(import.meta.dirname, '..')
 const check = process.argv.includes('--check')
@@ -51,7 +51,7 @@ function read(path: string): string {
   }
 }
 
-/** The lines that only one of the two has: enough to see the forgotten change. */
+/** The lines that only one of the two has: enough to show the forgotten change. */
 function difference(found: string, wanted: string): string {
   const [before, after] = [new Set(found.split('\n')), new Set(wanted.split('\n'))]
   return [

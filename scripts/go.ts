@@ -7,7 +7,7 @@ export type Architecture = (typeof ARCHITECTURES)[number]
 export const architecture: Architecture = process.arch === 'x64' ? 'amd64' : 'arm64'
 
 /**
- * Builds the program in that folder into a file: static, for Linux, without debug information if no other linker
+ * Builds the program in a folder into a file: static, for Linux, and without debug information unless other linker
  * flags are given. Go's own cache makes this quick if nothing has changed.
  *
  * @throws Error with Go's output

@@ -1,4 +1,4 @@
-/** `npm run build:hook`: the static helper for every architecture, as `hook/Dockerfile` builds it. Needs Go. */
+/** `npm run build:hook`: builds the static helper for every architecture, as `hook/Dockerfile` does. Needs Go. */
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { ARCHITECTURES, buildGo, type Architecture } from './go.ts'

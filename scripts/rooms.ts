@@ -4,13 +4,13 @@ import { circles, importsOf } from './rooms/imports.ts'
 import { LAW, ROOMS } from './rooms/law.ts'
 
 /**
- * Checks the law of imports: a file imports from its own room and from rooms above it, types included. Checks too that every
- * file has a room, that no room is crowded, and that no two files of the agent have the same name. Exits 1 if a rule is broken.
- * `--figures` prints the rooms with their files and arrows instead.
+ * Checks the law of imports: a file imports from its own room and from rooms above it, types included. Also checks that
+ * every file has a room, that no room is crowded, and that no two files of the agent have the same name. Exits 1 if a rule
+ * is broken. `--figures` prints the rooms with their files and arrows instead.
  */
 const root = join(import.meta.dirname, '../agent')
 const LARGEST = 14
-/** The dashboard, which is a page of its own for the browser, and the program's entry point. */
+/** Outside of the law: the dashboard, which is a page of its own for the browser, and the entry point of the program. */
 const OUTSIDE = /^(?:dashboard\/|main\.ts$)/
 
 const files = globSync('**/*.{ts,tsx}', { cwd: root }).toSorted()

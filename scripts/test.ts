@@ -158,7 +158,7 @@ const SUITES: readonly Suite[] = [
   }
 ]
 
-/** Not part of `npm test`: for a quick run between two edits. */
+/** Not part of `npm test`: a quick run between two edits. */
 const QUICK: Suite = {
   name: 'quick',
   what: 'unit tests alone, luacheck, and 50 random scenarios of faults',
@@ -171,7 +171,7 @@ const QUICK: Suite = {
   needs: [debian('luacheck', 'lua-check')]
 }
 
-/** If the output is a log, the last lines of a failed suite are shown again at its end. */
+/** How many of a failed suite's last lines are shown again at its end, if the output is a log. */
 const LAST_LINES = 60
 
 /** Runs the steps of a suite until one fails; resolves with the exit of that step, or nothing if all succeed. */

@@ -26,7 +26,7 @@ const CONFLICT = 409
  * The order makes a rotation invisible: first into the Secret, then into the webhook's configuration next to the previous one, and
  * only then into use. The first agent does it; the others lose the race for the resourceVersion and read.
  *
- * Returns what ends it.
+ * Returns the function that ends it.
  */
 export function keepCertificate({ call, settings, clock, log, onPair }: KeeperParts): () => void {
   const ended = new AbortController()

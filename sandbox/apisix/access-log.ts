@@ -10,7 +10,7 @@ export interface AccessFact {
   readonly path: string
   /** The status sent to the client; 499 if the client disconnected first. */
   readonly status: number
-  /** Every node that was connected to, in order: the last one answered, if any did. */
+  /** Every node that the gateway connected to, in order. If any answered, it was the last one. */
   readonly nodes: readonly string[]
   /** The answer broke off: a node died in the middle of a body. */
   readonly truncated: boolean

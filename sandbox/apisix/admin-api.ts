@@ -11,7 +11,7 @@ import { keyOf, type Store } from './store.ts'
 export interface AdminApiOptions {
   readonly store: Store
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number
   readonly adminKey: string
   /** L4 proxying: without it `stream_routes` is refused, as in a default installation. */

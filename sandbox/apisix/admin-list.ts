@@ -17,7 +17,7 @@ export function listAnswer(items: readonly Item[], query: URLSearchParams): Answ
   return json(200, { list: inPage.length === 0 ? {} : inPage, total: list.length })
 }
 
-/** One object as a GET shows it. */
+/** One object as a GET returns it. */
 export const shown = (item: Item): Pick<Item, 'key' | 'value' | 'createdIndex' | 'modifiedIndex'> => ({
   key: item.key,
   value: item.value,

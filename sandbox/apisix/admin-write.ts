@@ -61,8 +61,8 @@ export function post(store: Store, write: AdminWrite): Answer {
 }
 
 /**
- * PATCH: read, merge, compare-and-swap. The swap covers APISIX's own read to its own write (`gap`, about 1 ms) and nothing
- * else: who loses is told 503, and nothing of it is written.
+ * PATCH: read, merge, compare-and-swap. The swap only guards the time from APISIX's own read to its own write (`gap`,
+ * about 1 ms). The loser gets a 503, and nothing of its patch is written.
  */
 export async function patch(store: Store, write: AdminWrite, gap: () => Promise<void>): Promise<Answer> {
   const { resource, id, subPath, body } = write

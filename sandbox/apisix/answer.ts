@@ -16,7 +16,7 @@ export const json = (
   body: `${JSON.stringify(body)}\n`
 })
 
-/** A bare text under APISIX's JSON content type, as its `core.response.exit(400, "…")` sends it. */
+/** Plain text under APISIX's JSON content type, as its `core.response.exit(400, "…")` sends it. */
 export const text = (status: number, body: string): Answer => ({
   status,
   headers: { 'content-type': 'application/json' },
@@ -47,7 +47,7 @@ const REASONS: Readonly<Record<number, string>> = {
   504: 'Gateway Time-out'
 }
 
-/** The page that nginx itself generates, with its own wording of the status. */
+/** The page that nginx itself generates, with nginx's wording of the status. */
 export function nginxPage(status: number): Answer {
   const title = `${status} ${REASONS[status] ?? 'Error'}`
   const body =

@@ -25,9 +25,9 @@ export interface ApiServerOptions {
   /** `undefined`: never answer. */
   readonly handle: (ask: Ask) => Promise<Answer | undefined>
   readonly onConnection?: (socket: Socket) => void
-  /** Longer bodies are answered 413; in bytes. */
+  /** The largest body, in bytes; a longer one is answered 413. */
   readonly maxBody?: number
-  /** nginx's page by default. */
+  /** The answer to such a body; nginx's page by default. */
   readonly tooLong?: Answer
 }
 
@@ -38,7 +38,7 @@ export async function serveApi(options: ApiServerOptions): Promise<Listener> {
     port: options.port,
     ...(options.onConnection ? { onConnection: options.onConnection } : {}),
     onRequest: (request, response) => {
-      // A bug in a handler must not look like a hang, nor end the process: nginx would answer with its 500 page.
+      // A bug in a handler must neither look like a hang nor end the process: nginx would answer with its 500 page.
       serve(request, response).catch(() => write(response, nginxPage(500)))
     }
   })

@@ -7,12 +7,12 @@ export interface ApisixOptions extends Omit<
 > {
   /** One gateway on each of these addresses, all with the same ports. */
   readonly hosts: readonly string[]
-  /** 0 picks a free one; only with a single host. */
+  /** 0 picks a free port; only with a single host. */
   readonly proxyPort: number
   readonly controlPort: number
 }
 
-/** A store and the gateways that follow it. In standalone mode it is the first gateway's, and the others have their own. */
+/** A store and the gateways that follow it. In standalone mode it is the store of the first gateway; the others have their own. */
 export interface Apisix {
   readonly store: Store
   readonly gateways: readonly Gateway[]

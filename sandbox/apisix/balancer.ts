@@ -9,7 +9,7 @@ export interface Target {
   readonly port: number
   readonly weight: number
   readonly priority: number
-  /** The other records of its name: a request gets one record, and the plugin replaces a denied one. */
+  /** The other addresses of its name: a request gets one of them, and the plugin replaces a denied one. */
   readonly siblings?: readonly Target[]
 }
 
@@ -22,10 +22,10 @@ export interface Balancer {
   pick(targets: readonly Target[], tried: ReadonlySet<Target>, key: string): Target | undefined
 }
 
-/** Rings of turns kept for different sets of nodes; beyond this they start anew. */
+/** How many sets of nodes keep their ring of turns; with more sets, the rings start anew. */
 const MOST_SETS = 64
 
-/** `chash` is by weighted rendezvous, so that a node's end moves only its own keys; every other type is roundrobin. */
+/** `chash` is weighted rendezvous hashing, so the end of a node moves only its own keys. Every other type is roundrobin. */
 export function createBalancer(type: string, random: () => number = Math.random): Balancer {
   const rings = new Map<string, () => Target | undefined>()
 

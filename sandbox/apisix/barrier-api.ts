@@ -21,13 +21,13 @@ const KINDS = [
 
 export interface BarrierApiOptions {
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number
   readonly token: string
   readonly barrier: Barrier
   /** The living workers. */
   readonly workers: () => readonly Worker[]
-  /** Of an old worker after a reload, which only finishes its requests. */
+  /** Whether this is an old worker after a reload, which only finishes its requests. */
   readonly exiting: (pid: number) => boolean
   /** The worker that takes a new connection, and keeps it. */
   readonly accept: (socket: Socket) => Worker
@@ -96,7 +96,7 @@ const answerBarrier: Handler = (options, ask) => {
   return handler(options, ask)
 }
 
-/** Hashed first, so that the comparison's time does not tell the length either. */
+/** Hashes both first, so that the time of the comparison does not reveal the length either. */
 const authorized = (header: string | undefined, token: string): boolean => {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(header ?? ''), digest(`Bearer ${token}`))
@@ -171,7 +171,7 @@ async function inflight(options: BarrierApiOptions, ask: Ask): Promise<Answer> {
   const open = new Set(entriesNow().flatMap(({ uid, state }) => (state === 'sealed' ? [] : [uid])))
   await barrier.idle(uids, until, wait, ask.signal)
   const entries = entriesNow()
-  // The answer to a question asked before the seal is not part of the guarantee.
+  // The answer to a question that was asked before the seal is not part of the guarantee.
   barrier.answered(entries.filter(({ uid }) => !open.has(uid)))
   return json(200, {
     instance: barrier.instance,

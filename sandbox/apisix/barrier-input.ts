@@ -23,7 +23,7 @@ const address = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-/** Addresses for a port, and ports of an entry. */
+/** The most addresses for a port, and the most ports of an entry. */
 const MOST_SUCCESSORS = 16
 
 const successors = z

@@ -30,7 +30,7 @@ export interface Told {
   readonly word?: ToldWord
 }
 
-/** What the plugin is inside one gateway: a deny-list and counts, in memory that all workers share. */
+/** The plugin in one gateway: a deny-list and counts, in memory that all workers share. */
 export interface Barrier {
   /** Changes on a full restart, when the entries are lost. */
   readonly instance: string
@@ -42,26 +42,26 @@ export interface Barrier {
   /** The APISIX internals that a worker lacks; empty if the worker is fit. An unfit worker neither avoids nor counts. */
   unfit(pid: number): readonly string[]
   setUnfit(pid: number, missing: readonly string[]): void
-  /** Doubts that the plugin reports although it counts and avoids normally, as version 0.1.0 did in every reload. */
+  /** Problems that the plugin reports although it counts and avoids normally, as version 0.1.0 did in every reload. */
   doubts: readonly string[]
   /** How far the wall clock was set ahead. Entries expire by a clock that is never set. */
   clockAheadMs: number
   /** By the wall clock, in seconds since the epoch. */
   now(): number
-  /** Drops a worker that is gone, with its counts. */
+  /** Removes a worker that is gone, with its counts. */
   drop(pid: number): void
   bypassed(ip: string, port: number): void
   /** A request is sent to this address, whatever the entries say. */
   passed(ip: string, port: number): void
-  /** What an agent may use; an older plugin has none. */
+  /** The features that an agent may use; an older plugin has none. */
   features: readonly string[]
-  /** What the workers report of entries; undefined: an older plugin, which has no words. */
+  /** The workers' reports on entries; undefined for an older plugin, which has none. */
   words: Words | undefined
   /** Reads the counts now. */
   told(entry: StoredEntry): Told
   /**
-   * Calls `listener` the first time a question from after the seal is answered with nothing in flight to a pod:
-   * the last step of the guarantee, at the moment of the count. Returns what ends it.
+   * Calls `listener` the first time that an answer reports a pod as sealed, and the first time that a question asked after
+   * the seal is answered with 0 in flight. Returns the function that ends it.
    */
   onConfirmed(listener: (uid: string, what: Confirmed) => void): () => void
   /** Records the answer to such a question. */
@@ -83,7 +83,7 @@ export const DEFAULT_CAPACITY = 10 * 1024 * 1024
 
 export const epochSeconds = (): number => (performance.timeOrigin + performance.now()) / 1000
 
-/** An answer has reported of a pod, for the first time, that it is sealed; that it is sealed and has no request in flight. */
+/** The first report that a pod is sealed, and the first report that it is sealed with no request in flight. */
 export type Confirmed = 'sealed' | 'idle'
 
 export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: number } = {}): Barrier {

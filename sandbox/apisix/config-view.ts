@@ -12,7 +12,7 @@ export interface ConfigView {
   apply(event: StoreEvent): void
   /** Reads everything anew, as a worker does when its watch has been broken. */
   reload(store: Store): void
-  /** Calls `listener` in the step that changes an object; undefined: it is gone. Returns what ends it. */
+  /** Calls `listener` in the step that changes an object; undefined means that it is gone. Returns the function that ends it. */
   onChange(listener: ChangeListener): () => void
 }
 

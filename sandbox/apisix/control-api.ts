@@ -12,7 +12,7 @@ import type { Worker } from './worker.ts'
 
 export interface ControlApiOptions {
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number
   /** The worker that takes a new connection, and keeps it. */
   readonly accept: (socket: Socket) => ShownWorker
@@ -33,8 +33,8 @@ export interface ControlApi {
 }
 
 /**
- * The Control API as recorded in test/recordings/control-api-etcd.json. Each answer shows what the worker that has the
- * connection has applied, and does not say which one that is.
+ * The Control API as recorded in test/recordings/control-api-etcd.json. Each answer shows the configuration that one worker
+ * has applied: the worker that has the connection. The answer does not name that worker.
  */
 export async function serveControlApi(options: ControlApiOptions): Promise<ControlApi> {
   const faults = createFaults()
@@ -111,7 +111,7 @@ const oneCheck = (worker: ShownWorker, resource: string, id: string | undefined)
   return view ? json(200, view) : errorMessage(404, `no checker for ${resource}[${id}]`)
 }
 
-/** The stand-in probes nothing: if checks are configured, every node is reported healthy. */
+/** The stand-in does no health checks: if they are configured, every node is reported healthy. */
 const checkView = (item: Item): JsonObject | undefined => {
   const upstream = isObject(item.value['upstream']) ? item.value['upstream'] : item.value
   const { checks } = upstream

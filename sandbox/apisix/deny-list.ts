@@ -8,7 +8,7 @@ export interface Entry {
   readonly state: 'draining' | 'sealed'
   /** Seconds. */
   readonly ttl: number
-  /** The addresses that take over, by port of the pod that ends. In a put, `undefined` leaves them as they are. */
+  /** The addresses that take over, by port of the ending pod. In a put, `undefined` leaves them as they are. */
   readonly successors?: Successors | undefined
 }
 
@@ -47,29 +47,25 @@ export interface DenyList {
   /** The strictest state of all entries that cover the node at this moment. */
   look(ip: string, port: number): Look
   covering(ip: string, port: number): StoredEntry[]
-  /** The free successors of a denied node. One that ends is followed to its own; `met` gets all that were found, denied ones too. */
+  /** The free successors of a denied node. An ending successor leads to its own. `met` gets all that were found, denied ones too. */
   following(ip: string, port: number, met?: Map<string, Address>): Address[]
   /** Entries that name an address among their successors. */
   naming(ip: string): StoredEntry[]
   ofUid(uid: string): StoredEntry[]
   find(entry: Pick<Entry, 'uid' | 'ip' | 'port'>): StoredEntry | undefined
-  /** All of an address. */
+  /** All entries of an address. */
   on(ip: string): StoredEntry[]
-  /** Drops what has expired. */
+  /** Removes expired entries. */
   sweep(): void
-  /** Calls `listener` when an entry of this address is put, sealed, removed or dropped. Returns what ends it. */
+  /** Calls `listener` when an entry of this address is put, sealed, removed or dropped. Returns the function that ends it. */
   onChange(listener: (ip: string) => void): () => void
   all(): StoredEntry[]
 }
 
-/** What a sealed entry takes in the plugin's dictionary, as measured with uids of 36 letters: three keys of 128 or 256 bytes. */
+/** Bytes of a sealed entry in the plugin's dictionary, measured with uids of 36 letters: three keys of 128 or 256 bytes. */
 export const ENTRY_BYTES = 665
 
-/**
- * @param capacity in bytes
- * @param now seconds since the epoch
- */
-/** Successors of successors that are followed. */
+/** The longest chain of successors of successors that is followed. */
 const STEPS = 8
 
 export function createDenyList(capacity: number, now: () => number): DenyList {
@@ -89,7 +85,7 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
     unindex(byUid, entry.uid, entry)
     for (const ip of successorsOf(entry)) unindex(bySuccessor, ip, entry)
   }
-  // An expired entry has no effect on a look, whether or not it has been dropped yet.
+  // An expired entry has no effect, whether or not it has been removed yet.
   const live = (found: Iterable<StoredEntry> = []): StoredEntry[] => {
     const at = now()
     return [...found].filter(entry => entry.expires > at)

@@ -4,19 +4,19 @@ import type { Json, JsonObject } from './json.ts'
 export type DiscoveredPorts = Readonly<Record<string, readonly JsonObject[]>>
 
 /**
- * What APISIX's `discovery.kubernetes` keeps in its shared dictionary: one for all workers of a gateway, which read it
- * for every request (apisix/discovery/kubernetes/core.lua).
+ * The shared dictionary of APISIX's `discovery.kubernetes`: all workers of a gateway share it, and read it for every
+ * request (apisix/discovery/kubernetes/core.lua).
  */
 export interface Discovery {
   /** `service`: `namespace/name`. */
   set(service: string, ports: DiscoveredPorts): void
-  /** Sets what another registry (`nacos`, `consul`, `eureka`, `dns`) lists for a service; each has a cache that its clients fill. */
+  /** Sets the nodes that another registry (`nacos`, `consul`, `eureka`, `dns`) lists for a service; each type has its own cache. */
   register(type: string, service: string, nodes: readonly JsonObject[]): void
-  /** Whether this type is configured: `kubernetes` always is, another one if something is registered for it. */
+  /** Whether this type is configured: `kubernetes` always is, another type if something is registered for it. */
   has(type: string): boolean
-  /** `service` as in an upstream's `service_name`, for `kubernetes` `namespace/name:port`. The same array until they change. */
+  /** `service` as in an upstream's `service_name`; for `kubernetes` it is `namespace/name:port`. The array stays the same until the nodes change. */
   nodes(type: string, service: string): readonly JsonObject[]
-  /** As `GET /v1/discovery/kubernetes/dump` shows it with one cluster: the values are JSON in a string. */
+  /** The answer of `GET /v1/discovery/kubernetes/dump` with one cluster: the values are JSON in a string. */
   dump(): JsonObject
 }
 

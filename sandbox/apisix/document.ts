@@ -36,7 +36,7 @@ export interface Document {
 }
 
 /**
- * Keeps a document, and puts what changes into `store`, which the gateway's workers follow. The rules are those of
+ * Keeps a document, and writes its changes to `store`, which the gateway's workers follow. The rules are those of
  * apisix/admin/standalone.lua, as recorded in test/recordings/admin-api-standalone.json.
  */
 export function createDocument(store: Store): Document {
@@ -49,7 +49,7 @@ export function createDocument(store: Store): Document {
     const current = versions.get(type) ?? 0
     const given = body[`${type}_conf_version`]
     const version = typeof given === 'number' ? given : current + 1
-    // The same version is the same content, whatever is sent; a type that is left out is emptied.
+    // The same version means the same content, whatever the body has; a type that is left out is emptied.
     if (version === current) return
     versions.set(type, version)
     const sent = body[type]

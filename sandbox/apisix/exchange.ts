@@ -11,7 +11,7 @@ import type { Target } from './balancer.ts'
 import type { Upstream } from './upstream.ts'
 import type { Worker } from './worker.ts'
 
-/** A worker with what it proxies with. */
+/** A worker, and the parts that it proxies with. */
 export interface ProxyWorker {
   readonly worker: Worker
   readonly router: Router
@@ -29,9 +29,9 @@ const HAS_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /**
  * One request through the gateway, in nginx's phases: *access* finds the route and picks a node; then the whole client
- * body is read; *balancer* connects, with retries; *log* gives everything back. Between access and balancer any time can
- * pass, which is why a slow upload lands on a node that was removed long before, and why a node is counted, and its entry
- * looked at, only when the balancer is about to connect.
+ * body is read; *balancer* connects, with retries; *log* releases everything. Any time can pass between access and
+ * balancer, so a slow upload can end at a node that was removed long before. So a node is counted, and its entry is
+ * read, only right before the connect.
  */
 export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response: ServerResponse): void {
   const started = performance.now()
@@ -116,7 +116,7 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
 
   const balance = (upstream: Upstream, first: Target, body: readonly Buffer[]): void => {
     if (over) return
-    // The list is as old as the request: if it has only sealed nodes left, the current list may have others.
+    // The list is as old as the request. If only sealed nodes are left in it, the current list may have others.
     const goTo = take(upstream, first) ? upstream : takeOfToday(upstream)
     if (!goTo) return refuseFor('sealed')
     left = held?.isSuccessor && goTo.derivesRetries ? Math.max(goTo.retries, 1) : goTo.retries

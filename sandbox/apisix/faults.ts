@@ -2,7 +2,7 @@ import { errorMessage, json, nginxPage, type Answer } from './answer.ts'
 
 /** How a small server misbehaves. Plain data, so it can be sent to a child process. */
 export type Fault =
-  /** Answers this instead; nothing is applied. Without `body`, the answer is the one that APISIX or nginx gives with that status. */
+  /** Sends this answer and applies nothing. Without `body`, it is the answer of APISIX or nginx with that status. */
   | {
       readonly kind: 'status'
       readonly status: number
@@ -15,7 +15,7 @@ export type Fault =
   | { readonly kind: 'slow'; readonly ms: number }
   /** Applies, sends half of the answer, closes the connection. */
   | { readonly kind: 'close-mid-body' }
-  /** Applies, never answers: the client's timeout does not mean that nothing happened. */
+  /** Applies, never answers: a timeout of the client does not mean that nothing was applied. */
   | { readonly kind: 'applied-but-timed-out' }
   /** Closes the connection at once; nothing is applied. */
   | { readonly kind: 'reset' }
@@ -24,16 +24,16 @@ export interface FaultRule {
   readonly fault: Fault
   /** How many requests it affects; default: all until it is lifted. */
   readonly times?: number
-  /** Only this method. */
+  /** Only requests with this method. */
   readonly method?: string
   /** Only paths with this prefix. */
   readonly path?: string
-  /** Only that path itself. */
+  /** Only the path itself. */
   readonly exactly?: boolean
 }
 
 export interface Faults {
-  /** Returns what lifts it. */
+  /** Returns the function that lifts it. */
   inject(rule: FaultRule): () => void
   clear(): void
   /** The fault for this request, counted as used. The oldest rule wins. */
@@ -69,14 +69,14 @@ export function createFaults(): Faults {
   }
 }
 
-/** A key that was changed on the other side. */
+/** The answer after the admin key was changed in APISIX. */
 export const WRONG_KEY: Fault = {
   kind: 'status',
   status: 401,
   body: JSON.stringify({ description: 'wrong apikey', error_msg: 'failed to check token' })
 }
 
-/** What a `status` fault answers. */
+/** The answer of a `status` fault. */
 export function faultAnswer(fault: Extract<Fault, { kind: 'status' }>): Answer {
   if (fault.body !== undefined)
     return {

@@ -10,11 +10,11 @@ export interface FetchEntriesOptions {
   readonly timeoutMs: number
 }
 
-/** Between two tries, in ms. */
+/** The pause between two tries, in ms. */
 const PAUSE = 200
 
 /**
- * Fetches the entries that hold at a gateway's start, retrying until it has them or the time is over.
+ * Fetches the present entries at a gateway's start. Retries until it has them or the time is over.
  * @returns why it gave up, or an empty string
  */
 export async function fetchEntries(

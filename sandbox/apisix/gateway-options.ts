@@ -26,7 +26,7 @@ export interface GatewayOptions {
   readonly standalone?: boolean
   /** `discovery.kubernetes` is configured. */
   readonly discovery?: Discovery
-  /** What node names resolve to. Undefined: workers leave them to this machine's resolver, and report that in their words. */
+  /** The addresses of node names. Undefined: workers use this machine's resolver, and report such names in their words. */
   readonly names?: Names
   /** L4 proxying, see AdminApiOptions. */
   readonly stream?: boolean

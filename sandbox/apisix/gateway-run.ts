@@ -16,7 +16,7 @@ import { createUpstreamAgent } from './upstream-agent.ts'
 import { createWords } from './words.ts'
 import { createWorker, measuredDelay, polledDelay, type Worker } from './worker.ts'
 
-/** A gateway from a start to the next stop: everything in it is lost then, as in a full restart. */
+/** A gateway from one start to the next stop. A stop loses everything in it, as a full restart does. */
 export interface GatewayRun {
   readonly workers: readonly Worker[]
   readonly barrier: Barrier | undefined
@@ -24,7 +24,7 @@ export interface GatewayRun {
   readonly control: ControlApi
   readonly admin: AdminApi | undefined
   readonly barrierApi: BarrierApi | undefined
-  /** As SIGKILL: its connections break, its counts are dropped, and the master starts another one in its place. */
+  /** As SIGKILL: the worker's connections break, its counts are dropped, and the master starts another worker. */
   killWorker(id: number): void
   /** As SIGHUP: new workers take new requests; the old ones finish theirs and are counted until then. */
   reload(): void
@@ -91,8 +91,8 @@ export async function runGateway(options: GatewayOptions, onAccess: AccessHook):
     if (retiring.has(slot) && slot.busy.size === 0) end(slot)
   }
 
-  // The proxy's port is opened with reuseport: the kernel gives a frozen worker its share of new connections. The other
-  // listeners are shared, and only a worker that runs takes a connection from them (apisix-measured b).
+  // The proxy's port is opened with reuseport: the kernel gives a frozen worker its share of new connections. The workers
+  // share the other listeners, and only a worker that runs takes a connection from them (apisix-measured b).
   const owners = new WeakMap<Socket, Slot>()
   const accept = (socket: Socket): Worker => {
     const running = slots.filter(({ worker }) => !worker.frozen)

@@ -31,11 +31,11 @@ export interface Gateway {
   readonly barrier: Barrier | undefined
   readonly barrierApi: BarrierApi | undefined
   killWorker(id: number): void
-  /** As `apisix reload`: it goes on serving, with new workers. */
+  /** As `apisix reload`: the gateway continues to serve, with new workers. */
   reload(): void
-  /** Cuts its APIs off from their clients while it goes on serving. An API that is left out is `open`. */
+  /** Cuts its APIs off from their clients while it continues to serve. An API that is not named is `open`. */
   partition(cut: { control?: Reachability; admin?: Reachability; barrier?: Reachability }): Promise<void>
-  /** Calls `listener` for every request that is over. Returns what ends it. */
+  /** Calls `listener` for every request that is over. Returns the function that ends it. */
   onAccess(listener: AccessHook): () => void
   /** As when its pod is killed: connections break, the deny-list is lost. */
   stop(): Promise<void>

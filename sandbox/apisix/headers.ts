@@ -24,7 +24,7 @@ export function requestHeaders(raw: RawHeaders, client: string, bodyLength: numb
   return headers
 }
 
-/** For a protocol upgrade: both sides have to see it. */
+/** For a protocol upgrade: keeps the hop-by-hop headers, because both sides need them. */
 export const upgradeHeaders = (raw: RawHeaders, client: string): string[] => [...raw, 'X-Real-IP', client]
 
 /** The headers for the client. */

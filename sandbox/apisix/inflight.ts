@@ -1,4 +1,4 @@
-/** Requests that a worker has begun to connect to a node, or sent, and has not finished. */
+/** Requests that a worker has begun to connect to a node, or has sent, and has not finished. */
 export interface Inflight {
   readonly requests: number
   /** Upgraded connections (websocket). */
@@ -7,7 +7,7 @@ export interface Inflight {
 
 export type InflightKind = keyof Inflight
 
-/** Counts per worker, so that the share of one that dies can be dropped. */
+/** Counts per worker, so that the counts of a dead worker can be dropped. */
 export interface InflightCounts {
   up(pid: number, ip: string, port: number, kind: InflightKind): void
   down(pid: number, ip: string, port: number, kind: InflightKind): void
@@ -15,9 +15,9 @@ export interface InflightCounts {
   drop(pid: number): void
   /** Over all workers; without `port`, over all ports of the address. */
   of(ip: string, port: number | undefined): Inflight
-  /** Over everything. */
+  /** The sum over all workers and addresses. */
   readonly total: number
-  /** Calls `listener` when a count reaches 0: that of `ip`, or of any address if a worker is gone. Returns what ends it. */
+  /** Calls `listener` when a count reaches 0: with `ip`, or without it if a worker is gone. Returns the function that ends it. */
   onFallen(listener: (ip: string | undefined) => void): () => void
 }
 

@@ -13,7 +13,7 @@ export const asText = (value: Json | undefined): string =>
 export type ParsedJson =
   { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly problem: string }
 
-/** Parses `text`; the problem is worded as lua-cjson words it, because APISIX passes that on to its client. */
+/** Parses `text`. A problem has lua-cjson's words, because APISIX passes those on to its client. */
 export function parseJson(text: string): ParsedJson {
   try {
     return { ok: true, value: JSON.parse(text) as Json }

@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from './json.ts'
 
-/** Lua knows one kind of table: an empty one counts as an array, even if it was written as a map. */
+/** Lua has one kind of table: an empty one counts as an array, even if it was written as a map. */
 const isMap = (value: Json | undefined): value is JsonObject =>
   isObject(value) && Object.keys(value).length > 0
 
@@ -8,9 +8,9 @@ const isTable = (value: Json | undefined): value is JsonObject | Json[] =>
   Array.isArray(value) || isObject(value)
 
 /**
- * APISIX's merge patch (`core.table.merge`), traps included: two maps are merged, and a value that is an array on either side
- * is replaced whole, so `{"nodes": {}}` wipes a map. A `null` deletes a key only inside a merge; if the old value is
- * replaced it is stored as it is, and then refused by the schema.
+ * APISIX's merge patch (`core.table.merge`), traps included. Two maps are merged. If either value is an array, the new one
+ * replaces the old one whole, so `{"nodes": {}}` wipes a map. A `null` deletes a key only inside a merge. In a value that
+ * replaces another one, the `null` is stored as it is, and the schema then refuses it.
  */
 export function mergePatch(old: JsonObject, patch: JsonObject | Json[]): JsonObject {
   const merged: JsonObject = { ...old }
@@ -27,8 +27,8 @@ export type SubPathPatch =
   { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly problem: string }
 
 /**
- * `PATCH /upstreams/web/nodes/10.0.0.1:80` (`core.table.patch`): sets the value at the path, building what is missing.
- * Array elements cannot be reached, since the path's parts are strings: the result is a mixed table, which no schema takes.
+ * `PATCH /upstreams/web/nodes/10.0.0.1:80` (`core.table.patch`): sets the value at the path, and creates missing maps.
+ * It cannot reach an array element, since the path's parts are strings. The result is then a mixed table, which no schema accepts.
  */
 export function patchAt(old: JsonObject, path: readonly string[], value: Json): SubPathPatch {
   const [name, ...rest] = path

@@ -9,7 +9,7 @@ export interface Held {
   readonly target: Target
   /** Only a draining node could be picked. */
   readonly bypass: boolean
-  /** No node of the upstream is free: this one takes over. */
+  /** No node of the upstream is free: this successor takes over. */
   readonly isSuccessor: boolean
   /** Only the first call has an effect. */
   release(): void
@@ -41,13 +41,13 @@ export interface PickOptions {
   readonly barrier: Barrier | undefined
   readonly pid: number
   readonly tried: ReadonlySet<Target>
-  /** What `chash` hashes. */
+  /** The input of `chash`. */
   readonly key: string
 }
 
 /**
- * The pick of the access phase: avoids denied nodes, and counts nothing. The client's body may be read for minutes from
- * here on, and a request that has not begun to connect can still go elsewhere: a drain must not wait for it.
+ * The pick of the access phase: avoids denied nodes, and counts nothing. After it, the client's body may be read for
+ * minutes. A request that has not begun to connect can still go elsewhere, so a drain does not wait for it.
  */
 export function chooseNode(options: PickOptions): Choice {
   const { upstream, tried, key } = options
@@ -67,7 +67,7 @@ export function takeNode(options: PickOptions, first?: Target): Picked {
 
 /**
  * Takes a node. Between two steps, another worker may run, or the agent's seal may arrive. The guarantee rests on the order:
- * count, then read the entry, then connect. Yields after each step.
+ * count, then read the entry, then connect. It yields after each step.
  */
 export function* takeSteps(options: PickOptions, first?: Target): Generator<void, Picked> {
   const { pid, tried } = options
@@ -102,7 +102,7 @@ export function* takeSteps(options: PickOptions, first?: Target): Generator<void
 const guardOf = ({ barrier, pid }: PickOptions): Barrier | undefined =>
   barrier && barrier.unfit(pid).length === 0 ? barrier : undefined
 
-/** A node without an entry; else one that is only draining, because a node that still serves is better than a 503. */
+/** A node without an entry; if there is none, a draining node, because a node that still serves is better than a 503. */
 const choose = (
   { targets: drawn, balancer }: Upstream,
   barrier: Barrier | undefined,
@@ -125,10 +125,10 @@ const choose = (
   }
   if (open.length === 0) return { kind: 'sealed' }
   const undenied = open.filter(target => looks.get(target) === 'free')
-  // A node of weight 0 is a standby: a draining node that draws requests is preferred to it.
+  // A node of weight 0 is a standby: a draining node with a weight comes before it.
   const isStandby = !undenied.some(draws) && open.some(draws)
   const free = isStandby ? [] : undenied
-  // A retry gets a lone free node again only if no other node is left unsealed.
+  // A retry gets a lone free node again only if all other nodes are sealed.
   const wanted = free.length === 1 && open.length > 1 && tried.has(free[0] as Target) ? [] : free
   const target = balancer.pick(wanted, tried, key)
   if (target) return { kind: 'choice', target, bypass: false, isSuccessor: false }
@@ -142,10 +142,10 @@ const choose = (
     : { kind: 'tried' }
 }
 
-/** One object for each address, so that a request knows which it has tried. */
+/** One object for each address, so that a request recognises the addresses that it has tried. */
 const known = new Map<string, Target>()
 
-/** The nodes that take over from nodes that are all denied, and those of them that end too and still serve. */
+/** The nodes that take over from nodes that are all denied, and those of them that are draining and still serve. */
 const successorsOf = (
   targets: readonly Target[],
   { entries }: Barrier

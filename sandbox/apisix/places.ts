@@ -15,7 +15,7 @@ export interface PlaceNode {
   readonly standby: boolean
 }
 
-/** A set of nodes of which a worker chooses one. */
+/** A list of nodes of which a worker chooses one. */
 export interface Place {
   /** `upstreams/1`, `routes/1/traffic-split` … */
   readonly name: string
@@ -23,12 +23,12 @@ export interface Place {
   readonly nodes: readonly PlaceNode[] | undefined
 }
 
-/** What the names of nodes resolve to, by name. */
+/** The addresses of each node name. */
 export type Names = ReadonlyMap<string, readonly string[]>
 
-/** The places of one worker, by the configuration that it has, as the plugin finds them (places.lua). */
+/** The places of one worker in its own configuration, found as the plugin finds them (places.lua). */
 export interface Places {
-  /** The places that list this address, without those that nothing refers to. */
+  /** The places that list this address, without unreferenced upstreams. */
   of(ip: string): Place[]
   /** How many places this worker cannot read. */
   readonly hidden: number

@@ -8,7 +8,7 @@ import type { ChildMessage, ParentMessage, ServeOptions } from './serve.ts'
 export interface ApisixProcess {
   readonly pid: number
   readonly gateways: readonly Described[]
-  /** Rejects with the problem that the process reports, or when the process ends. */
+  /** Sends a command. Rejects with the problem that the process reports, or if the process ends. */
   tell(command: Command): Promise<unknown>
   close(): Promise<void>
 }
@@ -16,7 +16,7 @@ export interface ApisixProcess {
 /** How long the process may take to report that it is ready, in ms. */
 const START_TIMEOUT = 20_000
 
-/** Rejects if the process ends, or does not report in time that it is ready; the process is ended then. */
+/** Rejects if the process ends, or if it does not report in time that it is ready. It is then ended. */
 export async function startApisixProcess(options: ServeOptions): Promise<ApisixProcess> {
   const child = fork(fileURLToPath(new URL('main.ts', import.meta.url)), [
     '--config',

@@ -2,9 +2,9 @@ import { asText } from './json.ts'
 import { splitUpstreams } from './schema.ts'
 import { idOf, type Item, type Store } from './store.ts'
 
-/** Why an object may not be deleted (without `force=true`), in APISIX's words; empty when nothing uses it. */
+/** Why APISIX refuses to delete an object (without `force=true`), in its words; empty if nothing uses the object. */
 export function inUse(store: Store, resource: string, id: string): string {
-  // APISIX searches its own memory, which keeps objects in the order in which they came.
+  // APISIX searches its own memory, which keeps objects in the order of their creation.
   const inOrder = (of: string): Item[] => store.list(of).sort((a, b) => a.createdIndex - b.createdIndex)
   const routes = inOrder('routes')
   const names = (field: string) => (item: Item) => asText(item.value[field]) === id

@@ -1,9 +1,9 @@
-/** Returns the next index into `weights`. Never ends; an index of weight 0 is not returned while another weight is higher. */
+/** Returns the next index into `weights`, without end. It skips an index of weight 0 while another weight is higher. */
 export type RoundRobin = () => number
 
 /**
- * Interleaved weighted round robin as lua-resty-balancer does it: turns go down from the highest weight in steps of the
- * greatest common divisor, and each turn visits those whose weight reaches it. Starts at a random place, because
+ * Interleaved weighted round robin, as in lua-resty-balancer: turns go down from the highest weight in steps of the
+ * greatest common divisor. Each turn visits the nodes whose weight reaches it. It starts at a random index, because
  * otherwise all workers would send their first request to the same node.
  */
 export function createRoundRobin(weights: readonly number[], random: () => number = Math.random): RoundRobin {

@@ -6,7 +6,7 @@ import type { Names } from './places.ts'
 import { createRoundRobin, type RoundRobin } from './round-robin.ts'
 import { createUpstream, type Upstream } from './upstream.ts'
 
-/** The destination of a request, by one worker's configuration. */
+/** The destination of a request, in one worker's configuration. */
 export type Destination =
   | { readonly kind: 'upstream'; readonly route: string; readonly upstream: Upstream }
   /** No route: APISIX's own 404. */
@@ -30,17 +30,15 @@ interface Rule {
 }
 
 /**
- * Routes as APISIX's radixtree finds them: an exact path before any prefix, the longest prefix first, `priority` between
+ * Finds routes as APISIX's radixtree does: an exact path before any prefix, the longest prefix first, `priority` between
  * routes of the same path. Only `methods` and `host(s)` narrow a route; `vars` and filter functions are ignored.
- */
-/**
  * @param discovery the source of nodes for upstreams with a `discovery_type`
- * @param names what node names resolve to; this machine's resolver handles a name that is missing here
+ * @param names the addresses of node names; this machine's resolver handles a name that is missing here
  */
 export function createRouter(config: ConfigView, discovery?: Discovery, names?: Names): Router {
   let compiledAt = -1
   let rules: Rule[] = []
-  // Keyed by the stored object: a write replaces it, so a new version begins with fresh turns, as in APISIX.
+  // Keyed by the stored object: a write replaces it, so a new version starts a new round of turns, as in APISIX.
   const upstreams = new WeakMap<JsonObject, Upstream>()
   const splits = new WeakMap<JsonObject, RoundRobin>()
 
@@ -150,7 +148,7 @@ const admits = (route: JsonObject, method: string, host: string): boolean => {
 const hostFits = (name: string, host: string): boolean =>
   name.startsWith('*.') ? host.endsWith(name.slice(1)) : name === host
 
-/** The weighted upstream whose turn it is. Rules with a `match` are left out: the stand-in evaluates no variables. */
+/** The weighted upstream whose turn it is. Rules with a `match` are skipped: the stand-in evaluates no variables. */
 const splitChoice = (
   plugins: Json | undefined,
   turns: WeakMap<JsonObject, RoundRobin>

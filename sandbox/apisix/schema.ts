@@ -15,8 +15,8 @@ const MATCHES_NONE = 'object matches none of the required'
 const ONE_OF = 'value should match only one schema, but matches none'
 
 /**
- * Checks an object before it is stored, with APISIX's own messages if they were recorded (test/recordings) or are in its
- * tests. It finds only mistakes about nodes that an agent, or a user of the sandbox, can make; unknown fields pass.
+ * Checks an object before it is stored. The messages are APISIX's own, if they were recorded (test/recordings) or are in its
+ * tests. Finds only mistakes about nodes that an agent, or a user of the sandbox, can make. Unknown fields pass.
  */
 export function checkResource(resource: string, value: JsonObject, store: Store): Verdict {
   return firstProblem([

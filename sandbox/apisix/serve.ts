@@ -16,7 +16,7 @@ export const serveOptions = z.strictObject({
   workers: z.int().min(1).max(64).default(4),
   adminKey: z.string().min(1).default('edd1c9f034335f136f87ad84b625c8f1'),
   barrierToken: z.string().min(1).optional(),
-  /** The delay until a worker applies a write, in ms: drawn evenly between the two. */
+  /** The delay until a worker applies a write: a random number of ms between these two. */
   applyDelayMs: z.tuple([z.number().min(0), z.number().min(0)]).default([0, 6]),
   patchGapMs: z.number().min(0).optional(),
   stream: z.boolean().optional(),
@@ -38,7 +38,7 @@ export async function serveApisix(input: ServeOptions): Promise<Apisix> {
   })
 }
 
-/** What a child process sends its parent: first `ready`, then an answer to each command, by its id. */
+/** The messages of a child process to its parent: first `ready`, then an answer to each command, by its id. */
 export type ChildMessage =
   | { readonly kind: 'ready'; readonly gateways: ReturnType<typeof describeGateways> }
   | { readonly kind: 'done'; readonly id: number; readonly result: unknown }
@@ -49,7 +49,7 @@ export interface ParentMessage {
   readonly command: Command
 }
 
-/** Runs the parent process's commands (`process.send`) until it exits; a process without a parent only serves. */
+/** Runs the commands of the parent process (`process.send`) until it exits; without a parent it only serves. */
 export function obeyParent(apisix: Apisix): void {
   const obey = createCommander(apisix)
   const send = (message: ChildMessage): void => {

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** `silent` accepts and never answers, as behind a dropped route; `refused` closes the port. */
+/** `silent` accepts connections and never answers, as behind a dropped route; `refused` closes the port. */
 export type Reachability = 'open' | 'silent' | 'refused'
 
 /** An HTTP listener that can be cut off and come back on the same address, and that leaves no connection when it closes. */
@@ -11,7 +11,7 @@ export interface Listener {
   readonly server: Server
   readonly reachability: Reachability
   reach(next: Reachability): Promise<void>
-  /** Resolves at once while the listener is `open`, else when it is open again; never after `close`. */
+  /** Resolves once the listener is `open`, perhaps at once; never after `close`. */
   passage(): Promise<void>
   /** Ends every connection, finished or not. */
   close(): Promise<void>
@@ -19,7 +19,7 @@ export interface Listener {
 
 export interface ListenOptions {
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number
   readonly onRequest: RequestListener
   readonly onConnection?: (socket: Socket) => void

@@ -10,7 +10,7 @@ export interface StandaloneApiOptions {
   /** This gateway's own store: in this mode gateways share nothing. */
   readonly store: Store
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number
   readonly adminKey: string
 }
@@ -59,7 +59,7 @@ function put(document: Document, { headers, body }: Ask): Answer {
   const digest = headers['x-digest']
   if (typeof digest !== 'string') return errorMessage(400, 'missing digest header')
   const parsed = parseJson(body)
-  // The same digest is answered before the body is read, so even a body that is not JSON passes.
+  // An equal digest is answered before the body is read, so even a body that is not JSON passes.
   const taken = document.put(digest, parsed.ok && isObject(parsed.value) ? parsed.value : {})
   if (taken.kind === 'same') return { status: 204, headers: {}, body: '' }
   return taken.kind === 'refused' ? errorMessage(400, taken.problem) : stamped(text(202, ''), document)

@@ -15,7 +15,7 @@ export type StoreEvent =
   | { readonly kind: 'put'; readonly revision: number; readonly item: Item }
   | { readonly kind: 'delete'; readonly revision: number; readonly key: string }
 
-/** `down` answers an error at once; `black-holed` never answers, as a dropped route to etcd does. */
+/** `down` answers an error at once; `black-holed` never answers, like a dropped route to etcd. */
 export type StoreHealth = 'up' | 'down' | 'black-holed'
 
 export interface PutOptions {
@@ -25,23 +25,23 @@ export interface PutOptions {
   readonly ttlSeconds?: number
 }
 
-/** What etcd is to APISIX: one ordered history of writes that several gateways follow. */
+/** Takes the part of etcd for APISIX: one ordered history of writes that several gateways follow. */
 export interface Store {
-  /** Of the last write. */
+  /** The revision of the last write. */
   readonly revision: number
   health: StoreHealth
   get(key: string): Item | undefined
-  /** All objects under `/apisix/<resource>/`, by key, as an etcd range read gives them. */
+  /** All objects under `/apisix/<resource>/`, sorted by key, as an etcd range read returns them. */
   list(resource: string): Item[]
   /** The names of the resources that have objects. */
   resources(): string[]
-  /** `undefined` if the object is no longer at revision `expected`; nothing is written then. */
+  /** `undefined`, without a write, if the object is no longer at revision `expected`. */
   put(key: string, value: JsonObject, options?: PutOptions): Item | undefined
-  /** False if there is no such object; the revision stays the same then. */
+  /** False, without a new revision, if there is no such object. */
   delete(key: string): boolean
   /** A new id: APISIX writes a counter key and takes its revision, 20 digits wide. */
   generateId(): string
-  /** Calls `listener` in the order of revisions, within the write. Returns what ends it. */
+  /** Calls `listener` in the order of revisions, within the write. Returns the function that ends it. */
   watch(listener: (event: StoreEvent) => void): () => void
   /** Drops leases and listeners. */
   close(): void
@@ -53,7 +53,7 @@ export const idOf = (key: string): string => key.slice(key.lastIndexOf('/') + 1)
 
 export const resourceOf = (key: string): string => key.split('/')[2] ?? ''
 
-/** @param options.revision where the history begins: the first write gets the next number. */
+/** @param options.revision the start of the history: the first write gets the next number. */
 export function createStore({ revision = 0 }: { revision?: number } = {}): Store {
   const items = new Map<string, Item>()
   const leases = new Map<string, NodeJS.Timeout>()

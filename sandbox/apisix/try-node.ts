@@ -57,7 +57,7 @@ export function tryNode(options: TryOptions): ClientRequest {
   })
   attempt.once('timeout', () => {
     fail('timeout')
-    // In the middle of an answer the failure cannot be reported any more: the answer breaks off.
+    // In the middle of an answer a failure cannot be reported any more, so the answer breaks off.
     attempt.destroy()
   })
   attempt.on('error', () => fail('error'))

@@ -6,7 +6,7 @@ import type { ProxyWorker } from './exchange.ts'
 import { upgradeHeaders } from './headers.ts'
 import { takeNode } from './pick.ts'
 
-/** A protocol upgrade (websocket): one try; from the node's 101 on, the connection counts as `long`. */
+/** A protocol upgrade (websocket): one try. After the node's 101 the connection counts as `long`. */
 export function proxyUpgrade(on: ProxyWorker, request: IncomingMessage, client: Duplex, head: Buffer): void {
   const started = performance.now()
   const path = request.url ?? '/'

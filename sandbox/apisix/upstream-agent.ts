@@ -7,11 +7,11 @@ const MOST_IDLE = 320
 const IDLE_MS = 60_000
 
 /**
- * A worker's keep-alive pool to its nodes, as in nginx: it ignores the `Keep-Alive: timeout` that a server sends,
- * so the next request may get a connection that the node is just closing.
+ * A worker's keep-alive pool to its nodes, as in nginx. It ignores the `Keep-Alive: timeout` of a server, so the next
+ * request may get a connection that the node is about to close.
  */
 class UpstreamAgent extends Agent {
-  /** Decides whether a connection that has become free is kept. */
+  /** Decides whether a free connection is kept. */
   override keepSocketAlive(socket: Duplex): boolean {
     if (!(socket instanceof Socket)) return false
     socket.setKeepAlive(true, 1000)

@@ -7,7 +7,7 @@ import { bareHost, readNodes } from './nodes.ts'
 export interface Upstream {
   readonly targets: readonly Target[]
   readonly balancer: Balancer
-  /** Tries after the first one. */
+  /** The number of tries after the first one. */
   readonly retries: number
   /** The number of retries follows from the number of nodes. */
   readonly derivesRetries: boolean

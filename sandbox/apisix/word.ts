@@ -7,7 +7,7 @@ export interface ToldWord {
   readonly asked: number
   readonly places: number
   readonly sole: readonly string[]
-  /** Those in which only successors are left. */
+  /** The places in which only successors are left. */
   readonly succeeded: readonly string[]
   readonly hidden: number
   readonly others: readonly {
@@ -21,7 +21,7 @@ export interface ToldWord {
 
 /** The words of the workers of one gateway. Workers begin only when an agent asks for them. */
 export interface Words {
-  /** From now on an agent asks for them. */
+  /** Called when an agent asks for words: from then on workers make them. */
   want(): void
   /** Wakes the workers, and waits a few milliseconds for those that have not reported. */
   hear(entries: readonly StoredEntry[]): Promise<void>
@@ -37,12 +37,12 @@ export interface Saying {
   readonly places: number
   readonly sole: readonly string[]
   readonly succeeded: readonly string[]
-  /** How many places have these other choices. */
+  /** Each list of other choices, with the number of places that have it. */
   readonly others: ReadonlyMap<string, number>
   readonly cut: number
 }
 
-/** One worker's word, see docs/decisions/0029: what it has reported, and what it has to report again. */
+/** One worker's word (docs/decisions/0029): its reports so far, and those that are due. */
 export interface Word {
   /** The generation that it has reported on; undefined: its word is void. */
   readonly said: number | undefined
@@ -70,13 +70,13 @@ export function createWord(entries: DenyList, places: () => Places): Word {
   let said: number | undefined
   let hidden = 0
 
-  // An entry's word is about the other nodes of its places too.
+  // The word about an entry also names the other nodes of its places.
   const concerned = (): Set<string> => {
     const ips = new Set(dirty)
     for (const ip of dirty)
       for (const way of waysTo(ip, entries))
         for (const { nodes } of places().of(way)) for (const node of nodes ?? []) ips.add(node.ip)
-    // Those that take over are in the places of those that they take over from, and were, before a change.
+    // Successors are in the places of the pods that they take over from. Those of before a change count too.
     for (const ip of ips) {
       const now = entries.on(ip).flatMap(({ successors = {} }) => Object.values(successors).flat())
       for (const to of now) ips.add(to.ip)
@@ -116,7 +116,7 @@ export function createWord(entries: DenyList, places: () => Places): Word {
   }
 }
 
-/** The addresses by which a request can come to this one: itself, and those that it takes over from. */
+/** The addresses that can lead a request to this one: itself, and those that it takes over from. */
 function waysTo(ip: string, entries: DenyList, ways = new Set<string>()): ReadonlySet<string> {
   ways.add(ip)
   for (const entry of entries.naming(ip)) if (!ways.has(entry.ip)) waysTo(entry.ip, entries, ways)

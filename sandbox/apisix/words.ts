@@ -23,7 +23,7 @@ export interface WordsOptions {
   readonly names: Names | undefined
 }
 
-/** How often a worker checks by itself, how long a put waits, and how often names and discovery are resolved; ms. */
+/** In ms: how often a worker checks by itself, how long a put waits, and how often names and discovery are resolved. */
 const LOOK = 20
 const HEAR = 4
 const MOVING = 250
@@ -82,7 +82,7 @@ export function createWords({ workers, barrier, discovery, names }: WordsOptions
     },
     hear: async stored => {
       const since = Math.max(0, ...stored.map(entry => entry.since))
-      // a seal may depend on what discovery has found by now
+      // a seal may depend on the present state of discovery
       look(true)
       if (!complete(since)) await wait(HEAR)
     },
@@ -111,7 +111,7 @@ export function createWords({ workers, barrier, discovery, names }: WordsOptions
   }
 }
 
-/** Keeps everything that speaks against a seal. */
+/** Merges the reports so that every reason against a seal stays. */
 function union(
   sayings: readonly Saying[]
 ): Pick<ToldWord, 'places' | 'sole' | 'succeeded' | 'others' | 'cut'> {

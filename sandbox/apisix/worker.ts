@@ -1,13 +1,13 @@
 import { createConfigView, type ConfigView } from './config-view.ts'
 import type { Store, StoreEvent } from './store.ts'
 
-/** How long after a write a worker applies it: milliseconds, drawn anew for each write. */
+/** The time from a write until a worker applies it, in ms; called anew for each write. */
 export type ApplyDelay = () => number
 
-/** As measured in health (apisix-measured c): a few milliseconds, some before the writer has its answer. */
+/** As measured in a healthy gateway (apisix-measured c): a few ms. Some workers apply a write before the writer has its answer. */
 export const measuredDelay: ApplyDelay = () => Math.random() * 6
 
-/** In standalone mode every worker polls the document that it was sent ten times a second (apisix-measured f). */
+/** In standalone mode every worker checks the document ten times a second (apisix-measured f). */
 export const polledDelay: ApplyDelay = () => Math.random() * 100
 
 export interface WorkerOptions {
@@ -18,7 +18,7 @@ export interface WorkerOptions {
   readonly applyDelay?: ApplyDelay
 }
 
-/** One nginx worker: with its own configuration and connections; it can freeze or die alone. */
+/** One nginx worker with its own configuration and connections. It can freeze or die alone. */
 export interface Worker {
   readonly id: number
   readonly pid: number
@@ -27,17 +27,17 @@ export interface Worker {
   readonly seen: number
   readonly frozen: boolean
   readonly stale: boolean
-  /** Tasks that wait for it to thaw. */
+  /** The number of tasks that wait for it to thaw. */
   readonly queued: number
-  /** Does `task` now, or once thawed: with the configuration the worker has then. Never after it was killed. */
+  /** Runs `task` now, or once thawed, with the worker's configuration of that moment. Never runs it after a kill. */
   run(task: () => void): void
   /** Resolves when the worker runs. */
   turn(): Promise<void>
-  /** As SIGSTOP or a blocked event loop: everything on it stops, even applying configuration. */
+  /** As SIGSTOP or a blocked event loop: everything in it stops, even the application of configuration. */
   freeze(): void
-  /** Queued requests run first, and the missed writes only after them: as measured, 11 of 24 went to the old node. */
+  /** Queued requests run first, and the missed writes are applied after them: as measured, 11 of 24 went to the old node. */
   thaw(): void
-  /** Its watch dies silently: it misses writes, and everything else works. */
+  /** Its watch dies silently: it misses writes, while everything else works. */
   loseWatch(): void
   /** Opens a new watch and reads everything again. */
   restoreWatch(): void
@@ -45,7 +45,7 @@ export interface Worker {
   kill(): void
 }
 
-/** A write on its way; `due` by the monotonic clock, in ms. */
+/** A write that is not applied yet; `due` by the monotonic clock, in ms. */
 interface Pending {
   readonly due: number
   readonly event: StoreEvent

@@ -1,4 +1,4 @@
-/** One request as the pod itself saw it arrive. */
+/** One request, as it arrived at the pod. */
 export interface Arrival {
   /** When its head had been read (ms, `now()` of sandbox/now.ts). */
   readonly at: number
@@ -7,7 +7,7 @@ export interface Arrival {
   readonly afterTerm: boolean
 }
 
-/** What the app tells the kubelet stand-in over IPC. */
+/** A message of the app to the kubelet stand-in, over IPC. */
 export type AppMessage =
   | { readonly type: 'ready'; readonly at: number }
   | { readonly type: 'arrivals'; readonly list: readonly Arrival[] }

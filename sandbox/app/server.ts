@@ -4,19 +4,19 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { now } from '../now.ts'
 import type { Arrival } from './report.ts'
 
-/** The app does not wait for an accepted connection without a request this long (ms) after SIGTERM. */
+/** After SIGTERM, an accepted connection without a request keeps the app alive for this long, in ms. */
 const SILENT_MS = 1000
 
 export interface App {
   readonly server: Server
   readonly counts: { served: number; afterTerm: number }
-  /** What a worst-case app does at SIGTERM. Resolves when every accepted request is answered. */
+  /** Ends the app as a worst-case app does at SIGTERM. Resolves when every accepted request is answered. */
   terminate(): Promise<void>
 }
 
 /**
- * The worst-case app: no drain of its own. It serves until SIGTERM and then closes its listener at once, closes idle
- * keep-alive connections, and finishes only what it has accepted. So every request that is still routed to it fails.
+ * The worst-case app: it has no drain of its own. At SIGTERM it closes its listener and its idle keep-alive connections at
+ * once, and finishes only the requests that it has accepted. So every request that is still routed to it fails.
  */
 export function createApp(pod: string, seen: (arrival: Arrival) => void): App {
   const counts = { served: 0, afterTerm: 0 }
@@ -44,10 +44,10 @@ export function createApp(pod: string, seen: (arrival: Arrival) => void): App {
   }
 
   const server = createServer((request, response) => {
-    // Only a client that disconnects leads here, so an answer would reach nobody.
+    // Only a client that has disconnected leads here, so there is no receiver for an answer.
     answer(request, response).catch(() => response.destroy())
   })
-  // An idle connection stays until SIGTERM: the gateway's keep-alive pool decides, as it would with a real app.
+  // An idle connection stays open until SIGTERM: as with a real app, the gateway's keep-alive pool decides when to close it.
   server.keepAliveTimeout = 75_000
   server.on('connection', socket => {
     silent.add(socket)

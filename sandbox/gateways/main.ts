@@ -1,7 +1,7 @@
 import type { DiscoveredMessage, GatewaysMessage, GatewaysOptions } from './options.ts'
 import { startGateways } from './start.ts'
 
-// The gateways' own process: its options are the only argument, as JSON. Ends when its channel closes.
+// The process of the gateways. Its only argument is its options as JSON. It ends when its channel closes.
 
 const send = (message: GatewaysMessage) => void process.send?.(message, undefined, undefined, () => {})
 

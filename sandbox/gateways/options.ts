@@ -3,15 +3,15 @@ import type { DiscoveredPorts } from '../apisix/discovery.ts'
 
 /** The gateways of one sandbox: they share one configuration store, as several APISIX share one etcd. */
 export interface GatewaysOptions {
-  /** One address each. */
+  /** One address for each gateway. */
   readonly hosts: readonly string[]
-  /** The same on every gateway, as with pods of one Deployment. 0 picks free ones (for one gateway only). */
+  /** The same on every gateway, as with pods of one Deployment. 0 picks free ports (for one gateway only). */
   readonly proxyPort: number
   readonly controlPort: number
-  /** On the first gateway. */
+  /** The port of the Admin API; only the first gateway has one, except in standalone mode. */
   readonly adminPort: number
   readonly adminKey: string
-  /** Without it the gateways have no barrier, as without the plugin. */
+  /** Without it the gateways have no plugin. */
   readonly barrier?: { readonly port: number; readonly token: string } | undefined
   readonly workers: number
   /** API-driven: each has an Admin API of its own, all on `adminPort`, and shares nothing with the others. */
@@ -33,7 +33,7 @@ export interface GatewayAddress {
   readonly barrier: string | undefined
 }
 
-/** From the gateways' process: once `ready` or `failed`, and then the confirmations of its gateways. */
+/** From the gateways' process: first `ready` or `failed`, and then the confirmations of its gateways. */
 export type GatewaysMessage =
   | {
       readonly type: 'ready'
@@ -51,7 +51,7 @@ export interface DiscoveredMessage {
   readonly ports: DiscoveredPorts
 }
 
-/** A request to an Admin API, as `adminLog` has it. */
+/** A request to an Admin API, as it is written to `adminLog`. */
 export interface AdminRequest {
   readonly gateway: string
   readonly method: string

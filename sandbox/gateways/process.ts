@@ -7,11 +7,11 @@ const READY_MS = 10_000
 const END_MS = 3000
 
 export interface ForkedGateways extends Gateways {
-  /** The gateways' confirmations that have arrived here so far, in order. */
+  /** The confirmations of all gateways that have arrived here so far, in order. */
   confirmations(): readonly Confirmation[]
 }
 
-/** Starts the gateways in a process of their own, so that nothing else in the sandbox can stall them. */
+/** Starts the gateways in a process of their own, so that no other work of the sandbox can delay them. */
 export async function forkGateways(options: GatewaysOptions): Promise<ForkedGateways> {
   const main = fileURLToPath(new URL('main.ts', import.meta.url))
   const child = fork(main, [JSON.stringify(options)], { detached: true })

@@ -8,7 +8,7 @@ import type { Confirmation, GatewayAddress, GatewaysOptions } from './options.ts
 export interface Gateways {
   readonly admin: { readonly url: string; readonly key: string }
   readonly gateways: readonly GatewayAddress[]
-  /** Sets what a gateway knows of a Service (`namespace/name`), if discovery is configured. */
+  /** Sets the nodes of a Service (`namespace/name`) that a gateway has discovered, if discovery is configured. */
   readonly discovered: (gateway: string, service: string, ports: DiscoveredPorts) => void
   close(): Promise<void>
 }

@@ -1,13 +1,13 @@
 /** Pod addresses: loopback addresses that other software on this machine is unlikely to use. */
 export interface Addresses {
   allocate(): string
-  /** The next `allocate` returns this address, even if another pod had it: Kubernetes reuses a pod's address within seconds. */
+  /** Makes the next `allocate` return this address, even if another pod had it: Kubernetes reuses an address within seconds. */
   reuse(ip: string): void
 }
 
-/** Hosts of a subnet 127.a.b.0: 127.a.b.1 to 127.a.b.250. */
+/** Addresses of a subnet 127.a.b.0: 127.a.b.1 to 127.a.b.250. */
 const PER_SUBNET = 250
-/** `a` from 1 to 254: in 127.0.b.0 other software listens. */
+/** `a` is from 1 to 254: other software listens in 127.0.b.0. */
 const SUBNETS = 254 * 256
 
 /** Drawn at random, so that several processes on one machine are unlikely to collide. */

@@ -25,7 +25,7 @@ export interface Container {
   readonly exited: Promise<Exit>
   /** Aborted when the process has ended. */
   readonly dead: AbortSignal
-  /** TERM is for the first process, as in a real container; KILL ends its children as well. */
+  /** TERM goes to the first process only, as in a real container; KILL ends its children too. */
   kill(signal: 'SIGTERM' | 'SIGKILL'): void
 }
 
@@ -41,7 +41,7 @@ const NOT_STARTED = 127
 /** Starts the process of one container. A command that cannot be started is a container that exits at once. */
 export function startContainer({ image, env, onMessage }: ContainerStart): Container {
   const [file = '', ...args] = image.command
-  // Its own process group: Ctrl-C in the terminal is for the sandbox, which then ends its pods itself.
+  // Its own process group: Ctrl-C in the terminal goes to the sandbox, which then ends its pods itself.
   const child = spawn(file, args, {
     env: { ...image.env, ...env },
     detached: true,
@@ -53,7 +53,7 @@ export function startContainer({ image, env, onMessage }: ContainerStart): Conta
     child.once('exit', (code, signal) => {
       const exit = { at: now(), code, signal }
       dead.abort()
-      // Its last messages may still be on their way: a record is complete only when the channel has closed.
+      // Its last messages may not have arrived yet: a record is complete only when the channel has closed.
       if (child.connected) child.once('disconnect', () => resolve(exit))
       else resolve(exit)
     })

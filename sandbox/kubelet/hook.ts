@@ -13,7 +13,7 @@ export interface HookRecord {
   readonly ok: boolean
   /** Of an exec hook; null if a signal ended it. */
   readonly exitCode: number | null | undefined
-  /** The end of its output, or the answer's body; for people. */
+  /** The end of its output, or the answer's body; for human readers. */
   readonly output: string
 }
 
@@ -49,11 +49,11 @@ async function perform(handler: HookHandler, context: HookContext): Promise<Outc
   return { ok: true, exitCode: undefined, output: '' }
 }
 
-/** No shell unless the command is one, no `$(VAR)` expansion, the container's environment only. */
+/** No shell unless the command is one, no `$(VAR)` expansion, and only the container's environment. */
 function exec(command: readonly string[], { env, signal }: HookContext): Promise<Outcome> {
   const [file = '', ...args] = command
   return new Promise((resolve, reject) => {
-    // Its own process group, so that what a shell started ends with the shell.
+    // Its own process group, so that the children of a shell end with the shell.
     const child = spawn(file, args, { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
     let output = ''
     const keep = (chunk: Buffer) => (output = tail(output + chunk.toString()))
@@ -79,7 +79,7 @@ function killGroup(pid: number | undefined) {
   }
 }
 
-/** The status is ignored, as the kubelet does: 500 is a success, only a transport error fails (kubernetes.md part 2). */
+/** Ignores the status, as the kubelet does: a 500 is a success, and only a transport error is a failure (kubernetes.md part 2). */
 function httpGet(
   get: NonNullable<HookHandler['httpGet']>,
   { spec, ip, signal }: HookContext

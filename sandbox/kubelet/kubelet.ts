@@ -12,7 +12,7 @@ export interface KubeletOptions {
   /** The command for each image name; a container with a `command` of its own runs that. */
   readonly images: Readonly<Record<string, Image>>
   readonly addresses?: Addresses
-  /** From seeing a pod to the start of its process, in ms: images, network and volumes take their time. Default: none. */
+  /** The time from the first sight of a pod to the start of its process, in ms, for images, network and volumes. Default: none. */
   readonly setUpMs?: () => number
 }
 
@@ -22,7 +22,7 @@ export interface Kubelet {
   records(): readonly PodRecord[]
   /** Process ids of the containers that run now. */
   pids(): readonly number[]
-  /** Acts as after a failed liveness probe: runs the hook without a deletion, and restarts the container. By the pod's uid. */
+  /** Acts as after a failed liveness probe: runs the hook without a deletion, and restarts the container. `uid` is the pod's. */
   restart(uid: string, container?: string): Promise<void>
   /** Resolves when `holds` is true, checking it at every change; rejects after `timeoutMs`. */
   until(what: string, holds: () => boolean, timeoutMs: number): Promise<void>
@@ -65,8 +65,8 @@ export function startKubelet(options: KubeletOptions): Kubelet {
     settingUp.delete(uid)
   }
 
-  // In a turn of its own, after the API server has sent the change to its watchers: starting a hook's process takes
-  // milliseconds, and a kubelet does that on another machine.
+  // In a later turn, after the API server has sent the change to its watchers: the start of a hook's process takes
+  // milliseconds, which a real kubelet spends on another machine.
   const unsubscribe = store.onChange((type, pod) => void setImmediate(() => sync(type, pod)))
   for (const pod of store.list()) sync('ADDED', pod)
 

@@ -3,9 +3,9 @@ import type { Store } from '../kubernetes/store.ts'
 import type { Pod } from './pod.ts'
 import type { PodStore } from './store.ts'
 
-/** The API server stand-in's store, as the kubelet stand-in uses it. */
+/** The part of the API server stand-in's store that the kubelet stand-in uses. */
 export function podStore(store: Store): PodStore {
-  /** The stored object, if it is still this pod and not a successor of the same name. */
+  /** The stored object, if it is still this pod and not a later pod of the same name. */
   const current = ({ metadata }: Pod): StoredPod | undefined => {
     const found = store.get('pods', metadata.namespace, metadata.name)
     return found?.metadata.uid === metadata.uid ? found : undefined

@@ -12,7 +12,7 @@ export interface PodWorker {
   readonly record: PodRecord
   /** Ends the pod: hooks, TERM, KILL, then its object is deleted. Runs once; later calls return the first call's promise. */
   end(pod: Pod): Promise<void>
-  /** For a pod whose object is gone already: no hook, or an end to it; TERM at once, KILL 2 s later. */
+  /** For a pod whose object is gone already: starts no hook and ends a running one; TERM at once, KILL 2 s later. */
   force(): void
   /** A failed liveness probe: hook, TERM, and a restart of the container. The object is not deleted. */
   restart(container?: string): Promise<void>
@@ -27,7 +27,7 @@ interface Slot {
   readonly env: Readonly<Record<string, string>>
   run: Container
   state: ContainerState
-  /** Set while the container is ended or restarted on purpose: its exit is not a crash then. */
+  /** Set while the container is ended or restarted on purpose: its exit is then no crash. */
   ending: boolean
 }
 

@@ -49,8 +49,8 @@ export const graceSeconds = (pod: Pod): number =>
   pod.metadata.deletionGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
 
 /**
- * A container's environment: that of its spec, and besides it only what a real container
- * would have: a PATH and its HOSTNAME. POD_IP and the like come from the downward API (`fieldRef`) or not at all.
+ * A container's environment: that of its spec, and otherwise only the PATH and HOSTNAME that a real container
+ * has. POD_IP and the like come from the downward API (`fieldRef`) or not at all.
  */
 export function containerEnv(pod: Pod, spec: ContainerSpec, ip: string): Record<string, string> {
   const fields: Record<string, string> = {

@@ -1,7 +1,7 @@
 import type { Arrival } from '../app/report.ts'
 import type { HookRecord } from './hook.ts'
 
-/** What happened to one pod, as its host saw it. All times by `now()`; `undefined`: not yet. */
+/** The history of one pod, as its host saw it. All times by `now()`; `undefined`: not yet. */
 export interface PodRecord {
   readonly uid: string
   readonly namespace: string

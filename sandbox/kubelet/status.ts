@@ -5,7 +5,7 @@ export interface ContainerState {
   readonly image: string
   readonly ready: boolean
   readonly restartCount: number
-  /** Time of day in ms; `undefined` while it does not run. */
+  /** Time of day in ms; `undefined` while the container does not run. */
   readonly startedAt: number | undefined
   readonly exitCode: number | undefined
 }

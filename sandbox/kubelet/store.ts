@@ -1,14 +1,14 @@
 import type { Pod } from './pod.ts'
 import type { PodStatus } from './status.ts'
 
-/** What the kubelet stand-in needs of the API server. Writes to a pod that is gone do nothing; they are not an error. */
+/** The calls of the API server that the kubelet stand-in makes. A write to a pod that is gone does nothing; it is no error. */
 export interface PodStore {
   list(): readonly Pod[]
-  /** Calls back for every change after now; returns what ends that. */
+  /** Calls back for every change after now; returns the function that ends it. */
   onChange(listener: (type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: Pod) => void): () => void
-  /** Finds the pod by uid: a successor of the same name stays unchanged. */
+  /** Finds the pod by uid: a later pod of the same name stays unchanged. */
   patchStatus(pod: Pod, status: PodStatus): void
-  /** Deletes with grace 0: the kubelet's last word on a pod. */
+  /** Deletes the pod's object with grace 0, as the last call of a kubelet about a pod. */
   remove(pod: Pod): void
   event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string): void
 }

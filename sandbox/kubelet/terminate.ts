@@ -15,7 +15,7 @@ export interface Ending {
   readonly onTerm: () => void
 }
 
-/** `minimumGracePeriodInSeconds`: the process gets this time after TERM, however long the hook took. */
+/** `minimumGracePeriodInSeconds`: the process gets at least this time after TERM, however long the hook took. */
 const MINIMUM_SECONDS = 2
 
 /**

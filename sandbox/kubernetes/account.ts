@@ -2,14 +2,14 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Kubernetes } from './server.ts'
 
-/** A process finds its account here, as in a pod: a folder, and two variables of its environment. */
+/** How a process in a pod finds its account: a folder, and two environment variables. */
 export interface MountedAccount {
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
 }
 
 /**
- * Writes the account of the administrator as Kubernetes mounts one into a pod.
+ * Writes the administrator's account to files as Kubernetes mounts them into a pod.
  * @throws Error for a server without TLS, which no pod would use
  */
 export async function mountAccount(

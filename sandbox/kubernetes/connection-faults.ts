@@ -5,19 +5,19 @@ import type { WatchStream } from './watch-stream.ts'
 
 /** Misbehaviour of connections and of the server as a whole. */
 export interface ConnectionFaults {
-  /** RST on every open connection. */
+  /** Resets (RST) every open connection. */
   dropConnections(): void
-  /** Half-open: the peer of every open connection gets no data any more, not even ping replies, and no error. */
+  /** Half-open: the peers of open connections get no data and no error any more, not even ping replies. */
   freezeConnections(options?: { readonly newOnes?: boolean }): Undo
-  /** HTTP/2 GOAWAY on every session; open streams go on. */
+  /** HTTP/2 GOAWAY on every session; open streams continue. */
   goAway(): void
   /** Ends every open watch cleanly, as at its timeout. */
   endWatches(): void
-  /** Every old resourceVersion and page token is 410 from now on; open watches go on. */
+  /** Every old resourceVersion and page token gets 410 from now on; open watches continue. */
   expireHistory(): void
-  /** As after an etcd restore: the resourceVersion steps back, so that resumed watches start in the future. */
+  /** As after an etcd restore: the resourceVersion steps back, so the start of a resumed watch is in the future. */
   stepBack(versions: number): void
-  /** The API server is away for `downMs` (default 0) and comes back on the same port with all older versions 410. */
+  /** Stops the API server for `downMs` (default 0). It then has the same port, and answers 410 for all older versions. */
   restart(options?: { readonly downMs?: number; readonly goAway?: boolean }): Promise<void>
 }
 

@@ -66,7 +66,7 @@ const STATUS: Partial<Record<ResourceName, Fields>> = {
   namespaces: { phase: 'Active' }
 }
 
-/** The defaults that the API server sets in the spec, on create and on update, as far as clients read them. */
+/** The defaults that the API server sets in a spec, on create and on update, if clients read them. */
 export function withSpecDefaults<T extends KubeObject>(
   resource: ResourceName,
   object: T,
@@ -82,7 +82,7 @@ export function withSpecDefaults<T extends KubeObject>(
   return { ...object, ...(filled ? { spec: filled } : {}), ...slice }
 }
 
-/** The same for a new object, which gets its first status too. */
+/** The same for a new object, which also gets its first status. */
 export function withDefaults<T extends KubeObject>(resource: ResourceName, object: T): T {
   const status = STATUS[resource]
   const { status: given } = object as { status?: unknown }

@@ -3,12 +3,12 @@ import type { ResourceName } from './resources.ts'
 
 export interface DeleteOptions {
   readonly gracePeriodSeconds?: number
-  /** Refused with 409 if the object has another uid or resourceVersion by now. */
+  /** The delete is refused with 409 if the object has another uid or resourceVersion. */
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
   readonly propagationPolicy?: 'Orphan' | 'Background' | 'Foreground'
 }
 
-/** What a DELETE does to the stored object: mark it as ending (`marked`), take it away (`remove`), both, or nothing. */
+/** The effect of a DELETE on the stored object: it is marked as ending (`marked`), removed (`remove`), both, or neither. */
 export interface Deletion<T extends KubeObject> {
   readonly marked: T | undefined
   readonly remove: boolean
@@ -18,7 +18,7 @@ export interface Deletion<T extends KubeObject> {
 export const wholeSeconds = (millis: number): string =>
   `${new Date(Math.floor(millis / 1000) * 1000).toISOString().slice(0, 19)}Z`
 
-/** Only pods have a grace; none if they have no host or have ended (pod strategy, CheckGracefulDelete). */
+/** Only pods have a grace, unless they have no host or have ended (pod strategy, CheckGracefulDelete). */
 function graceOf(resource: ResourceName, object: KubeObject, asked: number | undefined): number {
   if (resource !== 'pods') return 0
   const { spec, status } = object as Pod
@@ -55,7 +55,7 @@ export function decideDeletion<T extends KubeObject>(
   }
 
   const asked = options.gracePeriodSeconds
-  // A later delete can only shorten the grace; it counts from the first delete.
+  // A later delete can only shorten the grace, which counts from the first delete.
   if (asked !== undefined && asked < before) {
     const grace = Math.max(asked, 0)
     const marked = withMeta(object, {
@@ -67,7 +67,7 @@ export function decideDeletion<T extends KubeObject>(
   return { marked: undefined, remove: before === 0 && !held }
 }
 
-/** An ending object goes with its last finalizer, unless its grace is still running. */
+/** Whether an ending object can be removed: it has no finalizer, and its grace is over. */
 export const isFinished = (object: KubeObject): boolean =>
   object.metadata.deletionTimestamp !== undefined &&
   (object.metadata.finalizers?.length ?? 0) === 0 &&

@@ -2,7 +2,7 @@ import { RESOURCES, apiVersionOf, infoOf, type ResourceInfo, type ResourceName }
 
 const NAMES = Object.keys(RESOURCES) as ResourceName[]
 
-/** Review kinds are created and never stored. */
+/** Kinds of reviews, which are created and never stored. */
 const REVIEWS: readonly (ResourceInfo & { readonly name: string })[] = [
   { group: 'authentication.k8s.io', kind: 'TokenReview', name: 'tokenreviews' },
   { group: 'authorization.k8s.io', kind: 'SelfSubjectAccessReview', name: 'selfsubjectaccessreviews' }
@@ -95,7 +95,7 @@ function versionInfo(version: string): object {
   }
 }
 
-/** Fixed answers: versions, health, discovery, keys. `public` ones need no token. Undefined: another path. */
+/** Fixed answers: versions, health, discovery, keys. Those that are `public` need no token. Undefined: another path. */
 export function discover(
   path: string,
   api: { readonly version: string; readonly tokens: { jwks(): object; readonly issuer: string } }

@@ -16,11 +16,11 @@ export interface ErrorExtras {
   readonly details?: Readonly<Record<string, unknown>>
   /** The value of the Retry-After header, seconds. */
   readonly retryAfterSeconds?: number
-  /** Token to continue an expired list, without consistency. */
+  /** The token to continue an expired list, without consistency. */
   readonly continue?: string
 }
 
-/** A refusal, with the code, reason and message a real API server gives. */
+/** A refusal, with the code, reason and message of a real API server. */
 export class ApiError extends Error {
   readonly code: number
   readonly reason: string
@@ -76,7 +76,7 @@ export const forbidden = (message: string): ApiError => new ApiError(403, 'Forbi
 export const tooOld = (asked: number, oldest: number): ApiError =>
   new ApiError(410, 'Expired', `too old resource version: ${asked} (${oldest})`)
 
-/** The page token is older than the history. `again` continues at that key, but not at the same version. */
+/** The page token is older than the history. `again` continues at the same key, but at another version. */
 export const continueExpired = (again: string): ApiError =>
   new ApiError(
     410,

@@ -5,9 +5,9 @@ import type { Verb } from './target.ts'
 /** The requests that a fault hits; every given field must match. */
 export interface Where {
   readonly method?: string
-  /** A part of the path, or a pattern for it; the query is ignored. */
+  /** A part of the path, or a pattern for it, without the query. */
   readonly path?: string | RegExp
-  /** Watches only, or all but watches. */
+  /** True: only watches. False: all but watches. */
   readonly watch?: boolean
 }
 
@@ -31,11 +31,11 @@ export type Effect =
   | { readonly kind: 'reset' }
   | { readonly kind: 'hang' }
 
-/** Misbehaviour of single requests and events. Faults of connections are in `ConnectionFaults`. */
+/** Misbehaviour of single requests and events. `ConnectionFaults` has the faults of connections. */
 export interface RequestFaults {
   /** Every answer comes `ms` later. */
   delay(ms: number | (() => number), options?: RuleOptions): Undo
-  /** Answers with this HTTP code and a matching Status. */
+  /** Answers with this HTTP code and a matching Status object. */
   answer(
     code: number,
     options?: RuleOptions & { readonly retryAfterSeconds?: number; readonly message?: string }
@@ -44,17 +44,17 @@ export interface RequestFaults {
   reset(options?: RuleOptions): Undo
   /** Takes the request and never answers. */
   hang(options?: RuleOptions): Undo
-  /** RBAC denies it: 403, and SelfSubjectAccessReview reports the same. `*` is any. */
+  /** RBAC denies it: 403, and SelfSubjectAccessReview reports the same. `*` matches any. */
   deny(what: { readonly verb: Verb | '*'; readonly resource: ResourceName | '*' }): Undo
-  /** Until undone, lists show the state of this moment. */
+  /** Until undone, lists show the present state, however old it becomes. */
   staleLists(): Undo
   /** The next events are broken lines, one per watch stream and event. */
   corruptEvents(times?: number): Undo
   /** Event lines arrive in pieces cut anywhere, also inside a character. */
   splitEvents(): Undo
-  /** Watches lose events; connection and pings go on. Undoing it ends those that lost some. Without `newOnes`, only open watches. */
+  /** Watches lose events, while connection and pings continue. Undo ends watches that lost some. Without `newOnes`: only open watches. */
   muteWatches(options?: { readonly newOnes?: boolean }): Undo
-  /** Ends watches with more unsent bytes than this, as a server does with a slow consumer's. */
+  /** Ends watches with more unsent bytes than this, as a server does with a slow consumer. */
   closeSlowWatches(bytes: number): Undo
 }
 
@@ -89,14 +89,14 @@ const fits = (where: Where, asked: Asked): boolean =>
   (where.path === undefined ||
     (typeof where.path === 'string' ? asked.path.includes(where.path) : where.path.test(asked.path)))
 
-/** A set; `add` returns the function that removes the member. */
+/** A set whose `add` returns the function that removes the member. */
 function switches<T>(): { readonly on: ReadonlySet<T>; add(value: T): Undo; readonly clear: () => void } {
   const on = new Set<T>()
   return { on, add: value => (on.add(value), () => void on.delete(value)), clear: () => on.clear() }
 }
 
 export function createFaults(hooks: {
-  /** resourceVersion now. */
+  /** The present resourceVersion. */
   version(): number
   /** Mutes or unmutes every open watch. */
   muteOpenWatches(mute: boolean): void

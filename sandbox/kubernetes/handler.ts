@@ -14,20 +14,20 @@ import { parseWatch, runWatch } from './watch.ts'
 import { write } from './write.ts'
 import { qualified } from './resources.ts'
 
-/** The state behind every answer. */
+/** The state that all answers use. */
 export interface Api {
   readonly store: Store
   readonly tokens: Tokens
   readonly faults: FaultState
   readonly watches: Set<WatchStream>
-  /** "1.36" */
+  /** Such as "1.36". */
   readonly version: string
-  /** No WatchList: answers 422 to it. */
+  /** Answers 422 to a WatchList, which this version does not have. */
   readonly old: boolean
   readonly bookmarkEveryMs: number
   /** How long a read waits for a resourceVersion from the future, ms. */
   readonly waitMs: number
-  /** Resets the connection under a response. */
+  /** Resets the connection of a response. */
   reset(response: Response): void
 }
 

@@ -1,7 +1,7 @@
 import type { KubeObject } from './objects.ts'
 import type { ResourceName } from './resources.ts'
 
-/** One committed write. `object` carries the resourceVersion of the write, even if it is the last state of a deleted object. */
+/** One committed write. `object` has the resourceVersion of the write, even if it is the last state of a deleted object. */
 export interface Change<T extends KubeObject = KubeObject> {
   readonly version: number
   readonly resource: ResourceName
@@ -10,10 +10,10 @@ export interface Change<T extends KubeObject = KubeObject> {
   readonly previous: T | undefined
 }
 
-/** The window of past changes: watches can start in it, and lists can go back to it. */
+/** The window of past changes: a watch can start in it, and a list can show a state in it. */
 export interface History {
   push(change: Change): void
-  /** Changes after `version`, oldest first; undefined when the window no longer reaches back that far. */
+  /** Changes after `version`, oldest first; undefined if the window no longer reaches back that far. */
   since(version: number): readonly Change[] | undefined
   /** The oldest version a watch may start from. */
   floor(): number
@@ -57,7 +57,7 @@ export function createHistory(limit: number, start: number): History {
   }
 }
 
-/** Undoes `changes` (oldest first) on a copy of `objects`: the objects as they were before the first of them. */
+/** Undoes `changes` (oldest first) on a copy of `objects`. Returns the objects as they were before the first change. */
 export function rollBack<T extends KubeObject>(
   objects: ReadonlyMap<string, T>,
   changes: readonly Change[],

@@ -37,7 +37,7 @@ export function kubeconfigFor(server: { url: string; ca: string | undefined; tok
   }
 }
 
-/** Readable by its owner only: it holds the token. */
+/** Writes the file so that only its owner can read it: it holds the token. */
 export async function writeKubeconfig(path: string, config: Kubeconfig): Promise<void> {
   await writeFile(path, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
 }

@@ -4,7 +4,7 @@ import { matcher } from './selectors.ts'
 import type { Store } from './store.ts'
 import type { Target } from './target.ts'
 
-/** The position of a page token. `version` 0: the collection's present state (after an expiry). */
+/** The position of a page token. `version` 0: the collection's present state, after the token has expired. */
 interface Page {
   readonly version: number
   readonly after: string
@@ -17,7 +17,7 @@ function decode(token: string): Page {
     const { version, after } = JSON.parse(Buffer.from(token, 'base64url').toString()) as Partial<Page>
     if (typeof version === 'number' && typeof after === 'string') return { version, after }
   } catch {
-    // reported by the throw below
+    // the throw below reports it
   }
   throw badRequest('continue key is not valid: unable to decode the token')
 }
@@ -28,9 +28,7 @@ export const parseVersion = (text: string | null): number | undefined => {
   return Number(text)
 }
 
-/**
- * Waits until the store has reached `version`, as a read "not older than" does: 504 after `waitMs` (3 s in Kubernetes).
- */
+/** Waits until the store has reached `version`, as a read "not older than" does: 504 after `waitMs` (3 s in Kubernetes). */
 export async function reach(store: Store, version: number, waitMs: number): Promise<void> {
   if (version <= store.version()) return
   await new Promise<void>((resolve, reject) => {
@@ -47,7 +45,7 @@ export async function reach(store: Store, version: number, waitMs: number): Prom
   })
 }
 
-/** The version that a list without page token shows. */
+/** The version that a list without a page token shows. */
 async function moment(store: Store, query: URLSearchParams, waitMs: number): Promise<number> {
   const asked = parseVersion(query.get('resourceVersion'))
   const match = query.get('resourceVersionMatch')
@@ -65,7 +63,7 @@ async function moment(store: Store, query: URLSearchParams, waitMs: number): Pro
   return match === 'Exact' && asked !== undefined ? asked : store.version()
 }
 
-/** One answer to a list request. `staleAt`: show this past version whatever the request asks for (fault). */
+/** One answer to a list request. `staleAt`: show this past version, whatever the request asks for (a fault). */
 export async function answerList(
   store: Store,
   target: Target,
@@ -97,7 +95,7 @@ export async function answerList(
   })()
   const keyOf = (object: (typeof all)[number]) => `${object.metadata.namespace ?? ''}/${object.metadata.name}`
   const rest = all.filter(object => match(object) && (!page || keyOf(object) > page.after))
-  // The watch cache answers resourceVersion=0 with everything, whatever the limit.
+  // The watch cache answers resourceVersion=0 with all objects, whatever the limit.
   const whole = limit <= 0 || (!page && query.get('resourceVersion') === '0')
   const items = whole ? rest : rest.slice(0, limit)
   const last = items.at(-1)

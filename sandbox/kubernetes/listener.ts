@@ -15,11 +15,11 @@ export type Request = IncomingMessage | Http2ServerRequest
 export type Response = ServerResponse | Http2ServerResponse
 export type Handler = (request: Request, response: Response) => void
 
-/** The sockets under the API: all connections can be seen, frozen and reset, and the port survives a restart. */
+/** The sockets under the API: they can all be listed, frozen and reset, and the port survives a restart. */
 export interface Listener {
   readonly port: number
   readonly wires: ReadonlySet<Wire>
-  /** How many connections it has ever accepted. */
+  /** How many connections it has accepted since its start. */
   accepted(): number
   readonly sessions: ReadonlySet<ServerHttp2Session>
   /** From now on new connections start out frozen. */
@@ -38,7 +38,7 @@ const settings = { maxConcurrentStreams: 1000, initialWindowSize: 1 << 20 }
 
 type Take = (stream: Duplex, protocol: 'http1' | 'http2') => void
 
-/** Plain connections: HTTP/1.1 or HTTP/2 by their first bytes. */
+/** Without TLS: HTTP/1.1 or HTTP/2 by the first bytes of a connection. */
 const plain =
   (take: Take) =>
   (wire: Wire): void => {
@@ -52,8 +52,8 @@ const plain =
   }
 
 /**
- * TLS: HTTP/1.1 or HTTP/2 by ALPN. One server for each connection (0.7 ms): a shared one does not show which wire is
- * under the socket that it makes.
+ * TLS: HTTP/1.1 or HTTP/2 by ALPN. Each connection gets a server of its own (0.7 ms), because a shared one does not
+ * show which wire is under the socket that it makes.
  */
 const secure =
   (take: Take, { cert, key }: Certificate) =>
@@ -76,7 +76,7 @@ export async function listen(
   let server: Server
   let { port } = options
 
-  // Node creates the session within the call that hands over its connection, so `current` is the wire of that session.
+  // Node creates the session inside the call that hands over its connection, so `current` is the wire of that session.
   let current: Wire | undefined
   const under = new WeakMap<object, Wire>()
   const http = createHttp({ requestTimeout: 0 }, handle)
@@ -94,8 +94,8 @@ export async function listen(
         http.emit('connection', stream)
         return
       }
-      // In a turn of its own, and only if the client is still there: a session that is destroyed in the turn in which it is
-      // made crashes the process (Node reads the buffered data in a nextTick, without checking whether the session still exists).
+      // In a later turn, and only if the client is still there. A session that is destroyed in the turn of its creation
+      // crashes the process: Node reads buffered data in a nextTick, and does not check whether the session still exists.
       setImmediate(() => {
         if (stream.destroyed || wire.destroyed) return
         current = wire

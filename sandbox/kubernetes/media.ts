@@ -5,7 +5,7 @@ import { apiVersionOf, infoOf, type ResourceName } from './resources.ts'
 /** Whole objects, or their metadata only (`as=PartialObjectMetadata`). */
 export type Form = 'object' | 'metadata'
 
-/** Reads the Accept header. 406 if the client accepts no form that the stand-in has (only protobuf). */
+/** Reads the Accept header. 406 if the client only accepts forms that the stand-in does not have (protobuf). */
 export function formOf(accept: string | undefined): Form {
   if (accept === undefined || accept.trim() === '') return 'object'
   for (const range of accept.split(',')) {
@@ -13,19 +13,19 @@ export function formOf(accept: string | undefined): Form {
     if (!['application/json', 'application/*', '*/*'].includes(type)) continue
     const as = parameters.find(parameter => parameter.startsWith('as='))?.slice(3)
     if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') return 'metadata'
-    // A Table or an aggregated discovery document: the client's next range is plain JSON.
+    // A Table or an aggregated discovery document: the next media type of the client is plain JSON.
     if (as === undefined) return 'object'
   }
   throw new ApiError(406, 'NotAcceptable', 'only the following media types are accepted: application/json')
 }
 
-/** The object as a watch event or an answer shows it. */
+/** The object in the form of the client, for a watch event or an answer. */
 export const shaped = (object: KubeObject, form: Form): object =>
   form === 'object'
     ? object
     : { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: object.metadata }
 
-/** The frame of a list; items of a typed list carry no kind of their own. */
+/** A list object; the items of a typed list have no kind of their own. */
 export function listOf(
   resource: ResourceName,
   items: readonly KubeObject[],

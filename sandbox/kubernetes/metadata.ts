@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Meta } from './objects.ts'
 
-/** Where an object is kept: namespace/name. */
+/** The key of an object in the store: namespace/name. */
 export const keyOf = ({ metadata }: { metadata: Partial<Meta> }): string =>
   metadata.namespace === undefined ? `${metadata.name}` : `${metadata.namespace}/${metadata.name}`
 
@@ -15,7 +15,7 @@ export function freeze<T>(value: T): T {
 }
 
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789'
-/** The random end of a name from `generateName`. */
+/** The random end of a generated name (`generateName`). */
 export const nameSuffix = (): string =>
   Array.from(randomBytes(5), byte => ALPHABET[byte % ALPHABET.length]).join('')
 

@@ -1,4 +1,4 @@
-/** The Kubernetes objects of the sandbox, as far as the stand-ins read them. Stored objects are frozen: replace, never mutate. */
+/** The Kubernetes objects of the sandbox: the fields that the stand-ins read. Stored objects are frozen: replace them, never mutate them. */
 
 export interface OwnerReference {
   readonly apiVersion: string
@@ -16,7 +16,7 @@ export interface Meta {
   readonly uid: string
   readonly resourceVersion: string
   readonly generation?: number
-  /** RFC 3339, whole seconds, as every time in metadata. */
+  /** RFC 3339, whole seconds, like every time in metadata. */
   readonly creationTimestamp: string
   readonly deletionTimestamp?: string
   readonly deletionGracePeriodSeconds?: number
@@ -24,7 +24,7 @@ export interface Meta {
   readonly annotations?: Readonly<Record<string, string>>
   readonly finalizers?: readonly string[]
   readonly ownerReferences?: readonly OwnerReference[]
-  /** Who last set which field; the sandbox does not read it. */
+  /** The last writer of each field; the sandbox does not read it. */
   readonly managedFields?: readonly unknown[]
 }
 
@@ -34,7 +34,7 @@ export interface KubeObject {
   readonly metadata: Meta
 }
 
-/** A new object from a caller: the store fills in the rest of the metadata. */
+/** A new object from a caller, to which the store adds the rest of the metadata. */
 export type Draft<T extends KubeObject> = Omit<T, 'metadata' | 'status'> & {
   readonly metadata: Partial<Meta>
   readonly status?: T extends { readonly status: infer S } ? S : unknown

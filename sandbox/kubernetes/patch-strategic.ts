@@ -2,7 +2,7 @@ import { isFields } from './patch.ts'
 
 type Fields = Record<string, unknown>
 
-/** Lists of the built-in kinds that merge element by element, by these keys (patchMergeKey in k8s.io/api); all others are replaced. */
+/** Lists of the built-in kinds that merge element by element, with the key of each (patchMergeKey in k8s.io/api). All others are replaced. */
 const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
   conditions: ['type'],
   containers: ['name'],
@@ -43,7 +43,7 @@ function mergeList(
   return merged
 }
 
-/** Strategic merge patch, as far as clients of the sandbox use it: keyed lists, sets, `$patch`, `$deleteFromPrimitiveList`. Pure. */
+/** Strategic merge patch, in the forms that clients of the sandbox use: keyed lists, sets, `$patch`, `$deleteFromPrimitiveList`. Pure. */
 export function strategicMerge(target: unknown, patch: unknown): unknown {
   if (!isFields(patch)) return patch
   if (patch.$patch === 'replace')

@@ -67,7 +67,7 @@ function put(document: unknown, pointer: string, value: unknown, insert: boolean
   return document
 }
 
-/** RFC 6902. A failed `test` or a missing place is a 422, as at the API server; a malformed patch a 400. */
+/** RFC 6902. As at the API server, a failed `test` or a missing path is a 422, and a malformed patch a 400. */
 export function jsonPatch(target: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) throw badRequest('json: cannot unmarshal the body into a jsonpatch.Patch')
   let document: unknown = structuredClone(target)

@@ -11,7 +11,7 @@ export interface ResourceInfo {
   readonly status: boolean
   /** Has a `scale` subresource. */
   readonly scale: boolean
-  /** A PUT without resourceVersion is accepted (not for a Lease: its lock would be worthless). */
+  /** Whether a PUT without resourceVersion is accepted (not for a Lease, whose lock would then be worthless). */
   readonly unconditionalUpdate: boolean
 }
 

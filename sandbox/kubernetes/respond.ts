@@ -10,7 +10,7 @@ export function respond(
   const text = typeof body === 'string' ? body : `${JSON.stringify(body)}\n`
   const type = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json'
   const all = { 'content-type': type, 'content-length': `${Buffer.byteLength(text)}`, ...headers }
-  // The two classes have the same calls, but TypeScript cannot call a union of their overloads.
+  // The two classes have the same calls, but TypeScript cannot call a method of their union.
   if ('stream' in response) {
     response.writeHead(code, all)
     response.end(text)
@@ -20,7 +20,7 @@ export function respond(
   }
 }
 
-/** Sends a refusal; any other error is a bug of the stand-in and a 500. */
+/** Sends a refusal. Any other error is a bug of the stand-in, and is sent as a 500. */
 export function respondError(response: Response, err: unknown): void {
   const known =
     err instanceof ApiError
@@ -41,7 +41,7 @@ export function respondError(response: Response, err: unknown): void {
 
 const LARGEST = 3 * 1024 * 1024
 
-/** The whole body, up to the API server's 3 MiB. */
+/** The whole body, up to 3 MiB as at the API server. */
 export async function bodyOf(request: Request): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0

@@ -62,7 +62,7 @@ function fieldOf(object: KubeObject, path: string): string {
     : ''
 }
 
-/** Field selector: `metadata.name=x,status.phase!=Failed`. Throws a 400 for a field the resource does not index. */
+/** Field selector: `metadata.name=x,status.phase!=Failed`. Throws a 400 for a field that the resource does not index. */
 export function fieldSelector(resource: ResourceName, text: string): Match {
   if (text.trim() === '') return () => true
   const known = new Set([...ALWAYS, ...(FIELDS[resource] ?? [])])
@@ -89,7 +89,7 @@ export function matcher(
     fields(object)
 }
 
-/** `matchLabels` and Service selectors: every label must match. An empty selector matches nothing here, as in a Service. */
+/** `matchLabels` and Service selectors: every label must match. An empty selector matches nothing, as in a Service. */
 export const hasLabels = (labels: Labels | undefined, wanted: Labels | undefined): boolean => {
   const entries = Object.entries(wanted ?? {})
   return entries.length > 0 && entries.every(([key, value]) => labels?.[key] === value)

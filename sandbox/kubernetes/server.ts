@@ -11,13 +11,13 @@ import type { WatchStream } from './watch-stream.ts'
 export interface KubernetesOptions {
   /** Default 127.0.0.1. */
   readonly host?: string
-  /** Default 0: picked by the system. */
+  /** Default 0: the system picks a port. */
   readonly port?: number
-  /** Default true: TLS with a new certificate, HTTP/2 and HTTP/1.1. False: both without TLS. */
+  /** True: TLS with a new certificate, HTTP/2 and HTTP/1.1. False: both without TLS. Default true. */
   readonly tls?: boolean
   /** Default "1.36". */
   readonly version?: string
-  /** An API server without WatchList: 422. */
+  /** An API server without WatchList, which answers 422 to it. */
   readonly old?: boolean
   /** Default 60 000 ms. */
   readonly bookmarkEveryMs?: number
@@ -39,18 +39,18 @@ export interface Kubernetes {
     ConnectionFaults & {
       /** The old token gets 401 from now on; returns the new one. */
       rotateToken(): string
-      /** Ends every request fault, muted watches too. */
+      /** Ends every request fault, and unmutes watches. */
       clear(): void
     }
   /** A service account token as a pod has it mounted. */
   mintToken(request: MintRequest): string
-  /** Writes the kubeconfig as a file only its owner can read. */
+  /** Writes the kubeconfig to a file that only its owner can read. */
   writeKubeconfig(path: string): Promise<void>
   /** How many watches are open. */
   watchCount(): number
   /** How many connections are open. */
   connectionCount(): number
-  /** How many connections it has ever accepted. */
+  /** How many connections it has accepted since its start. */
   acceptedCount(): number
   close(): Promise<void>
 }

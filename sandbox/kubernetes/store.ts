@@ -19,7 +19,7 @@ export interface ListOptions {
 }
 
 export interface WriteOptions {
-  /** Everything is checked, nothing is stored. */
+  /** Checks everything, and stores nothing. */
   readonly dryRun?: boolean
 }
 
@@ -39,7 +39,7 @@ export interface Store {
     name: string
   ): ResourceTypes[R] | undefined
   list<R extends ResourceName>(resource: R, options?: ListOptions): ResourceTypes[R][]
-  /** Replaces all but the status. 409 if the object carries another uid or resourceVersion than the stored one. */
+  /** Replaces all but the status. 409 if the given uid or resourceVersion differs from the stored one. */
   update<R extends ResourceName>(
     resource: R,
     object: Draft<ResourceTypes[R]>,
@@ -51,7 +51,7 @@ export interface Store {
     object: Draft<ResourceTypes[R]>,
     options?: WriteOptions
   ): ResourceTypes[R]
-  /** Read, change, write; not the status. */
+  /** Reads, changes and writes an object, but not its status. */
   modify<R extends ResourceName>(
     resource: R,
     namespace: string | undefined,
@@ -65,14 +65,14 @@ export interface Store {
     name: string,
     patch: Readonly<Record<string, unknown>>
   ): ResourceTypes[R]
-  /** Pods end with grace; `gracePeriodSeconds: 0` is the kubelet's last delete. Returns the last state. */
+  /** Deletes an object. A pod ends with its grace; `gracePeriodSeconds: 0` is the kubelet's last delete. Returns the last state. */
   delete<R extends ResourceName>(
     resource: R,
     namespace: string | undefined,
     name: string,
     options?: DeleteOptions & WriteOptions
   ): ResourceTypes[R]
-  /** Calls the listener for every later write, in order. A listener's own write follows the one that it reacts to. */
+  /** Calls the listener for every later write, in order. If a listener writes, that write comes after the present one. */
   onChange<R extends ResourceName>(
     resource: R,
     listener: (change: Change<ResourceTypes[R]>) => void
@@ -80,10 +80,10 @@ export interface Store {
   onAnyChange(listener: (change: Change) => void): () => void
   /** resourceVersion of the last write. */
   version(): number
-  /** Objects in the order of a list, as they were at `version` (default: now). Throws 410 beyond the history. */
+  /** Objects in the order of a list, as they were at `version` (default: now). Throws a 410 for a version before the history. */
   snapshot<R extends ResourceName>(resource: R, version?: number): readonly ResourceTypes[R][]
   readonly history: Pick<History, 'since' | 'floor'>
-  /** Every older resourceVersion and page token is 410 from now on; the version jumps, as after a restart (on) or a restore (back). */
+  /** Every older resourceVersion and page token gets 410 from now on. The version jumps forward, as after a restart, or back, as after a restore. */
   forgetHistory(versionJump?: number): void
   /** Milliseconds since the epoch, by this API server's clock. */
   now(): number
@@ -91,7 +91,7 @@ export interface Store {
 
 export interface StoreOptions {
   readonly now?: () => number
-  /** The number of changes kept for watches: between this and twice as many. */
+  /** Watches can start within this many changes; up to twice as many are kept. */
   readonly historyLimit?: number
 }
 
@@ -124,7 +124,7 @@ export function createStore(options: StoreOptions = {}): Store {
           try {
             listener(change)
           } catch (err) {
-            // A listener's bug must not undo a committed write, nor stay unnoticed: it ends the process.
+            // A bug of a listener must not undo a committed write, and must not stay unnoticed: it ends the process.
             queueMicrotask(() => {
               throw err
             })

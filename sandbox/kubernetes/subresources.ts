@@ -39,7 +39,7 @@ export function writeScale(store: Store, target: Target, scale: Readonly<Record<
   return readScale(store, target)
 }
 
-/** The eviction API: condition DisruptionTarget first, then an ordinary delete. There are no disruption budgets here. */
+/** The eviction API: sets the condition DisruptionTarget, then deletes normally. There are no disruption budgets here. */
 export function evict(
   store: Store,
   { namespace, name = '' }: Target,

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { generate, type SubjectAltNameEntry } from 'selfsigned'
 
 export interface Certificate {
-  /** PEM. The certificate signs itself, so it is its own CA. */
+  /** PEM. The certificate is self-signed, so it is its own CA. */
   readonly ca: string
   readonly cert: string
   readonly key: string

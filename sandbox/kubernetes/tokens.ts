@@ -31,9 +31,9 @@ export interface Tokens {
   /** The old token gets 401 from now on. Returns the new one. */
   rotate(): string
   mint(request: MintRequest): string
-  /** Whether this Authorization header may use the API. A token for another audience may not. */
+  /** Whether a request with this Authorization header may use the API. A token for another audience may not. */
   admits(authorization: string | undefined): boolean
-  /** The claims of a token that this server issued, that has not expired, and whose pod still exists. */
+  /** The claims of a token, if this server issued it, it has not expired, and its pod still exists. */
   check(token: string): Claims | undefined
   jwks(): object
   readonly issuer: string

@@ -2,19 +2,19 @@ import type { FaultState } from './faults.ts'
 import type { Response } from './listener.ts'
 import type { Sink } from './watch.ts'
 
-/** A watch's stream to one client, with its faults. */
+/** The stream of a watch to one client, with its faults. */
 export interface WatchStream extends Sink {
-  /** Unmuting ends a stream that has lost events: no real server goes on after a gap. */
+  /** `mute(false)` ends a stream that has lost events, since no real server continues after a gap. */
   mute(silent: boolean): void
 }
 
-/** In bytes: with more than this unsent, the initial events wait for the client. */
+/** Bytes. With more than this unsent, the initial events wait for the client. */
 const MOST_WAITING = 8 * 1024 * 1024
 
 const waiting = (response: Response): number =>
   'stream' in response ? response.stream.writableLength : response.writableLength
 
-/** Cuts anywhere, even inside a UTF-8 sequence; each piece is a write of its own. */
+/** Cuts anywhere, even inside a UTF-8 character. Each piece is written separately. */
 function pieces(bytes: Buffer): Buffer[] {
   const cuts = Array.from({ length: 1 + Math.floor(Math.random() * 4) }, () =>
     Math.floor(Math.random() * bytes.length)
@@ -23,7 +23,7 @@ function pieces(bytes: Buffer): Buffer[] {
   return edges.slice(1).map((edge, index) => bytes.subarray(edges[index], edge))
 }
 
-/** `onEnd` is called once, whoever ends the stream. */
+/** `onEnd` is called once, whichever side ends the stream. */
 export function openWatchStream(response: Response, faults: FaultState, onEnd: () => void): WatchStream {
   let silent = faults.newWatchesMute()
   let lost = false
@@ -42,7 +42,7 @@ export function openWatchStream(response: Response, faults: FaultState, onEnd: (
     if ('stream' in response) response.write(chunk)
     else response.write(chunk)
   }
-  // A turn of the event loop between two pieces, so that they do not travel together.
+  // One turn of the event loop between two pieces, so that they are not sent together.
   const writeLater = (chunk: Buffer) => {
     queue = (queue ?? Promise.resolve()).then(
       () =>

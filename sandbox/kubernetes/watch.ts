@@ -12,7 +12,7 @@ export interface WatchRequest {
   readonly resource: ResourceName
   readonly match: Match
   readonly form: Form
-  /** The start of the watch: all present objects first (`current`), or after a version. */
+  /** The start of the watch: first all present objects (`current`), or after a version. */
   readonly from:
     | { readonly kind: 'current'; readonly endMarker: boolean }
     | { readonly kind: 'after'; readonly version: number }
@@ -23,7 +23,7 @@ export interface WatchRequest {
 /** The receiver of the events. `send` takes one line; `end` closes the stream cleanly. */
 export interface Sink {
   send(line: string): void
-  /** Resolves in a later turn, when most of the data is on its way, or the client has stopped reading. */
+  /** Resolves in a later turn, once most of the data has been sent or the client has stopped reading. */
   sent(): Promise<void>
   end(): void
 }
@@ -73,7 +73,7 @@ export async function parseWatch(
   }
 }
 
-/** The event of a change for a watcher with a selector: entering is ADDED, leaving is DELETED with the last state it may see. */
+/** The event of a change for a watcher with a selector: entry is ADDED, exit is DELETED with the last state that matched. */
 export function seenBy(
   match: Match,
   { type, object, previous, version }: Change
@@ -104,7 +104,7 @@ function text(object: KubeObject, form: Form): string {
 
 const line = (type: string, body: string): string => `{"type":"${type}","object":${body}}\n`
 
-/** Sends all events of the watch until it times out. Returns what stops it from outside. */
+/** Sends all events of the watch until it times out. Returns the function that stops it earlier. */
 export function runWatch(
   store: Store,
   request: WatchRequest,
@@ -146,7 +146,7 @@ export function runWatch(
       return () => {}
     }
     const deliver = (change: Change) => {
-      // A start in the future stays silent until the store gets there, as in Kubernetes.
+      // A watch from a future version stays silent until the store reaches that version, as in Kubernetes.
       if (change.resource !== resource || change.version <= start) return
       const event = seenBy(match, change)
       if (event) sink.send(line(event.type, text(event.object, form)))

@@ -2,8 +2,8 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 
 /**
- * A TCP connection that can be made to misbehave below TLS and HTTP/2: Node's own sockets are read by native code that
- * would go on answering pings.
+ * A TCP connection that can misbehave below TLS and HTTP/2. With one of Node's own sockets, native code would read on
+ * and answer pings.
  */
 export class Wire extends Duplex {
   readonly #socket: Socket
@@ -36,7 +36,7 @@ export class Wire extends Duplex {
 
   /** Drops the connection with a RST. */
   reset(): void {
-    // While its shutdown is pending a socket refuses a reset (EINVAL), and its handle would keep the process alive.
+    // A socket that is shutting down refuses a reset (EINVAL), and its handle would keep the process alive.
     if (this.#socket.writableEnded) this.#socket.destroy()
     else this.#socket.resetAndDestroy()
   }
@@ -58,7 +58,7 @@ export class Wire extends Duplex {
   }
 
   override _destroy(err: Error | null, done: (err: Error | null) => void): void {
-    // Destroyed without an end: the peer must see a RST, as from a process that died.
+    // Destroyed without an end: the peer must see a RST, as if the process had died.
     this.reset()
     done(err)
   }

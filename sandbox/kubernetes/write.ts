@@ -89,7 +89,7 @@ const put = (store: Store, target: Target, object: Body, dryRun: boolean): KubeO
     : store.update(target.resource, object, { dryRun })
 }
 
-/** A uid is a precondition of an update (409), but a patch with another one would change it (422; seen at 1.36). */
+/** A uid in an update is a precondition (409). A patch with another uid would change it (422; seen at 1.36). */
 function keepsUid({ resource, name }: Target, patched: Body, { metadata }: KubeObject): Body {
   const { uid = metadata.uid } = patched.metadata
   if (uid === metadata.uid) return patched
@@ -129,7 +129,7 @@ function deleteMany(
   how: DeleteOptions
 ): void {
   for (const { metadata } of objects)
-    // The deletion of an earlier object may have deleted this one too.
+    // The deletion of an owner may have deleted this object too.
     if (store.get(resource, metadata.namespace, metadata.name))
       store.delete(resource, metadata.namespace, metadata.name, how)
 }

@@ -11,12 +11,12 @@ export interface Load {
   stop(): Promise<LoadResult>
 }
 
-/** How often due requests are started, ms: too short to show in this sandbox's latencies. */
+/** The interval at which due requests are started, in ms: too short to matter for this sandbox's latencies. */
 const TICK_MS = 4
 
 /**
- * Sends `rate` requests a second, in an open model: a slow or dead server does not slow the senders down, as it would
- * not slow down real users.
+ * Sends `rate` requests a second, in an open model: like real users, the senders do not slow down for a slow or dead
+ * server.
  */
 export function startLoad(options: LoadOptions): Load {
   const { targets, rate, path, timeoutMs } = options

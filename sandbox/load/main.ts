@@ -1,7 +1,7 @@
 import { startLoad } from './generate.ts'
 import type { LoadMessage, LoadOptions } from './options.ts'
 
-// The load's own process: its options are the only argument, as JSON. Sends its counts, and its result after `stop`.
+// The process of the load. Its only argument is its options as JSON. It sends its counts, and its result after `stop`.
 
 const PROGRESS_MS = 200
 

@@ -7,7 +7,7 @@ export interface Shot {
   /** How long the app takes to answer, ms. */
   readonly slowMs: number
   readonly bodyBytes: number
-  /** Over how long the body is sent, ms; 0 = at once. */
+  /** The time in which the body is sent, ms; 0 = at once. */
   readonly bodyMs: number
   readonly newConnection: boolean
 }
@@ -21,7 +21,7 @@ const MIX: readonly (readonly [RequestKind, number])[] = [
   ['get-new-connection', 30],
   ['post', 76],
   ['slow', 1],
-  // At 1.25 s each, ten are on their way at any time (at 400 requests a second).
+  // Each takes 1.25 s on average, so ten are being sent at any time (at 400 requests a second).
   ['upload', 4]
 ]
 const LEFT_OUT: Readonly<Record<Traffic, readonly RequestKind[]>> = {

@@ -1,6 +1,6 @@
 /**
- * `all`: with uploads whose body takes 0.5 to 2 s (a gateway picks their node long before it connects), and with answers that take
- * 100 to 800 ms. `quick`: without both.
+ * `all`: with uploads whose body takes 0.5 to 2 s (a gateway picks their node long before it connects), and with answers
+ * that take 100 to 800 ms. `quick`: without both.
  */
 export type Traffic = 'all' | 'no-uploads' | 'quick'
 
@@ -13,7 +13,7 @@ export interface LoadOptions {
   readonly rate: number
   readonly seed: number
   readonly traffic: Traffic
-  /** A request without a whole answer after this has failed. */
+  /** A request without a complete answer after this time has failed. */
   readonly timeoutMs: number
 }
 
@@ -48,7 +48,7 @@ export interface LoadResult extends LoadCounts {
   readonly failures: readonly LoadFailure[]
 }
 
-/** From the load's process; it is sent `{type: 'stop'}`. */
+/** A message from the load's process, which gets only `{type: 'stop'}`. */
 export type LoadMessage =
   | { readonly type: 'progress'; readonly counts: LoadCounts }
   | { readonly type: 'result'; readonly result: LoadResult }

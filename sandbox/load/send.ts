@@ -13,15 +13,15 @@ export type Outcome =
       readonly detail: string
     }
 
-/** Pieces that a slow upload is sent in. */
+/** The number of pieces of a slow upload. */
 const PIECES = 10
 
 /** Keeps connections to the gateways open, as a browser or a service mesh would. */
 export const createAgent = () => new Agent({ keepAlive: true, maxSockets: Infinity, scheduling: 'lifo' })
 
 /**
- * Sends one request and reads its whole answer. Never retries and never rejects; ends within `timeoutMs`, whatever the
- * other side does.
+ * Sends one request and reads its whole answer. Never retries and never rejects. Ends within `timeoutMs`, whatever the
+ * server does.
  */
 export function send(url: URL, shot: Shot, agent: Agent, timeoutMs: number): Promise<Outcome> {
   return new Promise(resolve => {
@@ -63,7 +63,7 @@ interface Problem {
   readonly detail: string
 }
 
-/** Reads the answer to its end, and returns its fault. The answer must be whole, and so must the body that the app received. */
+/** Reads the answer to its end, and returns its fault. Both the answer and the body that the app received must be complete. */
 async function judge(answer: IncomingMessage, shot: Shot): Promise<Problem | undefined> {
   let body = ''
   answer.setEncoding('utf8')

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { callAdmin, type AdminAccess } from './put.ts'
 
-/** The objects of each sync: always all of them. */
+/** The objects of a sync, which always has all of them. */
 export interface AdcObjects {
   readonly upstreams: readonly AdcObject[]
   readonly services: readonly AdcObject[]
@@ -16,15 +16,15 @@ export interface AdcObject {
 /** The receiver of a sync. Rejects if a part of it was refused. */
 export type AdcTarget = (objects: AdcObjects) => Promise<void>
 
-/** The lists that a dump reads (fetcher.ts:183). */
+/** The resources that a dump reads (fetcher.ts:183). */
 const DUMPED = ['routes', 'services', 'upstreams', 'ssls', 'consumers', 'global_rules', 'plugin_metadata']
 /** An object comes before the objects that refer to it. */
 const IN_ORDER = ['upstreams', 'services', 'routes'] as const
 const AT_ONCE = 4
 
 /**
- * Provider type `apisix`: a sync reads and puts every object, because APISIX's own defaults always make a
- * difference (upgrade-guide.md:69). It deletes services that it does not know, with their routes; upstreams without
+ * Provider type `apisix`: a sync reads all objects and puts every one, because APISIX's own defaults always make a
+ * difference (upgrade-guide.md:69). It deletes services that it does not know, with their routes. Upstreams without
  * the label of a service stay (fetcher.ts:241).
  */
 export function etcdTarget(admin: AdminAccess): AdcTarget {
@@ -54,9 +54,9 @@ function valuesOf(list: unknown): AdcObject[] {
 }
 
 /**
- * Provider type `apisix-standalone`: one document for every gateway, put whole at each sync even if nothing changed
- * (operator.ts:120). Its only memory is its last put (cache.ts): it never reads a gateway. An object that differs from it
- * gets the time as its `modifiedIndex`, and so does the version of its type.
+ * Provider type `apisix-standalone`: each sync puts one whole document to every gateway, even if nothing changed
+ * (operator.ts:120). It compares only with its last put (cache.ts), and never reads a gateway. An object that differs
+ * gets the present time as its `modifiedIndex`, and so does the version of its type.
  */
 export function standaloneTarget(gateways: () => readonly AdminAccess[]): AdcTarget {
   let before: Readonly<Record<string, Versioned>> = {}
@@ -78,7 +78,7 @@ export function standaloneTarget(gateways: () => readonly AdminAccess[]): AdcTar
     )
     const refused = answers.find(({ status }) => status === 'rejected')
     if (!refused) return
-    // Since 2.2.0: another client has written, so the next sync begins from nothing (client.go:339).
+    // Since 2.2.0: another client has written, so the next sync starts without its last put (client.go:339).
     before = {}
     throw new Error('a gateway refused the document')
   }

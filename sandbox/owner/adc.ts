@@ -10,9 +10,9 @@ export interface AdcOptions {
   readonly slices: SliceSource
   readonly services: readonly OwnedService[]
   readonly target: AdcTarget
-  /** From the start of a sync to its first write, ms, drawn evenly: the dump and the comparison of all objects. */
+  /** From the start of a sync to its first write, a random number of ms: the dump and the comparison of all objects. */
   readonly syncMs: { readonly minMs: number; readonly maxMs: number }
-  /** The period of syncs without an event. The chart has one minute, the controller itself one hour. */
+  /** The period of syncs without an event: one minute in the chart, one hour in the controller itself. */
   readonly periodMs: number
   readonly seed: number
 }
@@ -26,9 +26,9 @@ export const adcId = (service: OwnedService): string => crc32(ruleName(service))
 const WEIGHT = 1
 
 /**
- * Writes as the ingress controller 2.x does through ADC: every change of an EndpointSlice, and the period, call for one full
- * sync; calls during a sync merge into one (a channel of capacity 1, provider.go:301). A sync writes the state of its
- * start, however long it takes: so it restores nodes that another writer, or Kubernetes, removed meanwhile.
+ * Writes like the ingress controller 2.x through ADC. Every change of an EndpointSlice, and the period, ask for one full
+ * sync; requests during a sync merge into one (a channel of capacity 1, provider.go:301). A sync writes the state that it
+ * read at its start, however long it takes. So it restores nodes that another writer, or Kubernetes, has removed meanwhile.
  */
 export function startAdc({ slices, services, target, syncMs, periodMs, seed }: AdcOptions): Owner {
   const random = createRandom(seed)
@@ -88,7 +88,7 @@ export function startAdc({ slices, services, target, syncMs, periodMs, seed }: A
   }
 }
 
-/** The first of its retries (provider.go:48), which double. */
+/** The first pause between its retries (provider.go:48); it doubles. */
 const RETRY_MS = 1000
 
 function objectsOf(

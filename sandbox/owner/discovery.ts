@@ -7,11 +7,11 @@ import { serviceOf, type Slice, type SliceSource } from './slices.ts'
 export interface DiscoveryOptions {
   readonly slices: SliceSource
   readonly services: readonly OwnedService[]
-  /** Names of the gateways: each of them watches by itself. */
+  /** Names of the gateways; each has a watch of its own. */
   readonly gateways: readonly string[]
-  /** Sets what one gateway knows of `namespace/name`. */
+  /** Sets the nodes of `namespace/name` that one gateway has discovered. */
   readonly tell: (gateway: string, service: string, ports: DiscoveredPorts) => void
-  /** From a change until a gateway knows it, ms, drawn evenly for each. */
+  /** From a change until a gateway has it: a random number of ms for each gateway. */
   readonly lag: { readonly minMs: number; readonly maxMs: number }
   readonly seed: number
 }
@@ -20,8 +20,8 @@ export interface DiscoveryOptions {
 const WEIGHT = 50
 
 /**
- * The watches of gateways with `discovery.kubernetes`: no component writes, and each gateway has its own delay. An endpoint counts
- * if its `ready` is true; `terminating` and `serving` are ignored (core.lua:360).
+ * The watches of gateways with `discovery.kubernetes`: no component writes, and each gateway has its own delay. An
+ * endpoint counts if its `ready` is true; `terminating` and `serving` are ignored (core.lua:360).
  */
 export function startDiscovery(options: DiscoveryOptions): Owner {
   const { slices, services, gateways, tell, lag } = options
@@ -30,7 +30,7 @@ export function startDiscovery(options: DiscoveryOptions): Owner {
   const timers = new Set<NodeJS.Timeout>()
   let follows = true
 
-  /** A gateway gets the state at its own turn, as from a watch whose events wait. */
+  /** A gateway gets the state of the moment its delay ends, as from a watch with waiting events. */
   const refresh = (gateway: string, { namespace, name }: OwnedService, eventAt: number): void => {
     const service = `${namespace}/${name}`
     const ports = portsOf(slices.list().filter(slice => serviceOf(slice) === service))

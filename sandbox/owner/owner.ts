@@ -16,7 +16,7 @@ export interface OwnerOptions {
   readonly slices: SliceSource
   readonly admin: AdminAccess
   readonly services: readonly OwnedService[]
-  /** From an event to its turn, ms, drawn evenly: queue, other Services' syncs, leader, etcd. */
+  /** From an event until its turn, a random number of ms: queue, other Services' syncs, leader, etcd. */
   readonly lag: { readonly minMs: number; readonly maxMs: number }
   /** How often the stored objects are compared with the last writes; one hour in the controller, and off by default here. */
   readonly resyncMs?: number
@@ -33,7 +33,7 @@ export interface OwnerWrite {
 
 export interface Owner {
   readonly writes: readonly OwnerWrite[]
-  /** Whether this replica leads: a replica that does not lead writes nothing, and drops the events (types.go:154). */
+  /** Sets whether this replica leads. A replica that does not lead writes nothing, and drops the events (types.go:154). */
   lead(leads: boolean): void
   close(): Promise<void>
 }
@@ -51,9 +51,9 @@ const upstreamName = ({ namespace, name, port }: OwnedService) => `${namespace}_
 export const upstreamId = (service: OwnedService): string => crc32(upstreamName(service)).toString(16)
 
 /**
- * Writes upstreams exactly as the ingress controller 1.8 does: one worker takes one event after the
- * other, with no debounce and no dedupe; it compares with its own cache and never reads APISIX, and it PUTs the whole
- * object. So it restores nodes that another writer removed, if another event comes first.
+ * Writes upstreams exactly as the ingress controller 1.8 does. One worker takes one event after another, without debounce
+ * or deduplication. It compares with its own cache and never reads APISIX, and it PUTs the whole object. So it
+ * restores nodes that another writer has removed, if another event comes first.
  */
 export function startOwner(options: OwnerOptions): Owner {
   const { slices, admin, lag } = options
@@ -87,7 +87,7 @@ export function startOwner(options: OwnerOptions): Owner {
     }
   }
 
-  /** The one worker. Events that are not due yet wait behind the first: it is a queue. */
+  /** The only worker. Events that are not due yet wait behind the first one, as in any queue. */
   const work = async () => {
     while (!stopped.signal.aborted) {
       const item = queue[0]
@@ -103,7 +103,7 @@ export function startOwner(options: OwnerOptions): Owner {
     }
   }
 
-  /** Only here does it notice other writers' changes (pkg/apisix/utils.go:45). */
+  /** Only this step notices the changes of other writers (pkg/apisix/utils.go:45). */
   const compare = async (service: OwnedService) => {
     const name = `${service.namespace}/${service.name}`
     const stored = await callAdmin(admin, { method: 'GET', path: `upstreams/${upstreamId(service)}` })
@@ -123,7 +123,7 @@ export function startOwner(options: OwnerOptions): Owner {
     )
     if (service) enqueue(service, drawnLag())
   })
-  // At its own start it warms its cache and writes everything at once.
+  // At its start it fills its cache and writes everything at once.
   for (const service of options.services) enqueue(service, 0)
   const working = work().catch(() => {}) // rejects only when stopped
 

@@ -8,7 +8,7 @@ export interface AdminAccess {
 
 export interface AdminCall {
   readonly method: 'GET' | 'PUT' | 'DELETE'
-  /** Behind `/apisix/admin/`. */
+  /** The path after `/apisix/admin/`. */
   readonly path: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
@@ -17,7 +17,7 @@ export interface AdminCall {
 /** `pkg/apisix/cluster.go:46`. */
 const TIMEOUT_MS = 5000
 
-/** The stand-ins' `User-Agent`: a log of requests then tells them from the agent. */
+/** The stand-ins' `User-Agent`, which separates them from the agent in a log of requests. */
 export const OWNER_AGENT = 'sandbox-owner'
 
 /** One call of the Admin API: its answer, parsed if it is JSON. Rejects on anything but a 2xx. */

@@ -14,7 +14,7 @@ export interface Slice {
 /** The owner's source of slices: the sandbox's API server store. */
 export interface SliceSource {
   list(): readonly Slice[]
-  /** Calls back for every change after now; returns what ends that. */
+  /** Calls back for every later change. Returns the function that ends it. */
   onChange(listener: (slice: Slice) => void): () => void
 }
 
@@ -28,8 +28,8 @@ export const serviceOf = (slice: Slice): string =>
   `${slice.metadata.namespace}/${slice.metadata.labels?.['kubernetes.io/service-name'] ?? ''}`
 
 /**
- * The nodes of a Service: `if ep.Conditions.Ready != nil && !*ep.Conditions.Ready {continue}` (1.8: endpoint.go:183, 2.x:
- * httproute.go:391), and nothing else. Neither of them reads `serving` or `terminating`.
+ * The nodes of a Service. The only rule is `if ep.Conditions.Ready != nil && !*ep.Conditions.Ready {continue}` (1.8:
+ * endpoint.go:183, 2.x: httproute.go:391). Neither version reads `serving` or `terminating`.
  */
 export function readyNodes(slices: readonly Slice[], service: string, weight: number): UpstreamNode[] {
   const nodes = slices

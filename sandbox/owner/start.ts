@@ -7,7 +7,7 @@ import { putObject } from './put.ts'
 import { now } from '../now.ts'
 import { readyNodes, type SliceSource } from './slices.ts'
 
-/** The ways in which APISIX is run, by who writes its upstreams. */
+/** The ways in which APISIX is run. Each has another writer of its upstreams. */
 export const MODES = ['etcd-1.8', 'etcd-2.x', 'standalone', 'discovery', 'sync'] as const
 export type SandboxMode = (typeof MODES)[number]
 
@@ -24,7 +24,7 @@ export interface OwnerContext {
 /** The upstream that the agent syncs. */
 export const SYNCED = 'web'
 const ROUTE = { name: 'web', uri: '/*' }
-/** Not the chart's minute: a rolling update of the sandbox is shorter, and should see some syncs without an event. */
+/** Shorter than the chart's minute: a rolling update of the sandbox should see some syncs without an event. */
 const PERIOD_MS = 5000
 
 const STARTS: Readonly<Record<SandboxMode, (context: OwnerContext) => Promise<Owner>>> = {
@@ -62,7 +62,7 @@ const STARTS: Readonly<Record<SandboxMode, (context: OwnerContext) => Promise<Ow
     await putObject(gateways.admin, 'routes/web', { ...ROUTE, upstream_id: 'web' })
     return owner
   },
-  /** Written by hand once: from then on the agent keeps it equal to the Service's endpoints. */
+  /** Written by hand once. After that the agent keeps it equal to the Service's endpoints. */
   async sync({ slices, gateways: { admin }, service }) {
     const name = `${service.namespace}/${service.name}`
     const nodes = readyNodes(slices.list(), name, 1)
@@ -85,7 +85,7 @@ const startSyncs = (
   target: AdcTarget
 ): Owner => startAdc({ slices, services: [service], target, syncMs: lag, periodMs: PERIOD_MS, seed })
 
-/** The route needs the upstream. */
+/** Waits for the first write of the owner, because the route needs the upstream. */
 async function written(owner: Owner): Promise<void> {
   while (!owner.writes.some(({ acceptedAt }) => acceptedAt !== undefined))
     await new Promise(resolve => setTimeout(resolve, 10))

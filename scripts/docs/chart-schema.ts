@@ -6,7 +6,7 @@ const FILE = new URL('../../charts/apisix-drain/values.schema.json', import.meta
 
 type Json = { [key: string]: unknown }
 
-/** Settings that the chart fills in itself: where it mounts the secrets, and that the agent runs in a cluster. */
+/** Settings that the chart sets itself: the paths of mounted secrets, and that the agent runs in a cluster. */
 const OF_THE_CHART = new Set([
   'keyFile',
   'keyEnv',
@@ -25,7 +25,7 @@ export function chartSchema(): string {
   return JSON.stringify(chart)
 }
 
-/** The agent's schema for a chart: settings of the chart are optional, and patterns enforce durations. */
+/** The agent's schema for a chart: settings that the chart sets are optional, and durations have a pattern. */
 function configSchema(): Json {
   const config = forChart(z.toJSONSchema(schema, { io: 'input', target: 'draft-7' }))
   delete config['$schema']

@@ -2,8 +2,8 @@ import { stringify } from 'yaml'
 import { configRows, type ConfigRow } from '../../agent/config/rows.ts'
 
 /**
- * config.example.yaml: every setting with its explanation. A setting with a default is written out with it; one without is a
- * comment, except for required settings and one way to give the admin key, so that the file is valid as it is.
+ * config.example.yaml: every setting with its explanation. A setting with a default is written with its default. A setting
+ * without one is a comment, unless it is required. The file also has one way to give the admin key, so it is valid as it is.
  */
 export function configExample(): string {
   const lines = [
@@ -13,7 +13,7 @@ export function configExample(): string {
   for (const row of configRows) {
     if (row.path.length === 1) lines.push('')
     const indent = '  '.repeat(row.path.length - 1)
-    // A whole section that is left out is commented at the section's own depth: formatters leave such lines alone.
+    // A whole section that is commented out is indented like the section itself: formatters leave such lines alone.
     const [before, inside] = isLeftOut(row)
       ? [SECTION_INDENT, `# ${indent.slice(SECTION_INDENT.length)}`]
       : [indent, '']

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 
-/** Folders of the root that hold third-party pages or build output. */
+/** Folders at the top that hold third-party pages or build output. */
 const NOT_OURS = new Set(['node_modules', 'dist', 'coverage'])
 
 /** Links in Markdown (`[text](target)`) that lead nowhere in this project, one line each. Links to other sites are not checked. */
@@ -24,7 +24,7 @@ export function linksOf(markdown: string): string[] {
     .filter(target => !/^[a-z]+:/.test(target))
 }
 
-/** The anchors of a page's headings, as GitHub makes them: lower case, punctuation out, spaces to dashes, repeats numbered. */
+/** The anchors of a page's headings, as GitHub makes them: lower case, no punctuation, dashes for spaces, repeats numbered. */
 export function anchorsOf(markdown: string): Set<string> {
   const seen = new Map<string, number>()
   const anchors = [...withoutCode(markdown).matchAll(/^#{1,6} +(.+?) *$/gm)].map(([, title = '']) => {

@@ -3,7 +3,7 @@ import type { ArmDetail } from '../../sandbox/report.ts'
 /** The part of a rolling update's result that a cell shows. */
 export type Measured = Pick<ArmDetail, 'requests' | 'failed' | 'hookMs' | 'answers'>
 
-/** The three ways each mode is measured, in the order of the columns. */
+/** The three measurements of each mode, in the order of the columns. */
 export const COLUMNS = {
   none: 'no hook',
   observed: 'without the plugin (`observed`)',
@@ -38,7 +38,7 @@ export function withModeTable(page: string, table: string): string {
   return `${page.slice(0, from + BEGIN.length)}\n\n${table}\n\n${page.slice(to)}`
 }
 
-/** Failed and all requests, over all runs; for the hooks the median run's median and the longest of all. */
+/** Failed requests of all requests, over all runs; for the hooks, the median of the runs' medians, and the longest. */
 function cell(runs: readonly Measured[]): string {
   const sum = (of: (run: Measured) => number) => runs.reduce((all, run) => all + of(run), 0)
   const failed = `${sum(run => run.failed)} of ${sum(run => run.requests)}`

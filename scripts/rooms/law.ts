@@ -1,4 +1,4 @@
-/** The rooms of the agent, in order: a file imports from its own room and from rooms above it. One line on each for docs/rooms.md. */
+/** The rooms of the agent, in order: a file imports from its own room and from rooms above it. Each text goes to docs/rooms.md. */
 export const LAW: Readonly<Record<string, string>> = {
   base: 'no rules: clock, log, error codes, small helpers',
   drain: 'pure: phases of a drain, its deadline, its answer',

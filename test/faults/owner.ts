@@ -22,7 +22,7 @@ const SYNC_MS = 500
 
 /**
  * The owner lists again the nodes that the agent's write overwrote in its window, as a comparing controller does at its next
- * sync (docs/decisions/0024). Returns what ends that.
+ * sync (docs/decisions/0024). Returns the function that ends it.
  */
 export function startSyncs(rig: Rig, owner: Owner): () => void {
   const timer = setInterval(() => {

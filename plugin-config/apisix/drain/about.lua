@@ -12,7 +12,7 @@ local sort      = table.sort
 local insert    = table.insert
 local min       = math.min
 
--- limits: named other choices of a place, different lists of them for an entry, and places by name
+-- the most other choices named for a place, lists of them for an entry, and places named
 local OTHERS, LISTS, NAMES = 8, 16, 16
 -- reading this many nodes takes less time than requests may wait
 local MANY = 100
@@ -23,7 +23,7 @@ local mt = { __index = _M }
 
 --- @tparam table entry { ip, port }
 -- @tparam function set the deny-list as it is at this moment
--- @tparam function rest lets requests pass, if it is time
+-- @tparam function rest yields to requests when that is due
 function _M.new(entry, set, rest)
     return setmetatable({
         entry = entry, set = set, rest = rest, places = 0, sole = {}, succeeded = {},
@@ -42,7 +42,7 @@ local function name_of(node)
 end
 
 
--- The first names in their order: a map of nodes has another order in each worker.
+-- Keeps the names that sort first: a map of nodes has another order in each worker.
 local function keep(free, name)
     local at = #free + 1
     while at > 1 and free[at - 1] > name do
@@ -55,9 +55,9 @@ local function keep(free, name)
 end
 
 
--- The other choices of a place: "more/address:port,…", in an order of their own, so that places
--- with the same ones have the same text; nil if there is none.
--- @tparam boolean standby the nodes of weight 0, which are chosen only where there is no other
+-- The other choices of a place as text: "more/address:port,…", sorted, so that places with the
+-- same choices have the same text; nil if there is none.
+-- @tparam boolean standby the nodes of weight 0, which are chosen only if there is no other
 local function free_of(self, list, standby)
     local free, more = {}, 0
     for i, node in ipairs(list) do
@@ -88,8 +88,8 @@ local function covers(entry, list)
 end
 
 
--- The successors of a place in which no node is free: those without an entry as one text, as above,
--- and whether the entry is about any of them.
+-- The successors of a place without a free node. First result: the free ones as text, see free_of.
+-- Second result: whether this entry's own address is among them, free or not.
 local function next_of(self, list)
     local set, seen, found = self.set(), {}, {}
     for i, node in ipairs(list) do
@@ -110,7 +110,7 @@ end
 
 --- Adds a place, once, however many of its nodes the entry covers. The address is in it if the
 -- place lists it, and also if it is a successor there and no node is free.
--- @tparam string name of the place, of letters that text can keep apart
+-- @tparam string name of the place, without the characters that separate names in the text
 -- @tparam table list its nodes, { ip, port } each
 function _M:add(name, list)
     local is_in = covers(self.entry, list)
@@ -141,8 +141,8 @@ local function names_of(list)
 end
 
 
---- As one line: "places cut sole;… succeeded;… n/more/address:port,…;…", where `cut` places are
--- left out. Two workers leave out the same ones.
+--- As one line: "places cut sole;… succeeded;… n/more/address:port,…;…". `cut` counts the places
+-- that are left out; all workers leave out the same ones.
 function _M:text()
     local lists, kept, cut = {}, {}, 0
     for free in pairs(self.others) do

@@ -1,5 +1,5 @@
---- One spelling for every address, so that an entry, a node and a counter that mean the same
--- place are the same string: no brackets, IPv6 in its canonical form (RFC 5952), lower case.
+--- One spelling for every address, so that an entry, a node and a counter of one address have
+-- the same string: no brackets, IPv6 in its canonical form (RFC 5952), lower case.
 local ffi      = require("ffi")
 local C        = ffi.C
 local str_find = string.find
@@ -16,7 +16,7 @@ ffi.cdef([[
 local AF_INET  = 2
 local AF_INET6 = ffi.os == "Linux" and 10 or 30
 local BRACKET  = str_byte("[")
--- more hosts than this are not remembered at once: churn must not grow a worker for ever
+-- the most hosts that are remembered: churn must not grow a worker's memory for ever
 local MAX_KNOWN = 8192
 
 local raw  = ffi.new("unsigned char[16]")
@@ -26,7 +26,7 @@ local known, known_n = {}, 0
 local _M = {}
 
 
---- The canonical form of an IP address, or nil when it is none.
+--- The canonical form of an IP address; nil if it is not one.
 function _M.canonical(ip)
     if #ip > 45 or str_find(ip, "%z") then
         return nil
@@ -47,8 +47,8 @@ local function intern(host, port)
 end
 
 
---- The address of a node. The same (host, port) gives the same table while it is remembered,
--- so what is derived from it (counter keys) can be kept on it and a pick builds no string.
+--- The address of a node. The same (host, port) gives the same table while it is remembered.
+-- Derived values (counter keys) can be kept on that table, so a pick builds no string.
 -- @treturn table { ip, port, id = "ip|port" }
 function _M.of(host, port)
     local ports = known[host]

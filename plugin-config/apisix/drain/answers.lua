@@ -14,7 +14,7 @@ local ipairs   = ipairs
 local format   = string.format
 local setmetatable = setmetatable
 
--- for agents that may be newer than this plugin
+-- what this plugin can do, for an agent that may be newer
 local FEATURES = json.list({ "successors" })
 
 local _M = {}
@@ -36,8 +36,8 @@ function _M.base(barrier)
 end
 
 
--- An entry's text in one go: a renewal of thousands is mostly this. Nothing but the word can need
--- an escape (request.lua).
+-- Builds an entry's text in one step, because a renewal of thousands spends most of its time here.
+-- Only the word can need escaping (request.lua).
 local told = { text = function(entry)
     return format('{"uid":"%s","ip":"%s",%s"state":"%s","ttl":%.3f,"inflight":'
                   .. '{"requests":%d,"long":%d},"bypasses":%d,"late":%d%s%s}',
@@ -115,8 +115,8 @@ end
 
 
 --- The whole state.
--- @tparam string|nil which "late": of the entries only those, so that it costs the same however
---   many are held
+-- @tparam string|nil which "late": only the late entries, at a cost that does not grow with the
+--   number of entries
 function _M.state(barrier, which)
     local body = _M.base(barrier)
     body.plugin, body.apisix = runtime.VERSION, runtime.apisix_version()
@@ -128,7 +128,7 @@ function _M.state(barrier, which)
     local list = which == "late" and late_ones(entries, body.held.late) or entries:all()
     for i, entry in ipairs(list) do
         local told_entry = _M.entry(barrier, entry)
-        -- for an agent that begins: it does not know the pods that ended before
+        -- for an agent that has just started: it does not know the pods that ended before
         told_entry.successors = which ~= "late" and entry.successors
                                 and successors.names(entry.successors) or nil
         body.entries[i] = told_entry

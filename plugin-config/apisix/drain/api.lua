@@ -16,7 +16,7 @@ local min      = math.min
 local tonumber = tonumber
 
 local MAX_BODY = 1048576
--- how often a long poll checks: often for few entries, but never so often that it costs much
+-- seconds between two checks of a long poll; more entries make them rarer, which bounds the cost
 local LOOK, LOOK_PER_ENTRY, LOOK_MOST = 0.005, 0.0002, 0.1
 
 local _M = {}
@@ -78,7 +78,7 @@ end
 
 
 -- Writes all entries. An entry whose seal has a condition is draining until that is checked.
--- @treturn table what went wrong, by place in the list
+-- @treturn table the errors, by position in the list
 -- @treturn table those whose seal has a condition
 local function store(barrier, list)
     local failed, conditional = {}, {}
@@ -212,7 +212,7 @@ local ROUTES = {
 local function ready()
     local dict, missing = runtime.dicts()
     if not dict then
-        -- unfit, which the agent sees; but the gateway serves as well as without us
+        -- unfit: the agent sees that, and the gateway serves as it would without the plugin
         return answer(200, { ready = true, why = missing })
     end
     local ok, why = fetch.ready(dict)

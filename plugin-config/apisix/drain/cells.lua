@@ -1,10 +1,10 @@
---- Counters in memory that all processes of this nginx share: a few nanoseconds each, where one in
+--- Counters in memory that all processes of this nginx share. Each costs a few nanoseconds; one in
 -- a dictionary costs a lock, a hash and a search. Every process has a slice that only it writes.
 --
 -- The memory has to be mapped before nginx forks its workers, so it exists only if
 -- `lua_module_hook` loads the plugin: that runs in the master. The master keeps it across a reload,
--- at the same address; the dictionary, which lives as long as the master, tells the next
--- configuration where. Why a plain write here is enough: docs/decisions/0009.
+-- at the same address. The dictionary lives as long as the master, and holds the address for the
+-- next configuration. Why a plain write here is enough: docs/decisions/0009.
 local ffi      = require("ffi")
 local bit      = require("bit")
 local jit      = jit
@@ -20,17 +20,17 @@ local SHARED     = 0x1 + 0x20 + 0x4000
 local SUPPORTED  = jit.os == "Linux" and (jit.arch == "x64" or jit.arch == "arm64")
 
 local SLOTS  = 512              -- as many as workers.register gives
-local CELLS  = 16384            -- of one slice; two are a counter: ordinary and long-lived requests
+local CELLS  = 16384            -- per slice; a counter takes two: ordinary and long-lived requests
 local BYTES  = SLOTS * CELLS * 4
 
 -- Goes up whenever anything changes that the workers of one nginx share: these counters, or the
--- keys of inflight.lua, keys.lua and entries.lua. A reload can bring a new version beside old
--- workers.
+-- keys of inflight.lua, keys.lua and entries.lua. After a reload, workers of a new version can run
+-- next to old ones.
 local LAYOUT = 2
 local KEY    = "cells|" .. LAYOUT
 
--- A counter is also one number of 64 bits, long-lived requests above (both processors are little
--- endian): read and moved in one go, so that no reader finds a request in neither half.
+-- A counter is also one 64-bit number, with the long-lived requests in its upper half (both
+-- processors are little endian). One operation reads or moves it, so no reader misses a request.
 local LOW    = 0xffffffffLL
 local MOVE   = 0x100000000LL - 1
 
@@ -45,8 +45,8 @@ local function use(pointer)
 end
 
 
---- Maps the memory, or finds what the master has mapped already. Only in init_by_lua: a process
--- that is forked later has the memory because it has this module, not because it read an address.
+--- Maps the memory, or finds the memory that the master has mapped already. Call it only in
+-- init_by_lua: a process that is forked later inherits the memory with this module.
 -- @tparam table|nil dict the counts
 function _M.prepare(dict)
     if not SUPPORTED or not dict or ngx.get_phase() ~= "init" then
@@ -59,7 +59,7 @@ function _M.prepare(dict)
         return
     end
     local mapped = C.mmap(nil, BYTES, READ_WRITE, SHARED, -1, 0)
-    -- an address of user space is below 2^53 on these: exact as a number
+    -- an address of user space is below 2^53 on these processors, so a number holds it exactly
     local address = tonumber(ffi.cast("intptr_t", mapped))
     if address ~= -1 and dict:safe_set(KEY, address) then
         use(mapped)
@@ -69,20 +69,20 @@ end
 
 --- The counters of one process.
 -- @tparam number slot its slot, which no other living process has
--- @treturn table|nil nil where there is no such memory
+-- @treturn table|nil nil without such memory
 function _M.slice(slot)
     if not memory or slot > SLOTS then
         return nil
     end
     local first = (slot - 1) * CELLS
-    -- the rest of a process that had the slot before
+    -- counts left by a process that had the slot before
     ffi.fill(memory + first, CELLS * 4)
     return setmetatable({ cells = memory, next = first, last = first + CELLS - 2, free = {} }, mt)
 end
 
 
 --- The count of another process at a position.
--- @treturn number|nil ordinary requests, nil where this process does not have the memory
+-- @treturn number|nil ordinary requests, nil if this process does not have the memory
 -- @treturn number|nil long-lived ones
 function _M.read(place)
     if not memory then
@@ -94,7 +94,7 @@ end
 
 
 --- Reserves a counter.
--- @treturn number|nil where it is; never 0, which means: not in this memory
+-- @treturn number|nil its position; never 0, which means: not in this memory
 function _M:make()
     local free = self.free
     local at = free[#free]
@@ -135,7 +135,7 @@ end
 
 
 --- Moves one request from an ordinary counter to the one for long-lived requests.
--- @treturn number that one
+-- @treturn number the counter for long-lived requests
 function _M.lengthen(_, at)
     pairs_of[at / 2] = pairs_of[at / 2] + MOVE
     return at + 1

@@ -36,9 +36,9 @@ function _M.new(dict)
     return setmetatable({
         dict = dict, ring = ring_of(dict),
         by_id = {}, by_uid = {}, ips = {}, n = 0, expires = huge, over = {},
-        named = {},         -- { [ip] = { [id] = entry } }: they name it among their successors
+        named = {},         -- { [ip] = { [id] = entry } }: entries with this ip as a successor
         set = { gen = -1, n = 0, ips = {}, expires = 0 },
-        touched = nil,      -- { [id] = true }: came, went or was sealed; nil until it is wanted
+        touched = nil,      -- { [id] = true }: added, removed or sealed; nil until first asked for
     }, mt)
 end
 
@@ -46,7 +46,7 @@ end
 --- Reports to every worker that an entry was put, sealed or removed. Called after the write.
 function _M.changed(dict, id)
     local number = dict:incr("gen", 1)
-    -- if there is no room for it, or a worker reads before it, that worker reads all entries
+    -- if there is no room, or a worker reads before this write, that worker reads all entries
     dict:safe_set("c|" .. number % ring_of(dict), number .. " " .. id)
 end
 
@@ -115,7 +115,7 @@ end
 
 
 -- Copies one entry from the dictionary.
--- @tparam number|nil number of the change that it is about
+-- @tparam number|nil number of the change that concerns it
 local function refresh(self, id, now, number)
     local dict, entry = self.dict, self.by_id[id]
     local till = dict:get("e2|" .. id)
@@ -168,7 +168,7 @@ local function follow(self, after, upto, now)
 end
 
 
--- Reads entries that seem to have expired: a renewal is no change that workers hear of.
+-- Reads entries that seem to have expired, because workers are not notified of renewals.
 local function renew(self, now)
     local soon, expires = now + TOGETHER, huge
     for id, entry in pairs(self.by_id) do
@@ -201,7 +201,7 @@ end
 -- @treturn table { gen, n, ips, expires }; it is the same table for as long as nothing changes
 function _M:current()
     local set = self.set
-    -- read before the entries are: a change in between is taken over twice, never missed
+    -- read before the entries: a change in between is then applied twice, and never missed
     local gen = self.dict:get("gen") or 0
     if gen == set.gen and (set.n == 0 or clock_now() < set.expires) then
         return set

@@ -7,14 +7,14 @@
 --   s2|uid|ip|port true while the entry is sealed. A key of its own, so that sealing and renewing
 --                  at the same time in two workers need no lock and a renewal cannot unseal
 --   b2|uid|ip|port number of bypasses, and LATE times the number of requests that were sent there
---                  although it was sealed: no code of the plugin does that, so a failure cannot
---                  stay hidden
+--                  although it was sealed. The plugin never sends those by design, so each one
+--                  shows a failure
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
---   late           the sum of the latter, ever
---   x|uid|ip|port  true while a worker clears the entry away because it has expired
+--   late           the sum of those late requests over all entries, ever
+--   x|uid|ip|port  true while a worker removes the entry because it has expired
 --
--- No entry expires by the dictionary itself: that goes by the wall clock, which may step. The 2: an
--- older release did, and a reload can put this one beside it.
+-- The dictionary itself expires no entry, because it uses the wall clock, which may step. The 2 in
+-- the keys: an older release let it, and workers of both can run side by side after a reload.
 --
 -- Only operations that never evict are used: a full dictionary is an error to report, and must
 -- not silently cost another pod its entry.
@@ -28,11 +28,11 @@ local pairs        = pairs
 local next         = next
 local floor        = math.floor
 
--- more bypasses than an entry lives to see; a number is exact up to 2^53
+-- more bypasses than one entry can get; a number is exact up to 2^53
 local LATE     = 2 ^ 27
--- for x|: after a worker that was killed while it had it
+-- seconds until x| ends by itself, if the worker that set it was killed
 local CLEARING = 10
--- clearing takes microseconds
+-- how often to wait for another worker to clear the entry, which takes microseconds
 local TRIES    = 1000
 local PAUSE    = 0.001
 
@@ -108,7 +108,7 @@ local function write(dict, id, entry)
     local now = clock_now()
     local till = dict:get("e2|" .. id)
     if till and till <= now then
-        -- its seal and its counts are over too
+        -- this removes its seal and its counts too
         clear(dict, id)
         return nil
     end
@@ -151,7 +151,7 @@ end
 -- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors? }: without the last one
 --   the successors stay as they are
 -- @treturn boolean stored
--- @treturn string|nil "no memory" when the dictionary is full; what was there before stays
+-- @treturn string|nil "no memory" if the dictionary is full; the entry stays as it was
 function _M:put(entry)
     local dict, id = self.dict, id_of(entry)
     local changed = false
@@ -251,7 +251,7 @@ function _M:held_as(id)
 end
 
 
---- The number of the entry's last change: older statements are not about it.
+--- The number of the entry's last change: older statements do not count for it.
 -- @treturn number|nil nil if there is no such entry
 function _M:since(id)
     self:current()
@@ -260,7 +260,7 @@ function _M:since(id)
 end
 
 
---- Seconds until it expires. A renewal is no change that workers see: it is not in their copies.
+--- Seconds until it expires. Reads the dictionary, because a worker's copy misses renewals.
 function _M:left(entry)
     if entry.left then
         return entry.left
@@ -335,7 +335,7 @@ function _M:held()
 end
 
 
---- Clears away some of what has expired. @tparam number most so many at once
+--- Removes some of the expired entries. @tparam number most how many at most
 function _M:clear(most)
     for _ = 1, most do
         local id = self.copy:expired()

@@ -1,6 +1,6 @@
 --- Asks the agent for the present entries, once in the life of an nginx, so that a gateway that
--- starts during a drain is closed to the pod too. Plain cosockets: no library that APISIX might not
--- ship.
+-- starts during a drain does not use the ending pod either. Plain cosockets: they need no library
+-- that APISIX might not ship.
 --
 --   fetch        "running", "done" or "failed: <why>"
 --   fetch-until  when it gives up (clock.now)
@@ -139,7 +139,7 @@ local function run(premature, entries, settings, token)
 end
 
 
---- Starts fetching, unless it is not configured or was done before.
+--- Starts to fetch, unless that is not configured or has begun before.
 function _M.start(entries, settings, token)
     if not settings.agent then
         return
@@ -154,9 +154,9 @@ function _M.start(entries, settings, token)
 end
 
 
---- Does fetching allow requests to this gateway?
+--- May this gateway get requests, or is it still waiting for the entries?
 -- @treturn boolean
--- @treturn string|nil why not, or what went wrong while giving up
+-- @treturn string|nil why not; or, if the fetch failed, the error
 function _M.ready(dict)
     local status = dict:get("fetch")
     if status ~= "running" then

@@ -1,6 +1,6 @@
 --- For `apisix.lua_module_hook`: loads the barrier without an entry in the plugin list. The module
--- hook runs before APISIX itself is loaded, so the first thing to do in a worker is hung on the
--- init_worker of apisix.balancer, which APISIX calls in every worker.
+-- hook runs before APISIX itself is loaded. So the barrier starts with init_worker of
+-- apisix.balancer, which APISIX calls in every worker.
 local package  = package
 local loadfile = loadfile
 local error    = error
@@ -39,9 +39,9 @@ local function load(name)
 end
 
 
--- the stream subsystem runs the module hook too, in its own Lua, without the plugin's dictionaries
+-- the stream subsystem runs the module hook too, in a Lua VM without the plugin's dictionaries
 if ngx.config.subsystem == "http" then
-    -- this is the master: every worker will have the memory that is mapped now
+    -- this is the master: every worker will inherit the memory that is mapped now
     pcall(function()
         require("apisix.drain.cells").prepare(ngx.shared["apisix-drain-counts"])
         require("apisix.drain.wake").prepare(ngx.shared["apisix-drain-counts"])

@@ -64,7 +64,7 @@ function _M.make(own, deps)
         if connecting then
             return nil, "every node is sealed by apisix-drain"
         end
-        -- what APISIX answers when an upstream has no node
+        -- the status that APISIX answers if an upstream has no node
         return core.response.exit(503)
     end
 

@@ -1,13 +1,13 @@
---- Requests in flight, counted per worker and address: in memory that all workers share (cells.lua)
--- where there is any, else in a shared dictionary (keys.lua). The dictionary has the rest:
+--- Requests in flight, counted per worker and address: in the memory that all workers share
+-- (cells.lua) if it exists, else in a shared dictionary (keys.lua). The dictionary has the rest:
 --
---   p|worker|ip|1 ..   the ports that have counters, no gaps: port + 65536 * place of the counter
---                      in that memory, place 0: it is in the dictionary; 0 as a whole: free again
+--   p|worker|ip|1 ..   the ports that have counters, no gaps: port + 65536 * position of the
+--                      counter in that memory. Position 0: it is in the dictionary; 0 alone: free
 --   o|worker           requests that could not be counted on their own counter (no room)
 --
--- `worker` is a number that no two processes ever share, so the counts of a process that died
--- are left out by leaving out its number. An `o` count is part of every address: a request
--- without a known address must not make any address look idle.
+-- `worker` is a number that no two processes ever share, so without its number the counts of a dead
+-- process are left out. An `o` count is part of every address: a request without a known address
+-- must not make any address look idle.
 --
 -- A little over 300 lines: the code that makes, uses and returns a counter has to be read together
 -- to see that no count is lost.
@@ -49,16 +49,16 @@ function _M.new(dict, worker, slot)
         tallies  = {},
         opened   = {},
         -- the counter that each living request holds, by its api_ctx. APISIX gives that table back
-        -- to a pool at the end of its log phase, and ours comes before that; where no log phase
-        -- comes (nginx forgets ngx.ctx on an internal redirect: error_page into another location)
-        -- it is garbage when the request is, and the entry here goes with it
+        -- to a pool at the end of its log phase, and ours comes before that. If no log phase comes
+        -- (nginx forgets ngx.ctx on an internal redirect: error_page into another location), the
+        -- table becomes garbage with the request, and so does the entry here
         held     = setmetatable({}, { __mode = "k" }),
     }, mt)
 end
 
 
--- Where the port of an address is listed. A number takes the place of a number, so an index that
--- exists can not be lost to a full dictionary.
+-- Where the port of an address is listed. Each write replaces a number by a number, so a full
+-- dictionary cannot lose an index that exists.
 local function index(self, addr, place)
     local ip, port = addr.ip, addr.port
     local ports = self.ports[ip]
@@ -94,8 +94,8 @@ local function unindex(self, ip, port)
 end
 
 
--- Makes the counter of an address. The index is written before the first count: a reader that
--- misses the index has read it before, and then this request sees the reader's entry.
+-- Makes the counter of an address. The index is written before the first count. If a reader misses
+-- the index, its entry was written earlier, and this request sees that entry.
 local function make(self, addr)
     local counter = self.store:make(addr)
     if not counter then
@@ -109,8 +109,8 @@ local function make(self, addr)
 end
 
 
--- Several tables can mean one address (another spelling, or address.lua has forgotten the first):
--- all have the one tally, because of two counters the index could name only one.
+-- Several tables can mean one address (another spelling, or address.lua has forgotten the first).
+-- They share one tally, because the index can name only one counter.
 local function open(self, addr)
     local tally = self.tallies[addr.id]
     if not tally then
@@ -144,7 +144,7 @@ function _M:enter(addr, holder)
     end
     local counter = tally and tally.counter
     if not counter or not self.store:add(counter, 1) then
-        -- a counter that is lost from the dictionary is made again
+        -- a counter that the dictionary has lost is made again
         counter = counter and make(self, addr)
         if not counter or not self.store:add(counter, 1) then
             counter = self.overflow
@@ -160,7 +160,7 @@ end
 
 
 --- Counts a request down. Safe to call at any time, any number of times.
--- @treturn table|nil the address it was counted on, where that is known
+-- @treturn table|nil the address it was counted on, if known
 function _M:leave(holder)
     local counter = self.held[holder]
     if not counter then
@@ -183,8 +183,8 @@ end
 
 
 --- Returns the counters of requests that ended without a log phase. Counts only ever go down to
--- what living requests hold; nothing runs in between, this is one worker in one go.
--- @treturn number how many were given back
+-- the requests that still live. No request runs in between, because this code does not yield.
+-- @treturn number how many were returned
 function _M:reconcile()
     local living, lost = {}, 0
     for _, counter in pairs(self.held) do
@@ -223,7 +223,7 @@ local function forget_unused(self, ip, ports)
 end
 
 
---- Removes own counters that are zero and were not used since the last call: bounded memory.
+--- Removes own counters that are zero and were not used since the last call, to bound the memory.
 function _M:sweep()
     local store, stale = self.store, {}
     for counter, tally in pairs(self.opened) do
@@ -240,7 +240,7 @@ function _M:sweep()
         self.opened[counter], self.tallies[addr.id] = nil, nil
         -- every table that means this address sees it here
         tally.counter = nil
-        -- a reader that still has the index may then see another address's requests: too many for
+        -- a reader that still has the index may then see another address's requests: too many
         -- once, never too few
         unindex(self, addr.ip, addr.port)
         store:give_back(counter)
@@ -259,7 +259,7 @@ local function count(dict, worker, ip, port, place, sum)
     else
         requests, long = cells_mod.read(place)
     end
-    -- nil: this process does not have the memory, so it must not take it for idle
+    -- nil: this process does not have the memory, so it must not report idle
     sum.requests = sum.requests + (requests or 1)
     sum.long = sum.long + (long or 0)
 end

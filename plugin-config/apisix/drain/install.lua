@@ -70,7 +70,7 @@ local function find(balancer, apisix)
 end
 
 
---- Puts the plugin's functions in place. A second call does nothing and answers the same.
+--- Puts the plugin's functions in place. A second call does nothing and returns the same.
 -- @tparam table balancer the module apisix.balancer
 -- @tparam table apisix the module apisix
 -- @tparam function make called with APISIX's own functions, returns ours { pick, retry, run, log,
@@ -98,7 +98,7 @@ end
 
 
 --- Are the plugin's functions still in place? Another plugin may have been loaded later.
--- @treturn string|nil what is not
+-- @treturn string|nil the first function that is not
 function _M.verify(balancer, apisix)
     local mark = balancer[MARK]
     if not mark then

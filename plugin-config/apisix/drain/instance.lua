@@ -1,11 +1,11 @@
---- Which deny-list this is. Made when its dictionary is: it survives a reload and no restart; a
--- reload that gives the dictionary another size makes a new one, beside that of the old workers.
+--- The identity of this deny-list, made with its dictionary: it survives a reload, but no restart.
+-- A reload that resizes the dictionary makes a new one, while old workers keep theirs.
 local cells  = require("apisix.drain.cells")
 local ngx    = ngx
 local io     = io
 local format = string.format
 
--- a release that keeps its entries otherwise has none of those from before
+-- a release that stores its entries in another way cannot read the old ones
 local KEY = "instance|" .. cells.LAYOUT
 
 local _M = {}

@@ -1,4 +1,4 @@
---- Counters in a shared dictionary, for where there are no cells (cells.lua): the same functions.
+--- Counters in a shared dictionary, used without cells (cells.lua); the functions are the same.
 --
 --   r|worker|ip|port   ordinary requests        l|worker|ip|port   long-lived ones
 local setmetatable = setmetatable
@@ -52,8 +52,8 @@ function _M:long(key)
 end
 
 
---- Moves one request to the counter for long-lived ones. Up before down: it is never in neither.
--- @treturn string|nil that one, nil when there is no room for it
+--- Moves one request to the counter for long-lived ones. It counts up before it counts down, so no
+-- reader misses the request. @treturn string|nil that counter; nil if there is no room for it
 function _M:lengthen(key)
     local long = self:long(key)
     if not self:add(long, 1) then

@@ -22,7 +22,7 @@ local FIRST   = 1
 local AGAIN   = { 1, 2, 5 }
 -- the most look-ups at a time
 local AT_ONCE = 64
--- cached answers take no wait: after so many seconds of them, requests get a pause of so many
+-- cached answers come without a wait: after MOST seconds of them, requests get a pause of PAUSE
 local MOST, PAUSE = 0.0002, 0.001
 
 local _M = {}
@@ -41,8 +41,8 @@ function _M.new(core, news)
 end
 
 
--- All records of a name, since a request takes one of them and not always the same; in an order
--- that stays, whatever the server does.
+-- All records of a name, since a request takes one of them and not always the same; sorted, because
+-- the order of a server's answer varies.
 -- @treturn table|nil
 local function resolve(core, name)
     local resolver = core.resolver or {}
@@ -112,7 +112,7 @@ local function ask(self, one)
 end
 
 
---- Its addresses by the last answer. It is asked for again, and not waited for.
+--- Its addresses by the last answer. Asks again if that is due, but does not wait for the answer.
 -- @treturn table|nil canonical addresses; nil: it does not resolve, or not yet
 function _M:of(name)
     local now, one = clock_now(), self.known[name]
@@ -148,13 +148,13 @@ function _M:waits()
 end
 
 
---- Begins to ask for all that is needed now.
+--- Begins a pass over all names that are in use: see finish.
 function _M:begin()
     self.turn = self.turn + 1
 end
 
 
---- Forgets the names that were not asked for since `begin`.
+--- Forgets the names that no call of `of` has named since `begin`.
 function _M:finish()
     for name, one in pairs(self.known) do
         if one.turn ~= self.turn then
@@ -164,7 +164,7 @@ function _M:finish()
 end
 
 
---- Forgets all of them: an answer that no worker renews proves nothing about now.
+--- Forgets all of them: an answer that no worker renews proves nothing about the present.
 function _M:forget()
     self.known, self.open = {}, {}
 end

@@ -1,5 +1,5 @@
 --- The nodes of an upstream, in every form in which APISIX 2.15 to 3.x holds them: a list, a map of
--- "host:port" to weight (traffic-split keeps that one), names, and service discovery.
+-- "host:port" to weight (traffic-split keeps this form), names, and service discovery.
 local address   = require("apisix.drain.address")
 local clock_now = require("apisix.drain.clock").now
 local ipairs    = ipairs
@@ -13,7 +13,7 @@ local str_byte  = string.byte
 local str_sub   = string.sub
 
 local PORTS   = { http = 80, https = 443, grpc = 80, grpcs = 443 }
--- nodes to look at before requests may pass
+-- nodes to read between two yields to requests
 local MANY    = 50
 local BRACKET = str_byte("[")
 
@@ -91,7 +91,7 @@ end
 
 --- @tparam table conf the upstream
 -- @tparam table|nil names names.lua, to look up nodes that are not written down. It never waits
--- @tparam function|nil rest lets requests pass, if it is time
+-- @tparam function|nil rest yields to requests when that is due
 -- @tparam table|nil known the source of the last list: discovery returns the same until it changes
 -- @treturn table|boolean|nil list of { ip, port, standby }; true if it is still that of `known`,
 --   nil if the nodes cannot be known

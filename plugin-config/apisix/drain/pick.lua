@@ -4,16 +4,16 @@
 -- be read for minutes after it. The guarantee rests on what happens right before every connect, in
 -- settle: count up, THEN look at the deny-list. Denied: count down, pick another one.
 --
--- Free nodes are offered first; when the request knows none, those of the present configuration.
--- If there is none either, the successors are (counted), and if there is none of these, or this
--- request has tried them all, a draining node is (a bypass, counted). Sealed ones never are.
+-- Free nodes are offered first. If the request knows none, the present configuration may have some.
+-- Otherwise successors are offered (counted), and then a draining node (a bypass, counted). Nodes
+-- that this request has tried do not count as an offer. A sealed node is never offered.
 --
 -- Its state on a request is ctx._drain, made only when a node is denied or was tried:
 --   base, version   the configuration that APISIX gave, or the present one; ctx has a variant of it
 --   tried           ids of the nodes that failed this request
---   renewed         the present configuration was looked at
+--   renewed         the present configuration was read
 --   next            the variant with the successors, while the request is offered that one
---   succeeded       it was added to `succeeded` of the counts
+--   succeeded       the request was counted as `succeeded`
 local address      = require("apisix.drain.address")
 local entries_mod  = require("apisix.drain.entries")
 local level_of     = entries_mod.level
@@ -40,9 +40,9 @@ function _M.new(deps)
 end
 
 
--- The request's picker was made for other nodes. Its claim on the server it gave is
--- released (after_balance with true does that and nothing else of note in every algorithm) and
--- what it remembers of tried servers goes with it: those are kept in ctx._drain.tried.
+-- Drops the request's picker, which was made for other nodes. after_balance with true releases its
+-- claim on its last server, and in every algorithm does nothing else of note. What it remembers of
+-- tried servers is lost, so ctx._drain.tried keeps those.
 local function drop_picker(ctx)
     local picker = ctx.server_picker
     if picker and picker.after_balance and ctx.balancer_server then
@@ -118,24 +118,24 @@ local function renew(self, ctx, plan, set)
         return plan
     end
     state.base, state.version = conf, version
-    -- it does not know these nodes
+    -- the health checker does not know these nodes
     ctx.up_checker = nil
     return new
 end
 
 
 --- Before APISIX picks: offers the nodes it may choose from.
--- @tparam string|nil failed what was offered before, when APISIX found no node in it
+-- @tparam string|nil failed the last offer, if APISIX found no node in it
 -- @tparam boolean connecting true right before a connect
--- @treturn string|nil what is offered; nil after a failure that nothing else can mend
+-- @treturn string|nil the offer; nil if the last one failed and there is no other
 function _M:prepare(ctx, failed, connecting)
     local state = ctx._drain
     local base = state and state.base
     local version = base and state.version or ctx.upstream_version
     base = base or ctx.upstream_conf
 
-    -- in the access phase without asking the dictionary first: nearly every request has nothing
-    -- denied, and settle finds out whether that is still so
+    -- the access phase does not read the dictionary first: nearly every request has no denied
+    -- node, and settle checks again
     local set = connecting and self.entries:current() or self.entries.set
     local plan = self.plans:of(ctx.upstream_key, version, base, set)
     if plan.denied and not connecting then
@@ -161,12 +161,12 @@ function _M:prepare(ctx, failed, connecting)
     end
     if plan.next and not failed and offers(state, plan.next) then
         use(ctx, plan.next)
-        -- it does not know these nodes
+        -- the health checker does not know these nodes
         ctx.up_checker = nil
         state.next = plan.next
         return _M.NEXT
     end
-    -- the nodes before gave none (all tried, say): a serving draining one beats an error
+    -- the offers before had no node left: a draining node that still serves beats an error
     if plan.soft and failed ~= _M.BYPASS then
         use(ctx, plan.soft)
         return _M.BYPASS
@@ -175,8 +175,8 @@ function _M:prepare(ctx, failed, connecting)
 end
 
 
--- The picker forgot that this request has tried the server already (it is a new one, made when the
--- nodes changed): tell it, as APISIX does before a retry.
+-- If the picker is new (the nodes changed), it does not know that this request has tried the
+-- server. This reports it to the picker, as APISIX does before a retry.
 local function tried_again(ctx, addr, offered)
     local state, picker = ctx._drain, ctx.server_picker
     if (offered ~= _M.FREE and offered ~= _M.NEXT)
@@ -219,14 +219,14 @@ function _M:admits(ctx, server, offered)
 end
 
 
---- Counts the request on a server without asking anything.
+--- Counts the request on a server without any check.
 function _M:hold(ctx, server)
     self.inflight:enter(address.of(server.host, server.port), ctx)
 end
 
 
---- Counts a request that goes to a server without a check, if that is sealed. By this worker's copy
--- of the deny-list, because loading a new one may be what failed.
+--- Counts a request that goes to a sealed server without a check. It uses this worker's copy of the
+-- deny-list, because the load of a new copy may have failed.
 function _M:passed(server)
     local set = self.entries.set
     if set.n > 0 then
@@ -236,7 +236,7 @@ end
 
 
 --- Right before a connect: count up, THEN look at the deny-list.
--- @tparam string|nil offered what prepare said for this pick; nil when it was in the access phase
+-- @tparam string|nil offered the result of prepare for this pick; nil after the access phase's pick
 -- @treturn boolean true when the request may connect to this server; false: it was counted down
 --   again, and another one has to be picked
 function _M:settle(ctx, server, offered)
@@ -286,7 +286,7 @@ function _M:retried(ctx)
 end
 
 
---- Undoes every change to a request after a failure: APISIX goes on without the plugin.
+--- Undoes every change to a request after a failure: APISIX continues without the plugin.
 function _M.forsake(ctx)
     local state = ctx._drain
     if state and state.base then

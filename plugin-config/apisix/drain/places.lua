@@ -2,7 +2,7 @@
 -- it routes by; an index by the address of each node.
 --
 -- Nodes by service discovery and by name are looked up at intervals. A large configuration takes
--- milliseconds: `pause` is called in between, and must let requests pass.
+-- milliseconds: `pause` is called in between, and must let requests run.
 local source   = require("apisix.drain.source")
 local records  = require("apisix.drain.records")
 local nodes_of = require("apisix.drain.nodes").of
@@ -14,7 +14,7 @@ local pairs    = pairs
 local next     = next
 local str_sub  = string.sub
 
--- how long requests wait for this, in seconds; so many nodes take less
+-- seconds that requests may wait for this code; MANY nodes take less
 local MOST = 0.0002
 local MANY = 100
 local NONE = {}
@@ -85,7 +85,7 @@ end
 
 --- @tparam table with
 --   core      apisix.core
---   pause     lets requests pass
+--   pause     lets requests run
 --   changed   called in the step in which APISIX changes the configuration
 --   touched   called with the nodes of a place that came or went
 --   news      called when a name resolves to something else
@@ -98,10 +98,10 @@ function _M.new(with)
         moving = {},        -- { [place] = true }: no written addresses
         upstreams = {},     -- { [id] = { [place] = true } }
         refs = {},          -- { [id] = how many items refer to it }
-        unseen = false,     -- of `moving` there are some that were never looked up
+        unseen = false,     -- some of `moving` were never looked up
         rested = 0,
     }, mt)
-    --- Lets requests pass, if it is time.
+    --- Yields to requests when that is due.
     function self.rest()
         if clock_now() - self.rested >= MOST then
             with.pause()
@@ -123,13 +123,13 @@ function _M.new(with)
 end
 
 
---- Begins to count what requests wait. Before anything else, after a pause of the caller's own.
+--- Starts to measure how long requests wait. Call it first, since the caller may have paused.
 function _M:begin()
     self.rested = clock_now()
 end
 
 
---- Brings the index up to date. @treturn boolean false: say nothing, see source.refresh
+--- Brings the index up to date. @treturn boolean false: report nothing, see source.refresh
 function _M:refresh()
     return self.source:refresh()
 end
@@ -181,20 +181,20 @@ function _M:look_up()
 end
 
 
---- Is the first answer about a name still to come, and not for long yet?
+--- Is the first answer about a name due soon?
 function _M:waits()
     return self.names:waits()
 end
 
 
---- What names resolve to is not followed any longer.
+--- Stops following the addresses of names.
 function _M:forget_names()
     self.names:forget()
     self.unseen = next(self.moving) ~= nil
 end
 
 
---- The addresses of a name that a place has, by the last answer. Asks nothing.
+--- The addresses of a name that a place has, by the last answer. Sends no query.
 -- @treturn table|nil
 function _M:records(name)
     return self.names:latest(name)
@@ -207,8 +207,8 @@ function _M:has_moving()
 end
 
 
---- Has discovery other nodes by now, in a place in which this address was? This reads memory only:
--- discovery by DNS is left out, since it may ask a server.
+--- Has discovery changed the nodes of a place that had this address? This reads memory only, so it
+-- leaves out discovery by DNS, which may ask a server.
 -- @treturn boolean
 function _M:moved(ip)
     for place in pairs(self:of(ip)) do
@@ -224,14 +224,14 @@ function _M:moved(ip)
 end
 
 
---- The places in which an address is, as keys; some of them may not be used.
+--- The places that have an address, as keys. Some may be unused: see uses.
 -- @treturn table
 function _M:of(ip)
     return part_of(self, ip)[ip] or NONE
 end
 
 
---- Does anything refer to it?
+--- Does the configuration use this place? An upstream without a reference is unused.
 function _M:uses(place)
     return not place.upstream or self.refs[place.upstream] ~= nil
 end

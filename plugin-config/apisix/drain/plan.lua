@@ -1,7 +1,7 @@
 --- The nodes that an upstream may offer under one deny-list. A node is free (no entry), draining or
--- sealed; a plan has up to three variants of the upstream's configuration: `free` with the free
--- nodes, `next` with the successors of the others, `soft` with the draining ones. APISIX goes on
--- choosing, among fewer nodes.
+-- sealed. A plan has up to three variants of the upstream's configuration: `free` with the free
+-- nodes, `next` with the successors of the others, `soft` with the draining ones. APISIX still
+-- chooses, among fewer nodes.
 --
 -- Plans are kept by (version, key), the names under which APISIX caches its pickers, so that a
 -- variant leads to the same picker in every request. Never by the configuration object alone:
@@ -19,9 +19,9 @@ local concat       = table.concat
 local min          = math.min
 local str_find     = string.find
 
--- a plan that no request used for so many sweeps is dropped
+-- a plan that no request used for this many sweeps is dropped
 local MAX_IDLE = 10
--- tries that successors add to those of an upstream that sets none
+-- the most retries that successors add, if the upstream sets no number of its own
 local TRIES = 2
 
 local _M = {}
@@ -33,7 +33,7 @@ function _M.new(records)
     return setmetatable({
         plans = {}, serial = 0, records = records,
         -- upstreams of least_conn that were offered fewer nodes, by the name of their heap; the
-        -- epoch goes up when there is another
+        -- epoch goes up when one is added
         heaps = {}, epoch = 0,
     }, mt)
 end
@@ -53,9 +53,9 @@ local function touches(set, nodes)
 end
 
 
--- least_conn shares one heap between all pickers of an upstream, and a new picker removes the nodes
--- it does not know from it. A version of its own makes APISIX build a picker whenever the nodes
--- change, also back to all of them.
+-- least_conn shares one heap between all pickers of an upstream. A new picker removes the nodes
+-- that it does not know from the heap. So a version of its own makes APISIX build a picker whenever
+-- the nodes change, also back to all of them.
 local function heap_of(base, key)
     return base.type == "least_conn" and (base.resource_key or key) or nil
 end
@@ -246,8 +246,8 @@ local function denied(self, last, key, version, base, set)
     end
     free, soft = standby(free, soft)
 
-    -- a deny-list that changed elsewhere, or a new list of the same nodes, must not cost this
-    -- upstream its pickers
+    -- a change of other entries, or a new list of the same nodes, must not cost this upstream
+    -- its pickers
     local mark = concat(marks, ",")
     local plan = last
     if not last or last.mark ~= mark then
@@ -255,7 +255,7 @@ local function denied(self, last, key, version, base, set)
         local named = version .. "#drain" .. self.serial
         local retries = base.retries
         if not retries or retries < 0 then
-            -- APISIX derives it from the nodes it sees; those kept for last count
+            -- APISIX derives it from the nodes that it sees, and does not see those kept for last
             retries = #free + #soft + min(#following, TRIES) - 1
         end
         plan = store(self, key, version, {

@@ -1,10 +1,10 @@
 --- The present configuration of the upstream that a request began with. APISIX looks it up in its
--- access phase and the request keeps it; a slow upload can outlive every node in it.
+-- access phase, and the request keeps that one. A slow upload can outlive every node in it.
 --
--- nil wherever the present one cannot be had safely from the balancer phase: upstreams written
--- into a traffic-split rule (they have no name), nodes whose name has not been resolved yet and
--- discovery by DNS (no code may wait here), and a change of values that nginx has used already
--- (scheme, TLS, host).
+-- nil if the balancer phase cannot get the present one safely: upstreams written into a
+-- traffic-split rule (they have no name), nodes whose name has not been resolved yet and discovery
+-- by DNS (this code must not wait), and a change of values that nginx has used already (scheme,
+-- TLS, host).
 local address   = require("apisix.drain.address")
 local ipairs    = ipairs
 local pairs     = pairs
@@ -78,7 +78,7 @@ local function nodes_of(now)
 end
 
 
--- What APISIX fills in before it picks. @treturn table|nil nodes @treturn string what they are
+-- The nodes as APISIX completes them before a pick. @treturn table|nil nodes @treturn string text
 local function filled(nodes, scheme)
     local list, marks = {}, {}
     for i, node in ipairs(nodes) do

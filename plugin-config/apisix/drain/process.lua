@@ -69,8 +69,8 @@ function _M.serves(pid)
 end
 
 
--- A child of nginx has the title of its master until its init_worker is over. A master of its own
--- it is only when it has executed a program since the fork: PF_FORKNOEXEC is gone.
+-- A child of nginx has the title of its master until its init_worker is over. It is a second master
+-- only if it has executed a program since the fork: the flag PF_FORKNOEXEC is then gone.
 local function is_second_master(pid)
     if role_of(pid) ~= "master" then
         return false
@@ -82,7 +82,7 @@ end
 
 --- Finds the workers of this process's nginx, by the children of its master (Linux:
 -- /proc/<pid>/task/<tid>/children) and by the titles nginx gives.
--- @tparam table known the workers that need no look, by pid
+-- @tparam table known workers to skip, by pid
 -- @treturn table|nil pids of other workers that serve; nil where /proc does not show the family
 -- @treturn boolean is there a second master with the same sockets (binary upgrade, USR2)? The new
 --   one is a child of the old one
@@ -105,16 +105,16 @@ function _M.family(known)
 end
 
 
---- When a process was started, as text that only this process has; "" where /proc says nothing.
+--- When a process was started, as text that only this process has; "" if /proc does not show it.
 function _M.started(pid)
     local _, start = stat(pid)
     return start or ""
 end
 
 
---- Does the process that was registered with this pid and start still exist? A stopped one does,
--- one that is only waiting to be reaped does not. If that is unknown it does: its counts still
--- matter then.
+--- Does the process that was registered with this pid and start still exist? A stopped process
+-- does; one that only waits to be reaped does not. If unknown, the answer is true, because its
+-- counts may still matter.
 function _M.alive(pid, started)
     if C.kill(pid, 0) ~= 0 and ffi.errno() == ESRCH then
         return false

@@ -13,7 +13,7 @@ local _M = {}
 
 --- @tparam string kind of object
 -- @tparam table item as core.config holds it
--- @tparam function rest lets requests pass, if it is time
+-- @tparam function rest yields to requests when that is due
 -- @treturn table { places, refs }: a place is { conf, name, upstream, list, moves }. `upstream` is
 --   the id of an upstream, which counts only while something refers to it. `list` holds the nodes,
 --   nil if they have to be looked up (`moves`)

@@ -1,6 +1,6 @@
 --- Which configuration this worker has applied: etcd's revision in the etcd modes, the version of a
--- kind of object in the standalone ones. APISIX takes in each kind by itself: after etcd was
--- compacted or restored, one is read anew while the next try of another is seconds away.
+-- kind of object in the standalone ones. APISIX reads each kind by itself: after etcd was compacted
+-- or restored, it may have read one kind anew, and try another only seconds later.
 local pcall    = pcall
 local ipairs   = ipairs
 local tonumber = tonumber
@@ -26,7 +26,7 @@ end
 
 
 --- @tparam table core apisix.core
--- @treturn number the highest over all kinds, 0 when APISIX does not tell
+-- @treturn number the highest over all kinds, 0 if APISIX does not report one
 -- @treturn table by kind, those of KINDS that this APISIX has
 function _M.read(core)
     local highest, kinds = 0, {}

@@ -22,7 +22,7 @@ local pcall        = pcall
 local require      = require
 local package      = package
 
-local BEAT        = 0.25    -- how often a worker looks at its configuration revision, seconds
+local BEAT        = 0.25    -- how often a worker checks its configuration revision, seconds
 local RECONCILE   = 5
 local SWEEP       = 60
 local STEP_KB     = 2048
@@ -35,7 +35,7 @@ local _M = {
     COUNTS_DICT  = "apisix-drain-counts",
 }
 
--- this process; `why` says what keeps it from being fit
+-- this process; `why` is the reason that makes it unfit
 local here = { active = false }
 
 
@@ -93,10 +93,10 @@ local function beat(core)
         end
     end
 
-    -- a worker without requests looks too, so that its next pick does not begin with an old list
+    -- a worker without requests updates its copy too, so that its next pick has a present list
     local set = here.entries:current()
     here.entries:clear(CLEAR)
-    -- it goes down, too, when etcd comes back from a backup and APISIX reads everything anew
+    -- the revision also goes down: if etcd comes back from a backup, APISIX reads all anew
     local applied, kinds = revision.read(core)
     if applied > 0 and workers_mod.applied(counts, number, here.applied, applied, kinds) then
         counts:set("a|" .. number, ngx_now())
@@ -105,8 +105,8 @@ local function beat(core)
     if now - here.reconciled >= RECONCILE then
         here.reconciled = now
         if set.n > 0 then
-            -- an idle worker collects no garbage by itself, and a lost request's counter is freed
-            -- by that
+            -- an idle worker collects no garbage by itself, and only that frees the counter of a
+            -- lost request
             collectgarbage("step", STEP_KB)
         end
         local lost = here.inflight:reconcile()
@@ -236,12 +236,11 @@ function _M.start()
 end
 
 
---- Stops it: the plugin's functions stay in place and pass everything through. APISIX does this,
--- and starts it again in the same go, whenever it reloads its plugins: no reason to log an error
--- yet.
+--- Stops it: the plugin's functions stay in place and pass everything through. APISIX calls this at
+-- each reload of its plugins, and then starts the barrier again at once. So it is no error yet.
 function _M.stop()
     if ngx.get_phase() == "exit_worker" then
-        -- APISIX unloads its plugins there too: all requests of this worker are over
+        -- APISIX unloads its plugins here too: all requests of this worker are over
         return
     end
     here.active, here.stopped = false, ngx_now()
@@ -252,7 +251,7 @@ function _M.stop()
 end
 
 
---- The token of this gateway, also in a worker where nothing else could be started.
+--- The token of this gateway, also in a worker that could start nothing else.
 function _M.token()
     if not here.token then
         local ok, core = pcall(require, "apisix.core")

@@ -1,5 +1,5 @@
---- The settings `plugin_attr.apisix-drain` in APISIX's config.yaml. The same place for both ways of
--- loading, because the plugin list is not needed to read it.
+--- The settings `plugin_attr.apisix-drain` in APISIX's config.yaml. Both ways of loading read them
+-- there, because that does not need the plugin list.
 local type     = type
 local pairs    = pairs
 local concat   = table.concat
@@ -19,7 +19,7 @@ local _M = {}
 
 
 --- @tparam table|nil attr
--- @treturn table settings, with what is wrong left out
+-- @treturn table settings, without the wrong ones
 -- @treturn table problems, one sentence each
 function _M.parse(attr)
     local settings, problems = {}, {}
@@ -65,7 +65,7 @@ function _M.load(core)
 end
 
 
---- For error messages.
+--- The problems as one text, for error messages.
 function _M.say(problems)
     return concat(problems, "; ")
 end

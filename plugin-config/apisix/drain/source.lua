@@ -8,7 +8,7 @@ local ipairs   = ipairs
 local pairs    = pairs
 local pcall, type = pcall, type
 
--- items to look at before requests may pass
+-- items to read between two yields to requests
 local MANY = 100
 -- seconds until a list is compared item by item, even if it seems to be the same
 local CHECK = 5
@@ -20,10 +20,10 @@ local mt = { __index = _M }
 
 --- @tparam table with
 --   core      apisix.core
---   rest      lets requests pass, if it is time
+--   rest      yields to requests when that is due
 --   changed   called in the step in which APISIX changes the configuration
---   come      called with a kind and an item; what it returns is kept with the item
---   go        called with that, when the item has gone
+--   come      called with a kind and an item; its result is kept with the item
+--   go        called with that result when the item has gone
 function _M.new(with)
     return setmetatable({
         core = with.core, on_change = with.changed, rest = with.rest,
@@ -90,7 +90,7 @@ local function seems_same(self, kind, values, version)
 end
 
 
--- Takes in one kind. Its list may change during a pause: the caller looks again then.
+-- Takes in one kind. Its list may change during a pause: the caller then calls again.
 local function take(self, kind, values, version)
     local known = self.kinds[kind] or { seen = {}, turn = 0, check = 0 }
     if seems_same(self, kind, values, version) and clock_now() < known.check then
@@ -161,7 +161,7 @@ end
 
 
 --- Applies new and removed items.
--- @treturn boolean false while the configuration is missing or being reloaded: say nothing
+-- @treturn boolean false while the configuration is missing or being reloaded: report nothing
 function _M:refresh()
     return each(self, function(kind, object)
         if object then

@@ -1,18 +1,18 @@
---- When this worker speaks (word.lua): when it is woken, and by a timer in any case. And how a
--- request of the Barrier API hears what all of them say.
+--- Decides when this worker updates its word (word.lua): when it is woken, and by a timer in any
+-- case. A request of the Barrier API waits here for the words of all workers.
 local word_mod = require("apisix.drain.word")
 local words    = require("apisix.drain.words")
 local wake     = require("apisix.drain.wake")
 local ngx      = ngx
 local clock_now = require("apisix.drain.clock").now
 
-local LOOK  = 0.02      -- when it looks at the latest, woken or not, seconds
-local HEAR  = 0.004     -- how long a put waits for all
--- the shortest that is a wait: ngx.sleep counts milliseconds
+local LOOK  = 0.02      -- the longest time between two looks, seconds
+local HEAR  = 0.004     -- how long a put waits for all workers, seconds
+-- the shortest real wait: ngx.sleep counts milliseconds
 local PAUSE = 0.001
 
 local _M = {}
--- in the dictionary of counts: an agent wants words. Until then no worker makes any
+-- in the dictionary of counts, once an agent asks for words; before that no worker makes any
 local WANTED = "words-wanted"
 local word, deps
 
@@ -37,20 +37,20 @@ function _M.start(with)
 end
 
 
---- An agent wants words from now on.
+--- An agent asks for words from now on.
 -- @tparam table counts
 function _M.want(counts)
     counts:safe_add(WANTED, true)
 end
 
 
---- Does one?
+--- Has an agent asked for words?
 function _M.wanted(counts)
     return counts:get(WANTED) == true
 end
 
 
---- Takes this worker's word back if discovery has other nodes by now where this address is.
+--- Takes this worker's word back if discovery has changed the nodes of a place with this address.
 function _M.check(ip)
     if word then
         word:check(ip)
@@ -58,7 +58,7 @@ function _M.check(ip)
 end
 
 
---- The addresses of a name that a place has, by the last answer. Asks nothing.
+--- The addresses of a name that a place has, by the last answer. Sends no query.
 -- @treturn table|nil
 function _M.records(name)
     return word and word:records(name)
@@ -74,14 +74,14 @@ end
 --- Wakes every worker, and waits a little for their words about a deny-list.
 -- @tparam table barrier { entries, counts, living: see workers.list }
 -- @tparam number gen the generation that they must know
--- @treturn boolean true when something may have been said, so what was read before is old
+-- @treturn boolean true if words may have changed meanwhile, so earlier reads are stale
 function _M.hear(barrier, gen)
     local counts, living = barrier.counts, barrier.living
     if words.complete(counts, living, gen) or not wake.wake(counts, living) then
         return false
     end
     if deps then
-        -- not here: what a name resolves to may take seconds, and a put waits for none
+        -- in a timer: a name may take seconds to resolve, and a put does not wait for that
         ngx.timer.at(0, look)
     end
     local till = clock_now() + HEAR

@@ -17,7 +17,7 @@ local str_find  = string.find
 local str_match = string.match
 local str_gmatch = string.gmatch
 
--- addresses for a port, and ports of an entry
+-- the most addresses for a port, and ports of an entry
 local MOST, PORTS = 16, 16
 -- A successor may end too. Its own entry then names the next ones: the most entries in such a chain
 local STEPS = 8

@@ -1,6 +1,6 @@
 --- The bearer token. A file is read again every few seconds, so a Secret can be rotated without a
--- reload; the token before the last change goes on being accepted for a minute, because the two
--- sides never see the new one at the same moment.
+-- reload. The token before the last change stays valid for a minute, because the two sides never
+-- see the new one at the same moment.
 local ngx       = ngx
 local clock_now = require("apisix.drain.clock").now
 local hmac_sha1 = ngx.hmac_sha1
@@ -58,7 +58,7 @@ local function refresh(self)
 end
 
 
---- The token to show to others, or nil and why there is none.
+--- The token to send with own requests, or nil and the reason.
 function _M:value()
     refresh(self)
     return self.token, self.err

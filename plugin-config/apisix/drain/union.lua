@@ -1,4 +1,4 @@
---- All workers' statements about an entry, put together so that every reason against a seal stays:
+--- Merges the statements of all workers about an entry, so that every reason against a seal stays:
 -- the largest number of places counts, a place that is sole for one worker is sole, and each list
 -- of other choices that one worker has is in the result.
 local LISTS     = require("apisix.drain.about").LISTS

@@ -1,6 +1,6 @@
 --- Wakes the workers of this nginx by a datagram, within a fraction of a millisecond. The socket is
--- bound before nginx forks (where `lua_module_hook` loads us), so every worker can send from it.
--- There each worker also reads the addresses of the others. If the socket is missing, or a datagram
+-- bound before nginx forks (if `lua_module_hook` loads us), so every worker can send from it. On it
+-- each worker also reads the addresses of the others. If the socket is missing, or a datagram
 -- is lost, a timer does the same a little later: no guarantee depends on it.
 local ffi      = require("ffi")
 local C        = ffi.C
@@ -25,7 +25,7 @@ local AF_UNIX, DGRAM, DONTWAIT = 1, 2, 64
 local CLOEXEC_NONBLOCK = 0x80000 + 0x800
 local ADDRESS, MESSAGE = 110, 32
 local ANYONE = 438          -- rw-rw-rw-: the master may be root, and its workers not
--- a receive is ended by a datagram, also when the worker exits; nginx would log every time-out
+-- a datagram ends each receive, also when the worker exits; nginx would log every time-out
 local WAIT = 86400000       -- milliseconds
 local HEARD = 1             -- seconds within which the hello must have been read
 
@@ -55,7 +55,7 @@ local function bound(path)
 end
 
 
---- Binds the socket, or finds the one that the master has from before a reload. Only in init.
+--- Binds the socket, or finds the master's socket from before a reload. Only in init.
 -- @tparam table|nil dict the counts
 function _M.prepare(dict)
     if not SUPPORTED or not dict or ngx.get_phase() ~= "init" then
@@ -138,7 +138,7 @@ end
 
 
 --- Wakes processes. @tparam table list of { number }
--- @treturn boolean whether anybody could be
+-- @treturn boolean whether any process could be woken
 function _M.wake(dict, list)
     local sent = false
     for _, worker in ipairs(_M.fd and list or {}) do

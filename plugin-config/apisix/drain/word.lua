@@ -23,7 +23,7 @@ local log          = ngx.log
 local clock_now    = require("apisix.drain.clock").now
 local ngx_sleep    = ngx.sleep
 
--- if the configuration keeps changing, the next look does the rest
+-- the most tries of one look: if the configuration keeps changing, the next look does the rest
 local TURNS = 3
 -- nodes that are not written down: seconds between two lookups, and the largest share of a
 -- worker's time that lookups may take
@@ -49,7 +49,7 @@ end
 local change_all
 
 
--- Marks an entry as changed, and those of its successors: they are in its places.
+-- Marks an entry as changed, and the entries of its successors, since they are in its places.
 local function change(self, entry, seen)
     if seen[entry.id] then
         return
@@ -80,7 +80,7 @@ local function touch(self, nodes, seen)
 end
 
 
--- The addresses by which a request can come to this one: itself, and those that it takes over.
+-- The addresses that can lead a request to this one: itself, and those that it takes over from.
 local function ways_to(self, ip, ways)
     ways = ways or {}
     ways[ip] = true
@@ -245,7 +245,7 @@ function _M:records(name)
 end
 
 
---- Takes the word back if discovery has other nodes by now where this address is.
+--- Takes the word back if discovery has changed the nodes of a place with this address.
 function _M:check(ip)
     for way in pairs(self.told and ways_to(self, ip) or NONE) do
         if self.places:moved(way) then
@@ -257,7 +257,7 @@ function _M:check(ip)
 end
 
 
--- All that may still be sealed, at every look; but no more of a worker's time than SHARE.
+-- At every look: checks all entries that may still be sealed, within SHARE of the worker's time.
 local function check_all(self)
     local began = clock_now()
     if not self.told or began < self.checked or not self.places:has_moving() then
@@ -298,7 +298,7 @@ function _M:look()
         return
     end
     if self.busy then
-        -- the look that is running sees every change, except one of a word that is already told
+        -- the running look sees every change, except one that makes a published word untrue
         if self.told and not self.places:holds() then
             void(self)
         end

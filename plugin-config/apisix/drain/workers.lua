@@ -2,13 +2,13 @@
 -- other process ever gets, and shows a sign of life.
 --
 --   worker-seq         the last number given
---   s|slot             true once the slot was ever taken: no gaps, a list ends where it is absent
+--   s|slot             true once the slot was ever taken: the list ends at the first absent one
 --   w|slot             "number id pid start" of the process that holds the slot
 --   h|number           last sign of life (seconds since the epoch)
 --   v|number           highest configuration revision it applied
 --   v|number|kind      of one kind of object; -1: this APISIX has none
 --   a|number           when it last saw one of these change
---   x|number           when a hook of ours last failed in it (clock.now), 0 for never
+--   x|number           when one of our hooks last failed in it (clock.now), 0 for never
 --   u|number           why it is unfit, absent when it is fit
 --   d|number           which deny-list it reads, and how it counts: see instance.shared
 --   q|number           true when it only finishes its requests (reload)
@@ -40,8 +40,8 @@ local MORE = { "u|", "q|", "wake|" }
 local _M = {}
 
 
--- The lowest free slot. It is marked before it is taken, so whoever lists the slots sees it: a
--- highest slot in one key would be set back by workers that register at the same moment.
+-- The lowest free slot. It is marked before it is taken, so every reader of the slots sees it. One
+-- key with the highest slot would not do: workers that register at the same moment could lower it.
 local function slot_of(dict, text)
     for slot = 1, MAX_SLOTS do
         local _, err = dict:safe_add("s|" .. slot, true)
@@ -92,11 +92,11 @@ function _M.register(dict, shared)
 end
 
 
---- Tells which configuration this worker has applied.
--- @tparam table told what it told before; brought up to date
+--- Publishes which configuration this worker has applied.
+-- @tparam table told what it published before; updated
 -- @tparam number highest over all kinds
 -- @tparam table kinds see revision.read
--- @treturn boolean whether that is news
+-- @treturn boolean whether anything changed
 function _M.applied(dict, number, told, highest, kinds)
     local news = told.highest ~= highest
     if news then
@@ -113,7 +113,7 @@ function _M.applied(dict, number, told, highest, kinds)
 end
 
 
---- The same by kind, for those that this APISIX has.
+--- The revisions by kind of object, for the kinds that this APISIX has.
 function _M.revisions(dict, number)
     local kinds = {}
     for _, kind in ipairs(revision.KINDS) do
@@ -180,7 +180,7 @@ end
 
 -- Workers that serve and are not registered here. One that is only starting cannot serve yet: nginx
 -- runs init_worker, where we register, before it accepts a connection.
--- @treturn table|nil pids; nil where /proc does not tell @treturn boolean see process.family
+-- @treturn table|nil pids; nil if /proc does not show them @treturn boolean see process.family
 local function strangers(dict, living)
     local suspects, second = process.family(by_pid(living))
     if not suspects or #suspects == 0 then
@@ -198,7 +198,7 @@ local function strangers(dict, living)
 end
 
 
--- Where /proc shows no family: every number that nginx is configured to run must have registered.
+-- If /proc shows no family: the ids of workers that nginx should run and that did not register.
 local function missing(living, count)
     local serving, reasons = {}, {}
     for _, worker in ipairs(living) do
@@ -213,16 +213,16 @@ local function missing(living, count)
 end
 
 
---- May the agent rely on what it reads here? Every worker that serves must be registered here and
--- fit. Not registered is one that never loaded the plugin, and one from before a reload that
--- brought it, or another size of the dictionary of counts: nobody here knows of its requests. One
--- that reads another deny-list or counts in another way (a reload changed the size of that
--- dictionary, or the plugin's version) can not be told anything by this process.
+--- May the agent rely on the answers of this process? Every worker that serves must be registered
+-- here and fit. A worker is not registered if it never loaded the plugin, or if it is from before a
+-- reload that loaded the plugin or resized the dictionary of counts: its requests are unknown here.
+-- A worker that has another deny-list or counts in another way (a reload resized that dictionary,
+-- or changed the plugin's version) cannot see the entries of this process.
 -- @tparam table dict the counts
 -- @tparam table living from list
 -- @tparam number count ngx.worker.count()
 -- @tparam string shared what this process shares, see instance.shared
--- @treturn table reasons, empty when fit
+-- @treturn table reasons, empty if fit
 function _M.unfit(dict, living, count, shared)
     local pids, second = strangers(dict, living)
     local reasons = pids and {} or missing(living, count)
@@ -247,8 +247,8 @@ function _M.unfit(dict, living, count, shared)
 end
 
 
---- Removes the keys of dead processes. Only one process ever does it for a given number: were a
--- slot freed twice, the second time could hit the worker that took it in between.
+--- Removes the keys of dead processes. Only one process ever does it for a given number: a second
+-- removal of a slot could hit a worker that took it in between.
 function _M.purge(dict)
     local _, dead = _M.list(dict)
     for _, worker in ipairs(dead) do

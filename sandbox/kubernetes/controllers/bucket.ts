@@ -1,4 +1,4 @@
-/** A token bucket, as client-go's flow control: `burst` at once, then `qps` a second. */
+/** A token bucket, as in client-go's flow control: `burst` at once, then `qps` a second. */
 export interface Rate {
   readonly qps: number
   readonly burst: number
@@ -13,7 +13,7 @@ export interface Bucket {
   readonly at: number
 }
 
-/** Takes a token, on credit if the bucket is empty: `waitMs` is how long the caller must then wait. Pure. */
+/** Takes a token, on credit if the bucket is empty. The caller must then wait `waitMs`. Pure. */
 export function take(
   bucket: Bucket,
   rate: Rate,

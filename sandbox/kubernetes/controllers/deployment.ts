@@ -92,7 +92,7 @@ export function deploymentStatus(
   }
 }
 
-/** Rolls each Deployment's template out over ReplicaSets. Returns what stops it. */
+/** Rolls each Deployment's template out over ReplicaSets. Returns the function that stops it. */
 export function startDeployments(store: Store): () => void {
   const scale = (set: ReplicaSet, replicas: number) => {
     if ((set.spec.replicas ?? 1) === replicas) return
@@ -137,7 +137,7 @@ export function startDeployments(store: Store): () => void {
       return
     }
     const size = newSetSize(arm, arms, bounds)
-    // One step at a time, as Kubernetes does: the counts below are from before the first one.
+    // One step at a time, as in Kubernetes: the counts below are from before the first step.
     if (size !== arm.wanted) return scale(fresh, size)
     const sizes = oldSetSizes(arm, arms, bounds)
     for (const set of old) scale(set, sizes.get(set.metadata.name) ?? 0)

@@ -7,7 +7,7 @@ import { createQueue } from './queue.ts'
 import { planSlices } from './slices.ts'
 
 export interface EndpointSliceOptions {
-  /** The delay from a change to the check of the slices; default 0. All changes in that time cost one write. */
+  /** The delay from a change to the check of the slices; default 0. All changes during the delay cost one write. */
   readonly lagMs?: number | (() => number)
   /** Writes per second, as kube-controller-manager limits itself (`KCM_RATE`). Default: no limit. */
   readonly rate?: Rate
@@ -18,7 +18,7 @@ export interface EndpointSliceOptions {
 const SERVICE = 'kubernetes.io/service-name'
 const MANAGED = { 'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io' }
 
-/** Keeps the EndpointSlices of every Service with a selector. Returns what stops it. */
+/** Keeps the EndpointSlices of every Service with a selector. Returns the function that stops it. */
 export function startEndpointSlices(store: Store, options: EndpointSliceOptions = {}): () => void {
   const { lagMs = 0, rate, perSlice = 100 } = options
   const writes: (() => void)[] = []
@@ -71,7 +71,7 @@ export function startEndpointSlices(store: Store, options: EndpointSliceOptions 
         })
       }),
       ...update.map(slice => () => {
-        // A client may have deleted or changed it since; the next pass finds out.
+        // A client may have deleted or changed it since; the next pass corrects that.
         const now = store.get('endpointslices', namespace, slice.metadata.name)
         if (now?.metadata.resourceVersion === slice.metadata.resourceVersion)
           store.update('endpointslices', slice)
@@ -82,7 +82,7 @@ export function startEndpointSlices(store: Store, options: EndpointSliceOptions 
       })
     ]
     if (work.length === 0) return
-    // A Service is checked again only after its writes: a worker is busy with it until then.
+    // A Service is checked again only after its writes, as if a worker were busy with it until then.
     busy.set(key, work.length)
     for (const one of work)
       writes.push(() => {

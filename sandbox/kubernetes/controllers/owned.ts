@@ -23,7 +23,7 @@ export const splitKey = (key: string): readonly [string, string] => {
   return [key.slice(0, slash), key.slice(slash + 1)]
 }
 
-/** Counted as a replica: not ending, not ended. */
+/** Whether the pod counts as a replica: it is not ending, and has not ended. */
 export const isActive = ({ metadata, status }: Pod): boolean =>
   metadata.deletionTimestamp === undefined && status.phase !== 'Succeeded' && status.phase !== 'Failed'
 
@@ -31,7 +31,7 @@ const readyCondition = ({ status }: Pod) => status.conditions?.find(({ type }) =
 
 export const isReady = (pod: Pod): boolean => readyCondition(pod)?.status === 'True'
 
-/** Milliseconds until the pod has been ready for `minReadySeconds`; 0 when it is available, undefined when not ready. */
+/** Milliseconds until the pod has been ready for `minReadySeconds`; 0 if it is available, undefined if it is not ready. */
 export function availableIn(pod: Pod, minReadySeconds: number, now: number): number | undefined {
   const ready = readyCondition(pod)
   if (ready?.status !== 'True') return undefined

@@ -1,4 +1,4 @@
-/** Keys to process, each once however often it was added. Work runs in its own turn of the event loop. */
+/** Keys to process, each once however often it was added. Work runs in a later turn of the event loop. */
 export interface Queue {
   add(key: string): void
   /** Adds the key after `ms`. */
@@ -14,7 +14,7 @@ export function createQueue(reconcile: (key: string) => void): Queue {
 
   const run = () => {
     turn = undefined
-    // Keys added meanwhile get a turn of their own, so that two controllers cannot starve everything else.
+    // Keys that are added meanwhile get a later turn, so that two controllers cannot starve everything else.
     const keys = [...dirty]
     dirty.clear()
     for (const key of keys) if (!stopped) reconcile(key)

@@ -14,13 +14,13 @@ import { createQueue } from './queue.ts'
 
 const COST = 'controller.kubernetes.io/pod-deletion-cost'
 
-/** Smaller goes first: the order in which Kubernetes picks pods to delete. */
+/** The pod with the smallest rank is deleted first, in the order of Kubernetes. */
 const rank = (pod: Pod): readonly number[] => [
   pod.spec.nodeName ? 1 : 0,
   pod.status.phase === 'Running' ? 1 : 0,
   isReady(pod) ? 1 : 0,
   Number(pod.metadata.annotations?.[COST] ?? 0),
-  // Of two that serve, the younger goes.
+  // Of two pods that serve, the younger one is deleted.
   -Date.parse(pod.metadata.creationTimestamp)
 ]
 
@@ -77,7 +77,7 @@ const podOf = (replicaSet: ReplicaSet): Draft<Pod> => {
   }
 }
 
-/** Keeps each ReplicaSet at its number of pods. Returns what stops it. */
+/** Keeps each ReplicaSet at its number of pods. Returns the function that stops it. */
 export function startReplicaSets(store: Store): () => void {
   const queue = createQueue(key => {
     const [namespace, name] = splitKey(key)
@@ -91,7 +91,7 @@ export function startReplicaSets(store: Store): () => void {
     const pods = owned()
     // A listener may have deleted the set meanwhile.
     if (store.get('replicasets', namespace, name)?.metadata.uid !== replicaSet.metadata.uid) return
-    // One time for both: a pod that becomes available between two would never be counted.
+    // One time for both: between two times, a pod could become available without being counted.
     const now = store.now()
     store.patchStatus('replicasets', namespace, name, { ...replicaSetStatus(replicaSet, pods, now) })
     const waits = pods.flatMap(pod => availableIn(pod, replicaSet.spec.minReadySeconds ?? 0, now) ?? [])

@@ -26,7 +26,7 @@ const resolve = (
   return percent ? round((Number(percent[1]) * replicas) / 100) : Number(value)
 }
 
-/** maxSurge rounds up, maxUnavailable down; with both 0 a rollout could never proceed, so one pod may then be unavailable. */
+/** maxSurge rounds up, maxUnavailable down. With both 0 a rollout could never proceed, so one pod may then be unavailable. */
 export function boundsOf(deployment: Deployment): Bounds {
   const replicas = deployment.spec.replicas ?? 1
   const { maxSurge, maxUnavailable } = deployment.spec.strategy?.rollingUpdate ?? {}
@@ -52,14 +52,14 @@ export function newSetSize(fresh: Arm, old: readonly Arm[], { replicas, maxSurge
 }
 
 /**
- * How many pods the old sets keep (reconcileOldReplicaSets): pods that do not serve go first, then as many as
- * are available beyond the bound. Pods that are scaled away but still available are not relied on.
+ * How many pods the old sets keep (reconcileOldReplicaSets). Pods that do not serve go first, then as many as are
+ * available beyond the bound. An available pod that is being scaled away does not count as a reserve.
  */
 export function oldSetSizes(fresh: Arm, old: readonly Arm[], bounds: Bounds): Scales {
   const sizes = new Map(old.map(arm => [arm.id, arm.wanted]))
   const minAvailable = bounds.replicas - bounds.maxUnavailable
   const all = [fresh, ...old]
-  // New pods that do not serve yet must be waited for, so they do not count as a reserve.
+  // The rollout must wait for new pods that do not serve yet, so they do not count as a reserve.
   let budget = sum(all, arm => arm.wanted) - minAvailable - Math.max(fresh.wanted - fresh.available, 0)
   if (budget <= 0) return sizes
   const take = (id: string, most: number) => {
@@ -68,12 +68,12 @@ export function oldSetSizes(fresh: Arm, old: readonly Arm[], bounds: Bounds): Sc
     budget -= count
   }
   for (const { id, wanted, available } of old) take(id, wanted - available)
-  // The rest of the budget is exactly the number of pods available beyond the bound.
+  // The remaining budget is exactly the number of pods available beyond the bound.
   for (const { id, wanted } of old) take(id, wanted)
   return sizes
 }
 
-/** The pods of the old sets are all gone: what Recreate waits for. `podsLeft` counts ending ones too. */
+/** Sizes for Recreate, which waits until all pods of the old sets are gone. `podsLeft` counts ending pods too. */
 export function recreateSizes(fresh: Arm, old: readonly Arm[], replicas: number, podsLeft: number): Scales {
   const sizes = new Map(old.map(arm => [arm.id, 0]))
   return sizes.set(fresh.id, podsLeft === 0 ? replicas : fresh.wanted)

@@ -4,7 +4,7 @@ import type { Store } from '../store.ts'
 import { createQueue } from './queue.ts'
 import { keyOf, splitKey } from './owned.ts'
 
-/** Puts every pod on one of the hosts, in turn. Returns what stops it. */
+/** Puts every pod on one of the hosts, in turn. Returns the function that stops it. */
 export function startScheduler(store: Store, hosts: readonly string[] = ['host-1']): () => void {
   let turn = 0
   for (const name of hosts)

@@ -5,7 +5,7 @@ export type Family = 'IPv4' | 'IPv6'
 
 const familyOf = (ip: string): Family => (ip.includes(':') ? 'IPv6' : 'IPv4')
 
-/** The endpoint of a pod in this family; undefined while it has no address and once it has ended (podToEndpoint). */
+/** The endpoint of a pod in this family; undefined before it has an address and after it has ended (podToEndpoint). */
 export function endpointOf(pod: Pod, family: Family, publishNotReady: boolean): SliceEndpoint | undefined {
   const ips = pod.status.podIPs?.map(({ ip }) => ip) ?? (pod.status.podIP ? [pod.status.podIP] : [])
   const address = ips.find(ip => familyOf(ip) === family)
@@ -22,7 +22,7 @@ export function endpointOf(pod: Pod, family: Family, publishNotReady: boolean): 
   }
 }
 
-/** The Service's ports as this pod resolves them: a named targetPort may be another number in each pod. */
+/** The Service's ports for this pod: a named targetPort may be another number in each pod. */
 export function portsOf(service: Service, pod: Pod): SlicePort[] {
   return (service.spec.ports ?? []).flatMap(
     ({ name = '', port, targetPort = port, protocol = 'TCP', appProtocol }) => {
@@ -70,7 +70,7 @@ function groupsOf(service: Service, pods: readonly Pod[]): Map<string, Group> {
   return groups
 }
 
-/** The endpoints of one group, spread over its slices so that as few slices as possible change. */
+/** Spreads the endpoints of one group over its slices, so that as few slices as possible change. */
 function spread(group: Group, slices: readonly EndpointSlice[], most: number) {
   const wanted = new Map(group.endpoints.map(endpoint => [endpointKey(endpoint), endpoint]))
   const kept = slices.map(slice => {
@@ -82,7 +82,7 @@ function spread(group: Group, slices: readonly EndpointSlice[], most: number) {
     return { slice, endpoints, changed: JSON.stringify(endpoints) !== JSON.stringify(slice.endpoints) }
   })
   const homeless = [...wanted.values()]
-  // Slices that are written anyway are filled first.
+  // Slices that must be written anyway are filled first.
   for (const one of kept.toSorted((a, b) => Number(b.changed) - Number(a.changed))) {
     const moved = homeless.splice(0, Math.max(most - one.endpoints.length, 0))
     if (moved.length === 0) continue
@@ -94,7 +94,7 @@ function spread(group: Group, slices: readonly EndpointSlice[], most: number) {
   return { kept, fresh }
 }
 
-/** The writes after which `existing` lists the addresses of `pods`. `most`: endpoints per slice (100 in Kubernetes). */
+/** The writes that make `existing` list the addresses of `pods`. `most`: endpoints per slice (100 in Kubernetes). */
 export function planSlices(
   service: Service,
   pods: readonly Pod[],
