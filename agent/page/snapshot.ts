@@ -9,7 +9,7 @@ import type { MissingPart } from '../base/readiness.ts'
 import type { Vouch } from '../hold/holds.ts'
 
 /** Raised when a field changes its meaning or goes away, so that an old page knows that it is old. */
-export const SNAPSHOT_VERSION = 2
+export const SNAPSHOT_VERSION = 3
 
 /**
  * When each step of one drain happened, on the agent's clock; `null` until then. `decidedAt` is Kubernetes' own time (whole
@@ -58,8 +58,10 @@ export interface DrainView {
   readonly holders: readonly (HolderReport & { readonly at: Millis | null })[]
   /** Requests sent to the pod after its ack; `null` if nothing counts them. */
   readonly afterAck: number | null
-  /** Hooks of this pod that are being held. */
+  /** Hooks of this pod that are being held, by all agents. */
   readonly hooks: number
+  /** Set if the agent that was asked does not know this drain: the name of the agent that does. */
+  readonly onlyFrom?: string
 }
 
 export interface GatewayView {
@@ -75,8 +77,10 @@ export interface GatewayView {
   /** When each of its two interfaces last answered, and what was wrong with the last try (empty = nothing). */
   readonly control: Freshness | null
   readonly barrier: Freshness | null
-  /** Filled if the plugin reports it, as are `workers`. */
+  /** Filled if the plugin reports it, as are `plugin` and `workers`. */
   readonly instance: string | null
+  /** The version of the plugin. */
+  readonly plugin: string | null
   readonly workers: readonly {
     readonly id: number
     readonly revision: number
@@ -170,6 +174,14 @@ export interface LagSample {
   readonly grade: Grade
 }
 
+/** The lag of one drain. */
+export interface DrainLag extends LagSample {
+  readonly uid: string
+  readonly namespace: string
+  /** `ReplicaSet/web-5d7f9c`; `null` for a pod without an owner. */
+  readonly owner: string | null
+}
+
 /** Where the agent asks for evidence, so that an operator can send the same requests by hand. Addresses only. */
 export interface Reach {
   readonly admin: string
@@ -192,11 +204,46 @@ export interface AckView {
   readonly ack: Ack
 }
 
+/** One of the agents, as the agent that was asked knows it. */
+export interface AgentView {
+  /** Unique to one start of one agent. For an agent that never answered: its address. */
+  readonly id: string
+  /** The name of its pod; its address until it answers. */
+  readonly name: string
+  /** `host:port` at which it is asked; `null` for the agent that was asked. */
+  readonly address: string | null
+  /** `null` until it answers, as are the next ones. */
+  readonly version: string | null
+  readonly startedAt: Millis | null
+  /** When it last answered. */
+  readonly heardAt: Millis | null
+  /**
+   * `self`: the agent that was asked. `live`: its state is included. `lost`: it does not answer, and its last known state is
+   * included. `other`: it is of a version that this agent cannot read.
+   */
+  readonly link: 'self' | 'live' | 'lost' | 'other'
+  /** Why its state is missing or old, or what else is wrong, and what to change; empty if nothing is. */
+  readonly problem: string
+  readonly leads: boolean
+  readonly mode: string | null
+  readonly dryRun: boolean
+  readonly missingParts: readonly MissingPart[]
+  /** The gateways that give evidence `barrier` to this agent, of all that it knows. */
+  readonly proving: number
+  readonly gateways: number
+  /** The versions of the plugin that it sees, each once. */
+  readonly plugins: readonly string[]
+}
+
 /** The agent's whole state at the end of a round, frozen: `/api/state`, the dashboard's first message. Holds no secret. */
 export interface Snapshot {
   readonly version: typeof SNAPSHOT_VERSION
   readonly at: Millis
   readonly agent: {
+    /** Unique to this start of this agent. */
+    readonly id: string
+    /** The name of its pod. */
+    readonly name: string
     readonly version: string
     readonly startedAt: Millis
     readonly dryRun: boolean
@@ -211,6 +258,8 @@ export interface Snapshot {
     readonly apisix: ModeState
     readonly missingParts: readonly MissingPart[]
   }
+  /** All agents, the one that was asked first. `drains`, `past`, `unproved`, `acks`, `lags` and `totals` are those of all of them. */
+  readonly agents: readonly AgentView[]
   readonly watches: readonly WatchView[]
   readonly gateways: readonly GatewayView[]
   readonly inventory: InventoryView
@@ -223,7 +272,7 @@ export interface Snapshot {
   /** The finished drains that were not proved, kept for longer. */
   readonly unproved: readonly DrainView[]
   readonly acks: readonly AckView[]
-  readonly lags: readonly LagSample[]
+  readonly lags: readonly DrainLag[]
   /** Pods on their way in, and those that have arrived (`arrivals.ts`), newest first. */
   readonly arrivals: readonly ArrivalView[]
   readonly totals: Totals

@@ -1,5 +1,6 @@
 import type { Drain, Witness } from '../drain/drain.ts'
 import type { Millis, PodFact } from '../drain/facts.ts'
+import { selfView } from '../page/agent-view.ts'
 import { deepFreeze } from '../base/freeze.ts'
 import {
   SNAPSHOT_VERSION,
@@ -16,12 +17,14 @@ import {
  * change since the last round costs nothing.
  */
 export function buildSnapshot(sources: SnapshotSources): Snapshot {
+  const gateways = sources.gateways.map(gatewayView)
   return deepFreeze({
     version: SNAPSHOT_VERSION,
     at: sources.now,
     agent: sources.agent,
+    agents: [selfView(sources.now, sources.agent, gateways)],
     watches: sources.watches,
-    gateways: sources.gateways.map(gatewayView),
+    gateways,
     inventory: { ...sources.inventory },
     holders: sources.holders,
     hidden: sources.hidden,

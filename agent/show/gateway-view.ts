@@ -31,6 +31,7 @@ export function gatewayView(
         }
       : null,
     instance: state?.told?.instance ?? null,
+    plugin: state?.told?.plugin ?? null,
     workers: (state?.told?.workers ?? []).map(worker => ({
       id: worker.id ?? -1,
       revision: worker.revision ?? 0,

@@ -1,7 +1,8 @@
 import type { Ack } from '../drain/ack.ts'
 import type { Millis } from '../drain/facts.ts'
+import { drainName } from '../page/drain-name.ts'
 import { idleLagOf, lagOf } from '../page/lag.ts'
-import type { AckView, DrainView, LagSample } from '../page/snapshot.ts'
+import type { AckView, DrainLag, DrainView } from '../page/snapshot.ts'
 
 /** How many finished drains, answers, and samples of the lag are kept. */
 export const LIMITS = { past: 500, unproved: 50, acks: 200, lags: 2000 } as const
@@ -13,7 +14,8 @@ export interface History {
   /** Those of them that were not proved: a large rollout does not push them out. */
   readonly unproved: readonly DrainView[]
   readonly acks: readonly AckView[]
-  readonly lags: readonly LagSample[]
+  /** One for each pod. */
+  readonly lags: readonly DrainLag[]
   /** See `Totals.savedMs`. */
   readonly savedMs: number
 }
@@ -26,17 +28,21 @@ export function withProof(history: History, drain: DrainView): History {
   const at = drain.moments.sealedAt ?? drain.moments.confirmedAt
   const grade = drain.verdict?.grade ?? null
   if (ms === null || at === null || grade === null || isNotRouted(drain)) return history
-  const sample = { at, ms, idleMs: idleLagOf(drain.moments), grade }
-  return { ...history, lags: onTop(sample, history.lags, LIMITS.lags) }
+  const { uid, namespace, owner } = drain
+  const sample = { at, ms, idleMs: idleLagOf(drain.moments), grade, uid, namespace, owner }
+  // A pod that was taken back after a proof can be proved again.
+  const others = history.lags.filter(lag => lag.uid !== uid)
+  return { ...history, lags: onTop(sample, others, LIMITS.lags) }
 }
 
 /** The drain is over and no round will show it again. Of a pod that no gateway routed to, nothing is kept unless it has a hook. */
 export function withPast(history: History, drain: DrainView): History {
   if (isNotRouted(drain) && drain.moments.ackAt === null) return history
+  const others = (list: readonly DrainView[]) => list.filter(one => drainName(one) !== drainName(drain))
   return {
     ...history,
-    past: onTop(drain, history.past, LIMITS.past),
-    unproved: isUnproved(drain) ? onTop(drain, history.unproved, LIMITS.unproved) : history.unproved
+    past: onTop(drain, others(history.past), LIMITS.past),
+    unproved: isUnproved(drain) ? onTop(drain, others(history.unproved), LIMITS.unproved) : history.unproved
   }
 }
 

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import type { Drain, Grade, Proven } from '../drain/drain.ts'
@@ -50,13 +51,15 @@ interface ViewsOptions {
   readonly readiness: Readiness
   readonly metrics: Metrics
   readonly version: string
+  /** Of this start of this agent. */
+  readonly id: string
 }
 
 /** The usual sleep in place of a hook, and the fallback of the documented hook, in ms. */
 const REPLACED_SLEEP_MS = 5000
 
 export function createViews(options: ViewsOptions): Views {
-  const { sources, config, clock, readiness, metrics, version } = options
+  const { sources, config, clock, readiness, metrics, version, id } = options
   const { cluster, inventory } = sources
   const startedAt = clock.now()
   let history: History = EMPTY
@@ -148,6 +151,8 @@ export function createViews(options: ViewsOptions): Views {
       return buildSnapshot({
         now,
         agent: {
+          id,
+          name: hostname(),
           version,
           startedAt,
           dryRun: config.drain.dryRun,

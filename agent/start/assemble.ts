@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
@@ -67,7 +68,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
   const cluster = startWatches(config, clock, log)
   const events = config.kubernetes.events ? eventsOf(cluster, clock, log, metrics) : undefined
   const sources = startSources({ config, clock, log, meters: metered(metrics, clock), cluster, events })
-  const views = createViews({ sources, config, clock, readiness, metrics, version })
+  const views = createViews({ sources, config, clock, readiness, metrics, version, id: randomUUID() })
   const patch = (path: string, body: unknown, signal: AbortSignal) =>
     cluster.call('PATCH', path, body, signal)
   const conditions = config.kubernetes.podCondition

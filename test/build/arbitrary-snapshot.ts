@@ -57,15 +57,25 @@ export const anySnapshot: fc.Arbitrary<Snapshot> = fc
       fc.record({ kind: name, objects: time }).map(differs => ({ ...QUIET.watches[0]!, ...differs })),
       ({ kind }) => kind
     ),
-    past: fc.array(drain, { maxLength: 5 }),
-    unproved: fc.array(drain, { maxLength: 5 }),
-    acks: fc.array(
-      time.map(at => ({ at, ack: ackFor(pod('web-1')) })),
-      { maxLength: 5 }
+    agents: named(
+      fc.record({ address: name, problem: words }).map(differs => ({ ...QUIET.agents[0]!, ...differs })),
+      ({ address }) => address
     ),
-    lags: fc.array(fc.record({ at: time, ms: time, grade: fc.constant('barrier' as const) }), {
-      maxLength: 5
-    }),
+    past: named(drain, ({ uid }) => uid),
+    unproved: named(drain, ({ uid }) => uid),
+    acks: named(
+      time.map(at => ({ at, ack: ackFor(pod('web-1')) })),
+      ({ at }) => String(at)
+    ),
+    lags: named(
+      fc.record({ uid: name, at: time, ms: time }).map(differs => ({
+        ...differs,
+        grade: 'barrier' as const,
+        namespace: 'shop',
+        owner: null
+      })),
+      ({ uid }) => uid
+    ),
     totals: time.map(rounds => ({ ...QUIET.totals, rounds })),
     inventory: time.map(holders => ({ ...QUIET.inventory, holders })),
     agent: fc.boolean().map(dryRun => ({ ...QUIET.agent, dryRun }))

@@ -45,6 +45,8 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
   return {
     now: 1_000_100,
     agent: {
+      id: 'agent-0',
+      name: 'apisix-drain-0',
       version: '0.0.0',
       startedAt: 900_000,
       dryRun: false,
@@ -72,6 +74,7 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
         control: { lastSuccessAt: 1_000_050, lastAttemptAt: 1_000_050, problem: '' },
         barrier: null,
         instance: null,
+        plugin: null,
         workers: []
       }
     ],

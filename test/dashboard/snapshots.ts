@@ -1,10 +1,10 @@
 import { buildSnapshot } from '../../agent/show/build-snapshot.ts'
 import type {
   ArrivalView,
+  DrainLag,
   DrainView,
   GatewayView,
   HolderView,
-  LagSample,
   Snapshot
 } from '../../agent/page/snapshot.ts'
 import { createRandom } from '../../sandbox/random.ts'
@@ -27,9 +27,10 @@ export interface Scene {
 export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }: Scene): Snapshot {
   const random = createRandom(7)
   const names = Array.from({ length: gateways }, (_, i) => `apisix-${i}`)
-  const lags = Array.from({ length: past }, (_, i): LagSample => {
+  const lags = Array.from({ length: past }, (_, i): DrainLag => {
     const ms = 14 + 26 * random() + (random() > 0.97 ? 400 * random() : 0)
-    return { at: now - 4000 - i * 9000, ms, grade: 'barrier' }
+    const { namespace, owner } = podOf(name, 5000 + i)
+    return { at: now - 4000 - i * 9000, ms, grade: 'barrier', uid: `past-${i}`, namespace, owner }
   })
   return {
     ...QUIET,
@@ -75,6 +76,7 @@ function gatewayOf(name: string, i: number, now: number): GatewayView {
     control: fresh,
     barrier: fresh,
     instance: `b0c1d2e3f4a5960${i}`,
+    plugin: '0.1.0',
     workers: [0, 1, 2, 3].map(id => ({
       id,
       revision: 4115 - (i === 2 && id === 3 ? 2 : 0),

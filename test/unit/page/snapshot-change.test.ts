@@ -41,7 +41,14 @@ describe('change', () => {
 
   const any = (seed: number) => fc.sample(anySnapshot, { seed, numRuns: 1 })[0]!
   const base: Snapshot = { ...any(1), drains: [], past: [], acks: [], lags: [] }
-  const lag = (at: number) => ({ at, ms: 1, grade: 'barrier' as const })
+  const lag = (at: number) => ({
+    at,
+    ms: 1,
+    grade: 'barrier' as const,
+    uid: `pod-${at}`,
+    namespace: 'shop',
+    owner: null
+  })
 
   it('contains only the differences', () => {
     const holders = ['a', 'b', 'c'].map(key => ({
@@ -63,11 +70,12 @@ describe('change', () => {
     expect(diff(before, moved)).to.deep.equal({ at: base.at, holders: { order: ['c', 'b', 'a'] } })
   })
 
-  it('sends only the new items of a full ring, and how many stay', () => {
+  it('sends only the new items of a full list that is newest first, those that left, and changed ones in their place', () => {
     const before = { ...base, lags: [lag(3), lag(2), lag(1)] }
-    expect(diff(before, { ...base, lags: [lag(4), lag(3), lag(2)] }).lags).to.deep.equal({
-      add: [lag(4)],
-      keep: 2
+    const better = { ...lag(2), ms: 0 }
+    expect(diff(before, { ...base, lags: [lag(4), lag(3), better] }).lags).to.deep.equal({
+      put: [lag(4), better],
+      gone: ['pod-1']
     })
   })
 

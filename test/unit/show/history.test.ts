@@ -14,6 +14,8 @@ const shown = (moments: Partial<Moments>, grade: 'barrier' | 'accepted' | null =
   moments: { ...view.moments, ...moments },
   verdict: { kind: 'proven', grade, result: 'drained', lastEndpoint: false }
 })
+const named = (i: number, moments: Partial<Moments>) => ({ ...shown(moments), uid: `uid-${i}` })
+const OF_VIEW = { uid: view.uid, namespace: view.namespace, owner: view.owner }
 
 describe('sync lag', () => {
   const cases: [string, Parameters<typeof lagOf>[0], number | null][] = [
@@ -62,14 +64,14 @@ describe('history', () => {
       EMPTY,
       shown({ decidedAt: 1_000_000, seenAt: 1_000_001, confirmedAt: 1_000_042 })
     )
-    expect(lags).to.deep.equal([{ at: 1_000_042, ms: 41, idleMs: null, grade: 'barrier' }])
+    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, idleMs: null, grade: 'barrier' }])
     expect(withProof(EMPTY, shown({ confirmedAt: null }, 'accepted')).lags).to.deep.equal([])
   })
 
   it('separates the seal from the end of the last request (D3)', () => {
     const moments = { decidedAt: 1_000_000, seenAt: 1_000_001, sealedAt: 1_000_042, confirmedAt: 1_009_000 }
     const { lags } = withProof(EMPTY, shown({ ...moments, idleAt: 1_009_000 }))
-    expect(lags).to.deep.equal([{ at: 1_000_042, ms: 41, idleMs: 8999, grade: 'barrier' }])
+    expect(lags).to.deep.equal([{ ...OF_VIEW, at: 1_000_042, ms: 41, idleMs: 8999, grade: 'barrier' }])
   })
 
   it('has no lag of a pod that no gateway routed to, and forgets it if it has no hook (D4)', () => {
@@ -83,10 +85,10 @@ describe('history', () => {
 
   it('keeps finished drains, newest first, up to its limit', () => {
     let history = EMPTY
-    for (let i = 0; i < LIMITS.past + 3; i++) history = withPast(history, shown({ goneAt: i }))
+    for (let i = 0; i < LIMITS.past + 3; i++) history = withPast(history, named(i, { goneAt: i }))
     expect(history.past).to.have.length(LIMITS.past)
     expect(history.past[0]?.moments.goneAt).to.equal(LIMITS.past + 2)
-    for (let i = 0; i < LIMITS.lags + 3; i++) history = withProof(history, shown({ confirmedAt: i }))
+    for (let i = 0; i < LIMITS.lags + 3; i++) history = withProof(history, named(i, { confirmedAt: i }))
     expect(history.lags).to.have.length(LIMITS.lags)
     for (let i = 0; i < LIMITS.acks + 3; i++) history = withAck(history, ackFor(pod('web-1')), i, 0)
     expect(history.acks).to.have.length(LIMITS.acks)
@@ -96,11 +98,20 @@ describe('history', () => {
   it('keeps a drain that was not proved while many others follow (D2)', () => {
     const failed = shown({ goneAt: 0 }, null)
     let history = withPast(EMPTY, { ...failed, verdict: { ...failed.verdict!, kind: 'waiting' } })
-    for (let i = 1; i < 2 * LIMITS.past; i++) history = withPast(history, shown({ goneAt: i }))
+    for (let i = 1; i < 2 * LIMITS.past; i++) history = withPast(history, named(i, { goneAt: i }))
     expect(history.past.some(({ verdict }) => verdict?.kind === 'waiting')).to.equal(false)
     expect(history.unproved).to.have.length(1)
     const kept = { ...failed, verdict: { ...failed.verdict!, kind: 'waiting' as const, lastEndpoint: true } }
     expect(withPast(history, kept).unproved, 'a last endpoint that was held as planned').to.have.length(1)
+  })
+
+  it('keeps one entry of a pod that was proved, or ended, twice', () => {
+    const history = withProof(withProof(EMPTY, shown({ confirmedAt: 1 })), shown({ confirmedAt: 2 }))
+    expect(history.lags.map(({ at }) => at)).to.deep.equal([2])
+    const past = [shown({ seenAt: 1 }), shown({ seenAt: 2 })].reduce(withPast, EMPTY).past
+    expect(past.map(({ moments }) => moments.seenAt)).to.deep.equal([2])
+    const undone = [1, 2].map(seenAt => ({ ...shown({ seenAt }), phase: 'undone' as const }))
+    expect(undone.reduce(withPast, EMPTY).past).to.have.length(2)
   })
 
   it('counts the time saved, and subtracts the time lost', () => {
