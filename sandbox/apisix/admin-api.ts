@@ -43,6 +43,8 @@ const RESOURCES = new Set([
 ])
 
 const ROOT = '/apisix/admin/'
+/** Bytes of a request's body. */
+const MAX_BODY = 1.5 * 1024 * 1024
 
 /** The Admin API in etcd mode, with the answers recorded in test/recordings/admin-api-etcd.json. */
 export async function serveAdminApi(options: AdminApiOptions): Promise<AdminApi> {
@@ -80,6 +82,12 @@ async function answerAdmin(options: AdminApiOptions, ask: Ask): Promise<Answer |
   if (resource === 'stream_routes' && !options.stream)
     return errorMessage(400, 'stream mode is disabled, can not add stream routes')
   if (!RESOURCES.has(resource)) return errorMessage(404, `Unsupported resource type: ${resource}`)
+  const size = Buffer.byteLength(ask.body)
+  if (size > MAX_BODY)
+    return errorMessage(
+      400,
+      `invalid request body: request size ${size} is greater than the maximum size ${MAX_BODY} allowed`
+    )
   const body = ask.body === '' ? undefined : parseJson(ask.body)
   if (body && !body.ok)
     return json(400, { req_body: ask.body, error_msg: `invalid request body: ${body.problem}` })

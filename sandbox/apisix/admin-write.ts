@@ -1,6 +1,6 @@
-import { errorMessage, json, nginxPage, text, type Answer } from './answer.ts'
+import { errorMessage, json, nginxPage, type Answer } from './answer.ts'
 import { asText, isObject, type Json, type JsonObject } from './json.ts'
-import { mergePatch, patchAt } from './merge.ts'
+import { asMap, mergePatch, patchAt } from './merge.ts'
 import { inUse } from './references.ts'
 import { checkResource } from './schema.ts'
 import { keyOf, type PutOptions, type Store } from './store.ts'
@@ -29,35 +29,53 @@ const leased = ({ ttlSeconds }: AdminWrite): PutOptions => (ttlSeconds === undef
 
 /** PUT: replaces the whole object without compare-and-swap; only the creation time of the stored one is kept. */
 export function put(store: Store, write: AdminWrite): Answer {
-  const { resource, body } = write
-  if (!isObject(body)) return errorMessage(400, 'missing configurations')
+  const { resource } = write
+  if (write.body === undefined) return errorMessage(400, 'missing configurations')
+  const body = asMap(write.body)
+  if (body === undefined) return nginxPage(500)
   const given = body[idField(resource)]
   const id = write.id || asText(given)
-  if (id === '') return errorMessage(400, `missing ${kindOf(resource)} id`)
-  if (given !== undefined && asText(given) !== id) return errorMessage(400, `wrong ${kindOf(resource)} id`)
+  if (id === '' && resource !== 'consumers') return errorMessage(400, `missing ${kindOf(resource)} id`)
+  const wrong = wrongId(resource, given, id)
+  if (wrong) return wrong
+  const named = resource === 'consumers' ? body : { ...body, id: write.id || (given ?? id) }
+  const no = forbiddenTime(body) ?? refused(resource, named, store)
+  if (no) return no
   const key = keyOf(resource, id)
   const old = store.get(key)
   const now = nowSeconds()
-  const value: JsonObject = {
-    ...body,
-    [idField(resource)]: id,
-    create_time: body['create_time'] ?? old?.value['create_time'] ?? now,
-    update_time: body['update_time'] ?? now
-  }
-  const no = refused(resource, value, store)
-  if (no) return no
+  const value = { ...named, create_time: old?.value['create_time'] ?? now, update_time: now }
   store.put(key, value, leased(write))
   return stored(old ? 200 : 201, key, value)
 }
 
+const wrongId = (resource: string, given: Json | undefined, id: string): Answer | undefined => {
+  if (given === undefined || asText(given) === id) return undefined
+  return errorMessage(400, resource === 'consumers' ? 'wrong username' : `wrong ${kindOf(resource)} id`)
+}
+
 /** POST: the same under a new id. */
 export function post(store: Store, write: AdminWrite): Answer {
-  const { resource, body } = write
-  if (!isObject(body)) return errorMessage(400, 'missing configurations')
+  const { resource } = write
+  if (resource === 'consumers') return errorMessage(405, 'not supported `POST` method for consumer')
+  if (write.body === undefined) return errorMessage(400, 'missing configurations')
+  const body = asMap(write.body)
+  if (body === undefined) return nginxPage(500)
   if (write.id !== '' || body['id'] !== undefined)
     return errorMessage(400, `wrong ${kindOf(resource)} id, do not need it`)
-  const no = refused(resource, body, store)
-  return no ?? put(store, { ...write, id: store.generateId() })
+  const no = forbiddenTime(body) ?? refused(resource, body, store)
+  return no ?? put(store, { ...write, body, id: store.generateId() })
+}
+
+/** A client may not set the times of an object, nor those of its inline upstream. The second space is APISIX's own. */
+const forbiddenTime = (body: JsonObject): Answer | undefined => {
+  const { upstream } = body
+  for (const time of ['create_time', 'update_time']) {
+    if (body[time] !== undefined) return errorMessage(400, `the property is forbidden:  ${time}`)
+    if (isObject(upstream) && upstream[time] !== undefined)
+      return errorMessage(400, `the property is forbidden:  upstream.${time}`)
+  }
+  return undefined
 }
 
 /**
@@ -74,8 +92,11 @@ export async function patch(store: Store, write: AdminWrite, gap: () => Promise<
   await gap()
   const patched = patchedValue(old.value, subPath, body)
   if ('status' in patched) return patched
+  const wrong = wrongId(resource, patched.value[idField(resource)], id)
+  if (wrong) return wrong
   const value: JsonObject = {
     ...patched.value,
+    [idField(resource)]: old.value[idField(resource)] ?? id,
     update_time: (subPath.length === 0 && isObject(body) && body['update_time']) || nowSeconds()
   }
   const no = refused(resource, value, store)
@@ -98,11 +119,11 @@ const patchedValue = (
   body: Json
 ): Answer | { readonly value: JsonObject } => {
   if (subPath.length === 0) {
-    if (!isObject(body)) return errorMessage(400, 'invalid configuration')
-    return { value: mergePatch(old, body) }
+    const patch = asMap(body)
+    return patch ? { value: mergePatch(old, patch) } : errorMessage(400, 'invalid configuration')
   }
   const result = patchAt(old, subPath, body)
-  if (!result.ok) return text(400, result.problem)
+  if (!result.ok) return errorMessage(400, result.problem)
   return isObject(result.value) ? { value: result.value } : errorMessage(400, 'invalid configuration')
 }
 

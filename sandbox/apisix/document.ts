@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject, asText } from './json.ts'
-import { checkUpstream } from './schema.ts'
+import { checkResource } from './schema.ts'
 import { keyOf, type Store } from './store.ts'
 
 /** The resource types of a document. Each has a version of its own. */
@@ -100,10 +100,28 @@ function problemOf(body: JsonObject, versions: ReadonlyMap<string, number>): str
     if (typeof given !== 'number') return `${type}_conf_version must be a number`
     if (given < current) return `${type}_conf_version must be greater than or equal to (${current})`
   }
-  const upstreams: Json = body['upstreams'] ?? []
-  for (const upstream of Array.isArray(upstreams) ? upstreams.filter(isObject) : []) {
-    const verdict = checkUpstream(upstream)
-    if (verdict.kind === 'invalid') return `invalid configuration: ${verdict.problem}`
+  for (const type of TYPES) {
+    const problem = itemsProblem(type, body[type])
+    if (problem !== undefined) return problem
+  }
+  return undefined
+}
+
+/** Objects may name others that the document lacks: only their own fields are checked. */
+const ANYTHING: Pick<Store, 'get'> = {
+  get: key => ({ key, value: {}, createdIndex: 0, modifiedIndex: 0 })
+}
+
+function itemsProblem(type: string, list: Json | undefined): string | undefined {
+  const ids = new Set<string>()
+  for (const item of Array.isArray(list) ? list.filter(isObject) : []) {
+    const { modifiedIndex: _, ...fields } = item
+    const verdict = checkResource(type, fields, ANYTHING)
+    if (verdict.kind === 'invalid') return verdict.problem
+    const [name, id] =
+      type === 'consumers' ? ['username', asText(item['username'])] : ['id', asText(item['id'])]
+    if (id !== '' && ids.has(id)) return `found duplicate ${name} ${id} in ${type}`
+    ids.add(id)
   }
   return undefined
 }

@@ -4,17 +4,14 @@ import { isObject, type Json, type JsonObject } from './json.ts'
 const isMap = (value: Json | undefined): value is JsonObject =>
   isObject(value) && Object.keys(value).length > 0
 
-const isTable = (value: Json | undefined): value is JsonObject | Json[] =>
-  Array.isArray(value) || isObject(value)
-
 /**
  * APISIX's merge patch (`core.table.merge`), traps included. Two maps are merged. If either value is an array, the new one
  * replaces the old one whole, so `{"nodes": {}}` wipes a map. A `null` deletes a key only inside a merge. In a value that
  * replaces another one, the `null` is stored as it is, and the schema then refuses it.
  */
-export function mergePatch(old: JsonObject, patch: JsonObject | Json[]): JsonObject {
+export function mergePatch(old: JsonObject, patch: JsonObject): JsonObject {
   const merged: JsonObject = { ...old }
-  for (const [key, value] of patchEntries(patch)) {
+  for (const [key, value] of Object.entries(patch)) {
     const before = merged[key]
     if (value === null) delete merged[key]
     else if (isMap(before) && isMap(value)) merged[key] = mergePatch(before, value)
@@ -34,13 +31,15 @@ export function patchAt(old: JsonObject, path: readonly string[], value: Json): 
   const [name, ...rest] = path
   if (name === undefined || name === '') return { ok: true, value }
   if (rest.length === 0) return { ok: true, value: { ...old, [name]: value } }
-  const inner = old[name] ?? {}
-  if (!isTable(inner)) return { ok: false, problem: `invalid sub-path: /${name}` }
-  const patched = patchAt(asMap(inner), rest, value)
-  return patched.ok ? { ok: true, value: { ...old, [name]: patched.value } } : patched
+  const inner = asMap(old[name] ?? {})
+  if (!inner) return { ok: false, problem: `invalid sub-path: /${name}` }
+  const patched = patchAt(inner, rest, value)
+  if (patched.ok) return { ok: true, value: { ...old, [name]: patched.value } }
+  return { ok: false, problem: patched.problem.replace('/', `/${name}/`) }
 }
 
-const patchEntries = (patch: JsonObject | Json[]): [string, Json][] => Object.entries(asMap(patch))
-
-const asMap = (table: JsonObject | Json[]): JsonObject =>
-  Array.isArray(table) ? Object.fromEntries(table.map((value, index) => [String(index + 1), value])) : table
+/** A table as Lua reads it: an array is a map with the keys 1, 2, and so on. Nothing, if it is no table. */
+export const asMap = (value: Json | undefined): JsonObject | undefined => {
+  if (!Array.isArray(value)) return isObject(value) ? value : undefined
+  return Object.fromEntries(value.map((item, index) => [String(index + 1), item]))
+}

@@ -1,6 +1,9 @@
 import { isIPv6 } from 'node:net'
 import { asText, isObject, type Json, type JsonObject } from './json.ts'
+import { SHAPES, TRAFFIC_SPLIT } from './shapes.ts'
 import { keyOf, type Store } from './store.ts'
+import { HASH_KEYS, UPSTREAM } from './upstream-shape.ts'
+import { problemOf, type Schema } from './validate.ts'
 
 /** `crash`: APISIX's own check fails with a Lua error, and nginx answers its 500 page. */
 export type Verdict =
@@ -10,63 +13,79 @@ export type Verdict =
 
 const ok: Verdict = { kind: 'ok' }
 const invalid = (problem: string): Verdict => ({ kind: 'invalid', problem })
-
-const MATCHES_NONE = 'object matches none of the required'
-const ONE_OF = 'value should match only one schema, but matches none'
+/** What an object names by id. */
+type References = Pick<Store, 'get'>
 
 /**
- * Checks an object before it is stored. The messages are APISIX's own, if they were recorded (test/recordings) or are in its
- * tests. Finds only mistakes about nodes that an agent, or a user of the sandbox, can make. Unknown fields pass.
+ * Checks an object before it is stored, in APISIX's own words. The expressions and the Lua of a route (`vars`, `filter_func`,
+ * `script`) and the settings of plugins are not checked, except those of traffic-split.
  */
-export function checkResource(resource: string, value: JsonObject, store: Store): Verdict {
+export function checkResource(resource: string, value: JsonObject, store: References): Verdict {
+  if (resource === 'upstreams') return checkUpstream(value)
+  const { upstream } = value
   return firstProblem([
-    () => prefixed('invalid configuration: ', checkSchema(resource, value)),
-    () => checkTrafficSplit(value),
-    () => checkReferences(value, store)
+    () => (resource === 'routes' ? checkPairs(value) : ok),
+    () => bySchema(SHAPES[resource], value),
+    () => (isObject(upstream) ? checkUpstream(upstream) : ok),
+    () => checkReferences(value, store),
+    () => checkTrafficSplit(value)
   ])
 }
 
-const checkSchema = (resource: string, value: JsonObject): Verdict => {
-  if (resource === 'upstreams') return checkUpstream(value)
-  const uri = resource === 'routes' ? checkRouteUri(value) : ok
-  if (uri.kind !== 'ok' || !isObject(value['upstream'])) return uri
-  return prefixed('property "upstream" validation failed: ', checkUpstream(value['upstream']))
-}
-
+/** Of an upstream, inline or not. */
 export function checkUpstream(upstream: JsonObject): Verdict {
   const { nodes } = upstream
-  const discovered = upstream['service_name'] !== undefined && upstream['discovery_type'] !== undefined
-  if (nodes === undefined) return discovered ? ok : invalid(ONE_OF)
-  if (Array.isArray(nodes)) {
-    if (!nodes.every(isArrayNode)) return invalid(`property "nodes" validation failed: ${MATCHES_NONE}`)
-    return nodes.some(node => isObject(node) && isIPv6(asText(node['host'])))
-      ? invalid("IPv6 address must be enclosed with '[' and ']'")
-      : ok
-  }
-  if (!isObject(nodes)) return { kind: 'crash' }
-  return Object.values(nodes).every(isWeight)
-    ? ok
-    : invalid(`property "nodes" validation failed: ${MATCHES_NONE}`)
+  if (nodes !== undefined && (nodes === null || typeof nodes !== 'object')) return { kind: 'crash' }
+  if (Array.isArray(nodes) && nodes.some(node => isObject(node) && isIPv6(asText(node['host']))))
+    return invalid("invalid configuration: IPv6 address must be enclosed with '[' and ']'")
+  return firstProblem([
+    () => bySchema(UPSTREAM, upstream),
+    () => checkPorts(nodes),
+    () => checkHost(upstream),
+    () => checkHash(upstream)
+  ])
 }
 
-const isWeight = (value: Json | undefined): boolean => Number.isInteger(value) && Number(value) >= 0
-
-const isArrayNode = (node: Json): boolean => {
-  if (!isObject(node)) return false
-  const { host, port, weight, priority } = node
-  const portFits =
-    port === undefined || (Number.isInteger(port) && Number(port) >= 1 && Number(port) <= 65535)
-  const priorityFits = priority === undefined || Number.isInteger(priority)
-  return typeof host === 'string' && host !== '' && isWeight(weight) && portFits && priorityFits
+const bySchema = (schema: Schema | undefined, value: Json): Verdict => {
+  const problem = schema && problemOf(schema, value)
+  return problem === undefined ? ok : invalid(`invalid configuration: ${problem}`)
 }
 
-const checkRouteUri = (route: JsonObject): Verdict =>
-  route['uri'] === undefined && route['uris'] === undefined ? invalid(`allOf 1 failed: ${ONE_OF}`) : ok
+const checkPorts = (nodes: Json | undefined): Verdict => {
+  const addresses = isObject(nodes) ? Object.keys(nodes) : []
+  const ports = addresses.map(address => /^(?:\[.*\]|[^:]*):(\d+)$/.exec(address)?.[1])
+  const wrong = ports.map(Number).find(port => port < 1 || port > 65535)
+  return wrong === undefined ? ok : invalid(`invalid port ${wrong}`)
+}
+
+const checkHost = (upstream: JsonObject): Verdict =>
+  upstream['pass_host'] === 'rewrite' && asText(upstream['upstream_host']) === ''
+    ? invalid("`upstream_host` can't be empty when `pass_host` is `rewrite`")
+    : ok
+
+const checkHash = ({ type, hash_on: hashOn, key }: JsonObject): Verdict => {
+  if (type !== 'chash' || hashOn === 'consumer') return ok
+  if (key === undefined) return invalid('missing key')
+  return bySchema(HASH_KEYS[hashOn === undefined ? 'vars' : asText(hashOn)], key)
+}
+
+/** Before the schema, which would have less clear words for it. */
+const checkPairs = (route: JsonObject): Verdict => {
+  for (const [one, several] of [
+    ['host', 'hosts'],
+    ['remote_addr', 'remote_addrs']
+  ] as const)
+    if (route[one] !== undefined && route[several] !== undefined)
+      return invalid(`only one of ${one} or ${several} is allowed`)
+  return ok
+}
+
+const trafficSplitOf = (value: JsonObject): Json | undefined =>
+  isObject(value['plugins']) ? value['plugins']['traffic-split'] : undefined
 
 /** Every inline upstream of a traffic-split plugin, in the order of its rules. */
 export function splitUpstreams(value: JsonObject): JsonObject[] {
-  const plugins = value['plugins']
-  const split = isObject(plugins) ? plugins['traffic-split'] : undefined
+  const split = trafficSplitOf(value)
   const rules = isObject(split) && Array.isArray(split['rules']) ? split['rules'] : []
   return rules.flatMap(rule => {
     const weighted = isObject(rule) ? rule['weighted_upstreams'] : undefined
@@ -75,19 +94,22 @@ export function splitUpstreams(value: JsonObject): JsonObject[] {
 }
 
 const checkTrafficSplit = (value: JsonObject): Verdict => {
-  for (const { upstream } of splitUpstreams(value)) {
-    const verdict = isObject(upstream) ? checkUpstream(upstream) : ok
-    if (verdict.kind !== 'ok')
-      return prefixed('failed to check the configuration of plugin traffic-split err: ', verdict)
-  }
-  return ok
+  const split = trafficSplitOf(value)
+  const problem = split === undefined ? undefined : problemOf(TRAFFIC_SPLIT, split)
+  return problem === undefined
+    ? ok
+    : invalid(`failed to check the configuration of plugin traffic-split err: ${problem}`)
 }
 
-/** A route may not name an upstream or a service that does not exist. */
-const checkReferences = (value: JsonObject, store: Store): Verdict => {
-  for (const kind of ['upstream', 'service']) {
-    const id = value[`${kind}_id`]
-    if (id === undefined || store.get(keyOf(`${kind}s`, asText(id)))) continue
+/** An object may not name another one that does not exist. */
+const checkReferences = (value: JsonObject, store: References): Verdict => {
+  for (const [field, resource, kind] of [
+    ['upstream_id', 'upstreams', 'upstream'],
+    ['service_id', 'services', 'service'],
+    ['plugin_config_id', 'plugin_configs', 'plugin config']
+  ] as const) {
+    const id = value[field]
+    if (id === undefined || store.get(keyOf(resource, asText(id)))) continue
     return invalid(`failed to fetch ${kind} info by ${kind} id [${asText(id)}], response code: 404`)
   }
   return ok
@@ -100,6 +122,3 @@ const firstProblem = (checks: readonly (() => Verdict)[]): Verdict => {
   }
   return ok
 }
-
-const prefixed = (prefix: string, verdict: Verdict): Verdict =>
-  verdict.kind === 'invalid' ? invalid(prefix + verdict.problem) : verdict
