@@ -30,16 +30,34 @@ interface PodOptions {
 
 type Annotations = Readonly<Record<string, string>>
 
-/** Reads a pod's annotations. Never throws: a typo in one manifest must not stop the drains of other pods. */
-export function readOptions(annotations: Annotations): PodOptions {
+/** The longest value of an annotation that is read, in characters. A longer one counts as unreadable. */
+export const LONGEST_VALUE = 1024
+/** How much of a value a message repeats, in characters. */
+const SHOWN = 60
+
+/** Text that a tenant wrote, quoted for a message: its beginning, if it is long. */
+export const quoted = (text: string): string =>
+  JSON.stringify(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text)
+
+/** Reads annotations one by one. Every value that cannot be read leaves a line in `problems`. */
+export function annotationReader(annotations: Annotations, remark = '') {
   const problems: string[] = []
+  /** @param wanted the form of the value, in words. @returns `undefined` if it is absent or cannot be read */
   const read = <T>(key: string, parse: (text: string) => T | undefined, wanted: string): T | undefined => {
     const text = annotations[key]
     if (text === undefined) return undefined
-    const value = parse(text.trim())
-    if (value === undefined) problems.push(`${key}: ${JSON.stringify(text)} is not ${wanted}; it is ignored`)
+    const isLong = text.length > LONGEST_VALUE
+    const value = isLong ? undefined : parse(text.trim())
+    const why = isLong ? `is longer than ${LONGEST_VALUE} characters` : `is not ${wanted}`
+    if (value === undefined) problems.push(`${key}: ${quoted(text)} ${why}${remark}`)
     return value
   }
+  return { read, problems: problems as readonly string[] }
+}
+
+/** Reads a pod's annotations. Never throws: a typo in one manifest must not stop the drains of other pods. */
+export function readOptions(annotations: Annotations): PodOptions {
+  const { read, problems } = annotationReader(annotations, '; it is ignored')
   return {
     skip: read(SKIP, oneOf({ true: true, false: false }), 'true or false') ?? false,
     reserveMs: read(RESERVE, parseDuration, DURATION_FORM),
@@ -51,7 +69,7 @@ export function readOptions(annotations: Annotations): PodOptions {
 }
 
 /** A word of a fixed list; `Object.hasOwn`, because `constructor` is no word of any list. */
-const oneOf =
+export const oneOf =
   <T>(words: Readonly<Record<string, T>>) =>
   (text: string): T | undefined =>
     Object.hasOwn(words, text) ? words[text] : undefined

@@ -11,6 +11,7 @@ import type {
   V1PodSpec,
   V1PodStatus
 } from '@kubernetes/client-node'
+import { LONGEST_VALUE, PREFIX } from '../drain/annotations.ts'
 import type { PodFact, PodPhase, PodUid } from '../drain/facts.ts'
 import { intern } from './intern.ts'
 import {
@@ -24,8 +25,6 @@ import {
   type Fields,
   type FieldsOf
 } from '../base/read.ts'
-
-const ANNOTATION_PREFIX = 'apisix-drain.io/'
 
 /** Kubernetes' own default of `terminationGracePeriodSeconds`. */
 const DEFAULT_GRACE_SECONDS = 30
@@ -139,11 +138,12 @@ function ownerOf(references: unknown): string | undefined {
   return undefined
 }
 
-/** The agent's own annotations. */
+/** The agent's own annotations. Of a value that is too long, as much is kept as shows that. */
 export function annotationsOf(annotations: unknown): Readonly<Record<string, string>> {
   let ours: Record<string, string> | undefined
   for (const [key, value] of Object.entries(fieldsOf(annotations))) {
-    if (key.startsWith(ANNOTATION_PREFIX) && typeof value === 'string') (ours ??= {})[key] = value
+    if (key.startsWith(PREFIX) && typeof value === 'string')
+      (ours ??= {})[key] = value.slice(0, LONGEST_VALUE + 1)
   }
   return ours ?? NO_ANNOTATIONS
 }

@@ -1,4 +1,6 @@
 import type { ServiceFact } from '../drain/facts.ts'
+import { keysOfName } from '../plan/service-names.ts'
+import { createMultiMap } from './multi-map.ts'
 import { same } from '../base/same.ts'
 import type { Sink } from '../reflect/watch-event.ts'
 
@@ -7,15 +9,17 @@ export interface ServiceStore {
   /** Services with an annotation of the agent. The same list until something in it changes. */
   asking(): readonly ServiceFact[]
   byName(namespace: string, name: string): ServiceFact | undefined
-  /** Services that only alias another name (type ExternalName). */
-  aliases(): Iterable<ServiceFact>
+  /** Services that only alias another name (type ExternalName), if that name has this key (`keysOfName`). */
+  aliasesTo(key: string): readonly ServiceFact[]
 }
 
 /** The store, and the side of it that only its reflector may use. */
 export function createServiceStore(): { readonly store: ServiceStore; readonly sink: Sink<ServiceFact> } {
   const services = new Map<string, ServiceFact>()
   const names = new Map<string, ServiceFact>()
-  const aliases = new Map<string, ServiceFact>()
+  const aliases = createMultiMap<string, ServiceFact>()
+  const targetsOf = ({ externalName }: ServiceFact) =>
+    externalName === undefined ? [] : keysOfName(externalName)
   let asking: readonly ServiceFact[] = []
   const changed = (...changed: readonly (ServiceFact | undefined)[]) => {
     if (changed.some(service => service && asks(service))) asking = [...services.values()].filter(asks)
@@ -25,7 +29,7 @@ export function createServiceStore(): { readonly store: ServiceStore; readonly s
     const service = services.get(uid)
     if (!service) return undefined
     services.delete(uid)
-    aliases.delete(uid)
+    for (const key of targetsOf(service)) aliases.remove(key, service)
     if (names.get(nameOf(service))?.uid === uid) names.delete(nameOf(service))
     return service
   }
@@ -37,7 +41,7 @@ export function createServiceStore(): { readonly store: ServiceStore; readonly s
         drop(service.uid)
         services.set(service.uid, service)
         names.set(nameOf(service), service)
-        if (service.externalName !== undefined) aliases.set(service.uid, service)
+        for (const key of targetsOf(service)) aliases.add(key, service)
         return changed(before, service)
       },
       gone(uid) {
@@ -48,7 +52,7 @@ export function createServiceStore(): { readonly store: ServiceStore; readonly s
     store: {
       asking: () => asking,
       byName: (namespace, name) => names.get(nameOf({ namespace, name })),
-      aliases: () => aliases.values()
+      aliasesTo: key => aliases.get(key)
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { Endpoint, EndpointFact, PodUid } from '../drain/facts.ts'
+import type { Endpoint, EndpointFact, PodFact, PodUid } from '../drain/facts.ts'
 import { createMultiMap } from './multi-map.ts'
 import { same } from '../base/same.ts'
 import type { Sink } from '../reflect/watch-event.ts'
@@ -8,20 +8,23 @@ export interface ServiceName {
   readonly name: string
 }
 
-/** The EndpointSlices: which Services a pod serves on which ports, and a second witness of its end. */
+/** The pod that a question is about. Slices of other namespaces do not count: their authors could forge anything about it. */
+export type PodName = Pick<PodFact, 'uid' | 'namespace'>
+
+/** The EndpointSlices: which Services a pod serves on which ports, and a hint of its end. */
 export interface SliceStore {
-  /** A slice in the pod's own namespace marks it as terminating. Slices of other namespaces do not count. */
-  terminating(uid: PodUid, namespace: string): boolean
+  /** Some slice of the pod's namespace marks it as terminating. */
+  terminating(pod: PodName): boolean
   /** Every pod that any slice marks as terminating. */
   terminatingPods(): ReadonlySet<PodUid>
   /** The resolved target ports under which slices list the pod, ascending. They identify a hostNetwork pod's nodes. */
-  portsOf(uid: PodUid): readonly number[]
-  servicesOf(uid: PodUid): readonly ServiceName[]
+  portsOf(pod: PodName): readonly number[]
+  servicesOf(pod: PodName): readonly ServiceName[]
   /**
    * The slices that list the pod, and for Services that have dropped it the last slices that did. An end may reach the slices before it reaches
    * the agent's watch of pods.
    */
-  listing(uid: PodUid): readonly EndpointFact[]
+  listing(pod: PodName): readonly EndpointFact[]
   /**
    * Endpoints of a Service that can still answer (`serving`), over all its slices, each (pod, address) once. Terminating
    * ones are included: the caller decides whether they count.
@@ -36,6 +39,8 @@ export interface SliceStore {
 
 /** Pods whose last slices are kept. More of them seldom end within the moments that the watches are apart. */
 const MOST_LEFT = 2000
+/** Services of one pod whose last slices are kept, the latest ones. */
+const MOST_LEFT_OF_POD = 32
 
 /** The store, and the side of it that only its reflector may use. */
 export function createSliceStore(): { readonly store: SliceStore; readonly sink: Sink<EndpointFact> } {
@@ -51,18 +56,18 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
     slices.delete(slice.uid)
     terminating.delete(slice.uid)
     byService.remove(serviceKey(slice.namespace, slice.service), slice)
-    for (const uid of podsOf(slice)) byPod.remove(uid, slice)
+    for (const pod of podsOf(slice)) byPod.remove(pod, slice)
   }
   const rememberLeft = (before: EndpointFact, now: ReadonlySet<string>) => {
-    for (const uid of podsOf(before)) {
-      if (now.has(uid)) continue
-      const others = (left.get(uid) ?? []).filter(({ service }) => service !== before.service)
-      left.delete(uid)
-      left.set(uid, [...others, before])
+    for (const pod of podsOf(before)) {
+      if (now.has(pod)) continue
+      const others = (left.get(pod) ?? []).filter(({ service }) => service !== before.service)
+      left.delete(pod)
+      left.set(pod, [...others, before].slice(-MOST_LEFT_OF_POD))
     }
-    for (const uid of left.keys()) {
+    for (const pod of left.keys()) {
       if (left.size <= MOST_LEFT) break
-      left.delete(uid)
+      left.delete(pod)
     }
   }
   const set = (slice: EndpointFact) => {
@@ -76,7 +81,7 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
     const ending = slice.endpoints.flatMap(e => (e.terminating && e.podUid !== undefined ? [e.podUid] : []))
     if (ending.length > 0) terminating.set(slice.uid, ending)
     byService.add(serviceKey(slice.namespace, slice.service), slice)
-    for (const uid of podsOf(slice)) byPod.add(uid, slice)
+    for (const pod of podsOf(slice)) byPod.add(pod, slice)
     return true
   }
   const gone = (uid: string) => {
@@ -91,30 +96,30 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
   return {
     sink: { set, gone },
     store: {
-      terminating: (uid, namespace) =>
+      terminating: pod =>
         byPod
-          .get(uid)
-          .filter(slice => slice.namespace === namespace)
-          .some(slice => slice.endpoints.some(e => e.podUid === uid && e.terminating)),
+          .get(podKey(pod.namespace, pod.uid))
+          .some(slice => slice.endpoints.some(e => e.podUid === pod.uid && e.terminating)),
       terminatingPods: () => new Set([...terminating.values()].flat()),
-      portsOf: uid => {
+      portsOf: pod => {
         const ports = new Set<number>()
-        for (const slice of byPod.get(uid)) {
+        for (const slice of byPod.get(podKey(pod.namespace, pod.uid))) {
           for (const { port } of slice.ports) if (port !== undefined) ports.add(port)
         }
         return [...ports].sort((a, b) => a - b)
       },
-      servicesOf: uid => {
+      servicesOf: pod => {
         const services = new Map<string, ServiceName>()
-        for (const { namespace, service } of byPod.get(uid)) {
+        for (const { namespace, service } of byPod.get(podKey(pod.namespace, pod.uid))) {
           if (service !== '') services.set(service, { namespace, name: service })
         }
         return [...services.values()]
       },
-      listing(uid) {
-        const now = byPod.get(uid)
+      listing(pod) {
+        const key = podKey(pod.namespace, pod.uid)
+        const now = byPod.get(key)
         const services = new Set(now.map(({ service }) => service))
-        return [...now, ...(left.get(uid) ?? []).filter(({ service }) => !services.has(service))]
+        return [...now, ...(left.get(key) ?? []).filter(({ service }) => !services.has(service))]
       },
       serving: (namespace, service) => {
         const serving = new Map<string, Endpoint>()
@@ -137,8 +142,11 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
 
 const serviceKey = (namespace: string, service: string) => `${namespace}/${service}`
 
-function podsOf(slice: EndpointFact): ReadonlySet<string> {
-  const uids = new Set<string>()
-  for (const { podUid } of slice.endpoints) if (podUid !== undefined) uids.add(podUid)
-  return uids
+const podKey = (namespace: string, uid: string) => `${namespace} ${uid}`
+
+/** The keys of the pods that a slice lists. A slice of another namespace than the pod's has another key. */
+function podsOf({ namespace, endpoints }: EndpointFact): ReadonlySet<string> {
+  const pods = new Set<string>()
+  for (const { podUid } of endpoints) if (podUid !== undefined) pods.add(podKey(namespace, podUid))
+  return pods
 }

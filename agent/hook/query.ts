@@ -18,11 +18,10 @@ const UID = /^[A-Za-z0-9-]{1,128}$/
 /** The query of `/v1/prestop`. A wrong hook should fail in its first test, so unknown parameters are refused. */
 export function parseQuery(query: URLSearchParams): PrestopQuery | Refusal {
   const problems: string[] = []
-  for (const key of new Set(query.keys())) {
-    if (!KNOWN.includes(key))
-      problems.push(`${printable(key)} is no parameter; there are ${KNOWN.join(', ')}`)
-    else if (query.getAll(key).length > 1) problems.push(`${key} is given more than once`)
-  }
+  const unknown = [...query.keys()].find(key => !KNOWN.includes(key))
+  if (unknown !== undefined)
+    problems.push(`${printable(unknown)} is no parameter; there are ${KNOWN.join(', ')}`)
+  for (const key of KNOWN) if (query.getAll(key).length > 1) problems.push(`${key} is given more than once`)
   const until = query.get('until') ?? undefined
   if (until !== undefined && !isGoal(until)) problems.push('until must be barrier or drained')
   const timeout = query.get('timeout')

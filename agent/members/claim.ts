@@ -1,4 +1,4 @@
-import { PREFIX } from '../drain/annotations.ts'
+import { annotationReader, oneOf, PREFIX, quoted } from '../drain/annotations.ts'
 import { DURATION_FORM, parseDuration } from '../drain/duration.ts'
 import type { Millis, ServiceFact } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
@@ -48,29 +48,23 @@ const ID = /^[a-zA-Z0-9-_.]{1,64}$/
 /** Reads the annotations of a Service. Never throws. */
 export function claimsOf(service: ServiceFact): Claims {
   const { annotations } = service
-  const wanted = annotations[UPSTREAM]
-  if (wanted === undefined) return NONE
+  if (annotations[UPSTREAM] === undefined) return NONE
+  const { read, problems: unreadable } = annotationReader(annotations)
   const problems: string[] = []
-  const read = <T>(key: string, parse: (text: string) => T | undefined, form: string): T | undefined => {
-    const text = annotations[key]
-    if (text === undefined) return undefined
-    const value = parse(text.trim())
-    if (value === undefined) problems.push(`${key}: ${JSON.stringify(text)} is not ${form}`)
-    return value
-  }
+  const wanted = read(UPSTREAM, text => text.split(','), 'a list of upstreams') ?? []
   const common = {
     service,
     weight: read(WEIGHT, weightIn, 'a whole number from 0'),
     zones: read(ZONE, zonesIn, 'a list of zones'),
     subset: read(SUBSET, parseSelector, 'a label selector such as version=v2'),
-    create: read(CREATE, text => ({ true: true, false: false })[text], 'true or false') ?? false,
+    create: read(CREATE, oneOf({ true: true, false: false }), 'true or false') ?? false,
     slowStartMs: read(SLOW_START, parseDuration, DURATION_FORM) ?? 0
   }
-  const claims = wanted.split(',').flatMap(entry => {
+  const claims = wanted.flatMap(entry => {
     const at = entry.lastIndexOf('=')
     const id = entry.slice(at + 1).trim()
     const found = portNamed(service, at < 0 ? undefined : entry.slice(0, at).trim())
-    if (!ID.test(id)) problems.push(`${UPSTREAM}: ${JSON.stringify(entry.trim())} names no upstream`)
+    if (!ID.test(id)) problems.push(`${UPSTREAM}: ${quoted(entry.trim())} names no upstream`)
     if (typeof found !== 'string') {
       problems.push(`${UPSTREAM}: ${found.problem}`)
       return []
@@ -80,7 +74,8 @@ export function claimsOf(service: ServiceFact): Claims {
   for (const id of twice(claims.map(claim => claim.id))) {
     problems.push(`${UPSTREAM}: ${id} is named for two ports: nodes of one upstream serve the same`)
   }
-  return problems.length > 0 ? { claims: [], problems } : { claims, problems }
+  const all = [...unreadable, ...problems]
+  return all.length > 0 ? { claims: [], problems: all } : { claims, problems: all }
 }
 
 const weightIn = (text: string): number | undefined => (/^\d{1,6}$/.test(text) ? Number(text) : undefined)
@@ -97,11 +92,13 @@ function portNamed({ ports }: ServiceFact, wanted: string | undefined): string |
     return { problem: `the Service has ${ports.length} ports: write <port>=<upstream>` }
   }
   const found = ports.find(({ name, port }) => name === wanted || String(port) === wanted)
-  return found ? found.name : { problem: `the Service has no port ${JSON.stringify(wanted)}` }
+  return found ? found.name : { problem: `the Service has no port ${quoted(wanted)}` }
 }
 
-const twice = (ids: readonly string[]): ReadonlySet<string> =>
-  new Set(ids.filter((id, i) => ids.indexOf(id) !== i))
+function twice(ids: readonly string[]): ReadonlySet<string> {
+  const seen = new Set<string>()
+  return new Set(ids.filter(id => seen.has(id) || !seen.add(id)))
+}
 
 /** Every valid claim, by holder, and the problems of the others, by Service (`namespace/name`). */
 export interface Settled {
@@ -112,6 +109,10 @@ export interface Settled {
 export const serviceName = ({ namespace, name }: Pick<ServiceFact, 'namespace' | 'name'>): string =>
   `${namespace}/${name}`
 
+/** How many rivals, and how many problems, a message names. */
+const NAMED = 3
+const TOLD = 8
+
 /** Two Services claim one holder: neither gets it. Any other choice would depend on the order of events. */
 export function settleClaims(services: Iterable<ServiceFact>): Settled {
   const all: Claim[] = []
@@ -119,7 +120,7 @@ export function settleClaims(services: Iterable<ServiceFact>): Settled {
   for (const service of services) {
     const read = claimsOf(service)
     all.push(...read.claims)
-    if (read.problems.length > 0) problems.set(serviceName(service), read.problems.join('; '))
+    if (read.problems.length > 0) problems.set(serviceName(service), read.problems.slice(0, TOLD).join('; '))
   }
   const claims = new Map<HolderKey, Claim>()
   for (const [holder, rivals] of Map.groupBy(all, claim => claim.holder)) {
@@ -128,9 +129,10 @@ export function settleClaims(services: Iterable<ServiceFact>): Settled {
       claims.set(holder, first)
       continue
     }
+    const names = rivals.map(({ service }) => serviceName(service)).toSorted()
     for (const { service } of rivals) {
-      const others = rivals.map(rival => serviceName(rival.service)).filter(n => n !== serviceName(service))
-      const why = `${holder} is also claimed by ${others.toSorted().join(', ')}: no agent writes it`
+      const others = names.slice(0, NAMED + 1).filter(name => name !== serviceName(service))
+      const why = `${holder} is also claimed by ${others.slice(0, NAMED).join(', ')}: no agent writes it`
       const before = problems.get(serviceName(service))
       problems.set(serviceName(service), before === undefined ? why : `${before}; ${why}`)
     }

@@ -16,23 +16,45 @@ const FORMS: readonly [RegExp, (key: string, values: string) => Requirement][] =
   [new RegExp(`^(${KEY})\\s*==?\\s*(${VALUE})$`), (key, value) => labels => labels[key] === value],
   [
     new RegExp(`^(${KEY})\\s+in\\s*\\(([^()]+)\\)$`),
-    (key, values) => labels => labels[key] !== undefined && list(values).includes(labels[key])
+    (key, values) => {
+      const wanted = list(values)
+      return labels => labels[key] !== undefined && wanted.has(labels[key])
+    }
   ],
   [
-    // Without the label the pod is selected, as in Kubernetes.
     new RegExp(`^(${KEY})\\s+notin\\s*\\(([^()]+)\\)$`),
-    (key, values) => labels => labels[key] === undefined || !list(values).includes(labels[key])
+    (key, values) => {
+      const unwanted = list(values)
+      // Without the label the pod is selected, as in Kubernetes.
+      return labels => labels[key] === undefined || !unwanted.has(labels[key])
+    }
   ],
   [new RegExp(`^!\\s*(${KEY})$`), key => labels => labels[key] === undefined],
   [new RegExp(`^(${KEY})$`), key => labels => labels[key] !== undefined]
 ]
 
-/** `undefined` if the text is no selector. All of its requirements must hold. */
+/** `undefined` if the text is no selector. All of its requirements must hold. Linear in the length of the text: a tenant writes it. */
 export function parseSelector(text: string): Selector | undefined {
-  const parts = text.split(/,(?![^(]*\))/).map(part => part.trim())
-  const requirements = parts.map(requirement)
+  const requirements = partsOf(text).map(part => requirement(part.trim()))
   if (requirements.some(one => one === undefined)) return undefined
   return { text, matches: labels => requirements.every(one => one?.(labels)) }
+}
+
+/** Splits at the commas outside of parentheses, in one pass. */
+function partsOf(text: string): string[] {
+  const parts: string[] = []
+  let from = 0
+  let isInside = false
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at]
+    if (character === '(') isInside = true
+    else if (character === ')') isInside = false
+    else if (character === ',' && !isInside) {
+      parts.push(text.slice(from, at))
+      from = at + 1
+    }
+  }
+  return [...parts, text.slice(from)]
 }
 
 function requirement(part: string): Requirement | undefined {
@@ -43,4 +65,4 @@ function requirement(part: string): Requirement | undefined {
   return undefined
 }
 
-const list = (values: string): string[] => values.split(',').map(value => value.trim())
+const list = (values: string): ReadonlySet<string> => new Set(values.split(',').map(value => value.trim()))

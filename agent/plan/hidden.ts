@@ -2,6 +2,7 @@ import type { Grade } from '../drain/drain.ts'
 import type { PodFact, ServiceFact } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from './holder.ts'
 import { nodesAt } from './nodes-at.ts'
+import { keysOfName, keysOfService } from './service-names.ts'
 import type { World } from './world.ts'
 
 /** A place in APISIX that may lead to a pod without listing its address, or that no evidence covers. */
@@ -22,8 +23,8 @@ export interface HiddenPlace {
 export interface Behind {
   /** The Services in whose EndpointSlices the pod is, or was since its drain began; only their names if they cannot be read. */
   readonly services: readonly (Pick<ServiceFact, 'namespace' | 'name'> & Partial<ServiceFact>)[]
-  /** Services of type ExternalName. */
-  readonly aliases: Iterable<ServiceFact>
+  /** Services of type ExternalName whose target has this key (`keysOfName`). */
+  readonly aliasesTo: (key: string) => readonly ServiceFact[]
   /** The agent may read Services, and has read them. */
   readonly servicesKnown: boolean
   /** Addresses of hosts: a NodePort leads from each of them to every pod of its Service. */
@@ -82,7 +83,7 @@ export function hiddenPlaces(
   const { hostIp, hostPorts = [] } = pod
   if (!pod.hostNetwork && hostIp !== undefined && hostPorts.length > 0)
     at(hostIp, `the hostPort of the pod`, ({ port }) => port !== undefined && hostPorts.includes(port))
-  if (pod.hostNetwork && pod.containerPorts.length === 0 && world.portsOf(pod.uid).length === 0) {
+  if (pod.hostNetwork && pod.containerPorts.length === 0 && world.portsOf(pod).length === 0) {
     for (const ip of pod.ips)
       at(ip, 'at its host’s address, and the pod declares no ports', node => isFreePort(world, node))
   }
@@ -116,49 +117,31 @@ function unseen({ discovered, isListed, services, servicesKnown }: Behind): Hidd
   return places
 }
 
-/** The Service of the pod that a domain name means. */
+/** The Service of the pod that a domain name means, itself or by aliases. */
 function namesOf({
   services,
-  aliases
+  aliasesTo
 }: Behind): (host: string) => { namespace: string; name: string } | undefined {
-  const known = [...services]
-  // An array, because it is read several times and an iterator ends.
-  const others = [...aliases]
-  const find = (host: string) => {
-    const labels = host.toLowerCase().replace(/\.$/, '').split('.')
-    return known.find(
-      service =>
-        isNameOf(service, labels) ||
-        isNameOf(service, labels.slice(1), 3) ||
-        service.external?.includes(host) === true
-    )
-  }
-  for (let more = true; more;) {
-    more = false
-    for (const alias of others) {
-      if (alias.externalName === undefined || known.includes(alias) || !find(alias.externalName)) continue
-      known.push(alias)
-      more = true
+  const meant = new Map<string, { namespace: string; name: string }>()
+  // A Set shows what is added while it is read.
+  const known = new Set(services)
+  for (const service of known)
+    for (const key of keysOfService(service)) {
+      if (meant.has(key)) continue
+      meant.set(key, service)
+      for (const alias of aliasesTo(key)) known.add(alias)
     }
+  return host => {
+    const key = keysOfName(host).find(one => meant.has(one))
+    return key === undefined ? undefined : meant.get(key)
   }
-  return find
-}
-
-/** `web`, `web.shop`, `web.shop.svc` and `web.shop.svc.any.domain`. @param least the smallest number of labels */
-function isNameOf(
-  { namespace, name }: Pick<ServiceFact, 'namespace' | 'name'>,
-  [service, space, svc]: readonly string[],
-  least = 1
-): boolean {
-  if (service !== name || (space === undefined ? least > 1 : space !== namespace)) return false
-  return svc === undefined ? least < 3 : svc === 'svc'
 }
 
 const isFreePort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: HolderNode): boolean =>
   port === undefined ||
   world
     .ownersOf(host)
-    .every(owner => !owner.containerPorts.includes(port) && !world.portsOf(owner.uid).includes(port))
+    .every(owner => !owner.containerPorts.includes(port) && !world.portsOf(owner).includes(port))
 
 /** A stream route's nodes are chosen by the stream subsystem: its workers have no deny-list, and count nothing. */
 export const streamed = (holder: Holder, node: string): HiddenPlace => ({

@@ -31,7 +31,7 @@ export function leftOnHost(
   const next = ips
     .flatMap(ip => world.ownersOf(ip))
     .filter(pod => pod.uid !== uid && pod.deletionAt === undefined && pod.hostNetwork && isUp(pod))
-  const taken = new Set(next.flatMap(pod => nodesOf(pod, world.portsOf(pod.uid))))
+  const taken = new Set(next.flatMap(pod => nodesOf(pod, world.portsOf(pod))))
   return nodes.filter(node => !taken.has(node))
 }
 
@@ -85,4 +85,4 @@ const answersAt = (world: World, pod: PodFact, node: HolderNode): boolean =>
   !pod.hostNetwork ||
   node.port === undefined ||
   pod.containerPorts.includes(node.port) ||
-  world.portsOf(pod.uid).includes(node.port)
+  world.portsOf(pod).includes(node.port)

@@ -14,7 +14,7 @@ export interface World {
    */
   isPodsPlace(host: string): boolean
   /** The target ports at which EndpointSlices list this pod. */
-  portsOf(uid: PodUid): readonly number[]
+  portsOf(pod: Pick<PodFact, 'uid' | 'namespace'>): readonly number[]
 }
 
 export interface PlanSettings {

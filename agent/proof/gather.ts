@@ -101,9 +101,9 @@ export function remember(
   memory: Memory,
   { sources, world, drains, now }: Pick<Gathering, 'sources' | 'world' | 'drains' | 'now'>
 ): void {
-  const ports = world.portsOf(drain.uid)
+  const ports = world.portsOf(drain.pod)
   if (ports.length > 0) memory.ports = ports
-  memory.standing = standingOf(drain.pod, sources.cluster.slices.listing(drain.uid), memory.standing)
+  memory.standing = standingOf(drain.pod, sources.cluster.slices.listing(drain.pod), memory.standing)
   rememberPlaces(endingNodes(world, drains, drain), drain, memory, sources, now)
   rememberDiscovered(drain, memory, sources)
   if (drain.phase === 'draining') rememberHidden(drain.pod, memory, world, sources)
@@ -133,7 +133,7 @@ function rememberPlaces(
  * clusters). No holder lists it, so the agent cannot conclude that it is not routed. Remembered, because the slices go first.
  */
 function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }: Sources): void {
-  const services = cluster.slices.servicesOf(drain.uid).map(({ namespace, name }) => `${namespace}/${name}`)
+  const services = cluster.slices.servicesOf(drain.pod).map(({ namespace, name }) => `${namespace}/${name}`)
   if (services.length === 0) return
   for (const holder of inventory.discovered()) {
     const [path = ''] = (holder.discovery?.service ?? '').split(':')

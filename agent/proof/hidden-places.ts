@@ -21,7 +21,7 @@ function behindOf(
 ): Behind {
   return {
     services: services.map(service => cluster.services.byName(service.namespace, service.name) ?? service),
-    aliases: cluster.services.aliases(),
+    aliasesTo: key => cluster.services.aliasesTo(key),
     servicesKnown: cluster.parts().every(({ name, synced }) => name !== 'services' || synced),
     hosts: () => cluster.pods.hosts(),
     names: inventory.names(),
@@ -39,18 +39,18 @@ export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
       holders: () => inventory.holders().values(),
       holdersOf: inventory.byHost,
       ownersOf: ip => cluster.pods.byIp(ip).filter(pod => !isOver(pod)),
-      portsOf: uid => cluster.slices.portsOf(uid)
+      portsOf: pod => cluster.slices.portsOf(pod)
     },
     pods,
     isL4: inventory.isL4,
-    behind: (pod, isListed) => behindOf(parts, cluster.slices.servicesOf(pod.uid), isListed)
+    behind: (pod, isListed) => behindOf(parts, cluster.slices.servicesOf(pod), isListed)
   })
 }
 
 /** Updates the places from which requests may reach the pod and which no list of nodes shows. */
 export function rememberHidden(pod: PodFact, memory: Memory, world: World, sources: Sources): void {
   const { cluster, inventory } = sources
-  const services = cluster.slices.servicesOf(pod.uid)
+  const services = cluster.slices.servicesOf(pod)
   if (services.length > 0) memory.services = services
   const places = [...memory.places.values()]
   const found = [

@@ -71,7 +71,7 @@ function observeOne(
   const pod = newest(cluster.pods.get(uid), told) ?? tombstone?.fact ?? drain?.pod
   if (!pod) return undefined
 
-  const sliceTerminating = cluster.slices.terminating(uid, pod.namespace)
+  const sliceTerminating = cluster.slices.terminating(pod)
   const isHeld = held.length > 0
   const firstHookAt = round.hooks.witnessOf(pod, round.now)
   const hookAt = isHeld ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : firstHookAt

@@ -18,9 +18,9 @@ export function worldFrom(
     holdersOf: host => inventory.byHost(host),
     ownersOf: ip => cluster.pods.byIp(ip),
     isPodsPlace: host => cluster.pods.endedAt(host) !== undefined || isInRange(host),
-    portsOf: uid => {
-      const resolved = cluster.slices.portsOf(uid)
-      return resolved.length > 0 ? resolved : (cluster.pods.get(uid)?.containerPorts ?? [])
+    portsOf: pod => {
+      const resolved = cluster.slices.portsOf(pod)
+      return resolved.length > 0 ? resolved : (cluster.pods.get(pod.uid)?.containerPorts ?? [])
     }
   }
 }

@@ -37,7 +37,7 @@ export function predecessorOf(
   )
     return undefined
   const standing = living.flatMap(({ pod, port, itsPort }) =>
-    standingOf(pod, slices.listing(pod.uid))
+    standingOf(pod, slices.listing(pod))
       .filter(at => at.port === itsPort)
       .map(at => ({ ...at, port }))
   )

@@ -49,7 +49,7 @@ export function startUpkeep(parts: StartOptions): UpkeepParts {
           stays(next) &&
           (!next.hostNetwork ||
             port === undefined ||
-            [...next.containerPorts, ...cluster.slices.portsOf(next.uid)].includes(port))
+            [...next.containerPorts, ...cluster.slices.portsOf(next)].includes(port))
       )
   const restore = createRestore({
     staysAt(uid, host) {

@@ -64,7 +64,7 @@ export function createReadinessGate(options: ReadinessGateOptions): ReadinessGat
 
   const endpointOf = (pod: PodFact): 'none' | 'not-ready' | 'ready' => {
     const all = cluster.slices
-      .servicesOf(pod.uid)
+      .servicesOf(pod)
       .flatMap(({ namespace, name }) => cluster.slices.of(namespace, name))
       .flatMap(({ endpoints }) => endpoints.filter(({ podUid }) => podUid === pod.uid))
     if (all.length === 0) return 'none'

@@ -35,7 +35,7 @@ export function createArrivalEvidence({
 }: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey'>): GatherArrival {
   /** The holders that list it, and those that follow its Service and should. */
   const holdersOf = (pod: PodFact, { expected }: SeenComing, now: Millis): readonly Holder[] => {
-    const peers = cluster.slices.servicesOf(pod.uid).flatMap(({ namespace, name }) =>
+    const peers = cluster.slices.servicesOf(pod).flatMap(({ namespace, name }) =>
       cluster.slices
         .serving(namespace, name)
         .filter(({ podUid }) => podUid !== pod.uid)

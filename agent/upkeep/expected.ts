@@ -24,10 +24,10 @@ export function expectedNodes(
   const [first] = listed
   const ports = new Set(holder.nodes.map(node => node.port))
   if (!first || ports.size !== 1 || listed.some(({ pod }) => pod.hostNetwork)) return []
-  const services = slices.servicesOf(first.pod.uid)
+  const services = slices.servicesOf(first.pod)
   const [service] = services
   if (!service || services.length > 1) return []
-  const belongs = (pod: PodFact) => slices.servicesOf(pod.uid).some(other => other.name === service.name)
+  const belongs = (pod: PodFact) => slices.servicesOf(pod).some(other => other.name === service.name)
   if (!listed.every(({ pod }) => pod.namespace === service.namespace && belongs(pod))) return []
 
   const has = new Set(holder.nodes.map(node => node.host))

@@ -93,9 +93,7 @@ export function createSync(options: SyncOptions): Sync {
       pods.byIp(host).length === 0 && !endpoints.some(({ address }) => address === host)
     // Pods on their host's address are distinguished by port: another listener there (a NodePort, for example) is no pod.
     const isAt = (pod: PodFact, { port }: HolderNode) =>
-      !pod.hostNetwork ||
-      port === undefined ||
-      [...pod.containerPorts, ...slices.portsOf(pod.uid)].includes(port)
+      !pod.hostNetwork || port === undefined || [...pod.containerPorts, ...slices.portsOf(pod)].includes(port)
     const isPods = (node: HolderNode) =>
       pods.byIp(node.host).some(pod => isAt(pod, node)) ||
       endpoints.some(
@@ -209,7 +207,7 @@ export function createSync(options: SyncOptions): Sync {
     },
     following(pod) {
       refresh()
-      const services = new Set(slices.servicesOf(pod.uid).map(serviceName))
+      const services = new Set(slices.servicesOf(pod).map(serviceName))
       const own = [...claims.all().values()].filter(({ service }) => services.has(serviceName(service)))
       if (own.length > 0 && !options.mayWrite()) return { holders: [], problems: ['sync may not write here'] }
       const problems = [...claims.reported()]

@@ -231,7 +231,7 @@ function planning(
   const world = worldOf(
     holders,
     exist,
-    uid => ports.get(uid) ?? [],
+    ({ uid }) => ports.get(uid) ?? [],
     host => given.ended?.includes(host) ?? false
   )
   const drains = drainsOf(pods.flatMap(({ drain }) => (drain ? [drain] : [])))

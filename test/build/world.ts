@@ -1,4 +1,4 @@
-import type { PodFact, PodUid } from '../../agent/drain/facts.ts'
+import type { PodFact } from '../../agent/drain/facts.ts'
 import type { Plan } from '../../agent/plan/change.ts'
 import type { Holder } from '../../agent/plan/holder.ts'
 import type { World } from '../../agent/plan/world.ts'
@@ -7,7 +7,7 @@ import type { World } from '../../agent/plan/world.ts'
 export function worldOf(
   holders: Iterable<Holder>,
   pods: Iterable<PodFact>,
-  portsOf: (uid: PodUid) => readonly number[] = () => [],
+  portsOf: World['portsOf'] = () => [],
   isPodsPlace: (host: string) => boolean = () => false
 ): World {
   const all = [...holders]

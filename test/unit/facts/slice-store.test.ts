@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { Endpoint, EndpointFact, PodUid } from '../../../agent/drain/facts.ts'
 import { createSliceStore } from '../../../agent/facts/slice-store.ts'
 
-const uid = (text: string) => text as PodUid
+const of = (text: string) => ({ uid: text as PodUid, namespace: 'shop' })
 const endpoint = (podUid: string | undefined, differs: Partial<Endpoint> = {}): Endpoint => ({
   address: '10.0.0.1',
   podUid: podUid as PodUid | undefined,
@@ -38,19 +38,34 @@ describe('watch: the slice store', () => {
     sink.set(
       slice('b', { family: 'IPv6', endpoints: [endpoint('p1', { address: 'fd00::1' }), endpoint('p2')] })
     )
-    expect(store.terminating(uid('p1'), 'shop')).to.equal(false)
+    expect(store.terminating(of('p1'))).to.equal(false)
     sink.set(
       slice('b', { family: 'IPv6', endpoints: [endpoint('p1', { terminating: true }), endpoint('p2')] })
     )
-    expect(store.terminating(uid('p1'), 'shop')).to.equal(true)
-    expect(store.terminating(uid('p2'), 'shop')).to.equal(false)
-    expect(store.terminating(uid('unknown'), 'shop')).to.equal(false)
+    expect(store.terminating(of('p1'))).to.equal(true)
+    expect(store.terminating(of('p2'))).to.equal(false)
+    expect(store.terminating(of('unknown'))).to.equal(false)
   })
 
-  it('ignores slices about pods of another namespace: their author could remove any pod', () => {
+  it('ignores slices about pods of another namespace: their author could forge their ends, ports and Services', () => {
     const { store, sink } = createSliceStore()
     sink.set(slice('forged', { namespace: 'other', endpoints: [endpoint('p1', { terminating: true })] }))
-    expect(store.terminating(uid('p1'), 'shop')).to.equal(false)
+    expect(store.terminating(of('p1'))).to.equal(false)
+    expect(store.portsOf(of('p1'))).to.deep.equal([])
+    expect(store.servicesOf(of('p1'))).to.deep.equal([])
+    expect(store.listing(of('p1'))).to.deep.equal([])
+    sink.set(slice('forged', { namespace: 'other', endpoints: [] }))
+    expect(store.listing(of('p1'))).to.deep.equal([])
+  })
+
+  it('keeps the last slices of at most 32 Services of one pod', () => {
+    const { store, sink } = createSliceStore()
+    for (let i = 0; i < 100; i++) {
+      sink.set(slice(`s${i}`, { service: `s${i}` }))
+      sink.gone(`uid-s${i}`, undefined)
+    }
+    const names = store.listing(of('p1')).map(({ name }) => name)
+    expect([names.length, names.at(-1)]).to.deep.equal([32, 's99'])
   })
 
   it('resolves the ports and Services of a pod over all its slices', () => {
@@ -66,14 +81,14 @@ describe('watch: the slice store', () => {
       })
     )
     sink.set(slice('c', { service: '', ports: [{ name: 'y', port: 9090 }] }))
-    expect(store.portsOf(uid('p1'))).to.deep.equal([8081, 9090])
-    expect(store.servicesOf(uid('p1'))).to.deep.equal([
+    expect(store.portsOf(of('p1'))).to.deep.equal([8081, 9090])
+    expect(store.servicesOf(of('p1'))).to.deep.equal([
       { namespace: 'shop', name: 'web' },
       { namespace: 'shop', name: 'admin' }
     ])
     sink.gone('uid-b', undefined)
-    expect(store.portsOf(uid('p1'))).to.deep.equal([9090])
-    expect(store.servicesOf(uid('unknown'))).to.deep.equal([])
+    expect(store.portsOf(of('p1'))).to.deep.equal([9090])
+    expect(store.servicesOf(of('unknown'))).to.deep.equal([])
     expect(store.size).to.equal(2)
   })
 
@@ -81,15 +96,15 @@ describe('watch: the slice store', () => {
     const { store, sink } = createSliceStore()
     const [web, stable] = [slice('a'), slice('b', { service: 'web-stable' })]
     for (const one of [web, stable]) sink.set(one)
-    expect(store.listing(uid('p1'))).to.have.members([web, stable])
+    expect(store.listing(of('p1'))).to.have.members([web, stable])
     sink.set(slice('a', { endpoints: [endpoint('p2')] }))
-    expect(store.listing(uid('p1'))).to.have.members([web, stable])
+    expect(store.listing(of('p1'))).to.have.members([web, stable])
     sink.gone('uid-b', undefined)
-    expect(store.listing(uid('p1'))).to.have.members([web, stable])
-    expect(store.servicesOf(uid('p1'))).to.deep.equal([])
+    expect(store.listing(of('p1'))).to.have.members([web, stable])
+    expect(store.servicesOf(of('p1'))).to.deep.equal([])
     const again = slice('a', { ports: [{ name: 'http', port: 9090 }] })
     sink.set(again)
-    expect(store.listing(uid('p1'))).to.have.members([again, stable])
+    expect(store.listing(of('p1'))).to.have.members([again, stable])
   })
 
   it('forgets the oldest of many pods that Services have dropped', () => {
@@ -97,7 +112,7 @@ describe('watch: the slice store', () => {
     const pods = Array.from({ length: 2500 }, (_, i) => `p${i}`)
     sink.set(slice('a', { endpoints: pods.map(pod => endpoint(pod)) }))
     sink.set(slice('a', { endpoints: [] }))
-    expect(pods.filter(pod => store.listing(uid(pod)).length > 0)).to.deep.equal(pods.slice(500))
+    expect(pods.filter(pod => store.listing(of(pod)).length > 0)).to.deep.equal(pods.slice(500))
   })
 
   it('counts a serving pod once, even while it is in two slices', () => {

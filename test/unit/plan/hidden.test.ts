@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { PodFact, ServiceFact } from '../../../agent/drain/facts.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
+import { createServiceStore } from '../../../agent/facts/service-store.ts'
 import { hiddenPlaces, streamed, type Behind } from '../../../agent/plan/hidden.ts'
 import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
@@ -19,6 +20,13 @@ const service = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact 
   ...differs
 })
 
+/** The store of these Services of type ExternalName. */
+function aliasesOf(services: readonly ServiceFact[]) {
+  const { store, sink } = createServiceStore()
+  for (const one of services) sink.set(one)
+  return store
+}
+
 /** Which nodes hide the pod. */
 function hiding(
   nodes: readonly string[],
@@ -28,7 +36,7 @@ function hiding(
   const web: Holder = holder('web', nodes)
   const behind: Behind = {
     services: [service('web')],
-    aliases: [],
+    aliasesTo: () => [],
     servicesKnown: true,
     hosts: () => [],
     names: web.nodes.map(({ host }) => host).filter(host => /[a-z]/.test(host)),
@@ -69,15 +77,17 @@ describe('places that hide a pod', () => {
   })
 
   it('are ExternalName Services, through any number of steps', () => {
-    const aliases = [
+    const aliases = aliasesOf([
       service('far', { externalName: 'near.shop.svc' }),
       service('near', { externalName: 'web.shop.svc.cluster.local.' }),
       service('loop', { externalName: 'loop.shop' }),
       service('outside', { externalName: 'web.example.com' })
-    ]
+    ])
     const names = ['far.shop', 'near.shop', 'loop.shop', 'outside.shop']
-    expect(hiding(names, { aliases })).to.deep.equal(['far.shop', 'near.shop'])
-    expect(hiding(names, { aliases: aliases.values() })).to.deep.equal(['far.shop', 'near.shop'])
+    expect(hiding(names, { aliasesTo: key => aliases.aliasesTo(key) })).to.deep.equal([
+      'far.shop',
+      'near.shop'
+    ])
   })
 
   it('are NodePorts at any host, and the hostPort at the pod’s own host', () => {

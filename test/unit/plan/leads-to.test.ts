@@ -14,7 +14,7 @@ const found = (holders: readonly Holder[], pods: readonly PodFact[], differs: Pa
     isL4: () => false,
     behind: ({ namespace, name }, isListed) => ({
       services: [{ namespace, name: name.split('-')[0]! }],
-      aliases: [],
+      aliasesTo: () => [],
       servicesKnown: true,
       hosts: () => [],
       names: holders.flatMap(({ nodes }) => nodes.map(({ host }) => host)).filter(host => /[a-z]/.test(host)),
@@ -86,7 +86,7 @@ describe('places that lead to pods', () => {
   it('are none while Services are not known yet', () => {
     const behind: Seen['behind'] = () => ({
       services: [{ namespace: 'shop', name: 'web' }],
-      aliases: [],
+      aliasesTo: () => [],
       servicesKnown: false,
       hosts: () => [],
       names: [],

@@ -37,7 +37,7 @@ describe('worldOf', () => {
     expect(world.ownersOf('10.0.0.1').map(p => p.name)).to.deep.equal(['a', 'b'])
     expect(world.ownersOf('fd00::1').map(p => p.name)).to.deep.equal(['b'])
     expect(world.ownersOf('fd00::9')).to.deep.equal([])
-    expect(world.portsOf(pod('a').uid)).to.deep.equal([])
+    expect(world.portsOf(pod('a'))).to.deep.equal([])
   })
 
   it('is unchanged by an empty plan', () =>

@@ -1,0 +1,172 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { bearerOf } from '../../../agent/base/same-secret.ts'
+import { readOptions } from '../../../agent/drain/annotations.ts'
+import { parseDuration } from '../../../agent/drain/duration.ts'
+import type { ServiceFact } from '../../../agent/drain/facts.ts'
+import { readDump } from '../../../agent/apisix/discovery-dump.ts'
+import { holdersOf } from '../../../agent/apisix/holders.ts'
+import { addressOf, readNodes } from '../../../agent/apisix/nodes.ts'
+import { neighbourhoodOf } from '../../../agent/base/address-ranges.ts'
+import { toEndpointFact } from '../../../agent/facts/endpoint-fact.ts'
+import { toLabelledPod } from '../../../agent/facts/pod-fact.ts'
+import { toServiceFact } from '../../../agent/facts/service-fact.ts'
+import { createServiceStore } from '../../../agent/facts/service-store.ts'
+import { createSliceStore } from '../../../agent/facts/slice-store.ts'
+import { parseQuery } from '../../../agent/hook/query.ts'
+import { claimsOf, settleClaims } from '../../../agent/members/claim.ts'
+import { parseSelector } from '../../../agent/members/selector.ts'
+import { normaliseAddress } from '../../../agent/page/address.ts'
+import { hiddenPlaces } from '../../../agent/plan/hidden.ts'
+import { keysOfName } from '../../../agent/plan/service-names.ts'
+import { mustBeLinear, pump, pumped } from '../../build/growth.ts'
+import { pod } from '../../build/pod.ts'
+import { worldOf } from '../../build/world.ts'
+
+const WORDS =
+  'a|1|.|-|_|/| |,|(|)|=|!|!=| in | notin |:|[|]|%|?|&|"|\\|\n|\t|é|::|s|ms|svc|Bearer |pod=|timeout '
+const words = WORDS.split('|')
+
+/** Everything that reads one text which a tenant, a caller or an author of routes wrote. */
+const TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
+  'a label selector': parseSelector,
+  'a duration': parseDuration,
+  'annotations of a pod': text =>
+    readOptions({ 'apisix-drain.io/reserve': text, 'apisix-drain.io/minimum-evidence': text }),
+  'annotations of a Service': text =>
+    claimsOf(
+      service('web', {
+        'apisix-drain.io/upstream': text,
+        'apisix-drain.io/subset': text,
+        'apisix-drain.io/zone': text
+      })
+    ),
+  'the address of a node': text => [addressOf(text), readNodes({ [text]: 1 }), readNodes([{ host: text }])],
+  'a domain name': keysOfName,
+  'the neighbourhood of an address': neighbourhoodOf,
+  'the query of a hook': text => parseQuery(new URLSearchParams(text)),
+  'the address of a caller': normaliseAddress,
+  'an authorization header': bearerOf,
+  'a dump of discovery': text => readDump({ endpoints: [{ endpoints: [{ name: text, value: text }] }] })
+}
+
+const service = (
+  name: string,
+  annotations: ServiceFact['annotations'] = {},
+  differs: Partial<ServiceFact> = {}
+) =>
+  ({
+    uid: name,
+    namespace: 'shop',
+    name,
+    ports: [{ name: 'http', port: 80 }],
+    clusterIps: [],
+    external: [],
+    nodePorts: [],
+    externalName: undefined,
+    annotations,
+    ...differs
+  }) satisfies ServiceFact
+
+const metadata = (differs: object = {}) => ({ uid: 'u', namespace: 'shop', name: 'web', ...differs })
+const many = (size: number) => Array.from({ length: size }, (_, i) => i)
+const fields = (size: number, prefix = '') =>
+  Object.fromEntries(many(size).map(i => [`${prefix}k${i}`, `v${i}`]))
+
+/** Everything that reads an object, or a set of objects, of any size. */
+const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
+  'a pod with labels and annotations': size => {
+    const annotations = fields(size, 'apisix-drain.io/')
+    const object = { metadata: metadata({ labels: fields(size), annotations }), spec: {}, status: {} }
+    return () => toLabelledPod(object)
+  },
+  'a pod with ports': size => {
+    const ports = many(size).map(i => ({ containerPort: (i % 65_000) + 1 }))
+    return () => toLabelledPod({ metadata: metadata(), spec: { containers: [{ ports }] }, status: {} })
+  },
+  'a Service with ports': size => {
+    const ports = many(size).map(i => ({ name: `p${i}`, port: (i % 65_000) + 1 }))
+    return () => toServiceFact({ metadata: metadata(), spec: { ports } })
+  },
+  'an EndpointSlice': size => {
+    const endpoints = many(size).map(i => ({
+      addresses: [`10.0.0.${i}`],
+      targetRef: { kind: 'Pod', uid: `${i}` }
+    }))
+    return () => toEndpointFact({ metadata: metadata(), endpoints, ports: [] })
+  },
+  'a route with nodes': size => {
+    const nodes = fields(size, '10.0.0.1:')
+    const value = { upstream: { nodes, labels: fields(size) } }
+    return () => holdersOf({ resource: 'routes', id: '1', value, revision: 1 })
+  },
+  'claims of Services on one upstream': size => {
+    const all = many(size).map(i => service(`web-${i}`, { 'apisix-drain.io/upstream': 'web' }))
+    return () => settleClaims(all)
+  },
+  'ExternalName Services in a chain': size => {
+    const { store, sink } = createServiceStore()
+    for (const i of many(size)) sink.set(service(`s${i + 1}`, {}, { externalName: `s${i}.shop.svc` }))
+    const behind = {
+      services: [service('s0')],
+      aliasesTo: (key: string) => store.aliasesTo(key),
+      servicesKnown: true,
+      hosts: () => [],
+      names: [`s${size}.shop`],
+      discovered: [],
+      isListed: true
+    }
+    return () => hiddenPlaces(worldOf([], []), pod('web-1'), behind)
+  },
+  'slices that come and go': size => {
+    const fact = (i: number) => ({
+      uid: `s${i}`,
+      namespace: 'shop',
+      name: `s${i}`,
+      service: `s${i}`,
+      family: 'IPv4' as const,
+      ports: [],
+      endpoints: [
+        { address: '10.0.0.1', podUid: pod('web-1').uid, ready: true, serving: true, terminating: false }
+      ]
+    })
+    return () => {
+      const { store, sink } = createSliceStore()
+      for (const i of many(size)) {
+        sink.set(fact(i))
+        sink.gone(`s${i}`, undefined)
+      }
+      store.listing(pod('web-1'))
+    }
+  }
+}
+
+describe('no text and no object of a tenant costs more than its length:', () => {
+  for (const [name, read] of Object.entries(TEXTS)) {
+    it(name, () => {
+      fc.assert(
+        fc.property(pumped(words), parts => {
+          mustBeLinear(size => {
+            const text = pump(parts, size)
+            return () => void read(text)
+          }, 8000)
+        }),
+        { numRuns: 30, examples: name === 'a label selector' ? [[OPENED], [COMMAS]] : [] }
+      )
+    })
+  }
+  for (const [name, make] of Object.entries(OBJECTS)) {
+    it(name, () => mustBeLinear(make, 500))
+  }
+
+  it('and the measure finds a quadratic split and an exponential expression', () => {
+    const split = (text: string) => text.split(/,(?![^(]*\))/)
+    const quadratic = (size: number) => () => void split(pump(COMMAS, size))
+    expect(() => mustBeLinear(quadratic, 2000)).to.throw(/times as long/)
+    const exponential = (size: number) => () => void /^(?:a+)+$/.test(`${'a'.repeat(size)}b`)
+    expect(() => mustBeLinear(exponential, 5)).to.throw(/times as long/)
+  })
+})
+
+const OPENED = { before: 'a in (', repeated: 'b,', after: '' }
+const COMMAS = { before: '', repeated: 'a,', after: '' }
