@@ -79,7 +79,9 @@ function put(name: string, content: Uint8Array): void {
 
 /** The hash of all inputs of the bundle: the page, the types and reducers that it shares, and the locked packages. */
 function sourcesHash(): string {
-  const files = globSync('{dashboard,serve}/**/*.{ts,tsx,css,html,svg}', { cwd: SOURCES }).sort()
+  const files = globSync('{dashboard,page,drain,plan,base}/**/*.{ts,tsx,css,html,svg}', {
+    cwd: SOURCES
+  }).sort()
   const all = createHash('sha256')
   for (const file of files) all.update(file).update(readFileSync(join(SOURCES, file)))
   for (const file of ['package-lock.json', 'scripts/dashboard.ts']) {

@@ -1,4 +1,4 @@
-import { useMemo } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import { lanesOf } from './model/lanes.ts'
 import { Drains } from './cards/drains-card.tsx'
 import { Gateways } from './cards/gateways-card.tsx'
@@ -11,10 +11,12 @@ import { Unproved } from './cards/unproved.tsx'
 import type { Store } from './store.ts'
 import { useTheme } from './theme.ts'
 import { agentNow, useShown } from './use.ts'
+import { useView } from './use-view.ts'
 
 export function Page({ store }: { store: Store }) {
   const shown = useShown(store)
   const [theme, toggle] = useTheme()
+  const { view, onView } = useView()
   const { snapshot, link } = shown
   const lanes = useMemo(
     () => (snapshot ? lanesOf(snapshot.drains, snapshot.past) : []),
@@ -25,27 +27,48 @@ export function Page({ store }: { store: Store }) {
   const lags = snapshot?.lags
   const arrivals = snapshot?.arrivals
   const sleepMs = snapshot?.agent.sleepMs ?? 0
+  const now = agentNow(shown)
+  // Ages are shown in whole seconds, and charts move every five.
+  const second = Math.floor(now / 1000) * 1000
+  const charted = Math.floor(now / 5000) * 5000 + 5000
   // Preact skips an identical element: it costs nothing, however often the rest changes.
   const lag = useMemo(
-    () => <Lag samples={lags ?? []} arrivals={arrivals ?? []} sleepMs={sleepMs} theme={theme} />,
-    [lags, arrivals, sleepMs, theme]
+    () => (
+      <Lag
+        samples={lags ?? []}
+        arrivals={arrivals ?? []}
+        sleepMs={sleepMs}
+        now={charted}
+        theme={theme}
+        view={view}
+        onView={onView}
+      />
+    ),
+    [lags, arrivals, sleepMs, charted, theme, view.way, view.range]
   )
   const hidden = useMemo(() => <Hidden places={snapshot?.hidden ?? []} />, [snapshot?.hidden])
-  const now = agentNow(shown)
-  // Ages are shown in whole seconds.
-  const second = Math.floor(now / 1000) * 1000
   const holders = useMemo(
-    () => <Holders holders={snapshot?.holders ?? []} lanes={over} now={second} />,
-    [snapshot?.holders, over, second]
+    () => <Holders holders={snapshot?.holders ?? []} lanes={over} now={second} view={view} onView={onView} />,
+    [snapshot?.holders, over, second, view.holders, view.seek]
   )
+  const main = useRef<HTMLElement>(null)
+  const skip = (event: Event) => {
+    // The address holds the view, so the browser cannot follow a link to a place in the page.
+    event.preventDefault()
+    main.current?.focus()
+    main.current?.scrollIntoView()
+  }
   return (
     <>
-      <Header snapshot={snapshot} link={link} theme={theme} onTheme={toggle} />
-      <main class={link === 'lost' ? 'page stale' : 'page'}>
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the content
+      </a>
+      <Header snapshot={snapshot} link={link} now={second} theme={theme} onTheme={toggle} />
+      <main id="main" tabIndex={-1} ref={main} class={link === 'lost' ? 'page stale' : 'page'}>
         {snapshot ? (
           <>
             <Tiles snapshot={snapshot} />
-            <Drains shown={shown} lanes={lanes} />
+            <Drains shown={shown} lanes={lanes} view={view} onView={onView} />
             <Unproved lanes={lanes} snapshot={snapshot} />
             {hidden}
             {lag}

@@ -23,3 +23,22 @@ export function useTick(growing: boolean): void {
 /** The agent's clock, as far as the page can tell. */
 export const agentNow = ({ snapshot, receivedAt }: Shown): number =>
   snapshot ? snapshot.at + performance.now() - receivedAt : 0
+
+const phone = matchMedia('(max-width: 600px)')
+const paper = matchMedia('print')
+
+/** Whether the page is as narrow as a phone, so that a row needs several lines. */
+export const useNarrow = (): boolean => useMedia(phone)
+
+/** Whether the page is being printed. */
+export const usePrinting = (): boolean => useMedia(paper)
+
+function useMedia(query: MediaQueryList): boolean {
+  const [matches, set] = useState(query.matches)
+  useEffect(() => {
+    const follow = () => set(query.matches)
+    query.addEventListener('change', follow)
+    return () => query.removeEventListener('change', follow)
+  }, [query])
+  return matches
+}

@@ -37,7 +37,7 @@ describe('dashboard on the sandbox', function () {
   it('shows drains appear, advance, and stay when the pods are gone; and finds the agent again', async () => {
     const agent = await world.startAgent()
     const { page, complaints, foreign } = await browser.open(world.agentUrl)
-    await page.getByText('All is well.').waitFor()
+    await page.getByRole('heading', { level: 1 }).getByText('All is well.').waitFor()
     await page.getByText('No pod has ended since the agent started.').waitFor()
     const load = world.startLoad({ rate: 200, seed: 1, traffic: 'all', timeoutMs: 5000 })
     await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, 10_000)
@@ -49,7 +49,7 @@ describe('dashboard on the sandbox', function () {
       Array.from({ length: 12 }, async () => (await fetch(`${proxy}/?ms=3000`)).arrayBuffer())
     )
     await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: 30_000 })
-    await page.getByText('All is well.').waitFor()
+    await page.getByRole('heading', { level: 1 }).getByText('All is well.').waitFor()
     await page.getByText(`${REPLICAS} drains`, { exact: true }).waitFor()
     expect(await page.locator('[data-lane]').count()).to.equal(REPLICAS)
     expect(await page.locator('.lane-row .mark.good').count()).to.equal(REPLICAS)
@@ -60,7 +60,7 @@ describe('dashboard on the sandbox', function () {
       seen.some(text => /^\d pods? on the way out\.$/.test(text)),
       seen.join('\n')
     ).to.equal(true)
-    expect(seen).to.include.members(['waiting', 'barrier'])
+    expect(seen).to.include.members(['waiting', 'proved'])
 
     const response = await fetch(`${world.agentUrl}/api/state`)
     const state = (await response.json()) as Snapshot
@@ -77,9 +77,9 @@ describe('dashboard on the sandbox', function () {
 
     // Gone and back: the page says so, and finds the new one without a word from anybody.
     await agent.close()
-    await page.getByText('The agent is not reached.').waitFor()
+    await page.getByRole('heading', { level: 1 }).getByText('The agent is not reached.').waitFor()
     await world.startAgent()
-    await page.getByText('All is well.').waitFor()
+    await page.getByRole('heading', { level: 1 }).getByText('All is well.').waitFor()
     await page.getByText('No pod has ended since the agent started.').waitFor()
     expect(foreign).to.deep.equal([])
     // The browser itself writes down each connection that failed.
@@ -101,7 +101,7 @@ describe('dashboard on the sandbox', function () {
     page.evaluate(`
       window.seen = new Set()
       new MutationObserver(() => {
-        window.seen.add(document.querySelector('h1 [aria-live]').textContent)
+        window.seen.add(document.querySelector('h1 .sentence').textContent)
         for (const mark of document.querySelectorAll('.lane-row .mark')) window.seen.add(mark.textContent)
       }).observe(document.body, { subtree: true, childList: true, characterData: true })
     `)

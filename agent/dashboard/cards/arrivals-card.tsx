@@ -2,17 +2,20 @@ import type { ArrivalView } from '../../page/snapshot.ts'
 import { formatMs } from '../model/format.ts'
 import { arrivalRows } from '../model/arrival-rows.ts'
 import { Mark } from '../parts/mark.tsx'
+import { Name } from '../parts/name.tsx'
+import { Time } from '../parts/time.tsx'
 
 const MOST = 6
 
 /** The newest pods, and those that have not arrived yet: which gateways route to them, and what is missing. */
-export function Arrivals({ arrivals }: { arrivals: readonly ArrivalView[] }) {
+export function Arrivals({ arrivals, now }: { arrivals: readonly ArrivalView[]; now: number }) {
   return (
     <div class="wide" tabIndex={0} role="region" aria-label="Pods that became Ready">
-      <table class="plain full">
+      <table class="plain full cards">
         <thead>
           <tr>
             <th scope="col">Pod</th>
+            <th scope="col">Ready at</th>
             <th scope="col">Routed to after</th>
             <th scope="col">Last gateway</th>
             <th scope="col">Holders</th>
@@ -23,13 +26,19 @@ export function Arrivals({ arrivals }: { arrivals: readonly ArrivalView[] }) {
           {arrivalRows(arrivals, MOST).map(({ arrival, lagMs, slowest }) => (
             <tr key={`${arrival.uid} ${arrival.readyAt}`}>
               <th scope="row">
-                <span class="quiet">{arrival.namespace}/</span>
-                {arrival.pod}
+                <Name before={`${arrival.namespace}/`} text={arrival.pod} />
               </th>
-              <td>{lagMs === null ? '–' : formatMs(lagMs)}</td>
-              <td class="quiet">{slowest}</td>
-              <td class="quiet">{arrival.holders.map(({ key }) => key).join(' ')}</td>
-              <td>
+              <td class="quiet" data-label="Ready at">
+                <Time at={arrival.readyAt} now={now} />
+              </td>
+              <td data-label="Routed to after">{lagMs === null ? '–' : formatMs(lagMs)}</td>
+              <td class="quiet" data-label="Last gateway">
+                {slowest}
+              </td>
+              <td class="quiet words" data-label="Holders">
+                {arrival.holders.map(({ key }) => key).join(' ')}
+              </td>
+              <td class="words" data-label="State">
                 <Mark tone={lagMs === null ? 'busy' : 'good'} label={lagMs === null ? 'waiting' : 'routed'} />
                 {arrival.why && <div class="quiet small">{arrival.why}</div>}
               </td>

@@ -23,7 +23,7 @@ function CopyLine({ line }: { line: string }) {
   }
   return (
     <div class="command">
-      <code tabIndex={0}>{line}</code>
+      <code>{line}</code>
       <button type="button" class="ghost-button" onClick={copy}>
         {copied ? 'Copied' : 'Copy'}
       </button>

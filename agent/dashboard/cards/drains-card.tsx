@@ -1,43 +1,49 @@
-import { useMemo, useState } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
+import { drainsCsv } from '../model/csv.ts'
 import { count, formatMs } from '../model/format.ts'
-import { isOpen, scaleOf, type Lane, type Span } from '../model/lanes.ts'
+import { isOpen, laneAt, scaleOf, type Lane } from '../model/lanes.ts'
 import { rolloutsOf, type Rollout } from '../model/rollout.ts'
+import { ORDERS, SHOWS, SPANS, type View, type ViewProps } from '../model/view.ts'
 import { waitOf, waitsOf } from '../model/waits.ts'
+import { GRADES, STANDING } from '../model/words.ts'
 import type { Shown } from '../store.ts'
-import { agentNow, useTick } from '../use.ts'
+import { agentNow, useNarrow, useTick } from '../use.ts'
 import { Choice } from '../parts/choice.tsx'
 import { Detail } from '../parts/detail.tsx'
-import { Mark, STANDING } from '../parts/mark.tsx'
+import { Download } from '../parts/download.tsx'
+import { Mark } from '../parts/mark.tsx'
+import { Name } from '../parts/name.tsx'
+import { Time } from '../parts/time.tsx'
 import { Axis, Legend, Track } from '../parts/track.tsx'
 import { Virtual } from '../parts/virtual.tsx'
 
-const ROW_HEIGHT = 32
-const ROWS = 14
-const STATES = ['all', 'live', 'not proved'] as const
-const ORDERS = ['stuck first', 'rollouts'] as const
-const SPANS: readonly Span[] = ['ack', 'gone']
+/** In px: on a phone a lane has three lines. */
+const ROW_HEIGHT = { wide: 32, narrow: 76 }
+const ROWS = { wide: 14, narrow: 7 }
 
 type Row =
   | { readonly kind: 'lane'; readonly lane: Lane }
   | { readonly kind: 'rollout'; readonly rollout: Rollout; readonly key: string }
 
+interface DrainsProps extends ViewProps {
+  shown: Shown
+  lanes: readonly Lane[]
+}
+
 /** Every ending pod as a lane, live and after it is gone. */
-export function Drains({ shown, lanes }: { shown: Shown; lanes: readonly Lane[] }) {
-  const [state, setState] = useState<(typeof STATES)[number]>('all')
-  const [order, setOrder] = useState<(typeof ORDERS)[number]>('stuck first')
-  const [span, setSpan] = useState<Span>('ack')
-  const [query, setQuery] = useState('')
-  const [selected, select] = useState<string>()
-  const found = useMemo(() => lanes.filter(lane => keeps(lane, state, query)), [lanes, state, query])
+export function Drains({ shown, lanes, view, onView }: DrainsProps) {
+  const { show, order, scale, find } = view
+  const found = useMemo(() => lanes.filter(lane => keeps(lane, show, find)), [lanes, show, find])
   const rows = useMemo(() => rowsOf(found, order), [found, order])
+  const layout = useNarrow() ? 'narrow' : 'wide'
   useTick(found.some(({ drain, live }) => live && isOpen(drain)))
   const waits = useMemo(() => waitsOf(found), [found])
   const now = agentNow(shown)
-  const scaleMs = scaleOf(found, span, now)
-  const open = lanes.find(({ id }) => id === selected)
+  const scaleMs = scaleOf(found, scale, now)
+  const open = laneAt(lanes, view.drain)
   const close = () => {
-    select(undefined)
-    document.querySelector<HTMLElement>(`[data-lane="${CSS.escape(selected ?? '')}"]`)?.focus()
+    onView({ drain: '' })
+    document.querySelector<HTMLElement>(`[data-lane="${CSS.escape(open?.id ?? '')}"]`)?.focus()
   }
   return (
     <section aria-labelledby="drains" class={open ? 'drains with-detail' : 'drains'}>
@@ -47,14 +53,21 @@ export function Drains({ shown, lanes }: { shown: Shown; lanes: readonly Lane[] 
           type="search"
           placeholder="Pod, namespace, workload"
           aria-label="Search drains"
-          value={query}
-          onInput={event => setQuery(event.currentTarget.value)}
+          value={find}
+          onInput={event => onView({ find: event.currentTarget.value }, 'typed')}
         />
-        <Choice label="Show" options={STATES} value={state} onChange={setState} />
-        <Choice label="Order" options={ORDERS} value={order} onChange={setOrder} />
-        <Choice label="Scale to" options={SPANS} value={span} onChange={setSpan} />
+        <Choice label="Show" options={SHOWS} value={show} onChange={to => onView({ show: to })} />
+        <Choice label="Order" options={ORDERS} value={order} onChange={to => onView({ order: to })} />
+        <Choice label="Scale to" options={SPANS} value={scale} onChange={to => onView({ scale: to })} />
         <span class="quiet spread">{count(found.length, 'drain')}</span>
+        <Download name="drains" disabled={found.length === 0} csv={() => drainsCsv(found)} />
       </div>
+      {view.drain !== '' && !open && (
+        <p class="note">
+          The drain of this link is not among those that the agent keeps. Its Event on the pod, or the log,
+          may still have it.
+        </p>
+      )}
       {waits.length > 0 && (
         <ul class="causes">
           {waits.map(({ why, count: drains }) => (
@@ -71,12 +84,14 @@ export function Drains({ shown, lanes }: { shown: Shown; lanes: readonly Lane[] 
       ) : (
         <Virtual
           items={rows}
-          rowHeight={ROW_HEIGHT}
-          rows={ROWS}
+          rowHeight={ROW_HEIGHT[layout]}
+          rows={ROWS[layout]}
           label="Drains"
           keyOf={keyOf}
+          isStop={isLane}
+          reveal={open && keyOf({ kind: 'lane', lane: open })}
           head={<LaneHead scaleMs={scaleMs} />}
-          row={row =>
+          row={(row, _, tabIndex) =>
             row.kind === 'rollout' ? (
               <RolloutRow rollout={row.rollout} />
             ) : (
@@ -84,8 +99,9 @@ export function Drains({ shown, lanes }: { shown: Shown; lanes: readonly Lane[] 
                 lane={row.lane}
                 scaleMs={scaleMs}
                 now={now}
-                selected={row.lane.id === selected}
-                onSelect={() => select(row.lane.id === selected ? undefined : row.lane.id)}
+                tabIndex={tabIndex}
+                selected={row.lane.id === open?.id}
+                onSelect={() => onView({ drain: row.lane.id === open?.id ? '' : row.lane.id })}
               />
             )
           }
@@ -99,14 +115,19 @@ export function Drains({ shown, lanes }: { shown: Shown; lanes: readonly Lane[] 
 
 const keyOf = (row: Row) => (row.kind === 'lane' ? `${row.lane.id} ${row.lane.live}` : row.key)
 
-function keeps({ drain, live, standing }: Lane, state: (typeof STATES)[number], query: string): boolean {
-  if (state === 'live' && !live) return false
-  if (state === 'not proved' && standing !== 'unproved') return false
-  const text = `${drain.namespace}/${drain.pod} ${drain.owner ?? ''} ${drain.ips.join(' ')}`.toLowerCase()
-  return text.includes(query.trim().toLowerCase())
+const isLane = ({ kind }: Row) => kind === 'lane'
+
+function keeps({ drain, live, standing }: Lane, show: View['show'], find: string): boolean {
+  if (show === 'live' && !live) return false
+  if (show === 'not proved' && standing !== 'unproved') return false
+  const words = find.trim().toLowerCase()
+  if (words === '') return true
+  const holders = drain.holders.map(({ key }) => key).join(' ')
+  const text = `${drain.namespace}/${drain.pod} ${drain.owner ?? ''} ${drain.ips.join(' ')} ${drain.uid} ${holders}`
+  return text.toLowerCase().includes(words)
 }
 
-function rowsOf(lanes: readonly Lane[], order: (typeof ORDERS)[number]): readonly Row[] {
+function rowsOf(lanes: readonly Lane[], order: View['order']): readonly Row[] {
   if (order === 'stuck first') return lanes.map(lane => ({ kind: 'lane', lane }))
   return rolloutsOf(lanes).flatMap((rollout): Row[] => [
     { kind: 'rollout', rollout, key: `${rollout.name} ${rollout.lanes[0]?.id}` },
@@ -118,15 +139,22 @@ function LaneHead({ scaleMs }: { scaleMs: number }) {
   return (
     <div role="row" class="lane-row head" aria-rowindex={1}>
       <span role="columnheader">Pod</span>
-      <span role="columnheader">
+      <span role="columnheader" class="began">
+        Began
+      </span>
+      <span role="columnheader" class="lane">
         <span class="hidden">From the decision to delete it, to scale</span>
         <Axis scaleMs={scaleMs} />
       </span>
-      <span role="columnheader">Waits for, or last gateway</span>
-      <span role="columnheader" class="number">
+      <span role="columnheader" class="waits">
+        Waits for, or last
+      </span>
+      <span role="columnheader" class="number lag">
         Sync lag
       </span>
-      <span role="columnheader">State</span>
+      <span role="columnheader" class="state">
+        State
+      </span>
     </div>
   )
 }
@@ -135,12 +163,14 @@ interface LaneRowProps {
   lane: Lane
   scaleMs: number
   now: number
+  tabIndex: 0 | -1
   selected: boolean
   onSelect: () => void
 }
 
-function LaneRow({ lane, scaleMs, now, selected, onSelect }: LaneRowProps) {
-  const { drain, standing, lagMs, slowest } = lane
+function LaneRow({ lane, scaleMs, now, tabIndex, selected, onSelect }: LaneRowProps) {
+  const { drain, standing, lagMs, slowest, start } = lane
+  const waits = waitOf(lane)
   const grade = drain.verdict?.grade
   return (
     <div class={selected ? 'lane-row selected' : 'lane-row'} role="presentation" onClick={onSelect}>
@@ -148,35 +178,35 @@ function LaneRow({ lane, scaleMs, now, selected, onSelect }: LaneRowProps) {
         <button
           type="button"
           data-lane={lane.id}
+          tabIndex={tabIndex}
           aria-expanded={selected}
+          aria-label={`${drain.namespace}/${drain.pod}`}
           onClick={event => {
             event.stopPropagation()
             onSelect()
           }}
-          title={`${drain.namespace}/${drain.pod}`}
         >
-          <span class="quiet">{drain.namespace}/</span>
-          {drain.pod}
+          <Name before={`${drain.namespace}/`} text={drain.pod} />
         </button>
       </span>
-      <span role="cell">
+      <span role="cell" class="quiet began">
+        <Time at={start} now={now} />
+      </span>
+      <span role="cell" class="lane">
         <Track lane={lane} scaleMs={scaleMs} now={now} />
       </span>
-      <span role="cell" class="quiet clip" title={waitOf(lane)}>
-        {waitOf(lane) || (slowest ?? '–')}
+      <span role="cell" class="quiet clip waits" title={waits}>
+        {waits || (slowest ?? '–')}
       </span>
-      <span role="cell" class="number">
+      <span role="cell" class="number lag">
         {lagMs === null
           ? isOpen(drain)
             ? `${formatMs(Math.max(0, drain.deadline - now))} left`
             : '–'
           : formatMs(lagMs)}
       </span>
-      <span role="cell">
-        <Mark
-          tone={STANDING[standing].tone}
-          label={standing === 'proved' && grade ? grade : STANDING[standing].label}
-        />
+      <span role="cell" class="state">
+        <Mark {...(standing === 'proved' && grade ? GRADES[grade] : STANDING[standing])} />
       </span>
     </div>
   )

@@ -4,7 +4,9 @@ import { ago, count, formatMs } from '../model/format.ts'
 import { gatewayArrivals, gatewayLags } from '../model/gateway-lags.ts'
 import type { Quantiles } from '../model/lag-series.ts'
 import type { Lane } from '../model/lanes.ts'
-import { Mark, type Tone } from '../parts/mark.tsx'
+import { AVAILABLE, type Tone } from '../model/words.ts'
+import { Mark } from '../parts/mark.tsx'
+import { Time } from '../parts/time.tsx'
 
 interface GatewaysProps {
   snapshot: Snapshot
@@ -33,7 +35,7 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
         <span class="quiet spread">{count(gateways.length, 'gateway')}</span>
       </div>
       <div class="wide" tabIndex={0} role="region" aria-labelledby="gateways">
-        <table class="plain full">
+        <table class="plain full cards">
           <thead>
             <tr>
               <th scope="col">Gateway</th>
@@ -48,45 +50,17 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
               <th scope="col">Instance</th>
             </tr>
           </thead>
-          <tbody>
-            {gateways.map(gateway => (
-              <tr key={gateway.id}>
-                <th scope="row">
-                  {gateway.name}
-                  <div class="quiet small">
-                    {gateway.ip}
-                    {gateway.host && ` on ${gateway.host}`}
-                  </div>
-                </th>
-                <td>
-                  <Mark {...stateOf(gateway)} />
-                </td>
-                <td>
-                  <Mark tone={TONES[gateway.available]} label={gateway.available} />
-                  {gateway.why && <div class="quiet small">{gateway.why}</div>}
-                </td>
-                <td>
-                  <Lags of={lags.get(gateway.name)} />
-                </td>
-                <td>
-                  <Lags of={arrivalLags.get(gateway.name)} />
-                </td>
-                <td>
-                  <Apart from={apart.get(gateway.name)} now={now} />
-                </td>
-                <td>
-                  <Workers gateway={gateway} newest={newest} now={now} />
-                </td>
-                <td>
-                  <Fresh of={gateway.control} now={now} />
-                </td>
-                <td>
-                  <Fresh of={gateway.barrier} now={now} />
-                </td>
-                <td class="quiet">{gateway.instance?.slice(0, 8) ?? '–'}</td>
-              </tr>
-            ))}
-          </tbody>
+          {gateways.map(gateway => (
+            <GatewayRows
+              key={gateway.id}
+              gateway={gateway}
+              lag={lags.get(gateway.name)}
+              arrival={arrivalLags.get(gateway.name)}
+              apart={apart.get(gateway.name)}
+              newest={newest}
+              now={now}
+            />
+          ))}
         </table>
       </div>
       <ul class="watches" aria-label="Watches">
@@ -95,7 +69,11 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
             <Mark tone={WATCH[watch.state]} label={`${watch.kind} ${watch.state}`} />
             <span class="quiet small">
               {count(watch.objects, 'object')}
-              {watch.lastEventAt !== null && `, heard ${ago(watch.lastEventAt, now)}`}
+              {watch.lastEventAt !== null && (
+                <>
+                  , heard <Time at={watch.lastEventAt} now={now} as="ago" />
+                </>
+              )}
               {watch.problem && `, ${watch.problem}`}
             </span>
           </li>
@@ -105,13 +83,81 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
   )
 }
 
-/** Only the barrier is a proof. */
-const TONES: Record<GatewayView['available'], Tone> = {
-  barrier: 'good',
-  observed: 'busy',
-  accepted: 'bad',
-  timer: 'bad'
+interface GatewayRowsProps {
+  gateway: GatewayView
+  lag: Quantiles | undefined
+  arrival: Quantiles | undefined
+  apart: readonly { readonly since: number }[] | undefined
+  newest: number
+  now: number
 }
+
+/** One gateway. Problems are sentences, so they have a row of their own: in a cell they would squeeze every column. */
+function GatewayRows({ gateway, lag, arrival, apart, newest, now }: GatewayRowsProps) {
+  const problems = problemsOf(gateway)
+  return (
+    <tbody>
+      <tr class={problems.length > 0 ? 'with-more' : ''}>
+        <th scope="row">
+          {gateway.name}
+          <div class="quiet small">
+            {gateway.ip}
+            {gateway.host && ` on ${gateway.host}`}
+          </div>
+        </th>
+        <td data-label="State">
+          <Mark {...stateOf(gateway)} />
+        </td>
+        <td data-label="Evidence">
+          <Mark {...AVAILABLE[gateway.available]} />
+        </td>
+        <td data-label="Confirms after">
+          <Lags of={lag} />
+        </td>
+        <td data-label="Routes after">
+          <Lags of={arrival} />
+        </td>
+        <td data-label="Differs">
+          <Apart from={apart} now={now} />
+        </td>
+        <td data-label="Workers">
+          <Workers gateway={gateway} newest={newest} now={now} />
+        </td>
+        <td data-label="Control API">
+          <Fresh of={gateway.control} now={now} />
+        </td>
+        <td data-label="Barrier">
+          <Fresh of={gateway.barrier} now={now} />
+        </td>
+        <td class="quiet" data-label="Instance">
+          {gateway.instance?.slice(0, 8) ?? '–'}
+        </td>
+      </tr>
+      {problems.length > 0 && (
+        <tr>
+          <td colSpan={10} class="words">
+            {problems.map(({ what, text }) => (
+              <p key={what}>
+                <Mark tone="bad" label={what} /> {text}
+              </p>
+            ))}
+          </td>
+        </tr>
+      )}
+    </tbody>
+  )
+}
+
+/** Each problem once: the reason for weaker evidence is usually that of the barrier. */
+function problemsOf({ why, control, barrier }: GatewayView) {
+  const found = [
+    { what: 'Barrier', text: barrier?.problem ?? '' },
+    { what: 'Control API', text: control?.problem ?? '' },
+    { what: 'Evidence', text: why }
+  ]
+  return found.filter(({ text }, i) => text !== '' && found.findIndex(other => other.text === text) === i)
+}
+
 const WATCH: Record<WatchView['state'], Tone> = { connecting: 'busy', live: 'good', stale: 'bad' }
 
 function stateOf({ ready, terminating }: GatewayView): { tone: Tone; label: string } {
@@ -143,7 +189,7 @@ function Apart({ from, now }: { from: readonly { readonly since: number }[] | un
 }
 
 function Workers({ gateway, newest, now }: { gateway: GatewayView; newest: number; now: number }) {
-  if (gateway.workers.length === 0) return <span class="quiet">only our plugin tells</span>
+  if (gateway.workers.length === 0) return <span class="quiet">only the plugin reports them</span>
   return (
     <ul class="workers">
       {gateway.workers.map(({ id, revision, appliedAt }) => {
@@ -166,6 +212,12 @@ function Workers({ gateway, newest, now }: { gateway: GatewayView; newest: numbe
 
 function Fresh({ of, now }: { of: Freshness | null; now: number }) {
   if (!of) return <span class="quiet">–</span>
-  if (of.problem) return <Mark tone="bad" label={of.problem} />
-  return <span>{of.lastSuccessAt === null ? 'never' : ago(of.lastSuccessAt, now)}</span>
+  const last = of.lastSuccessAt === null ? 'never' : <Time at={of.lastSuccessAt} now={now} as="ago" />
+  if (!of.problem) return <span>{last}</span>
+  return (
+    <>
+      <Mark tone="bad" label="fails" />
+      <div class="quiet small">last answer {last}</div>
+    </>
+  )
 }

@@ -1,32 +1,51 @@
+import { useEffect, useRef } from 'preact/hooks'
 import type { Snapshot } from '../../page/snapshot.ts'
-import { clock } from '../model/format.ts'
+import { announce, type Announced } from '../model/announce.ts'
+import { fullMoment, wallClock, zoneAt } from '../model/format.ts'
 import { sentenceOf } from '../model/sentence.ts'
+import { titleOf } from '../model/title.ts'
+import type { Tone } from '../model/words.ts'
 import type { Link } from '../store.ts'
 import type { Theme } from '../theme.ts'
-import { Mark, type Tone } from '../parts/mark.tsx'
+import { Mark } from '../parts/mark.tsx'
 
 interface HeaderProps {
   snapshot: Snapshot | undefined
   link: Link
+  /** The agent's clock, in ms. */
+  now: number
   theme: Theme
   onTheme: () => void
 }
 
-const LINKS: Record<Link, { tone: Tone; label: string }> = {
-  connecting: { tone: 'busy', label: 'connecting' },
-  live: { tone: 'good', label: 'live' },
-  lost: { tone: 'bad', label: 'not connected' }
+const LINKS: Record<Link, { tone: Tone; label: string; title: string }> = {
+  connecting: { tone: 'busy', label: 'connecting', title: 'The page opens a stream to the agent.' },
+  live: { tone: 'good', label: 'live', title: 'The agent sends every change as it happens.' },
+  lost: { tone: 'bad', label: 'not connected', title: 'The page tries again by itself.' }
 }
 
-export function Header({ snapshot, link, theme, onTheme }: HeaderProps) {
-  const said = snapshot && sentenceOf(snapshot)
+export function Header({ snapshot, link, now, theme, onTheme }: HeaderProps) {
+  const sentence = snapshot && sentenceOf(snapshot)
   const lost = link === 'lost' && snapshot
-  const level = lost ? 'bad' : (said?.level ?? 'busy')
+  const level = lost ? 'bad' : (sentence?.level ?? 'busy')
+  const head = lost ? 'The agent is not reached.' : (sentence?.head ?? 'Connecting to the agent.')
+  const announced = useRef<Announced>(undefined)
+  if (snapshot)
+    announced.current = announce(announced.current, { head, level: lost ? 'lost' : level }, performance.now())
+  const title = titleOf(snapshot, level)
+  useEffect(() => {
+    document.title = title
+  }, [title])
   return (
     <header class={`top ${level}`}>
       <div class="brand">
         <span class="name">apisix-drain</span>
         <Mark {...LINKS[link]} />
+        {snapshot && (
+          <time class="quiet small wall" dateTime={new Date(now).toISOString()} title={fullMoment(now)}>
+            {wallClock(now)} {zoneAt(now)}
+          </time>
+        )}
         <button
           type="button"
           class="ghost-button"
@@ -37,13 +56,14 @@ export function Header({ snapshot, link, theme, onTheme }: HeaderProps) {
         </button>
       </div>
       <h1>
-        <span aria-live="polite">
-          {lost ? 'The agent is not reached.' : (said?.head ?? 'Connecting to the agent.')}
-        </span>
+        <span class="sentence">{head}</span>
         <span class="rest">
-          {lost ? `Shown is what it said at ${clock(snapshot.at)}. Trying again.` : said?.rest}
+          {lost ? `The page shows the state at ${wallClock(snapshot.at)}. Trying again.` : sentence?.rest}
         </span>
       </h1>
+      <p class="hidden" role="status">
+        {announced.current?.text}
+      </p>
     </header>
   )
 }

@@ -1,29 +1,33 @@
-import { useMemo, useState } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import type { HolderView } from '../../page/snapshot.ts'
 import { count, formatMs } from '../model/format.ts'
 import { holderLags } from '../model/gateway-lags.ts'
-import { HOLDER_FILTERS, differenceOf, holderRows, type HolderFilter } from '../model/holder-rows.ts'
+import { HOLDER_FILTERS, differenceOf, holderRows } from '../model/holder-rows.ts'
 import type { Quantiles } from '../model/lag-series.ts'
 import type { Lane } from '../model/lanes.ts'
+import type { ViewProps } from '../model/view.ts'
+import { useNarrow } from '../use.ts'
 import { Choice } from '../parts/choice.tsx'
 import { Mark } from '../parts/mark.tsx'
+import { Name } from '../parts/name.tsx'
 import { Virtual } from '../parts/virtual.tsx'
 
-const ROW_HEIGHT = 30
-const ROWS = 12
+/** In px: on a phone a holder has three lines. */
+const ROW_HEIGHT = { wide: 30, narrow: 70 }
+const ROWS = { wide: 12, narrow: 7 }
 const SHOWN_NODES = 4
 
-interface HoldersProps {
+interface HoldersProps extends ViewProps {
   holders: readonly HolderView[]
   lanes: readonly Lane[]
   now: number
 }
 
 /** Every APISIX object that lists nodes, and where EndpointSlices, Admin API and gateways differ. */
-export function Holders({ holders, lanes, now }: HoldersProps) {
-  const [filter, setFilter] = useState<HolderFilter>('all')
-  const [query, setQuery] = useState('')
-  const rows = useMemo(() => holderRows(holders, filter, query), [holders, filter, query])
+export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
+  const { holders: filter, seek } = view
+  const layout = useNarrow() ? 'narrow' : 'wide'
+  const rows = useMemo(() => holderRows(holders, filter, seek), [holders, filter, seek])
   const lags = useMemo(() => holderLags(lanes), [lanes])
   return (
     <section aria-labelledby="holders">
@@ -33,10 +37,15 @@ export function Holders({ holders, lanes, now }: HoldersProps) {
           type="search"
           placeholder="Key, name, owner, node"
           aria-label="Search holders"
-          value={query}
-          onInput={event => setQuery(event.currentTarget.value)}
+          value={seek}
+          onInput={event => onView({ seek: event.currentTarget.value }, 'typed')}
         />
-        <Choice label="Show" options={HOLDER_FILTERS} value={filter} onChange={setFilter} />
+        <Choice
+          label="Show"
+          options={HOLDER_FILTERS}
+          value={filter}
+          onChange={to => onView({ holders: to })}
+        />
         <span class="quiet spread">
           {rows.length === holders.length
             ? count(holders.length, 'holder')
@@ -48,19 +57,25 @@ export function Holders({ holders, lanes, now }: HoldersProps) {
       ) : (
         <Virtual
           items={rows}
-          rowHeight={ROW_HEIGHT}
-          rows={ROWS}
+          rowHeight={ROW_HEIGHT[layout]}
+          rows={ROWS[layout]}
           label="Holders"
           keyOf={({ key }) => key}
           head={
             <div role="row" class="holder-row head" aria-rowindex={1}>
               <span role="columnheader">Holder</span>
-              <span role="columnheader">Owner</span>
-              <span role="columnheader">Nodes</span>
-              <span role="columnheader" class="number">
+              <span role="columnheader" class="owner">
+                Owner
+              </span>
+              <span role="columnheader" class="nodes">
+                Nodes
+              </span>
+              <span role="columnheader" class="number lag">
                 Let go after
               </span>
-              <span role="columnheader">Difference</span>
+              <span role="columnheader" class="differs">
+                Difference
+              </span>
             </div>
           }
           row={holder => <HolderRow holder={holder} lag={lags.get(holder.key)} now={now} />}
@@ -81,23 +96,28 @@ function HolderRow({ holder, lag, now }: HolderRowProps) {
   const differs = differenceOf(holder, now)
   return (
     <div class="holder-row" role="presentation">
-      <span role="cell" class="clip" title={key}>
-        {key} {name && <span class="quiet">{name}</span>}
+      <span role="cell" class="holder">
+        <Name text={key} />
+        {name && (
+          <span class="quiet clip" title={name}>
+            {name}
+          </span>
+        )}
       </span>
-      <span role="cell" class="clip quiet">
+      <span role="cell" class="clip quiet owner">
         {owner === 'unknown' ? 'unknown writer' : owner}
       </span>
-      <span role="cell" class="clip" title={nodes.join('\n')}>
+      <span role="cell" class="clip nodes" title={nodes.join('\n')}>
         <span class="n">{nodes.length}</span>{' '}
         <span class="quiet">
           {form === 'discovery' ? 'found by discovery' : nodes.slice(0, SHOWN_NODES).join('  ')}
           {nodes.length > SHOWN_NODES && ' …'}
         </span>
       </span>
-      <span role="cell" class="number" title={lag && `longest ${formatMs(lag.max)}`}>
+      <span role="cell" class="number lag" title={lag && `longest ${formatMs(lag.max)}`}>
         {lag ? formatMs(lag.p50) : <span class="quiet">–</span>}
       </span>
-      <span role="cell" class="clip" title={differs}>
+      <span role="cell" class="clip differs" title={differs}>
         {differs ? <Mark tone="bad" label={differs} /> : <span class="quiet">none known</span>}
       </span>
     </div>

@@ -1,27 +1,29 @@
-import { useMemo, useState } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import type { ArrivalView, LagSample } from '../../page/snapshot.ts'
 import { arrivalSamples } from '../model/arrival-rows.ts'
+import { lagsCsv } from '../model/csv.ts'
 import { count, formatMs } from '../model/format.ts'
-import { quantiles, seriesOf } from '../model/lag-series.ts'
+import { quantiles, seriesOf, within } from '../model/lag-series.ts'
+import { RANGES, RANGE_MS, WAYS, type View, type ViewProps } from '../model/view.ts'
 import type { Theme } from '../theme.ts'
 import { Arrivals } from './arrivals-card.tsx'
 import { Choice } from '../parts/choice.tsx'
+import { Download } from '../parts/download.tsx'
 import { Histogram } from '../parts/histogram.tsx'
 import { LagChart } from '../parts/lag-chart.tsx'
 
-interface LagProps {
+interface LagProps extends ViewProps {
   samples: readonly LagSample[]
   arrivals: readonly ArrivalView[]
   sleepMs: number
+  /** The agent's clock, in ms. */
+  now: number
   theme: Theme
 }
 
-const DIRECTIONS = ['out', 'in'] as const
-type Direction = (typeof DIRECTIONS)[number]
-
-const TELLS: Record<Direction, { readonly spans: string; readonly what: string; readonly none: string }> = {
+const TELLS: Record<View['way'], { readonly spans: string; readonly what: string; readonly none: string }> = {
   out: {
-    spans: 'from Kubernetes deciding until every gateway had confirmed',
+    spans: 'from the decision of Kubernetes until every gateway had sealed the pod',
     what: 'drain',
     none: 'Measured as soon as the first pod has ended with its gateways confirming.'
   },
@@ -33,47 +35,68 @@ const TELLS: Record<Direction, { readonly spans: string; readonly what: string; 
 }
 
 /** The lag of removals or arrivals, over time and as a distribution, next to the sleep that the hook replaces. */
-export function Lag({ samples, arrivals, sleepMs, theme }: LagProps) {
-  const [direction, setDirection] = useState<Direction>('out')
+export function Lag({ samples, arrivals, sleepMs, now, theme, view, onView }: LagProps) {
+  const { way, range } = view
   const arrived = useMemo(() => arrivalSamples(arrivals), [arrivals])
-  const shown = direction === 'out' ? samples : arrived
-  const { spans, what, none } = TELLS[direction]
+  const all = way === 'out' ? samples : arrived
+  const rangeMs = RANGE_MS[range]
+  const shown = useMemo(() => within(all, rangeMs, now), [all, rangeMs, now])
+  const { spans, what, none } = TELLS[way]
   return (
     <section aria-labelledby="lag">
       <div class="section-head">
         <h2 id="lag">Sync lag</h2>
-        <Choice label="On the way" options={DIRECTIONS} value={direction} onChange={setDirection} />
+        <Choice label="On the way" options={WAYS} value={way} onChange={to => onView({ way: to })} />
+        <Choice label="Last" options={RANGES} value={range} onChange={to => onView({ range: to })} />
         <span class="quiet spread">
           {spans} · {count(shown.length, what)}
         </span>
+        <Download name="lags" disabled={shown.length === 0} csv={() => lagsCsv(shown)} />
       </div>
       {shown.length > 0 ? (
-        <Charts samples={shown} sleepMs={direction === 'out' ? sleepMs : undefined} theme={theme} />
+        <Charts
+          samples={shown}
+          rangeMs={rangeMs}
+          now={now}
+          sleepMs={way === 'out' ? sleepMs : undefined}
+          theme={theme}
+        />
       ) : (
-        <p class="empty">{none}</p>
+        <p class="empty">
+          {all.length === 0 ? none : `None in the last ${range}. ${count(all.length, what)} before.`}
+        </p>
       )}
-      {direction === 'in' && arrivals.length > 0 && <Arrivals arrivals={arrivals} />}
+      {way === 'in' && arrivals.length > 0 && <Arrivals arrivals={arrivals} now={now} />}
     </section>
   )
 }
 
 interface ChartsProps {
   samples: readonly LagSample[]
+  rangeMs: number
+  now: number
   /** Drawn in for removals only: their hook replaces it. */
   sleepMs: number | undefined
   theme: Theme
 }
 
-function Charts({ samples, sleepMs, theme }: ChartsProps) {
+function Charts({ samples, rangeMs, now, sleepMs, theme }: ChartsProps) {
   const lag = quantiles(samples.map(({ ms }) => ms))
-  const series = useMemo(() => seriesOf(samples), [samples])
+  const series = useMemo(() => seriesOf(samples, rangeMs, now), [samples, rangeMs, now])
   if (!lag) return null
   const words = `median ${formatMs(lag.p50)}, p99 ${formatMs(lag.p99)}, longest ${formatMs(lag.max)}`
   return (
     <div class="charts">
       <figure>
         <figcaption>Over time, log scale: {words}</figcaption>
-        <LagChart series={series} sleepMs={sleepMs} theme={theme} label={`Sync lag over time: ${words}`} />
+        <LagChart
+          series={series}
+          rangeMs={rangeMs}
+          now={now}
+          sleepMs={sleepMs}
+          theme={theme}
+          label={`Sync lag over time: ${words}`}
+        />
       </figure>
       <figure>
         <figcaption>{captionOf(samples, sleepMs, lag.p50)}</figcaption>

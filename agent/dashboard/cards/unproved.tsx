@@ -1,9 +1,10 @@
 import type { Snapshot } from '../../page/snapshot.ts'
 import { commandsFor } from '../model/commands.ts'
-import { clock, count } from '../model/format.ts'
+import { count } from '../model/format.ts'
 import { lanesOf, type Lane } from '../model/lanes.ts'
 import { Commands } from './commands-card.tsx'
 import { Mark } from '../parts/mark.tsx'
+import { Time } from '../parts/time.tsx'
 
 const MOST = 10
 
@@ -24,7 +25,9 @@ export function Unproved({ lanes, snapshot }: { lanes: readonly Lane[]; snapshot
           <li key={id}>
             <p>
               <Mark tone="bad" label={`${drain.namespace}/${drain.pod}`} />{' '}
-              <span class="quiet">{clock(drain.moments.seenAt)}</span>
+              <span class="quiet">
+                <Time at={drain.moments.seenAt} now={snapshot.at} />
+              </span>
             </p>
             <p class="why">{drain.why}</p>
             {drain.gateways

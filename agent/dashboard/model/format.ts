@@ -20,13 +20,44 @@ const trim = (text: string) => (text.includes('.') ? text.replace(/\.?0+$/, '') 
 export const count = (n: number, one: string, many = `${one}s`): string =>
   `${n.toLocaleString('en-US')} ${n === 1 ? one : many}`
 
+const TIME = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
+const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' })
+const ZONE = DAY.resolvedOptions().timeZone
+
 /** `14:03:22`, in the browser's time zone. */
-export const clock = (at: number): string => new Date(at).toLocaleTimeString('en-GB')
+export const clock = (at: number): string => TIME.format(at)
 
 /** `14:03:22.481` */
 export const exactClock = (at: number): string =>
   `${clock(at)}.${String(Math.floor(at % 1000)).padStart(3, '0')}`
 
+/** `14:03:22` today, `23 Nov, 14:03:22` on other days. */
+export const moment = (at: number, now: number): string => {
+  const day = DAY.format(at)
+  return day === DAY.format(now) ? clock(at) : `${day.replace(/ \d+$/, '')}, ${clock(at)}`
+}
+
+/** `24 Nov 2026, 14:03:22` */
+export const wallClock = (at: number): string => `${DAY.format(at)}, ${clock(at)}`
+
+/** The browser's time zone: `Europe/Berlin (UTC+1)`. Summer time depends on the date. */
+export function zoneAt(at: number): string {
+  const minutes = -new Date(at).getTimezoneOffset()
+  if (minutes === 0) return ZONE === 'UTC' ? 'UTC' : `${ZONE} (UTC)`
+  const hours = Math.floor(Math.abs(minutes) / 60)
+  const rest = Math.abs(minutes) % 60
+  return `${ZONE} (UTC${minutes < 0 ? '−' : '+'}${hours}${rest === 0 ? '' : `:${two(rest)}`})`
+}
+
+/** `24 Nov 2026, 14:03:22.481 Europe/Berlin (UTC+1)` */
+export const fullMoment = (at: number): string => `${DAY.format(at)}, ${exactClock(at)} ${zoneAt(at)}`
+
 /** `3 s ago`; never in the future, because clocks may disagree. */
 export const ago = (at: number, now: number): string =>
   `${formatMs(Math.max(0, Math.round((now - at) / 100) * 100))} ago`
+
+/** A name in two parts, of which the second is shown whole: names that others make differ at their end. */
+export function cutName(name: string): readonly [start: string, end: string] {
+  const at = name.length > 14 ? name.length - 10 : name.length
+  return [name.slice(0, at), name.slice(at)]
+}

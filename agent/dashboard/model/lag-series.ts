@@ -15,24 +15,32 @@ export function quantiles(values: readonly number[]): Quantiles | undefined {
 }
 
 /** Columns for a chart: seconds since the epoch, then ms. */
-export type Series = readonly [at: number[], p50: number[], p99: number[], max: number[]]
+export type Series = readonly [at: number[], p50: Value[], p99: Value[], max: Value[]]
+
+type Value = number | null
 
 const POINTS = 60
 
-/** At most 60 points over the time that the samples cover, each for the samples around it. Times without samples have none. */
-export function seriesOf(samples: readonly LagSample[]): Series {
-  const times = samples.map(({ at }) => at)
-  const [from, to] = [Math.min(...times), Math.max(...times)]
-  const width = Math.max(1000, (to - from) / POINTS)
-  const buckets = Map.groupBy(samples, ({ at }) => Math.floor((at - from) / width))
+/** The samples of the last `rangeMs` before `now`. */
+export const within = (samples: readonly LagSample[], rangeMs: number, now: number): readonly LagSample[] =>
+  samples.filter(({ at }) => at > now - rangeMs)
+
+/**
+ * One point for every 60th part of the range that ends `now`, for the samples in that part. A part without samples is `null`: a gap,
+ * over which no line is drawn.
+ */
+export function seriesOf(samples: readonly LagSample[], rangeMs: number, now: number): Series {
+  const width = rangeMs / POINTS
+  // Parts are fixed in time, so that points stay where they are while time passes.
+  const [first, last] = [Math.floor((now - rangeMs) / width), Math.floor(now / width)]
+  const parts = Map.groupBy(samples, ({ at }) => Math.min(last, Math.floor(at / width)))
   const series: Series = [[], [], [], []]
-  for (const bucket of [...buckets.keys()].sort((a, b) => a - b)) {
-    const found = quantiles((buckets.get(bucket) ?? []).map(({ ms }) => ms))
-    if (!found) continue
-    series[0].push((from + (bucket + 0.5) * width) / 1000)
-    series[1].push(found.p50)
-    series[2].push(found.p99)
-    series[3].push(found.max)
+  for (let part = first; part <= last; part++) {
+    const found = quantiles((parts.get(part) ?? []).map(({ ms }) => ms))
+    series[0].push(Math.min(now, (part + 0.5) * width) / 1000)
+    series[1].push(found?.p50 ?? null)
+    series[2].push(found?.p99 ?? null)
+    series[3].push(found?.max ?? null)
   }
   return series
 }

@@ -88,13 +88,17 @@ export function roundUp(ms: number): number {
   return (NICE.find(nice => nice * power >= ms) ?? 10) * power
 }
 
-export type Span = 'ack' | 'gone'
+/** The lane of a link: an id, or a uid alone. Several agents may have seen the same drain at different times, so the uid decides. */
+export const laneAt = (lanes: readonly Lane[], id: string): Lane | undefined =>
+  id === ''
+    ? undefined
+    : (lanes.find(lane => lane.id === id) ?? lanes.find(({ drain }) => drain.uid === id.split(' ', 1)[0]))
 
 /**
  * The length that all lanes are drawn to, in ms: nine of ten fit. A lane of half a minute must not shrink all the others to a
  * dot; it runs out at the right instead.
  */
-export function scaleOf(lanes: readonly Lane[], span: Span, now: number): number {
+export function scaleOf(lanes: readonly Lane[], span: 'ack' | 'gone', now: number): number {
   const lengths = lanes.map(lane => {
     const end = span === 'gone' ? lane.drain.moments.goneAt : null
     return end === null ? settledAt(lane, now) : end - lane.start

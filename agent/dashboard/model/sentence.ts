@@ -10,7 +10,7 @@ const REMEMBERED_MS = 3_600_000
 const SILENT_MS = 4000
 
 /** The one sentence on top: whether all is well, and if not, the worst of what is wrong, and the next step. */
-interface Sentence {
+export interface Sentence {
   readonly level: 'well' | 'busy' | 'bad'
   readonly head: string
   readonly rest: string

@@ -5,15 +5,31 @@ interface ChoiceProps<T extends string> {
   onChange: (value: T) => void
 }
 
-/** A choice of a few options, all of them visible. */
+const STEPS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }
+
+/** A choice of a few options, all of them visible. One tab stop: arrow keys move within it. */
 export function Choice<T extends string>({ label, options, value, onChange }: ChoiceProps<T>) {
+  const move = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
+    const step = STEPS[event.key]
+    if (step === undefined) return
+    event.preventDefault()
+    const buttons = [...event.currentTarget.querySelectorAll('button')]
+    const at = buttons.findIndex(button => button === document.activeElement)
+    buttons.at((at + step) % buttons.length)?.focus()
+  }
   return (
-    <div class="choice" role="group" aria-label={label}>
+    <div class="choice" role="toolbar" aria-label={label} onKeyDown={move}>
       <span class="what" aria-hidden="true">
         {label.toLowerCase()}
       </span>
       {options.map(option => (
-        <button key={option} type="button" aria-pressed={option === value} onClick={() => onChange(option)}>
+        <button
+          key={option}
+          type="button"
+          aria-pressed={option === value}
+          tabIndex={option === value ? 0 : -1}
+          onClick={() => onChange(option)}
+        >
           {option}
         </button>
       ))}

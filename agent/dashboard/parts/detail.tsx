@@ -1,10 +1,13 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { Moments, Snapshot } from '../../page/snapshot.ts'
 import { commandsFor } from '../model/commands.ts'
-import { count, exactClock, formatMs } from '../model/format.ts'
+import { count, formatMs, wallClock } from '../model/format.ts'
 import type { Lane } from '../model/lanes.ts'
 import { Commands } from '../cards/commands-card.tsx'
-import { Mark, STANDING } from './mark.tsx'
+import { GRADES, HOLDER_STATES, STANDING } from '../model/words.ts'
+import { Mark } from './mark.tsx'
+import { Name } from './name.tsx'
+import { Time } from './time.tsx'
 
 const STORY: readonly (readonly [keyof Moments, string])[] = [
   ['decidedAt', 'Kubernetes decided (whole seconds)'],
@@ -50,26 +53,28 @@ export function Detail({ lane, snapshot, onClose }: DetailProps) {
         </button>
       </div>
       <p>
-        <Mark {...STANDING[standing]} />{' '}
+        <Mark {...(standing === 'proved' && grade ? GRADES[grade] : STANDING[standing])} />{' '}
         <span class="quiet">
           {[
             drain.namespace,
             drain.owner ?? 'no owner',
             drain.ips.join(' ') || 'no address',
-            ...(grade ? [`evidence ${grade}`] : []),
+            ...(standing !== 'proved' && grade ? [`so far ${GRADES[grade].label}`] : []),
             ...(lagMs === null ? [] : [`sync lag ${formatMs(lagMs)}`])
           ].join(' · ')}
         </span>
       </p>
       {drain.why && <p class="why">{drain.why}</p>}
-      <h4>Moments</h4>
+      <h4>Moments, from {wallClock(start)}</h4>
       <table class="plain">
         <tbody>
           {story.map(({ label, at }) => (
             <tr key={label}>
               <th scope="row">{label}</th>
               <td class="number">{`${at < start ? '−' : '+'}${formatMs(Math.abs(at - start))}`}</td>
-              <td class="number quiet">{exactClock(at)}</td>
+              <td class="number quiet">
+                <Time at={at} now={at} as="exact" />
+              </td>
             </tr>
           ))}
         </tbody>
@@ -93,7 +98,7 @@ export function Detail({ lane, snapshot, onClose }: DetailProps) {
                 <th scope="row">{name}</th>
                 <td class="number">{at ? `+${formatMs(Math.max(0, at - start))}` : ''}</td>
                 <td>
-                  <Mark tone={grade ? 'good' : 'busy'} label={grade ?? 'not yet'} />
+                  <Mark {...(grade ? GRADES[grade] : { tone: 'busy', label: 'not yet' })} />
                   {why && <div class="quiet small">{why}</div>}
                 </td>
               </tr>
@@ -109,13 +114,12 @@ export function Detail({ lane, snapshot, onClose }: DetailProps) {
           <tbody>
             {drain.holders.map(({ key, state, why, at }) => (
               <tr key={key}>
-                <th scope="row">{key}</th>
+                <th scope="row">
+                  <Name text={key} />
+                </th>
                 <td class="number">{at === null ? '' : `+${formatMs(Math.max(0, at - start))}`}</td>
                 <td>
-                  <Mark
-                    tone={state === 'removed' ? 'good' : state === 'failed' ? 'bad' : 'busy'}
-                    label={state}
-                  />
+                  <Mark {...HOLDER_STATES[state]} />
                   {why && <div class="quiet small">{why}</div>}
                 </td>
               </tr>

@@ -1,25 +1,28 @@
 import { useEffect, useRef } from 'preact/hooks'
 import UPlot from 'uplot'
-import { clock, formatMs } from '../model/format.ts'
+import { clock, formatMs, moment } from '../model/format.ts'
 import type { Series } from '../model/lag-series.ts'
 import type { Theme } from '../theme.ts'
 
 interface LagChartProps {
   series: Series
+  /** The chart covers this many ms, and ends at `now`. */
+  rangeMs: number
+  now: number
   sleepMs: number | undefined
   theme: Theme
   label: string
 }
 
 const HEIGHT = 210
-/** The least time that the chart covers, in seconds. */
-const SHORTEST = 60
 
 /** p50, p99 and longest as lines, the sleep as a dashed one. Drawn on a canvas; `label` describes it. */
-export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
+export function LagChart({ series, rangeMs, now, sleepMs, theme, label }: LagChartProps) {
   const box = useRef<HTMLDivElement>(null)
   const chart = useRef<UPlot>(undefined)
   const data = useRef<UPlot.AlignedData>([[]])
+  const span = useRef<[number, number]>([0, 1])
+  span.current = [(now - rangeMs) / 1000, now / 1000]
   data.current = [
     ...series.map(column => [...column]),
     ...(sleepMs === undefined ? [] : [series[0].map(() => sleepMs)])
@@ -28,7 +31,11 @@ export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
   useEffect(() => {
     const at = box.current
     if (!at) return undefined
-    const made = new UPlot(options(at, sleepMs !== undefined), data.current, at)
+    const made = new UPlot(
+      options(at, sleepMs !== undefined, () => span.current),
+      data.current,
+      at
+    )
     chart.current = made
     const resized = new ResizeObserver(() => made.setSize({ width: at.clientWidth, height: HEIGHT }))
     resized.observe(at)
@@ -40,17 +47,14 @@ export function LagChart({ series, sleepMs, theme, label }: LagChartProps) {
   useEffect(() => {
     chart.current?.setData(data.current)
     if (chart.current) tellNewest(chart.current)
-  }, [series, sleepMs, theme])
+  }, [series, sleepMs, theme, now, rangeMs])
   return <div class="chart" ref={box} role="img" aria-label={label} />
 }
 
 /** While no pointer is on the chart its legend shows the newest point. */
-const tellNewest = (chart: UPlot) => chart.setLegend({ idx: chart.data[0].length - 1 })
-
-/** The range of the data, or `SHORTEST`: uPlot would stretch a single point to a day. */
-function spanOf(times: ArrayLike<number>): [number, number] {
-  const [from = 0, to = 0] = [times[0], times[times.length - 1]]
-  return to - from < SHORTEST ? [to - SHORTEST, to + 1] : [from, to]
+function tellNewest(chart: UPlot): void {
+  const newest = chart.data[1]?.findLastIndex(value => value !== null) ?? -1
+  chart.setLegend({ idx: newest === -1 ? chart.data[0].length - 1 : newest })
 }
 
 /** Lines at 1 ms, 10 ms, 100 ms, …: lines in between would be too dense. */
@@ -60,7 +64,7 @@ function decades(low: number, high: number): number[] {
   return found
 }
 
-function options(at: HTMLElement, withSleep: boolean): UPlot.Options {
+function options(at: HTMLElement, withSleep: boolean, span: () => [number, number]): UPlot.Options {
   const colours = getComputedStyle(at)
   const colour = (name: string) => colours.getPropertyValue(`--${name}`).trim()
   const axis = { stroke: colour('quiet'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } }
@@ -74,15 +78,17 @@ function options(at: HTMLElement, withSleep: boolean): UPlot.Options {
     scales: {
       x: {
         time: true,
-        range: chart => spanOf(chart.data[0])
+        range: span
       },
       y: {
         distr: 3,
-        range: (_, low, high) => [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high))]
+        // Without any sample: 1 ms to 1 s.
+        range: (_, low, high) =>
+          low === null ? [1, 1000] : [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high))]
       }
     },
     axes: [
-      { ...axis, font, space: 70, values: (_, ticks) => ticks.map(at => clock(at * 1000)) },
+      { ...axis, font, space: 60, values: (_, ticks) => ticks.map(at => clock(at * 1000).slice(0, 5)) },
       {
         ...axis,
         font,
@@ -92,7 +98,7 @@ function options(at: HTMLElement, withSleep: boolean): UPlot.Options {
       }
     ],
     series: [
-      { value: (_, at: number | null) => (at === null ? '–' : clock(at * 1000)), label: 'time' },
+      { value: (_, at: number | null) => (at === null ? '–' : moment(at * 1000, Date.now())), label: 'time' },
       { label: 'p50', stroke: colour('accent'), width: 2, points: { size: 5 }, value },
       { label: 'p99', stroke: colour('busy'), width: 1.5, points: { size: 4 }, value },
       { label: 'longest', stroke: colour('bad'), width: 1, dash: [2, 3], points: { size: 4 }, value },

@@ -1,7 +1,4 @@
-import type { Standing } from '../model/lanes.ts'
-
-/** The shape and the word show the state; the colour only helps. */
-export type Tone = 'good' | 'busy' | 'bad' | 'plain'
+import type { Tone } from '../model/words.ts'
 
 const SHAPES: Record<Tone, string> = {
   good: 'M3.5 8.5 6.500 11.500 12.500 5',
@@ -10,21 +7,14 @@ const SHAPES: Record<Tone, string> = {
   plain: 'M4 8h8'
 }
 
-export function Mark({ tone, label }: { tone: Tone; label: string }) {
+/** A state: a shape, a word, and a tooltip that explains it. */
+export function Mark({ tone, label, title }: { tone: Tone; label: string; title?: string | undefined }) {
   return (
-    <span class={`mark ${tone}`}>
+    <span class={`mark ${tone}`} title={title}>
       <svg viewBox="0 0 16 16" aria-hidden="true">
         <path d={SHAPES[tone]} />
       </svg>
       {label}
     </span>
   )
-}
-
-export const STANDING: Record<Standing, { readonly tone: Tone; readonly label: string }> = {
-  waiting: { tone: 'busy', label: 'waiting' },
-  kept: { tone: 'busy', label: 'last endpoint' },
-  proved: { tone: 'good', label: 'proved' },
-  unproved: { tone: 'bad', label: 'not proved' },
-  undone: { tone: 'plain', label: 'undone' }
 }

@@ -1,32 +1,57 @@
 import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { usePrinting } from '../use.ts'
 
 interface VirtualProps<T> {
   items: readonly T[]
+  /** In px; every row has it. */
   rowHeight: number
   /** The most rows visible at once; with fewer items the table is lower. */
   rows: number
   label: string
   head: ComponentChildren
-  row: (item: T, index: number) => ComponentChildren
+  row: (item: T, index: number, tabIndex: 0 | -1) => ComponentChildren
   keyOf: (item: T) => string
+  /** Whether the row has a control, to which it gives the tab index. Arrow keys move between these, and one is a tab stop. */
+  isStop?: (item: T) => boolean
+  /** The key of the row to scroll to when it changes. */
+  reveal?: string | undefined
 }
 
 /** Rows drawn above and below the visible ones, so that fast scrolling shows no gap. */
 const SPARE = 6
+/** On paper nothing scrolls: this many rows are printed at most. */
+const PRINTED = 500
 
-/** A table of any length: only the visible rows exist. Every row has the same height. */
-export function Virtual<T>({ items, rowHeight, rows, label, head, row, keyOf }: VirtualProps<T>) {
+/** A table of any length: only the visible rows exist. */
+export function Virtual<T>(props: VirtualProps<T>) {
+  const { items, rowHeight, rows, label, head, row, keyOf, isStop, reveal } = props
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
+  const printing = usePrinting()
   const height = Math.min(items.length, rows) * rowHeight
   useLayoutEffect(() => {
     // With fewer items than before, the box may be scrolled past the last row.
     const at = box.current?.scrollTop ?? 0
     if (at !== top) setTop(at)
   }, [items.length])
-  const first = Math.max(0, Math.floor(top / rowHeight) - SPARE)
-  const last = Math.min(items.length, Math.ceil((top + height) / rowHeight) + SPARE)
+  const first = printing ? 0 : Math.max(0, Math.floor(top / rowHeight) - SPARE)
+  const last = printing ? PRINTED : Math.min(items.length, Math.ceil((top + height) / rowHeight) + SPARE)
+  const drawn = items.slice(first, last)
+
+  const scrollTo = (index: number) => {
+    const at = box.current
+    if (!at) return
+    if (index * rowHeight < at.scrollTop) at.scrollTop = index * rowHeight
+    else if ((index + 1) * rowHeight > at.scrollTop + height) at.scrollTop = (index + 1) * rowHeight - height
+    setTop(at.scrollTop)
+  }
+  useEffect(() => {
+    const index = reveal === undefined ? -1 : items.findIndex(item => keyOf(item) === reveal)
+    if (index !== -1) scrollTo(index)
+  }, [reveal])
+  const roving = useRoving(props, drawn, Math.ceil(top / rowHeight) - first, scrollTo, box)
+
   return (
     <div class="table" role="table" aria-label={label} aria-rowcount={items.length + 1}>
       <div role="rowgroup" class="table-head">
@@ -36,24 +61,105 @@ export function Virtual<T>({ items, rowHeight, rows, label, head, row, keyOf }: 
         role="rowgroup"
         class="scroll"
         ref={box}
-        tabIndex={0}
+        tabIndex={isStop ? -1 : 0}
         style={{ height: `${height}px` }}
         onScroll={() => setTop(box.current?.scrollTop ?? 0)}
+        onKeyDown={roving.onKeyDown}
       >
         <div class="canvas" role="presentation" style={{ height: `${items.length * rowHeight}px` }}>
-          {items.slice(first, last).map((item, i) => (
+          {drawn.map((item, i) => (
             <div
               key={keyOf(item)}
               role="row"
               aria-rowindex={first + i + 2}
               class="row"
               style={{ transform: `translateY(${(first + i) * rowHeight}px)`, height: `${rowHeight}px` }}
+              onFocusIn={() => roving.onFocus(keyOf(item))}
             >
-              {row(item, first + i)}
+              {row(item, first + i, item === roving.stop ? 0 : -1)}
             </div>
           ))}
         </div>
       </div>
     </div>
   )
+}
+
+/** Which of the rows is the tab stop: the one that had the focus last, else the first that is visible. Moves it by keys. */
+function useRoving<T>(
+  { items, keyOf, isStop, rows }: VirtualProps<T>,
+  drawn: readonly T[],
+  visibleFrom: number,
+  scrollTo: (index: number) => void,
+  box: { readonly current: HTMLElement | null }
+) {
+  const [active, setActive] = useState<string>()
+  const focused = useRef(false)
+  const stops = isStop ? drawn.filter(isStop) : []
+  const stop =
+    stops.find(item => keyOf(item) === active) ??
+    drawn.slice(visibleFrom).find(item => isStop?.(item)) ??
+    stops[0]
+  useEffect(() => {
+    const follow = ({ target }: Event) => {
+      focused.current = box.current?.contains(target as Node) === true
+    }
+    document.addEventListener('focusin', follow)
+    document.addEventListener('pointerdown', follow)
+    return () => {
+      document.removeEventListener('focusin', follow)
+      document.removeEventListener('pointerdown', follow)
+    }
+  }, [])
+  const wanted = useRef(false)
+  useLayoutEffect(() => {
+    // The browser drops the focus of a row that is scrolled away or moved.
+    const isLost = focused.current && document.activeElement === document.body
+    if (!wanted.current && !isLost) return
+    wanted.current = false
+    box.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true })
+  })
+  return {
+    stop,
+    onFocus: (key: string) => isStop && setActive(key),
+    onKeyDown: (event: KeyboardEvent) => {
+      if (!isStop || stop === undefined || event.altKey || event.ctrlKey || event.metaKey) return
+      const to = targetOf(event.key, items, items.indexOf(stop), isStop, rows - 1)
+      if (to === undefined) return
+      event.preventDefault()
+      const item = items[to]
+      if (item === undefined) return
+      wanted.current = true
+      setActive(keyOf(item))
+      scrollTo(to)
+    }
+  }
+}
+
+/** The index that a key leads to: the nearest row with a control in its direction. `undefined` for any other key. */
+function targetOf<T>(
+  key: string,
+  items: readonly T[],
+  from: number,
+  isStop: (item: T) => boolean,
+  page: number
+): number | undefined {
+  const last = items.length - 1
+  const to = {
+    ArrowDown: from + 1,
+    ArrowUp: from - 1,
+    PageDown: Math.min(last, from + page),
+    PageUp: Math.max(0, from - page),
+    Home: 0,
+    End: last
+  }[key]
+  if (to === undefined) return undefined
+  const step = to < from || key === 'End' ? -1 : 1
+  const back = key === 'Home' || key === 'End' ? step : -step
+  for (const way of [step, back])
+    for (let i = to; i >= 0 && i <= last; i += way) {
+      const item = items[i]
+      if (item !== undefined && isStop(item)) return i
+    }
+  return from
 }

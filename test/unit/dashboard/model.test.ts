@@ -9,8 +9,10 @@ import {
   histogramOf,
   placeOf,
   quantiles,
-  seriesOf
+  seriesOf,
+  within
 } from '../../../agent/dashboard/model/lag-series.ts'
+import { RANGE_MS } from '../../../agent/dashboard/model/view.ts'
 import { sentenceOf } from '../../../agent/dashboard/model/sentence.ts'
 import type { Snapshot } from '../../../agent/page/snapshot.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
@@ -159,13 +161,31 @@ describe('dashboard: lag', () => {
         list => {
           const samples = list.map(({ ms, after }) => sample(ms, NOW + after))
           expect(histogramOf(samples).reduce((sum, bar) => sum + bar.samples, 0)).to.equal(samples.length)
-          const [at, , , max] = seriesOf(samples)
-          expect(at.length).to.be.within(1, 61)
+          const now = NOW + 1e7
+          const [at, , , max] = seriesOf(within(samples, RANGE_MS['24 h'], now), RANGE_MS['24 h'], now)
+          expect(at.length).to.be.within(60, 62)
           expect(at).to.deep.equal(at.toSorted((a, b) => a - b))
-          expect(Math.max(...max)).to.equal(Math.max(...samples.map(({ ms }) => ms)))
+          expect(Math.max(...max.map(Number))).to.equal(Math.max(...samples.map(({ ms }) => ms)))
         }
       )
     )
+  })
+
+  it('ends at now, and has gaps where nothing was measured (D9)', () => {
+    const hour = RANGE_MS['1 h']
+    const samples = [sample(30, NOW - 3_000_000), sample(50, NOW - 600_000), sample(90, NOW - 5_000_000)]
+    const shown = within(samples, hour, NOW)
+    expect(shown.map(({ ms }) => ms)).to.deep.equal([30, 50])
+    const [at, p50, p99, max] = seriesOf(shown, hour, NOW)
+    expect(at.at(-1)! * 1000).to.be.within(NOW - hour / 60, NOW)
+    expect(at[0]! * 1000).to.be.within(NOW - hour - hour / 60, NOW - hour + hour / 60)
+    for (const values of [p50, p99, max]) {
+      expect(values.filter(value => value !== null)).to.deep.equal([30, 50])
+      expect(values.slice(values.indexOf(30) + 1, values.indexOf(50)).every(v => v === null)).to.equal(true)
+    }
+    // Points stay where they are while time passes.
+    const [later] = seriesOf(shown, hour, NOW + 1000)
+    expect(later.filter(time => at.includes(time)).length).to.be.at.least(at.length - 2)
   })
 
   it('places a duration at its bar', () => {

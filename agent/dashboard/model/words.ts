@@ -1,0 +1,87 @@
+import type { Grade, HolderReport } from '../../drain/drain.ts'
+import type { GatewayView } from '../../page/snapshot.ts'
+import type { Standing } from './lanes.ts'
+
+/** The shape and the word show the state; the colour only helps. */
+export type Tone = 'good' | 'busy' | 'bad' | 'plain'
+
+/** A state in plain words, and what it means. */
+export interface Words {
+  readonly tone: Tone
+  readonly label: string
+  readonly title: string
+}
+
+export const STANDING: Readonly<Record<Standing, Words>> = {
+  waiting: { tone: 'busy', label: 'waiting', title: 'The drain still waits for evidence. Its hook is held.' },
+  kept: {
+    tone: 'busy',
+    label: 'last endpoint',
+    title:
+      'Held as planned: it is the last endpoint, and stays in use until another pod serves, at most until its deadline.'
+  },
+  proved: { tone: 'good', label: 'proved', title: 'The evidence is complete.' },
+  unproved: { tone: 'bad', label: 'not proved', title: 'The deadline came before the evidence.' },
+  undone: { tone: 'plain', label: 'undone', title: 'The pod stays: its container had only restarted.' }
+}
+
+/** The evidence of a drain that is over, or of one gateway. Only `barrier` is a proof. */
+export const GRADES: Readonly<Record<Grade, Words>> = {
+  barrier: {
+    tone: 'good',
+    label: 'proved',
+    title:
+      'Evidence "barrier": the gateway has sealed the pod, and counted that no request to it is in flight.'
+  },
+  observed: {
+    tone: 'busy',
+    label: 'only observed',
+    title:
+      'Evidence "observed": the gateway was seen to list the pod no more. Requests in flight are not counted.'
+  },
+  accepted: {
+    tone: 'bad',
+    label: 'only accepted',
+    title: 'Evidence "accepted": the Admin API took the removal. No gateway has confirmed it.'
+  },
+  timer: {
+    tone: 'bad',
+    label: 'only waited',
+    title: 'Evidence "timer": time has passed. Nothing was confirmed.'
+  }
+}
+
+/** The best evidence that a gateway can give now. */
+export const AVAILABLE: Readonly<Record<GatewayView['available'], Words>> = {
+  barrier: { ...GRADES.barrier, label: 'can prove' },
+  observed: { ...GRADES.observed, label: 'can only be observed' },
+  accepted: { ...GRADES.accepted, label: 'proves nothing' },
+  timer: { ...GRADES.timer, label: 'proves nothing' }
+}
+
+export const HOLDER_STATES: Readonly<Record<HolderReport['state'], Words>> = {
+  listed: { tone: 'busy', label: 'still lists it', title: 'The removal has not begun.' },
+  writing: { tone: 'busy', label: 'removal is being written', title: 'The agent waits for the Admin API.' },
+  removed: { tone: 'good', label: 'removed', title: 'The object does not list the pod any more.' },
+  'kept-last': {
+    tone: 'busy',
+    label: 'kept: its last node',
+    title: 'Without this node the object would be empty, and every request would fail.'
+  },
+  foreign: {
+    tone: 'busy',
+    label: 'cannot be edited',
+    title:
+      'The agent edits no such place: APISIX finds its nodes by discovery, or in another way that is not a list.'
+  },
+  'dry-run': {
+    tone: 'plain',
+    label: 'dry run: not removed',
+    title: 'drain.dryRun is on: nothing is written.'
+  },
+  failed: {
+    tone: 'bad',
+    label: 'removal failed',
+    title: 'The Admin API refused the removal, or did not answer.'
+  }
+}

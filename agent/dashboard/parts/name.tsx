@@ -1,0 +1,15 @@
+import { cutName } from '../model/format.ts'
+
+/** A name that is cut in its middle where room is short; `before` is part of it, in a quiet colour. */
+export function Name({ text, before = '' }: { text: string; before?: string }) {
+  const [start, end] = cutName(text)
+  return (
+    <span class="cut" title={`${before}${text}`}>
+      <span class="clip">
+        {before && <span class="quiet">{before}</span>}
+        {start}
+      </span>
+      <span class="whole">{end}</span>
+    </span>
+  )
+}

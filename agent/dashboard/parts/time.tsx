@@ -1,0 +1,18 @@
+import { ago, exactClock, fullMoment, moment } from '../model/format.ts'
+
+interface TimeProps {
+  /** Ms since the epoch, as is `now`. */
+  at: number
+  now: number
+  /** `exact`: with ms; `ago`: as an age. */
+  as?: 'exact' | 'ago'
+}
+
+/** A time in the browser's zone. Its tooltip has the date, the ms and the zone. */
+export function Time({ at, now, as }: TimeProps) {
+  return (
+    <time dateTime={new Date(at).toISOString()} title={fullMoment(at)}>
+      {as === 'ago' ? ago(at, now) : as === 'exact' ? exactClock(at) : moment(at, now)}
+    </time>
+  )
+}

@@ -1,0 +1,22 @@
+import { useCallback, useEffect, useState } from 'preact/hooks'
+import { hashOf, viewOf, type ViewProps } from './model/view.ts'
+
+/** The view in the address of the page. The browser's Back undoes a choice; a link opens the same view. */
+export function useView(): ViewProps {
+  const [view, set] = useState(() => viewOf(location.hash))
+  useEffect(() => {
+    const read = () => set(viewOf(location.hash))
+    // Back and Forward fire `popstate`; an address typed by hand fires both.
+    addEventListener('popstate', read)
+    return () => removeEventListener('popstate', read)
+  }, [])
+  const onView = useCallback<ViewProps['onView']>((differs, typed) => {
+    const next = { ...viewOf(location.hash), ...differs }
+    const hash = hashOf(next)
+    const url = hash === '' ? location.pathname + location.search : `#${hash}`
+    if (typed) history.replaceState(null, '', url)
+    else history.pushState(null, '', url)
+    set(next)
+  }, [])
+  return { view, onView }
+}

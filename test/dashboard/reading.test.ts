@@ -1,0 +1,347 @@
+import { readFile } from 'node:fs/promises'
+import { expect } from 'chai'
+import type { Page } from 'playwright-core'
+import type { Snapshot } from '../../agent/page/snapshot.ts'
+import { waitFor } from '../../sandbox/wait-for.ts'
+import { violations } from './axe.ts'
+import { startBrowser, type Browser } from './browser.ts'
+import { startFakeAgent, type FakeAgent } from './fake-agent.ts'
+import { sceneOf } from './snapshots.ts'
+
+// How people read the page: with a keyboard, a screen reader, a phone, a magnifier, on paper, and from a colleague's link.
+
+/** Polled from outside: the page's own policy allows no evaluated script in it. */
+const until = (page: Page, condition: string) =>
+  waitFor(condition, () => page.evaluate<boolean>(condition), 10_000)
+
+const REASON =
+  'no connection to the barrier at http://10.0.9.1:9092/v1/barrier/state (BARRIER_UNREACHABLE): connect ECONNREFUSED 10.0.9.1:9092'
+
+describe('dashboard, as it is read', function () {
+  this.timeout(60_000)
+  let browser: Browser
+  let agent: FakeAgent | undefined
+  before(async () => {
+    browser = await startBrowser()
+  })
+  after(() => browser.close())
+  afterEach(async () => {
+    await agent?.close()
+    agent = undefined
+  })
+
+  const scene = (differs = {}) => sceneOf({ now: Date.now(), live: 3, past: 60, holders: 40, ...differs })
+  const start = async (snapshot: Snapshot) => (agent = await startFakeAgent(snapshot))
+  const opened = async (
+    snapshot: Snapshot,
+    options: Parameters<Browser['open']>[1] & { hash?: string } = {}
+  ) => {
+    const { url } = agent ?? (await start(snapshot))
+    const found = await browser.open(`${url}/${options.hash ?? ''}`, options)
+    await found.page.getByRole('table', { name: 'Drains' }).waitFor()
+    return found
+  }
+  const withError = (): Snapshot => {
+    const whole = scene()
+    const [first, ...others] = whole.gateways
+    const barrier = { lastSuccessAt: whole.at - 8000, lastAttemptAt: whole.at, problem: REASON }
+    return { ...whole, gateways: [{ ...first!, available: 'observed', why: REASON, barrier }, ...others] }
+  }
+
+  for (const width of [1440, 1024, 768, 390, 320]) {
+    it(`keeps the gateways table readable with an error in it, ${width} px wide (D6)`, async () => {
+      const { page } = await opened(withError(), { width })
+      const region = page.getByRole('region', { name: 'Gateways and workers' }).last()
+      await region.getByText(REASON).waitFor()
+      // A column that collapses breaks its words: then a text has more lines than words.
+      const broken = await page.evaluate<string[]>(`
+        (() => {
+          const found = []
+          const texts = document.createTreeWalker(document.querySelector('.cards'), NodeFilter.SHOW_TEXT)
+          while (texts.nextNode()) {
+            const range = document.createRange()
+            range.selectNodeContents(texts.currentNode)
+            const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)))
+            const words = texts.currentNode.data.trim().split(/[\\s/:.-]+/)
+            if (lines.size > words.length) found.push(texts.currentNode.data)
+          }
+          return found
+        })()
+      `)
+      expect(broken).to.deep.equal([])
+      await page.close()
+    })
+  }
+
+  it('shows the wall clock with its zone, and a date and zone for every time (D9)', async () => {
+    const { page } = await opened(scene())
+    const texts = await page.locator('header time').allTextContents()
+    expect(texts).to.have.length(1)
+    expect(texts[0]).to.match(/^\d+ \w+ 20\d\d, \d\d:\d\d:\d\d \S+/)
+    const zone = texts[0]!.split(':').at(-1)!.slice(3)
+    const times = page.locator('main time')
+    expect(await times.count()).to.be.above(15)
+    const titles = await times.evaluateAll(all => all.map(at => at.getAttribute('title')))
+    for (const title of titles) {
+      expect(title).to.match(/^\d+ \w+ 20\d\d, \d\d:\d\d:\d\d\.\d\d\d /)
+      expect(title).to.contain(zone)
+    }
+    await page.close()
+  })
+
+  it('has ranges that end at now (D9)', async () => {
+    const { page } = await opened(scene())
+    const section = page.getByRole('region', { name: 'Sync lag' })
+    // A sample every nine seconds, the newest four seconds ago.
+    await section.getByText('60 drains').waitFor()
+    agent!.show({ ...scene(), at: Date.now() + 1_200_000 })
+    await section.getByRole('button', { name: '15 min' }).click()
+    await section.getByText('None in the last 15 min. 60 drains before.').waitFor()
+    await section.getByRole('button', { name: '24 h' }).click()
+    await section.getByText('60 drains').first().waitFor()
+    await page.close()
+  })
+
+  it('leaves a list of 503 drains after a dozen tab stops at most (D12)', async () => {
+    const { page } = await opened(scene({ live: 3, past: 500 }))
+    await page.locator('[data-lane]').first().focus()
+    let stops = 0
+    const inList = () => page.evaluate<boolean>('!!document.activeElement.closest(".table")')
+    while (await inList()) {
+      await page.keyboard.press('Tab')
+      stops += 1
+      expect(stops).to.be.below(13)
+    }
+    await page.getByRole('searchbox', { name: 'Search drains' }).focus()
+    const inSection = () =>
+      page.evaluate<boolean>(`!!document.activeElement.closest('section[aria-labelledby="drains"]')`)
+    for (stops = 0; await inSection(); stops++) await page.keyboard.press('Tab')
+    expect(stops).to.be.below(13)
+    await page.close()
+  })
+
+  it('moves through the drains by arrow keys, and keeps the focus while they change (D12)', async () => {
+    const whole = scene({ live: 3, past: 500 })
+    const { page } = await opened(whole)
+    const focused = () => page.evaluate<string | null>('document.activeElement.dataset.lane ?? null')
+    const ids = await page
+      .locator('[data-lane]')
+      .evaluateAll(all => all.map(at => at.getAttribute('data-lane')))
+    await page.locator('[data-lane]').first().focus()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowDown')
+    expect(await focused()).to.equal(ids[2])
+    await page.keyboard.press('End')
+    await until(page, 'document.activeElement.dataset.lane?.startsWith("past-499 ")')
+    await page.keyboard.press('PageUp')
+    await until(page, 'document.activeElement.dataset.lane?.startsWith("past-486 ")')
+    // All that is above it disappears: the row moves, and the focus with it.
+    agent!.show({ ...whole, drains: [], past: whole.past.slice(400) })
+    await page.getByText('100 drains', { exact: true }).waitFor()
+    await until(page, 'document.activeElement.dataset.lane?.startsWith("past-486 ")')
+    await page.keyboard.press('Home')
+    await until(page, 'document.activeElement.dataset.lane?.startsWith("past-400 ")')
+    await page.close()
+  })
+
+  it('has one live region, which stays calm while numbers change (D12)', async () => {
+    const whole = scene({ live: 40 })
+    const { page } = await opened(whole)
+    expect(await page.locator('[aria-live], [role=status], [role=alert], [role=log]').count()).to.equal(1)
+    await page.evaluate(`
+      window.spoken = []
+      new MutationObserver(() => window.spoken.push(document.querySelector('[role=status]').textContent))
+        .observe(document.querySelector('[role=status]'), { subtree: true, childList: true, characterData: true })
+    `)
+    for (let live = 39; live > 0; live--) {
+      agent!.show({ ...whole, drains: whole.drains.slice(0, live) })
+      await page.getByRole('heading', { level: 1 }).getByText(`${live} pod`).waitFor()
+    }
+    expect(await page.evaluate<string[]>('window.spoken')).to.deep.equal([])
+    const vouch = { ok: false as const, why: 'no gateway is known' }
+    agent!.show({ ...whole, agent: { ...whole.agent, vouch } })
+    await page
+      .getByRole('status')
+      .getByText('The agent cannot vouch for an answer.')
+      .waitFor({ state: 'attached' })
+    await page.close()
+  })
+
+  for (const scheme of ['light', 'dark'] as const)
+    for (const width of [320, 390, 720]) {
+      it(`fits into ${width} px without scrolling sideways, and is accessible, ${scheme} (D12)`, async () => {
+        const { page } = await opened(withError(), { scheme, width, height: 800 })
+        const fits = () => page.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth')
+        expect(await fits()).to.equal(true)
+        expect(await violations(page)).to.deep.equal([])
+        await page.getByRole('button', { name: 'in', exact: true }).click()
+        await page.locator('[data-lane]').first().click()
+        await page.getByRole('complementary').waitFor()
+        expect(await fits()).to.equal(true)
+        expect(await violations(page)).to.deep.equal([])
+        await page.close()
+      })
+    }
+
+  it('shows the end of every name, where names of one workload differ (D12)', async () => {
+    const { page } = await opened(scene({ name: 'a-workload-with-a-rather-long-name' }), { width: 320 })
+    const hidden = await page.evaluate<string[]>(`
+      [...document.querySelectorAll('.pod .cut, .holder .cut')].filter(cut => {
+        const end = cut.querySelector('.whole').getBoundingClientRect()
+        const box = cut.closest('[role=cell]').getBoundingClientRect()
+        return end.right > box.right + 1 || end.width < 20
+      }).map(cut => cut.textContent)
+    `)
+    expect(hidden).to.deep.equal([])
+    expect(await page.locator('.pod .cut').count()).to.be.above(5)
+    await page.close()
+  })
+
+  it('keeps filters and the open drain in its address: for Back, a reload, and a link (D13)', async () => {
+    const { page } = await opened(scene())
+    await page.getByRole('button', { name: 'live', exact: true }).click()
+    await page.getByText('3 drains', { exact: true }).waitFor()
+    await page.locator('[data-lane]').nth(1).click()
+    await page.getByRole('complementary').waitFor()
+    await page.getByRole('searchbox', { name: 'Search holders' }).fill('web-17')
+    await page.getByText('1 of 40 holders').waitFor()
+    const link = page.url()
+    const name = await page.getByRole('complementary').getByRole('heading', { level: 3 }).textContent()
+
+    const { page: other } = await opened(scene(), { hash: new URL(link).hash })
+    await other.getByRole('complementary').getByRole('heading', { name: name! }).waitFor()
+    await other.getByText('3 drains', { exact: true }).waitFor()
+    await other.getByText('1 of 40 holders').waitFor()
+    await other.close()
+
+    await page.goBack()
+    await page.getByRole('complementary').waitFor({ state: 'detached' })
+    await page.goBack()
+    await page.getByText('63 drains', { exact: true }).waitFor()
+    await page.goForward()
+    await page.getByText('3 drains', { exact: true }).waitFor()
+    await page.close()
+  })
+
+  it('scrolls to the drain of a link, and says so if it is not kept any more (D13)', async () => {
+    const whole = scene({ past: 400 })
+    const { page } = await opened(whole, { hash: '#drain=past-333' })
+    await page.getByRole('complementary').waitFor()
+    await page.locator('[data-lane^="past-333 "]').waitFor()
+    await page.close()
+    const { page: other } = await opened(whole, { hash: '#drain=long-gone' })
+    await other.getByText('The drain of this link is not among those that the agent keeps.').waitFor()
+    await other.close()
+  })
+
+  it('saves the shown drains and lags as CSV (D13)', async () => {
+    const { page, complaints } = await opened(scene())
+    await page.getByRole('button', { name: 'not proved', exact: true }).click()
+    await page.getByText('1 drain', { exact: true }).first().waitFor()
+    const save = async (name: string) => {
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: `Save ${name} as CSV` }).click()
+      ])
+      expect(download.suggestedFilename()).to.match(new RegExp(`^apisix-drain-${name}-20[-\\dT]+Z\\.csv$`))
+      return (await readFile(await download.path(), 'utf8')).trimEnd().split('\r\n')
+    }
+    const drains = await save('drains')
+    expect(drains).to.have.length(2)
+    expect(drains[1]).to.contain(',unproved,accepted,')
+    expect(await save('lags')).to.have.length(61)
+    expect(complaints).to.deep.equal([])
+    await page.close()
+  })
+
+  it('counts in the title of its tab what waits (D13)', async () => {
+    const { page } = await opened(scene())
+    await until(
+      page,
+      'document.title === "(! 3 waiting) apisix-drain" || document.title === "(3 waiting) apisix-drain"'
+    )
+    agent!.show(scene({ live: 0, past: 5, holders: 1 }))
+    await until(page, 'document.title === "apisix-drain"')
+    await page.close()
+  })
+
+  it('prints every drain, and no controls (D12)', async () => {
+    const { page } = await opened(scene({ live: 0, past: 120 }), { scheme: 'dark' })
+    expect(await page.locator('[data-lane]').count()).to.be.below(40)
+    await page.emulateMedia({ media: 'print' })
+    await until(page, 'document.querySelectorAll("[data-lane]").length === 120')
+    expect(await page.getByRole('searchbox').count()).to.equal(0)
+    const boxes = await page
+      .locator('.lane-row:not(.head)')
+      .evaluateAll(all => all.map(at => at.getBoundingClientRect().top))
+    for (const [i, top] of boxes.entries()) if (i > 0) expect(top).to.be.above(boxes[i - 1])
+    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).to.equal(
+      'rgb(255, 255, 255)'
+    )
+    await page.close()
+  })
+
+  it('can be used by keyboard alone, from the skip link to the last control', async () => {
+    const { page } = await opened(scene(), { height: 800 })
+    const press = (key: string) => page.keyboard.press(key)
+    const label = () =>
+      page.evaluate<string>('document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()')
+    /** Tab until the control has the focus; each stop on the way is named and shows its focus. */
+    const tabTo = async (name: RegExp) => {
+      for (let i = 0; i < 60; i++) {
+        await press('Tab')
+        const named = await label()
+        expect(named).to.not.equal('')
+        const seen = await page.evaluate<string>('getComputedStyle(document.activeElement).outlineStyle')
+        expect(seen, named).to.not.equal('none')
+        if (name.test(named)) return
+      }
+      throw new Error(`no tab stop leads to ${name}`)
+    }
+    await press('Tab')
+    expect(await label()).to.equal('Skip to the content')
+    await press('Enter')
+    expect(await page.evaluate('document.activeElement.id')).to.equal('main')
+    await page.reload()
+    await page.getByRole('table', { name: 'Drains' }).waitFor()
+
+    await tabTo(/^Switch to dark colours$/)
+    await press('Enter')
+    await until(page, 'document.documentElement.dataset.theme === "dark"')
+    await press('Tab')
+    await page.keyboard.type('xx63')
+    await page.getByText('1 drain', { exact: true }).first().waitFor()
+    await press('ControlOrMeta+A')
+    await press('Delete')
+    await tabTo(/^all$/)
+    await press('ArrowRight')
+    await press('Enter')
+    await page.getByText('3 drains', { exact: true }).waitFor()
+    await tabTo(/^shop\/web-/)
+    await press('ArrowDown')
+    const lane = await label()
+    await press('Enter')
+    const detail = page.getByRole('complementary')
+    await detail.waitFor()
+    await tabTo(/^Copy$/)
+    await press('Escape')
+    await detail.waitFor({ state: 'detached' })
+    expect(await label()).to.equal(lane)
+    await tabTo(/^See for yourself$/)
+    await press('Enter')
+    await tabTo(/^Copy$/)
+    await tabTo(/^1 h$/)
+    await press('ArrowRight')
+    await press('Enter')
+    await until(page, 'location.hash.includes("range=24+h")')
+    await tabTo(/^Save lags as CSV$/)
+    const [download] = await Promise.all([page.waitForEvent('download'), press('Enter')])
+    expect(download.suggestedFilename()).to.contain('lags')
+    await tabTo(/^Search holders$/)
+    await page.keyboard.type('web-17')
+    await page.getByText('1 of 40 holders').waitFor()
+    await tabTo(/^this page as JSON$/)
+    await page.evaluate('localStorage.clear()')
+    await page.close()
+  })
+})

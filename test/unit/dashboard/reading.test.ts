@@ -1,0 +1,146 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { announce, type Announced } from '../../../agent/dashboard/model/announce.ts'
+import { drainsCsv, lagsCsv } from '../../../agent/dashboard/model/csv.ts'
+import { cutName, fullMoment, moment, zoneAt } from '../../../agent/dashboard/model/format.ts'
+import { laneAt, lanesOf } from '../../../agent/dashboard/model/lanes.ts'
+import { titleOf } from '../../../agent/dashboard/model/title.ts'
+import { hashOf, RANGES, SHOWS, viewOf, type View } from '../../../agent/dashboard/model/view.ts'
+import { AVAILABLE, GRADES, HOLDER_STATES } from '../../../agent/dashboard/model/words.ts'
+import { sceneOf } from '../../dashboard/snapshots.ts'
+
+const NOW = Date.UTC(2026, 10, 24, 14, 3, 22, 481)
+const DAY_MS = 86_400_000
+const scene = sceneOf({ now: NOW, live: 2, past: 40, holders: 0 })
+const lanes = lanesOf(scene.drains, scene.past)
+
+describe('dashboard: the address of the page (D13)', () => {
+  const nothing = viewOf('')
+
+  it('is empty for the default view, and ignores fields and choices that do not exist', () => {
+    expect(hashOf(nothing)).to.equal('')
+    expect(nothing).to.include({ show: 'all', range: '1 h', drain: '', find: '' })
+    expect(viewOf('#show=everything&range=2+years&other=1')).to.deep.equal(nothing)
+  })
+
+  it('law: a link shows the same view', () => {
+    const any = fc.record({
+      show: fc.constantFrom(...SHOWS),
+      range: fc.constantFrom(...RANGES),
+      find: fc.string({ unit: 'grapheme' }),
+      drain: fc.string(),
+      seek: fc.string()
+    })
+    fc.assert(
+      fc.property(any, differs => {
+        const view: View = { ...nothing, ...differs }
+        expect(viewOf(`#${hashOf(view)}`)).to.deep.equal(view)
+      })
+    )
+  })
+
+  it('finds the drain of a link by its id, and by its uid if another agent saw it at another time', () => {
+    const [first] = lanes
+    expect(laneAt(lanes, first!.id)).to.equal(first)
+    expect(laneAt(lanes, first!.drain.uid)).to.equal(first)
+    expect(laneAt(lanes, `${first!.drain.uid} 17`)).to.equal(first)
+    expect(laneAt(lanes, 'none 17')).to.equal(undefined)
+    expect(laneAt(lanes, '')).to.equal(undefined)
+  })
+})
+
+describe('dashboard: plain words (D13)', () => {
+  it('writes no state as the code spells it', () => {
+    const all = { ...GRADES, ...AVAILABLE, ...HOLDER_STATES }
+    for (const [raw, { label, title }] of Object.entries(all)) {
+      expect(title.length, raw).to.be.above(20)
+      if (raw.includes('-') || raw in GRADES) expect(label, raw).to.not.equal(raw)
+    }
+  })
+})
+
+describe('dashboard: times (D9)', () => {
+  it('has the date on other days than today, and always in the tooltip', () => {
+    expect(moment(NOW, NOW)).to.match(/^\d\d:\d\d:\d\d$/)
+    expect(moment(NOW - DAY_MS, NOW)).to.match(/^\d+ Nov, \d\d:\d\d:\d\d$/)
+    expect(fullMoment(NOW)).to.match(/^\d+ Nov 2026, \d\d:\d\d:\d\d\.481 \S+/)
+    expect(fullMoment(NOW)).to.contain(zoneAt(NOW))
+    expect(zoneAt(NOW)).to.match(/^(UTC|\S+ \(UTC([+−]\d+(:\d\d)?)?\))$/)
+  })
+})
+
+describe('dashboard: names (D12)', () => {
+  it('law: the two parts are the name, and the end of a long one stays whole', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 80 }), name => {
+        const [start, end] = cutName(name)
+        expect(start + end).to.equal(name)
+        expect(end.length).to.equal(name.length > 14 ? 10 : 0)
+      })
+    )
+  })
+})
+
+describe('dashboard: announcements (D12)', () => {
+  const play = (texts: readonly (readonly [at: number, head: string, level: Announced['level']])[]) => {
+    const spoken: string[] = []
+    let last: Announced | undefined
+    for (const [at, head, level] of texts) {
+      const next = announce(last, { head, level }, at)
+      if (next !== last) spoken.push(next.text)
+      last = next
+    }
+    return spoken
+  }
+
+  it('are one for ten seconds of a rolling update, not one for each number', () => {
+    const texts = Array.from(
+      { length: 100 },
+      (_, i) => [i * 100, `${1 + (i % 9)} pod${i % 9 === 0 ? '' : 's'} on the way out.`, 'busy'] as const
+    )
+    expect(play([[-20_000, 'All is well.', 'well'], ...texts])).to.deep.equal([
+      'All is well.',
+      '1 pod on the way out.'
+    ])
+  })
+
+  it('come at once for trouble, and not more often than every ten seconds otherwise', () => {
+    expect(
+      play([
+        [0, 'All is well.', 'well'],
+        [100, '2 pods on the way out.', 'busy'],
+        [200, '2 of 3 gateways prove.', 'bad'],
+        [300, 'All is well.', 'well'],
+        [9000, 'All is well.', 'well'],
+        [10_300, 'All is well.', 'well']
+      ])
+    ).to.deep.equal(['All is well.', '2 of 3 gateways prove.', 'All is well.'])
+  })
+})
+
+describe('dashboard: title of the tab (D13)', () => {
+  it('counts the pods that wait, and marks trouble', () => {
+    expect(titleOf(scene, 'busy')).to.equal('(2 waiting) apisix-drain')
+    expect(titleOf(scene, 'bad')).to.equal('(! 2 waiting) apisix-drain')
+    expect(titleOf({ ...scene, drains: [] }, 'bad')).to.equal('(!) apisix-drain')
+    expect(titleOf({ ...scene, drains: [] }, 'well')).to.equal('apisix-drain')
+    expect(titleOf(undefined, 'busy')).to.equal('apisix-drain')
+  })
+})
+
+describe('dashboard: CSV (D13)', () => {
+  it('has a line for each drain, with times in UTC', () => {
+    const [head, first, ...rest] = drainsCsv(lanes).trimEnd().split('\r\n')
+    expect(head).to.match(/^namespace,pod,uid,owner,state,evidence,sync_lag_ms,decidedAt,seenAt,/)
+    expect(first).to.match(/^shop,web-\S+,live-\d,ReplicaSet\/web-7d4b9c6f5d,waiting,,,2026-11-24T14:03:2\d/)
+    expect(rest).to.have.length(lanes.length - 1)
+    expect(lagsCsv(scene.lags).split('\r\n')[1]).to.match(/^2026-11-24T14:03:18\.481Z,\d+(\.\d)?,,barrier$/)
+  })
+
+  it('quotes what needs quotes, and lets no name be a formula', () => {
+    const drain = { ...scene.drains[0]!, pod: '=1+1', why: 'a "word", and more', gateways: [] }
+    const line = drainsCsv(lanesOf([drain], [])).split('\r\n')[1]
+    expect(line).to.contain(",'=1+1,")
+    expect(line).to.contain(',"a ""word"", and more",')
+  })
+})
