@@ -25,12 +25,12 @@ async function main(argv: readonly string[]): Promise<number> {
   if (command.kind === 'print-config') return say(printConfig(loaded))
   // Imported on demand: the Kubernetes client alone takes half a second.
   if (command.kind === 'doctor')
-    return (await import('./doctor/diagnose.ts')).diagnose(loaded.config, command.json)
+    return (await import('./doctor/diagnose.ts')).diagnose(loaded.config, command)
   if (command.kind === 'status') {
     const { ownAgent, status } = await import('./doctor/run-status.ts')
     return status(ownAgent(loaded.config), command)
   }
-  if (command.kind === 'diff') return (await import('./doctor/run-diff.ts')).diff(loaded.config, command.json)
+  if (command.kind === 'diff') return (await import('./doctor/run-diff.ts')).diff(loaded.config, command)
   return (await import('./start/run.ts')).run(loaded.config, version)
 }
 
@@ -54,6 +54,8 @@ try {
   process.exitCode = await main(process.argv.slice(2))
 } catch (err) {
   const why = err instanceof Error ? err.message : 'unknown error'
-  report([why], `apisix-drain could not start: ${why}\n`)
+  const [command = ''] = process.argv.slice(2)
+  const what = /^(doctor|diff|status)$/.test(command) ? `${command} could not finish` : 'could not start'
+  report([why], `apisix-drain ${what}: ${why}\n`)
   process.exitCode = 1
 }

@@ -3,6 +3,7 @@ import https from 'node:https'
 import { create, isAxiosError } from 'axios'
 
 import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../base/errors.ts'
+import { networkMeaning, type Route } from '../base/network.ts'
 import { createLean, TooLong, type Answer, type Call, type HttpOptions } from './lean.ts'
 import { isRecord } from './nodes.ts'
 
@@ -79,8 +80,23 @@ function failure(api: Api, call: Call, error: unknown, late: boolean): CodedErro
         ? `${api}_TOO_LARGE`
         : `${api}_UNREACHABLE`
   // The AxiosError is not passed on as `cause`: it holds the request's headers, and so the key.
-  const more = code === `${api}_UNREACHABLE` ? ` (${told ?? message})` : ''
-  return new CodedError(code, `${describe(call)}${more}`, more === '' ? {} : { network: told })
+  if (code !== `${api}_UNREACHABLE`) return new CodedError(code, describe(call))
+  const meaning = networkMeaning(told, ROUTES[api])
+  return new CodedError(code, `${describe(call)} (${told ?? message})`, { network: told, meaning })
+}
+
+const ROUTES: Readonly<Record<Api, Route>> = {
+  ADMIN: { address: 'apisix.admin.url', scheme: 'apisix.admin.url', ca: 'apisix.admin.caFile' },
+  CONTROL: {
+    address: 'apisix.gateways and apisix.control.port',
+    scheme: 'apisix.control.scheme',
+    ca: 'NODE_EXTRA_CA_CERTS, in the environment of the agent'
+  },
+  BARRIER: {
+    address: 'apisix.gateways and apisix.barrier.port',
+    scheme: 'apisix.barrier.scheme',
+    ca: 'apisix.barrier.caFile'
+  }
 }
 
 function parse(api: Api, call: Call, { status, data }: Answer): unknown {

@@ -10,7 +10,7 @@ export const ERRORS = {
   ADMIN_TIMEOUT:
     'the Admin API did not answer in time: look at its etcd (a black-holed etcd answers nothing for minutes) or raise apisix.admin.timeout',
   ADMIN_DENIED:
-    'the Admin API refused us: check apisix.admin.key (401) and the allow list deployment.admin.allow_admin of APISIX (403)',
+    'the Admin API refused us: check apisix.admin.keyFile or keyEnv (401) and the allow list deployment.admin.allow_admin of APISIX (403)',
   ADMIN_GONE: 'the object does not exist in APISIX any more',
   ADMIN_UNSUPPORTED: 'this APISIX does not have that kind of object',
   ADMIN_CONFLICT: 'another writer changed the object at the same moment: it is tried again',
@@ -38,7 +38,8 @@ export const ERRORS = {
   BARRIER_UNREACHABLE:
     'no connection to the barrier: load the plugin in this gateway, or check apisix.barrier.port and any NetworkPolicy',
   BARRIER_TIMEOUT: 'the barrier did not answer in time: the gateway is overloaded or frozen',
-  BARRIER_DENIED: 'the barrier refused our token: give plugin and agent the same one (apisix.barrier.token)',
+  BARRIER_DENIED:
+    'the barrier refused our token: give plugin and agent the same one (apisix.barrier.tokenFile or tokenEnv)',
   BARRIER_ABSENT:
     'something answers on the barrier port that is not the barrier: load the plugin in this gateway, or check apisix.barrier.port',
   BARRIER_FULL: 'the dictionary of the barrier is full: enlarge its custom_lua_shared_dict',
@@ -65,18 +66,35 @@ export class CodedError extends Error {
   readonly said: string
   /** The system's own word for a connection that failed (`ECONNREFUSED`); `undefined` if the failure is another one. */
   readonly network: string | undefined
+  /** The message without the place of the call, so that failures of several places can be told together. */
+  readonly meaning: string
 
+  /** @param more.meaning replaces the sentence of the code, if more is known */
   constructor(
     code: ErrorCode,
     detail: string,
-    more: { status?: number; said?: string; network?: string | undefined; cause?: unknown } = {}
+    more: {
+      status?: number
+      said?: string
+      network?: string | undefined
+      meaning?: string
+      cause?: unknown
+    } = {}
   ) {
-    super(detail === '' ? ERRORS[code] : `${detail}: ${ERRORS[code]}`, { cause: more.cause })
+    const meaning = more.meaning || ERRORS[code]
+    super(detail === '' ? meaning : `${detail}: ${meaning}`, { cause: more.cause })
     this.code = code
+    this.meaning = meaning
     this.status = more.status
     this.said = more.said ?? ''
     this.network = more.network
   }
+}
+
+/** A failure without its place, so that the same failure of many gateways is told once. */
+export function meaningOf(error: unknown): string {
+  if (error instanceof CodedError) return `${error.network ?? error.status ?? error.code}: ${error.meaning}`
+  return error instanceof Error ? error.message : String(error)
 }
 
 /** What each status means, first match wins; some need the words of the body as well. */

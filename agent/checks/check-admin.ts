@@ -12,8 +12,17 @@ const FINDINGS: Readonly<Record<Mode, (why: string) => Finding>> = {
       'load our plugin (apisix.barrier): without it nothing better than evidence observed can be had here'
     ),
   denied: why =>
-    fail(NAME, why, 'check apisix.admin.keyFile or keyEnv (401) and allow_admin of APISIX (403)'),
-  unreachable: why => fail(NAME, why, 'check apisix.admin.url, the Service behind it and any NetworkPolicy')
+    fail(
+      NAME,
+      why,
+      '401: give the agent the key of apisix.admin.credentials.admin of the APISIX chart; 403: add the network of the pods to apisix.admin.allow.ipList'
+    ),
+  unreachable: why =>
+    fail(
+      NAME,
+      why,
+      'correct that; apisix.admin.url must be an Admin API of APISIX, which the agent can reach'
+    )
 }
 
 /** The Admin API answers, accepts the agent's key, and runs in a mode that allows writes. */

@@ -1,5 +1,6 @@
 import { createIdentity, twinDoubt } from '../barrier/identity.ts'
 import type { Config } from '../config/types.ts'
+import { meaningOf } from '../base/errors.ts'
 import type { GatewayFact } from '../drain/facts.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 
@@ -17,6 +18,18 @@ interface BarrierHealth {
   readonly plugin: string
 }
 
+/** What one gateway said to one check. Gateways with the same outcome are told together. */
+interface Outcome {
+  readonly name: 'control-api' | 'barrier'
+  readonly level: Finding['level']
+  /** After the names of the gateways. */
+  readonly told: string
+  readonly change: string
+}
+
+/** One finding names at most this many gateways. */
+const NAMED = 5
+
 /** There are gateways, and each gives the evidence that the configuration asks for. */
 export function checkGateways(
   calls: GatewayCalls,
@@ -27,50 +40,54 @@ export function checkGateways(
     try {
       gateways = await calls.list(signal)
     } catch (err) {
-      return [fail('gateways', `the gateways cannot be listed: ${wordsOf(err)}`, 'see kubernetes and rbac')]
+      return [fail('gateways', `the gateways cannot be listed: ${wordsOf(err)}`, 'see rbac')]
     }
-    if (gateways.length === 0) {
-      return [
-        fail(
-          'gateways',
-          'no gateway is known, so every hook is refused',
-          'check apisix.gateways: namespace and selector must match the APISIX pods'
-        )
-      ]
-    }
+    if (gateways.length === 0) return [noGateway(apisix.gateways)]
     const instances = new Map<string, string>()
     const each = await Promise.all(
       gateways.flatMap(gateway => [
-        ...(apisix.control.enabled ? [control(gateway, signal)] : []),
-        ...(apisix.barrier ? [barrier(gateway, instances, signal)] : [])
+        ...(apisix.control.enabled ? [told(gateway, control(gateway, signal))] : []),
+        ...(apisix.barrier ? [told(gateway, barrier(gateway, instances, signal))] : [])
       ])
     )
     return [
-      ok('gateways', `${gateways.length} known: ${gateways.map(gateway => gateway.name).join(', ')}`),
+      ok('gateways', `${gateways.length} known: ${namesOf(gateways.map(({ name }) => name))}`),
       ...(gateways.some(gateway => gateway.byHand)
         ? [
             warn(
               'gateways',
               'they are listed by hand: nothing shows that the list is complete',
-              'where they are pods use namespace and selector; else list every gateway that serves, at an address of its own'
+              'if they are pods, use namespace and selector; else list every gateway that serves, at an address of its own'
             )
           ]
         : []),
-      ...each
+      ...together(each),
+      ...(apisix.barrier
+        ? []
+        : [
+            warn(
+              'barrier',
+              'the plugin is not used (apisix.barrier): evidence is at best observed, and hooks take seconds instead of milliseconds',
+              'load the plugin in every gateway and set apisix.barrier: docs/install.md#the-plugin'
+            )
+          ])
     ]
   }
 
-  async function control(gateway: GatewayFact, signal: AbortSignal): Promise<Finding> {
+  async function control(gateway: GatewayFact, signal: AbortSignal): Promise<Outcome> {
+    const name = 'control-api'
     try {
       await calls.readControl(gateway.ip, signal)
-      return ok('control-api', `${gateway.name} can be observed`)
+      return { name, level: 'ok', told: 'can be observed', change: '' }
     } catch (err) {
       const decides = drain.minimumGrade === 'observed' && !apisix.barrier
-      return (decides ? fail : warn)(
-        'control-api',
-        `${gateway.name} cannot be observed: ${wordsOf(err)}`,
-        'let the Control API listen on the pod address (apisix.enable_control, control.ip) and open it to the agent only'
-      )
+      return {
+        name,
+        level: decides ? 'fail' : 'warn',
+        told: `cannot be observed: ${meaningOf(err)}`,
+        change:
+          'let the Control API listen on the pod address (apisix.enable_control, control.ip) and open it to the agent only'
+      }
     }
   }
 
@@ -92,28 +109,56 @@ export function checkGateways(
     gateway: GatewayFact,
     instances: Map<string, string>,
     signal: AbortSignal
-  ): Promise<Finding> {
-    const problem = drain.minimumGrade === 'barrier' ? fail : warn
+  ): Promise<Outcome> {
+    const name = 'barrier'
+    const problem = (told: string, change: string): Outcome => ({
+      name,
+      level: drain.minimumGrade === 'barrier' ? 'fail' : 'warn',
+      told,
+      change
+    })
     try {
       const { fit, unfit, plugin, doubt } = await asked(gateway, instances, signal)
-      if (doubt !== '')
-        return problem(
-          'barrier',
-          `${gateway.name}: ${doubt}`,
-          'correct apisix.gateways, or hooks rest on the Admin API alone'
-        )
-      if (fit) return ok('barrier', `${gateway.name} is fit, plugin ${plugin}`)
-      return problem(
-        'barrier',
-        `${gateway.name} is not fit: ${unfit.join('; ')}`,
-        'use a plugin version that knows this APISIX'
-      )
+      if (doubt !== '') return problem(doubt, 'correct apisix.gateways, or hooks rest on the Admin API alone')
+      if (fit) return { name, level: 'ok', told: `fit, plugin ${plugin}`, change: '' }
+      return problem(`not fit: ${unfit.join('; ')}`, 'use a plugin version that knows this APISIX')
     } catch (err) {
       return problem(
-        'barrier',
-        `the barrier of ${gateway.name} does not answer: ${wordsOf(err)}`,
-        'load the plugin in this gateway, and give plugin and agent the same token (apisix.barrier)'
+        `the barrier does not answer: ${meaningOf(err)}`,
+        'load the plugin in this gateway (docs/install.md#the-plugin), and give plugin and agent the same token (apisix.barrier)'
       )
     }
   }
 }
+
+function noGateway(source: Config['apisix']['gateways']): Finding {
+  const wanted =
+    source.kind === 'pods'
+      ? `, in ${source.namespace === undefined ? 'all namespaces' : `namespace ${source.namespace}`} with labels ${source.selector}`
+      : ''
+  return fail(
+    'gateways',
+    `no gateway is known${wanted}, so every hook is refused`,
+    'correct apisix.gateways: namespace and selector must match the APISIX pods (kubectl get pods -A --show-labels)'
+  )
+}
+
+const told = async ({ name }: GatewayFact, outcome: Promise<Outcome>) => ({
+  gateway: name,
+  outcome: await outcome
+})
+
+function together(each: readonly Awaited<ReturnType<typeof told>>[]): Finding[] {
+  const alike = Map.groupBy(each, ({ outcome: { name, level, told } }) => `${name} ${level} ${told}`)
+  return [...alike.values()].flatMap(same => {
+    const [first] = same
+    if (!first) return []
+    const { name, level, told, change } = first.outcome
+    return [{ name, level, what: `${namesOf(same.map(({ gateway }) => gateway))}: ${told}`, change }]
+  })
+}
+
+const namesOf = (names: readonly string[]): string =>
+  names.length > NAMED
+    ? `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more`
+    : names.join(', ')

@@ -1,33 +1,56 @@
-import type { AdminApi } from '../apisix/admin-api.ts'
-import { createHolderIndex } from '../inventory/holder-index.ts'
-import { listAll } from '../inventory/listing.ts'
 import { nameOfOwner } from '../apisix/owner.ts'
-import type { Owner } from '../plan/holder.ts'
+import { everyHidden } from '../proof/hidden-places.ts'
+import { tellLeadsTo } from '../plan/leads-to.ts'
 import { ok, warn, wordsOf, type Check } from './finding.ts'
+import type { Survey } from './kept-lists.ts'
 
 const NAME = 'holders'
-const LISTED = ['services', 'upstreams', 'routes'] as const
 
 /** Counts holders by their other writer: an ingress controller writes before the agent, and discovery's nodes are never written. */
-export function checkHolders(
-  admin: Pick<AdminApi, 'list' | 'pageSize' | 'standalone'>,
-  mode: 'etcd' | 'standalone' | undefined,
-  owner: Owner | undefined
-): Check {
+export function checkHolders(survey: Pick<Survey, 'inventory'>): Check {
   return async signal => {
     try {
-      if (mode === 'standalone' || (mode === undefined && (await admin.standalone(signal))))
-        return [ok(NAME, 'in the documents of the gateways, whose owner alone writes them')]
-      const index = createHolderIndex(owner)
-      for (const resource of LISTED) index.replace(resource, await listAll(admin, resource, signal), 0)
-      const holders = [...index.holders().values()]
+      const holders = [...(await survey.inventory(signal)).holders().values()]
       const counts = Map.groupBy(holders, holder =>
         holder.discovery ? `found by discovery (${holder.discovery.type})` : nameOfOwner(holder.owner)
       )
-      const told = [...counts].map(([who, list]) => `${list.length} ${who}`).join(', ')
+      const told = [...counts].map(([who, list]) => `${who} (${list.length})`).join(', ')
       return [ok(NAME, holders.length === 0 ? 'none yet' : `${holders.length}, by writer: ${told}`)]
     } catch (err) {
-      return [warn(NAME, `the holders cannot be listed: ${wordsOf(err)}`, 'see admin-api')]
+      return [
+        warn(
+          NAME,
+          `the holders cannot be listed: ${wordsOf(err)}`,
+          'correct what the message names, then try again'
+        )
+      ]
+    }
+  }
+}
+
+const HIDDEN = 'hidden'
+
+/** No place in APISIX leads to pods without listing them: the hooks of such pods get a 503. */
+export function checkHidden(survey: Survey): Check {
+  return async signal => {
+    try {
+      const inventory = await survey.inventory(signal)
+      const [{ store: pods }, slices, services] = await Promise.all([
+        survey.pods(signal),
+        survey.slices(signal),
+        survey.services(signal)
+      ])
+      const places = everyHidden({ cluster: { pods, slices, services, parts: () => [] }, inventory })
+      if (places.length === 0) return [ok(HIDDEN, 'no place leads to pods without listing them')]
+      return places.map(place => warn(HIDDEN, tellLeadsTo(place), place.change))
+    } catch (err) {
+      return [
+        warn(
+          HIDDEN,
+          `the places that hide pods cannot be told: ${wordsOf(err)}`,
+          'see holders, pods and rbac'
+        )
+      ]
     }
   }
 }

@@ -1,5 +1,6 @@
 import type {
   V1Container,
+  V1EnvVar,
   V1ExecAction,
   V1HTTPGetAction,
   V1Lifecycle,
@@ -8,10 +9,11 @@ import type {
   V1PodSpec
 } from '@kubernetes/client-node'
 import { parseDuration } from '../drain/duration.ts'
-import { fieldsOf, listOf, textOf, type FieldsOf } from '../base/read.ts'
+import { fieldsOf, listOf, portOf, textOf } from '../base/read.ts'
+import { commandAround, fallbackMs, optionOf, secondsOf, timeoutMs, wordsOfShell } from './shell-words.ts'
 
 /** The hook that a pod's spec describes. */
-interface HookSpec {
+export interface HookSpec {
   readonly container: string
   /** The hook's own limit in ms: `timeout`, curl's `-m`, `?timeout=`, plus the fallback's sleep; or the helper's budget. */
   readonly longestMs: number | undefined
@@ -19,55 +21,114 @@ interface HookSpec {
   readonly named: boolean
   /** Whether the call goes through a proxy that the container's environment names: the agent then sees the proxy's address. */
   readonly followsProxy: boolean
+  /** The called address; `undefined` if it depends on a variable. An empty host: the pod itself (`httpGet` without a host). */
+  readonly target: HookTarget | undefined
+  /** The program takes an error status for a failure. */
+  readonly failsOnError: boolean
+  /** Something runs if the call fails. */
+  readonly hasFallback: boolean
+  readonly isHttpGet: boolean
+}
+
+interface HookTarget {
+  readonly host: string
+  readonly port: number
 }
 
 /** The helper keeps to its budget, the fallback included (docs/hooks.md), in ms. */
-const HELPER = { name: 'apisix-drain-hook', budgetMs: 24_000 }
+const HELPER = {
+  name: 'apisix-drain-hook',
+  budgetMs: 24_000,
+  urlVariable: 'APISIX_DRAIN_URL',
+  url: 'http://apisix-drain.apisix:8080'
+}
+const PATH = '/v1/prestop'
 
 /** The containers of a raw pod whose preStop calls `/v1/prestop`, or runs the helper. Never throws: an unreadable hook is skipped. */
 export function hooksOf(pod: unknown): readonly HookSpec[] {
   const spec = fieldsOf<V1PodSpec>(fieldsOf<V1Pod>(pod).spec)
   return [...listOf(spec.containers), ...listOf(spec.initContainers)].flatMap(raw => {
     const container = fieldsOf<V1Container>(raw)
-    const text = textOfHook(fieldsOf<V1LifecycleHandler>(fieldsOf<V1Lifecycle>(container.lifecycle).preStop))
-    const name = textOf(container.name) ?? ''
-    if (runsHelper(text))
-      return [{ container: name, longestMs: budget(text), named: true, followsProxy: false }]
-    if (!text.includes('/v1/prestop')) return []
-    return [
-      { container: name, longestMs: longest(text), named: isNamed(text), followsProxy: followsProxy(text) }
-    ]
+    const preStop = fieldsOf<V1LifecycleHandler>(fieldsOf<V1Lifecycle>(container.lifecycle).preStop)
+    const found = { container: textOf(container.name) ?? '', isHttpGet: false }
+    const get = fieldsOf<V1HTTPGetAction>(preStop.httpGet)
+    const path = textOf(get.path) ?? ''
+    if (path.includes(PATH)) return [{ ...found, ...getHook(path, get), isHttpGet: true }]
+    const command = listOf(fieldsOf<V1ExecAction>(preStop.exec).command).filter(
+      word => typeof word === 'string'
+    )
+    if (command[0]?.split('/').at(-1) === HELPER.name)
+      return [{ ...found, ...helperHook(command, listOf(container.env)) }]
+    const text = command.join(' ')
+    return text.includes(PATH) ? [{ ...found, ...shellHook(text) }] : []
   })
 }
 
-function textOfHook(preStop: FieldsOf<V1LifecycleHandler>): string {
-  const command = listOf(fieldsOf<V1ExecAction>(preStop.exec).command).filter(
-    word => typeof word === 'string'
-  )
-  return [...command, textOf(fieldsOf<V1HTTPGetAction>(preStop.httpGet).path) ?? ''].join(' ')
+type Rest = Omit<HookSpec, 'container' | 'isHttpGet'>
+
+/** The kubelet's own call does not use the container's proxy, and takes any answer for success. */
+function getHook(path: string, { host, port }: { readonly host: unknown; readonly port: unknown }): Rest {
+  const number = portOf(port)
+  return {
+    longestMs: timeoutOfQuery(path),
+    named: isNamed(path),
+    followsProxy: false,
+    target: number === undefined ? undefined : { host: textOf(host) ?? '', port: number },
+    failsOnError: false,
+    hasFallback: false
+  }
 }
 
-/** The helper as the program itself, not as an argument of another one. */
-const runsHelper = (text: string): boolean => new RegExp(`^(?:\\S*/)?${HELPER.name}(?:\\s|$)`).test(text)
+function helperHook(command: readonly string[], env: readonly unknown[]): Rest {
+  const variable = env.map(fieldsOf<V1EnvVar>).find(({ name }) => name === HELPER.urlVariable)
+  const url = optionOf(command, 'url') ?? (variable ? textOf(variable.value) : HELPER.url)
+  return {
+    longestMs: parseDuration(optionOf(command, 'budget') ?? '') ?? HELPER.budgetMs,
+    named: true,
+    followsProxy: false,
+    target: targetOf(url ?? ''),
+    failsOnError: true,
+    hasFallback: true
+  }
+}
+
+function shellHook(text: string): Rest {
+  const words = wordsOfShell(text)
+  const at = words.findIndex(word => word.includes(PATH))
+  const call = commandAround(words, at)
+  const usesCurl = call.some(word => word.split('/').at(-1) === 'curl')
+  const waits = [timeoutMs(words), usesCurl ? maxTimeOf(call) : undefined, timeoutOfQuery(text)].filter(
+    wait => wait !== undefined
+  )
+  return {
+    longestMs: waits.length === 0 ? undefined : Math.min(...waits) + (fallbackMs(words) ?? 0),
+    named: isNamed(text),
+    followsProxy: /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b/i.test(text),
+    target: targetOf(words[at] ?? ''),
+    failsOnError: !usesCurl || call.some(word => /^-[a-zA-Z#]*f/.test(word) || word.startsWith('--fail')),
+    // A condition or a loop may do it as well: only a plain line without `||` is known to have none.
+    hasFallback: words.indexOf('||', at) > 0 || words.some(word => CONDITIONS.has(word))
+  }
+}
+
+const CONDITIONS: ReadonlySet<string> = new Set(['if', 'while', 'until', 'trap'])
 
 const isNamed = (text: string): boolean => /\bpod=|\bauthorization:/i.test(text)
 
-/** The kubelet's own call (`httpGet`) does not use the container's proxy. */
-const followsProxy = (text: string): boolean =>
-  /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b/i.test(text)
+const timeoutOfQuery = (text: string): number | undefined =>
+  parseDuration(/[?&]timeout=([0-9.a-z]{1,20})/.exec(text)?.[1] ?? '')
 
-const budget = (text: string): number =>
-  parseDuration(/\s--?budget[ =]([0-9.a-z]+)/.exec(text)?.[1] ?? '') ?? HELPER.budgetMs
-
-function longest(text: string): number | undefined {
-  const waits = [
-    seconds(/(?:^|\s)timeout\s+(?:-[ks]\s+\S+\s+|-\S+\s+)*(\d+(?:\.\d+)?)s?\s/.exec(text)?.[1]),
-    seconds(/(?:\s-[a-zA-Z]*m\s*|--max-time[ =])(\d+(?:\.\d+)?)/.exec(text)?.[1]),
-    parseDuration(/[?&]timeout=([0-9.a-z]+)/.exec(text)?.[1] ?? '')
-  ].filter(wait => wait !== undefined)
-  if (waits.length === 0) return undefined
-  const fallback = seconds(/\|\|\s*(?:exec\s+)?sleep\s+(\d+(?:\.\d+)?)/.exec(text)?.[1]) ?? 0
-  return Math.min(...waits) + fallback
+/** curl's limit in ms: `-m 25`, `-m25`, `-fsSm 25`, `--max-time 25`. */
+function maxTimeOf(call: readonly string[]): number | undefined {
+  for (const [i, word] of call.entries()) {
+    const [found, digits] = /^-[a-zA-Z]*m(\d[\d.]{0,9})?$/.exec(word) ?? []
+    if (found !== undefined) return secondsOf(digits ?? call[i + 1])
+  }
+  return secondsOf(optionOf(call, 'max-time'))
 }
 
-const seconds = (text: string | undefined) => (text === undefined ? undefined : Number(text) * 1000)
+function targetOf(url: string): HookTarget | undefined {
+  const { hostname = '', port = '', protocol = '' } = (url.startsWith('http') && URL.parse(url)) || {}
+  if (hostname === '' || /[$%{]/.test(url.split('/')[2] ?? '')) return undefined
+  return { host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) }
+}

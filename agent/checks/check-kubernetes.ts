@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { fail, ok, wordsOf, type Check } from './finding.ts'
+import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+import type { Survey } from './kept-lists.ts'
 
 /** One call to the API server: resolves with any status, rejects without an answer. `transport/connection.ts` implements it. */
 export type AskKubernetes = (
@@ -42,7 +43,7 @@ export function checkKubernetes(ask: AskKubernetes): Check {
         fail(
           name,
           `the API server cannot be reached: ${wordsOf(err)}`,
-          'check kubernetes.kubeconfig, the network and any NetworkPolicy'
+          'correct that, or name another cluster (kubernetes.kubeconfig, kubernetes.context)'
         )
       ]
     }
@@ -79,4 +80,46 @@ export async function isAllowed(ask: AskKubernetes, wanted: Wanted, signal: Abor
   const parsed = review.safeParse(json)
   if (!parsed.success) throw new Error(`status ${status}`)
   return parsed.data.status.allowed
+}
+
+const NAMESPACES = 'namespaces'
+
+/** Each namespace that the configuration names exists. Without the right to read it, a namespace without any pod is a warning. */
+export function checkNamespaces(
+  ask: AskKubernetes,
+  survey: Pick<Survey, 'pods'>,
+  namespaces: readonly string[]
+): Check {
+  return async signal => {
+    const findings = await Promise.all(namespaces.map(namespace => look(namespace, signal)))
+    const problems = findings.filter(finding => finding !== undefined)
+    return problems.length > 0 ? problems : [ok(NAMESPACES, `${namespaces.join(', ')}: in use`)]
+  }
+
+  async function look(namespace: string, signal: AbortSignal): Promise<Finding | undefined> {
+    try {
+      const { status } = await ask('GET', `/api/v1/namespaces/${namespace}`, undefined, signal)
+      if (status === 200) return undefined
+      if (status === 404) {
+        return fail(
+          NAMESPACES,
+          `the configuration names namespace ${namespace}, which does not exist`,
+          'correct kubernetes.namespaces'
+        )
+      }
+      const { store } = await survey.pods(signal)
+      for (const pod of store.values()) if (pod.namespace === namespace) return undefined
+      return warn(
+        NAMESPACES,
+        `no pod is in namespace ${namespace}, and the agent may not ask whether it exists`,
+        'check kubernetes.namespaces'
+      )
+    } catch (err) {
+      return warn(
+        NAMESPACES,
+        `namespace ${namespace} cannot be looked at: ${wordsOf(err)}`,
+        'correct what the message names, then try again'
+      )
+    }
+  }
 }

@@ -1,8 +1,11 @@
-import { formatDuration } from '../drain/duration.ts'
+import { readOptions } from '../drain/annotations.ts'
 import { budgetProblems } from '../drain/budget.ts'
-import { toPodFact } from '../facts/pod-fact.ts'
+import { isOver } from '../drain/eligible.ts'
+import type { PodFact } from '../drain/facts.ts'
+import type { ServiceStore } from '../facts/service-store.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
-import { hooksOf } from './check-hooks.ts'
+import { hookProblems, type FindService } from './hook-problems.ts'
+import type { Survey, SurveyedPods } from './kept-lists.ts'
 
 interface PodBudget {
   readonly reserveMs: number
@@ -10,74 +13,99 @@ interface PodBudget {
   readonly needMs: number
 }
 
-/** Every pod with the agent's hook has a grace long enough for it; the hook names its pod and uses no proxy. One finding per owner. */
+/** One finding names at most this many workloads. */
+const NAMED = 5
+
+/**
+ * Every pod with the agent's hook has a grace long enough for it, and the hook is right; every pod that APISIX lists has one. One finding per
+ * problem, with the workloads that have it.
+ *
+ * @param namespaces whose Services are read; empty: all
+ */
 export function checkPods(
-  pages: (signal: AbortSignal) => AsyncIterable<readonly unknown[]>,
-  budget: PodBudget
+  survey: Pick<Survey, 'pods' | 'services' | 'inventory'>,
+  budget: PodBudget,
+  namespaces: readonly string[]
 ): Check {
   return async signal => {
-    const problems = new Map<string, { readonly owner: string; readonly problem: string; pods: number }>()
-    let hooked = 0
+    let read: SurveyedPods
     try {
-      for await (const page of pages(signal)) {
-        for (const pod of page) {
-          const found = inspect(pod, budget)
-          if (!found) continue
-          hooked += 1
-          for (const problem of found.problems) {
-            const key = `${found.owner} ${problem}`
-            const known = problems.get(key) ?? { owner: found.owner, problem, pods: 0 }
-            known.pods += 1
-            problems.set(key, known)
-          }
-        }
-      }
+      read = await survey.pods(signal)
     } catch (err) {
-      return [fail('pods', `the pods cannot be listed: ${wordsOf(err)}`, 'see kubernetes and rbac')]
+      return [fail('pods', `the pods cannot be listed: ${wordsOf(err)}`, 'see rbac')]
     }
-    if (hooked === 0) {
+    // Without these two, only the findings that need them are left out: other checks report the failure.
+    const services = await survey.services(signal).catch(() => undefined)
+    const inventory = await survey.inventory(signal).catch(() => undefined)
+    const hosts = [...(inventory?.holders().values() ?? [])].flatMap(({ nodes }) =>
+      nodes.map(({ host }) => host)
+    )
+    const bare = withoutHook(read, hosts)
+    const missing = bare.length === 0 ? '' : `; APISIX lists ${tellWorkloads(bare)}`
+    if (read.hooked.length === 0) {
       return [
         warn(
           'pods',
-          'no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook',
-          'add the hook of the README to the pods behind APISIX'
+          `no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook${missing}`,
+          'add the hook of the README to the pods behind APISIX, or let the chart inject it (injection)'
         )
       ]
     }
-    if (problems.size === 0) return [ok('pods', `${hooked} pods with our hook, each with grace enough`)]
-    return [...problems.values()].map(({ owner, problem, pods }): Finding =>
-      warn('pods', `${owner} (${pods} ${pods === 1 ? 'pod' : 'pods'}): ${problem}`, 'change the pod template')
-    )
+    const findings = problemsOf(read, budget, finder(services, namespaces))
+    if (bare.length > 0) {
+      findings.push(
+        warn(
+          'pods',
+          `no hook in pods that APISIX lists: ${tellWorkloads(bare)}`,
+          'add the hook of the README to them, or let the chart inject it (injection); if they need none, annotate them with apisix-drain.io/skip'
+        )
+      )
+    }
+    return findings.length > 0
+      ? findings
+      : [ok('pods', `${read.hooked.length} pods with our hook, each with grace enough`)]
   }
 }
 
-/** `undefined` for a pod without the agent's hook. */
-function inspect(
-  pod: unknown,
-  budget: PodBudget
-): { readonly owner: string; readonly problems: readonly string[] } | undefined {
-  const hooks = hooksOf(pod)
-  const fact = toPodFact(pod)
-  if (!fact || hooks.length === 0) return undefined
-  const tooLong = hooks.flatMap(({ container, longestMs }) =>
-    longestMs !== undefined && longestMs > fact.graceMs
-      ? [
-          `the hook of container ${container} may take ${formatDuration(longestMs)} with its fallback, longer than terminationGracePeriodSeconds (${formatDuration(fact.graceMs)}): raise the grace or lower the hook's -m`
-        ]
-      : []
+function problemsOf({ hooked }: SurveyedPods, budget: PodBudget, findService: FindService): Finding[] {
+  const problems = new Map<string, PodFact[]>()
+  for (const { pod, hooks } of hooked) {
+    if (isOver(pod)) continue
+    const found = [
+      ...budgetProblems(pod, budget),
+      ...hooks.flatMap(hook => hookProblems(hook, pod, findService))
+    ]
+    for (const problem of found) {
+      const pods = problems.get(problem)
+      if (pods) pods.push(pod)
+      else problems.set(problem, [pod])
+    }
+  }
+  return [...problems].map(([problem, pods]) =>
+    warn('pods', `${tellWorkloads(pods)}: ${problem}`, 'correct the template')
   )
-  const unnamed = hooks
-    .filter(({ named }) => !named)
-    .map(
-      ({ container }) =>
-        `the hook of container ${container} does not name its pod: add namespace and pod to its URL, or it is refused where packets leave with another address`
-    )
-  const proxied = hooks
-    .filter(({ followsProxy }) => followsProxy)
-    .map(
-      ({ container }) =>
-        `the hook of container ${container} follows the proxy of its environment: add --noproxy "*" (curl) or --no-proxy (wget)`
-    )
-  const owner = `${fact.namespace}/${fact.owner ?? fact.name}`
-  return { owner, problems: [...budgetProblems(fact, budget), ...tooLong, ...unnamed, ...proxied] }
 }
+
+/** Pods that a holder lists, that have no hook of the agent, and do not opt out. */
+function withoutHook({ store, hooked }: SurveyedPods, hosts: readonly string[]): readonly PodFact[] {
+  const known = new Set(hooked.map(({ pod }) => pod.uid))
+  return [...new Set(hosts)]
+    .flatMap(host => store.byIp(host))
+    .filter(pod => !pod.hostNetwork && !known.has(pod.uid) && !readOptions(pod.annotations).skip)
+}
+
+function tellWorkloads(pods: readonly PodFact[]): string {
+  const owners = Map.groupBy(pods, ({ namespace, owner, name }) => `${namespace}/${owner ?? name}`)
+  const told = [...owners].map(
+    ([owner, { length }]) => `${owner} (${length} ${length === 1 ? 'pod' : 'pods'})`
+  )
+  const more = told.length > NAMED ? ` and ${told.length - NAMED} more` : ''
+  return `${told.slice(0, NAMED).join(', ')}${more}`
+}
+
+const finder =
+  (services: ServiceStore | undefined, namespaces: readonly string[]): FindService =>
+  (namespace, name) => {
+    if (services === undefined || (namespaces.length > 0 && !namespaces.includes(namespace))) return undefined
+    return services.byName(namespace, name) ?? 'none'
+  }

@@ -46,11 +46,23 @@ export function checkRbac(
 ): Check {
   const scopes = namespaces.length > 0 ? namespaces : [undefined]
   return async signal => {
-    const findings = await Promise.all(
-      scopes.flatMap(namespace => permissions.map(permission => reviewOne(permission, namespace, signal)))
-    )
-    const problems = findings.filter(finding => finding !== undefined)
-    return problems.length > 0 ? problems : [ok('rbac', `all ${permissions.length} permissions are granted`)]
+    try {
+      const findings = await Promise.all(
+        scopes.flatMap(namespace => permissions.map(permission => reviewOne(permission, namespace, signal)))
+      )
+      const problems = findings.filter(finding => finding !== undefined)
+      return problems.length > 0
+        ? problems
+        : [ok('rbac', `all ${permissions.length} permissions are granted`)]
+    } catch (err) {
+      return [
+        fail(
+          'rbac',
+          `the agent cannot ask for its own rights: ${wordsOf(err)}`,
+          'bind the ClusterRole system:basic-user to its account, which Kubernetes does for every account by default'
+        )
+      ]
+    }
   }
 
   async function reviewOne(
@@ -61,13 +73,9 @@ export function checkRbac(
     const { verb, group, resource, why } = permission
     const what = `${verb} ${resource}${group && `.${group}`} ${namespace ? `in ${namespace}` : 'in all namespaces'}`
     const wanted = { verb, group, ...partsOf(resource), ...(namespace && { namespace }) }
-    try {
-      if (await isAllowed(ask, wanted, signal)) return undefined
-      const change = `add to the ClusterRole: apiGroups ["${group}"], resources ["${resource}"], verbs ["${verb}"]`
-      return (permission.needed ? fail : warn)('rbac', `we may not ${what}, needed ${why}`, change)
-    } catch (err) {
-      return fail('rbac', `cannot ask whether we may ${what}: ${wordsOf(err)}`, 'see kubernetes')
-    }
+    if (await isAllowed(ask, wanted, signal)) return undefined
+    const change = `add to the ${namespace ? `Role in ${namespace}` : 'ClusterRole'}: apiGroups ["${group}"], resources ["${resource}"], verbs ["${verb}"]`
+    return (permission.needed ? fail : warn)('rbac', `we may not ${what}, needed ${why}`, change)
   }
 }
 

@@ -4,10 +4,19 @@ import { examine, formatDiagnosis } from './doctor.ts'
 import { doctorChecks } from './wire-checks.ts'
 import { createAdminApi } from '../apisix/admin-api.ts'
 import { createBarrierClient } from '../apisix/barrier-api.ts'
+import { createDocumentReader } from '../inventory/documents.ts'
+import { createProgress } from './progress.ts'
 import { createControlReader } from '../apisix/control-api.ts'
 import { createConnection } from '../transport/connection.ts'
 import { loadCredentials } from '../transport/load-credentials.ts'
 import { adminOptions, barrierOptions, controlOptions, credentialSource } from '../start/wire.ts'
+
+/** Flags that `doctor` and `diff` share. */
+export interface CheckFlags {
+  readonly json: boolean
+  /** Report progress also where standard error is no terminal. */
+  readonly progress: boolean
+}
 
 /**
  * `apisix-drain doctor`: runs every check with the agent's own clients and prints the findings. Returns the exit code:
@@ -15,19 +24,33 @@ import { adminOptions, barrierOptions, controlOptions, credentialSource } from '
  *
  * @throws Error when the Kubernetes credentials cannot be read
  */
-export async function diagnose(config: Config, json: boolean): Promise<number> {
+export async function diagnose(config: Config, { json, progress }: CheckFlags): Promise<number> {
   const clock = systemClock
   const connection = createConnection(loadCredentials(credentialSource(config.kubernetes), clock), clock)
   const admin = createAdminApi(adminOptions(config.apisix.admin))
+  const documents = createDocumentReader(adminOptions(config.apisix.admin))
+  const told = createProgress(progress)
   const barrier = config.apisix.barrier && createBarrierClient(barrierOptions(config.apisix.barrier))
   try {
     const readGateway = createControlReader(controlOptions(config.apisix.control, clock))
-    const checks = doctorChecks(config, { connection, admin, readGateway, barrier, clock })
-    const diagnosis = await examine(checks, clock)
+    const checks = doctorChecks(config, {
+      connection,
+      admin,
+      readGateway,
+      barrier,
+      readDocument: documents.read,
+      clock
+    })
+    const diagnosis = await examine(checks, clock, running => {
+      if (running.length > 0) told.say(`checking ${running.join(', ')}`)
+    })
+    told.end()
     process.stdout.write(json ? `${JSON.stringify(diagnosis)}\n` : formatDiagnosis(diagnosis))
     return diagnosis.healthy ? 0 : 1
   } finally {
+    told.end()
     admin.close()
+    documents.close()
     barrier?.close()
     await connection.close()
   }

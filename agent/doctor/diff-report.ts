@@ -24,7 +24,9 @@ export function formatDiff({ differences, hidden, holders, gateways, unread }: D
       .trimEnd()
   const table = differences.length > 0 ? [line(HEAD), ...differences.map(line), ''] : []
   const places = hidden.flatMap(place => [`hidden: ${tellLeadsTo(place)}`, `  -> ${place.change}`])
-  const silent = unread.map(({ gateway, why }) => `not read: ${gateway}: ${why}`)
+  const silent = [...Map.groupBy(unread, ({ why }) => why)].map(
+    ([why, same]) => `not read: ${same.map(({ gateway }) => gateway).join(', ')}: ${why}`
+  )
   const compared = `${holders} holders at the Admin API and ${gateways.length} gateways`
   const verdict =
     differences.length > 0

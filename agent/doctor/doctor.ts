@@ -5,17 +5,58 @@ interface Diagnosis {
   /** No check failed. Warnings are allowed. */
   readonly healthy: boolean
   readonly findings: readonly Finding[]
+  /** Checks that were not made, with the failed check that explains them. */
+  readonly skipped: readonly { readonly name: string; readonly because: string }[]
+}
+
+/** A check, and the names of those that must not have failed before it makes sense. */
+export interface Step {
+  readonly name: string
+  readonly check: Check
+  readonly after?: readonly string[]
 }
 
 /** A check that takes longer than this has failed, in ms. */
 const CHECK_MS = 30_000
 
-/** Runs all checks in parallel; the findings come in the order of the checks. Never rejects. */
-export async function examine(checks: Readonly<Record<string, Check>>, clock: Clock): Promise<Diagnosis> {
-  const findings = (
-    await Promise.all(Object.entries(checks).map(([name, check]) => bounded(name, check, clock)))
-  ).flat()
-  return { healthy: findings.every(finding => finding.level !== 'fail'), findings }
+/**
+ * Runs all checks in parallel, each after those that it needs: one failure is told once, and not again by every check that depends on it.
+ * The findings come in the order of the checks. Never rejects.
+ *
+ * @param onProgress called whenever a check has ended, with the names of those that still run
+ */
+export async function examine(
+  steps: readonly Step[],
+  clock: Clock,
+  onProgress: (running: readonly string[]) => void = () => {}
+): Promise<Diagnosis> {
+  const running = new Set(steps)
+  const results = new Map<Step, Promise<Result>>()
+  const take = async (step: Step): Promise<Result> => {
+    for (const need of steps.filter(({ name }) => step.after?.includes(name))) {
+      const { findings = [], skipped } = (await results.get(need)) ?? {}
+      const failed =
+        skipped?.because ?? (findings.some(({ level }) => level === 'fail') ? need.name : undefined)
+      if (failed !== undefined) return { skipped: { name: step.name, because: failed } }
+    }
+    return { findings: await bounded(step.name, step.check, clock) }
+  }
+  for (const step of steps) {
+    const result = take(step).finally(() => {
+      running.delete(step)
+      onProgress([...new Set([...running].map(({ name }) => name))])
+    })
+    results.set(step, result)
+  }
+  const all = await Promise.all(results.values())
+  const findings = all.flatMap(result => result.findings ?? [])
+  const skipped = all.flatMap(result => result.skipped ?? [])
+  return { healthy: findings.every(finding => finding.level !== 'fail'), findings, skipped }
+}
+
+interface Result {
+  readonly findings?: readonly Finding[]
+  readonly skipped?: Diagnosis['skipped'][number]
 }
 
 async function bounded(name: string, check: Check, clock: Clock): Promise<readonly Finding[]> {
@@ -43,12 +84,18 @@ async function bounded(name: string, check: Check, clock: Clock): Promise<readon
 const MARKS = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' } as const
 
 /** Plain lines for people: no colours, no fixed width. */
-export function formatDiagnosis({ healthy, findings }: Diagnosis): string {
+export function formatDiagnosis({ healthy, findings, skipped }: Diagnosis): string {
   const lines = findings.flatMap(({ name, level, what, change }) => [
     `${MARKS[level]}  ${name}: ${what}`,
     ...(change === '' ? [] : [`        -> ${change}`])
   ])
+  const left = Map.groupBy(skipped, ({ because }) => because)
+  for (const [because, checks] of left) {
+    const names = [...new Set(checks.map(({ name }) => name))].join(', ')
+    lines.push(`skip  ${names}: not checked, because ${because} failed`)
+  }
   const count = (level: Finding['level']) => findings.filter(finding => finding.level === level).length
   const verdict = healthy ? 'the agent can work here' : 'the agent cannot work here as configured'
-  return `${lines.join('\n')}\n\n${count('ok')} ok, ${count('warn')} warnings, ${count('fail')} failed: ${verdict}\n`
+  const warnings = `${count('warn')} ${count('warn') === 1 ? 'warning' : 'warnings'}`
+  return `${lines.join('\n')}\n\n${count('ok')} ok, ${warnings}, ${count('fail')} failed: ${verdict}\n`
 }

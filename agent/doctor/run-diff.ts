@@ -2,6 +2,7 @@ import { pino } from 'pino'
 
 import { addressRanges } from '../base/address-ranges.ts'
 import { systemClock } from '../base/clock.ts'
+import { meaningOf } from '../base/errors.ts'
 import type { Config } from '../config/types.ts'
 import { createAdminApi } from '../apisix/admin-api.ts'
 import { createControlReader, type Sighting } from '../apisix/control-api.ts'
@@ -15,13 +16,16 @@ import { everyHidden } from '../proof/hidden-places.ts'
 import { startCluster, type Cluster } from '../facts/cluster.ts'
 import { loadCredentials } from '../transport/load-credentials.ts'
 import { adminOptions, controlOptions, credentialSource, gatewaySelector } from '../start/wire.ts'
+import type { CheckFlags } from './diagnose.ts'
+import { createProgress } from './progress.ts'
 import { compare, inBoth, type Row } from './compare.ts'
 import { agrees, formatDiff, type DiffReport } from './diff-report.ts'
 
 /** The pause between the two readings, in ms: longer than a write takes to reach every worker. */
 const APART_MS = 2000
-/** How long the watches may take to sync, in ms. */
+/** How long the watches may take to sync, in ms: as long as nothing fails, and after that. */
 const SYNC_MS = 30_000
+const FAILING_MS = 5000
 
 /**
  * `apisix-drain diff`: reads EndpointSlices, Admin API and every gateway twice, and prints where they differ both times.
@@ -29,9 +33,10 @@ const SYNC_MS = 30_000
  *
  * @throws Error if Kubernetes or the Admin API cannot be read
  */
-export async function diff(config: Config, json: boolean): Promise<number> {
+export async function diff(config: Config, { json, progress: wanted }: CheckFlags): Promise<number> {
   const clock = systemClock
   const log = pino({ level: 'silent' })
+  const progress = createProgress(wanted)
   const { apisix, kubernetes } = config
   const cluster = startCluster({
     credentials: loadCredentials(credentialSource(kubernetes), clock),
@@ -53,17 +58,19 @@ export async function diff(config: Config, json: boolean): Promise<number> {
   const inRange = addressRanges(config.sync.podRanges)
 
   const readOnce = async (): Promise<{ rows: readonly Row[] } & Omit<DiffReport, 'differences'>> => {
+    progress.say('reading the Admin API')
     await inventory.refresh()
     if (inventory.problem() !== '') throw new Error(inventory.problem())
     const sightings = new Map<string, Sighting>()
     const unread: { gateway: string; why: string }[] = []
     const serving = cluster.gateways().filter(gateway => gateway.ready || gateway.terminating)
     if (serving.length === 0) throw new Error('no gateway is known: check apisix.gateways')
+    progress.say(`reading ${serving.length} gateways`)
     await Promise.all(
       (apisix.control.enabled ? serving : []).map(({ name, ip }) =>
         readGateway(ip).then(
           sighting => void sightings.set(name, sighting),
-          (error: unknown) => void unread.push({ gateway: name, why: (error as Error).message })
+          (error: unknown) => void unread.push({ gateway: name, why: meaningOf(error) })
         )
       )
     )
@@ -79,15 +86,20 @@ export async function diff(config: Config, json: boolean): Promise<number> {
   }
 
   try {
+    progress.say('reading pods, EndpointSlices and Services')
     await synced(cluster)
     while (mode.current().mode === undefined && mode.current().problem === '') await clock.sleep(20)
     const first = await readOnce()
+    if (first.rows.length > 0)
+      progress.say(`${first.rows.length} differences: reading again, because they may be changes in progress`)
     await clock.sleep(first.rows.length > 0 ? APART_MS : 0)
     const { rows, ...compared } = first.rows.length > 0 ? await readOnce() : first
     const report = { differences: inBoth(first.rows, rows), ...compared }
+    progress.end()
     process.stdout.write(json ? `${JSON.stringify(report)}\n` : formatDiff(report))
     return agrees(report) ? 0 : 1
   } finally {
+    progress.end()
     mode.stop()
     admin.close()
     documents.close()
@@ -105,11 +117,13 @@ const followsAll = ({ owner, name = '' }: Holder): boolean =>
 
 /** @throws Error with the last problem of a watch */
 async function synced(cluster: Pick<Cluster, 'parts'>): Promise<void> {
-  const end = systemClock.now() + SYNC_MS
+  const began = systemClock.now()
   for (;;) {
     const late = cluster.parts().find(part => !part.synced)
     if (!late) return
-    if (systemClock.now() > end) throw new Error(`the watch of ${late.name} has not synced: ${late.problem}`)
+    const waited = systemClock.now() - began
+    if (waited > (late.problem === '' ? SYNC_MS : FAILING_MS))
+      throw new Error(`the watch of ${late.name} has not synced: ${late.problem || 'no answer'}`)
     await systemClock.sleep(20)
   }
 }

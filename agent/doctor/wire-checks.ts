@@ -7,6 +7,7 @@ import type { BarrierClient } from '../apisix/barrier-api.ts'
 import type { ReadGateway } from '../apisix/control-api.ts'
 import { detectMode } from '../inventory/mode.ts'
 import { readInjectSettings } from '../inject/settings.ts'
+import type { Resource } from '../plan/holder.ts'
 import type { Connection } from '../transport/connection.ts'
 import { podsIn, servicesIn, slicesIn, type Collection } from '../reflect/collection.ts'
 import { gatewayPodReader, staticGateway } from '../facts/gateway-fact.ts'
@@ -14,11 +15,14 @@ import { fieldsOf, listOf, textOf } from '../base/read.ts'
 import { leasePlace } from '../start/wire.ts'
 import { checkAdmin } from '../checks/check-admin.ts'
 import { checkClocks } from '../checks/check-clocks.ts'
-import type { Check } from '../checks/finding.ts'
+import type { Step } from './doctor.ts'
 import { checkGateways } from '../checks/check-gateways.ts'
-import { checkHidden } from '../checks/check-hidden.ts'
+import { checkHidden } from '../checks/check-holders.ts'
 import { checkHolders } from '../checks/check-holders.ts'
 import { checkInjection } from '../checks/check-injection.ts'
+import { createSurvey } from '../checks/kept-lists.ts'
+import { listDocuments, type createDocumentReader } from '../inventory/documents.ts'
+import { checkNamespaces } from '../checks/check-kubernetes.ts'
 import { checkKubernetes } from '../checks/check-kubernetes.ts'
 import { checkLease } from '../checks/check-lease.ts'
 import { checkPods } from '../checks/check-pods.ts'
@@ -30,6 +34,7 @@ export interface DoctorClients {
   readonly admin: Pick<AdminApi, 'standalone' | 'list' | 'pageSize'>
   readonly readGateway: ReadGateway
   readonly barrier: Pick<BarrierClient, 'at'> | undefined
+  readonly readDocument: ReturnType<typeof createDocumentReader>['read']
   readonly clock: Clock
 }
 
@@ -38,8 +43,8 @@ const PAGE = 500
 const readGatewayPod = gatewayPodReader(true)
 
 /** All checks, in the order in which a person would make them: the first failure often explains the later ones. */
-export function doctorChecks(config: Config, clients: DoctorClients): Readonly<Record<string, Check>> {
-  const { connection, admin, readGateway, barrier, clock } = clients
+export function doctorChecks(config: Config, clients: DoctorClients): readonly Step[] {
+  const { connection, admin, readGateway, barrier, readDocument, clock } = clients
   const { kubernetes, apisix, drain, inject } = config
   const ask = (method: string, path: string, body: unknown, signal: AbortSignal) =>
     connection.request(method, path, body, signal)
@@ -51,34 +56,75 @@ export function doctorChecks(config: Config, clients: DoctorClients): Readonly<R
   }
   const each = (collection: (namespace: string | undefined) => Collection) => (signal: AbortSignal) =>
     pagesOf(kubernetes.namespaces, collection, connection, signal)
-  const clocks = [
-    { of: 'kubernetes', decides: true, date: (signal: AbortSignal) => kubernetesDate(connection, signal) },
-    { of: 'admin-api', decides: false, date: (signal: AbortSignal) => adminDate(apisix.admin, signal) }
+  const survey = createSurvey({
+    clock,
+    owner: apisix.owner,
+    lists: { pods: each(podsIn), slices: each(slicesIn), services: each(servicesIn) },
+    async holders(signal) {
+      const isStandalone =
+        apisix.mode === undefined ? await admin.standalone(signal) : apisix.mode === 'standalone'
+      if (!isStandalone) return admin
+      const gateways = await gatewayCalls.list(signal)
+      const documents = listDocuments({ read: readDocument, gateways: () => gateways })
+      const list = async (resource: Resource) => {
+        const objects = await documents(resource, signal)
+        return { total: objects.length, objects }
+      }
+      return { pageSize: Infinity, list }
+    }
+  })
+  const permissions = [
+    ...PERMISSIONS,
+    ...(config.arrivals.gate ? GATE_PERMISSIONS : []),
+    ...(config.kubernetes.podCondition ? CONDITION_PERMISSIONS : [])
   ]
-  const needMs = drain.minimumGrade === 'timer' ? drain.floorMs : drain.acceptedSettleMs
-  return {
-    kubernetes: checkKubernetes(ask),
-    rbac: checkRbac(ask, kubernetes.namespaces, [
-      ...PERMISSIONS,
-      ...(config.arrivals.gate ? GATE_PERMISSIONS : []),
-      ...(config.kubernetes.podCondition ? CONDITION_PERMISSIONS : [])
-    ]),
-    leader: checkLease(ask, leasePlace(config)),
-    ...(inject && { injection: checkInjection(ask, () => readInjectSettings(inject.file)) }),
-    'admin-api': checkAdmin(signal => detectMode(admin, signal), apisix.mode),
-    holders: checkHolders(admin, apisix.mode, apisix.owner),
-    hidden: checkHidden(admin, apisix, clock, {
-      pods: each(podsIn),
-      slices: each(slicesIn),
-      services: each(servicesIn)
-    }),
-    gateways: checkGateways(gatewayCalls, config),
-    clock: checkClocks(clocks, () => clock.now(), drain.reserveMs),
-    pods: checkPods(each(podsIn), {
-      reserveMs: drain.reserveMs,
-      needMs
-    })
+  const kubernetesTime = {
+    of: 'kubernetes',
+    decides: true,
+    date: (signal: AbortSignal) => kubernetesDate(connection, signal)
   }
+  const adminTime = {
+    of: 'admin-api',
+    decides: false,
+    date: (signal: AbortSignal) => adminDate(apisix.admin, signal)
+  }
+  const now = () => clock.now()
+  const needMs = drain.minimumGrade === 'timer' ? drain.floorMs : drain.acceptedSettleMs
+  const byHand = apisix.gateways.kind === 'static'
+  return [
+    { name: 'kubernetes', check: checkKubernetes(ask) },
+    { name: 'rbac', after: ['kubernetes'], check: checkRbac(ask, kubernetes.namespaces, permissions) },
+    ...(kubernetes.namespaces.length > 0
+      ? [
+          {
+            name: 'namespaces',
+            after: ['kubernetes', 'rbac'],
+            check: checkNamespaces(ask, survey, kubernetes.namespaces)
+          }
+        ]
+      : []),
+    { name: 'leader', after: ['kubernetes'], check: checkLease(ask, leasePlace(config)) },
+    ...(inject
+      ? [
+          {
+            name: 'injection',
+            after: ['kubernetes'],
+            check: checkInjection(ask, () => readInjectSettings(inject.file))
+          }
+        ]
+      : []),
+    { name: 'admin-api', check: checkAdmin(signal => detectMode(admin, signal), apisix.mode) },
+    { name: 'gateways', after: byHand ? [] : ['kubernetes'], check: checkGateways(gatewayCalls, config) },
+    { name: 'holders', after: ['admin-api'], check: checkHolders(survey) },
+    { name: 'hidden', after: ['kubernetes', 'rbac', 'admin-api'], check: checkHidden(survey) },
+    { name: 'clock', after: ['kubernetes'], check: checkClocks([kubernetesTime], now, drain.reserveMs) },
+    { name: 'clock', after: ['admin-api'], check: checkClocks([adminTime], now, drain.reserveMs) },
+    {
+      name: 'pods',
+      after: ['kubernetes', 'rbac'],
+      check: checkPods(survey, { reserveMs: drain.reserveMs, needMs }, kubernetes.namespaces)
+    }
+  ]
 }
 
 async function listGateways(

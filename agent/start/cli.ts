@@ -5,7 +5,12 @@ import { nearest } from '../config/nearest.ts'
 type Command =
   | { readonly kind: 'run'; readonly configFile: string | undefined; readonly dryRun: boolean }
   | { readonly kind: 'print-config'; readonly configFile: string | undefined; readonly dryRun: boolean }
-  | { readonly kind: 'doctor' | 'diff'; readonly configFile: string | undefined; readonly json: boolean }
+  | {
+      readonly kind: 'doctor' | 'diff'
+      readonly configFile: string | undefined
+      readonly json: boolean
+      readonly progress: boolean
+    }
   | {
       readonly kind: 'status'
       readonly configFile: string | undefined
@@ -33,16 +38,22 @@ export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves
   --print-config    print the configuration with every default filled in (secrets not shown), and end
   --dry-run         write nothing to APISIX
   --json            doctor, diff, status: one JSON object instead of lines
+  --progress        doctor, diff: print each step to standard error, also without a terminal
   --watch           status: print it again when it changes, until Ctrl-C
   --url <url>       status: the agent to ask, http://host:port; default: the one of the configuration, in this pod
   --token-file <f>  status: with --url, the file of the dashboard's token
   --help, --version
 
+doctor prints one line for each finding: ok, warn, FAIL, or skip for checks that a failed one explains. The line after
+the arrow says what to change.
+
 diff reads all of them twice, and prints what differs both times: a ghost is listed and no pod has its address (told
 only in sync.podRanges), missing is not listed and should be, stale is listed by a gateway and not by the Admin API.
 
-Exit codes: 0 all is well, 1 the agent or a check failed, there is a difference, or an answer is at risk (status),
-2 wrong command line or configuration, or the agent does not answer (status).
+Exit codes: 0  all is well; doctor: no check failed, warnings are allowed
+            1  run: the agent could not start; doctor: a check failed; diff: there is a difference, or something could
+               not be read; status: an answer is at risk
+            2  wrong command line or configuration; status: the agent does not answer
 Every setting: docs/config.md
 `
 
@@ -51,6 +62,7 @@ const OPTIONS = {
   'print-config': { type: 'boolean' },
   'dry-run': { type: 'boolean' },
   json: { type: 'boolean' },
+  progress: { type: 'boolean' },
   watch: { type: 'boolean' },
   url: { type: 'string' },
   'token-file': { type: 'string' },
@@ -84,13 +96,15 @@ export function parseCommand(argv: readonly string[]): Command {
   if (values.version) return { kind: 'version' }
   const configFile = typeof values.config === 'string' ? values.config : undefined
   const dryRun = values['dry-run'] === true
+  if (values.progress && known !== 'doctor' && known !== 'diff')
+    return { kind: 'wrong', problem: '--progress belongs to doctor and diff' }
   if (known === 'status') return statusCommand(values)
   if (values.watch || values.url !== undefined || values['token-file'] !== undefined)
     return { kind: 'wrong', problem: '--watch, --url and --token-file belong to status' }
   if (known !== 'run') {
     return values['print-config'] || dryRun
-      ? { kind: 'wrong', problem: `${known} takes --config and --json only` }
-      : { kind: known, configFile, json: values.json === true }
+      ? { kind: 'wrong', problem: `${known} takes --config, --json and --progress only` }
+      : { kind: known, configFile, json: values.json === true, progress: values.progress === true }
   }
   if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor, diff and status' }
   return { kind: values['print-config'] ? 'print-config' : 'run', configFile, dryRun }

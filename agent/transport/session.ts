@@ -1,5 +1,6 @@
 import { connect, type ClientHttp2Session } from 'node:http2'
 import type { Clock } from '../base/clock.ts'
+import { networkMeaning } from '../base/network.ts'
 import type { Credentials } from './credentials.ts'
 import { keepAlive, type PingSettings } from './ping.ts'
 
@@ -21,10 +22,26 @@ export class Leaving extends Error {
   override readonly name = 'Leaving'
 }
 
+/** What TLS or HTTP/2 reports if the other side speaks HTTP/1.1 only, before its first frame has come. */
+const NOT_HTTP2 = /^ERR_(HTTP2_ERROR|SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL)$/
+
+/** Nothing answers at the address and port. */
+const UNANSWERED = /^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ETIMEDOUT)$/
+
+const ROUTE = {
+  address: 'server of the kubeconfig',
+  scheme: 'server of the kubeconfig',
+  ca: 'certificate-authority of the kubeconfig'
+}
+
+const CHECK_ADDRESS =
+  'no server answers at that address and port: check server of the kubeconfig, that the API server runs, and NetworkPolicies'
+
 /**
- * Connects: TLS with ALPN `h2`, or HTTP/2 at once for `http://`. Resolves when connected. The session ends with `signal`.
+ * Connects: TLS with ALPN `h2`, or HTTP/2 at once for `http://`. Resolves when the server has sent its first frame, so that it speaks
+ * HTTP/2. The session ends with `signal`.
  *
- * @throws Error when that takes longer than `timeoutMs`, or the socket's error
+ * @throws Error when that takes longer than `timeoutMs`, or the socket's error in words, with the original one as its cause
  */
 export async function openSession(
   credentials: Credentials,
@@ -56,11 +73,11 @@ export async function openSession(
       cancel()
       signal.removeEventListener('abort', abort)
       const why = failure ?? new Error('the server closed the connection')
-      reject(why)
+      reject(inWords(why, credentials.origin))
       leaving.abort(why)
     })
-    http2.once('connect', () => {
-      // This event comes a tick after the socket's own: if the session ends in between, `close` comes next.
+    http2.once('remoteSettings', () => {
+      // The session may have ended at the same moment: `close` comes next.
       if (http2.destroyed) return
       cancel()
       http2.setLocalWindowSize(SESSION_WINDOW)
@@ -69,4 +86,19 @@ export async function openSession(
     })
   })
   return { http2, leaving: leaving.signal, heard: () => (lastHeard = clock.now()) }
+}
+
+/** The failure of a session that never opened. */
+function inWords(failure: unknown, origin: string): unknown {
+  const { code } = failure as NodeJS.ErrnoException
+  if (code !== undefined && NOT_HTTP2.test(code)) {
+    return new Error(
+      `the API server at ${origin} does not offer HTTP/2, which the agent needs: name the API server itself in the kubeconfig, not kubectl proxy or another proxy for HTTP/1.1`,
+      { cause: failure }
+    )
+  }
+  const meaning = code !== undefined && UNANSWERED.test(code) ? CHECK_ADDRESS : networkMeaning(code, ROUTE)
+  return meaning === ''
+    ? failure
+    : new Error(`no connection to the API server at ${origin} (${code}): ${meaning}`, { cause: failure })
 }

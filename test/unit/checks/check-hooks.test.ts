@@ -82,4 +82,23 @@ describe('doctor: hooks of a pod', () => {
       expect(hooksOf(other)).to.deep.equal([])
     }
   })
+
+  it('reads a hostile text of a megabyte in linear time', () => {
+    // The old expression for `timeout` needed exponential time from 30 of these words on.
+    const hostile = [
+      `timeout ${'-k -k '.repeat(170_000)} ${URL}`,
+      `timeout ${'-'.repeat(1_000_000)} ${URL}`,
+      `curl ${'-m'.repeat(500_000)} ${URL}`,
+      `${'a|'.repeat(500_000)} ${URL}`,
+      `${'|| exec '.repeat(125_000)} ${URL} || ${'sleep '.repeat(160_000)}`,
+      `${URL}?timeout=${'1'.repeat(1_000_000)}`,
+      `/v1/prestop ${'"'.repeat(1_000_000)}`,
+      `/v1/prestop ${'https://'.repeat(125_000)}`
+    ]
+    const began = process.cpuUsage()
+    for (const text of hostile) expect(hooksOf(pod(exec(text)))).to.have.length(1)
+    const { user } = process.cpuUsage(began)
+    // 8 MB: about 0.5 s of CPU. A quadratic step would need minutes.
+    expect(user / 1e6).to.be.below(8)
+  }).timeout(60_000)
 })

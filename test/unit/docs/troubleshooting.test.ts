@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { GRADES } from '../../../agent/drain/drain.ts'
+import { createLog } from '../../../agent/base/log.ts'
 import { ERRORS } from '../../../agent/base/errors.ts'
 import { REFUSALS } from '../../../agent/hold/refusal.ts'
 import { inCalls, quoted, sentences, sources, tells, type Message } from './messages.ts'
@@ -29,8 +30,10 @@ const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
   'findings of doctor': inCalls(
     /\b(?:warn|fail|problem|fail : warn\)|warn\))\(/g,
     0,
-    'agent/{doctor/doctor,checks/check-{clocks,gateways,hidden,holders,injection,kubernetes,lease,pods,rbac}}.ts'
+    'agent/{doctor/doctor,checks/check-{clocks,gateways,holders,injection,kubernetes,lease,pods,rbac}}.ts'
   ),
+  'mistakes in a hook': sentences('agent/checks/hook-problems.ts'),
+  'failed connections': sentences('agent/base/network.ts'),
   'reasons not to start': inCalls(
     /\bnew Error\(/g,
     0,
@@ -86,5 +89,14 @@ describe('docs/troubleshooting.md', () => {
     const reasons = /readonly reason: (.*)$/m.exec(read('agent/tell/event.ts'))?.[1] ?? ''
     expect(reasons.match(/'\w+'/g)).not.empty
     for (const [, reason] of reasons.matchAll(/'(\w+)'/g)) expect(page).include(`| \`${reason}\``)
+  })
+
+  it('filters the log by the level as the log writes it', async () => {
+    const [, pattern = ''] = /grep -v '([^']+)'/.exec(page) ?? []
+    const written: string[] = []
+    const log = createLog({ level: 'info', pretty: false }, { write: line => void written.push(line) })
+    log.info('normal')
+    log.warn('not normal')
+    expect(written.filter(line => !line.includes(pattern))).eql(written.slice(1))
   })
 })

@@ -1,17 +1,20 @@
 import { expect } from 'chai'
-import { examine, formatDiagnosis } from '../../../agent/doctor/doctor.ts'
-import { fail, ok, warn } from '../../../agent/checks/finding.ts'
+import { examine, formatDiagnosis, type Step } from '../../../agent/doctor/doctor.ts'
+import { fail, ok, warn, type Check } from '../../../agent/checks/finding.ts'
 import { manualClock } from '../../build/manual-clock.ts'
+
+const steps = (checks: Readonly<Record<string, Check>>): Step[] =>
+  Object.entries(checks).map(([name, check]) => ({ name, check }))
 
 describe('doctor: the examination', () => {
   it('runs all checks in parallel and keeps their order', async () => {
     const clock = manualClock()
     const first = Promise.withResolvers<void>()
     const diagnosis = examine(
-      {
+      steps({
         slow: async () => (await first.promise, [ok('slow', 'in the end')]),
         quick: async () => (first.resolve(), [warn('quick', 'almost', 'do this')])
-      },
+      }),
       clock
     )
     const { healthy, findings } = await diagnosis
@@ -22,7 +25,7 @@ describe('doctor: the examination', () => {
 
   it('is not healthy if one check fails', async () => {
     const { healthy } = await examine(
-      { a: async () => [ok('a', ''), fail('a', 'bad', 'do that')] },
+      steps({ a: async () => [ok('a', ''), fail('a', 'bad', 'do that')] }),
       manualClock()
     )
     expect(healthy).to.equal(false)
@@ -32,10 +35,10 @@ describe('doctor: the examination', () => {
     const clock = manualClock()
     let aborted: AbortSignal | undefined
     const diagnosis = examine(
-      {
+      steps({
         stuck: signal => ((aborted = signal), new Promise(() => {})),
         broken: () => Promise.reject(new Error('a bug'))
-      },
+      }),
       clock
     )
     clock.advance(30_000)
@@ -45,20 +48,57 @@ describe('doctor: the examination', () => {
     expect(aborted?.aborted).to.equal(true)
   })
 
+  it('leaves out checks that a failed one explains, and those that depend on them', async () => {
+    const made: string[] = []
+    const step = (name: string, level: 'ok' | 'fail', after: readonly string[] = []): Step => ({
+      name,
+      after,
+      check: async () => (made.push(name), [level === 'ok' ? ok(name, 'fine') : fail(name, 'bad', 'do that')])
+    })
+    const said: string[] = []
+    const { findings, skipped } = await examine(
+      [
+        step('a', 'fail'),
+        step('b', 'ok', ['a']),
+        step('c', 'ok', ['b']),
+        step('d', 'ok'),
+        step('e', 'ok', ['d'])
+      ],
+      manualClock(),
+      running => said.push(running.join())
+    )
+    expect(findings.map(({ name }) => name)).to.deep.equal(['a', 'd', 'e'])
+    expect(made).to.have.members(['a', 'd', 'e'])
+    expect(skipped).to.deep.equal([
+      { name: 'b', because: 'a' },
+      { name: 'c', because: 'a' }
+    ])
+    expect(said).to.have.length(5)
+    expect(said.at(-1)).to.equal('')
+  })
+
   it('prints a report that names the remedies', () => {
     const findings = [
       ok('kubernetes', 'answers'),
       warn('pods', 'none', 'add the hook'),
       fail('rbac', 'no watch', 'add it')
     ]
-    expect(formatDiagnosis({ healthy: false, findings })).to.equal(`ok    kubernetes: answers
+    const skipped = [
+      { name: 'leader', because: 'kubernetes' },
+      { name: 'clock', because: 'kubernetes' },
+      { name: 'clock', because: 'kubernetes' }
+    ]
+    expect(formatDiagnosis({ healthy: false, findings, skipped })).to.equal(`ok    kubernetes: answers
 warn  pods: none
         -> add the hook
 FAIL  rbac: no watch
         -> add it
+skip  leader, clock: not checked, because kubernetes failed
 
-1 ok, 1 warnings, 1 failed: the agent cannot work here as configured
+1 ok, 1 warning, 1 failed: the agent cannot work here as configured
 `)
-    expect(formatDiagnosis({ healthy: true, findings: [] })).to.include('the agent can work here')
+    expect(formatDiagnosis({ healthy: true, findings: [], skipped: [] })).to.include(
+      'the agent can work here'
+    )
   })
 })

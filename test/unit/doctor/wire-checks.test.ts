@@ -44,6 +44,7 @@ describe('doctor: wired to the agent’s clients', () => {
     admin: { standalone: async () => false, list: async () => ({ total: 0, objects: [] }), pageSize: 500 },
     readGateway: async () => ({ beganAt: 0, holders: new Map() }),
     barrier: undefined,
+    readDocument: async () => ({}),
     clock: systemClock,
     ...differs
   })
@@ -58,11 +59,11 @@ describe('doctor: wired to the agent’s clients', () => {
       'ok rbac: all 8 permissions are granted',
       'ok leader: there is no election: every agent does all the work',
       'ok admin-api: the Admin API takes our key; APISIX runs with etcd',
+      'ok gateways: 2 known: apisix-0, apisix-1',
+      'ok control-api: apisix-0, apisix-1: can be observed',
+      'warn barrier: the plugin is not used (apisix.barrier): evidence is at best observed, and hooks take seconds instead of milliseconds',
       'ok holders: none yet',
       'ok hidden: no place leads to pods without listing them',
-      'ok gateways: 2 known: apisix-0, apisix-1',
-      'ok control-api: apisix-0 can be observed',
-      'ok control-api: apisix-1 can be observed',
       'ok clock: kubernetes agrees with ours (within 2s)',
       'ok clock: admin-api agrees with ours (within 2s)',
       'warn pods: no pod has a preStop hook that calls /v1/prestop or runs apisix-drain-hook'
@@ -83,9 +84,53 @@ describe('doctor: wired to the agent’s clients', () => {
     const { findings } = await examine(doctorChecks(settings, clients([])), systemClock)
     const lines = findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)
     expect(lines).to.include('ok gateways: 1 known: edge')
-    expect(lines).to.include('warn barrier: the barrier of edge does not answer: there is no barrier client')
+    expect(lines).to.include('warn barrier: edge: the barrier does not answer: there is no barrier client')
     expect(lines).to.include(
       'fail pods: the pods cannot be listed: GET /api/v1/namespaces/forbidden/pods: status 403'
+    )
+  })
+
+  it('tells a failure of Kubernetes once, and names the checks that it explains', async () => {
+    const settings = config({ APISIX_ADMIN_URL: url, KUBERNETES_NAMESPACES: 'shop' })
+    const connection = { request: () => Promise.reject(new Error('no HTTP/2')) }
+    const { healthy, findings, skipped } = await examine(
+      doctorChecks(settings, clients([], { connection })),
+      systemClock
+    )
+    expect(healthy).to.equal(false)
+    expect(findings.filter(({ what }) => what.includes('no HTTP/2')).map(({ name }) => name)).to.deep.equal([
+      'kubernetes'
+    ])
+    expect(skipped).to.deep.equal(
+      ['rbac', 'namespaces', 'leader', 'gateways', 'hidden', 'clock', 'pods'].map(name => ({
+        name,
+        because: 'kubernetes'
+      }))
+    )
+  })
+
+  it('reads the holders from the documents of the gateways in standalone mode', async () => {
+    const settings = config({
+      APISIX_ADMIN_URL: url,
+      APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]'
+    })
+    const asked: string[] = []
+    const readDocument = async (host: string) => {
+      asked.push(host)
+      return {
+        upstreams: [{ id: 'web', type: 'roundrobin', nodes: [{ host: '10.0.0.9', port: 80, weight: 1 }] }]
+      }
+    }
+    const { findings } = await examine(
+      doctorChecks(
+        settings,
+        clients([], { readDocument, admin: { ...clients([]).admin, standalone: async () => true } })
+      ),
+      systemClock
+    )
+    expect(asked).to.include('192.0.2.1')
+    expect(findings.map(({ level, name, what }) => `${level} ${name}: ${what}`)).to.include(
+      'ok holders: 1, by writer: an unknown writer (1)'
     )
   })
 })

@@ -7,10 +7,13 @@ describe('cli', () => {
     'run --config a.yaml': { kind: 'run', configFile: 'a.yaml', dryRun: false },
     '--config=a.yaml --dry-run': { kind: 'run', configFile: 'a.yaml', dryRun: true },
     '--config a.yaml --print-config': { kind: 'print-config', configFile: 'a.yaml', dryRun: false },
-    'doctor --config a.yaml': { kind: 'doctor', configFile: 'a.yaml', json: false },
-    'diff --config a.yaml --json': { kind: 'diff', configFile: 'a.yaml', json: true },
-    'diff --dry-run': { kind: 'wrong', problem: 'diff takes --config and --json only' },
-    'doctor --json': { kind: 'doctor', configFile: undefined, json: true },
+    'doctor --config a.yaml': { kind: 'doctor', configFile: 'a.yaml', json: false, progress: false },
+    'diff --config a.yaml --json': { kind: 'diff', configFile: 'a.yaml', json: true, progress: false },
+    'diff --dry-run': { kind: 'wrong', problem: 'diff takes --config, --json and --progress only' },
+    'doctor --json': { kind: 'doctor', configFile: undefined, json: true, progress: false },
+    'diff --progress': { kind: 'diff', configFile: undefined, json: false, progress: true },
+    'status --progress': { kind: 'wrong', problem: '--progress belongs to doctor and diff' },
+    '--progress': { kind: 'wrong', problem: '--progress belongs to doctor and diff' },
     '--help': { kind: 'help' },
     'doctor -h': { kind: 'help' },
     '--version': { kind: 'version' },
@@ -44,11 +47,11 @@ describe('cli', () => {
       problem: 'status takes --config, --json, --watch, --url and --token-file only'
     },
     'doctor --watch': { kind: 'wrong', problem: '--watch, --url and --token-file belong to status' },
-    'doctor --dry-run': { kind: 'wrong', problem: 'doctor takes --config and --json only' },
+    'doctor --dry-run': { kind: 'wrong', problem: 'doctor takes --config, --json and --progress only' },
     '-x': {
       kind: 'wrong',
       problem:
-        'there is no option -x; there are --config, --print-config, --dry-run, --json, --watch, --url, --token-file, --help, --version'
+        'there is no option -x; there are --config, --print-config, --dry-run, --json, --progress, --watch, --url, --token-file, --help, --version'
     }
   }
   for (const [line, command] of Object.entries(cases)) {

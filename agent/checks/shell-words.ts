@@ -1,0 +1,55 @@
+/** A shell command as far as a check needs it. Every step is linear: the text is a tenant's, and may be a megabyte. */
+
+/** Words and separators (`|`, `||`, `&&`, `;`, a line break, brackets). Quotes are dropped, so nested commands are read too. */
+export function wordsOfShell(text: string): readonly string[] {
+  const joined = text.replaceAll('\\\n', ' ')
+  return joined.match(/https?:\/\/[^\s"'`<>|;()]+|\|\||&&|[;|()&\n]|[^\s"'`;|()&]+/g) ?? []
+}
+
+const SEPARATORS: ReadonlySet<string> = new Set(['|', '||', '&&', '&', ';', '\n', '(', ')'])
+
+/** The simple command around the word at `index`, without separators. */
+export function commandAround(words: readonly string[], index: number): readonly string[] {
+  let from = index
+  while (from > 0 && !SEPARATORS.has(words[from - 1] ?? '')) from -= 1
+  let to = index
+  while (to < words.length && !SEPARATORS.has(words[to] ?? '')) to += 1
+  return words.slice(from, to)
+}
+
+/** The value of a long option: `--name value` or `--name=value`, with one dash or two. */
+export function optionOf(words: readonly string[], name: string): string | undefined {
+  for (const [i, word] of words.entries()) {
+    const bare = word.startsWith('--') ? word.slice(2) : word.startsWith('-') ? word.slice(1) : ''
+    if (bare === name) return words[i + 1]
+    if (bare.startsWith(`${name}=`)) return bare.slice(name.length + 1)
+  }
+  return undefined
+}
+
+/** The limit of the program `timeout`, in ms; `undefined` if it does not run, or its limit is a variable. */
+export function timeoutMs(words: readonly string[]): number | undefined {
+  let at = words.findIndex(word => word === 'timeout' || word.endsWith('/timeout'))
+  if (at < 0) return undefined
+  at += 1
+  while (words[at]?.startsWith('-')) at += words[at] === '-k' || words[at] === '-s' ? 2 : 1
+  return secondsOf(words[at])
+}
+
+/** The sleep after `||`, in ms; `undefined` if there is none. */
+export function fallbackMs(words: readonly string[]): number | undefined {
+  for (const [i, word] of words.entries()) {
+    if (word !== '||') continue
+    const at = words[i + 1] === 'exec' ? i + 2 : i + 1
+    if (words[at] === 'sleep') return secondsOf(words[at + 1])
+  }
+  return undefined
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** `20`, `2.5` or `20s` in ms. */
+export function secondsOf(word: string | undefined): number | undefined {
+  const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,9})?)([smhd])?$/.exec(word ?? '') ?? []
+  return number === undefined ? undefined : Number(number) * (UNITS[unit] ?? 1000)
+}

@@ -1,0 +1,27 @@
+/** What a long command does at the moment, on standard error, so that standard output stays its result. */
+interface Progress {
+  say(step: string): void
+  /** Removes the line from a terminal. Safe to call twice. */
+  end(): void
+}
+
+/** On a terminal one line that is overwritten. With `wanted` also without a terminal, one line per step. Else silent. */
+export function createProgress(
+  wanted: boolean,
+  stream: Pick<NodeJS.WriteStream, 'write' | 'isTTY' | 'columns'> = process.stderr
+): Progress {
+  const isTerminal = stream.isTTY
+  let shown = ''
+  return {
+    say(step) {
+      if (step === shown) return
+      shown = step
+      if (isTerminal) stream.write(`\r\u001b[K${`${step} …`.slice(0, stream.columns - 1)}`)
+      else if (wanted) stream.write(`${step} …\n`)
+    },
+    end() {
+      if (isTerminal && shown !== '') stream.write('\r\u001b[K')
+      shown = ''
+    }
+  }
+}
