@@ -1,7 +1,7 @@
 import Mocha from 'mocha'
 
 /**
- * Mocha's own Spec report, closed by the line that CI reads: `N passed, N failed`.
+ * Mocha's own Spec report, with a last line for CI: `N passed, N failed`.
  * Skipped tests are named, and under CI they are failures: nothing is skipped silently.
  */
 export default class Reporter extends Mocha.reporters.Spec {

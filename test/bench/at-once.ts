@@ -22,12 +22,12 @@ export interface AtOnceResult extends AtOnceCase {
   readonly hookMs: Spread
   /** Answers by result and evidence. */
   readonly answers: Readonly<Record<string, number>>
-  /** All calls until the answer to the last hook. */
+  /** All writes until the answer to the last hook. */
   readonly adminWrites: number
-  /** For each gateway, on average. */
+  /** The puts for each gateway, on average. */
   readonly barrierPuts: number
   readonly barrierPolls: number
-  /** Of the agent, from the first deletion to the last answer. */
+  /** The CPU time of the agent, from the first deletion to the last answer. */
   readonly agentCpuMs: number
 }
 
@@ -61,7 +61,7 @@ export async function atOnce(what: AtOnceCase): Promise<AtOnceResult> {
   }
 }
 
-/** Drains these pods, some at a time, until only the entries that outlive them are left. */
+/** Drains these pods, a few at a time, until only the entries that outlive them are left. */
 async function warmUp(place: Place, callers: Callers, pods: readonly TestPod[]): Promise<void> {
   for (let from = 0; from < pods.length; from += WARM_AT_ONCE) {
     const some = pods.slice(from, from + WARM_AT_ONCE)
@@ -85,7 +85,7 @@ async function measure(
   what: AtOnceCase
 ): Promise<AtOnceResult> {
   const before = await counts(place)
-  // The stand-in sends no event of these before all are deleted; the hooks are called then.
+  // The stand-in sends its first event after the last deletion. Then the hooks are called.
   for (const pod of ending) place.end(pod)
   const replies = await callHooks(place, callers, ending)
   const after = await counts(place)

@@ -1,7 +1,7 @@
 import type { Called, HookCall } from './callers.ts'
 import { rawCall } from './raw-call.ts'
 
-// The callers' own process (callers.ts). Ends when its channel closes.
+// The process of the callers (callers.ts). It ends when its channel closes.
 
 const send = (message: Called | 'ready') => void process.send?.(message)
 

@@ -5,7 +5,7 @@ import { startWorld, type World } from '../../sandbox/world.ts'
 import { startNaive, type NaiveWay } from './naive.ts'
 import { spread, type Spread } from './stats.ts'
 
-/** One way to bridge the end of a pod: a rolling update of ten pods under load. */
+/** One way to bridge the end of a pod. Each is measured by a rolling update of ten pods under load. */
 export const HOOK_ARMS = [
   'no-hook',
   'sleep-5',
@@ -87,7 +87,7 @@ async function underLoad(world: World, seed: number): Promise<HookRun> {
   }
 }
 
-/** The rounds of one arm in one row. */
+/** All rounds of one arm as one row. */
 export function hookResult(arm: HookArm, runs: readonly HookRun[]): HookArmResult {
   return {
     arm,

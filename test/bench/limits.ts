@@ -3,7 +3,7 @@ import type { Row } from './table.ts'
 
 type Sections = Partial<Record<SectionName, readonly Row[]>>
 
-/** A limit that the project sets itself. A figure above it is shown as missed. */
+/** A limit that the project sets for itself. A figure above it is shown as missed. */
 interface Limit {
   readonly what: string
   readonly section: SectionName
@@ -55,7 +55,7 @@ const LIMITS: readonly Limit[] = [
   }
 ]
 
-/** Each limit with a figure in the measured sections: the largest of several rounds. */
+/** Each limit, with the figure from the measured sections: the largest of several rounds. */
 export function limits(sections: Sections): readonly Row[] {
   return LIMITS.flatMap(({ what, section, row, column, most, why }) => {
     const found = sections[section]?.find(one =>

@@ -3,13 +3,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { listNodes, patchNodes } from './naive-admin.ts'
 import type { World } from '../../sandbox/world.ts'
 
-/** Simple first solutions: each answers the hook after a sign that only resembles proof. */
+/** Simple first solutions: each answers the hook after a sign that is no proof. */
 export type NaiveWay = 'admin-answered' | 'admin-and-50-ms' | 'slice-polled'
 
 const POLL_MS = 100
 
 /**
- * A server for preStop hooks, at the agent's address; it knows the caller by its IP address.
+ * A server for preStop hooks at the agent's address. It identifies a caller by its IP address.
  * @returns the function that ends it
  */
 export async function startNaive(way: NaiveWay, world: World): Promise<() => Promise<void>> {

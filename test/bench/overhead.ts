@@ -8,7 +8,7 @@ import { ratio, spread, type Spread } from './stats.ts'
 /** The time that the agent adds to the round trips that every proof needs. */
 export interface OverheadResult {
   readonly gateways: number
-  /** One put of one entry to every gateway at the same time, over kept connections, until the last has answered. */
+  /** One put of one entry to all gateways at the same time, over open connections, until the last has answered. */
   readonly roundTripMs: Spread
   /** From the call of a hook to its ack, with nothing in flight. */
   readonly ackMs: Spread
@@ -16,11 +16,11 @@ export interface OverheadResult {
 }
 
 const GATEWAYS = 3
-/** Unmeasured rounds, until the code of both is compiled. */
+/** Rounds that are not measured, until the code of both is compiled. */
 const WARM_UP = 30
 
 /**
- * The two alternate, so that a slow moment of the machine affects both.
+ * Measures the two in turn, so that a slow moment of the machine affects both.
  * @param hookAfterMs from the deletion of a pod to the call of its hook: a kubelet has to start `curl` first
  */
 export async function overhead(drains: number, hookAfterMs: number): Promise<OverheadResult> {

@@ -18,7 +18,7 @@ export interface Place extends Pods {
   readonly gateways: ForkedGateways
   readonly barrierToken: string
   readonly agent: Agent
-  /** `upstreams/<id>` with these nodes, through the Admin API. */
+  /** Stores `upstreams/<id>` with these nodes, through the Admin API. */
   upstream(id: string, pods: readonly TestPod[]): Promise<void>
   /** A figure of the agent's /metrics, summed over its labels; `matching` is a part of the line. */
   metric(name: string, matching?: string): Promise<number>
@@ -33,7 +33,7 @@ export interface PlaceOptions {
   readonly evidence?: 'barrier' | 'observed'
 }
 
-// Not the usual ports, nor those of the sandbox and the tests: all of these may run at the same time.
+// Neither the usual ports nor those of the sandbox and the tests, because all of these may run at the same time.
 const PORTS = { proxy: 29_280, control: 29_290, admin: 29_380, barrier: 29_292, agent: 28_280 }
 const TOKEN = 'b'.repeat(32)
 const KEY = 'a'.repeat(32)
@@ -42,7 +42,7 @@ const SETTLE_MS = 60_000
 /** Enough for 50,000 pods on a busy machine. */
 const READY_MS = 300_000
 
-/** `before` fills the cluster and the Admin API before the agent starts. */
+/** `before` fills the cluster and the Admin API, and then the agent starts. */
 export async function startPlace(
   { gateways: count, workers = 2, evidence = 'barrier' }: PlaceOptions,
   before: (place: Omit<Place, 'agent'>) => Promise<void> = async () => {}
@@ -122,7 +122,7 @@ export async function startPlace(
   }
 }
 
-/** Does `each` for all items, some at a time. */
+/** Calls `each` for all items, several at a time. */
 export async function forAll<T>(items: readonly T[], each: (item: T) => Promise<unknown>): Promise<void> {
   const left = items.values()
   const lane = async () => {

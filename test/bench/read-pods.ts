@@ -9,8 +9,8 @@ const MARK = Buffer.from('initial-events-end')
 const WINDOW = 16 * 1024 * 1024
 
 /**
- * Reads every pod as the agent does, connecting included, but does not parse them: the lower bound of its first sync, in ms.
- * It makes the stand-in keep the text of every pod, as the API server does, so the first of two readings is not the lower bound.
+ * Reads every pod as the agent does, from the connection on, but does not parse them: the lower bound of its first sync, in
+ * ms. The first reading makes the stand-in keep the text of every pod, as the API server does, so only the second is the bound.
  */
 export async function readPods({ folder, env }: MountedAccount): Promise<number> {
   const [ca, token] = await Promise.all([

@@ -20,7 +20,7 @@ const GATEWAYS = 2
 const PODS = 3
 /** Real controllers took 70 to 340 ms to write. */
 const CONTROLLER_MS = 100
-/** Unmeasured rounds, until the code is compiled. */
+/** Rounds that are not measured, until the code is compiled. */
 const WARM_UP = 3
 
 /** Rejects if a hook was answered with any other evidence than the barrier. */
@@ -68,7 +68,7 @@ const writeUpstream = ({ gateways }: Pick<Place, 'gateways'>, n: number, pods: r
     nodes: arrayOf(pods)
   })
 
-/** By the monotonic clock, in ms. */
+/** When the hook of this pod was answered, by the monotonic clock, in ms. */
 async function answeredAt(place: Place, pod: TestPod): Promise<number> {
   const { hostname, port } = new URL(place.agent.url)
   const { body, at } = await callHook({ host: hostname, port: Number(port), from: pod.ip })

@@ -20,16 +20,16 @@ export interface WatchResult {
   readonly floorMs: number
   /** Until all pods are known, including the connection, as the agent logs it. */
   readonly syncMs: number
-  /** Right after the sync, and the highest at the end. */
+  /** Right after the sync; and the highest value at the end. */
   readonly rssMb: number
   readonly peakMb: number
-  /** While `EVENTS.perSecond` pods change and none ends: CPU of the agent for 1000 changes. */
+  /** CPU time of the agent for 1000 changes, while `EVENTS.perSecond` pods change and none ends. */
   readonly cpuPer1000EventsMs: number
   /** From the deletion of a pod to the seal at the last gateway, while `ENDING.changes` other pods change a second. */
   readonly actionMs: Spread
   /** The largest delay of a timer in the agent, the sync included. */
   readonly stallMs: number
-  /** From the silent death of the connection to the API server until the agent reports it. */
+  /** From the silent death of the connection to the API server until the agent reports that. */
   readonly halfOpenMs: number
 }
 
@@ -52,7 +52,7 @@ export async function watchPods(count: number): Promise<WatchResult> {
       bytes += JSON.stringify(pod).length
       names.push(pod.metadata.name)
     }
-    // One pod stays, and one ends before the others.
+    // One more pod stays, and one more ends before the others.
     web = Array.from({ length: ENDING.pods + 2 }, (_, i) => place.pod(`web-${i}`))
     await place.upstream('web', web)
     floorMs = await readAlone(place.account)
@@ -60,7 +60,7 @@ export async function watchPods(count: number): Promise<WatchResult> {
   try {
     let stallMs = 0
     const stall = async () => {
-      // The interval of the timer that measures is counted in.
+      // Without the interval of the measuring timer, which the figure includes.
       stallMs = Math.max(stallMs, ((await place.metric(LAG)) - 0.01) * 1000)
     }
     const known = async () => {
@@ -106,7 +106,7 @@ function changing({ kubernetes: { store } }: Place, names: readonly string[], pe
   let changes = 0
   const change = () => {
     const due = ((performance.now() - startedAt) * perSecond) / 1000
-    // A stand-in that cannot keep up makes fewer changes, instead of all at once.
+    // If the stand-in cannot keep up, it makes fewer changes instead of all at once.
     for (const end = Math.min(due, changes + MOST_IN_TICK); changes < end; changes += 1) {
       const name = names[(changes * 7919) % names.length]!
       store.patchStatus('pods', 'shop', name, { message: `changed ${changes}` })
@@ -124,7 +124,7 @@ async function whilePodsChange(place: Place, names: readonly string[], last: Tes
   const stop = changing(place, names, EVENTS.perSecond)
   await wait(EVENTS.forMs)
   const changes = stop()
-  // Events come in order: when this one has been acted on, all of them have been read.
+  // Events come in order: once the agent acts on this one, it has read all of them.
   place.end(last)
   await sealed(place, [last])
   return Math.round(((useOf(place.agent.pid).cpuMs - before) / changes) * 1000)
@@ -140,7 +140,7 @@ async function whilePodsEnd(
   try {
     for (const pod of ending) {
       place.end(pod)
-      // The event has been sent: the stand-in's own time does not count as the agent's.
+      // The event has been sent, so the stand-in's own time does not count as the agent's.
       endedAt.set(pod.uid, now())
       await wait(ENDING.everyMs)
     }

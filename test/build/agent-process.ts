@@ -6,7 +6,7 @@ import type { Rig } from './rig.ts'
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 
-/** The real program, in a separate process. */
+/** The real agent program, in a separate process. */
 export interface AgentProcess {
   readonly port: number
   /** Its log so far, by line. */
@@ -15,12 +15,12 @@ export interface AgentProcess {
   /** Stops it (SIGSTOP), or continues it: the agent does not notice the time between. */
   pause(): void
   resume(): void
-  /** Ends it as the kernel does (SIGKILL) or as the kubelet does (SIGTERM). Resolves with its exit code when it is gone. */
+  /** Ends it like the kernel (SIGKILL) or the kubelet (SIGTERM). Resolves with its exit code when it is gone. */
   end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null>
 }
 
 /**
- * Starts one with the settings of a rig, which may have no other agent. Resolves when it is ready. With its own `stdout`
+ * Starts one with the settings of a rig that has no other agent. Resolves when it is ready. With a `stdout` of its own
  * (a file descriptor) there are no `lines`, and its port must be set (`SERVE_PORT`).
  */
 export async function startAgentProcess(

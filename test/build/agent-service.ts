@@ -1,6 +1,6 @@
 import { connect, createServer, type AddressInfo } from 'node:net'
 
-/** One address for all agents, as their Service: each connection goes to one of those that run. */
+/** One address for all agents, like their Service: each connection goes to one of the running agents. */
 export interface AgentService {
   readonly url: string
   close(): Promise<void>

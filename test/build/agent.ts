@@ -7,7 +7,7 @@ import type { Holder } from '../../agent/plan/holder.ts'
 import { listen, listenLimits } from '../../agent/hook/listen.ts'
 import { memoryLog } from './serve.ts'
 
-/** The whole agent with all its real parts, in this process. The same parts as in `run.ts`, without signals and exit codes. */
+/** The whole agent with all its real parts, in this process: the parts of `run.ts` without signals and exit codes. */
 export interface TestAgent {
   readonly port: number
   readonly loop: Loop

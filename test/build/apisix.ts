@@ -63,7 +63,7 @@ export async function startAdmin(
   }
 }
 
-/** A bare server for answers that no correct server gives. */
+/** A server that sends any bytes, for answers that no correct server gives. */
 export async function startRaw(listener: RequestListener) {
   const server = createServer(listener)
   const sockets = new Set<Socket>()

@@ -42,7 +42,7 @@ const place: fc.Arbitrary<LeadsTo> = fc
 const named = <T>(item: fc.Arbitrary<T>, key: (item: T) => string) =>
   fc.uniqueArray(item, { selector: key, maxLength: 6 })
 
-/** Any snapshot that an agent could publish, as far as it matters to a change. */
+/** Any snapshot that an agent could publish, in the parts that matter to a change. */
 export const anySnapshot: fc.Arbitrary<Snapshot> = fc
   .record({
     at: time,

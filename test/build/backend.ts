@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
 import { get } from './load.ts'
 
-/** A pod's application: answers with its name, and remembers what reached it. */
+/** A pod's application: answers with its name, and records the requests that reached it. */
 export interface Backend {
   readonly name: string
   /** When each request arrived, by the monotonic clock in ms. */
@@ -13,11 +13,11 @@ export interface Backend {
   /** Answers the requests that `?hold` keeps waiting. */
   release(): void
   /**
-   * Resolves when all earlier requests have been read. Its own request goes through the queue of connections that are not
-   * accepted yet, of which a process takes one at a time; it does not count as an arrival.
+   * Resolves when all earlier requests have been read. It sends a request through the queue of connections that are not
+   * accepted yet, from which a process takes one at a time. That request does not count as an arrival.
    */
   caughtUp(): Promise<void>
-  /** As a worst-case app at SIGTERM: accepts no new connection, closes idle ones, finishes accepted requests. */
+  /** Acts as a worst-case app at SIGTERM: accepts no new connection, closes idle ones, finishes accepted requests. */
   terminate(): Promise<void>
   close(): Promise<void>
 }

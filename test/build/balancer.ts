@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-/** A load balancer like a Service: every connection goes to the next of the addresses behind it, and stays there. */
+/** A load balancer like a Service: each new connection goes to the next address behind it, and stays there. */
 export interface Balancer {
   close(): Promise<void>
 }

@@ -5,7 +5,7 @@ import { begin } from '../../agent/drain/step.ts'
 
 export const DRAIN_SETTINGS: DrainSettings = { reserveMs: 5_000, onDisruption: false, ghostMs: 600_000 }
 
-/** The loop's knowledge of an ordinary pod; a test states only what differs. */
+/** The loop's knowledge of an ordinary pod; a test states only the differences. */
 export const seen = (pod: PodFact, differs: Partial<Omit<Seen, 'pod'>> = {}): Seen => ({
   pod,
   gone: false,

@@ -7,13 +7,13 @@ export interface Holders {
   /** Stores an object as another writer would, straight into the stand-in's etcd. */
   put(resource: string, id: string, value: JsonObject): void
   remove(resource: string, id: string): void
-  /** `upstreams/<id>` with these pods, as a map, with a route `/*` to it if it is the first. */
+  /** Stores `upstreams/<id>` with these pods, as a map by default. The first one also gets a route `/*`. */
   upstream(id: string, pods: readonly TestPod[], form?: 'map' | 'array'): void
-  /** The nodes of every place that has any: `upstreams/web` -> `['10.0.0.1:80']`, in order. */
+  /** The nodes of every place that has any, sorted: `upstreams/web` -> `['10.0.0.1:80']`. */
   holders(): Readonly<Record<string, readonly string[]>>
-  /** The nodes of one object, wherever in it. */
+  /** The nodes of one object, from all of its places. */
   nodes(holder: string): readonly string[]
-  /** Whether the test itself made the reported write. */
+  /** Whether the test itself made the write that is being reported. */
   readonly byHand: () => boolean
 }
 
@@ -53,7 +53,7 @@ export function createHolders(store: Store): Holders {
   }
 }
 
-/** Every `nodes` in an object, by the path to it. Reads the stored JSON by itself, as a check on the agent's reading. */
+/** Every `nodes` in an object, by its path. It reads the stored JSON without the agent's code, as a check on that code. */
 export function nodesIn({ key, value }: Pick<Item, 'key' | 'value'>): Record<string, readonly string[]> {
   const found: Record<string, readonly string[]> = {}
   const walk = (at: string, part: Json | undefined): void => {

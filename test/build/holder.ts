@@ -1,7 +1,7 @@
 import { nodeKey } from '../../agent/drain/facts.ts'
 import type { Holder, HolderNode } from '../../agent/plan/holder.ts'
 
-/** `10.0.0.1:8080`, `10.0.0.1:8080=0` (weight), `[fd00::7]:80`, `api.example`: as a node of a holder. */
+/** A node of a holder from text: `10.0.0.1:8080`, `10.0.0.1:8080=0` (weight), `[fd00::7]:80`, `api.example`. */
 export function node(text: string): HolderNode {
   const match = /^(\[[^\]]+\]|[^:=]+)(?::(\d+))?(?:=(\d+))?$/.exec(text)
   if (!match?.[1]) throw new Error(`not a node: ${text}`)
@@ -11,7 +11,7 @@ export function node(text: string): HolderNode {
   return { key, host, port, weight: Number(match[3] ?? 1), raw: key }
 }
 
-/** A hand-written upstream in map form; a test states only what differs. */
+/** A hand-written upstream in map form; a test states only the differences. */
 export const holder = (id: string, nodes: readonly string[], differs: Partial<Holder> = {}): Holder => ({
   key: `upstreams/${id}`,
   resource: 'upstreams',

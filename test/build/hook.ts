@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import type { AckResult, Proved, Unproved } from '../../agent/drain/ack.ts'
 
-/** An ack, or a refusal: `error` tells them apart. */
+/** An ack, or a refusal: only a refusal has `error`. */
 export type HookBody = Partial<Omit<Proved, 'result'> & Omit<Unproved, keyof Proved>> & {
   readonly result?: AckResult
   readonly error?: string
@@ -44,7 +44,7 @@ export function callHook(options: {
       response.once('error', reject)
       response.once('end', () => {
         const at = performance.now()
-        // nginx's status for a client that disconnected has no body.
+        // A client that disconnected gets nginx's 499, which has no body.
         if (text === '') return reject(new Error(`${response.statusCode} without a body`))
         const body = JSON.parse(text) as HookBody
         resolve({ status: response.statusCode ?? 0, body, calledAt, at, ms: at - calledAt })

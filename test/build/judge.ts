@@ -12,9 +12,9 @@ export interface Judge {
   ended(pod: TestPod): void
   answered(pod: TestPod, reply: HookReply): void
   arrivals(pod: TestPod, backend: Backend): void
-  /** Nodes that the test listed by hand, that a write of the agent's overwrote in its window, and that are still missing. */
+  /** Nodes that the test listed by hand, that the agent overwrote in its window, and that are still missing. */
   overwritten(): readonly string[]
-  /** Nodes that the agent's writes listed although the test never had (docs/decisions/0024); with `sync` that is its task. */
+  /** Nodes that the agent's writes listed although the test never did (docs/decisions/0024); with `sync` that is its task. */
   unlisted(): readonly string[]
   violations(): readonly string[]
 }
@@ -24,8 +24,8 @@ const AT_ONCE_MS = 250
 /** An agent's round and its read-back, in ms, including pauses between tries, without faults. */
 const ROUND_MS = 3000
 /**
- * From the agent's read of an array to its write, in ms: the write overwrites nodes added in between, and the Admin API has no way to
- * detect that (docs/decisions/0024). A round trip takes 2 ms; here all stand-ins share a process.
+ * From the agent's read of an array to its write, in ms. The write overwrites nodes that were added in between, and the
+ * Admin API cannot detect that (docs/decisions/0024). A round trip takes 2 ms; here all stand-ins share a process.
  */
 const WINDOW_MS = 100
 
@@ -33,7 +33,7 @@ export function createJudge(options: {
   readonly kubernetes: Kubernetes
   readonly apisix: Apisix
   readonly byHand: () => boolean
-  /** The time between two moments that does not count for the repair of a write, in ms; default: stalls. */
+  /** The part of a time span that does not count for the repair of a write, in ms; default: stalls. */
   readonly excusedMs?: (from: number, to: number) => number
   /** `drain.reserve`, in ms; default 0. */
   readonly reserveMs?: number
@@ -41,9 +41,9 @@ export function createJudge(options: {
   const { kubernetes, apisix, byHand, excusedMs = stalledMs, reserveMs = 0 } = options
   measureStalls()
   const violations: string[] = []
-  /** Removals of a pod that stays. The agent's next write may restore nodes that its own write overwrote (DESIGN, 7). */
+  /** Removals of pods that stay. The agent's next write may restore nodes that its own write overwrote (DESIGN, 7). */
   const wrong = new Map<string, { readonly at: number; readonly what: string }>()
-  /** When each pod was deleted, by the monotonic clock, which a change of the API server's clock does not affect. */
+  /** When each pod was deleted, by the monotonic clock: a change of the API server's clock does not affect that. */
   const endedAt = new Map<string, number>()
   /** When the test listed a node by hand. */
   const listedAt = new Map<string, number>()
@@ -53,7 +53,7 @@ export function createJudge(options: {
   const promised = new Map<string, { readonly pod: TestPod; readonly at: number }>()
   const backends: { readonly pod: TestPod; readonly backend: Backend }[] = []
 
-  /** A pod that stays: it has the address, and the test has not ended it. */
+  /** A pod that stays: it has this address, and the test has not ended it. */
   const staysAt = (node: string) =>
     kubernetes
       .list('pods')
@@ -123,7 +123,7 @@ export function createJudge(options: {
         ended === undefined || metadata?.deletionGracePeriodSeconds === undefined
           ? Infinity
           : ended + metadata.deletionGracePeriodSeconds * 1000
-      // A hook that comes after the deadline can only be answered at once.
+      // A hook that is called after the deadline can only be answered at once.
       const due = Math.max(endsAt, calledAt + AT_ONCE_MS)
       // The agent keeps a reserve for delays, and a busy machine uses that up first.
       if (at - due > stalledMs(due - Math.max(AT_ONCE_MS, reserveMs), at))

@@ -4,13 +4,13 @@ import { stalledMs } from './stall.ts'
 
 export interface LoadResult {
   readonly sent: number
-  /** Every outcome other than 200, in words. */
+  /** Every outcome except 200, in words. */
   readonly failures: readonly string[]
   /** How often each pod answered. */
   readonly by: Readonly<Record<string, number>>
 }
 
-/** Requests through the gateways' proxies at a steady rate, whatever happens to earlier ones. */
+/** Sends requests through the gateways' proxies at a steady rate, even if earlier ones have no answer yet. */
 export interface Load {
   readonly result: LoadResult
   /** Resolves when the last answer has arrived. */
@@ -65,7 +65,7 @@ export function startLoad(urls: readonly string[], perSecond: number): Load {
   }
 }
 
-/** Until an answer begins, and between its parts, in ms in which this process runs: the pods run in it as well. */
+/** The longest wait for an answer or its next part, in ms of this process's running time: the pods share the process. */
 const ANSWER_MS = 10_000
 
 /** One request; rejects if there is no whole answer. */

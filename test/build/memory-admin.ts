@@ -5,7 +5,7 @@ import type { Resource } from '../../agent/plan/holder.ts'
 import type { JsonObject } from '../../sandbox/apisix/json.ts'
 import { mergePatch } from '../../sandbox/apisix/merge.ts'
 
-/** An Admin API in this process, for tests that would be slow over sockets. Objects as the stand-in keeps them. */
+/** An Admin API in this process, for tests that would be slow over sockets. It keeps objects as the stand-in does. */
 export interface MemoryAdmin {
   readonly admin: AdminApi
   value(resource: Resource, id: string): JsonObject | undefined

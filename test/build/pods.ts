@@ -3,7 +3,7 @@ import type { Pod } from '../../sandbox/kubernetes/objects.ts'
 import type { Store } from '../../sandbox/kubernetes/store.ts'
 import { runningStatus } from '../../sandbox/manifests.ts'
 
-/** A pod as Kubernetes shows it. No kubelet runs it: the test plays its life. */
+/** A pod in Kubernetes. No kubelet runs it: the test makes its changes. */
 export interface TestPod {
   readonly namespace: string
   readonly name: string
@@ -21,7 +21,7 @@ export interface PodOptions {
   /** A second address, of the other family. */
   readonly ipv6?: string
   readonly ready?: boolean
-  /** When its container started, as a time of RFC 3339; by default, now. */
+  /** When its container started (RFC 3339); default: now. */
   readonly startedAt?: string
   readonly graceSeconds?: number
   readonly annotations?: Readonly<Record<string, string>>
@@ -51,9 +51,9 @@ export interface Pods {
   restarted(pod: TestPod, restarts: number): void
   condition(pod: TestPod, type: string, status: 'True' | 'False'): void
   object(pod: TestPod): Pod | undefined
-  /** All pods that were made here and whose objects still exist. */
+  /** All pods that this object made and that still exist. */
   pods(): readonly TestPod[]
-  /** A Service and the slice that lists these pods; called again, it replaces the slice. */
+  /** Makes a Service and the slice that lists these pods; a second call replaces the slice. */
   service(name: string, pods: readonly TestPod[], namespace?: string): void
 }
 

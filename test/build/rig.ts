@@ -24,7 +24,7 @@ import { createJudge } from './judge.ts'
 import { startLoad, type Load } from './load.ts'
 import { createPods, type Pods, type TestPod } from './pods.ts'
 
-/** Everything the agent talks to, as stand-ins over real sockets, and the agent itself: events in, wire out. */
+/** The agent itself, and stand-ins for everything that it calls, over real sockets. */
 export interface Rig extends Pods, Holders {
   readonly kubernetes: Kubernetes
   readonly apisix: Apisix
@@ -36,10 +36,10 @@ export interface Rig extends Pods, Holders {
   readonly barrierToken: string
   /** The agents' settings, as environment variables without the prefix. */
   readonly settings: Readonly<Record<string, string>>
-  /** The agent that hooks call: the last one started. */
+  /** The agent that hooks call: the one started last. */
   readonly agent: TestAgent
   startAgent(differs?: Readonly<Record<string, string>>): Promise<TestAgent>
-  /** Calls the hook as documented: from the pod's address, with its name unless the query has one; at `agent` unless `of` is given. */
+  /** Calls the hook as documented: from the pod's address, with its name unless the query has one; at `of`, or else at `agent`. */
   hook(pod: TestPod, query?: string, signal?: AbortSignal, of?: TestAgent): Promise<HookReply>
   /** A real HTTP server at the pod's address. */
   serve(pod: TestPod): Promise<Backend>
@@ -48,15 +48,15 @@ export interface Rig extends Pods, Holders {
   address(): string
   /** One more gateway, with its pod. `silent`: it serves, but neither its Control API nor its barrier answers. */
   addGateway(options?: { readonly silent?: boolean }): Promise<Gateway>
-  /** The kubelet ends the pod by itself, and now reports that: the host shuts down, or lacks memory. */
+  /** The kubelet ends the pod by itself and now reports that: the host shuts down, or lacks memory or disk. */
   evicted(pod: TestPod): void
   /** Changes the pod of a gateway. */
   gatewayIs(gateway: Gateway, state: GatewayState): void
   /** Methods and paths of all writes that the agent sent to the Admin API. */
   readonly writes: readonly string[]
-  /** Every worker of these gateways (default: all that run) has applied everything. */
+  /** Resolves when every worker of these gateways (default: all that run) has applied everything. */
   applied(gateways?: readonly Gateway[]): Promise<void>
-  /** Every worker of every gateway that runs has applied everything, and the agent has seen every pod. */
+  /** Resolves when every worker of every running gateway has applied everything, and the agent has seen every pod. */
   settled(): Promise<void>
   /** See `Judge.overwritten`. */
   overwritten(): readonly string[]
@@ -67,7 +67,7 @@ export interface Rig extends Pods, Holders {
   close(): Promise<void>
 }
 
-/** `gone`: its object is deleted, as by `--force`. `relabelled`: its labels no longer make it a gateway. */
+/** `gone`: its object is deleted, as by `--force`. `relabelled`: its labels do not make it a gateway any more. */
 export type GatewayState = 'ready' | 'not-ready' | 'terminating' | 'gone' | 'relabelled'
 
 export interface RigOptions {
@@ -106,8 +106,8 @@ const KEY = 'edd1'
 /** How long a starting gateway asks for entries, in ms. */
 const FETCH_MS = 10_000
 /**
- * Waits that are many seconds in production. Weaker evidence takes longer than a busy machine needs for better evidence; if
- * a test is about the weaker one, it uses `SHORT`.
+ * Waits that are many seconds in production. Weaker evidence must take longer than a busy machine needs for better
+ * evidence. A test about weaker evidence uses `SHORT`.
  */
 const QUICK = {
   DRAIN_RESERVE: '500ms',
@@ -195,7 +195,7 @@ async function build(
   const judge = createJudge({
     kubernetes: kubernetes.store,
     apisix: store,
-    // In standalone mode only the owner writes; `writes` shows that the agent does not.
+    // In standalone mode only the owner writes, and `writes` shows that the agent does not.
     byHand: () => options.standalone === true || holders.byHand(),
     reserveMs: config({ DRAIN_RESERVE: options.config?.['DRAIN_RESERVE'] ?? QUICK.DRAIN_RESERVE }).drain
       .reserveMs,

@@ -49,14 +49,14 @@ interface Held extends HoldRequest {
   readonly fail: (reason: unknown) => void
 }
 
-/** A loop that a test plays by hand: `held` are the waiting hooks, in the order of arrival. */
+/** A loop that a test controls: `held` are the waiting hooks, in the order of arrival. */
 export interface ManualHolds extends Holds {
   readonly held: Held[]
   readonly pods: PodFact[]
   /** Pods that only the API server knows. */
   readonly behind: PodFact[]
   vouch: Vouch
-  /** If set, requests to the API server fail with it. */
+  /** If set, requests to the API server fail with this error. */
   askError: Error | undefined
   /** Called whenever a hook begins to wait. */
   onHeld: () => void
@@ -93,7 +93,7 @@ export function manualHolds(...pods: PodFact[]): ManualHolds {
   return holds
 }
 
-/** Everything that the HTTP side needs, around a loop played by hand. Close `metrics` afterwards. */
+/** Everything that the HTTP side needs, around a loop that the test controls. Close `metrics` afterwards. */
 export function serveParts(
   holds: Holds,
   clock: Clock,

@@ -7,7 +7,7 @@ import { supervise } from '../../agent/start/shutdown.ts'
 import { pod } from './pod.ts'
 import { manualHolds, serveParts } from './serve.ts'
 
-/** For the tests of shutdown: the HTTP side of the agent in a separate process, while the parent plays its loop. */
+/** For the tests of shutdown: the HTTP side of the agent in a separate process, while the parent controls its loop. */
 const { values } = parseArgs({
   options: { bound: { type: 'string', default: '5000' }, stuck: { type: 'boolean', default: false } }
 })
@@ -48,7 +48,7 @@ const ending = supervise({
     parts.limit.letGo()
     await listening.close()
     if (!values.stuck) return
-    // From here nothing keeps the process alive, and this step never ends.
+    // From here on nothing keeps the process alive, and this step never ends.
     process.disconnect?.()
     await new Promise(() => {})
   }

@@ -3,12 +3,12 @@ import { startRig, type Rig, type RigOptions } from './rig.ts'
 /** Starts a rig for one scenario: the options of the describe block, and those of the scenario. */
 export type Start = (differs?: RigOptions) => Promise<Rig>
 
-/** A rig waits most of its time, so several scenarios run at once. */
+/** How many scenarios run at once: a rig waits most of its time. */
 const AT_ONCE = 4
 
 /**
- * Tests of one describe block that run in parallel, each in its own rigs: `test(title, scenario)` in place of
- * `it`. After each scenario the invariants are checked by what the stand-ins saw, and everything is closed.
+ * Tests of one describe block that run in parallel, each with its own rigs. Use `test(title, scenario)` instead of `it`.
+ * After each scenario, the invariants are checked from the records of the stand-ins, and everything is closed.
  */
 export function sideBySide(
   defaults: RigOptions = {},
@@ -34,7 +34,7 @@ export function sideBySide(
     const one = { play: () => play(scenario, defaults), result: undefined as Promise<void> | undefined }
     scenarios.push(one)
     it(title, async function () {
-      // Waits have bounds of their own, which count only time in which the process runs.
+      // Waits have bounds of their own, which count only the running time of the process.
       this.timeout(180_000)
       while (!one.result) await new Promise(resolve => setTimeout(resolve, 5))
       await one.result

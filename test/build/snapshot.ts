@@ -40,7 +40,7 @@ export function waitingDrain(): Drain {
   }
 }
 
-/** The sources of a quiet agent; a test states only what differs. */
+/** The sources of a quiet agent; a test states only the differences. */
 export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources {
   return {
     now: 1_000_100,

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 
-/** How often stalls are measured, and how much delay beyond that is a stall; in ms. */
+/** The interval of the samples; a delay beyond this is a stall. In ms. */
 const EVERY_MS = 20
 const LATE_MS = 30
-/** The least time between two samples, in ms: loops call this. */
+/** The least time between two samples, in ms, for loops that ask often. */
 const SAMPLE_MS = 5
-/** Time on the CPU, time ready to run while others had the CPU, slices; in ns. Of this process's main thread (Linux, proc(5)). */
+/** In ns, for this process's main thread (Linux, proc(5)): time on the CPU, time ready to run without a CPU; then slices. */
 const SCHEDSTAT = '/proc/self/schedstat'
 
 interface Sample {
@@ -18,8 +18,8 @@ const samples: Sample[] = []
 let waited = 0
 
 /**
- * The time between two moments of the monotonic clock in which this process could not run, in ms: the machine gave its cores to other
- * processes, in long pieces or in many short ones, or something blocked it. Agent, pods and gateways of a rig live in one process,
+ * The part of a time span (monotonic clock) in which this process could not run, in ms: other processes had the cores, in
+ * long pieces or in many short ones, or something blocked this process. Agent, pods and gateways of a rig share the process,
  * so none of them is to blame.
  */
 export function stalledMs(from: number, to: number): number {
@@ -27,7 +27,7 @@ export function stalledMs(from: number, to: number): number {
   return lostBy(to) - lostBy(from)
 }
 
-/** Begins to measure; calling it again does nothing. It does not keep the process alive. */
+/** Begins to measure; a second call does nothing. It does not keep the process alive. */
 export function measureStalls(): void {
   if (samples.length > 0) return
   waited = waitedMs()
@@ -53,7 +53,7 @@ function waitedMs(): number {
   }
 }
 
-/** The time lost until a moment; interpolated between two samples. */
+/** The time lost before a moment, interpolated between two samples. */
 function lostBy(at: number): number {
   let [low, high] = [0, samples.length]
   while (low < high) {

@@ -33,8 +33,8 @@ import { syncing } from './sync.ts'
 import { worldOf } from './world.ts'
 
 /**
- * The subject of each file of `test/cases`: computes from `given` and `now` the value to compare with `expect`. `given` states only
- * what differs from a healthy default, in the words of the types.
+ * The subject of each file of `test/cases`: computes the value to compare with `expect` from `given` and `now`. `given` states
+ * only the differences from a healthy default, in the words of the types.
  */
 export const SUBJECTS = {
   budget,
@@ -52,13 +52,13 @@ type Facts = Partial<Omit<Seen, 'pod' | 'verdict'>> & {
   readonly verdict?: Partial<Verdict>
 }
 
-/** A verdict, stated by what differs: `{ kind: proven, grade: observed }`. */
+/** A verdict, of which only the differences are stated: `{ kind: proven, grade: observed }`. */
 const verdictOf = (differs: Partial<Verdict> | undefined): Verdict | undefined => {
   if (differs === undefined) return undefined
   return differs.kind === 'proven' ? proven(differs) : waiting(differs as object)
 }
 
-/** `listed: null` in a case: it is not known. */
+/** In a case, `listed: null` means that it is not known. */
 const seenOf = ({ pod: differs, verdict, listed = true, ...rest }: Facts, name = 'web-1'): Seen =>
   seen(pod(name, differs), { ...rest, listed: listed ?? undefined, verdict: verdictOf(verdict) })
 
@@ -72,7 +72,7 @@ function budget(given: {
   return { deadline: deadlineOf(fact, given.since ?? 0, settings), problems: budgetProblems(fact, settings) }
 }
 
-/** A pod that waits for the agent's readiness gate in a synced Service since 0; `at`, `why` and `holders` are of its arrival. */
+/** A pod that has waited since 0 for the agent's readiness gate in a synced Service. `at`, `why` and `holders` are of its arrival. */
 function gate(
   {
     arrival,
@@ -116,15 +116,15 @@ function drain(given: { rounds: readonly (Facts & { now: number })[]; settings?:
 type ServiceDraft = Readonly<Record<string, { ports?: Readonly<Record<string, number>>; ready?: boolean }>>
 
 /**
- * The successors of the pod `old`. `services` lists pods by name, each with its ports by name; other pods are Ready unless `given` says
- * otherwise.
+ * The successors of the pod `old`. `services` lists pods by name, each with its ports by name. Other pods are Ready unless
+ * `given` states otherwise.
  */
 function succeeding(given: {
   readonly old?: Partial<PodFact>
   readonly pods?: Readonly<Record<string, Partial<PodFact>>>
   readonly services: Readonly<Record<string, ServiceDraft>>
   readonly holders?: readonly Partial<Holder>[]
-  /** Pods that drain by another sign than their deletion. */
+  /** Pods that drain because of another sign than their deletion. */
   readonly ending?: readonly string[]
 }) {
   const owner = 'ReplicaSet/web-1a2b'
@@ -191,7 +191,7 @@ function answering(
   given: Facts & {
     hook?: Partial<Hook>
     began?: number | null
-    /** A slice began the drain, and no longer reports the end. */
+    /** A slice began the drain, and does not report the end any more. */
     undone?: true
     settings?: Partial<DrainSettings>
   },

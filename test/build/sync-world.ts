@@ -20,7 +20,7 @@ import { memoryLog } from './serve.ts'
 
 /**
  * The agent's own stores, inventory, loop and writer over an Admin API in memory: no sockets, and a clock that the test
- * moves. The test plays Kubernetes by putting facts where the watches would.
+ * moves. In place of the watches, the test sets the facts.
  */
 export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: string } = {}) {
   const clock = manualClock()
@@ -82,7 +82,7 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
       if (!agent) throw new Error('no agent was started')
       return agent
     },
-    /** Starts an agent in place of the running one: only APISIX and Kubernetes keep their state. */
+    /** Starts an agent in place of the running one. Only APISIX and Kubernetes keep their state. */
     async start() {
       await agent?.stop()
       agent = startSyncAgent({
@@ -99,7 +99,7 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
     async settle() {
       for (let i = 0; i < 12; i++) await new Promise(resolve => setImmediate(resolve))
     },
-    /** Moves the clock in steps, and runs what falls due. */
+    /** Moves the clock in steps, and runs everything that becomes due. */
     async pass(ms: number, stepMs = 100) {
       for (let past = 0; past < ms; past += stepMs) {
         clock.advance(Math.min(stepMs, ms - past))

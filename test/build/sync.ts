@@ -9,14 +9,14 @@ import { pod } from './pod.ts'
 interface Given {
   /** Annotations without their prefix, by Service, or with ports. */
   readonly services: Record<string, { ports?: ServiceFact['ports']; ask: Record<string, string> }>
-  /** Endpoints of a slice: `{ web-1: { ready: false } }`; the address is that of the pod. */
+  /** Endpoints of a slice: `{ web-1: { ready: false } }`; each has the address of the pod. */
   readonly slices?: readonly (Partial<Omit<EndpointFact, 'endpoints'>> & {
     readonly endpoints: Record<string, Partial<Endpoint>>
   })[]
   readonly pods?: Record<string, Partial<PodFact>>
   readonly draining?: readonly string[]
   readonly gone?: readonly string[]
-  /** Nodes by upstream; an upstream that is left out does not exist. */
+  /** Nodes by upstream; an upstream that is not named does not exist. */
   readonly upstreams: Record<string, readonly string[]>
   readonly form?: Holder['form']
   /** When nodes became members, in ms. */

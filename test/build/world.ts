@@ -3,7 +3,7 @@ import type { Plan } from '../../agent/plan/change.ts'
 import type { Holder } from '../../agent/plan/holder.ts'
 import type { World } from '../../agent/plan/world.ts'
 
-/** A world over plain lists, indexed once: O(nodes + pods). */
+/** A world from plain lists, which are indexed once: O(nodes + pods). */
 export function worldOf(
   holders: Iterable<Holder>,
   pods: Iterable<PodFact>,

@@ -10,7 +10,7 @@ import { build, readDockerfile } from './dockerfile.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** An API server that does not answer: the agent has to live with that. */
+/** An API server that does not answer: the agent must live with that. */
 const NOWHERE = JSON.stringify({
   clusters: [{ name: 'none', cluster: { server: 'http://127.0.0.1:1' } }],
   users: [{ name: 'none', user: { token: 'none' } }],
@@ -33,7 +33,7 @@ describe('image', function () {
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'image-'))
     app = build(instructions, ROOT, folder)
-    // A temporary folder is its owner's alone; a folder of an image is not.
+    // Only its owner can read a temporary folder, but anyone can read a folder of an image.
     chmodSync(folder, 0o755)
     writeFileSync(join(folder, 'kubeconfig'), NOWHERE)
   })
@@ -117,7 +117,7 @@ describe('image', function () {
           : [name]
       )
     )
-    // We cannot leave out the types of a production dependency.
+    // Only packages that no production dependency needs, because those cannot be left out.
     const unwanted = Object.keys(devDependencies).filter(
       name => installed.has(name) && !name.startsWith('@types/')
     )

@@ -35,7 +35,7 @@ const MATCHER = /(\w+)(=~|!=|=)"([^"]*)"/g
 
 type Matcher = readonly [label: string, operator: string, value: string]
 
-/** `a=~"x|y"` must find an x and a y: so one list of matchers for each. */
+/** One list of matchers for each alternative: `a=~"x|y"` must find both an x and a y. */
 const eachAlternative = (matchers: string): readonly (readonly Matcher[])[] =>
   [...matchers.matchAll(MATCHER)].reduce<readonly (readonly Matcher[])[]>(
     (all, [, label = '', operator = '', text = '']) =>
@@ -84,7 +84,7 @@ describe('chart monitoring', () => {
   }
   const dashboard = JSON.parse(readFileSync(join(CHART, 'dashboards/apisix-drain.json'), 'utf8')) as Dashboard
 
-  /** Every selector of an expression must find a series of a real agent, and every label must be one of theirs. */
+  /** Every selector of an expression must find a series of a real agent, and each of its labels must exist there. */
   function check(expr: string): void {
     const selectors = [...expr.matchAll(SELECTOR)]
     expect(selectors, expr).to.have.length.above(0)
@@ -183,7 +183,7 @@ describe('chart monitoring', () => {
     const values = { $namespace: TARGET.namespace, $service: TARGET.service, $gateway: '.*' }
     const looks = quantiles.map(expr => ({
       at: '3m',
-      // NaN is not at least 0.
+      // A comparison with NaN is false, so a NaN fails the test.
       expr: `count(${Object.entries(values).reduce((text, [name, value]) => text.replaceAll(name, value), expr)} >= 0) > bool 0`,
       samples: [{ labels: {}, value: 1 }]
     }))

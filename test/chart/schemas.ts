@@ -5,7 +5,7 @@ import { CACHE, KUBERNETES, moduleFolder, PROMETHEUS_OPERATOR } from './tools.ts
 
 type Json = { [key: string]: unknown }
 
-/** Of the Prometheus Operator's kinds, those the chart makes. */
+/** The kinds of the Prometheus Operator that the chart makes. */
 const CUSTOM_KINDS = ['servicemonitors', 'prometheusrules']
 
 /**

@@ -31,7 +31,7 @@ const BUILD_MS = 30 * 60_000
 /** The path of the program; it exists once this file has run as a script. */
 export const toolPath = (name: Tool): string => join(CACHE, 'bin', `${name}-${TOOLS[name].version}`)
 
-/** @throws Error with what Go said, when it cannot be built */
+/** @throws Error with Go's output, if it cannot be built */
 export function ensureTool(name: Tool): void {
   const path = toolPath(name)
   if (existsSync(path)) return
@@ -50,7 +50,7 @@ export function ensureTool(name: Tool): void {
   console.log(`built ${name} in ${Math.round((Date.now() - begun) / 1000)} s`)
 }
 
-/** A program that `go install` cannot build: it is ours, or its module replaces others. */
+/** A program that `go install` cannot build: it is our own, or its module has replacements. */
 export interface ModuleProgram {
   readonly path: string
   /** Lines of go.mod: requirements and replacements. */
@@ -62,7 +62,7 @@ export interface ModuleProgram {
   readonly linkerFlags?: string
 }
 
-/** @throws Error with what Go said, when it cannot be built */
+/** @throws Error with Go's output, if it cannot be built */
 export function ensureModuleProgram({ path, module, main, what, linkerFlags = '' }: ModuleProgram): void {
   if (existsSync(path)) return
   const name = basename(path)
@@ -86,12 +86,12 @@ export function moduleFolder(moduleAtVersion: string): string {
   return Dir
 }
 
-/** @throws Error with what Go said */
+/** @throws Error with Go's output */
 function go(args: readonly string[], env: Record<string, string> = {}, cwd: string = CACHE): string {
   mkdirSync(cwd, { recursive: true })
   const { status, stdout, stderr, error } = spawnSync('go', args, {
     cwd,
-    // A cross-compiler's settings would put the program elsewhere; the project's own flags are not ours.
+    // A cross-compiler's settings would put the program elsewhere, and the user's flags are not for these programs.
     env: { ...process.env, GOFLAGS: '', GO111MODULE: 'on', ...env },
     encoding: 'utf8',
     timeout: BUILD_MS,

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:cluster`: how often a rolling update loses requests if the API server crashes in the middle of it. That is up to the
- * backoff of Kubernetes' own watches (up to 30 s), so this is no test of the suite; the same lines must hold all the same.
+ * `npm run bench:cluster`: how often a rolling update loses requests if the API server crashes in the middle of it. Most of
+ * that comes from the backoff of Kubernetes' own watches (up to 30 s), so it is no test of the suite. The checks are the same.
  */
 import { scaleAgent } from './agent.ts'
 import { API_SERVER_RESTARTS } from './ends.ts'

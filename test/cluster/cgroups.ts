@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 const MOUNTED = '/sys/fs/cgroup'
 
-/** File and default of each version of cgroups. */
+/** The file of the CPU weight and its default, for each version of cgroups. */
 const WEIGHTS = [
   ['cpu.shares', 1024],
   ['cpu.weight', 100]
@@ -22,8 +22,8 @@ export function makeCgroup(name: string, times = 1): void {
 }
 
 /**
- * With v2 a cgroup has the controllers that all its parents hand on, and a kubelet needs every controller of the machine
- * (k8s.io/kubernetes/pkg/kubelet/cm/cgroup_v2_manager_linux.go, Validate).
+ * With v2 a cgroup only has the controllers that all its parents hand on, and a kubelet needs every controller of the
+ * machine (k8s.io/kubernetes/pkg/kubelet/cm/cgroup_v2_manager_linux.go, Validate).
  */
 function handOn(name: string): void {
   const above = name.split('/').map((_, depth, parts) => join(MOUNTED, ...parts.slice(0, depth)))
@@ -50,7 +50,7 @@ export function removeCgroup(name: string): void {
 /** The names of all top-level cgroups. */
 export const topCgroups = (): readonly string[] => hierarchies().flatMap(folder => readdirSync(folder))
 
-/** False if v2 is mounted next to v1 and has only the controllers that v1 leaves. */
+/** False if v2 is mounted next to v1, and has only the controllers that v1 does not use. */
 const isV2 = (): boolean => existsSync(join(MOUNTED, 'cgroup.controllers'))
 
 /** With cgroup v1 the hierarchy of each controller, else the one of v2. */
@@ -61,7 +61,7 @@ function hierarchies(): readonly string[] {
     .filter(folder => existsSync(join(folder, 'cgroup.procs')))
 }
 
-/** A cgroup's files cannot be removed, only the folders, the innermost first. */
+/** Only folders of cgroups can be removed, the innermost first; their files cannot. */
 function remove(folder: string): void {
   if (!existsSync(folder)) return
   for (const entry of readdirSync(folder, { withFileTypes: true }))

@@ -8,9 +8,9 @@ import { startNetwork } from './network.ts'
 import { cgroupOf, makeHostCgroups } from './shares.ts'
 import type { State } from './state.ts'
 
-/** A whole Kubernetes of real parts, with no pods yet. */
+/** A whole Kubernetes made of its real parts, with no pods yet. */
 export interface Cluster {
-  /** The name of its run. */
+  /** The name of this run. */
   readonly name: string
   readonly controlPlane: ControlPlane
   readonly kubelets: readonly Kubelet[]
@@ -18,7 +18,7 @@ export interface Cluster {
 }
 
 /**
- * Only inside the namespaces that `main.ts` makes: these also end the remaining processes if this one is killed.
+ * Call this only inside the namespaces that `main.ts` makes: they also end the remaining processes if this one is killed.
  *
  * @param images OCI archives that every host imports once they exist
  * @throws Error with the end of the log of the part that does not start

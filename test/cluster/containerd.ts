@@ -57,7 +57,7 @@ export async function startContainerd(options: ContainerdOptions): Promise<Conta
   return { socket, stop: () => containerd.stop() }
 }
 
-/** Routed, without a bridge: Service addresses are then translated for neighbours on the same host as well. */
+/** Routed, without a bridge: Service addresses are then translated for neighbours on the same host too. */
 const network = ({ name, pods, folder }: ContainerdOptions): object => ({
   cniVersion: '1.0.0',
   name: `pods-of-${name}`,
@@ -74,7 +74,7 @@ const network = ({ name, pods, folder }: ContainerdOptions): object => ({
   ]
 })
 
-/** Snapshotters that are not used, and would need programs and devices. */
+/** Snapshotters that are not used, and that would need programs and devices. */
 const DISABLED = ['btrfs', 'zfs', 'devmapper', 'erofs', 'blockfile'].map(
   name => `io.containerd.snapshotter.v1.${name}`
 )

@@ -19,8 +19,8 @@ export interface ControlPlane {
   readonly token: string
   call(method: string, path: string, body?: unknown): Promise<Answer>
   /**
-   * Kills the API server and starts it again. One that gets SIGTERM closes its port at once and waits for its watches, here until
-   * it was killed after 10 s: by then the kubelets poll rarely, and the hosts' leases can expire.
+   * Kills the API server and starts it again. At SIGTERM it would close its port at once and then wait for its watches, here
+   * for 10 s until it was killed. By then the kubelets poll rarely, and the hosts' leases can expire.
    */
   restartApiServer(): Promise<void>
   restartControllerManager(): Promise<void>

@@ -17,7 +17,7 @@ export interface Daemon {
 
 const STOP_MS = 10_000
 
-/** @param cgroup its own, if it differs from that of this process */
+/** @param cgroup its own cgroup, if it differs from that of this process */
 export function startDaemon(
   name: string,
   log: string,

@@ -6,18 +6,18 @@ import { finish, kube, midway, oneOf, scale } from './scenario.ts'
 import { world } from './setup.ts'
 import type { Workload } from './world.ts'
 
-/** A way in which pods end while others serve, or start to serve in time: no request needs to fail. */
+/** A way in which pods end while other pods serve, or soon begin to serve: no request needs to fail. */
 export interface End {
   readonly title: string
   readonly options?: Partial<WorkloadOptions>
   /** How many pods it ends. */
   readonly ends: number
   readonly act: (web: Workload) => Promise<void>
-  /** Tried without a hook and with `sleep 5` as well. */
+  /** Also tried without a hook and with `sleep 5`. */
   readonly compared?: boolean
-  /** It affects parts that the other scenarios need. */
+  /** It affects parts that other scenarios need, so it runs alone. */
   readonly alone?: boolean
-  /** Agents end, and their counts with them. */
+  /** Agents end in it, and their counts are lost. */
   readonly uncounted?: boolean
 }
 
@@ -156,7 +156,7 @@ const ALL: readonly End[] = [
   }
 ]
 
-/** Measured only (`api-server.bench.ts`): Kubernetes itself can need longer than a grace until it lists the new pods. */
+/** Only measured (`api-server.bench.ts`): Kubernetes itself can need longer than a grace to list the new pods. */
 export const API_SERVER_RESTARTS: End = {
   title: 'the API server restarted in the middle of a rolling update',
   options: { replicas: 6 },

@@ -6,7 +6,7 @@ import { ADMIN_PORT, PROXY_PORT } from './gateway/ports.ts'
 import type { Kubectl } from './kubectl.ts'
 import { GATEWAY_NAMESPACE, gatewayObjects } from './objects/gateways.ts'
 
-/** Two nginx with the plugin, laid out as the official chart does. */
+/** Two nginx with the plugin, installed as the official chart does. */
 export interface Gateways {
   readonly admin: AdminAccess
   /** Base URL of each. */
@@ -30,7 +30,7 @@ export async function startGateways(kube: Kubectl, controlPlane: ControlPlane): 
   }
   const [store = ''] = await addresses('app=apisix-store')
   const admin = { url: `http://${store}:${ADMIN_PORT}`, key: keys.adminKey }
-  // APISIX answers 503 until it has a configuration; the store has one from its first write on.
+  // APISIX answers 503 until it has a configuration, which the store has from its first write on.
   await eventually(
     'the Admin API takes a write',
     async () => {

@@ -15,7 +15,7 @@ import { world } from './setup.ts'
 import type { Workload } from './world.ts'
 
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
-/** "Then four commands": one each, continued lines joined. */
+/** The commands after "Then four commands"; continued lines are joined. */
 const COMMANDS = (/Then four commands.*?```sh\n(.*?)```/s.exec(README)?.[1] ?? '')
   .replaceAll('\\\n', ' ')
   .trim()
@@ -36,7 +36,7 @@ describe('getting started by the README', () => {
     ...process.env,
     PATH: `${programs}:${process.env['PATH']}`,
     KUBECONFIG: world().cluster.controlPlane.kubeconfig,
-    // This cluster has the agent's image under this registry.
+    // The cluster's copy of the agent's image has this registry in its name.
     R: 'docker.io/library'
   })
   const shell = async (command: string) =>

@@ -15,7 +15,7 @@ export interface HelperTime {
 const LINE = /held for (\S+): .* \((\S+) in all\)$/gm
 const PATH = '/said/log'
 
-/** Lets pods with the helper write its output into one file of this machine, because a pod's own log is deleted with it. */
+/** Makes the helper in pods write its output to one file of this machine, because a pod's own log is deleted with it. */
 export function helperLog(): {
   readonly options: Partial<WorkloadOptions>
   read(): readonly HelperTime[]

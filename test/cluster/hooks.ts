@@ -36,6 +36,6 @@ export function hooksIn(logs: readonly string[]): readonly HookCall[] {
   return calls.toSorted((a, b) => a.at - b.at)
 }
 
-/** The log leaves the year out. */
+/** The lines of the log have no year. */
 const timeOf = ([month = 0, day = 0, hours = 0, minutes = 0, seconds = 0, micros = 0]: readonly number[]) =>
   new Date(new Date().getFullYear(), month - 1, day, hours, minutes, seconds).getTime() + micros / 1000

@@ -23,7 +23,7 @@ const LABEL = 'apisix-drain.io/inject'
 
 const update = (web: Workload) => restart(world(), web)
 
-/** Adds hooks in that way while the tests run. The next suite installs the agent with its own values. */
+/** Adds hooks in this way while the tests run. The next suite installs the agent with its own values. */
 function injecting(way: 'policy' | 'webhook'): void {
   before(async function () {
     this.timeout(180_000)

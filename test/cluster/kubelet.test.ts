@@ -12,7 +12,7 @@ const WAIT_MS = 60_000
 const FALLBACK_MS = 5000
 /** The agent's `drain.kubeletStatusDelay`: how long it holds a hook before it asks again. */
 const HELD_MS = 3000
-/** A busy machine takes a while to start a probe's program: only its result counts. */
+/** A busy machine is slow to start a probe's program, so only the result of a probe counts. */
 const PROBE = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 }
 
 const shell = (pod: string, command: string) =>
@@ -47,8 +47,8 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
   })
   it('a liveness probe fails: the hook returns when Kubernetes was asked twice, and the pod goes on under its uid', async () => {
     const observed = await restarted()
-    // The pod gets requests until its container ends, and then the app closes its connections. nginx does not retry a POST that it
-    // has just sent on one of them. Nothing else fails, and nothing before the hook has returned.
+    // The pod gets requests until its container ends. Then the app closes its connections, and nginx does not retry a POST that
+    // it has just sent on one of them. Only such requests fail, and only after the hook has returned.
     for (const { request, status } of observed.load.failures)
       expect({ request, status }).to.deep.equal({ request: 'post', status: 502 })
     for (const at of observed.failedAt) expect(at).to.be.at.least(observed.hooks[0]?.at ?? Infinity)
@@ -59,7 +59,7 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
     expect(observed.hooks[0]?.ms).to.be.within(HELD_MS, HELD_MS + FALLBACK_MS)
   })
 
-  // Ready while the file is empty or missing, and the app answers.
+  // Well while the file is empty or missing, and the app answers.
   const isWell = ['sh', '-c', 'test ! -s /tmp/unready && curl -fsS "http://$POD_IP:8080/"']
   const flapping = observing(side, {
     name: 'flapping',
@@ -99,7 +99,7 @@ describe('pods that a kubelet restarts, or that are not replaced in time', () =>
     const observed = await recreated()
     endedInTime(observed, 2)
     expect(observed.hooks).to.have.length(2)
-    // Kubernetes makes no new pod before the old ones are gone, so no pod can answer in between.
+    // Kubernetes makes no new pod before the old ones are gone, so in between there is no pod to answer.
     expect(observed.load.failed).to.be.greaterThan(0)
     for (const at of observed.failedAt) expect(at).to.be.at.least(emptiedAt)
     expect(Math.max(...observed.hooks.map(({ at }) => at))).to.be.at.least(emptiedAt)

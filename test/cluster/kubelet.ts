@@ -10,7 +10,7 @@ export interface Kubelet {
   readonly name: string
   /** It shows when each preStop hook was called, and when it returned. */
   readonly log: string
-  /** A folder for each existing pod, `namespace_name_uid`, with one for each container. */
+  /** Has a folder for each existing pod, `namespace_name_uid`, with one for each container. */
   readonly podLogs: string
   stop(): Promise<void>
 }
@@ -18,9 +18,9 @@ export interface Kubelet {
 export interface KubeletOptions extends HostAddresses {
   readonly folder: string
   readonly kubeconfig: string
-  /** Its containerd's. */
+  /** The socket of its containerd. */
   readonly socket: string
-  /** Below the second it makes the cgroups of its pods, and ends unknown ones. */
+  /** The kubelet makes the cgroups of its pods below the second one, and ends unknown ones there. */
   readonly cgroups: HostCgroups
   /** Whether the API server reports the node as ready. */
   isReady(name: string): Promise<boolean>
@@ -68,7 +68,7 @@ const config = ({ cgroups, folder, address, kubeletPort, socket }: KubeletOption
   // From 1.35 on it refuses cgroup v1 unless this is false.
   failCgroupV1: false,
   failSwapOn: false,
-  // Only this run uses the network namespace in which it listens.
+  // No other run uses the network namespace in which it listens.
   authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
   authorization: { mode: 'AlwaysAllow' },
   clusterDNS: [DNS],

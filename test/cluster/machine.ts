@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SERVICES } from './addresses.ts'
 
-/** Folders in which the programs keep files at fixed paths. In memory, and visible only to this run. */
+/** Folders with the programs' files at fixed paths: in memory, and visible only to this run. */
 const PRIVATE = ['/run', '/var/lib', '/var/log']
 
 /** Kernel settings that a kubelet wants, and would set for the whole machine. */
@@ -16,7 +16,7 @@ const WANTED = {
 }
 
 /**
- * Makes these namespaces ready for Kubernetes hosts with these addresses. Nothing of it is visible outside of them.
+ * Prepares these namespaces for Kubernetes hosts with these addresses. No other process sees any of it.
  *
  * @throws Error with the output of a command
  */
@@ -27,13 +27,13 @@ export function prepareMachine(folder: string, addresses: readonly string[]): vo
   shieldSysctls(join(folder, 'sysctl'))
   writeFileSync('/proc/sys/net/ipv4/ip_forward', '1')
   run('ip', 'link', 'set', 'lo', 'up')
-  // The hosts are one network namespace with an address for each: pods are behind routes, so none needs an interface.
+  // All hosts are one network namespace with an address for each. Pods are behind routes, so no host needs an interface.
   for (const address of addresses) run('ip', 'address', 'add', `${address}/32`, 'dev', 'lo')
   // kube-proxy's rules for this namespace's own processes see only packets with a route.
   run('ip', 'route', 'add', SERVICES, 'dev', 'lo')
 }
 
-/** Gives the kubelet files with the wanted values, to read and to write. */
+/** Gives the kubelet files that have the wanted values, and that it can read and write. */
 function shieldSysctls(folder: string): void {
   mkdirSync(folder)
   for (const [path, value] of Object.entries(WANTED)) {

@@ -1,6 +1,6 @@
 /**
- * `node test/cluster/main.ts [--bench] [MOCHA ARGUMENT …]` runs the suite, or with `--bench` its measurements, in namespaces of its own for mounts, network and processes:
- * its children end with it in every case, and its networks and mounts are visible to no other process.
+ * `node test/cluster/main.ts [--bench] [MOCHA ARGUMENT …]` runs the suite, or with `--bench` its measurements. It uses its own
+ * namespaces for mounts, network and processes: its children always end with it, and other processes see none of these.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,7 +11,7 @@ import { missing } from './needs.ts'
 import { runStandIn } from './stand-in.ts'
 import { imagesOf, makeState, removeState, stateOf, sweep } from './state.ts'
 
-/** The first process of a PID namespace has to reap orphans; dash does so while it waits. */
+/** The first process of a PID namespace has to reap orphans, which dash does while it waits. */
 const NAMESPACES = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc']
 const FIRST = ['dash', '-c', '"$@"; exit $?', 'dash']
 const BUILD = 'test/cluster/build.ts'
@@ -28,7 +28,7 @@ async function run(program: string, ...args: readonly string[]): Promise<void> {
 const problems = missing()
 if (problems.length > 0) {
   console.error(`this machine cannot run a Kubernetes host:\n${problems.map(line => `- ${line}`).join('\n')}`)
-  // In CI, a run with fewer parts than the last one must not count as the same.
+  // In CI, a run with fewer parts than the last one must not look like the same run.
   process.exit(process.env['CI'] ? 2 : runStandIn())
 }
 await phase('programs ready', () => run(process.execPath, BUILD))
@@ -38,16 +38,16 @@ if (swept.length > 0) console.log(`removed what killed runs had left: ${swept.jo
 const state = stateOf(process.pid)
 try {
   makeState(state)
-  // A separate process: it has the suite's share of the CPU, but needs npm's registry, which the suite cannot reach.
+  // A process outside of the namespaces: it needs npm's registry, which the suite cannot reach. It has the suite's share of the CPU.
   const images = phase('images made', () => run(process.execPath, MAKE_IMAGES, imagesOf(state), state.name))
   const child = spawn('unshare', [...NAMESPACES, ...FIRST, ...MOCHA, ...process.argv.slice(BENCH ? 3 : 2)], {
     stdio: 'inherit',
     env: { ...process.env, CLUSTER_STATE: String(process.pid) }
   })
-  // A terminal signals the whole group, and mocha ends by itself. A signal to this process alone is meant for all of it.
+  // A terminal signals the whole group, and mocha ends by itself. A signal to this process alone is passed on to the suite.
   for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill('SIGKILL'))
   process.on('SIGINT', () => {})
-  // Hosts start meanwhile, and would wait for images that never appear.
+  // Meanwhile the hosts start; without images they would wait forever.
   images.catch(() => child.kill('SIGKILL'))
   const [code] = (await once(child, 'exit')) as [number | null]
   process.exitCode = code ?? 1

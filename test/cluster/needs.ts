@@ -8,7 +8,7 @@ export const RUNC = '/usr/sbin/runc'
 /** Without these a kubelet manages no pods. */
 const CONTROLLERS = ['cpu', 'cpuacct', 'cpuset', 'memory']
 
-/** The reasons why this machine cannot run a Kubernetes host, a line each; empty if it can. */
+/** The reasons why this machine cannot run a Kubernetes host, one line each; empty if it can. */
 export function missing(): readonly string[] {
   if (process.platform !== 'linux') return ['Linux is needed']
   if (process.getuid?.() !== 0)

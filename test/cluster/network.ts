@@ -13,10 +13,10 @@ export interface Network {
 }
 
 /**
- * Both are processes next to the pods: CoreDNS listens at the DNS address of the kubelets' pods, and one kube-proxy serves all
- * hosts, which share a network namespace.
+ * Both are processes outside the pods: CoreDNS listens at the DNS address of the kubelets' pods, and one kube-proxy serves
+ * all hosts, which share a network namespace.
  *
- * @param cgroup CoreDNS's
+ * @param cgroup the cgroup of CoreDNS
  */
 export async function startNetwork(folder: string, kubeconfig: string, cgroup: string): Promise<Network> {
   const file = (name: string) => join(folder, name)
@@ -63,11 +63,11 @@ const proxyConfig = (kubeconfig: string): object => ({
   kind: 'KubeProxyConfiguration',
   mode: 'iptables',
   clientConnection: { kubeconfig },
-  // Pods are seen under their own address, as the agent's `auth: source-ip` needs it.
+  // Connections keep the pod's own address, as the agent's `auth: source-ip` needs.
   clusterCIDR: PODS,
   detectLocalMode: 'ClusterCIDR',
   healthzBindAddress: PROXY_HEALTH,
   metricsBindAddress: '127.0.0.1:10249',
-  // The table of connections belongs to the machine.
+  // All namespaces share the machine's table of connections, so it stays unchanged.
   conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' }
 })

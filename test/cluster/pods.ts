@@ -16,7 +16,7 @@ interface Pod extends Watched {
   }
 }
 
-/** The observed life of one pod. Times in ms since the epoch, `undefined` if not seen. */
+/** The observed life of one pod. Times in ms since the epoch; `undefined`: not seen. */
 export interface PodRecord {
   readonly uid: string
   readonly name: string
@@ -26,14 +26,14 @@ export interface PodRecord {
   readyAt?: number
   isReady: boolean
   restarts: number
-  /** When it was first seen to end, and its grace then, in seconds. */
+  /** When it was first seen to end, and its grace at that moment, in seconds. */
   endingAt?: number
   graceSeconds?: number
   goneAt?: number
 }
 
 export interface PodRecords {
-  /** Every pod that was ever seen, of the app of that label (`app` or `app.kubernetes.io/name`), in the order they were seen. */
+  /** Every pod of this app (label `app` or `app.kubernetes.io/name`) that was ever seen, in that order. */
   of(app: string): readonly PodRecord[]
   stop(): Promise<void>
 }

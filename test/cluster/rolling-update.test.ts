@@ -7,8 +7,8 @@ import { world } from './setup.ts'
 import type { Workload } from './world.ts'
 
 /**
- * The arm is that of the ending pods; the update to the next arm ends them. First without an agent, because the agent also takes out
- * pods without a hook, so that few of their requests fail. `npm run bench:cluster` measures how long the updates take.
+ * `arm` is that of the ending pods: the update to `next` ends them. The first runs have no agent, because an agent also takes
+ * out pods without a hook, and then few of their requests fail. `npm run bench:cluster` measures the duration of the updates.
  */
 const RUNS: readonly { readonly agents: number; readonly arm: Arm; readonly next: Arm }[] = [
   { agents: 0, arm: 'none', next: 'sleep' },
@@ -17,14 +17,14 @@ const RUNS: readonly { readonly agents: number; readonly arm: Arm; readonly next
   ...Array.from({ length: 5 }, () => ({ agents: 2, arm: 'apisix-drain', next: 'apisix-drain' }) as const)
 ]
 const REPLICAS = 10
-/** The startup time of a real app. Without it a rollout here takes as long as two cores need to start ten pods. */
+/** The startup time of a real app. Without it, a rollout takes as long as two cores need to start ten pods. */
 const STARTUP_MS = 3000
 /** How long each answer takes. */
 const ANSWER_MS = 200
 
 /**
  * Ten pods, 25 % and 25 %, GET and POST with and without keep-alive. nginx tries another node after a refused connection, and
- * retries a lost GET, so without a hook the lost requests are POSTs that the app had accepted: it drops them at SIGTERM.
+ * retries a lost GET. So without a hook only POSTs are lost: those that the app had accepted, and dropped at SIGTERM.
  */
 describe('a rolling update of ten pods under load', () => {
   const seen: { readonly agents: number; readonly arm: Arm; readonly observed: Observed }[] = []

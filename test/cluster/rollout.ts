@@ -12,15 +12,15 @@ export interface Observed {
   readonly load: LoadResult
   /** When the first requests failed: ms since the epoch. */
   readonly failedAt: readonly number[]
-  /** The preStop hooks that returned meanwhile. */
+  /** The preStop hooks that returned during the action. */
   readonly hooks: readonly HookCall[]
-  /** The duration of the action: for a rollout until all new pods are available, in s. */
+  /** The duration of the action, in s; for a rollout, until all new pods are available. */
   readonly seconds: number
-  /** Until all ending pods were gone, in s. */
+  /** The time until all ending pods were gone, in s. */
   readonly goneSeconds: number
   /** The pods that have ended. */
   readonly ended: readonly PodRecord[]
-  /** The agents' answers to these pods meanwhile. */
+  /** The agents' answers to these pods during the action. */
   readonly answers: Answers
 }
 
@@ -31,14 +31,14 @@ export interface Action {
   readonly act: () => Promise<void>
 }
 
-/** Requests that are sent before the action. */
+/** How many requests are sent before the action. */
 const WARM = 100
-/** Requests that are sent after the owner's last write. */
+/** How many requests are sent after the owner's last write. */
 const AFTER = 150
 const GONE_MS = 90_000
 const SENT_MS = 30_000
 
-/** Sends requests during the action, until every ended pod is gone, the owner knows it, and some more were sent. */
+/** Sends requests during the action, until every ended pod is gone and the owner has written that, and then some more. */
 export async function underLoad(
   world: World,
   workload: Workload,
@@ -79,7 +79,7 @@ export async function underLoad(
   }
 }
 
-/** The increase of the counts; the counts of an agent that is gone are lost. */
+/** The increase of the counts; the counts of an agent that has ended are lost. */
 const more = (before: Answers, after: Answers): Answers =>
   Object.fromEntries(
     Object.entries(after)
@@ -97,7 +97,7 @@ export async function restart({ kube }: World, { target }: Workload): Promise<vo
   await kube('rollout', 'status', target, `--namespace=${NAMESPACE}`, '--timeout=120s')
 }
 
-/** A summary of one line for the log. */
+/** A summary for the log, in one line. */
 export const inWords = ({ load, hooks, seconds, goneSeconds, ended, answers }: Observed): string => {
   const times = hooks.map(({ ms }) => ms).toSorted((a, b) => a - b)
   const p50 = times[Math.floor(times.length / 2)]

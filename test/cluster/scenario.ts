@@ -43,8 +43,8 @@ export interface Scenario {
 }
 
 /**
- * Plans a scenario; the returned function prints and gives the observations. By default the app drops accepted requests at SIGTERM,
- * and its answers take a while.
+ * Plans a scenario. The returned function runs it, prints the observations and returns them. By default the app drops
+ * accepted requests at SIGTERM, and its answers take a while.
  */
 export function observing(side: Together, scenario: Scenario): () => Promise<Observed> {
   const seen = side.plan(() => observe(scenario))
@@ -68,8 +68,8 @@ export const lostNothing = ({ load }: Pick<Observed, 'load'>) =>
   expect(load.failed, JSON.stringify(load.failures.slice(0, 3))).to.equal(0)
 
 /**
- * Expects that many ended pods, each gone before its kill was due. The grace begins when the kubelet begins to end the pod: its
- * preStop hooks are its first step. A kubelet that lost the API server learns of a deletion late, by its own backoff of up to 30 s.
+ * Expects that `count` pods ended, each before its kill was due. The grace begins when the kubelet begins to end the pod, with
+ * its preStop hooks. A kubelet that lost the API server learns of a deletion late, because its own backoff is up to 30 s.
  */
 export function endedInTime({ ended, hooks }: Pick<Observed, 'ended' | 'hooks'>, count: number): void {
   expect(ended.map(({ name }) => name)).to.have.length(count)
@@ -80,10 +80,10 @@ export function endedInTime({ ended, hooks }: Pick<Observed, 'ended' | 'hooks'>,
   }
 }
 
-/** The second is for a pod that the owner removed first, or has not listed yet. */
+/** The second result is for a pod that the owner has removed already, or has not listed yet. */
 export const PROVED = ['drained/barrier', 'not-routed/barrier'] as const
 
-/** Expects only these answers of the agents to these pods, and at least one if any is named. */
+/** Expects only these answers of the agents to these pods; if any is named, at least one of them. */
 export function answered({ answers }: Pick<Observed, 'answers'>, ...outcomes: readonly string[]): void {
   const given = Object.keys(answers)
   expect(outcomes, JSON.stringify(answers)).to.include.members(given)

@@ -43,7 +43,7 @@ describe('ends of pods under load, with apisix-drain', () => {
     it(`a pod with ${grace} s of grace is gone by then`, async () => {
       const { ended } = await seen()
       expect(ended.length).to.equal(1)
-      // The kubelet adds two seconds at the end of a grace, and needs some more to clean up.
+      // The kubelet adds two seconds at the end of a grace, and then needs some time to clean up.
       for (const { endingAt = 0, goneAt = 0 } of ended)
         expect(goneAt - endingAt).to.be.below((grace + 7) * 1000)
     })
@@ -57,7 +57,7 @@ describe('ends of pods under load, with apisix-drain', () => {
       await begin(web)
       await scaleAgent(world(), 0)
       await finish(web)
-      // An agent finishes its held hooks, and the first rollout may be over by then: in this one no agent answers.
+      // An agent that stops finishes its held hooks, and the first rollout may be over by then. In this one no agent answers.
       await begin(web)
       await finish(web)
     }

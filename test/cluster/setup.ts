@@ -6,7 +6,7 @@ import { startWorld, type World } from './world.ts'
 
 let running: World | undefined
 
-/** The one world of this run. The first test of `install.test.ts` installs the agent in it. */
+/** The only world of this run. The first test of `install.test.ts` installs the agent in it. */
 export function world(): World {
   if (!running) throw new Error('there is a world only while tests run')
   return running

@@ -1,10 +1,10 @@
 import { enterCgroup, makeCgroup } from './cgroups.ts'
 
 /**
- * The CPU weight of each, as a multiple of the default. A real control plane is on other machines, so here it must
- * not make a host wait, nor the clients, which must send on time, nor the DNS, which every hook asks.
+ * The CPU weight of each part, as a multiple of the default. A real control plane is on other machines. So here it must
+ * delay neither a host, nor the clients, which must send on time, nor the DNS, which every hook asks.
  * kube-proxy is with the control plane: one serves both hosts here, and no hook waits for it. The whole run must not weigh
- * much more than one other process, because mounts and cgroups wait for the kernel's threads, which compete with it.
+ * much more than one other process: it waits for threads of the kernel (mounts, cgroups), which must get the CPU too.
  */
 const TIMES = { run: 2, suite: 1, clients: 2, dns: 4, host: 4 }
 
@@ -17,7 +17,7 @@ export function makeShares(name: string): void {
   for (const part of PARTS) makeCgroup(cgroupOf(name, part), TIMES[part])
 }
 
-/** Moves this process, and its later children, next to the cgroups of that run's hosts, not above them. */
+/** Moves this process and its later children into a cgroup next to those of the run's hosts, not above them. */
 export const enterSuite = (name: string): void => enterCgroup(cgroupOf(name, 'suite'), 0)
 
 /** The cgroup of a part of the run of that name. */

@@ -8,7 +8,7 @@ export function watchSlices(controlPlane: ControlPlane): SliceSource & { stop():
   const listeners = new Set<(slice: Slice) => void>()
   const path = '/apis/discovery.k8s.io/v1/endpointslices'
   const watching = watch<Slice & Watched>(controlPlane, path, ({ type, object }) => {
-    // A Service without pods has slices whose lists are null.
+    // The slice of a Service without pods has null instead of empty lists.
     const slice = { ...object, endpoints: object.endpoints ?? [], ports: object.ports ?? [] }
     if (type === 'DELETED') slices.delete(object.metadata.uid)
     else slices.set(object.metadata.uid, slice)

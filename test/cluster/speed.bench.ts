@@ -1,6 +1,6 @@
 /**
- * `npm run bench:cluster`: how long rolling updates and hooks take on real kubelets. On a busy machine one update takes up to a fifth
- * longer than the next, with or without hooks, so this is no test of the suite.
+ * `npm run bench:cluster`: how long rolling updates and hooks take on real kubelets. On a busy machine, two equal updates
+ * differ by up to a fifth, with or without hooks. So this is no test of the suite.
  */
 import { expect } from 'chai'
 import { helperLog } from './helper-log.ts'
@@ -10,7 +10,7 @@ import { world } from './setup.ts'
 import type { Workload } from './world.ts'
 
 const REPLICAS = 10
-/** The startup time of a real app. Without it a rollout here takes as long as two cores need to start ten pods. */
+/** The startup time of a real app. Without it, a rollout takes as long as two cores need to start ten pods. */
 const STARTUP_MS = 3000
 /** How long each answer takes. */
 const ANSWER_MS = 200
@@ -70,7 +70,7 @@ describe('the speed of a rolling update of ten pods under load', () => {
       const { hooks } = await underLoad(world(), web, { ends: REPLICAS, act })
       return median(hooks.map(({ ms }) => ms))
     }
-    // The pods of the last run have hooks that do nothing. They delay no pod, and here requests may fail.
+    // The pods of the last run have hooks that do nothing and delay no pod; requests may fail here.
     const nothing = await returned(() => update({ arm: 'apisix-drain-hook', ...reported.options }))
     const hook = await returned(() => restart(world(), web))
     const times = reported.read()

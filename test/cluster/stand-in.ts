@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** Rolling updates in which the sandbox's stand-in for a kubelet runs the commands of containers, and their hooks, as processes. */
+/** Rolling updates for which the sandbox's stand-in for a kubelet runs the containers' commands and hooks as processes. */
 const SCENARIOS = ['test/feature/sandbox.test.ts', 'test/feature/modes.test.ts']
 const MOCHA = ['--no-config', '--timeout', '60000', '--reporter', './test/reporter.mjs']
 

@@ -6,13 +6,13 @@ import { makeShares } from './shares.ts'
 
 const PREFIX = 'apisix-drain-cluster-'
 
-/** A run's traces on the machine outside its namespaces: a folder, and a cgroup of that name in every hierarchy. */
+/** The traces of a run outside its namespaces: a folder, and a cgroup of that name in every hierarchy. */
 export interface State {
   readonly name: string
   readonly folder: string
 }
 
-/** The state of the run of that process. */
+/** The state of the run whose main process has this id. */
 export const stateOf = (pid: number): State => ({
   name: `${PREFIX}${pid}`,
   folder: join(tmpdir(), `${PREFIX}${pid}`)
@@ -25,13 +25,13 @@ export function makeState(state: State): void {
   makeShares(state.name)
 }
 
-/** Only once no process of that run is left: they end with its PID namespace. */
+/** Call it once no process of that run is left: they end with its PID namespace. */
 export function removeState({ name, folder }: State): void {
   removeCgroup(name)
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Removes the traces of killed runs. Returns their names. */
+/** Removes the traces of killed runs, and returns their names. */
 export function sweep(): readonly string[] {
   const names = [...readdirSync(tmpdir()), ...topCgroups()].filter(name => name.startsWith(PREFIX))
   const dead = [...new Set(names)]

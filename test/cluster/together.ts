@@ -1,12 +1,12 @@
-/** Scenarios that run in parallel; each is checked by the test that requests it. */
+/** Scenarios that run in parallel. The test that plans a scenario also checks it. */
 export interface Together {
-  /** The returned function begins the scenario, and some of those planned after it, and gives its result. */
+  /** Plans a scenario. The returned function starts it and some of those planned after it, and returns its result. */
   plan<T>(scenario: () => Promise<T>): () => Promise<T>
 }
 
 /**
- * For one `describe`, whose tests ask in the order in which they plan: then it has `width` scenarios at a time. None begins before the
- * first test that asks, so other suites are over, and all have ended before the next suite.
+ * For one `describe` whose tests ask in the order of their plans; `width` scenarios then run at a time. None starts before
+ * the first test asks, so earlier suites are over, and all have ended before the next suite.
  */
 export function together(width: number): Together {
   const planned: (() => Promise<unknown>)[] = []

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ControlPlane } from './control-plane.ts'
 
-/** The part of a Kubernetes object that a watch reads. */
+/** The fields of a Kubernetes object that a watch reads. */
 export interface Watched {
   readonly metadata: { readonly uid: string; readonly resourceVersion: string }
 }
@@ -17,12 +17,12 @@ export interface Watching {
   stop(): Promise<void>
 }
 
-/** Between a watch that has ended and the next one, in ms. */
+/** The pause before a new watch, in ms. */
 const AGAIN_MS = 200
 
 /**
- * Reports every change of a collection, forever; changes missed during a restart of the API server follow when it is back. First
- * it reports every present object as added.
+ * Reports every change of a collection, forever, and every present object as added at first. Changes during a restart of the
+ * API server are reported after it.
  */
 export function watch<T extends Watched>(
   controlPlane: ControlPlane,

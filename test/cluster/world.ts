@@ -19,7 +19,7 @@ export interface World {
   readonly kube: Kubectl
   readonly gateways: Gateways
   readonly records: PodRecords
-  /** Runs it, puts it behind the gateways, and waits until every gateway routes to it. */
+  /** Starts a workload, puts it behind the gateways, and waits until every gateway routes to it. */
   run(options: WorkloadOptions): Promise<Workload>
   stop(): Promise<void>
 }
@@ -43,15 +43,15 @@ export interface Workload {
 }
 
 export interface WorkloadLoad {
-  /** How long the app takes for each answer, in ms; at once if it is left out. */
+  /** How long the app takes for each answer, in ms; default 0. */
   readonly answerMs?: number
   readonly uploads?: boolean
 }
 
-/** From an endpoint's change to the owner's write: as in the sandbox. */
+/** From an endpoint's change to the owner's write, as in the sandbox. */
 const OWNER_LAG = { minMs: 500, maxMs: 2000 }
 const READY_MS = 60_000
-/** The machine has two cores for everything. A slow answer is an answer: only failures count. */
+/** The machine has two cores for everything, so slow answers are accepted: only failures count. */
 const LOAD = { rate: 100, seed: 1, timeoutMs: 30_000 }
 
 export async function startWorld(cluster: Cluster): Promise<World> {
@@ -96,7 +96,7 @@ async function runWorkload(options: WorkloadOptions, around: Around): Promise<Wo
   const remove = async () => {
     await owner.close()
     const mine = [`--namespace=${NAMESPACE}`, `--selector=app=${name}`] as const
-    // At once: the hook of the last pod would wait for a replacement until its deadline.
+    // At once: otherwise the hook of the last pod would wait for a replacement until its deadline.
     await kube('delete', 'deployments,statefulsets,replicasets', ...mine, '--cascade=orphan')
     await kube('delete', 'pods', ...mine, '--grace-period=0', '--force')
     await kube('delete', 'services', ...mine)

@@ -6,9 +6,9 @@ import type { Page } from 'playwright-core'
 const SOURCE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 const LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
 
-/** What breaks WCAG 2.2 level A or AA, each with the elements: `color-contrast: .quiet, …`. */
+/** Violations of WCAG 2.2 level A or AA, each with its elements: `color-contrast: .quiet, …`. */
 export async function violations(page: Page): Promise<string[]> {
-  // By the debugger, as the page's own policy lets no script in.
+  // Through the debugger, because the page's own policy allows no other script.
   await page.evaluate(SOURCE)
   const run = `axe.run(document, { runOnly: { type: 'tag', values: ${JSON.stringify(LEVELS)} } })`
   const { violations } = await page.evaluate<AxeResults>(run)

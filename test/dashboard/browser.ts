@@ -15,11 +15,11 @@ const FLAGS = [
   '--disable-sync'
 ]
 
-/** Where screenshots are kept: for a look, and for the README. */
+/** The folder for screenshots: to look at, and for the README. */
 export const SHOTS = process.env['DASHBOARD_SHOTS'] ?? join(tmpdir(), 'apisix-drain-dashboard')
 
 export interface Browser {
-  /** A new page; everything that it or its console complains about is collected. */
+  /** Opens a new page, and collects all errors of the page and its console. */
   open(url: string, options?: { scheme?: 'light' | 'dark'; width?: number; height?: number }): Promise<Opened>
   close(): Promise<void>
 }
@@ -27,7 +27,7 @@ export interface Browser {
 export interface Opened {
   readonly page: Page
   readonly complaints: string[]
-  /** Requests to anywhere but the agent. */
+  /** Requests to any server except the agent. */
   readonly foreign: string[]
 }
 

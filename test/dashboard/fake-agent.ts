@@ -9,7 +9,7 @@ import { createStream } from '../../agent/page/stream.ts'
 import { ensureDashboard } from '../../scripts/dashboard.ts'
 import { manualHolds, serveParts } from '../build/serve.ts'
 
-/** The agent's own HTTP side, page and stream, around a snapshot that a test sets. */
+/** The agent's real HTTP side, page and stream, around a snapshot that a test sets. */
 export interface FakeAgent {
   readonly url: string
   show(snapshot: Snapshot): void
@@ -37,7 +37,7 @@ export async function startFakeAgent(
     clock: systemClock,
     log: parts.log
   })
-  // An agent has a round every second, whatever happens.
+  // An agent has a round every second in any case.
   const heartbeat = setInterval(() => {
     snapshot = { ...snapshot, at: snapshot.at + 1000 }
     stream.poke()

@@ -9,15 +9,15 @@ import { rollOut } from '../../sandbox/rollout.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import { startWorld, type World } from '../../sandbox/world.ts'
 
-// Is the lag that is shown the true one? The sandbox is both ends of it: its API server commits the deletion, its gateways
-// know when nothing is in flight any more. Shown less measured is what the agent cannot know: the way of the watch event
-// to it (the lag shown begins when that came in), and how well it knows the gateways' clocks.
+// Compares the lag that the page shows with the lag that the sandbox measures. The sandbox knows both ends: its API server
+// commits the deletion, and its gateways know when nothing is in flight any more. The agent cannot know two parts of the
+// difference: the time of the watch event on its way, after which the shown lag begins, and the error of the gateways' clocks.
 
 const REPLICAS = 6
-/** The first of them that the machine had time for counts; what the agent adds itself is looked at in all of them. */
+/** The first rollout that the machine had time for counts. The time that the agent itself adds is checked in all of them. */
 const MOST_ROLLOUTS = 5
 const CLOSE_MS = 5
-/** Of the drains of a rollout, at least; the others are those whose event another process of this machine held up. */
+/** The least share of a rollout's drains that must be close. Another process of this machine may delay the other events. */
 const MOST = 0.75
 
 const preStop = (agentUrl: string): Hook => ({
@@ -26,12 +26,12 @@ const preStop = (agentUrl: string): Hook => ({
   }
 })
 
-/** All in ms. */
+/** Times in ms. */
 interface Compared {
   readonly name: string
-  /** Shown less measured: of the seal or of the last request, whichever is further off. */
+  /** The shown time minus the measured one: of the seal or of the last request, whichever differs more. */
   readonly off: number
-  /** From the deletion until the agent had heard of it. */
+  /** From the deletion until the agent got the event. */
   readonly eventMs: number
 }
 
@@ -58,13 +58,13 @@ describe('sync lag, as shown and as measured', function () {
 
     const told = `off by ${all.map(({ off }) => off.toFixed(1)).join(' ')} ms`
     if (!isClose(rollout)) {
-      // Nothing on this machine came in time. An error of ours would be in the quickest too.
+      // No event came in time on this machine. An error of the agent would be in the quickest one too.
       console.log(`      the machine was too busy to compare them all, ${told}`)
       const off = all.map(({ off }) => Math.abs(off))
       expect(percentile(off, 0.2), told).to.be.below(CLOSE_MS)
     }
     for (const { name, eventMs } of all) expect(eventMs, name).to.be.above(-1)
-    // Whatever held the events up, they are all that is missing: no retry hides what the agent adds.
+    // The delay of the events must explain the whole difference, so no repetition hides a delay of the agent.
     const added = all.map(({ off, eventMs }) => off + eventMs)
     expect(Math.abs(percentile(added, 0.5)), `${told}, without the events ${added.join(' ')}`).to.be.below(
       CLOSE_MS
@@ -106,7 +106,7 @@ describe('sync lag, as shown and as measured', function () {
     return { name: pod, off: Math.abs(off) > Math.abs(idleOff) ? off : idleOff, eventMs }
   }
 
-  /** The histogram is of the numbers that the page shows. */
+  /** The histogram has the numbers that the page shows. */
   async function metricsAgree(): Promise<void> {
     const text = await (await fetch(`${world.agentUrl}/metrics`)).text()
     const value = (name: string) => {

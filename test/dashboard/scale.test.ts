@@ -8,8 +8,8 @@ import { startBrowser, type Browser, type Opened } from './browser.ts'
 import { startFakeAgent, type FakeAgent } from './fake-agent.ts'
 import { sceneOf } from './snapshots.ts'
 
-// How much the page can take. A measurement that other work on the machine made slow is repeated: the best one counts,
-// because only the page can make that one slow.
+// The limits of the page. If other work on the machine made a measurement slow, it is repeated, and the best one counts:
+// only the page itself can make all of them slow.
 
 const TRIES = 6
 const LARGEST_BUNDLE = 150_000
@@ -29,7 +29,7 @@ describe('dashboard at scale', function () {
     agent = undefined
   })
 
-  /** The least of several measurements, or the first that is good enough. */
+  /** The smallest of several measurements, or the first one that is good enough. */
   async function best(enough: number, measure: () => Promise<number>): Promise<number> {
     let least = Infinity
     for (let i = 0; i < TRIES && least >= enough; i++) least = Math.min(least, await measure())
@@ -88,7 +88,7 @@ describe('dashboard at scale', function () {
   })
 })
 
-/** Measured in the page, from the start of its navigation, so the call from the test to the browser does not count. */
+/** The page measures it from the start of its navigation, so the call from the test to the browser does not count. */
 const WATCH_FOR_HOLDERS = `
   new MutationObserver(() => {
     if (!window.readyAt && document.body?.textContent.includes('5,000 holders')) window.readyAt = performance.now()
@@ -97,7 +97,7 @@ const WATCH_FOR_HOLDERS = `
 
 const UPDATES = 30
 
-/** Plays three seconds of updates; in each, every tenth drain has changed. Long tasks are those of 50 ms and more. */
+/** Sends three seconds of updates; each changes every tenth drain. Long tasks take 50 ms or more. */
 async function longestTask({ page }: Opened, agent: FakeAgent, scene: Snapshot): Promise<number> {
   await observeTasks(page)
   const shown = await drawn(page)
@@ -109,7 +109,7 @@ async function longestTask({ page }: Opened, agent: FakeAgent, scene: Snapshot):
     agent.show({ ...scene, at, drains, totals: { ...scene.totals, rounds: i } })
     await new Promise(resolve => void setTimeout(resolve, 100))
   }
-  // It did draw: a page that is stuck has no long tasks either.
+  // The page did draw: a page that is stuck has no long tasks either.
   expect((await drawn(page)) - shown).to.be.above(UPDATES / 2)
   return page.evaluate<number>('Math.max(0, ...window.longTasks)')
 }

@@ -12,18 +12,18 @@ import { sources } from '../build/snapshot.ts'
 
 const QUIET = buildSnapshot(sources())
 
-/** What the page is shown in a test: an agent that has run for an hour. */
+/** The content of the page in a test: an agent that has run for an hour. */
 export interface Scene {
   readonly now: number
   readonly live: number
   readonly past: number
   readonly holders: number
   readonly gateways?: number
-  /** Part of every name that other people choose. */
+  /** A part of every name that operators choose. */
   readonly name?: string
 }
 
-/** The same scene for the same numbers. */
+/** Equal scenes for equal numbers. */
 export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }: Scene): Snapshot {
   const random = createRandom(7)
   const names = Array.from({ length: gateways }, (_, i) => `apisix-${i}`)

@@ -10,10 +10,10 @@ import { waitFor } from '../../sandbox/wait-for.ts'
 import { startWorld, type World } from '../../sandbox/world.ts'
 import { SHOTS, startBrowser, type Browser } from './browser.ts'
 
-// The page on a real agent in the sandbox: a rolling update under load, as a newcomer sees it.
+// The page on a real agent in the sandbox: a rolling update under load, as a new user sees it.
 
 const REPLICAS = 6
-/** Set by `npm run screenshot`: the README shows what this suite saw. */
+/** Set by `npm run screenshot`: the README shows a screenshot of this suite. */
 const README_SHOT = process.env['README_SHOT']
 const preStop = (agentUrl: string): Hook => ({
   exec: {
@@ -43,7 +43,7 @@ describe('dashboard on the sandbox', function () {
     await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, 10_000)
 
     await record(page)
-    // Answers that take their time are in flight at every pod, so that drains are there long enough to be drawn.
+    // Slow answers are in flight at every pod, so that drains last long enough to be drawn.
     const proxies = world.gateways.gateways.map(({ proxy }) => proxy)
     const slow = proxies.flatMap(proxy =>
       Array.from({ length: 12 }, async () => (await fetch(`${proxy}/?ms=3000`)).arrayBuffer())
@@ -75,14 +75,14 @@ describe('dashboard on the sandbox', function () {
     ).to.equal(true)
     compareClocks(state)
 
-    // Gone and back: the page says so, and finds the new one without a word from anybody.
+    // The agent stops and a new one starts: the page reports that, and finds the new one by itself.
     await agent.close()
     await page.getByRole('heading', { level: 1 }).getByText('The agent is not reached.').waitFor()
     await world.startAgent()
     await page.getByRole('heading', { level: 1 }).getByText('All is well.').waitFor()
     await page.getByText('No pod has ended since the agent started.').waitFor()
     expect(foreign).to.deep.equal([])
-    // The browser itself writes down each connection that failed.
+    // The browser itself logs each failed connection.
     expect(
       complaints.filter(text => !/ERR_CONNECTION|WebSocket connection|Failed to load/.test(text))
     ).to.deep.equal([])
@@ -96,7 +96,7 @@ describe('dashboard on the sandbox', function () {
     }
   })
 
-  /** What the sentence and the states of the lanes have been: a drain can be over before anybody asks the page. */
+  /** Records the headline and the states of the lanes, because a drain can be over before the test asks the page. */
   const record = (page: Page) =>
     page.evaluate(`
       window.seen = new Set()
@@ -107,14 +107,14 @@ describe('dashboard on the sandbox', function () {
     `)
 
   /**
-   * The sandbox has clocks of its own: when it deleted a pod, and when that pod's hook ended. The agent must have seen the
-   * one after it happened and answered before the other. How long after depends on what else the machine has to do, so only
-   * the best of them is held to a bound, and not to a narrow one.
+   * The sandbox's own clocks show when it deleted a pod and when that pod's hook ended. The agent must have seen the deletion
+   * after it happened, and answered before the hook ended. The delays depend on the other load of the machine, so only the
+   * smallest one has a bound, and a wide one.
    */
   function compareClocks({ drains, past }: Snapshot): void {
     const records = new Map(world.kubelet.records().map(record => [record.uid, record]))
     const offset = systemClock.now() - now()
-    // Those of pods that are gone are kept until the holders have been listed once more.
+    // Drains of pods that are gone are kept until the holders have been listed once more.
     const all = [...drains, ...past]
     expect(all).to.have.length(REPLICAS)
     const late = all.map(({ uid, moments }) => {

@@ -8,13 +8,13 @@ import { HOLDER, isWritten } from './owner.ts'
 import type { Scenario } from './scenario.ts'
 import type { Stage } from './stage.ts'
 
-/** The time to converge after the last fault has been mended, in ms; on a busy machine too. */
+/** The time to converge after the last fault was mended, in ms; enough for a busy machine. */
 const CONVERGED_MS = 20_000
-/** An entry that no agent lifts expires: the ttl, and as much again for a busy machine. */
+/** An entry that no agent removes expires after its ttl; as much again is for a busy machine. */
 const LIFTED_MS = 30_000
 const CLOSED_MS = 10_000
 
-/** Lists what is wrong after all faults have been mended. */
+/** Lists all remaining problems after all faults were mended. */
 export async function checkOutcome(
   stage: Stage,
   scenario: Scenario,
@@ -41,7 +41,7 @@ export async function checkOutcome(
   return violations
 }
 
-/** Which of the pods get no request through a gateway. */
+/** The pods that get no request through a gateway. */
 async function unserved(proxy: string, pods: readonly TestPod[]): Promise<readonly string[]> {
   const missing = new Set(pods.map(({ name }) => name))
   const began = performance.now()

@@ -3,11 +3,11 @@ import { isRolledOut, rollOut } from '../../sandbox/rollout.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import type { World } from '../../sandbox/world.ts'
 
-/** A change that ends pods, as people and controllers make them. */
+/** Changes that end pods, as users and controllers make them. */
 export const CHANGES = ['rolling update', 'scaled', 'pods deleted'] as const
 export type Change = (typeof CHANGES)[number]
 
-/** Until every pod of the new state is available and every old one gone, in ms. */
+/** The time until all new pods are available and all old ones are gone, in ms. */
 const DONE_MS = 120_000
 const REPLICAS = [2, 3, 4, 6, 8, 10]
 /** Strategies of a rolling update: surge only, in place only, and the default of Kubernetes. */
@@ -24,7 +24,7 @@ export async function change({ kubernetes, kubelet }: World, random: () => numbe
   const { store } = kubernetes
   const kind = draw(CHANGES)
   const alive = () => kubelet.records().filter(({ goneAt }) => goneAt === undefined)
-  // Every draw is made each time: the next change does not depend on this one.
+  // All numbers are drawn each time, so that the next change does not depend on this one.
   const [rollingUpdate, replicas, share] = [draw(STRATEGIES), draw(REPLICAS), random()]
   if (kind === 'rolling update') {
     store.modify('deployments', NAMESPACE, APP, current => ({
@@ -40,7 +40,7 @@ export async function change({ kubernetes, kubelet }: World, random: () => numbe
       spec: { ...current.spec, replicas }
     }))
   const all = alive()
-  // Some stay: with all pods deleted at once no pod could serve requests.
+  // Some pods stay: if all were deleted at once, no pod could serve requests.
   const ending = kind === 'scaled' ? [] : all.slice(0, Math.ceil(share * (all.length - 1)))
   for (const { name } of ending) store.delete('pods', NAMESPACE, name)
   const wanted = () => store.get('deployments', NAMESPACE, APP)?.spec.replicas

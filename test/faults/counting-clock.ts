@@ -4,8 +4,8 @@ import { systemClock, type Clock } from '../../agent/base/clock.ts'
 export interface CountingClock extends Clock {
   readonly pending: number
   /**
-   * Time passes and no alarm fires, as in a stopped process (SIGSTOP). When the last pause ends, due alarms fire first:
-   * before any later input.
+   * Time passes, but no alarm fires, as in a stopped process (SIGSTOP). When the last pause ends, due alarms fire before any
+   * later input.
    */
   pause(): () => void
 }

@@ -26,7 +26,7 @@ export const ADMIN_FAULTS = {
   'Admin API: other key': inject({ fault: WRONG_KEY }),
   'Admin API: hangs': inject({ fault: { kind: 'hang' } }),
   'Admin API: slow': inject({ fault: { kind: 'slow', ms: 300 } }),
-  // A listing is that old when it arrives.
+  // A listing is this old when it arrives.
   'Admin API: slow listings': inject({
     fault: { kind: 'slow', ms: SLOW_LISTING_MS },
     method: 'GET',
@@ -40,12 +40,12 @@ export const ADMIN_FAULTS = {
     const listeners = [...admins(stage)].map(({ listener }) => listener)
     for (const listener of listeners) await listener.reach('refused')
     return async () => {
-      // One that was restarted meanwhile has another listener on its port.
+      // A gateway that restarted meanwhile has another listener on its port.
       const running = new Set([...admins(stage)].map(({ listener }) => listener))
       for (const listener of listeners) if (running.has(listener)) await listener.reach('open')
     }
   },
-  // After the agent has read and before it writes.
+  // Between the agent's read and its write.
   'owner: writes in between': stage => {
     const servers = [...admins(stage)].map(({ listener }) => listener.server)
     const write = ({ method, headers }: IncomingMessage) => {

@@ -23,7 +23,7 @@ const partition =
     }
   }
 
-/** Set by hand or by NTP, in ms: far beyond the ttl of an entry. */
+/** A step of the clock, by hand or by NTP, in ms: far beyond the ttl of an entry. */
 const STEP_MS = 600_000
 
 const step =
@@ -54,7 +54,7 @@ export const GATEWAY_FAULTS = {
     gateway?.killWorker((which >> 1) % gateway.workers.length)
     return () => {}
   },
-  // With requests in flight; meanwhile its plugin reports that it does not fit, as version 0.1.0 did, but counts them.
+  // With requests in flight. Meanwhile its plugin reports that it does not fit, as version 0.1.0 did, but it still counts.
   'gateway: reloads': (stage, which) => {
     const gateway = runningGateway(stage, which)
     const barrier = gateway?.barrier
@@ -66,9 +66,9 @@ export const GATEWAY_FAULTS = {
   },
   'gateway: clock jumps ahead': step(STEP_MS),
   'gateway: clock jumps back': step(-STEP_MS),
-  // From the beginning of the run to its end: `play` puts a balancer before two gateways of which the agents know one address.
+  // For the whole run: `play` puts a balancer before two gateways, and the agents know only the balancer's address.
   'gateway: second behind one address': () => () => {},
-  // No request while it is not Ready; when it is back its deny-list is empty until it has fetched the entries.
+  // It gets no request while it is not Ready. After the restart its deny-list is empty until it has fetched the entries.
   'gateway: restarts': async (stage, which) => {
     const gateway = runningGateway(stage, which)
     if (!gateway || stage.leaving.has(gateway)) return () => {}
@@ -83,7 +83,7 @@ export const GATEWAY_FAULTS = {
     const gateway = await stage.rig.addGateway()
     stage.ownerWrites()
     const serves = stage.ready(gateway)
-    // Awaited below, maybe after it has failed.
+    // Awaited below, maybe only after it has failed.
     serves.catch(() => {})
     return () => serves
   },
@@ -91,7 +91,7 @@ export const GATEWAY_FAULTS = {
     const gateway = stage.rig.gateways.findLast(one => one.running && !stage.leaving.has(one))
     if (!gateway || stage.proxies.length < 2) return () => {}
     stage.leaving.add(gateway)
-    // It finishes its requests and gets no new ones.
+    // The gateway finishes its requests and gets no new ones.
     stage.rig.gatewayIs(gateway, 'terminating')
     stage.unready(gateway)
     return async () => {

@@ -7,13 +7,13 @@ const AWAY_MS = 1500
 /** Resolves when no restart is under way. */
 export const isBack = (kubernetes: Kubernetes): Promise<void> => restarts.get(kubernetes) ?? Promise.resolve()
 
-/** One server is not restarted twice at the same time. */
+/** The running restart of each server: a server is not restarted twice at the same time. */
 const restarts = new WeakMap<Kubernetes, Promise<void>>()
 
 function inTurn(kubernetes: Kubernetes, how: Parameters<Kubernetes['faults']['restart']>[0]): Promise<void> {
   const restart = (restarts.get(kubernetes) ?? Promise.resolve()).then(() => kubernetes.faults.restart(how))
   restarts.set(kubernetes, restart)
-  // The mending function awaits it, maybe after it has failed because another process has taken its port.
+  // The mending function awaits it, maybe only after it has failed because another process has taken its port.
   restart.catch(() => {})
   return restart
 }
@@ -56,7 +56,7 @@ export const KUBERNETES_FAULTS = {
     moveServerClock(60_000)
     return () => moveServerClock(-60_000)
   },
-  // Host shutdown, lack of memory: hooks are called before the API server hears of the end; `play` does it.
+  // Host shutdown, lack of memory: hooks are called before the API server knows of the end. `play` does it.
   'kubelet: ends pods by itself': () => () => {},
   'API server: clock jumps back': ({ moveServerClock }) => {
     moveServerClock(-60_000)

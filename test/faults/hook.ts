@@ -5,19 +5,19 @@ import { pick, type Stage } from './stage.ts'
 
 const TRIES = 3
 const BETWEEN_MS = 150
-/** Stands for the sleep that a hook falls back to. */
+/** The length of the sleep that a hook falls back to. */
 const FALLBACK_MS = 300
-/** A hook that nothing delays is answered long before, even on a busy machine. */
+/** If nothing delays a hook, its answer comes much earlier than this, even on a busy machine. */
 const LONG_MS = 2000
 /** No hook waits as long as this, even on a busy machine. */
 const NEVER_MS = 20_000
 
 /**
- * As the documented hook: retries at another agent if there is no answer or no proof; then it falls back.
+ * Calls like the documented hook: retries at another agent if there is no answer or no proof; then it falls back.
  * Resolves with the problems of the answers.
  *
  * @param expected `inFlight`: how many requests must hold the hook; `mayProve`: the agents know every gateway; `isUnhurt`: nothing
- *   keeps the hook until its deadline
+ *   holds the hook until its deadline
  */
 export async function askHook(
   { rig, agents }: Stage,

@@ -9,23 +9,23 @@ import { describeScenario, scenarios, type Scenario } from './scenario.ts'
 export interface Outcome {
   readonly index: number
   readonly ms: number
-  /** What was broken, as `mode / moment / fault`. */
+  /** The faults, as `mode / moment / fault`. */
   readonly cells: readonly string[]
   readonly failure?: {
     readonly why: string
     readonly scenario: string
-    /** After shrinking: replays exactly that scenario. */
+    /** The path after shrinking: it replays exactly that scenario. */
     readonly path: string
   }
 }
 
 /**
- * Shrinking plays the scenario repeatedly, and stops after this time, in ms. The first play has all the time that it
- * needs: on a busy machine its duration is not the agent's, and every wait of a play has a bound of its own.
+ * Shrinking plays the scenario repeatedly, and stops after this time, in ms. The first play has no limit: on a busy machine
+ * its duration is not the agent's, and every wait of a play has a bound of its own.
  */
 const SHRINK_MS = 180_000
 
-/** Plays run `path` (`17`, or `17:0:3` for what it was shrunk to) of a seed, and shrinks it if it fails. */
+/** Plays run `path` of a seed (`17`, or `17:0:3` after shrinking), and shrinks it if it fails. */
 export async function playRun({
   seed,
   path,
@@ -46,7 +46,7 @@ export async function playRun({
     // A scenario that is not played does not fail, so the smallest failure so far is reported.
     if (performance.now() > shrinksUntil) return
     drawn ??= scenario
-    // Another process may have taken a port that was free for a while: that is no failure of the agent.
+    // Another process may have taken a port that was free before. That is no failure of the agent.
     await play(scenario, keep)
       .catch((error: unknown) => {
         if (!isPortTaken(error)) throw error

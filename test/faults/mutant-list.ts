@@ -3,26 +3,26 @@ import type { NamedEdit } from './replace-by-name.ts'
 /** An agent that is broken in one place, and the failure that must follow. */
 export interface Mutant {
   readonly name: string
-  /** Each file from `agent/`; what plays its counterpart is in `../sandbox/`. */
+  /** Each file is a path from `agent/`; the stand-ins are in `../sandbox/`. */
   readonly edits: readonly NamedEdit[]
   readonly found: FoundByRuns | FoundByTest
 }
 
-/** By random runs. */
+/** Random runs find it. */
 export interface FoundByRuns {
   /** The message that the suite must report. */
   readonly expected: RegExp
-  /** The cells that are drawn, so that a few runs are enough. */
+  /** The only cells that are drawn, so that a few runs are enough. */
   readonly only: readonly string[]
 }
 
-/** By the test that closes the finding (docs/answers.md), if no random run finds it, or only one of thousands. */
+/** The test of the finding (docs/answers.md) finds it, because random runs do not, or only one of thousands does. */
 export interface FoundByTest {
   readonly file: string
   readonly title: string
 }
 
-/** Answers a hook by the watch's earlier data, however old. */
+/** Answers a hook from the watch's last data, however old. */
 const ANSWERS_BY_AN_OLD_WATCH = [
   {
     file: 'hold/hooks.ts',
@@ -121,7 +121,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'withWishes(drained, wishes, found).map(edit => ({ ...edit, mayEmpty: true }))'
       }
     ],
-    // Late, so that the agent is quicker than the replacement.
+    // Late, so that the agent acts before the replacement arrives.
     found: { expected: /was emptied of/, only: ['observed', 'Admin API: 401', 'after the ack'] }
   },
   {

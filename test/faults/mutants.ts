@@ -4,10 +4,10 @@ import { MUTANTS, type FoundByRuns, type FoundByTest, type Mutant } from './muta
 import { playAll } from './run.ts'
 
 /**
- * Shows that every check can fail. Each mutant is an agent with one fault. A few random runs, or one test, must find the fault.
- * Ends with `N passed, N failed`. An argument picks mutants by a part of their name.
+ * Shows that every check can fail. Each mutant is an agent with one fault, which a few random runs, or one test, must find.
+ * Ends with `N passed, N failed`. An argument selects mutants by a part of their name.
  */
-/** The search ends with the first run that finds the mutant. Every sixth run finds the rarest. */
+/** The most runs. The search ends with the first run that finds the mutant; even the rarest is found by every sixth run. */
 const RUNS = 96
 const LANES = 12
 const AT_ONCE = 2
@@ -51,7 +51,7 @@ async function missedByRuns(name: string, { expected, only }: FoundByRuns): Prom
   return `of ${RUNS} runs none said ${expected}, only: ${[...said].join('; ') || 'nothing'}`
 }
 
-/** The other suites show that the test passes without the mutant. */
+/** Whether the test fails with the mutant. The other suites show that it passes without the mutant. */
 async function missedByTest(name: string, { file, title }: FoundByTest): Promise<string | undefined> {
   const args = ['--import', MUTATE, MOCHA, '--no-config', '--timeout', TIMEOUT_MS, '--exit']
   const { promise, resolve } = Promise.withResolvers<string>()

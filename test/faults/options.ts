@@ -5,15 +5,15 @@ import { MODES, MOMENTS } from './scenario.ts'
 export interface Options {
   readonly seed: number
   readonly runs: number
-  /** `17`, or `17:0:3`: this run alone. */
+  /** `17`, or `17:0:3`: only this run. */
   readonly path: string | undefined
   readonly only: readonly string[]
   readonly processes: number
-  /** Runs at once in each process. */
+  /** How many runs each process plays at once. */
   readonly lanes: number
-  /** Draws known failures too. */
+  /** Also draws known failures. */
   readonly knownGaps: boolean
-  /** Looks for the smallest scenario that fails. */
+  /** Searches for the smallest scenario that fails. */
   readonly shrinks: boolean
   /** A folder for the agents' logs of failed runs. */
   readonly log: string | undefined
@@ -37,7 +37,7 @@ moments  ${MOMENTS.join('\n         ')}
 modes    ${MODES.join('\n         ')}
 `
 
-/** Ends the process on a wrong command line, and after the help. */
+/** Prints the help or the problem of a wrong command line, and then ends the process. */
 export function readOptions(argv: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...argv],

@@ -4,11 +4,11 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import type { Mode, Scenario } from './scenario.ts'
 
-/** Who owns the one upstream `web`, in each way of running APISIX. */
+/** The owner of the only upstream, `web`, for each way of running APISIX. */
 export interface Owner {
-  /** Makes these the nodes. */
+  /** Writes these pods as the nodes. */
   write(pods: readonly TestPod[]): Promise<void>
-  /** Adds one to what is there. */
+  /** Adds one pod to the present nodes. */
   add(pod: TestPod): Promise<void>
 }
 
@@ -21,8 +21,8 @@ export const isWritten = (mode: Mode): boolean => mode === 'observed' || mode ==
 const SYNC_MS = 500
 
 /**
- * The owner lists again the nodes that the agent's write overwrote in its window, as a comparing controller does at its next
- * sync (docs/decisions/0024). Returns the function that ends it.
+ * Lists nodes again that the agent's write overwrote in its window, as a controller does that compares at each sync
+ * (docs/decisions/0024). Returns the function that ends it.
  */
 export function startSyncs(rig: Rig, owner: Owner): () => void {
   const timer = setInterval(() => {
@@ -62,14 +62,14 @@ function documents(rig: Rig): Owner {
       services: [],
       routes: [{ id: 'all', uri: '/*', upstream_id: 'web' }]
     }
-    // An unreachable gateway stays behind until the next write, as with the real owner.
+    // An unreachable gateway has an old list until the next write, as with the real owner.
     await Promise.allSettled(
       rig.gateways.flatMap(({ running, urls }) =>
         running && urls.admin ? [target(urls.admin)(objects)] : []
       )
     )
   }
-  // One after the other: a document that overtakes a newer one would be refused for its version.
+  // One after another: if a newer document arrives first, the older one is refused for its version.
   let last = Promise.resolve()
   const write: Owner['write'] = pods => {
     if (pods.length > 0) listed = pods

@@ -33,31 +33,31 @@ const SETTINGS = {
   ...SHORT,
   DRAIN_RESERVE: '1s'
 }
-/** Settings to find and take out a node whose pod was deleted while no agent could see it. */
+/** Settings to find and remove a node whose pod was deleted while no agent could see it. */
 const GHOSTS = { SYNC_POD_RANGES: '127.0.0.0/8', GHOSTS_ACTION: 'repair', GHOSTS_AFTER: '3s' }
-/** Until everything is up, on a busy machine. */
+/** The time until everything runs, on a busy machine. */
 const START_MS = 120_000
-/** From the removal of an address to the next pod that has it. */
+/** The time from the removal of an address to the next pod with that address, in ms. */
 const REUSE_MS = 1000
-/** How long the ending pods are the only ones, in ms. */
+/** How long only the ending pods exist, in ms. */
 const ALONE_MS = 400
-/** Until a node is out after all faults are mended, on a busy machine, in ms. */
+/** The time until a node is out, after all faults were mended, on a busy machine; in ms. */
 const OUT_MS = 20_000
-/** Between two releases of the held requests, in ms. */
+/** The pause between two releases of the held requests, in ms. */
 const RELEASE_MS = 50
-/** Between two readiness probes of a gateway, in ms. */
+/** The pause between two readiness probes of a gateway, in ms. */
 const PROBE_MS = 20
-/** From the kubelet's call of a hook to its report to the API server: shorter than the agent's wait for it (`QUICK`), in ms. */
+/** The time from the kubelet's call of a hook to its report to the API server, in ms: shorter than the agent's wait for it (`QUICK`). */
 const KUBELET_LATE_MS = 200
 /** A pod of the same Service that the owner does not list here: another version. */
 const OTHER = 'other-version'
-/** From a change of endpoints to its owner's write, if the agent does not write. */
+/** The time from a change of endpoints to the owner's write, if the agent does not write; in ms. */
 const OWNER_LAG_MS = 300
 
 /**
  * Plays a scenario. Rejects with every violated invariant (docs/faults.md), in words.
  *
- * @param keep gets the agents' logs of a failed run, a JSON document per line
+ * @param keep gets the agents' logs of a failed run, one JSON document for each line
  */
 export async function play(scenario: Scenario, keep?: (lines: string) => void): Promise<void> {
   const windows: { readonly from: number; to: number }[] = []
@@ -89,7 +89,7 @@ export async function play(scenario: Scenario, keep?: (lines: string) => void): 
     config: {
       ...SETTINGS,
       ...(leavesGhosts(scenario) && GHOSTS),
-      // An entry that a hidden gateway was given is lifted there or not.
+      // With a hidden gateway the ttl is short, because the entries there may never be lifted.
       ...(barrier && { APISIX_BARRIER_TTL: hidesGateway ? '3s' : '15s' }),
       ...(has(scenario, 'Admin API: slow listings') && { APISIX_ADMIN_TIMEOUT: `${2 * SLOW_LISTING_MS}ms` }),
       ...(scenario.agents === 'two, one leads' && { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain' })
@@ -137,7 +137,7 @@ async function perform(
     clocks: CountingClock[]
     skew: { ms: number }
     logs: TestAgent['lines'][]
-    /** Settings of every agent, besides those of the rig. */
+    /** Settings of every agent, in addition to those of the rig. */
     settings: Readonly<Record<string, string>>
   }
 ): Promise<void> {
@@ -190,7 +190,7 @@ async function perform(
     },
     blame: what => void violations.push(what),
     moveServerClock: ms => void (skew.ms += ms),
-    // With an old view if the agent writes the same holder; else the owner removes the ending pods.
+    // If the agent writes the same holder, the owner's list is old; otherwise the owner removes the ending pods.
     ownerWrites: () => void owner.write(members().filter(pod => isWritten(scenario.mode) || !isEnding(pod)))
   }
 
@@ -202,7 +202,7 @@ async function perform(
       const mended = wait(forMs)
         .then(mend)
         .finally(() => (window.to = performance.now()))
-      // Awaited below, maybe after it has failed.
+      // Awaited below, maybe only after it has failed.
       mended.catch(() => {})
       mends.push(mended)
     }
@@ -247,7 +247,7 @@ async function perform(
   const release = () => {
     for (const backend of backends.values()) backend.release()
   }
-  /** A request that a gateway delayed, or retried at another node, may arrive later than the others. */
+  /** Releases requests until `work` is done: those that a gateway delayed or retried at another node may arrive later. */
   const releasing = async <T>(work: Promise<T>): Promise<T> => {
     const over = work.then(
       () => true,
@@ -268,7 +268,7 @@ async function perform(
   if (!isKubelets) for (const pod of ending) rig.end(pod)
   showEndpoints()
   const whoStays = () => members().filter(pod => !isEnding(pod))
-  // An owner that would have none to list waits for the replacement.
+  // If no node would be left to list, the owner waits for the replacement.
   const ownersTurn = isWritten(scenario.mode)
     ? Promise.resolve()
     : wait(OWNER_LAG_MS).then(() => owner.write(whoStays()))
@@ -276,7 +276,7 @@ async function perform(
   const isAskable = isCounted(scenario)
   const inFlightTo = async (pod: TestPod) => {
     const backend = isAskable ? backends.get(pod.uid) : undefined
-    // Requests of a killed worker end a moment later for the pod. Only for this fault: elsewhere requests may be released by then.
+    // Requests of a killed worker reach the pod a moment later. Only for this fault: with others, requests may be released by then.
     if (has(scenario, 'gateway: one worker killed')) await backend?.caughtUp()
     return backend?.open ?? 0
   }
@@ -312,7 +312,7 @@ async function perform(
   if (scenario.ownerAdds) staying.push(await late('added'))
   const replacesAtOnce = !scenario.sameAddress || scenario.staying === 0
   if (replacesAtOnce) {
-    // Until then only the ending pods exist.
+    // Before this, only the ending pods exist.
     if (scenario.staying === 0) await wait(ALONE_MS)
     staying.push(await late('new'))
     await at('when the replacement arrives')
@@ -325,7 +325,7 @@ async function perform(
   release()
 
   for (const pod of ending) {
-    // Only the grade `barrier` counts requests on their way: the others had until now, but this process may not have run meanwhile.
+    // Only the grade `barrier` counts requests on their way. The others had time until now, but this process may have stood still.
     if (!scenario.mode.endsWith('barrier')) await backends.get(pod.uid)?.caughtUp()
     void backends.get(pod.uid)?.terminate()
     await wait(20)
@@ -337,18 +337,18 @@ async function perform(
     if (isWritten(scenario.mode) && !scenario.addressAtOnce) {
       await Promise.all(mends)
       const listed = () => rig.nodes(HOLDER).includes(ending[0]?.node ?? '')
-      // If it stays listed, `checkOutcome` reports it.
+      // If the address stays listed, `checkOutcome` reports it.
       await until('the address is out', () => !listed(), OUT_MS).catch(() => {})
-      // The other agent's present requests were sent before the address was out.
+      // Requests that the other agent has already sent are from before the removal of the address.
       await wait(REUSE_MS)
     }
     staying.push(await late('same-address', ending[0]?.ip))
     if (!replacesAtOnce) await at('when the replacement arrives')
   }
   await Promise.all(mends)
-  // As the server does after some minutes: the agent now reads what a silent watch has missed.
+  // As the server does after some minutes: the agent now reads the events that a silent watch has missed.
   rig.kubernetes.faults.endWatches()
-  // Reaches the gateways that were unreachable before.
+  // Writes to the gateways that were unreachable before.
   if (!isWritten(scenario.mode)) await owner.write(staying)
   violations.push(...(await checkOutcome(stage, scenario, staying)))
   await releasing(Promise.all(held))

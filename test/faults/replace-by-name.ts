@@ -15,7 +15,7 @@ import {
 import { createVirtualFileSystem } from 'typescript/unstable/fs'
 import { API } from 'typescript/unstable/sync'
 
-/** A change of one thing that a file gives a name to. */
+/** A change of one thing that has a name in a file. */
 export interface NamedEdit {
   readonly file: string
   /**
@@ -24,23 +24,23 @@ export interface NamedEdit {
    */
   readonly name: string
   /**
-   * Takes the place of the value of a variable or a property. Of a function it takes the place of the whole body: an expression that is
-   * returned, or a block if it begins with `{`. A variable or a property whose value is a function is a function.
+   * The text in place of the value of a variable or a property. For a function it replaces the whole body: an expression that
+   * is returned, or a block if it begins with `{`. A variable or property whose value is a function counts as a function.
    */
   readonly replace: string
   /** Import declarations that `replace` needs. */
   readonly imports?: readonly string[]
 }
 
-/** A file in TypeScript, parsed, not type checked. */
+/** A TypeScript file, parsed but not type checked. */
 export interface Parsed {
   readonly text: string
   readonly tree: SourceFile
-  /** What is wrong with its syntax. */
+  /** The syntax errors. */
   readonly problems: readonly string[]
 }
 
-/** Parses all `texts` at once, by any key: each call starts the compiler once, which takes most of the time. */
+/** Parses all `texts`, by any key, at once: each call starts the compiler, which takes most of the time. */
 export function parse<K>(texts: ReadonlyMap<K, string>): ReadonlyMap<K, Parsed> {
   const all = [...texts].map(([key, text], i) => ({ key, text, path: `/${i}.ts` }))
   const files = Object.fromEntries(all.map(({ path, text }) => [path, text]))
@@ -68,7 +68,7 @@ export function parse<K>(texts: ReadonlyMap<K, string>): ReadonlyMap<K, Parsed> 
 /**
  * The text of one file with its edits.
  *
- * @throws Error if the file has none, or more than one, of a name, or if it has there what it should get
+ * @throws Error if a name occurs not once in the file, or if its text is equal to the replacement already
  */
 export function replaceByName({ text, tree }: Parsed, edits: readonly NamedEdit[]): string {
   const declared = Map.groupBy(declarationsIn(tree), ({ name }) => name)

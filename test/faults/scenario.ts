@@ -23,13 +23,13 @@ export type Moment = (typeof MOMENTS)[number]
 
 export const AGENTS = ['one', 'two', 'two, one leads'] as const
 
-/** Faults in which a watch does not report an end. */
+/** Faults that keep a watch from reporting an end. */
 const DEAF: readonly FaultName[] = ['API server: silent watches', 'API server: half-open', 'agent: paused']
 
-/** After which another agent knows nothing of a pod that is gone by then. */
+/** Faults after which another agent knows nothing of a pod that is gone by then. */
 const ENDS: ReadonlySet<FaultName> = new Set(['agent: killed', 'agent: replaced at once'])
 
-/** A pod can go while no agent sees it: only the search for ghosts then finds its node. */
+/** Whether a pod can go while no agent sees it. Only the search for ghosts then finds its node. */
 export const leavesGhosts = ({ breaks }: Pick<Scenario, 'breaks'>): boolean =>
   breaks.some(({ fault }) => ENDS.has(fault))
 
@@ -37,9 +37,7 @@ export const leavesGhosts = ({ breaks }: Pick<Scenario, 'breaks'>): boolean =>
 export const has = ({ breaks }: Pick<Scenario, 'breaks'>, ...names: readonly FaultName[]): boolean =>
   breaks.some(({ fault }) => names.includes(fault))
 
-/**
- * With these the gateways can be asked all the time: only its own 0 in flight, or the deadline, releases a hook.
- */
+/** With only these faults, the gateways always answer: only a gateway's own 0 in flight, or the deadline, releases a hook. */
 const ASKABLE: ReadonlySet<FaultName> = new Set([
   'gateway: reloads',
   'gateway: one worker killed',
@@ -50,14 +48,14 @@ const ASKABLE: ReadonlySet<FaultName> = new Set([
   'owner: writes in between'
 ])
 
-/** Faults that make no drain longer. */
+/** Faults that do not make a drain longer. */
 const HARMLESS: ReadonlySet<FaultName> = new Set([
   'gateway: one worker killed',
   'gateway: clock jumps ahead',
   'gateway: clock jumps back'
 ])
 
-/** Nothing keeps a hook until its deadline. */
+/** Whether nothing holds a hook until its deadline. */
 export const isUnhurt = ({ mode, breaks }: Pick<Scenario, 'mode' | 'breaks'>): boolean =>
   mode.endsWith('barrier') && breaks.every(({ fault }) => HARMLESS.has(fault))
 
@@ -68,7 +66,7 @@ export const isCounted = ({ mode, breaks }: Pick<Scenario, 'mode' | 'breaks'>): 
 export interface Breakage {
   readonly fault: FaultName
   readonly moment: Moment
-  /** How long it lasts, in ms; less for what cannot last. */
+  /** How long the fault lasts, in ms; less if it cannot last. */
   readonly forMs: number
   /** Which gateway, worker or agent, if there are several. */
   readonly which: number
@@ -82,15 +80,15 @@ export interface Scenario {
   /** Pods that end, and pods that stay; if none stays, only the replacement can serve. */
   readonly ending: number
   readonly staying: number
-  /** Requests are in flight to the pods that end, and are answered while their hooks are held. */
+  /** Requests are in flight to the ending pods, and are answered while their hooks are held. */
   readonly inFlight: boolean
-  /** The replacement has the address of a pod that is gone. It comes when that one is gone, else while hooks are held. */
+  /** The replacement has the address of a pod that is gone, and comes after that one; otherwise it comes while hooks are held. */
   readonly sameAddress: boolean
-  /** That address is listed again although a write for the old pod may still be under way: a known gap (docs/faults.md). */
+  /** This address is listed again while a write for the old pod may still be on its way: a known gap (docs/faults.md). */
   readonly addressAtOnce: boolean
   /** Another writer adds a pod by hand while the others end. */
   readonly ownerAdds: boolean
-  /** The time from the calls of the hooks, in ms: before, between and after the agent's read and write. */
+  /** The time from the calls of the hooks, in ms: before, between or after the agent's read and write. */
   readonly addsAfterMs: number
   readonly breaks: readonly Breakage[]
 }
@@ -119,7 +117,7 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
         forMs: fc.constantFrom(200, 500, 1000, 1800),
         which: fc.constantFrom(0, 1, 2, 3)
       }),
-      // Now and then nothing breaks: then nothing may fail either.
+      // Sometimes nothing breaks; then nothing may fail either.
       { minLength: only.length > 0 ? 1 : 0, maxLength: 3, size: 'max' }
     ),
     addsAfterMs: fc.constantFrom(0, 150, 400)
@@ -127,14 +125,14 @@ export function scenarios(only: readonly string[] = [], knownGaps = false): fc.A
   return knownGaps ? any : any.map(withoutKnownGaps)
 }
 
-/** Replaces the known gaps of docs/faults.md. */
+/** Replaces scenarios that are known gaps (docs/faults.md). */
 function withoutKnownGaps(scenario: Scenario): Scenario {
   const breaks = (part: string) => scenario.breaks.some(({ fault }) => fault.startsWith(part))
   return {
     ...scenario,
-    // Two agents that know of different ends, each from its own hooks, may each keep the node that the other one removes. If no pod
-    // stays, the holder is then empty for a moment. The same goes for an agent that writes for a late leader, and for two agents
-    // that stop relying on the barrier at different moments.
+    // Two agents that know of different ends, each from its own hooks, may each keep the node that the other one removes. If no
+    // pod stays, the holder is then empty for a moment. The same can happen if an agent writes for a late leader, or if two
+    // agents stop relying on the barrier at different moments.
     ...((breaks('API server:') || breaks('agent: paused') || breaks('gateway: second behind one address')) &&
       scenario.agents !== 'one' &&
       scenario.staying === 0 && { staying: 1 }),

@@ -4,8 +4,8 @@ import type { Barrier } from '../../sandbox/apisix/barrier.ts'
 const BETWEEN = 1
 
 /**
- * Sets the wall clock of a gateway. Returns what is wrong with its entries after that: they run out by a clock that is never set
- * (docs/decisions/0019), so each has as long as before.
+ * Sets the wall clock of a gateway. Returns the problems of its entries after that. They expire by a clock that is never set
+ * (docs/decisions/0019), so each must have as much time left as before.
  */
 export function setClock(barrier: Barrier, byMs: number): readonly string[] {
   const look = () =>

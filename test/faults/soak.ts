@@ -25,7 +25,7 @@ if (!(minutes > 0)) {
 const PAUSE_MS = 5000
 /** Changes between two measurements of the heap. */
 const HEAP_EVERY = 20
-/** The most growth from the second third of the measurements to the last, in MB; checked from this many measurements on. */
+/** The most growth from the second third of the measurements to the last third, in MB; checked from this many measurements on. */
 const MORE_HELD_MB = 5
 const LOOKS = 9
 /** Entries outlive their pods by two minutes. */
@@ -59,7 +59,7 @@ async function soak(world: World): Promise<readonly string[]> {
   const rss: { readonly at: number; readonly mb: number }[] = []
   const inspected = await openHeap(agent.pid)
   const heap: { readonly at: number; readonly mb: number }[] = []
-  // A full collection delays the agent, so not after each update.
+  // A full collection delays the agent, so it does not follow each update.
   const look = async () => heap.push({ at: performance.now() / 60_000, mb: await inspected.used() })
   const began = performance.now()
   const end = began + minutes * 60_000
@@ -114,13 +114,13 @@ async function soak(world: World): Promise<readonly string[]> {
   ]
 }
 
-/** In MB a minute; the first third is a heap that grows to its size. */
+/** In MB a minute, without the first third, in which the heap grows to its size. */
 const slopeOf = (all: readonly { readonly at: number; readonly mb: number }[]): number =>
   slope(all.slice(Math.floor(all.length / 3)).map(({ at, mb }) => [at, mb]))
 
 const minuteOf = (ms: number): number => Math.floor(ms / 60_000)
 
-/** Connections that are kept for the next call. */
+/** How many connections may stay open for the next call. */
 const SPARE_FILES = 20
 
 const world = await startWorld({

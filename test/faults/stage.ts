@@ -10,21 +10,21 @@ export interface Stage {
   startAgent(): Promise<void>
   /** Ends it, paused or not. */
   endAgent(agent: TestAgent): Promise<void>
-  /** Its timers rest until the returned function is called. */
+  /** Stops the agent's timers until the returned function is called. */
   pauseAgent(agent: TestAgent): () => void
-  /** Proxies that get requests: those of gateways that are Ready. */
+  /** Proxies that get requests: those of Ready gateways. */
   readonly proxies: string[]
-  /** Gateways whose pods end: they are not Ready again. */
+  /** Gateways whose pods end: they never become Ready again. */
   readonly leaving: Set<Gateway>
-  /** The gateway's pod stops being Ready, and no requests come. */
+  /** Makes the gateway's pod not Ready; it gets no more requests. */
   unready(gateway: Gateway): void
-  /** Its pod becomes Ready as a kubelet makes it: once its probe succeeds and the API server is reachable. Requests follow. */
+  /** Makes its pod Ready as a kubelet does: once its probe succeeds and the API server is reachable. Then it gets requests. */
   ready(gateway: Gateway): Promise<void>
   /** Moves the API server's clock, in ms. */
   readonly moveServerClock: (ms: number) => void
-  /** Something is wrong, in words. */
+  /** Reports a problem, in words. */
   readonly blame: (what: string) => void
-  /** The owner of the holders writes all of them again, as far as possible. */
+  /** Makes the owner write all holders again, as far as possible. */
   ownerWrites(): void
 }
 

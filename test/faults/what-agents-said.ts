@@ -1,6 +1,6 @@
 import type { TestAgent } from '../build/agent.ts'
 
-/** How each hook was answered, and how often an agent got no CPU time: this explains a failure without a fault. */
+/** The answers to all hooks, and how often an agent got no CPU time: this explains a failure without a fault. */
 export function whatAgentsSaid(logs: readonly TestAgent['lines'][]): string {
   const lines = logs.flat()
   const answers = lines

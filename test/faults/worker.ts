@@ -9,9 +9,9 @@ const { seed, only, lanes, shrinks, knownGaps, log, paths } = JSON.parse(process
   'seed' | 'only' | 'lanes' | 'shrinks' | 'knownGaps' | 'log'
 > & { readonly paths: string[] }
 
-/** A machine that cannot keep up gets no new runs: half of the last two seconds may be lost. */
+/** Whether the machine cannot keep up, so that it gets no new runs: more than half of the last two seconds was lost. */
 const isBusy = () => stalledMs(performance.now() - 2000, performance.now()) > 1000
-/** Between two starts, so that the cost of a start shows before the next one, in ms. */
+/** The pause between two starts, in ms, so that the cost of a start shows before the next one. */
 const APART_MS = 250
 const now = { running: 0, nextAt: 0 }
 

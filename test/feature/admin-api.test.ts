@@ -13,7 +13,7 @@ const HTML: Fault = {
   contentType: 'text/html'
 }
 
-/** Each way in which the Admin API can be broken, for all requests and for writes alone. */
+/** Each way in which the Admin API can fail, for all requests and for writes alone. */
 const BROKEN: Readonly<Record<string, Fault>> = {
   'a wrong key (401)': WRONG_KEY,
   '404': status(404),
@@ -42,7 +42,7 @@ describe('feature: a broken Admin API', () => {
       const lift = rig.admin.faults.inject({ fault, ...only })
       rig.end(old)
       const { status, body } = await rig.hook(old)
-      // If the writes succeeded, the gateways show it; else nothing is proved.
+      // If the writes succeeded, the gateways show it; otherwise nothing is proved.
       const through = rig.nodes('upstreams/web').length === 1
       expect(body.result).to.be.oneOf(['removed', 'deadline'])
       expect(status).to.equal(body.evidence === 'none' ? 503 : 200)

@@ -44,7 +44,7 @@ describe('feature: an agent that was away', function () {
       const before = puts.length
       agent.resume()
 
-      // The agent goes on: a pod that ends from here on is sealed and answered.
+      // The agent continues: the next pod that ends is sealed and answered.
       rig.end(last)
       const { body } = await callHook({ port: agent.port, from: last.ip })
       expect(body).to.include({ result: 'drained', evidence: 'barrier' })

@@ -28,7 +28,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
     const state = { answered: false }
     const hook = rig.hook(old).finally(() => (state.answered = true))
     const drain = () => rig.agent.loop.drains().get(old.uid as PodUid)
-    /** The weaker evidence: its workers are seen without the node, which does not show requests in flight. */
+    /** The weaker evidence: the workers are seen without the node, but requests in flight are not seen. */
     const observed = () => {
       const now = drain()
       return (

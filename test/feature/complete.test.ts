@@ -7,7 +7,7 @@ import { get } from '../build/load.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Two pods behind all gateways; one of them is to end. */
+/** Two pods behind all gateways; one of them will end. */
 async function pods(rig: Rig) {
   const [old, fresh] = [rig.pod('web-1', { graceSeconds: 30 }), rig.pod('web-2')]
   const backend = await rig.serve(old)

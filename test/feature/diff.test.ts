@@ -12,7 +12,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 
-/** Runs `apisix-drain diff` as a person does: a process of its own. */
+/** Runs `apisix-drain diff` as a user does, in a separate process. */
 async function diff(rig: Rig, ...flags: string[]) {
   const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-diff-'))
   try {
@@ -70,7 +70,7 @@ describe('feature: apisix-drain diff', () => {
     await rig.applied()
     // The pod is deleted in Kubernetes; APISIX still lists it, and lacks the new one.
     rig.kubernetes.store.delete('pods', old.namespace, old.name, { gracePeriodSeconds: 0 })
-    // One gateway has lost its watch, and knows a node that was taken out since.
+    // One gateway has lost its watch, and still has a node that was removed since.
     const [, late] = rig.gateways
     rig.put('upstreams', 'api', { type: 'roundrobin', nodes: arrayOf([kept, added]) })
     await rig.applied()
@@ -86,7 +86,7 @@ describe('feature: apisix-drain diff', () => {
     expect(rows).to.have.members([
       `ghost ${old.node} upstreams/web admin-api`,
       `missing ${added.node} upstreams/web admin-api`,
-      // It has no known owner, but lists only this Service's pods, and the one that it lacks is new.
+      // It has no known owner, but it lists only pods of this Service, and the missing pod is newer.
       `missing ${added.node} upstreams/api admin-api`,
       `ghost ${old.node} upstreams/web apisix-0`,
       `ghost ${old.node} upstreams/web apisix-1`,

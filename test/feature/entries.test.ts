@@ -22,7 +22,7 @@ describe('feature: the entries that a gateway fetches when it starts', () => {
     expect((await fetch(url)).status).to.equal(401)
   })
 
-  // The hook went to the other replica, and this one cannot learn of it.
+  // The hook was sent to the other replica, and this replica cannot learn of it.
   test('are not given while pods may end unseen', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]

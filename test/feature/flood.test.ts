@@ -5,7 +5,7 @@ import { until } from '../build/apisix.ts'
 import { callHook } from '../build/hook.ts'
 import { startRig, type Rig } from '../build/rig.ts'
 
-/** Addresses that the flood comes from: the strictest bound, per address, must not be what saves the hooks. */
+/** Many source addresses, so that the strictest bound, which is per address, is not the one that protects the hooks. */
 const ATTACKERS = Array.from({ length: 20 }, (_, i) => `127.66.0.${i + 1}`)
 const CONNECTIONS = 10_000
 const PODS = 20
@@ -33,7 +33,7 @@ describe('feature: a flood on the hook port', function () {
   const flood = async (count: number) => {
     for (let i = 0; i < count; i += 100) {
       const batch = Array.from({ length: 100 }, (_, j) => (i + j) % ATTACKERS.length)
-      // Silent, half a request, and whole ones that are held or refused.
+      // Requests that are silent, half sent, or complete and then held or refused.
       const texts = [
         '',
         'GET /v1/prestop HT',
@@ -76,7 +76,7 @@ describe('feature: a flood on the hook port', function () {
     rig.upstream('greedy', [pod, other, rig.pod('third')])
     await rig.settled()
     const held = rig.admin.faults.inject({ fault: { kind: 'hang' } })
-    // Not Terminating for the watch and no answer from the API server: such hooks wait.
+    // Such hooks wait: the watch does not show their pod as Terminating, and the API server does not answer.
     const slow = rig.kubernetes.faults.delay(1500, { method: 'GET', path: '/pods/greedy' })
     const replies = await Promise.all(
       Array.from({ length: 60 }, () => callHook({ port: rig.agent.port, from: pod.ip }))

@@ -9,7 +9,7 @@ import { startAgentProcess } from '../build/agent-process.ts'
 import { callHook } from '../build/hook.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** This many answers, a line of the log each, are more than a pipe holds (64 kB). */
+/** This many answers, one log line each, are more than a pipe holds (64 kB). */
 const HOOKS = 500
 
 async function freePort(): Promise<number> {
@@ -32,7 +32,7 @@ describe('feature: a log that cannot be written', () => {
 
   for (const [what, open, ends] of [
     ['a full disk', () => openSync('/dev/full', 'w'), true],
-    // The agent waits for a reader of its last lines, and the kubelet for the grace.
+    // The agent waits for a reader of its last lines, and the kubelet waits for the grace.
     ['a pipe without a reader', (folder: string) => openSync(pipe(folder), 'r+'), false]
   ] as const) {
     test(`on ${what} delays no hook`, async start => {

@@ -19,7 +19,7 @@ const gradeAt = (body: HookBody, { name }: Gateway) =>
   body.gateways?.find(report => report.name === name)?.grade ?? 'none'
 
 describe('feature: gateways that cannot confirm (Control API)', () => {
-  // A timer that ends before all other evidence must not count either: an operator would set this minimum.
+  // A timer that ends before all other evidence must not count either, if an operator sets this minimum.
   const test = sideBySide({
     gateways: 2,
     config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed', APISIX_CONTROL_TIMEOUT: '1s' }

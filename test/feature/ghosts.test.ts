@@ -81,7 +81,7 @@ describe('feature: ghosts', () => {
     expect(rig.writes).to.deep.equal([])
   })
 
-  /** The only node of a holder becomes a ghost, and a pod follows. */
+  /** The only node of a holder becomes a ghost, and a new pod replaces its pod. */
   const swapped = async (rig: Rig, old: TestPod) => {
     const next = rig.pod('web-2', { owner: { kind: 'ReplicaSet', name: 'web-2b' } })
     await rig.serve(next)

@@ -140,7 +140,7 @@ describe('feature: the barrier', () => {
   })
 
   test('the only node, added after the last listing: an old listing without it is no reason to seal it', async start => {
-    // If the mode has to be detected, the holders are listed once more afterwards.
+    // If the agent had to detect the mode, it would list the holders once more afterwards.
     const config = { DRAIN_INVENTORY_EVERY: '5m', APISIX_MODE: 'etcd' }
     const rig = await start({ gateways: 1, agent: false, config })
     const [gateway] = rig.gateways
@@ -186,7 +186,7 @@ describe('feature: the barrier', () => {
     await until('the agent is ready', () => rig.agent.missing().length === 0)
     let answered = false
     const hook = rig.hook(old).finally(() => (answered = true))
-    // Many times as long as a put waits for words.
+    // Many times the wait of a put for words.
     for (const until = performance.now() + 1500; performance.now() < until;)
       expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
     expect([answered, bars()]).to.deep.equal([false, 'draining'])
@@ -209,7 +209,7 @@ describe('feature: the barrier', () => {
     rig.end(old)
     const answered = new AbortController()
     const hook = rig.hook(old).finally(() => answered.abort())
-    // Requests that reach the pod for lack of another node delay the seal.
+    // Requests that reach the pod because there is no other node delay the seal.
     while (!answered.signal.aborted) await get(`${gateway!.urls.proxy}/`)
     const { status, body } = await hook
     expect({ status, ...body }).to.include({ status: 200, evidence: 'barrier' })
@@ -233,7 +233,7 @@ describe('feature: the barrier', () => {
     await until('the agent is ready', () => rig.agent.missing().length === 0)
     rig.end(old)
     const hook = rig.hook(old)
-    // Many times as long as a put waits for words.
+    // Many times the wait of a put for words.
     for (const until = performance.now() + 1500; performance.now() < until;)
       expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-1' })
     for (const worker of gateway!.workers) worker.restoreWatch()
@@ -244,7 +244,7 @@ describe('feature: the barrier', () => {
   })
 
   test('a removal waits a moment for other ending nodes, and no hook waits for that', async start => {
-    // The moment is over when the test says so.
+    // The test decides when the moment is over.
     const over = Promise.withResolvers<void>()
     const sleep: Clock['sleep'] = (ms, signal) =>
       ms === GATHER_MS ? over.promise : systemClock.sleep(ms, signal)

@@ -41,7 +41,7 @@ describe('feature: holders', () => {
     rig.end(old)
     const { body } = await rig.hook(old)
     expect(body.result).to.equal('removed')
-    // Gateways may be seen without it before the Admin API confirms the removal.
+    // Gateways may be seen without the node before the Admin API confirms the removal.
     expect(body.holders).to.have.length(6)
     for (const { state } of body.holders ?? []) expect(state).to.be.oneOf(['removed', 'writing'])
     for (const [holder, nodes] of Object.entries(rig.holders()))
@@ -156,7 +156,7 @@ describe('feature: holders', () => {
   })
 
   test('a node that its owner puts back right before the pod is gone does not stay as a ghost', async start => {
-    // No listing of the guard comes between.
+    // The guard makes no listing in between.
     const rig = await start({ loop: { guardEveryMs: 60_000 } })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])
@@ -213,7 +213,7 @@ describe('feature: the last node', () => {
     })
 
   test('is removed too when the last version of an application ends and another pod still serves', async start => {
-    // Seldon #7106, the other side: the end of the last version still removes its nodes.
+    // Seldon #7106, the other half: the end of the last version still removes its nodes.
     const rig = await start()
     const [old, fallback] = [rig.pod('web-v1'), rig.pod('sorry')]
     rig.upstream('web', [old, fallback])
@@ -224,7 +224,7 @@ describe('feature: the last node', () => {
   })
 
   test('ending pods of an old version never touch the entry that the new one shares by name', async start => {
-    // Seldon #7106: the old version's end deleted the new version's nodes.
+    // Seldon #7106: the end of the old version deleted the new version's nodes.
     const rig = await start({ gateways: 2 })
     const old = [1, 2, 3].map(i => rig.pod(`web-v1-${i}`))
     const fresh = [1, 2, 3].map(i => rig.pod(`web-v2-${i}`))
@@ -273,7 +273,7 @@ describe('feature: an address that is given out again', () => {
     const heir = rig.pod('web-3', { ip: old.ip })
     rig.upstream('web', [heir, other])
     await until('the entry is lifted', () => rig.gateways[0]!.barrier?.entries.size === 0)
-    // The guard has run since: it read the holders again and took nothing out.
+    // The guard has run since then: it read the holders again and removed nothing.
     const written = rig.writes.length
     const readAt = rig.agent.readAt()
     await until('the holders were read again', () => (rig.agent.readAt() ?? 0) > (readAt ?? 0))

@@ -17,7 +17,7 @@ interface Hook {
   readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } }
 }
 
-/** The hook that the README tells people to paste: of the YAML blocks there, the one that calls the agent. */
+/** The hook that the README tells users to paste: the only YAML block there that calls the agent. */
 function documented(): string {
   const blocks = readFileSync(README, 'utf8').matchAll(/```yaml\n(.*?)```/gs)
   const hooks = [...blocks].map(([, yaml]) => parse(yaml ?? '') as Partial<Hook>)
@@ -27,7 +27,7 @@ function documented(): string {
   return found
 }
 
-/** A Service as kube-proxy makes it: each new connection goes to the next agent that accepts it, from the caller's address. */
+/** A Service in the manner of kube-proxy: each new connection goes, from the caller's address, to the next agent that accepts it. */
 async function service(agents: readonly { readonly port: number }[]) {
   let turn = 0
   return listener(client => {
@@ -52,7 +52,7 @@ async function service(agents: readonly { readonly port: number }[]) {
   })
 }
 
-/** A listener that keeps nothing alive once the test is over. */
+/** A listener that closes all its connections at the end of the test. */
 async function listener(take: (client: Socket) => void) {
   const server = createServer(client => {
     client.on('error', () => {})
@@ -65,7 +65,7 @@ async function listener(take: (client: Socket) => void) {
   return { port: (server.address() as AddressInfo).port, close: () => void server.close() }
 }
 
-/** Runs it in a real shell with a real curl, from the pod's address, with the variables that the documented container has, and a proxy. */
+/** Runs the script in a real shell with a real curl, from the pod's address, with the documented container's variables and a proxy. */
 async function run(script: string, port: number, pod: TestPod) {
   const text = script
     .replace('apisix-drain.apisix:8080', `127.0.0.1:${port}`)
@@ -82,7 +82,7 @@ async function run(script: string, port: number, pod: TestPod) {
 
 describe('feature: the documented hook', () => {
   const test = sideBySide({ agent: false, config: LEASE })
-  /** The documented hook with shorter waits, for a test. */
+  /** The documented hook, with shorter waits for the tests. */
   const brief = documented().replace('timeout 24', 'timeout 4').replace('sleep 5', 'sleep 1')
 
   it('has a time limit, tries again, and falls back', () => {
@@ -95,7 +95,7 @@ describe('feature: the documented hook', () => {
       const rig = await start()
       const agents: AgentProcess[] = []
       try {
-        // One after the other, so that the first leads; neither waits for held hooks when it stops.
+        // One after another, so that the first one leads. Neither waits for held hooks when it stops.
         for (let i = 0; i < 2; i++)
           agents.push(await startAgentProcess(rig, { SERVE_SHUTDOWN_TIMEOUT: '0s' }))
         const [first] = agents as [AgentProcess, AgentProcess]
@@ -130,13 +130,13 @@ describe('feature: the documented hook', () => {
     const { code, ms } = await run(brief, silent.port, rig.pod('web'))
     expect(code).to.equal(0)
     expect(ms).to.be.at.least(5000)
-    // Its bound of 4 s and the sleep of 1 s; without a bound it would still run.
+    // The hook's bound of 4 s and the sleep of 1 s; without that bound it would still run.
     expect(ms).to.be.below(15_000)
     silent.close()
   })
 })
 
-/** A pod that ends now, and whose removal takes this long: so does its hook. */
+/** A pod that ends now. Its removal takes this long, and so does its hook. */
 async function endingPod(rig: Rig, takesMs: number) {
   const pod = rig.pod('web-0')
   rig.upstream('web', [pod, rig.pod('stays')])

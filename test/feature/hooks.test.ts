@@ -174,7 +174,7 @@ describe('feature: hooks', () => {
 
   test('an accepted hook is checked again when its drain is undone, and its answer rests on two reads that show the pod staying', async start => {
     const rig = await start({
-      // An answer that comes later than this needs no second question.
+      // After an answer that comes later than this, the agent does not ask again.
       config: { DRAIN_MINIMUM_EVIDENCE: 'observed', DRAIN_KUBELET_STATUS_DELAY: '3s' }
     })
     const { old, fresh } = await two(rig)
@@ -289,7 +289,7 @@ describe('feature: hooks', () => {
     for (let calls = 1; last.body.error === 'cannot-vouch' && calls < 6; calls += 1)
       last = await rig.hook(old)
     undo()
-    // A single call never gets this far: it stops asking after 1.5 s.
+    // A single call of the hook never gets this far, because it stops after 1.5 s.
     expect([last.status, last.body.result]).to.deep.equal([503, 'deadline'])
   })
 

@@ -3,7 +3,7 @@ import { until } from '../build/apisix.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** A drain that has begun and cannot end yet: its gateway is slow to apply. */
+/** A drain that has begun and cannot end yet, because its gateway is slow to apply writes. */
 async function midDrain(rig: Rig) {
   const [old, fresh] = [rig.pod('web-1', { graceSeconds: 20 }), rig.pod('web-2')]
   rig.upstream('web', [old, fresh])
@@ -149,7 +149,7 @@ describe('feature: the agent itself is restarted in the middle of a drain', () =
       rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
     )
     for (const backend of backends) backend.release()
-    // Whether the old agent still removed the node from its holder is a race; the proof is not.
+    // The old agent may or may not have removed the node from its holder; the proof comes in both cases.
     const { body } = await again
     expect(body.evidence).to.equal('barrier')
     expect(body.result).to.be.oneOf(['drained', 'not-routed'])

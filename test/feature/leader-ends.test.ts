@@ -11,7 +11,7 @@ const PATIENT = { DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_FLOOR: '15s' }
 const LEASE = { LEADER_NAMESPACE: 'default', LEADER_NAME: 'drain', ...PATIENT }
 const PODS = 6
 
-/** As the documented hook: retries at another agent if there is no answer or the agent is stopping. */
+/** Calls like the documented hook: retries at another agent if there is no answer or if the agent is stopping. */
 async function hook(agents: readonly AgentProcess[], pod: TestPod, tries = 3): Promise<HookReply> {
   const [first, ...others] = agents as [AgentProcess, ...AgentProcess[]]
   const reply = await callHook({ port: first.port, from: pod.ip }).catch(() => undefined)
@@ -22,7 +22,7 @@ async function hook(agents: readonly AgentProcess[], pod: TestPod, tries = 3): P
 
 const after = (ms: number) => new Promise<void>(resolve => void setTimeout(resolve, ms))
 
-/** When, counted from the end of six pods at once, the leader ends. */
+/** The moments at which the leader ends, counted from the simultaneous end of six pods. */
 const MOMENTS: readonly (readonly [string, (rig: Rig, first: Promise<unknown>) => Promise<unknown>])[] = [
   ['before it can see that the pods end', async () => {}],
   ['while it is at it', () => after(30)],
@@ -34,7 +34,7 @@ describe('feature: the leader, a process of its own, ends in mid-drain', () => {
   const test = sideBySide({ gateways: 2, agent: false, config: LEASE })
 
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    // An agent that may finish its work gets the signal in the middle of it.
+    // An agent that can finish its work gets the signal while it works.
     for (const [when, moment] of signal === 'SIGKILL' ? MOMENTS : MOMENTS.slice(1, 3)) {
       test(`by ${signal} ${when}: every hook is answered, every pod is out`, async start => {
         const rig = await start({ barrier: signal === 'SIGTERM' })
@@ -65,7 +65,7 @@ async function play(
   moment: (typeof MOMENTS)[number][1]
 ): Promise<void> {
   const pods = Array.from({ length: PODS }, (_, i) => rig.pod(`web-${i}`))
-  // Each in an upstream of its own, so that the leader is gone between two writes too.
+  // Each pod is in an upstream of its own, so that the leader can also end between two writes.
   for (const [i, pod] of pods.entries()) rig.upstream(`u${i}`, [pod, rig.pod(`stays-${i}`)])
   await rig.settled()
   const lists = async ({ port }: AgentProcess) => {
@@ -94,7 +94,7 @@ async function play(
   )
   expect(await ended).to.equal(signal === 'SIGTERM' ? 0 : null)
 
-  // The next leader reports what the last one did not, and nothing twice.
+  // The next leader reports the drains that the last one did not report, and none twice.
   const told = () =>
     rig.kubernetes.store.list('events').map(event => (event['regarding'] as { name: string }).name)
   await until('every drain has its Event', () => told().length === PODS, 40_000)

@@ -46,7 +46,7 @@ describe('feature: one of two agents leads', () => {
     )
     for (const pod of pods) {
       rig.end(pod)
-      // Both are asked about the same pod at the same time, so that a busy machine delays both.
+      // Both get the hook of the same pod at the same time, so that a busy machine delays both.
       const [led, followed] = await Promise.all(
         [leader, follower].map(async ({ port }) => {
           const { body, at } = await callHook({ port, from: pod.ip })
@@ -56,9 +56,9 @@ describe('feature: one of two agents leads', () => {
       )
       later.push(followed! - led!)
     }
-    // A follower that waited until the leader is late (500 ms), or for a Lease, would be far above this.
+    // If the follower waited until the leader is late (500 ms), or for a Lease, this would be far above the bound.
     expect(median(later)).to.be.below(250)
-    // On a machine so busy that the leader was late, both have written.
+    // On a machine so busy that the leader was late, both agents have written.
     const late = follower.lines.some(({ msg }) => msg === 'the leader was late')
     expect(rig.writes.length).to.be.within(pods.length, pods.length * (late ? 2 : 1))
     await until('every drain has its Event', () => eventsOf(rig).length === pods.length)
@@ -104,7 +104,7 @@ describe('feature: one of two agents leads', () => {
 
   test('the leader cannot reach the Admin API: the other writes for it', async start => {
     const rig = await start({ agent: false })
-    // A leader that has a Lease and nothing else.
+    // A leader that has a Lease but no Admin API.
     const lame = await rig.startAgent({ APISIX_ADMIN_URL: 'http://127.0.0.1:9' })
     await until('it leads', () => says(lame, 'this agent holds the Lease'))
     const follower = await rig.startAgent()
@@ -120,7 +120,7 @@ describe('feature: one of two agents leads', () => {
       expect(body).to.include({ evidence: 'observed' })
     }
     expect(rig.nodes('upstreams/web')).to.have.length(1)
-    // Waited for once only.
+    // The follower waits for the leader only once.
     expect(follower.lines.filter(({ msg }) => msg === 'the leader was late')).to.have.length(1)
   })
 

@@ -10,8 +10,8 @@ import { silent, startAdmin, until } from '../build/apisix.ts'
 import { arrayOf } from '../build/held-nodes.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-// The Admin API has no precondition. The agent puts back only nodes that its own write is known to have removed:
-// only the owner knows what a holder should list (docs/decisions/0024).
+// The Admin API has no precondition. The agent only restores nodes that its own write is known to have removed,
+// because only the owner knows the nodes that a holder should list (docs/decisions/0024).
 
 const array = (...hosts: string[]) => hosts.map(host => ({ host, port: 80, weight: 100 }))
 
@@ -99,7 +99,7 @@ describe('feature: one Service, and an upstream for each of its two versions', (
       const replies = await Promise.all([rig.hook(old1), rig.hook(old2)])
       const result = barrier ? 'drained' : 'removed'
       for (const { body } of replies) expect(body).to.include({ result })
-      // With the barrier the agent writes when the pods are gone.
+      // With the barrier the agent writes only once the pods are gone.
       rig.gone(old1)
       rig.gone(old2)
       await until('both are out', () => ['v1', 'v2'].every(id => rig.nodes(`upstreams/${id}`).length === 1))

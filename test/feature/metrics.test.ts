@@ -5,7 +5,7 @@ import { until } from '../build/apisix.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** A figure of `/metrics`; `undefined` if there is no such series. */
+/** A value of `/metrics`; `undefined` if there is no such series. */
 async function value({ agent }: Rig, series: string): Promise<number | undefined> {
   const text = await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
   const line = text.split('\n').find(line => line.startsWith(`${series} `))

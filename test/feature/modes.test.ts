@@ -7,7 +7,7 @@ import type { AdminRequest } from '../../sandbox/gateways/options.ts'
 import { OWNER_AGENT } from '../../sandbox/owner/put.ts'
 import type { SandboxMode } from '../../sandbox/owner/start.ts'
 
-// The rolling update of the sandbox under load, in the ways of running APISIX that sandbox.test.ts leaves out.
+// The sandbox's rolling update under load, for the ways of running APISIX that sandbox.test.ts leaves out.
 
 describe('sandbox: a rolling update loses nothing in any mode', function () {
   this.timeout(90_000)

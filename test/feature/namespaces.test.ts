@@ -24,7 +24,7 @@ describe('feature: only the pods of some namespaces are watched', () => {
         await rig.applied()
         await until('the agent lists both', () => rig.agent.nodes('upstreams/other') === 2)
         await until('the agent saw that it has finished', () => !rig.agent.knows(job.ip))
-        // A later end is handled later: the drain of the first one would have begun by then.
+        // Ends are handled in order: the drain of the first pod would have begun by then.
         rig.end(old)
         expect((await rig.hook(old)).status).to.equal(200)
         expect(rig.nodes('upstreams/other')).to.deep.equal([next.node, beside.node])

@@ -160,7 +160,7 @@ describe('feature: holders that another writer changes', () => {
           writer: 'ingress controller 1.x (its label managed-by)'
         })
       else expect(rig.writes).to.deep.equal([])
-      // Arrivals after the answer are violations, which every scenario ends with.
+      // Every scenario checks at its end that no request arrived after the answer.
       rig.gone(old)
       await until('it is out for good', () => rig.nodes('upstreams/web').length === 1)
       await load.stop()
@@ -196,7 +196,7 @@ describe('feature: holders that another writer changes', () => {
     const ids = Array.from({ length: 40 }, (_, i) => crc32(`shop_web_${i}`).toString(16))
     const nodes = { [old.node]: 1, [fresh.node]: 1 }
     for (const id of ids) {
-      // Both have the label of 1.8 as well: only the service of the same id tells.
+      // Both also have the label of 1.8; only the service of the same id shows the difference.
       rig.put('upstreams', id, { type: 'roundrobin', ...FIRST, nodes })
       rig.put('services', id, { upstream_id: id, ...SECOND })
     }

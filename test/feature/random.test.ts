@@ -112,7 +112,7 @@ describe('feature: whatever is broken (seeded)', () => {
           await mend()
         })
       )
-      // It is awaited below, maybe after it has failed.
+      // Awaited below, maybe only after it has failed.
       faults.catch(() => {})
       const replies: Promise<HookReply>[] = []
       for (const pod of ending) {

@@ -9,25 +9,25 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig, RigOptions } from '../build/rig.ts'
 import { sideBySide, type Start } from '../build/side-by-side.ts'
 
-// An upstream has one pod, and that pod ends. Its successor serves at once, but the gateways' source of nodes follows late. At 100
-// requests a second a bypass shows that the pod is still needed; at one request in two seconds only the workers' word does.
+// An upstream has one pod, and that pod ends. Its successor serves at once, but the gateways' source of nodes lists it late.
+// At 100 requests a second, bypasses show that the pod is still needed. At one request in two seconds, only the word shows it.
 
 const PER_SECOND = [0.5, 3, 8, 100] as const
-/** From the deletion of the pod to the moment at which the gateways' source lists the successor, in ms. */
+/** From the deletion of the pod until the gateways' source lists the successor, in ms. */
 const LATE_MS = 1200
 const SLOW_LISTING_MS = 1500
 const NAME = 'outer.example.com'
 
-/** The gateways' source of nodes. Made anew for each scenario. */
+/** The gateways' source of nodes, made anew for each scenario. */
 interface Source {
   readonly options?: RigOptions
-  /** The place cannot be read, so the hook is refused after the floor, with this reason. */
+  /** Why the place cannot be read; the hook is then refused after the floor, with this reason. */
   readonly hides?: string
-  /** The configuration, with the pod that will end. */
+  /** Makes the configuration, with the pod that will end. */
   make(rig: Rig, old: TestPod): void
-  /** After every worker has applied it, and before the pod ends. */
+  /** Called once every worker has applied it, before the pod ends. */
   lose?(rig: Rig): Promise<void> | void
-  /** Now it lists the successor. */
+  /** Makes the source list the successor. */
   follow(rig: Rig, old: TestPod, successor: TestPod): void
   end?(): Promise<void> | undefined
 }
@@ -148,11 +148,11 @@ async function replace(start: Start, source: Source, perSecond: number) {
   let isAnswered = false
   const hook = rig.hook(old).finally(() => (isAnswered = true))
   await wait(LATE_MS)
-  // An answer before this came while the pod was still the gateways' only node.
+  // An answer before this moment came while the pod was still the gateways' only node.
   const early = isAnswered ? (await hook).status : undefined
   source.follow(rig, old, successor)
   const { status, body } = await hook
-  // A hook that is refused sleeps: its fallback is longer than the source is late.
+  // A refused hook sleeps, and its fallback is longer than the delay of the source.
   if (status === 200) void backend.terminate()
   const before = load.result.sent
   await until('requests came after the answer', () => load.result.sent > before + 1)
@@ -170,12 +170,12 @@ describe('feature: the only pod ends, and the gateways learn of its successor la
         const source = make()
         const { early, status, body, failures } = await replace(start, source, perSecond)
         expect(failures).to.deep.equal([])
-        // On a machine that stood still for seconds a hook may have been refused by now.
+        // On a machine that stood still for seconds, the hook may have been refused by now.
         expect(early).to.not.equal(200)
         const is = [status, body.evidence]
         if (source.hides === undefined) {
           expect(is, body.why).to.deep.equal([200, 'barrier'])
-          // By then no place lists it any more, and the first proof decides.
+          // By then no place lists the pod any more, so either proof may be the first.
           expect(body.result).to.be.oneOf(['drained', 'not-routed'])
         } else {
           expect(is).to.deep.equal([503, 'none'])

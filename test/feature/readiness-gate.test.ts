@@ -11,10 +11,10 @@ const WITHIN_MS = 20_000
 const conditionOf = (pod: Pod | undefined, type: string) =>
   pod?.status.conditions?.find(condition => condition.type === type)
 
-/** Its containers are ready and its gate is shut. */
+/** A pod whose containers are ready and whose gate is closed. */
 const gated = (rig: Rig, name: string): TestPod => rig.pod(name, { ready: false, gates: [GATE] })
 
-/** Plays the kubelet: a pod is Ready when its containers are and its gate is open. Calls `opened` for each open gate. */
+/** Acts as the kubelet: a pod is Ready once its containers are ready and its gate is open. Calls `opened` for each open gate. */
 function playKubelet(rig: Rig, opened: (pod: Pod) => void = () => {}): () => void {
   return rig.kubernetes.store.onChange('pods', ({ object }) => {
     if (conditionOf(object, GATE)?.status !== 'True' || conditionOf(object, 'Ready')?.status === 'True')
@@ -41,7 +41,7 @@ describe('feature: the readiness gate in-upstream', () => {
   const test = sideBySide({ config: { ARRIVALS_GATE: 'true', SYNC_ENABLED: 'true' } })
 
   test('holds a rolling update until every worker of every gateway routes to the new pods', async start => {
-    // Workers are late, so that a gate that opens with the write would open too early.
+    // The workers are late, so a gate that opens at the write would open too early.
     const rig = await start({ barrier: true, gateways: 2, applyDelay: () => 400 + Math.random() * 400 })
     const early: string[] = []
     const unplay = playKubelet(rig, ({ metadata, status }) => {
@@ -65,7 +65,7 @@ describe('feature: the readiness gate in-upstream', () => {
       rig.service('web', [...live, fresh])
       await isOpen(rig, fresh)
       expect(conditionOf(rig.object(fresh), GATE)).to.include({ status: 'True', reason: 'Routed' })
-      // The slice is behind: it still reports the new pod as not ready, and the node stays.
+      // The slice is late: it still reports the new pod as not ready, and the old node stays.
       rig.end(old)
       const { body } = await rig.hook(old)
       expect(body).to.include({ result: 'drained', evidence: 'barrier' })
@@ -78,7 +78,7 @@ describe('feature: the readiness gate in-upstream', () => {
     unplay()
     expect(failures).to.deep.equal([])
     expect(early, 'gates that were opened before a worker knew the pod').to.deep.equal([])
-    // The ack rests on the barrier; the write asks Kubernetes first.
+    // The ack rests on the barrier; the write waits for an answer of Kubernetes.
     const wanted = live.map(({ node }) => node).toSorted()
     await until(
       'just the new pods are listed',

@@ -38,7 +38,7 @@ describe('feature: one replica under load', () => {
   })
 
   test('Recreate: the only pod serves until its deadline, and then the answer is an honest 503', async start => {
-    // Half the reserve after the deadline the hook is let go without a result: here a busy machine has 3 s for it.
+    // The hook is released without a result at half the reserve after the deadline: a busy machine has 3 s for it.
     const rig = await start({ config: { DRAIN_RESERVE: '6s' } })
     const old = rig.pod('web-1', { graceSeconds: 10 })
     const backend = await rig.serve(old)
@@ -98,7 +98,7 @@ describe('feature: many drains at once', () => {
     const more = load.result.sent + 50
     await until('more requests came', () => load.result.sent > more)
     await load.stop()
-    // The judge checks that none of them reached a drained pod: it has seen every arrival.
+    // The judge sees every arrival, and checks that no request reached a drained pod.
     expect(rig.nodes('upstreams/web')).to.have.length(22)
     await rig.admin.listener.reach('open')
     await until('all are out', () => rig.nodes('upstreams/web').length === 2, 15_000)
@@ -106,7 +106,7 @@ describe('feature: many drains at once', () => {
 })
 
 describe('feature: 200 pods of one upstream', () => {
-  // One after the other: the measured times are printed.
+  // One after another, because the times are printed.
   const test = sideBySide({ gateways: 2 }, 1)
 
   for (const spreadMs of [0, 900])

@@ -12,7 +12,7 @@ import { jsonReport } from '../../sandbox/report.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { startWorld, type World, type WorldOptions } from '../../sandbox/world.ts'
 
-// The sandbox itself, without an agent: the race must be there when nothing hides it, and a long enough sleep hides it.
+// The sandbox without an agent: it must show the race if nothing hides it, and a long enough sleep must hide it.
 
 describe('sandbox: a rolling update under load', function () {
   this.timeout(60_000)
@@ -68,7 +68,7 @@ describe('sandbox: a rolling update under load', function () {
   })
 })
 
-// A smaller run of `npm run sandbox`. Times are compared within this run only, and generously: the machine may be busy.
+// A smaller run of `npm run sandbox`. It compares times only within this run, and with wide bounds, as the machine may be busy.
 
 describe('sandbox: the arms', function () {
   this.timeout(90_000)
@@ -103,7 +103,7 @@ describe('sandbox: the arms', function () {
     const { detail } = arm
     expect(detail.failed, why(arm)).to.equal(0)
     expect(detail.load.byRequest.upload.requests).to.be.above(0)
-    // not-routed: the owner had taken the node out before the agent listed the holders.
+    // not-routed: the owner had removed the node before the agent listed the holders.
     const {
       'drained (barrier)': drained = 0,
       'not-routed (barrier)': unlisted = 0,

@@ -82,7 +82,7 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
     rig.kubernetes.faults.muteWatches()
     const next = rig.pod('web-1')
     rig.service('web', [first, next])
-    // As written by the previous leader, with a leftover node.
+    // As the previous leader wrote it, with a node that should be gone.
     rig.put('upstreams', 'web', {
       type: 'roundrobin',
       nodes: { [first.node]: 1, [next.node]: 1, [LEFT_OVER]: 1 }

@@ -6,7 +6,7 @@ import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-/** Puts documents as their owner does, to all gateways or to some of them. */
+/** Puts documents like their owner, to all gateways or to some of them. */
 function ownerOf(rig: Rig) {
   const targets = rig.gateways.map(({ urls }) => {
     const access = { url: urls.admin ?? '', key: rig.barrierToken }

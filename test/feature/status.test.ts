@@ -9,7 +9,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
 
-/** Runs `apisix-drain status` as a person does: a process of its own. */
+/** Runs `apisix-drain status` as a user does, in a separate process. */
 const run = (...flags: string[]) => runCommand('status', ...flags)
 
 function runCommand(...words: string[]) {
@@ -54,7 +54,7 @@ describe('feature: apisix-drain status', () => {
 
   test('exits 2 if no agent answers, if it has no page, and for one JSON object then too', async start => {
     const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'false' } })
-    // Nothing listens on a port that the system has just taken back.
+    // The port was just returned to the system, so nothing listens on it.
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo

@@ -80,7 +80,7 @@ describe('feature: successors', () => {
   })
 
   test('scaled to 1 beside an ingress controller that writes stale full syncs: every request goes to the pod that stays', async start => {
-    // The removals are the controller's: the agent writes nothing.
+    // The controller makes the removals; the agent writes nothing.
     const rig = await start({ barrier: true, config: { DRAIN_DEFER_WRITES: '25s' } })
     const sync = (pods: readonly TestPod[]) =>
       rig.put('upstreams', 'web', {
@@ -182,7 +182,7 @@ describe('feature: successors', () => {
     expect(rig.writes).to.deep.equal([])
   })
 
-  /** The old pod is gone, its entry is in the gateway, and so is the agent that put it. */
+  /** The old pod and the agent that put its entry are gone, and the entry is still in the gateway. */
   const orphaned = async (rig: Rig) => {
     const startedAt = new Date(Date.now() - 60_000).toISOString()
     const { old, next } = await replaced(rig, { next: { startedAt } })
@@ -196,7 +196,7 @@ describe('feature: successors', () => {
     const entry = () => rig.gateways[0]!.barrier!.entries.ofUid(old.uid)[0]
     return { old, next, entry, before: entry()!.expires }
   }
-  /** Another agent begins. A hook of a pod that no place lists shows that it has read the gateway. */
+  /** Starts another agent. The hook of a pod that no place lists shows that it has read the gateway. */
   const nextAgent = async (rig: Rig) => {
     const agent = await rig.startAgent()
     await until('it is ready', () => agent.missing().length === 0)

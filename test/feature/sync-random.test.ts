@@ -13,8 +13,8 @@ const STEP_MS = 2000
 const GRACE_S = 8
 
 /**
- * Ten minutes of a cluster that never stands still: Services are scaled (to 0 and from 0, too), pods turn unready and ready
- * again, are replaced, and lose and reuse addresses; slices are seconds behind; the Admin API fails; the agent is restarted.
+ * Ten minutes of a cluster that never rests. Services are scaled (also to 0 and from 0), pods turn unready and ready again,
+ * are replaced, and lose and reuse addresses. Slices are seconds late, the Admin API fails, and the agent restarts.
  */
 describe('feature: sync of 200 Services with 50 endpoints', () => {
   for (const seed of [1])
@@ -64,7 +64,7 @@ describe('feature: sync of 200 Services with 50 endpoints', () => {
           free.push(...ips)
         }
         fleets.set(name, pods)
-        // The EndpointSlice controller is up to three seconds behind.
+        // The EndpointSlice controller is up to three seconds late.
         if (!slicesDue.has(name)) slicesDue.set(name, world.clock.now() + pick(3000))
       }
       const publish = (all = false): void => {
@@ -95,7 +95,7 @@ describe('feature: sync of 200 Services with 50 endpoints', () => {
       const names = Array.from({ length: SERVICES }, (_, i) => `web-${i}`)
       for (const [i, name] of names.entries()) {
         world.service(service(name, { upstream: name, create: 'true' }))
-        // Some upstreams are there already, in either form, with a machine that is not a pod.
+        // Some upstreams exist already, in either form, with a machine that is not a pod.
         if (i % 4 === 0) world.apisix.set('upstreams', name, { nodes: { '192.168.0.1:80': 7 } })
         if (i % 4 === 1) {
           world.apisix.set('upstreams', name, {
@@ -124,7 +124,7 @@ describe('feature: sync of 200 Services with 50 endpoints', () => {
         await world.pass(STEP_MS, STEP_MS)
       }
 
-      // Everything comes to rest: pods that end are gone, slices have caught up, the Admin API answers.
+      // Then everything comes to rest: ending pods are gone, slices are up to date, the Admin API answers.
       failing.share = 0
       for (const name of names)
         change(

@@ -6,7 +6,7 @@ import { sideBySide } from '../build/side-by-side.ts'
 const WITHIN_MS = 20_000
 const SYNC = { SYNC_ENABLED: 'true' }
 
-/** What the Service asks for, as `kubectl annotate` writes it. */
+/** Sets the annotations of a Service, as `kubectl annotate` does. */
 function ask(rig: Rig, name: string, annotations: Readonly<Record<string, string>>): void {
   const ours = Object.entries(annotations).map(([key, value]) => [`apisix-drain.io/${key}`, value])
   rig.kubernetes.store.modify('services', 'shop', name, service => ({
@@ -39,7 +39,7 @@ describe('feature: an upstream that follows a Service', () => {
       await lists(rig, 'web', [first.node, second.node])
 
       await rig.settled()
-      // The slice is behind, and still reports the pod as ready.
+      // The slice is late, and still reports the pod as ready.
       rig.end(first)
       const { body } = await rig.hook(first)
       expect(body).to.include(
@@ -125,7 +125,7 @@ describe('feature: a drain that is undone', () => {
       await rig.settled()
       await until('the agent lists them', () => rig.agent.nodes('upstreams/map') === 2)
       rig.condition(web1, 'DisruptionTarget', 'True')
-      // A list can only be written whole, so the agent leaves it alone while the barrier keeps requests away.
+      // An array can only be written as a whole, so the agent waits while the barrier keeps requests away.
       for (const id of barrier ? ['map'] : ['array', 'map']) await lists(rig, id, [web2.node])
       if (barrier)
         await until(
@@ -151,7 +151,7 @@ describe('feature: a drain that is undone', () => {
         () => rig.agent.lines.filter(({ msg }) => msg === 'nodes put right').length === (barrier ? 1 : 2),
         WITHIN_MS
       )
-      // Once: the agent does not react to the owner's later writes.
+      // Only once: the agent does not react to the owner's later writes.
       rig.put('upstreams', 'map', { type: 'roundrobin', nodes: { [web2.node]: 3 } })
       const readAt = rig.agent.readAt() ?? 0
       await until('the agent has seen it', () => (rig.agent.readAt() ?? 0) > readAt, WITHIN_MS)

@@ -9,9 +9,9 @@ import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { watchListings } from '../build/listings.ts'
 
-// One Service selects two versions, and each version has its own upstream, as with the subsets of an ingress controller. The agent must
-// not add a pod to an upstream because Kubernetes lists it for the Service (docs/decisions/0024). With real controllers, 0.1.0 sent 125
-// of 1,332 requests to the wrong version.
+// One Service selects two versions, and each version has its own upstream, as with the subsets of an ingress controller. The
+// agent must not add a pod to an upstream because Kubernetes lists it for the Service (docs/decisions/0024). With real
+// controllers, version 0.1.0 sent 125 of 1,332 requests to the wrong version of the app.
 
 const VERSIONS = ['v1', 'v2'] as const
 type Version = (typeof VERSIONS)[number]
@@ -25,7 +25,7 @@ const CONTROLLER = { 'managed-by': 'apisix-ingress-controller' }
 const LAGS_MS = { quick: 150, late: 5000 }
 type Manner = keyof typeof LAGS_MS | 'hung'
 
-/** The controller: it writes whole arrays, each from what it knew when the call began. */
+/** The controller: it writes whole arrays, each from its knowledge at the start of the call. */
 function startController(rig: Rig, manner: Manner) {
   const serving = new Map<Version, readonly TestPod[]>()
   const pending = new Set<Promise<void>>()
@@ -34,7 +34,7 @@ function startController(rig: Rig, manner: Manner) {
     rig.put('upstreams', version, { type: 'roundrobin', labels: CONTROLLER, nodes: arrayOf(pods) })
   return {
     write,
-    /** Blocks its calls until `revive`; then the pending ones go first. */
+    /** Blocks its calls until `revive`; the pending ones are sent first. */
     hang() {
       if (manner === 'hung') hangs = Promise.withResolvers()
     },
@@ -115,7 +115,7 @@ async function restartThreeTimes(rig: Rig, manner: Manner) {
     controller.hang()
     const olds = VERSIONS.flatMap(version => serving(version).map(old => ({ version, old })))
     const hooks = olds.map(({ version, old }) => replace(version, old))
-    // One node of each stays until its controller lists another.
+    // One node of each version stays until its controller lists another one.
     const isDone = Promise.all(hooks)
     if (manner === 'hung')
       await until('the others are out', () =>
@@ -166,7 +166,7 @@ describe('feature: one Service with two versions, both Deployments restarted at 
           expect(Object.keys(by)).to.have.length((RESTARTS + 1) * REPLICAS)
         }
         expect(listings.unfounded()).to.deep.equal([])
-        // Without the plugin the agent writes if the controller is late, so that the test has writes to check.
+        // Without the plugin, the agent writes if the controller is late, so the test must have seen writes.
         if (manner !== 'quick' && !barrier) expect(listings.writes()).to.be.above(0)
       })
 })

@@ -4,7 +4,7 @@ import type { TestPod } from '../build/pods.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import { runHook } from './run.ts'
 
-/** The real program and the real agent; Kubernetes and gateways are stand-ins. */
+/** The real helper and the real agent; Kubernetes and gateways are stand-ins. */
 describe('hook and agent', () => {
   const test = sideBySide({ barrier: true })
 

@@ -19,7 +19,7 @@ import {
   type Stub
 } from './stub.ts'
 
-/** A hook that ends before this was not held by anything that a test does, in ms; and generous to a busy machine. */
+/** No test delayed a hook that ends before this time, in ms; wide enough for a busy machine. */
 const SOON = 5000
 const SAID =
   /^apisix-drain-hook: drained, evidence barrier, held for 4ms: every gateway avoids it \(\d\S*s in all\)\s*$/

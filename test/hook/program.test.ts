@@ -10,9 +10,9 @@ import { HOOK, runHook } from './run.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** What docs/hooks.md says of the size, in bytes. */
+/** The size in docs/hooks.md, in bytes. */
 const LARGEST = 3_000_000
-/** ELF: machine of the header, and the type of the program header that names a dynamic loader. */
+/** The ELF header's number of each machine, and below it the type of the program header that names a dynamic loader. */
 const MACHINES = { amd64: 62, arm64: 183 }
 const PT_INTERP = 3
 

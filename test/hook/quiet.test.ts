@@ -10,7 +10,7 @@ interface Played {
   readonly ms: number
 }
 
-/** Real connections in a network namespace of its own: elsewhere everybody's connections would count. */
+/** Real connections in a separate network namespace: elsewhere, connections of other programs would count. */
 function play(everyMs: number, forMs: number, ...args: string[]): Played {
   const scene = join(import.meta.dirname, 'scene.ts')
   const { stdout, stderr, status } = spawnSync(

@@ -5,7 +5,7 @@ import { hookPath } from '../../scripts/hook.ts'
 export const HOOK = hookPath(architecture)
 
 export interface HookRun {
-  /** `undefined` where a signal ended it. */
+  /** `undefined` if a signal ended it. */
   readonly code: number | undefined
   readonly stdout: string
   readonly stderr: string

@@ -1,6 +1,6 @@
 /**
- * Played in a network namespace of its own, where nobody else connects: an agent that answers at once, a server, and clients
- * that come every `everyMs` for `forMs`. Runs the hook with a quiet window and prints how it went.
+ * Runs in a separate network namespace without other connections: an agent that answers at once, a server, and clients that
+ * connect every `everyMs` for `forMs`. Runs the hook with a quiet window and prints the result.
  */
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'

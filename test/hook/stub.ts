@@ -1,20 +1,20 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 
-/** What the stub does with a request, once it has all of it. */
+/** The reaction of the stub to a request, once it has received all of it. */
 export type Act = (socket: Socket) => void
 
 export interface Stub {
   readonly url: string
   readonly port: number
-  /** All requests, as they came, with the address that they came to. */
+  /** All requests, in order, each with the address to which it was sent. */
   readonly requests: { readonly to: string; readonly text: string }[]
-  /** Connections that the other side has ended. */
+  /** Connections that the client has ended. */
   readonly left: () => number
   close(): Promise<void>
 }
 
-/** An agent that misbehaves: the first request gets the first act, and so on; the last act is for all that follow. */
+/** An agent that misbehaves: each request gets the next act, and the last act is repeated. */
 export async function startStub(
   acts: readonly Act[],
   hosts: readonly string[] = ['127.0.0.1']
@@ -81,7 +81,7 @@ export const NOTHING = {
 export const answers = says(200, DRAINED)
 export const refuses = (status: number, error: string) => says(status, { error, why: 'because' })
 
-/** In chunks of some bytes, each in a packet of its own. */
+/** Chunks of a few bytes, each in its own packet. */
 export const chunked: Act = socket => {
   const pieces = JSON.stringify(DRAINED).match(/.{1,9}/g) ?? []
   const parts = [
@@ -97,13 +97,13 @@ export const chunked: Act = socket => {
   next()
 }
 
-/** Half of the answer, and the end of the connection. */
+/** Sends half of the answer, and then ends the connection. */
 export const cut: Act = socket => void socket.end(send(200, DRAINED).slice(0, -20))
 
-/** Takes the request and says nothing. */
+/** Takes the request and never answers. */
 export const hangs: Act = () => {}
 
-/** As an agent that held the hook and was killed. */
+/** An agent that held the hook and was then killed. */
 export const holdsAndDies =
   (ms: number): Act =>
   socket =>

@@ -28,7 +28,7 @@ export interface ApiServer {
 
 const START_MS = 60_000
 
-/** @throws Error with the end of its log, when it is not ready within a minute */
+/** @throws Error with the end of its log, if it is not ready within a minute */
 export async function startApiServer(version: Kubernetes = CURRENT): Promise<ApiServer> {
   const folder = mkdtempSync(join(tmpdir(), 'api-server-'))
   const file = (name: string) => join(folder, name)
@@ -121,7 +121,7 @@ async function ready(url: string, token: string, dead: () => boolean): Promise<v
   }
 }
 
-/** Without a CA the certificate is not verified, because it is created while the server starts. */
+/** Without a CA the certificate is not verified: the server creates it while it starts. */
 export function call(
   url: string,
   method: string,
@@ -160,7 +160,7 @@ export function call(
   return promise
 }
 
-/** Three ports that were free a moment ago: neither program can pick one by itself and report it. */
+/** Three ports that were free a moment ago: neither program can pick a port by itself and report it. */
 async function freePorts(): Promise<[number, number, number]> {
   const servers = [createServer(), createServer(), createServer()] as const
   const ports = await Promise.all(

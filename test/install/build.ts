@@ -16,12 +16,12 @@ import {
 export type Kubernetes = (typeof KUBERNETES)[number]
 
 export const [OLDEST, CURRENT] = KUBERNETES
-/** WatchList needs 3.4.25 or 3.5.8 at least. */
+/** WatchList needs at least 3.4.25 or 3.5.8. */
 const ETCD_VERSION = 'v3.7.3'
 
 export const ETCD = join(CACHE, 'bin', `etcd-${ETCD_VERSION}`)
 
-/** Kubernetes reads its staging modules from its own folders; a build from outside must name the released ones. */
+/** Kubernetes has its staging modules in its own repository; an outside build must name their releases. */
 function kubernetesModule(version: Kubernetes): string[] {
   const theirs = readFileSync(join(moduleFolder(`k8s.io/kubernetes@${version}`), 'go.mod'), 'utf8')
   const staged = [...theirs.matchAll(/^\t(k8s\.io\/\S+) => \.\/staging\//gm)].map(([, module]) => module)
@@ -32,19 +32,19 @@ function kubernetesModule(version: Kubernetes): string[] {
   ]
 }
 
-/** Without it the server reports v0.0.0-master, and charts that require a version refuse it. */
+/** Without the version, the server reports v0.0.0-master, and charts that require a version refuse it. */
 function stampedVersion(version: Kubernetes): string {
   const [major, minor] = version.slice(1).split('.')
   const stamp = '-X k8s.io/component-base/version'
   return `${stamp}.gitVersion=${version} ${stamp}.gitMajor=${major} ${stamp}.gitMinor=${minor}`
 }
 
-/** Where that program of Kubernetes is, once it is built. */
+/** The path of a Kubernetes program, once it is built. */
 export function kubernetesPath(name: string, version: Kubernetes = CURRENT): string {
   return join(CACHE, 'bin', `${name}-${version}`)
 }
 
-/** How a program of `cmd/` in Kubernetes is built. */
+/** How to build a program of Kubernetes' `cmd/`. */
 export const kubernetesProgram = (name: string, version: Kubernetes = CURRENT): ModuleProgram => ({
   path: kubernetesPath(name, version),
   module: () => kubernetesModule(version),
@@ -63,7 +63,7 @@ import (
 func main() { etcdmain.Main(os.Args) }
 `
 
-/** @throws Error with what Go said, when one cannot be built */
+/** @throws Error with Go's output, if one cannot be built */
 export function ensureControlPlane(): void {
   ensureModuleProgram({
     path: ETCD,

@@ -62,7 +62,7 @@ describe('injected hooks', () => {
   async function namespace(name: string, labels: Record<string, string>): Promise<void> {
     const { status } = await api.call('POST', '/api/v1/namespaces', { metadata: { name } })
     expect(status).to.be.oneOf([201, 409])
-    // The API server creates kube-system itself; no controller creates accounts.
+    // The API server creates kube-system itself. No controller runs here that creates accounts.
     const had = (await api.call('GET', `/api/v1/namespaces/${name}`)).json as { metadata: { labels: object } }
     const put = { ...had, metadata: { ...had.metadata, labels: { ...had.metadata.labels, ...labels } } }
     expect((await api.call('PUT', `/api/v1/namespaces/${name}`, put)).status).to.equal(200)

@@ -19,7 +19,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const RELEASE = ['apisix-drain', '--namespace=apisix']
 const DEPLOYMENT = '/apis/apps/v1/namespaces/apisix/deployments/apisix-drain'
 
-/** Steps on one API server, in order; the first failure ends them. */
+/** Steps on one API server, in order; the first failure ends the test. */
 onEachKubernetes('helm on a real API server', version => {
   let api: ApiServer
   let untouched: readonly string[]
@@ -146,7 +146,7 @@ onEachKubernetes('helm on a real API server', version => {
       await eventually(async () => {
         const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(5000) })
         const { missing } = (await answer.json()) as { missing: { part: string }[] }
-        // There is no APISIX here, so its part stays missing, but no watch does.
+        // There is no APISIX here, so its parts stay missing, but all watches work.
         expect(missing.map(({ part }) => part).toSorted()).to.deep.equal(['gateways', 'inventory'])
       })
       await eventually(async () => expect(await holder()).to.match(/_[0-9a-f]{8}$/))
@@ -160,7 +160,7 @@ onEachKubernetes('helm on a real API server', version => {
 
   it('is upgraded to all options at once, and rolled back', async () => {
     const first = helm('get', 'manifest', ...RELEASE)
-    // An address can be chosen only when the Service is created.
+    // The address of a Service can only be chosen at its creation.
     const all = [`--values=${join(CI, 'everything-values.yaml')}`, '--set=service.clusterIP=']
     helm('upgrade', ...RELEASE, CHART, ...all)
     const rule = await api.call(

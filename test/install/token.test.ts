@@ -13,7 +13,7 @@ import { onEachKubernetes } from './each-kubernetes.ts'
 const PODS = '/api/v1/namespaces/default/pods'
 const ACCOUNT = '/api/v1/namespaces/default/serviceaccounts/default'
 
-/** Tokens as the kubelet asks for them, from a real API server, and its real keys. */
+/** Tokens from a real API server, requested as the kubelet does, and checked with its real keys. */
 onEachKubernetes('tokens of a real API server', version => {
   let api: ApiServer
   let keys: SigningKeys
@@ -49,7 +49,7 @@ onEachKubernetes('tokens of a real API server', version => {
       expirationSeconds: 600,
       boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name, uid }
     })
-  /** On a host, so that its object stays while it ends: no kubelet reports its end. */
+  /** On a host, so that its object stays while it ends: here no kubelet reports its end. */
   async function create(name: string): Promise<PodFact> {
     const spec = { nodeName: 'host-1', containers: [{ name: 'web', image: 'shop/web' }] }
     const { status, json } = await api.call('POST', PODS, { metadata: { name }, spec })

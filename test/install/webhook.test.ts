@@ -34,7 +34,7 @@ const main = (name: string, differs: object = {}) => ({
 })
 const preStop = { exec: { command: ['sleep', '3'] } }
 
-/** Every rule of the injection at least once. */
+/** Pods that need every rule of the injection at least once. */
 const PODS: Readonly<Record<string, { readonly spec: object; readonly annotations?: object }>> = {
   plain: { spec: { containers: [main('web')] } },
   'an own preStop': { spec: { containers: [main('own', { lifecycle: { preStop } }), main('web')] } },
@@ -136,7 +136,7 @@ onEachKubernetes('the webhook that adds hooks', version => {
     expect(status, JSON.stringify(json)).to.equal(201)
     return (json as { spec: object }).spec
   }
-  /** There is no kube-proxy, so the Service leads to this machine by name. An upgrade restores the chart's own Service. */
+  /** There is no kube-proxy, so the Service is changed to this machine's name. An upgrade restores the chart's own Service. */
   async function leadHere(): Promise<void> {
     const service = '/api/v1/namespaces/apisix/services'
     await api.call('DELETE', `${service}/apisix-drain`)
@@ -146,7 +146,7 @@ onEachKubernetes('the webhook that adds hooks', version => {
   const everyPod = async () => {
     const specs: Record<string, object> = {}
     for (const [name, pod] of Object.entries(PODS)) specs[name] = await made('shop', pod)
-    // Kubernetes has the sleep hook from 1.30 on.
+    // Kubernetes has the sleep hook since 1.30.
     const sleeps = main('web', { lifecycle: { preStop: { sleep: { seconds: 3 } } } })
     if (version !== OLDEST) specs['sleep'] = await made('shop', { spec: { containers: [sleeps] } })
     return specs

@@ -96,7 +96,7 @@ describe('The barrier holds with every balancer of APISIX:', () => {
       const [domain, port] = ['two.test', a.node.port]
       const place = { id: '1', upstream: { nodes: [{ host: domain, port, weight: 1 }] } }
       const names = { [domain]: [a.node.host, twin.node.host] }
-      // a request of APISIX uses one record: here always that of a
+      // APISIX uses one address of the name for each request: here always that of a
       const u: Upstream = { nodes: [{ ...a.node, domain }], pass_host: 'node' }
       await gateway.configured({ u, objects: { kinds: { routes: [place] }, names } })
       gateway.barrier.words = true

@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 
 /**
- * One pod: `?ms=` is how long it takes to answer; the body is read first. Answers with its own name and the received request.
- * Started by backend.ts with its address as arguments; tells its port, and every request, by a message.
+ * One pod. It reads the body, waits for `?ms=` milliseconds, and answers with its own name and the request. backend.ts
+ * starts it with its address as arguments, and gets its port and every request as a message.
  */
 const [host, name, port = '0'] = process.argv.slice(2)
 
@@ -36,7 +36,7 @@ server.on('upgrade', (_request, socket) => {
   socket.on('end', () => socket.end())
 })
 
-// gRPC has its own port, and only as much as a proxy needs, which does not parse messages
+// gRPC has its own port. It has only the parts that a proxy needs, which does not parse messages
 const grpc = createHttp2Server()
 grpc.on('stream', (stream, headers) => {
   process.send?.({ request: headers[':path'] })

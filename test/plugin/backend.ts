@@ -49,7 +49,7 @@ export class Backend {
     return this.entry({ state: 'sealed' })
   }
 
-  /** SIGKILL: as a pod whose process is gone. Resolves when it is gone. */
+  /** SIGKILL, as if the pod's process crashed. Resolves when it is gone. */
   async kill(): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
     const gone = once(this.#process, 'exit')

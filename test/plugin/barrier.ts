@@ -82,7 +82,7 @@ const ENTRIES = '/v1/barrier/entries'
 export class Barrier {
   readonly #url: string
   readonly #token: string
-  /** Puts ask for the workers' words. */
+  /** Whether puts ask for the workers' words. */
   words = false
 
   constructor(url: string, token: string) {
@@ -90,7 +90,7 @@ export class Barrier {
     this.#token = token
   }
 
-  /** Sends the given value; a string is sent unchanged. */
+  /** Sends a value as JSON; a string is sent unchanged. */
   async send<T = Told>(
     method: string,
     path: string,
@@ -132,7 +132,7 @@ export class Barrier {
     return await this.#ok('GET', '/v1/barrier/state')
   }
 
-  /** The state with only those entries that got a request in spite of their seal. */
+  /** The state, with only the entries that got a request in spite of their seal. */
   async summary(): Promise<StateOut> {
     return await this.#ok('GET', '/v1/barrier/state?entries=late')
   }

@@ -12,7 +12,7 @@ export interface Sending {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** The second half of the body waits for this, or for this many ms: nginx reads the whole body before it connects. */
+  /** A promise or ms to wait before the second half of the body: nginx reads the whole body before it connects. */
   slowly?: number | Promise<unknown>
   agent?: Agent
   /** Called with the request once it is sent. */
@@ -59,13 +59,13 @@ export async function send(url: string, options: Sending = {}): Promise<Reply> {
   })
 }
 
-/** `n` requests one after the other, each on a new connection, so that every worker gets some. */
+/** Sends `n` requests one after another, each on a new connection, so that every worker gets some. */
 export async function many(url: string, n: number): Promise<Reply[]> {
   const replies: Reply[] = []
   for (let i = 0; i < n; i += 1) replies.push(await send(url))
   return replies
 }
 
-/** Which backends answered, each once, sorted. */
+/** The backends that answered, each once, sorted. */
 export const backends = (replies: readonly Reply[]): string[] =>
   [...new Set(replies.map(r => r.backend ?? `status ${r.status}`))].sort()

@@ -91,7 +91,7 @@ describe('A gateway whose wall clock is set', () => {
     await eventually('it arrived', () => b.requests.includes('/u?ms=4000'))
     const began = performance.now()
     const poll = barrier.inflight([b.uid], 1)
-    // the clock is set while the poll waits, whenever the poll begins
+    // the clock is set during the poll, whenever that begins
     let back = 0
     const setting = setInterval(() => ahead((back -= HOUR)), 50)
     const { entries } = await poll.finally(() => clearInterval(setting))

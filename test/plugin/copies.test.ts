@@ -68,7 +68,7 @@ describe("Each worker's copy of the deny-list", () => {
     const [frozen = 0] = g.workers()
     process.kill(frozen, 'SIGSTOP')
     const put = async (...some: EntryIn[]) => {
-      // a call that the frozen worker took has no answer
+      // a call that the frozen worker accepted gets no answer
       await eventually('another worker has taken it', async () => {
         const answer = await Promise.race([barrier.put(...some), wait(1000)])
         return answer !== undefined
@@ -86,7 +86,7 @@ describe("Each worker's copy of the deny-list", () => {
   })
 
   it('keeps an entry that is put again while other workers remove it as expired', async () => {
-    // a worker that drops expired entries is slow between the check and the removal
+    // makes a worker that drops expired entries slow between the check and the removal
     const slow = `
       local clock = require("apisix.drain.clock")
       local now = clock.now
@@ -100,7 +100,7 @@ describe("Each worker's copy of the deny-list", () => {
     const some = entries(60, 'again', { ttl: 2, state: 'sealed' })
     await barrier.put(...some)
     for (let round = 0; round < 4; round += 1) {
-      // they have expired, and each worker removes them at its next beat, four times a second
+      // the entries have expired, and each worker removes them at its next beat, four times a second
       await wait(2020 + round * 60)
       const answer = await barrier.put(...some)
       expect(answer.entries.filter(e => e.error !== undefined)).to.deep.equal([])

@@ -11,19 +11,19 @@ import { costOfHeld, cpuOf } from './held.ts'
 /**
  * The cost of the plugin for a request: the difference between gateways with and without it, in two measures:
  *
- * - worker CPU in microseconds, by wrk over loopback. All gateways run at once, with their workers on one processor:
- *   other load on the machine affects all alike. LuaJIT's choices last as long as the process and are worth several
- *   per cent, so a process is one sample, and all are restarted for the next one. Two gateways without
- *   the plugin are the control: their difference is noise. On a busy machine with only some hundred requests a second
- *   for each, the plugin's timers count too: about 2 ms of CPU a second in an idle worker.
+ * - worker CPU in microseconds, by wrk over loopback. All gateways run at once, with their workers on one processor, so
+ *   other load on the machine affects all alike. LuaJIT's choices last as long as the process and matter several per
+ *   cent. So one process is one sample, and all are restarted for the next one. Two gateways without the plugin are the
+ *   control: their difference is noise. On a busy machine, each gateway may get only some hundred requests a second. Then
+ *   the plugin's timers count too: about 2 ms of CPU a second in an idle worker.
  * - instructions in user space, by valgrind, which depend on LuaJIT's choices but not on other load.
  *
- * Also the cost of held entries for a gateway, in microseconds of CPU of all its workers.
+ * Also measures the cost of held entries for a gateway, in microseconds of CPU of all its workers.
  *
  * Usage: node test/plugin/cost.ts [starts of all gateways, 0 for none] [runs of valgrind, 0 for none] [calls for held entries, 0 for
- * none]. The gateway answers through an nginx that does nothing else, and the stand-in for APISIX does far less than APISIX.
+ * none]. The gateway's backend is an nginx that does nothing else, and the stand-in for APISIX does far less than APISIX.
  * Compare the difference (median of the samples, and their middle half) with the 24 us that a request costs a real
- * APISIX on the same machine when it is quiet. `dictionary` is the plugin loaded so that it counts in a dictionary.
+ * APISIX on the same machine when it is quiet. In the case `dictionary`, the plugin counts in a dictionary.
  */
 const [STARTS = 20, RUNS = 3, CALLS = 200] = process.argv.slice(2).map(Number)
 const WARM_REQUESTS = 20_000
@@ -52,7 +52,7 @@ const LOAD: Partial<Record<Case, 'none' | 'plugin'>> = {
   dictionary: 'plugin'
 }
 
-/** The value that `share` of them lie below. */
+/** The value below which `share` of the values lie. */
 const quantile = (values: readonly number[], share: number): number =>
   values.toSorted((x, y) => x - y)[Math.floor(values.length * share)] ?? Number.NaN
 
@@ -85,7 +85,7 @@ async function start(name: Case, node: Node, under: readonly string[] = []): Pro
   return gateway
 }
 
-/** Loads all gateways at once. Returns the requests of each, and its worker CPU per request in microseconds. */
+/** Loads all gateways at once. Returns the number of requests of each, and its worker CPU per request in microseconds. */
 async function load(
   gateways: readonly Gateway[],
   seconds: number
@@ -108,13 +108,13 @@ async function byClock(node: Node): Promise<Record<Case, number[]>> {
   for (let round = 0; round < STARTS; round += 1) {
     const gateways: Gateway[] = []
     try {
-      // every other time in reverse, so that the order of starts does not count as a cost
+      // every second time in reverse, so that the order of starts does not count as a cost
       const order = round % 2 === 0 ? CASES : CASES.toReversed()
       for (const name of order) gateways.push(await start(name, node))
       if (availableParallelism() > 1)
         for (const gateway of gateways)
           execFileSync('taskset', ['-cp', '0', String(gateway.workers()[0])], { stdio: 'ignore' })
-      // until LuaJIT has compiled everything in the slowest of them
+      // until LuaJIT has compiled all code in the slowest gateway
       for (let fewest = 0; fewest < WARM_REQUESTS;)
         fewest += Math.min(...(await load(gateways, 1)).map(({ requests }) => requests))
       const loaded = await load(gateways, SECONDS)
@@ -126,7 +126,7 @@ async function byClock(node: Node): Promise<Record<Case, number[]>> {
   return measured
 }
 
-/** The instructions that a worker executes in its life, with `n` requests. */
+/** How many instructions a worker executes in its life, with `n` requests. */
 async function total(name: Case, node: Node, n: number): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), 'apisix-drain-cost-'))
   try {
@@ -150,7 +150,7 @@ async function byInstructions(node: Node): Promise<Record<Case, number[]>> {
   const measured = figures()
   for (let run = 0; run < RUNS; run += 1) {
     for (const name of CASES) {
-      // both include the start and LuaJIT's warm-up, so the difference does not
+      // both include the start and LuaJIT's warm-up, so the difference excludes them
       const few = await total(name, node, REQUESTS)
       measured[name].push(((await total(name, node, 2 * REQUESTS)) - few) / REQUESTS)
     }
@@ -158,12 +158,12 @@ async function byInstructions(node: Node): Promise<Record<Case, number[]>> {
   return measured
 }
 
-/** Compares each with the ones without the plugin in the same round, because the machine's speed changes between rounds. */
+/** Compares each gateway with those without the plugin in the same round, because the machine's speed changes between rounds. */
 function told(unit: string, measured: Record<Case, number[]>): object[] {
   return CASES.map(name => {
     const over = measured[name].map((value, round) => {
       const [one = Number.NaN, other = Number.NaN] = [measured.without[round], measured['without too'][round]]
-      // the control is compared only with the other control, all others with both
+      // a control is compared only with the other control, all other gateways with both
       return value - (name === 'without too' ? one : (one + other) / 2)
     })
     return {

@@ -26,11 +26,11 @@ export interface Upstream {
   retries?: number
   pass_host?: 'node'
   scheme?: 'grpc'
-  /** chash: the nginx variable that is hashed. */
+  /** The nginx variable that chash hashes. */
   key?: string
-  /** Hosts that the active health checks report as up; no health checks if it is left out. */
+  /** Hosts that the active health checks report as up; without it there are no health checks. */
   up?: readonly string[]
-  /** Inline in a traffic-split rule: created for every request. */
+  /** Inline in a traffic-split rule, which creates it for every request. */
   split?: boolean
   /** Inline in a service or a route. */
   home?: 'services' | 'routes'
@@ -152,7 +152,7 @@ export class Gateway {
     })
   }
 
-  /** Waits for a sign of life of every worker, which shows that it has read the deny-list. */
+  /** Waits for the next sign of life of every worker, which shows that it has read the deny-list. */
   async lookedAgain(): Promise<void> {
     const { now } = await this.barrier.state()
     await eventually('every worker has looked', async () => {
@@ -184,7 +184,7 @@ export class Gateway {
     this.#process?.kill(name)
   }
 
-  /** Stops nginx at once and starts it again: its memory is lost. */
+  /** Stops nginx at once and starts it again, so its memory is lost. */
   async restart(): Promise<void> {
     await this.#end()
     await this.#run()
@@ -211,7 +211,7 @@ function resume(pid: number): void {
   try {
     process.kill(pid, 'SIGCONT')
   } catch {
-    // it ended by itself
+    // it has ended by itself
   }
 }
 

@@ -3,11 +3,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { EntryIn } from './barrier.ts'
 import { Gateway } from './gateway.ts'
 
-/** CPU time that a process has used, in ns. */
+/** The CPU time that a process has used, in ns. */
 export const cpuOf = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0])
 
-/** Entries as of a cluster: uids as long as those of Kubernetes. */
+/** Entries like those of a cluster, with uids as long as in Kubernetes. */
 export const heldEntries = (n: number, differs: Partial<EntryIn> = {}): EntryIn[] =>
   Array.from({ length: n }, (_, i) => ({
     uid: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
@@ -25,21 +25,21 @@ export async function putAll({ barrier }: Gateway, entries: readonly EntryIn[]):
     await barrier.put(...entries.slice(from, from + BATCH))
 }
 
-/** Microseconds of CPU, of all workers together, without their idle use. */
+/** Microseconds of CPU of all workers together, without their idle use. */
 export interface HeldCost {
-  /** The state as the agent reads it, once. */
+  /** One read of the state in the agent's form. */
   readonly summary: number
-  /** The state with all entries, once. */
+  /** One read of the state with all entries. */
   readonly state: number
-  /** One more entry is put, sealed and removed. Ends when every worker has applied that. */
+  /** The put, seal and removal of one more entry, until every worker has applied them. */
   readonly change: number
-  /** A renewal of each, for one entry. */
+  /** The cost of a renewal for one entry, if all are renewed. */
   readonly renewal: number
-  /** A second without requests; the stand-in for APISIX takes most of it. */
+  /** One second without requests; most of it is the stand-in for APISIX. */
   readonly idleSecond: number
 }
 
-/** The cost for a gateway of holding this many entries. `calls`: of each kind. */
+/** The cost for a gateway that holds this many entries. `calls`: of each kind. */
 export async function costOfHeld(held: number, calls: number, workers = 1): Promise<HeldCost> {
   const gateway = await Gateway.start({ workers, dictionary: '10m', counts: '10m' })
   try {
@@ -67,7 +67,7 @@ export async function costOfHeld(held: number, calls: number, workers = 1): Prom
       await barrier.put({ ...other, state: 'sealed' })
       await barrier.remove(other.uid)
     }
-    // LuaJIT compiles frequent code, separately in each worker
+    // LuaJIT compiles frequent code, in each worker by itself
     await each(calls * workers, () => barrier.summary())
     for (let i = 0; i < 2 * workers; i += 1) await putAll(gateway, entries)
     await each(calls, change)

@@ -8,7 +8,7 @@ import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 
-/** How the plugin is loaded: the place of its counts depends on it. */
+/** The ways to load the plugin; the place of its counts depends on it. */
 const WAYS = ['hook', 'plugin'] as const
 
 describe('A gateway that', () => {
@@ -143,7 +143,7 @@ describe('A gateway that', () => {
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
     const [host, port] = at.gateway.split(':')
 
-    // connections that both workers have accepted, and then requests that the frozen one does not read
+    // opens connections until both workers have accepted some, and then sends requests that the frozen one does not read
     const sockets: Socket[] = []
     for (let i = 0; i < 24; i += 1) {
       const socket = connect(Number(port), host)
@@ -152,7 +152,7 @@ describe('A gateway that', () => {
       socket.write('GET /u HTTP/1.1\r\nHost: x\r\n\r\n')
       await new Promise(resolve => socket.once('data', resolve))
     }
-    // the kernel may have given all of them to one worker: freeze the one that has more
+    // the kernel may have given all of them to one worker, so the test freezes the one with more
     const held = (pid: number) => readdirSync(`/proc/${pid}/fd`).length
     const frozen = gateway.workers().sort((x, y) => held(y) - held(x))[0] ?? 0
     await barrier.put(a.entry({ uid: 'look' }))
@@ -166,7 +166,7 @@ describe('A gateway that', () => {
       for (const socket of sockets) socket.write('GET /u?queued HTTP/1.1\r\nHost: x\r\n\r\n')
       await wait(200)
 
-      // the frozen worker may have accepted the connection: then there is no answer, and no claim
+      // the frozen worker may have accepted the connection; then there is no answer to check
       await eventually('the barrier answers', async () => {
         const told = await Promise.race([barrier.put(a.sealed), wait(300)])
         return told?.entries[0]?.inflight.requests === 0

@@ -3,25 +3,25 @@ import { fileURLToPath } from 'node:url'
 export interface GatewayOptions {
   /** nginx worker processes, default 3. */
   workers?: number
-  /** How the plugin is loaded: named in the plugin list, by `lua_module_hook`, or not at all. Default `hook`. */
+  /** How the plugin is loaded: from the plugin list, by `lua_module_hook`, or not at all. Default `hook`. */
   load?: 'plugin' | 'hook' | 'none'
   /** Size of the deny-list's dictionary, default `2m`. */
   dictionary?: string
-  /** Size of the dictionary of counts, default `2m`; empty: it is not configured. */
+  /** Size of the dictionary of counts, default `2m`; empty: there is none. */
   counts?: string
-  /** More of `plugin_attr.apisix-drain`, as Lua table fields. */
+  /** More settings of `plugin_attr.apisix-drain`, as fields of a Lua table. */
   attr?: string
   /** Lua that runs in each worker before APISIX starts. */
   before?: string
   /** Lua that runs before anything else is loaded. */
   early?: string
-  /** More directives inside the gateway's server. */
+  /** More directives for the gateway's server. */
   server?: string
-  /** Certificates that Lua trusts when it connects, as APISIX's `ssl_trusted_certificate`. */
+  /** Certificates that Lua trusts when it connects, like APISIX's `ssl_trusted_certificate`. */
   trust?: string
-  /** Certificate and key files: the Barrier API is offered on TLS too. */
+  /** Certificate and key files; with them the Barrier API uses TLS too. */
   tls?: { cert: string; key: string }
-  /** Another folder in place of `plugin-config/`. */
+  /** Another folder instead of `plugin-config/`. */
   plugin?: string
   /** A program, with its arguments, that runs nginx. */
   under?: readonly string[]
@@ -42,10 +42,10 @@ const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.u
 /** The plugin's own folder. */
 export const PLUGIN = path('../../plugin-config/')
 
-/** Lua of the system's packages (lua-resty-core, lua-cjson) comes by nginx's default path. */
+/** nginx's default path has the Lua of the system's packages (lua-resty-core, lua-cjson). */
 const luaPath = (plugin: string) => `${path('./fake/')}?.lua;${path('./fake/')}?/init.lua;${plugin}?.lua;;`
 
-/** nginx set up like APISIX, as far as the plugin can see: dictionaries, phases, and the barrier's own server. */
+/** An nginx that looks like APISIX to the plugin: dictionaries, phases, and the barrier's own server. */
 export function nginxConf(at: Addresses, options: GatewayOptions): string {
   const load = options.load ?? 'hook'
   const counts = options.counts ?? '2m'

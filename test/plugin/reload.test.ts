@@ -8,7 +8,7 @@ import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
 import { type GatewayOptions, PLUGIN } from './nginx-conf.ts'
 
-/** How the plugin is loaded: the place of its counts depends on it. */
+/** The ways to load the plugin; the place of its counts depends on it. */
 const WAYS = ['hook', 'plugin'] as const
 
 describe('A gateway that is reloaded, or has its binary replaced', () => {
@@ -107,7 +107,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
         const { workers, fit: ok } = await barrier.state()
         return ok && workers.filter(w => !w.exiting && !pids.includes(w.pid)).length === 2
       })
-    // Slots are new only in the first reload, and only new slots were ever lost. So this reloads many gateways once each.
+    // Only new slots were ever lost, and only the first reload makes new slots. So this reloads many gateways once each.
     for (let round = 0; round < 12; round += 1) {
       gateway = await Gateway.start({ workers: 2 })
       await gateway.configured({ u: { nodes: [a.node] } })
@@ -125,7 +125,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     }
   })
 
-  /** A plugin of which a release changed how requests are counted. */
+  /** A copy of the plugin, changed like a release that counts requests in another way. */
   function nextRelease(): string {
     const folder = `${mkdtempSync(join(tmpdir(), 'apisix-drain-next-'))}/`
     cpSync(PLUGIN, folder, { recursive: true })
@@ -133,7 +133,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
     const text = readFileSync(file, 'utf8')
     const next = text.replace(/local LAYOUT = (\d+)/, (_, n: string) => `local LAYOUT = ${Number(n) + 1}`)
     expect(next).to.not.equal(text)
-    // the next release has its counters elsewhere: its reads of the old places mean nothing
+    // the next release has its counters at other positions, so its reads of the old ones mean nothing
     writeFileSync(file, next.replace('local CELLS  = 16384', 'local CELLS  = 8192'))
     return folder
   }
@@ -178,7 +178,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
           return !ok && workers.length === 2 && unfit.length === 1 && OTHER.test(unfit[0] ?? '')
         })
         const [oldest = 0, ...newer] = gateway.workers().toSorted((x, y) => x - y)
-        // counted in memory that the master mapped: the old places must mean nothing to the new ones
+        // counted in memory that the master mapped: the new workers must not read the old positions
         const more = load === 'hook' ? 1 : 0
         for (const pid of newer) expect(mappings(pid)).to.equal(mappings(oldest) + more)
         expect((await slow).status).to.equal(200)
@@ -197,7 +197,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
   }
 
   it('(USR2) is unfit while two nginx, each with its own deny-list, serve on the same ports', async () => {
-    // nginx accepts USR2 only when the process that started it has ended
+    // nginx accepts USR2 only if the process that started it has ended
     const under = ['sh', '-c', '("$@" & sleep 1); exec sleep 600', 'sh']
     const daemon = await Gateway.start({ workers: 1, under })
     gateway = daemon
@@ -236,7 +236,7 @@ describe('A gateway that is reloaded, or has its binary replaced', () => {
   })
 })
 
-/** How much memory it shares with other processes, by number of pieces. */
+/** How much memory it shares with other processes, by number of mappings. */
 const mappings = (pid: number): number =>
   readFileSync(`/proc/${pid}/maps`, 'utf8').split('/dev/zero (deleted)').length - 1
 

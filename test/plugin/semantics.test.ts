@@ -34,7 +34,7 @@ describe('What a request gets', () => {
       return told.entries.every(e => e.inflight.requests === 0 && e.inflight.long === 0)
     })
 
-  /** These pods get requests, and no others do. Sends several at a time, because least_conn picks the node with the fewest. */
+  /** Expects that these pods get requests, and no others. Sends several at a time, because least_conn picks the least busy node. */
   const used = async (...pods: Backend[]) => {
     const replies = await Promise.all(Array.from({ length: 60 }, () => send(`${gateway.url}/u?ms=20`)))
     expect(backends(replies)).to.have.members(pods.map(p => p.name))

@@ -8,9 +8,9 @@ import { Gateway, type Kinds } from './gateway.ts'
 
 export interface Configuration {
   readonly kinds: Kinds
-  /** The kinds of worker 0, in place of `kinds`. */
+  /** Other kinds for worker 0, in place of `kinds`. */
   readonly behind?: Kinds
-  /** Nodes of `shop/web:http`. */
+  /** The discovered nodes of `shop/web:http`. */
   readonly discovered?: readonly { host: string; port: number; weight: number }[]
 }
 
@@ -18,7 +18,7 @@ export interface Configuration {
 export interface Side {
   readonly barrier: Barrier
   configure(configuration: Configuration): Promise<void>
-  /** Of worker 0. */
+  /** Freezes worker 0. */
   freeze(): void
   thaw(): void
   kill(): Promise<void>
@@ -27,14 +27,14 @@ export interface Side {
 
 export const NAMES = { 'shop.example': ['10.0.0.2', '10.0.0.1'] }
 const KINDS = ['routes', 'services', 'plugin_configs', 'global_rules', 'consumers', 'consumer_groups']
-/** Without upstreams: in nginx, only their revision shows a change of discovery alone. */
+/** Without upstreams: in nginx, only the revision of this shows a change of discovery alone. */
 const EMPTY: Kinds = Object.fromEntries(KINDS.map(kind => [kind, []]))
 
 /** The plugin, in nginx. */
 export async function pluginSide(): Promise<Side> {
   const gateway = await Gateway.start()
   gateway.barrier.words = true
-  /** Of worker 0, which is the last to answer, from the state. */
+  /** The pid of worker 0, the last one to answer, from the state. */
   let pid = 0
   const learn = async () => {
     await eventually('worker 0 is there', async () => {
@@ -71,7 +71,7 @@ export async function pluginSide(): Promise<Side> {
   }
 }
 
-/** The stand-in for APISIX of the sandbox. */
+/** The sandbox's stand-in for APISIX. */
 export async function standInSide(): Promise<Side> {
   const store = createStore()
   const discovery = createDiscovery()

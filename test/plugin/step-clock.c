@@ -1,6 +1,6 @@
 /*
- * Loaded before libc (LD_PRELOAD): sets the wall clock of a process ahead by the seconds in the file CLOCK_AHEAD, a number of
- * 64 bits that may change at any time. Like any setting of a clock, it does not affect the monotonic clock.
+ * Loaded before libc (LD_PRELOAD): sets the wall clock of a process ahead by the seconds in the file CLOCK_AHEAD, a 64-bit
+ * number that may change at any time. As with any change of the wall clock, the monotonic clock stays the same.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

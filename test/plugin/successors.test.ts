@@ -129,7 +129,7 @@ describe('Successors', () => {
     await barrier().put(sealed(old, a), followed(a, old, b))
     await used(b)
     await barrier().put(sealed(b, old))
-    // a is ending and still serves, which is better than a refusal
+    // a is ending but still serves, which is better than a refusal
     await used(a)
     expect((await barrier().inflight([a.uid])).entries[0]?.bypasses).to.equal(60)
     await barrier().put(sealed(a, b))

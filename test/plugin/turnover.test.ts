@@ -16,7 +16,7 @@ const LONG = Number(process.env.TURNOVER ?? 0)
 const ROUNDS = LONG || 2
 const REQUEST_MS = LONG ? 5000 : 1500
 const REQUESTS = 8
-/** How the plugin is loaded: the place of its counts depends on it. */
+/** The ways to load the plugin; the place of its counts depends on it. */
 const WAYS = ['hook', 'plugin'] as const
 
 interface Sent {
@@ -55,7 +55,7 @@ describe('Workers that come and go in mid-drain', () => {
     const started = await Gateway.start({
       workers: 3,
       load,
-      // as long as APISIX takes; a test may hold it longer
+      // as long as APISIX takes; a test may make it longer
       before: `
         local function held()
           local file = ngx.worker.id() > 0 and io.open("${gate}")
@@ -83,7 +83,7 @@ describe('Workers that come and go in mid-drain', () => {
     return sent
   }
 
-  /** Polls, each time on a new connection, so that any worker may answer. */
+  /** Polls, each time over a new connection, so that any worker may answer. */
   async function looks(g: Gateway, until: Promise<unknown>): Promise<{ looks: Look[]; broken: number }> {
     const looks: Look[] = []
     let broken = 0
@@ -164,7 +164,7 @@ describe('Workers that come and go in mid-drain', () => {
       for (let i = 0; i < ROUNDS; i += 1) {
         const told = await round(g, busy => {
           const share = (pid: number) => busy.filter(one => one === pid).length || REQUESTS - 0.5
-          // the kernel may have given most of the connections to one worker: another one is killed
+          // the kernel may have given most connections to one worker, so the other one is killed
           const killed = g.workers().toSorted((x, y) => share(x) - share(y))[0] ?? 0
           process.kill(killed, 'SIGKILL')
           return killed

@@ -27,7 +27,7 @@ describe('A request whose body was still being read when the drain began', () =>
     expect((await counts()).errors, gateway.errors()).to.equal(0)
   })
 
-  /** Uploads for which APISIX has picked a node. The returned function sends their second half. */
+  /** Starts uploads, and waits until APISIX has picked their nodes. The returned function sends their second half. */
   const uploads = async (n: number) => {
     const before = Number(await gateway.door('/picked'))
     let finish: (value?: unknown) => void = () => {}

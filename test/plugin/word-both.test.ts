@@ -185,10 +185,10 @@ const SCENARIOS: Record<string, Act> = {
     const second = await says(side, 1, { places: 1, others: [other(1, C)] })
     expect(await sealed(side, 1, first.tag)).to.equal(false)
     expect(await sealed(side, 1, undefined)).to.equal(false)
-    // removed and put again: a new entry, which starts over
+    // after a removal, a put makes a new entry, which starts over
     await side.barrier.remove('pod-1')
     await eventually('it is sealed', () => sealed(side, 1, second.tag))
-    // sealed is sealed
+    // a sealed entry stays sealed
     expect(await sealed(side, 1, first.tag)).to.equal(true)
     await side.configure({ kinds: inRoutes([A, B]) })
     expect((await says(side, 1, { places: 1, others: [other(1, B)] })).tag).to.equal(first.tag)
@@ -247,7 +247,7 @@ async function sealed(side: Side, n: number, sealIf = 'none'): Promise<boolean> 
   return entry!.state === 'sealed'
 }
 
-/** Expects this final word. A field missing from `part` has its value for no places. */
+/** Expects this final word. The default for a missing field of `part` is its value without places. */
 async function says(side: Side, n: number, part: Partial<Word>, others = part.others ?? []): Promise<Word> {
   let last: Word | undefined
   await eventually(`the word is ${JSON.stringify(part)}`, async () => {
@@ -263,7 +263,7 @@ async function says(side: Side, n: number, part: Partial<Word>, others = part.ot
   return last!
 }
 
-/** Small enough that addresses meet often. */
+/** Few addresses, so that different places often list the same ones. */
 function randomKinds(random: () => number): Kinds {
   const some = (n: number) => Math.floor(random() * n)
   const nodes = () => Array.from({ length: 1 + some(3) }, () => at(1 + some(5), 80 + some(2)))
@@ -285,14 +285,14 @@ function randomKinds(random: () => number): Kinds {
   }
 }
 
-/** Uses the same addresses, so that successors end too, and form circles. */
+/** From the same addresses, so that successors also end, and form circles. */
 function randomSuccessors(random: () => number): Record<string, string[]> {
   const some = (n: number) => Math.floor(random() * n)
   const list = () => Array.from({ length: some(3) }, () => `10.0.0.${1 + some(6)}:${80 + some(2)}`)
   return { 80: list(), ...(random() < 0.5 && { 81: list() }) }
 }
 
-/** The words on all entries, once all workers have spoken. Each side makes its own tags. */
+/** The words on all entries, once all workers have reported. Tags are left out, because each side makes its own. */
 async function wordsOf(side: Side): Promise<Record<string, unknown>> {
   const { entries } = await side.barrier.state()
   for (const { word } of entries) expect(word).to.include({ said: 3, asked: 3 })
@@ -310,7 +310,7 @@ describe("The worker's word, from both the plugin and the stand-in", () => {
       it(`${name}: ${kind}`, async () => {
         const side = await start()
         try {
-          // no word is computed before
+          // no word is computed before this
           await side.barrier.put({ uid: 'first', ip: '10.9.9.9' })
           await side.barrier.remove('first')
           await act(side)

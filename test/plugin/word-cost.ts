@@ -6,21 +6,21 @@ import { Gateway, nginxVersion } from './gateway.ts'
 import { cpuOf } from './held.ts'
 
 /**
- * The cost of the workers' words with 5,000 upstreams of 10 nodes, a route to each, and 100 entries: the length of the parts in
- * which a worker does nothing else (a request that arrives then waits), the latency that clients see, and the CPU of
- * an idle worker.
+ * The cost of the workers' words with 5,000 upstreams of 10 nodes, a route to each, and 100 entries. It measures how long a
+ * worker does nothing else at a time (a request that arrives then waits), the latency for clients, and the CPU of an
+ * idle worker.
  *
  * Usage: node test/plugin/word-cost.ts [upstreams] [nodes of each] [entries] [seconds of idling]
  *
- * Clients and workers share this machine, so for clients only the difference to `before` counts. For parts, only the
- * excess over the first row counts, in which a worker only reads the clock, 0.2 ms at a time.
+ * Clients and workers share this machine, so for clients only the difference to `before` counts. For the time in one piece,
+ * only the excess over the first row counts: there a worker only reads the clock, 0.2 ms at a time.
  */
 const [UPSTREAMS = 5000, NODES = 10, ENTRIES = 100, SECONDS = 10] = process.argv.slice(2).map(Number)
 const WORKERS = 2
 const REQUESTS_A_SECOND = 400
 const CHANGES = 100
 
-/** Records CPU and time of each part, from a timer's call or the end of a sleep to the next sleep or the end. */
+/** Records CPU and time of each piece of work: from a timer's call or the end of a sleep to the next sleep or the end. */
 const PARTS = `
   local ffi = require("ffi")
   ffi.cdef[[int bench_clock(int id, void *at) __asm__("clock_gettime");]]
@@ -72,7 +72,7 @@ const REQUESTS = `
 interface Figures {
   phase: string
   parts: number
-  /** Milliseconds. */
+  /** In milliseconds. */
   cpuP99: string
   cpuMax: string
   timeMax: string
@@ -85,7 +85,7 @@ interface Figures {
 const quantile = (values: readonly number[], share: number): number =>
   values.toSorted((x, y) => x - y)[Math.min(Math.floor(values.length * share), values.length - 1)] ?? 0
 
-/** Of both workers: each new connection goes to one of them. */
+/** The pieces of both workers: each new connection goes to one of them. */
 async function partsOf(gateway: Gateway, door = '/parts'): Promise<number[][]> {
   const all: number[][] = []
   const seen = new Set<number>()
@@ -141,7 +141,7 @@ const pod = (i: number) => ({
   port: 8080
 })
 
-/** Asks for one entry, because an answer with all of them is slow by itself. */
+/** Waits for the word on one entry, because an answer with all of them is slow by itself. */
 async function spoken(gateway: Gateway): Promise<void> {
   for (;;) {
     const { entries } = await gateway.barrier.inflight(['pod-0'])

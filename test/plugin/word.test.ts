@@ -10,7 +10,7 @@ const pod = { uid: 'a', ip: A.host }
 /** This many places have this one other choice. */
 const other = (node: string, places = 1) => [{ places, nodes: [node], more: 0 }]
 const b = other('10.0.0.2:80')
-/** As traffic-split keeps it: a map of address to weight. */
+/** The form of traffic-split: a map of address to weight. */
 const map = { '10.0.0.1:80': 1, '10.0.0.2:80': 1 }
 const split = (choice: object) => ({
   id: '1',
@@ -183,7 +183,7 @@ describe("The worker's word", () => {
     await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A, B] } }] } })
     const told = async () => {
       let n = 0
-      // each put is a new generation; a busy machine may need more than the few milliseconds
+      // each put starts a new generation; a busy machine may need more than the few milliseconds
       await eventually('a put brings the words', async () => {
         const answer = await gateway.barrier.put({ ...pod, uid: `a${n++}` })
         return answer.entries[0]?.word.said === 3
@@ -240,7 +240,7 @@ describe("The worker's word", () => {
     await says({ places: 1, sole: ['routes/1'] })
   })
 
-  /** With one frozen worker, which never answers the connections that it accepts. So `other` tries several. */
+  /** With one frozen worker. It never answers the connections that it has accepted, so `other` tries several. */
   const frozen = async (
     act: (other: (what: string, check: () => Promise<unknown>) => Promise<unknown>) => Promise<void>
   ) => {
@@ -252,7 +252,7 @@ describe("The worker's word", () => {
       process.kill(pid, 'SIGCONT')
     }
   }
-  // The worker may have accepted all of them just before it froze: give them up, so that new ones go to others.
+  // The worker may have accepted all of them just before it froze. They are closed, so that new ones go to other workers.
   const byAnother = (what: string, check: () => Promise<unknown>) =>
     eventually(what, async () => {
       const givenUp = AbortSignal.timeout(1000)
@@ -277,7 +277,7 @@ describe("The worker's word", () => {
     expect(await seal(first)).to.include({ state: 'draining' })
     const { tag: second } = await says({ places: 1, others: other('10.0.0.2:81') })
     expect(second).not.to.equal(first)
-    // none at all
+    // no other choice at all
     await gateway.configured({ objects: { kinds: kinds([A]) } })
     expect(await seal(second)).to.include({ state: 'draining' })
     const { tag: sole } = await says({ sole: ['routes/1'] })

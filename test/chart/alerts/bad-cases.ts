@@ -1,6 +1,6 @@
 import { STEP_S, STEPS } from './record.ts'
 
-/** What differs from a good rollout, by series, and the alert that fires then and no other. */
+/** The series that differ from a good rollout, and the only alert that fires then. */
 export interface BadCase {
   /** Series as the agent writes them, with their values from the start of the test. */
   readonly series: Readonly<Record<string, string>>
@@ -10,17 +10,17 @@ export interface BadCase {
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** Each fault begins after five minutes. */
+/** Each fault begins after this time: five minutes, in steps. */
 const CALM = 300 / STEP_S
 const REST = STEPS - CALM - 1
 
-/** One value, then another one. */
+/** The value before the fault, and the value after it. */
 const then = (before: number, after: number) => `${before}x${CALM} ${after}x${REST}`
-/** A counter that does not move, and then with every scrape. */
+/** A counter that does not move before the fault, and then moves with every scrape. */
 const counting = `0x${CALM} 1+1x${REST}`
-/** A time that follows the clock, and then stands still. */
+/** A time that follows the clock until the fault, and then stands still. */
 const stopped = `0+${STEP_S}x${CALM} ${CALM * STEP_S}x${REST}`
-/** Seconds that count from the fault on. */
+/** A number of seconds that begins to count at the fault. */
 const ageing = `0x${CALM} ${STEP_S}+${STEP_S}x${REST}`
 
 const drift = (where: string, kind: string) =>
@@ -101,7 +101,7 @@ export const BAD_CASES: Readonly<Record<string, BadCase>> = {
   }
 }
 
-/** The first scrape comes before anything was read, and counts as 1970; the agent reads within a few seconds. */
+/** The first scrape finds nothing read yet, so the time is that of 1970; the agent reads within a few seconds. */
 const late = `0 ${STEP_S}+${STEP_S}x${STEPS - 1}`
 
 /** Series that differ from those of the recorded rollout, and fire nothing. */

@@ -29,7 +29,7 @@ const written = (labels: Readonly<Record<string, string>>) =>
 /**
  * `promtool test rules` over the series of a real agent.
  *
- * @throws Error if a series that differs is none of a real agent: then no such increase could be seen
+ * @throws Error if the real agent has no series of a name in `differs`: it could never have that increase
  */
 export function play({ rollout, rules = { groups: [] }, differs = {}, looks }: Play): Said {
   const series: Record<string, string> = { ...rollout.series }

@@ -5,11 +5,11 @@ import { startRig, type Rig } from '../../build/rig.ts'
 /** A scrape: `name{labels}` as the agent wrote it, and the value. */
 export type Scrape = ReadonlyMap<string, number>
 
-/** A real agent of which `/metrics` was read before, during and after a rolling update. */
+/** A real agent whose `/metrics` were read before, during and after a rolling update. */
 export interface Recorded {
   /** The last text. */
   readonly text: string
-  /** Values as promtool takes them, one each `STEP_S`; the last one stays until the end of the test. */
+  /** Values in promtool's form, one for each `STEP_S`; the last one stays until the end of the test. */
   readonly series: Readonly<Record<string, string>>
 }
 
@@ -68,7 +68,7 @@ const scrapeOf = (text: string): Scrape =>
     [...text.matchAll(/^([a-z]\S*?(?:\{.*\})?) (\S+)$/gm)].map(([, key = '', value]) => [key, Number(value)])
   )
 
-/** A test begins at 0, so a time keeps its age. */
+/** A test begins at time 0, so a time is moved to keep its age. */
 function valuesOf(key: string, scrapes: readonly Scrape[], times: readonly number[]): string {
   const isTime = /_timestamp_seconds\b/.test(key)
   const values = scrapes.map((scrape, i) => {

@@ -13,7 +13,7 @@ interface Rule {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/** Labels by which an alert tells what it is about. */
+/** The labels of an alert that show its subject. */
 const ABOUT = 'alertname, api, error, gateway, kind, namespace, result, service'
 const FIRING = `count by (${ABOUT}) (ALERTS{alertstate="firing"})`
 const MINUTES = (STEPS * STEP_S) / 60

@@ -1,5 +1,5 @@
-// app is the app of the sandbox (sandbox/app) as a compiled program, without a drain of its own. If ten pods start and end on
-// two cores, starting Node.js ten times can be most of a hook's wait.
+// app is the sandbox's app (sandbox/app) as a compiled program, without a drain of its own. If ten pods start and end on
+// two cores, most of a hook's wait could otherwise be the starts of Node.js.
 package main
 
 import (
@@ -30,7 +30,7 @@ type answer struct {
 }
 
 // POD_NAME, POD_IP and PORT are those of the pod. It listens STARTUP_MS after its start. With AT_TERM=exit it drops accepted
-// requests at SIGTERM, as programs without a handler do; else it closes its listener and answers them first.
+// requests at SIGTERM, as programs without a handler do. Otherwise it closes its listener and answers them first.
 func main() {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)

@@ -2,10 +2,10 @@ import { request } from 'node:http'
 import { createInterface } from 'node:readline'
 import type { StoreEvent } from '../../../sandbox/apisix/store.ts'
 
-/** Between a connection that has ended and the next one, in ms. */
+/** The pause before a new connection, in ms. */
 const AGAIN_MS = 500
 
-/** Calls `apply` for each write of a store, one after the other, forever; a lost connection may repeat a write. */
+/** Calls `apply` for each write of a store, one after another, forever. After a lost connection, a write may come twice. */
 export async function follow(url: string, apply: (event: StoreEvent) => Promise<void>): Promise<never> {
   for (;;) {
     await readLines(url, apply).catch((err: unknown) => console.error(`${url}: ${String(err)}`))

@@ -1,6 +1,6 @@
 /**
- * A gateway as a pod: a real nginx with the plugin, behind the stand-ins for APISIX's modules that the plugin's own tests use.
- * Upstreams and their revisions are those of the store that it follows. STORE is an environment variable, and the token is in a file.
+ * A gateway as a pod: a real nginx with the plugin, and the stand-ins for APISIX's modules from the plugin's own tests. Its
+ * upstreams and their revisions come from the store that it follows. STORE is an environment variable; the token is in a file.
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -36,7 +36,7 @@ const nginx = spawn('nginx', ['-p', DIRECTORY, '-e', '/dev/stderr', '-c', `${DIR
   stdio: 'inherit'
 })
 nginx.once('exit', code => process.exit(code ?? 1))
-// As APISIX's image does: nginx finishes the requests in flight first.
+// As in APISIX's image: nginx finishes the requests in flight first.
 process.once('SIGTERM', () => nginx.kill('SIGQUIT'))
 
 const config = createConfigView(createStore())
@@ -46,7 +46,7 @@ await serveControlApi({
   accept: () => ({ config, turn: () => Promise.resolve() })
 })
 
-/** Upstreams as the stand-in for APISIX takes them, and as APISIX holds them: the workers' words are about the latter. */
+/** Upstreams in the stand-in's form, and in APISIX's form, which the workers' words are about. */
 function configuration() {
   const upstreams = config.list('upstreams').map(({ key, value }) => ({
     id: key.slice(key.lastIndexOf('/') + 1),

@@ -1,5 +1,5 @@
 /**
- * One pod in place of APISIX's etcd and Admin API for the gateways of the suite: the stand-in's store, its Admin API, and a
+ * One pod in place of APISIX's etcd and Admin API, for the gateways of the suite: the stand-in's store, its Admin API, and a
  * port on which gateways follow the store. ADMIN_KEY is an environment variable.
  */
 import { createServer } from 'node:http'

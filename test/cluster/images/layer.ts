@@ -11,7 +11,7 @@ export interface Layer {
 }
 
 /**
- * Packs files by their absolute paths, links as their targets, owned by root.
+ * Packs files with their absolute paths, links as their targets, all owned by root.
  *
  * @param root the folder that the paths are relative to
  * @param blobs the folder for the layer

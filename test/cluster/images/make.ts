@@ -119,7 +119,7 @@ export async function makeImages(archive: string): Promise<void> {
       '.'
     ])
     if (status !== 0) throw new Error(`tar: ${stderr.toString()}`)
-    // A process that waits for the file finds a whole one.
+    // A process that waits for the file never finds a part of it.
     renameSync(part, archive)
   } finally {
     rmSync(folder, { recursive: true })

@@ -1,6 +1,6 @@
 const REGISTRY = 'apisix-drain.test'
 
-/** The registry does not exist: an image that is missing here cannot be pulled by mistake. */
+/** No such registry exists, so a missing image cannot be pulled by mistake. */
 export const PAUSE = `${REGISTRY}/pause:1`
 /** The app of `test/cluster/app`, with a shell and curl. */
 export const APP = `${REGISTRY}/app:1`
@@ -10,5 +10,5 @@ export const APP_WITHOUT_SHELL = `${REGISTRY}/app-without-shell:1`
 export const HELPER = `${REGISTRY}/apisix-drain-hook:1`
 /** nginx with the plugin, and the stand-in for APISIX's Admin API. */
 export const GATEWAY = `${REGISTRY}/gateway:1`
-/** The chart's default name, and the name that containerd then searches for. */
+/** The chart's default name, in the form for which containerd searches. */
 export const agentImage = (appVersion: string): string => `docker.io/library/apisix-drain:${appVersion}`

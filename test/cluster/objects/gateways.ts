@@ -2,10 +2,10 @@ import { ADMIN_PORT, BARRIER_PORT, CONTROL_PORT, FOLLOW_PORT, PROXY_PORT } from 
 import { GATEWAY } from '../images/names.ts'
 import { field, namespace, secret, service } from './fields.ts'
 
-/** The namespace of the official chart, as release `apisix`: names, labels and ports below are that chart's. */
+/** The namespace of the official chart, as release `apisix`: the names, labels and ports below are that chart's. */
 export const GATEWAY_NAMESPACE = 'apisix'
 const LABELS = { 'app.kubernetes.io/name': 'apisix', 'app.kubernetes.io/instance': 'apisix' }
-/** Not the chart's: its etcd and the Admin API of every gateway are one stand-in here. */
+/** Not from the chart: here one stand-in is both the etcd and the Admin API of every gateway. */
 const STORE_LABELS = { app: 'apisix-store' }
 
 export interface Keys {

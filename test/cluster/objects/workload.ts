@@ -10,7 +10,7 @@ export const SERVICE_PORT = 80
 
 export const MOUNT = { name: 'apisix-drain', mountPath: '/apisix-drain' }
 
-/** The hook at the end of a pod: `bare` does nothing, the last is for images without a shell. */
+/** The hook at the end of a pod. `bare` does nothing; the last one is for images without a shell. */
 export type Arm = 'none' | 'bare' | 'sleep' | 'apisix-drain' | 'apisix-drain-hook'
 
 /** The hook that users copy from docs/install.md. */
@@ -56,11 +56,11 @@ export interface WorkloadOptions {
   readonly strategy?: object
   /** The app drops accepted requests at SIGTERM, as programs without a handler do. */
   readonly exitsAtTerm?: boolean
-  /** From the start of the app until it listens. */
+  /** The time from the start of the app until it listens. */
   readonly startupMs?: number
-  /** For the arm with the helper; an init container if it is left out. */
+  /** How the helper gets into the pod, for that arm; default: an init container. */
   readonly helperFrom?: keyof typeof HELPER_FROM
-  /** The app is a restartable init container, and the pod's own container gets no requests. */
+  /** Runs the app as a restartable init container; the pod's own container then gets no requests. */
   readonly asSidecar?: boolean
   /** More fields of its only container. */
   readonly container?: object
@@ -140,7 +140,7 @@ const appContainer = (arm: Arm, { exitsAtTerm, startupMs = 0, container }: Workl
   ...container
 })
 
-/** The first example of a `lifecycle` on the page; the variables that it needs are the app's. */
+/** The first example with `lifecycle` on the page; the app sets the variables that it needs. */
 function hookOf(page: string): object {
   const [, example = ''] = /```yaml\n(env:.*?\nlifecycle:.*?)```/s.exec(page) ?? []
   const { lifecycle } = parse(example) as { lifecycle: object }

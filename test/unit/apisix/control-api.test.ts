@@ -11,7 +11,7 @@ const recorded = (
   }
 ).exchanges
 
-/** Answers as the recording does. */
+/** Answers with the recorded answers. */
 const playRecording = () =>
   startRaw((request, response) => {
     const found = recorded.find(e => e.request.path === request.url)?.response

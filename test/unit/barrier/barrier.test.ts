@@ -172,7 +172,7 @@ describe('barrier keeper', () => {
     g.barrier.inflight.up(1, '10.0.0.1', 80, 'requests')
     keeper.desire([entry('1')])
     await until('the poll', () => g.requests.includes('POST inflight'))
-    // The polling worker has its answer and cannot send it.
+    // The worker that answers the poll has its answer but cannot send it.
     worker.freeze()
     g.barrier.inflight.down(1, '10.0.0.1', 80, 'requests')
     await new Promise(resolve => setTimeout(resolve, 30))
@@ -212,7 +212,7 @@ describe('barrier keeper', () => {
     await until('it is closed', () => reading('1')?.inflight.long === 0)
   })
 
-  /** An upstream that the worker routes to. */
+  /** An upstream in the configuration of the worker. */
   const upstream = (...nodes: string[]) => {
     const all = Object.fromEntries(nodes.map(node => [node, 1]))
     store.put(keyOf('upstreams', 'web'), { id: 'web', type: 'roundrobin', nodes: all })
@@ -431,7 +431,7 @@ describe('barrier keeper', () => {
     const before = g.puts()
     const putAt = performance.now()
     expect(keeper.isKnown()).to.equal(false)
-    // A new entry, and the held ones: the renewal is due after a second.
+    // A new entry next to the held ones, whose renewal is due after a second.
     keeper.desire([held, entry('3')])
     await until('one is lifted', () => g.barrier.entries.size === 1)
     await until('the other has expired', () => states(g.barrier).length === 0)
@@ -475,7 +475,7 @@ describe('barrier keeper', () => {
     const before = g.puts()
     const looks = () => g.requests.filter(request => request.startsWith('GET state')).length
     g.barrier.entries.remove(new Set(['2']))
-    // One of two addresses is present.
+    // Only one of two addresses is present.
     g.barrier.entries.put({ uid: '2', ip: '10.0.0.2', port: undefined, state: 'sealed', ttl: 60 })
     await until('it is put again', () => g.barrier.entries.look('10.0.1.2', 80) === 'sealed')
     const states = looks()

@@ -7,7 +7,7 @@ import { expect } from 'chai'
 import { until } from '../../build/apisix.ts'
 
 const SOURCE = new URL('../../../agent/base/log.ts', import.meta.url).href
-/** Logs so many lines of a kilobyte to standard output, and reports when they are handed over. */
+/** Logs this many lines of a kilobyte to standard output, and reports when all are handed over. */
 const WRITER = `
   const { createLog } = await import(${JSON.stringify(SOURCE)})
   const log = createLog({ level: 'info', pretty: false })
@@ -17,7 +17,7 @@ const WRITER = `
   })
   process.send('it runs')`
 const FULL_BYTES = 8 * 1024
-/** A file of at most 8 kB, until the limit is lifted: writing more fails as on a full disk (with EFBIG). */
+/** A file of at most 8 kB, until the limit is lifted. A larger write fails as on a full disk (with EFBIG). */
 const FULL = 'ulimit -S -f 8; exec "$0" --input-type=module -e "$1"'
 
 interface Line {
@@ -62,9 +62,9 @@ describe('the stream of the log', function () {
       await written('it runs')
       await write('at first', 5)
       await until('they are written', () => kept().length === 5)
-      // Twice the size of the queue: half of it has to be dropped.
+      // Twice the size of the queue, so half of it is dropped.
       await write('while it was full', 2000)
-      // The written part of a line frees space for some more.
+      // A line that is written in part frees space in the queue for some more.
       await until('the file is full', () => statSync(join(folder, 'log')).size === FULL_BYTES)
       await write('and more', 100)
       expect(dropped()).to.equal(0)
@@ -74,7 +74,7 @@ describe('the stream of the log', function () {
       await until('it says what was dropped', () => dropped() > 0)
       await write('after', 1)
       await until('it goes on', () => kept().at(-1) === 'after 0')
-      // The newest lines are dropped, and the one that found space again. No kept line is lost, torn or out of order.
+      // The newest lines are dropped, except those for which space became free. No kept line is lost, torn or out of order.
       const full = kept().filter(line => line.startsWith('while it was full')).length
       const more = kept().filter(line => line.startsWith('and more')).length
       expect(full).to.be.within(800, 1100)

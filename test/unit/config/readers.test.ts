@@ -14,12 +14,12 @@ const read = (file: string) =>
 
 const has = (text: string, word: string) => new RegExp(`\\b${word}\\b`).test(text)
 
-/** The declarations at the outer level of every file that uses a configuration. */
+/** All top-level declarations of the files that use a configuration. */
 const declarations = globSync('**/*.ts', { cwd: AGENT, exclude: ['config/**', 'dashboard/**'] }).flatMap(
   file => read(file).split(/^(?=\w)/m)
 )
 
-/** `resolve` reads it: by path, in a pattern of its section, or with its whole section. */
+/** Whether `resolve` reads the setting: by path, in a pattern of its section, or with its whole section. */
 function isTakenOver([section, name]: Name): boolean {
   const resolve = read('config/resolve.ts')
   const patterns = resolve.matchAll(new RegExp(`\\{([^{}]*)\\}: Settings[^)]*\\['${section}'\\]`, 'g'))
@@ -30,7 +30,7 @@ function isTakenOver([section, name]: Name): boolean {
   )
 }
 
-/** A declaration outside of `config/` uses it. If several sections have the name, the declaration also names the configuration and this section. */
+/** Whether a declaration outside of `config/` uses it. If several sections have the name, the declaration must also name the section. */
 const isRead = ([section, name]: Name, all: readonly Name[]): boolean => {
   const isShared = all.some(other => other[1] === name && other[0] !== section)
   return declarations.some(

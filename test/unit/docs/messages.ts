@@ -32,7 +32,7 @@ export const sentences = (...patterns: readonly string[]): Message[] =>
   )
 
 /**
- * Of every call whose beginning matches: one of its literals, counted from 0, or from the end (-1).
+ * One literal of every call whose beginning matches: counted from 0, or from the end (-1).
  *
  * @param begins must end with the opening parenthesis, and be global
  */

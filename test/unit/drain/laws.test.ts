@@ -47,7 +47,7 @@ const settingsArb: fc.Arbitrary<DrainSettings> = fc.record({
   ghostMs: fc.constantFrom(0, 60_000)
 })
 
-/** Rounds at times that never go back, like the agent's clock. */
+/** Rounds at times that never go back, as with the agent's clock. */
 const roundsArb = fc
   .array(fc.record({ facts: seenArb, after: fc.integer({ min: 0, max: 20_000 }) }), {
     minLength: 1,

@@ -116,7 +116,7 @@ describe('watch: a cluster', () => {
     const fetched = await cluster.fetchPod('shop', 'web-1')
     expect(fetched?.deletionAt).to.be.a('number')
     expect(cluster.pods.ending().map(p => p.name)).to.deep.equal(['web-1'])
-    // The watch stays silent about it: after a second the agent no longer trusts the watch.
+    // The watch does not report it, so after a second the agent does not trust the watch any more.
     await until('listed anew', () => part('pods').counters.lists === 2, 2_500)
     expect(part('pods').counters.silences).to.equal(1)
     expect(cluster.pods.ending().map(p => p.name)).to.deep.equal(['web-1'])
@@ -166,7 +166,7 @@ describe('watch: a cluster', () => {
 
   it('stop leaves no timer, stream or socket', async () => {
     const { cluster, kubernetes, clock } = await start({ before: k => createPod(k, 'web-1') })
-    // With an expectation open, and its timer.
+    // With an open expectation and its timer.
     kubernetes.faults.muteWatches()
     kubernetes.store.delete('pods', 'shop', 'web-1')
     await cluster.fetchPod('shop', 'web-1')

@@ -11,7 +11,7 @@ import { ackFor, memoryLog } from '../../build/serve.ts'
 
 type Answers = (PodFact | undefined | Error)[]
 
-/** Hooks over an API server that gives these answers, one after the other (the last one forever). */
+/** Hooks with an API server that gives these answers in sequence, and then always the last one. */
 function rig(
   watched: PodFact[],
   answers: Answers,
@@ -43,7 +43,7 @@ function rig(
 }
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
-/** Passes the time in which the watch could report it first. */
+/** Lets the time pass in which the watch could report it first. */
 const asks = async (clock: ManualClock) => {
   clock.advance(5)
   await turn()
@@ -189,7 +189,7 @@ describe('held hooks', () => {
     hooks.askAgain(ending.uid)
     expect(hooks.held()[0]).to.include({ ends: undefined })
     await asks(clock)
-    // A check is already open, so no second one starts.
+    // A question is open already, so the agent does not ask a second one.
     hooks.askAgain(ending.uid)
     clock.advance(2994)
     await turn()

@@ -64,7 +64,7 @@ describe('certificate of the webhook', () => {
     clock.advance(2000)
     expect(await served.promise).to.deep.equal(winner)
     stop()
-    // The API server gets it before the webhook serves it.
+    // The API server gets the certificate before the webhook serves it.
     expect(order).to.deep.equal(['GET s', 'PUT s', 'GET s', 'GET c', 'PUT c', 'served'])
   })
 })

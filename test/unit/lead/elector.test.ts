@@ -22,7 +22,7 @@ describe('elector', function () {
     for (const end of ends.splice(0).toReversed()) await end()
   })
 
-  /** An agent's elector over its own connection. With `making`, the answer about its new Lease arrives only when that resolves. */
+  /** An agent's elector over its own connection. With `making`, the answer about its new Lease waits for that promise. */
   const elect = (
     identity: string,
     differs: Partial<ElectorOptions> = {},
@@ -126,7 +126,7 @@ describe('elector', function () {
     const from = systemClock.now()
     first.kill()
     await until('the other holds it', () => lease()?.holderIdentity === 'b', 10_000)
-    // Minus the time between its last renewal and its end.
+    // Less the time between the leader's last renewal and its end.
     expect(systemClock.now() - from).to.be.at.least(2000 - 1000)
     first.mend()
     await until('the first follows', () => first.leader.yields())

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 
 import { aged, difference, type Sides } from '../../../agent/plan/difference.ts'
 
-/** All sides agree; a test states only what differs. */
+/** All sides agree; a test states only the differences. */
 const sides = (differs: Partial<Sides> = {}): Sides => ({
   endpoints: ['10.0.0.1:8080', '10.0.0.2:8080'],
   isGone: node => node === '10.0.0.9:8080',

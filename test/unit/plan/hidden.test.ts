@@ -27,7 +27,7 @@ function aliasesOf(services: readonly ServiceFact[]) {
   return store
 }
 
-/** Which nodes hide the pod. */
+/** The nodes that hide the pod. */
 function hiding(
   nodes: readonly string[],
   { others = [], ...given }: Partial<Behind> & { fact?: PodFact; others?: readonly PodFact[] } = {},

@@ -9,7 +9,7 @@ import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
 import { applyPlan, worldOf } from '../../build/world.ts'
 
-/** Few addresses and ports, so that IPs are reused, hosts shared and holders run empty. */
+/** Few addresses and ports, so that pods reuse addresses and share hosts, and holders become empty. */
 const IPS = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4', 'fd00::1']
 const PORTS = [8080, 9090]
 
@@ -91,7 +91,7 @@ const planOf = ({ pods, drains, settings }: Scene, holders: readonly Holder[]) =
 
 const law = (check: (scene: Scene) => void) => fc.assert(fc.property(sceneArb, check), { numRuns: 1_000 })
 
-/** The pods that a node can reach, by the definition and not by the code under test. */
+/** The pods that a node can reach, by the definition instead of the code under test. */
 const reaches = (scene: Scene, host: string, port: number | undefined) => (p: Scene['pods'][number]) =>
   p.ips.includes(host) && (!p.hostNetwork || port === undefined || p.containerPorts.includes(port))
 

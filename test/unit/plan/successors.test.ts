@@ -15,7 +15,7 @@ import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
 
-/** Few of everything, so that workloads, Services, versions, ports and addresses meet. */
+/** Few values for everything, so that workloads, Services, versions, ports and addresses often match. */
 const podArb = fc.record({
   namespace: fc.constantFrom('shop', 'shop', 'test'),
   owner: fc.constantFrom('ReplicaSet/web-1a', 'ReplicaSet/web-2b', 'ReplicaSet/canary-1a', 'StatefulSet/web'),

@@ -82,7 +82,7 @@ const law = (check: (evidence: Evidence, now: number, minimumGrade: (typeof GRAD
 const verdictOf = (evidence: Evidence, now: number, minimumGrade: (typeof GRADES)[number]) =>
   prove(evidence, drain, now, { ...PROOF_SETTINGS, minimumGrade })
 
-/** One part of the evidence improves by a step: never a new gateway, never a new doubt. */
+/** Variants with one better part of the evidence: never a new gateway, never a new doubt. */
 const improvements = (e: Evidence): Evidence[] => [
   { ...e, gatewaysKnown: true },
   {

@@ -73,7 +73,7 @@ describe('watch: the intake', () => {
     intake.set(at('15'))
     intake.endList('16')
     expect(names()).to.deep.equal(['db-0:u1:not'])
-    // That list does not lift the guard; a list past the guard's version does.
+    // That list does not end the guard; a list that is newer than the guard's version does.
     intake.set(at('17'))
     expect(names()).to.deep.equal(['db-0:u1:not'])
     intake.beginList()

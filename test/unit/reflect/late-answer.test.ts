@@ -16,7 +16,7 @@ const listEnd = (resourceVersion: string) =>
     metadata: { resourceVersion, annotations: { 'k8s.io/initial-events-end': 'true' } }
   })
 
-/** A watch of pods whose server the test plays, with the open stream. */
+/** A watch of pods with an open stream; the test plays the server. */
 function setUp() {
   const clock = manualClock()
   const { store, sink } = createPodStore(clock)
@@ -53,10 +53,10 @@ describe('watch: a late answer', () => {
     stream().fail(new Error('the connection broke'))
     await new Promise(resolve => setImmediate(resolve))
     expect(reflector.status().state).to.equal('stale')
-    // Sent before its deletion, and answered after the watch has reported the deletion.
+    // The question was sent before the deletion, and answered after the watch had reported it.
     reflector.learn(pod('old', '10'))
     expect([...store.values()].map(({ uid }) => uid)).to.deep.equal(['stays'])
-    // A state ahead of the watch is news, even while the watch is down.
+    // A state that is newer than the watch counts, even while the watch is down.
     reflector.learn(pod('new', '22'))
     expect([...store.values()].map(({ uid }) => uid)).to.deep.equal(['stays', 'new'])
     await reflector.stop()

@@ -3,7 +3,7 @@ import type { PodUid } from '../../../agent/drain/facts.ts'
 import type { Kubernetes } from '../../../sandbox/kubernetes/server.ts'
 import { createPod, credentialsOf, live, startRig, until, type Rig } from './rig.ts'
 
-/** All faults of a watch; after each of these it must see a pod that is created afterwards. */
+/** All faults of a watch. After each of them it must report a pod that is created later. */
 describe('watch: the reflector', function () {
   this.timeout(15_000)
   let rig: Rig
@@ -48,7 +48,7 @@ describe('watch: the reflector', function () {
       server: { old: true },
       before: k => {
         many(1_203)(k)
-        // The second page comes late; by then the history is gone.
+        // The second page comes late, when its version is out of the history.
         let listed = 0
         k.faults.delay(() => ((listed += 1) === 2 ? (k.faults.expireHistory(), 5) : 0), {
           path: '/api/v1/pods',
@@ -124,7 +124,7 @@ describe('watch: the reflector', function () {
     kubernetes.faults.goAway()
     await tells('later')
     expect(lists()).to.equal(1)
-    // Pods, slices and Services; the old connection ends with its last stream.
+    // Pods, slices and Services have one connection, which ends with its last stream.
     await until(
       'the streams have moved',
       () =>
@@ -295,7 +295,7 @@ describe('watch: the reflector', function () {
     const undo = rig.kubernetes.faults.answer(500, { path: '/api/v1/pods', watch: false })
     const second = rig.clock.now()
     rig.cluster.assurePods()
-    // An event of the watch is no sign of life: it may be old.
+    // An event of the watch does not prove that the watch is up to date, because it may be old.
     await tells('later')
     expect(rig.cluster.podsAssuredAt()).to.be.below(second)
     undo()

@@ -69,7 +69,7 @@ export interface Rig {
   close(): Promise<void>
 }
 
-/** The stand-in for the API server, and a cluster that watches it. Resolves as soon as both run. */
+/** The stand-in for the API server, and a cluster that watches it. Resolves once both run. */
 export async function startRig(
   options: Partial<Omit<ClusterOptions, 'credentials'>> & {
     server?: KubernetesOptions

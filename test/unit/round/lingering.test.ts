@@ -5,7 +5,7 @@ import type { World } from '../../../agent/plan/world.ts'
 import { drainOf, seen } from '../../build/drain.ts'
 import { pod, terminating } from '../../build/pod.ts'
 
-// A request uses the node list from its start, so the entry of a removed pod keeps it from trying that pod.
+// A request keeps the nodes from its start, so after the removal the entry still keeps it from trying that pod.
 
 describe('lingering entries', () => {
   const ended = pod('web-1', { ...terminating(0, 30), ips: ['10.0.0.1'] })

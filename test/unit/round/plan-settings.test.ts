@@ -5,7 +5,7 @@ import { barrier as reading } from '../../build/evidence.ts'
 
 const UID = 'uid-1' as PodUid
 
-/** Whether the barrier keeps requests away from the pod, by these reads of the gateways. */
+/** Whether the barrier keeps requests away from the pod, according to these reads of the gateways. */
 function isBarred(readings: readonly unknown[], synced = true, doubt = ''): boolean {
   const gateways = readings.map((_, i) => ({ id: String(i) }))
   const sources = {

@@ -72,7 +72,7 @@ describe('the alarm of the loop', () => {
     alarm.noLaterThan(200)
     clock.advance(1000)
     expect(rung).to.deep.equal([200])
-    // A past alarm does not count as earlier.
+    // A time in the past does not count as earlier.
     alarm.noLaterThan(1300)
     clock.advance(1000)
     expect(rung).to.deep.equal([200, 1300])

@@ -17,7 +17,7 @@ const OLD = '10.0.0.1'
 const B = '10.0.0.2'
 const STANDING = [{ service: 'web', portName: 'http', port: 8080 }]
 
-/** A cluster of these pods. Those that are Ready and stay are in the slice of the Service `web`. */
+/** A cluster of these pods. The slice of the Service `web` has those that are Ready and stay. */
 function clusterOf(pods: readonly PodFact[]) {
   const endpoints = pods.map(({ uid, ips: [address = ''], ready, deletionAt }) => ({
     address,
@@ -48,7 +48,7 @@ function clusterOf(pods: readonly PodFact[]) {
 describe('the successors of a pod that nothing can follow yet', () => {
   const old = web('old', OLD, terminating(0))
 
-  /** The successors that the entry of `old` names after it has named the pod at `B`. */
+  /** The successors in the entry of `old`, after that entry named the pod at `B`. */
   function named(other: PodFact, phase?: Drain['phase']) {
     const pods = [old, other]
     const drains = drainsOf([

@@ -63,7 +63,7 @@ describe('drift', () => {
       missing: [B_MISSING],
       atGateways: []
     })
-    // Too old for a write to expect it now, but still missing.
+    // No write is expected any more because the pod is too old, but it is still missing.
     expect(look([behind], NOW + 600_000)('upstreams/web').missing).to.deep.equal([B_MISSING])
     const listed = listing('upstreams/web', '10.0.0.1', '10.0.0.2')
     expect(look([listed], NOW + 600_001)('upstreams/web').missing).to.deep.equal([])

@@ -4,7 +4,7 @@ import { metered } from '../../../agent/tell/metered.ts'
 import { createMetrics } from '../../../agent/tell/metrics.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
-/** Clients that take 20 ms and then give the set answer. */
+/** Clients that take 20 ms and then give the answer that is set. */
 function rig() {
   const clock = manualClock()
   const metrics = createMetrics()

@@ -5,7 +5,7 @@ import { createClockOffset } from '../../../agent/transport/clock-offset.ts'
 const HOUR = 3_600_000
 const START = 1_000_000_000_123
 
-/** Network times of a request and its answer, and the pause before the request, in ms. */
+/** The network times of a request and its answer, and the pause before the request, in ms. */
 interface Way {
   readonly gap: number
   readonly there: number
@@ -18,7 +18,7 @@ const way = fc.record({
   back: fc.oneof(fc.nat(20), fc.nat(5000))
 })
 
-/** Answers of a server whose clock is `behind` ours. */
+/** Plays the answers of a server whose clock is `behind` ours. */
 function hear(
   offset: ReturnType<typeof createClockOffset>,
   behind: number,
@@ -53,7 +53,7 @@ describe('clock offset', () => {
         hear(offset, behind, ways)
         const found = offset.behindMs()
         const slack = 1000 + Math.min(...ways.slice(-10).map(({ there, back }) => there + back))
-        // 0 also covers a server that is ahead by an undetectable amount.
+        // 0 also means that the server is ahead by too little to detect.
         if (found === 0) expect(Math.abs(behind)).to.be.at.most(slack)
         else expect(found).to.be.within(behind - slack, behind)
       })
@@ -67,7 +67,7 @@ describe('clock offset', () => {
         const offset = createClockOffset()
         const now = hear(offset, before, quick(10))
         const behind = before + step
-        // Before and after, the clock is known to a second plus the network time.
+        // Before and after the step, the clock is known to within a second and the network time.
         hear(offset, behind, quick(Math.abs(step) > 1020 ? 1 : 10), now)
         const found = offset.behindMs()
         if (found === 0) expect(Math.abs(behind)).to.be.at.most(1010)

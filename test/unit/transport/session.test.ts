@@ -16,7 +16,7 @@ describe('an HTTP/2 session', () => {
     try {
       const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
       const ended = new AbortController()
-      // The server runs in this process, so it aborts before the client learns of the connection.
+      // The server runs in this process, so the abort comes before the client learns of the connection.
       server.once('connection', () => ended.abort())
       const credentials = { origin, tls: async () => ({}), headers: async () => ({}), refused: () => {} }
       const opening = openSession(credentials, systemClock, PING, 10_000, ended.signal)

@@ -22,7 +22,7 @@ function world() {
     amends
       .wishes(TARGET, [listing(nodes)])
       .flatMap(({ put }) => put.map(({ key, weight }) => `${key}=${weight}`))
-  /** The next check of the object is due after this time. */
+  /** Whether the next check of the object is due after this time. */
   const dueAfter = (ms: number) => amends.targets((state.now += ms)).length > 0
   return { amends, state, wrote, read, dueAfter }
 }

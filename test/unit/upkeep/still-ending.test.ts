@@ -15,13 +15,13 @@ interface Server {
   readonly itself?: PodFact
   /** `undefined`: the API server does not answer that question. */
   readonly owners: readonly PodFact[] | undefined
-  /** During the call, the watch shows that another pod has the address. */
+  /** During the question, the watch reports that another pod has the address. */
   readonly overtaken?: boolean
   /** This process was away, and the watch has not shown since then that it is up to date. */
   readonly away?: boolean
 }
 
-/** Asks about the address of `drain`. `server` has the API server's replies; `undefined`: it does not reply. */
+/** Asks about the address of `drain`. `server` has the API server's answers; `undefined`: it does not answer. */
 function ask(drain: Drain | undefined, server: Server | undefined, isEnding = true) {
   const asked: string[] = []
   const doubts: string[] = []

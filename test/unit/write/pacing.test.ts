@@ -24,7 +24,7 @@ describe('pacing', () => {
   })
 })
 
-/** Plays nodes that end at these times; each write takes 4 ms. */
+/** Plays nodes that end at these times, with writes of 4 ms each. Returns the number of writes. */
 function writesFor(times: readonly number[]): number {
   const written: Written[] = []
   let done = 0

@@ -45,7 +45,7 @@ function objectOf(
   }
 }
 
-/** As text, in its order, without the times, which APISIX writes. */
+/** The text of an object in its own order, without the times, which APISIX sets. */
 const textOf = (value: JsonObject | undefined): string => {
   const { create_time: _created, update_time: _updated, ...rest } = value ?? {}
   return JSON.stringify(rest)
@@ -75,7 +75,7 @@ describe('an object that can only be written whole', () => {
       try {
         await fc.assert(
           fc.asyncProperty(others, async theirs => {
-            // The same object would wait because of its last write.
+            // The same object would have to wait after its last write.
             const id = `jack-${(count += 1)}`
             apisix.put(resource, id, {
               ...own(id),

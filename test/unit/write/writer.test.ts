@@ -312,7 +312,7 @@ describe('writer', () => {
           ...apisix.client,
           async get(...all) {
             const object = await apisix.client.get(...all)
-            // The pod is gone meanwhile, and its address is another pod's.
+            // The pod is gone meanwhile, and another pod has its address.
             if (questions === 1) resumedAt = systemClock.now() + 1
             return object
           }
@@ -334,7 +334,7 @@ describe('writer', () => {
         admin: {
           ...apisix.client,
           get: async (...all) => {
-            // A failed try, during which another pod begins to end.
+            // The first try fails, and meanwhile another pod begins to end.
             if (!once) return apisix.client.get(...all)
             once = false
             remove(planned, '10.0.0.2:80')
@@ -481,7 +481,7 @@ describe('writer', () => {
         remove(planned, `${host}:80`)
         if (spread > 0) await new Promise(resolve => setTimeout(resolve, spread / hosts.length))
       }
-      // A busy machine spreads them further, and each further half second needs one more write.
+      // A busy machine spreads the ends further, and each further half second needs one more write.
       const late = Math.max(0, performance.now() - beganAt - 1.2 * spread)
       await writer.idle()
       expect(apisix.nodes('api')).to.deep.equal(array('10.0.0.1'))
@@ -505,7 +505,7 @@ describe('writer', () => {
     expect([waits, apisix.requests]).to.deep.equal([[25], []])
     remove(planned, '10.0.0.2:80')
     over.resolve()
-    // The loop was about to check for changes.
+    // The loop was about to look for changes.
     setImmediate(() => remove(planned, '10.0.0.3:80'))
     await writer.idle()
     expect(apisix.writes()).to.have.length(1)
@@ -547,7 +547,7 @@ describe('writer', () => {
 
   it('a removed node is reported as removed even after nothing shows that its address was an ending pod’s', async () => {
     apisix.put('upstreams', 'web', { nodes: map('10.0.0.1', '10.0.0.2', '10.0.0.3') })
-    // Answers as the loop does: from the inventory, which learns the object at every read.
+    // Answers like the loop, from the inventory, which learns the object at every read.
     const isListed = (node: NodeKey) => Object.hasOwn(nodesAsLearned(), node)
     const listedFirst = apisix.value('upstreams', 'web') as JsonObject
     const nodesAsLearned = () =>
@@ -557,7 +557,7 @@ describe('writer', () => {
     await writer.idle()
     expect(result('upstreams/web', '10.0.0.1:80')).to.deep.equal(['removed', ''])
 
-    // Without an outcome the write counts as fruitless, and the next one is put off: 500 ms, then twice that, and so on.
+    // A write without an outcome counts as fruitless, and the next one waits: 500 ms, then twice that, and so on.
     const before = systemClock.now()
     remove(holder('upstreams/web'), '10.0.0.2:80')
     await writer.idle()
@@ -720,7 +720,7 @@ describe('writer', () => {
       await until('it has looked', () => apisix.requests.length > 0)
       apisix.put('upstreams', 'web', { nodes: map(...hosts.slice(6)) })
       await until('it has seen six go', () => state('upstreams/web', '10.0.0.6:80') === 'removed')
-      // A leader that has just removed six nodes waits a second before its next write (pacing.ts), which is not late.
+      // A leader that has just removed six nodes waits a second before its next write (pacing.ts). It is then not late.
       await systemClock.sleep(LATE_MS + 200)
       expect(other.count()).to.equal(0)
       apisix.put('upstreams', 'web', { nodes: map(...hosts.slice(11)) })

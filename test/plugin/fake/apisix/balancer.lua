@@ -1,6 +1,6 @@
--- A stand-in for apisix.balancer with its known behaviour: pick_server is called through
--- the module for the first pick, and by run through an upvalue for a retry; a single node takes a
--- short cut; the picker is cached by version, and pinned to the request.
+-- A stand-in for apisix.balancer with its known behaviour: pick_server is called through the module
+-- for the first pick, and by run through an upvalue for a retry. A single node takes a short cut.
+-- The picker is cached by version, and stays with the request.
 local balancer = require("ngx.balancer")
 local core     = require("apisix.core")
 local pickers  = require("apisix.pickers")
@@ -29,7 +29,7 @@ local function healthy(conf, checker)
 end
 
 
--- Within a priority, a node of weight 0 is chosen only if there is no other. chash never
+-- Among nodes of one priority, a node of weight 0 is chosen only if there is no other. chash never
 -- chooses one, so its picker may have no node at all.
 local function drawing(nodes, type)
     local has = {}
@@ -62,7 +62,7 @@ local function by_priority(conf, key, checker)
 
     local list = {}
     for i, priority in ipairs(order) do
-        -- an upstream of a traffic-split rule has no name: its state is its picker's own
+        -- an upstream of a traffic-split rule has no name, so its state belongs to its picker
         local state_key = (conf.resource_key or tostring(conf) .. key) .. "#" .. priority
         list[i] = pickers[conf.type or "roundrobin"](levels[priority], state_key, conf)
     end

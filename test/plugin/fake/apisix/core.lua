@@ -3,7 +3,7 @@ local ngx = ngx
 
 
 -- nginx turns any status from the balancer phase into 500, unless it has OpenResty's patch
--- (balancer_status_code), as APISIX's has. The header filter of init.lua puts the status back.
+-- (balancer_status_code), as APISIX's nginx has. The header filter of init.lua restores the status.
 local function exit(code, body)
     if ngx.get_phase() == "balancer" then
         ngx.ctx.api_ctx.balancer_status = code
@@ -30,7 +30,7 @@ return {
         end,
     },
     config = {
-        -- set by the nginx.conf of a test
+        -- the nginx.conf of a test sets this
         local_conf = function() return { plugin_attr = { ["apisix-drain"] = FAKE_ATTR } } end,
         fetch_created_obj = function(key) return applied[key] end,
         applied = applied,

@@ -1,5 +1,5 @@
 -- A stand-in for apisix/init.lua: the phases in APISIX's order. The configuration is one JSON text
--- in a shared dictionary; every worker applies it by itself, as with its own watch.
+-- in a shared dictionary. Every worker applies it by itself, as if it had a watch of its own.
 local core    = require("apisix.core")
 local pickers = require("apisix.pickers")
 local cjson   = require("cjson.safe")
@@ -12,7 +12,7 @@ local upstreams, revision = {}, 0
 local stashed
 local _M = {}
 
--- a request's context is taken from a pool and cleared at its end, as APISIX does
+-- as in APISIX, a request's context comes from a pool and is cleared at the end of the request
 local clear, new = require("table.clear"), require("table.new")
 local pool = {}
 
@@ -232,7 +232,7 @@ function _M.http_log_phase()
 end
 
 
--- For tests: puts a new configuration, or reports on this worker.
+-- A location for tests: stores a new configuration, or reports on this worker.
 function _M.test_door()
     local path = ngx.var.uri
     if path == "/config" then
@@ -257,7 +257,7 @@ function _M.test_door()
     elseif path == "/parts" then
         ngx.say(cjson.encode({ pid = ngx.worker.pid(), parts = take_parts(ngx.var.arg_spin) }))
     elseif path == "/block" then
-        -- like a plugin that computes or reads a file: the worker does nothing else
+        -- like a plugin that computes or reads a file: meanwhile the worker does nothing else
         dict:set("blocked", ngx.worker.pid())
         while dict:get("blocked") do
             ngx.update_time()
@@ -269,7 +269,7 @@ function _M.test_door()
         dict:delete("blocked")
         ngx.say("ok")
     elseif path == "/break" then
-        -- a bug in our plugin, from the next request on, in every worker
+        -- simulates a bug in our plugin, from the next request on, in every worker
         dict:set("broken", ngx.var.arg_what)
         ngx.say("ok")
     else

@@ -1,8 +1,8 @@
 -- A stand-in for APISIX's configuration store (core.config): an object for each kind with its
 -- list of items. A changed item is replaced; an unchanged one stays the same table.
 --
---   etcd         upgrade_version is called, then the filter, then the item is put in its place
---   standalone   the list is a new one; the filter is called for items that are new
+--   etcd         upgrade_version is called, then the filter, then the item is stored
+--   standalone   the list is a new one; the filter is called for new items
 local cjson = require("cjson.safe")
 local ngx   = ngx
 

@@ -1,13 +1,13 @@
 -- Stand-ins for APISIX's balancing algorithms, with the properties that matter to code that gives
--- them fewer nodes: one picker for a whole request, servers tried are remembered on the request,
--- and least_conn keeps one state for all pickers of an upstream, which a new picker prunes.
+-- them fewer nodes. One picker serves a whole request, and the request remembers the servers that it
+-- tried. least_conn keeps one state for all pickers of an upstream, and a new picker prunes that.
 local ngx = ngx
 local pairs, ipairs = pairs, ipairs
 
 local _M = {}
 
 
--- The after_balance of every algorithm. A second call for the same pick does nothing.
+-- after_balance, the same for every algorithm. A second call for the same pick does nothing.
 local function release(ctx, before_retry)
     local server = ctx.balancer_server
     ctx.balancer_server = nil
@@ -96,8 +96,8 @@ function _M.least_conn(servers, key)
 end
 
 
--- A consistent hash of one of the request's variables; a retry continues round the ring from where
--- the request is.
+-- A consistent hash of one of the request's variables. A retry continues round the ring from the
+-- request's last server.
 function _M.chash(servers, _, conf)
     local ring = {}
     for _, server in ipairs(servers) do
@@ -161,7 +161,7 @@ function _M.ewma(servers)
         after_balance = function(ctx, before_retry)
             release(ctx, before_retry)
             if not before_retry then
-                -- APISIX must not run this for a server that was only offered
+                -- APISIX must not run this for a server that was offered and not used
                 local address = ctx.var.upstream_addr
                 if address then
                     times[address] = tonumber(ctx.var.upstream_response_time) or 0

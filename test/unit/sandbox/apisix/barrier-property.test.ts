@@ -39,7 +39,7 @@ const workerActor = (run: Run, pid: number, nodes: readonly string[], retries: b
         return
       }
       if (held) {
-        // Finished; or the node failed, and another one is picked.
+        // The request is finished, or the node failed and another one is picked.
         held.release()
         tried = retries && tried.size === 0 ? new Set([held.target]) : new Set()
         held = undefined
@@ -47,7 +47,7 @@ const workerActor = (run: Run, pid: number, nodes: readonly string[], retries: b
         return
       }
       if (!taking && !first && tried.size === 0) {
-        // Before the next step the others may drain, seal and ack.
+        // Before the next step, the other actors may drain, seal and ack.
         const choice = chooseNode(options())
         if (choice.kind === 'choice') first = choice.target
         return

@@ -9,7 +9,7 @@ import { createStore, type Store } from '../../../../sandbox/apisix/store.ts'
 export const KEY = 'the-key-of-this-test'
 export const TOKEN = 'the-token-of-this-test'
 
-/** Everything a test opened: closed in the reverse order. */
+/** Everything that a test has opened; it is closed in the reverse order. */
 export interface Opened {
   add<T extends { close(): unknown }>(what: T): T
   close(): Promise<void>
@@ -29,7 +29,7 @@ export function opened(): Opened {
 }
 
 export interface TestNode {
-  /** `127.0.0.1:1234` */
+  /** Such as `127.0.0.1:1234`. */
   readonly address: string
   readonly port: number
   /** `METHOD path` of each request that reached it. */
@@ -52,7 +52,7 @@ const track = (server: Server | TcpServer): Set<Socket> => {
   return sockets
 }
 
-/** An upstream node that answers as `handler` says, 200 and its own address by default. */
+/** An upstream node that answers with `handler`, by default 200 and its own address. */
 export async function httpNode(
   handler?: RequestListener,
   host = '127.0.0.1'
@@ -72,7 +72,7 @@ export async function httpNode(
   return { address, port, seen, server, close: () => closeAll(server, sockets) }
 }
 
-/** A node that reads each request's bytes and then runs `act` on the connection. */
+/** A node that reads the bytes of each request and then runs `act` on the connection. */
 export async function rawNode(act: (socket: Socket, requests: number) => void): Promise<TestNode> {
   const seen: string[] = []
   const server = createTcpServer(socket => {
@@ -201,7 +201,7 @@ export async function testGateway(options: Partial<GatewayOptions> = {}): Promis
   return self
 }
 
-/** Waits until `holds`, for at most `ms`; rejects with `what` then. */
+/** Waits until `holds` is true, for at most `ms`; then rejects with `what`. */
 export async function eventually(
   holds: () => boolean | Promise<boolean>,
   what = 'the condition',

@@ -15,13 +15,13 @@ import {
 
 const OK = (body: string): string => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 
-/** What a client gets: apisix-measured.md part d, row by row, against real sockets. */
+/** The answers to a client: apisix-measured.md part d, row by row, over real sockets. */
 describe('sandbox/apisix proxy: answers to a client', () => {
   const all = opened()
   let apisix: TestGateway
 
   beforeEach(async () => {
-    // One worker picks in rotation, so within two requests every node has been first.
+    // One worker picks in rotation, so within two requests every node is the first choice once.
     apisix = all.add(await testGateway({ workers: 1 }))
   })
   afterEach(() => all.close())

@@ -29,7 +29,7 @@ const read = (name: string): Exchange[] => {
 
 const KEY = 'the-key-of-this-test'
 
-/** Times vary, as the recording's note explains. Indexes and ids do not, because the store begins at the same state. */
+/** Times vary, as the recording's note explains. Indexes and ids do not, because the store starts in the same state. */
 const comparable = (body: unknown): unknown =>
   JSON.parse(
     JSON.stringify(body, (name, value: unknown) =>
@@ -37,7 +37,7 @@ const comparable = (body: unknown): unknown =>
     )
   )
 
-/** The headers to compare, if a recording has them. */
+/** The headers that are compared, if a recording has them. */
 const RECORDED = ['content-type', 'x-api-version', 'x-digest', 'x-last-modified']
 
 const asBody = (text: string, contentType: string): unknown => {

@@ -23,7 +23,7 @@ describe('sandbox/apisix slow uploads', () => {
   })
   afterEach(() => all.close())
 
-  /** Uploads whose nodes were chosen in sequence; `meanwhile` runs before the end of their bodies. */
+  /** Uploads whose nodes were chosen in sequence. `meanwhile` runs before their bodies end. */
   const upload = async (count: number, meanwhile: () => Promise<void>): Promise<Reply[]> => {
     const answers: Promise<Reply>[] = []
     const uploads: ClientRequest[] = []

@@ -7,7 +7,7 @@ export interface Answer {
   readonly body: Json
 }
 
-/** As loosely typed as the wire: tests read parts of it. */
+/** JSON of any shape, since tests read only parts of it. */
 export interface Json {
   readonly [field: string]: Json
 }
@@ -45,7 +45,7 @@ const responseOf = (stream: ClientHttp2Stream) =>
     stream.once('close', () => reject(new Error(`closed without an answer (code ${stream.rstCode})`)))
   })
 
-/** Waits until it holds; fails loudly after `ms`. */
+/** Waits until `holds` is true; fails with the name of the condition after `ms`. */
 export async function until(holds: () => boolean, what: string, ms = 3000): Promise<void> {
   const end = Date.now() + ms
   while (!holds()) {
@@ -128,7 +128,7 @@ export const text = (leaf: Json | undefined): string =>
 export const names = (list: Json): string[] =>
   (list.items as unknown as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name)
 
-/** A draft of a pod on a host, so that it has a grace. */
+/** A draft of a pod that has a host, and therefore a grace. */
 export const podDraft = (name: string, labels: Record<string, string> = {}, namespace = 'default') => ({
   metadata: { name, namespace, labels },
   spec: { nodeName: 'host-1', containers: [{ name: 'app' }] }

@@ -21,7 +21,7 @@ const pinged = (client: Client, ms: number) =>
 const closed = (client: Client) =>
   new Promise<void>(resolve => void client.session.once('close', () => resolve()))
 
-/** How a new connection ends up: its error's code, or `open`. */
+/** The result of a new connection: the code of its error, or `open`. */
 const attempt = (kubernetes: Kubernetes) =>
   new Promise<string>(resolve => {
     const session = connect(kubernetes.url, { ca: kubernetes.ca! })
@@ -117,7 +117,7 @@ describe('sandbox/kubernetes faults', () => {
     expect(await pinged(client, 500)).to.equal(true)
     expect(watch.events).to.have.length(1)
     undo()
-    // It never continues after a gap.
+    // A watch never continues after a gap.
     await watch.ended
     label('seen')
     await fresh.count(2)
