@@ -48,7 +48,13 @@ const DEFAULT_GRACE_MS = 30_000
 
 /** Settings that are valid by themselves and contradict each other: with them no drain could make progress, or not as configured. */
 export function contradictions(settings: Settings): string[] {
-  return [...evidence(settings), ...times(settings), ...addresses(settings), ...secrets(settings)]
+  return [
+    ...evidence(settings),
+    ...times(settings),
+    ...addresses(settings),
+    ...ports(settings),
+    ...secrets(settings)
+  ]
 }
 
 function evidence({ drain, apisix, arrivals }: Settings): string[] {
@@ -119,6 +125,20 @@ function addresses({ apisix }: Settings): string[] {
   }
   if (barrier?.caFile !== undefined && barrier.scheme === 'http') {
     problems.push('apisix.barrier.caFile: has no meaning for scheme http; use https or leave it out')
+  }
+  return problems
+}
+
+function ports({ serve, inject }: Settings): string[] {
+  const { port, pagePort } = serve
+  const problems: string[] = []
+  if (pagePort !== undefined && pagePort === port && port !== 0) {
+    problems.push('serve.pagePort: is the same as serve.port; leave it out to serve everything on one port')
+  }
+  if (inject.file !== undefined && inject.port !== 0 && [port, pagePort].includes(inject.port)) {
+    problems.push(
+      'inject.port: is the same as serve.port or serve.pagePort; the webhook needs one of its own'
+    )
   }
   return problems
 }

@@ -67,6 +67,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     serve: {
       host: serve.host,
       port: serve.port,
+      pagePort: serve.pagePort,
       auth: serve.auth,
       trustedQuery: serve.trustedQuery,
       maxHooks: serve.maxHooks,

@@ -170,6 +170,11 @@ const dashboard = z.strictObject({
 const serve = z.strictObject({
   host: text().default('0.0.0.0').describe('Address to listen on; `::` for both families.'),
   port: z.int().min(0).max(65_535).default(8080).describe('Port to listen on; 0 lets the system pick one.'),
+  pagePort: z.int().min(0).max(65_535).optional().meta({
+    description:
+      'Port of the dashboard and `/metrics`, if they are to be apart from the hooks: a NetworkPolicy can then tell them apart. Without it they are on `port`. Hooks, `/healthz` and `/readyz` are never on this port; 0 lets the system pick one.',
+    example: 8081
+  }),
   auth: z
     .enum(['source-ip', 'token'])
     .default('source-ip')

@@ -77,6 +77,8 @@ export interface Config {
   readonly serve: {
     readonly host: string
     readonly port: number
+    /** The port of dashboard and metrics; `undefined`: they are on `port`. */
+    readonly pagePort: number | undefined
     readonly auth: 'source-ip' | 'token'
     readonly trustedQuery: boolean
     readonly maxHooks: number

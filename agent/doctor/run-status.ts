@@ -28,7 +28,7 @@ export function ownAgent({ serve }: Pick<Config, 'serve'>): StatusTarget {
   const host = isAny ? '127.0.0.1' : serve.host.includes(':') ? `[${serve.host}]` : serve.host
   const auth = serve.dashboard?.auth
   return {
-    url: `http://${host}:${serve.port}`,
+    url: `http://${host}:${serve.pagePort ?? serve.port}`,
     token: auth?.kind === 'token' ? auth.token.read() : undefined
   }
 }

@@ -23,19 +23,33 @@ export interface ServeParts extends PrestopParts {
 }
 
 type Env = { Bindings: Connection }
+export type App = Hono<Env>
 
 /** In bytes. Only `/login` reads a body; a small one from a proxy or an unusual hook is ignored. */
 const LARGEST_BODY = 4096
 
-const PATHS = '/v1/prestop, /healthz, /readyz and /metrics'
+/** The paths that one port serves. `pages`: the dashboard and the metrics. `hooks`: all others. */
+type Served = 'all' | 'hooks' | 'pages'
+
+const HOOKS = '/v1/prestop, /healthz and /readyz'
+const PATHS: Readonly<Record<Served, string>> = {
+  all: '/v1/prestop, /healthz, /readyz and /metrics',
+  hooks: `${HOOKS}; the dashboard and /metrics are on another port: see serve.pagePort`,
+  pages: `/metrics; ${HOOKS} are on another port: see serve.port`
+}
 const DASHBOARD = '; the dashboard is at /, its data at /api/state and /api/stream'
 const NO_DASHBOARD = '; the dashboard is not enabled: see serve.dashboard'
 
-/** The agent's HTTP interface. Needs no port: `app.request(path, init, connection)` is enough to test it. */
-export function createApp(parts: ServeParts): Hono<Env> {
+/**
+ * The agent's HTTP interface, or the part of it that one port serves. Needs no port: `app.request(path, init, connection)` is
+ * enough to test it.
+ */
+export function createApp(parts: ServeParts, served: Served = 'all'): App {
   const app = new Hono<Env>({ getPath: pathOf })
   // Registered before the middleware that adds headers to all other answers: hook answers have their own (reply.ts).
-  app.on(['GET', 'POST'], '/v1/prestop', c => (isTooLarge(c) ? tooLarge() : prestop(parts, callOf(c))))
+  if (served !== 'pages') {
+    app.on(['GET', 'POST'], '/v1/prestop', c => (isTooLarge(c) ? tooLarge() : prestop(parts, callOf(c))))
+  }
   app.use(async (c, next) => {
     if (isTooLarge(c)) return tooLarge()
     await next()
@@ -44,35 +58,38 @@ export function createApp(parts: ServeParts): Hono<Env> {
     return undefined
   })
 
-  const { barrier } = parts
+  if (served !== 'pages') addHooks(app, parts)
+  if (served !== 'hooks') addPages(app, parts)
+  const dashboard = served === 'hooks' ? '' : parts.dashboard ? DASHBOARD : NO_DASHBOARD
+  const why = `there are ${PATHS[served]}${dashboard}`
+  app.notFound(() => Response.json({ error: 'not-found', why }, { status: 404 }))
+  app.onError((err, c) => {
+    parts.log.error({ err, path: c.req.path }, 'request failed')
+    return Response.json({ error: 'internal', why: 'see the log of the agent' }, { status: 500 })
+  })
+  return app
+}
+
+function addHooks(app: Hono<Env>, { barrier, alive, readiness }: ServeParts): void {
   if (barrier) {
     app.get('/v1/barrier-entries', c => barrierEntries(barrier, c.req.header('authorization')))
   }
-  app.get('/healthz', () => health(parts.alive))
-  app.get('/readyz', () => ready(parts.readiness))
-  app.get('/metrics', async () => {
-    const { exposition } = parts
-    return new Response(await exposition.metrics(), { headers: { 'content-type': exposition.contentType } })
-  })
-  if (parts.dashboard) addDashboard(app, parts.dashboard, parts.snapshot)
-
+  app.get('/healthz', () => health(alive))
+  app.get('/readyz', () => ready(readiness))
   app.all('/v1/prestop', () =>
     Response.json(
       { error: 'bad-method', why: 'use GET or POST' },
       { status: 405, headers: { allow: 'GET, POST' } }
     )
   )
-  app.notFound(() =>
-    Response.json(
-      { error: 'not-found', why: `there are ${PATHS}${parts.dashboard ? DASHBOARD : NO_DASHBOARD}` },
-      { status: 404 }
-    )
-  )
-  app.onError((err, c) => {
-    parts.log.error({ err, path: c.req.path }, 'request failed')
-    return Response.json({ error: 'internal', why: 'see the log of the agent' }, { status: 500 })
+}
+
+function addPages(app: Hono<Env>, { exposition, dashboard, snapshot }: ServeParts): void {
+  app.get('/metrics', async () => {
+    const text = await exposition.metrics()
+    return new Response(text, { headers: { 'content-type': exposition.contentType } })
   })
-  return app
+  if (dashboard) addDashboard(app, dashboard, snapshot)
 }
 
 /** The path, with runs of slashes merged: old kubelets call an httpGet hook at `//v1/prestop`. */

@@ -1,64 +1,82 @@
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { normaliseAddress } from '../page/address.ts'
+import type { ConnectionLimits } from './port-policy.ts'
 
-/** How many connections may be open. Beyond that, a new connection replaces the one that has been idle for longest. */
-export interface ConnectionLimits {
-  readonly all: number
-  /** From one address: the few hooks of a pod, or all those of a host, whose kubelet calls for its pods. */
-  readonly perAddress: number
+interface Open {
+  readonly socket: Socket
+  /** Its siblings from the same address, oldest first. */
+  readonly siblings: Set<string>
+  readonly address: string
 }
 
 /**
- * Keeps clients that open connections and send no request (by mistake, or to keep others out) from blocking a hook. A hook
- * sends its request at once, and a connection is never ended here while it is being answered: `HookLimit` bounds those. The
- * dashboard's stream counts as idle: the page reconnects by itself.
+ * Keeps clients that open connections and send no request, or half of one (by mistake, or to keep others out), from blocking a
+ * caller. A hook sends its request at once, and a connection is never ended here while it is being answered: `HookLimit` bounds
+ * those. The dashboard's stream counts as waiting: the page reconnects by itself.
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
-  /** Every connection, and its siblings from the same address, oldest first. */
-  const open = new Map<Socket, { readonly address: string; readonly siblings: Set<Socket> }>()
-  const byAddress = new Map<string, Set<Socket>>()
-  /** Connections without a request since their last answer, the longest idle first. */
-  const idle = new Set<Socket>()
+  /** By the caller's address and port: with TLS, a request has another socket than its connection. */
+  const open = new Map<string, Open>()
+  const byAddress = new Map<string, Set<string>>()
+  /** Connections without a complete request since their last answer, the longest of them first. */
+  const waiting = new Set<string>()
 
-  const forget = (socket: Socket) => {
-    const place = open.get(socket)
-    if (!place) return
-    open.delete(socket)
-    idle.delete(socket)
-    place.siblings.delete(socket)
-    if (place.siblings.size === 0) byAddress.delete(place.address)
+  const forget = (key: string) => {
+    const known = open.get(key)
+    if (!known) return
+    open.delete(key)
+    waiting.delete(key)
+    known.siblings.delete(key)
+    if (known.siblings.size === 0) byAddress.delete(known.address)
   }
-  /** Ends one idle connection among these. `false`: all of them are being answered. */
-  const endOne = (among: Iterable<Socket>): boolean => {
-    for (const socket of among) {
-      if (!idle.has(socket)) continue
+  /** Ends one waiting connection among these. `false`: all of them are being answered. */
+  const endOne = (among: Iterable<string>): boolean => {
+    for (const key of among) {
+      const known = open.get(key)
+      if (!known || !waiting.has(key)) continue
       // Now rather than on its `close` event: many connections may arrive in the same turn.
-      forget(socket)
-      socket.destroy()
+      forget(key)
+      known.socket.destroy()
       return true
     }
     return false
   }
 
   server.on('connection', (socket: Socket) => {
+    const key = keyOf(socket)
     const address = normaliseAddress(socket.remoteAddress ?? '')
-    const siblings = byAddress.get(address) ?? new Set<Socket>()
+    const siblings = byAddress.get(address) ?? new Set<string>()
     const hasRoom =
-      siblings.size >= limits.perAddress ? endOne(siblings) : open.size < limits.all || endOne(idle)
+      siblings.size >= limits.perAddress ? endOne(siblings) : open.size < limits.all || endOne(waiting)
     if (!hasRoom) {
       socket.destroy()
       return
     }
-    byAddress.set(address, siblings.add(socket))
-    open.set(socket, { address, siblings })
-    idle.add(socket)
-    socket.once('close', () => forget(socket))
+    byAddress.set(address, siblings.add(key))
+    open.set(key, { socket, siblings, address })
+    waiting.add(key)
+    socket.once('close', () => {
+      // The same address and port may be in use again.
+      if (open.get(key)?.socket === socket) forget(key)
+    })
   })
-  server.on('request', ({ socket }, response) => {
-    idle.delete(socket)
+  server.on('request', (request: IncomingMessage, response) => {
+    const key = keyOf(request.socket)
+    let answered = false
+    const begun = () => {
+      if (!answered) waiting.delete(key)
+    }
+    // The parser reports the end of a request right after its headers, if there is no body.
+    process.nextTick(() => {
+      if (request.complete) begun()
+      else request.once('end', begun)
+    })
     response.once('close', () => {
-      if (open.has(socket)) idle.add(socket)
+      answered = true
+      if (open.has(key)) waiting.add(key)
     })
   })
 }
+
+const keyOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`

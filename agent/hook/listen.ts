@@ -1,34 +1,18 @@
+import {
+  createServer,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse
+} from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import type { Server, ServerResponse } from 'node:http'
-import { createAdaptorServer } from '@hono/node-server'
+import type { TlsOptions } from 'node:tls'
+import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
-import { limitConnections, type ConnectionLimits } from './connections.ts'
+import { limitConnections } from './connections.ts'
+import type { PortPolicy } from './port-policy.ts'
 import type { Connection } from '../page/address.ts'
-
-export interface ListenLimits {
-  readonly connections: ConnectionLimits
-  /** Time for the headers, and for the whole request, to arrive, in ms. Neither bounds how long a hook is held. */
-  readonly headersMs: number
-  readonly requestMs: number
-  /** How long an idle connection is kept after its last answer, in ms. */
-  readonly idleMs: number
-  readonly maxHeaderBytes: number
-  readonly maxHeaders: number
-}
-
-/** For scrapers, probes and the dashboard, in addition to the hooks. */
-const OTHER_CONNECTIONS = 256
-/** Twice the pods of one host: a kubelet calls `httpGet` hooks from its own address. */
-const CONNECTIONS_PER_ADDRESS = 512
-
-export const listenLimits = (maxHooks: number): ListenLimits => ({
-  connections: { all: maxHooks + OTHER_CONNECTIONS, perAddress: CONNECTIONS_PER_ADDRESS },
-  headersMs: 5000,
-  requestMs: 10_000,
-  idleMs: 5000,
-  maxHeaderBytes: 8192,
-  maxHeaders: 64
-})
 
 export interface Listening {
   /** The dashboard attaches its upgrade handler here. */
@@ -41,32 +25,34 @@ export interface Listening {
 }
 
 /**
- * Serves the app.
+ * Serves an app, or a plain handler, within the bounds of its port; with `tls` as https.
  *
  * @throws Error with `code` (EADDRINUSE, EACCES, …) when the address cannot be listened on
  */
 export async function listen(
-  app: Hono<{ Bindings: Connection }>,
+  serves: Hono<{ Bindings: Connection }> | RequestListener,
   at: { readonly host: string; readonly port: number },
-  limits: ListenLimits
+  policy: PortPolicy,
+  tls?: TlsOptions
 ): Promise<Listening> {
-  const server = createAdaptorServer({
-    fetch: app.fetch,
-    serverOptions: {
-      maxHeaderSize: limits.maxHeaderBytes,
-      headersTimeout: limits.headersMs,
-      requestTimeout: limits.requestMs,
-      keepAliveTimeout: limits.idleMs,
-      connectionsCheckingInterval: Math.min(1000, limits.headersMs),
-      // A caller whose host died silently must not keep its connection for ever.
-      keepAlive: true,
-      keepAliveInitialDelay: 15_000,
-      // A hook that offers h2c (`curl --http2`) is served as an ordinary HTTP/1.1 request.
-      shouldUpgradeCallback: request => request.headers.upgrade?.toLowerCase() === 'websocket'
-    }
-  }) as Server
-  server.maxHeadersCount = limits.maxHeaders
-  limitConnections(server, limits.connections)
+  const handler = typeof serves === 'function' ? serves : getRequestListener(serves.fetch)
+  const options: ServerOptions = {
+    maxHeaderSize: policy.maxHeaderBytes,
+    headersTimeout: policy.headersMs,
+    requestTimeout: policy.requestMs,
+    keepAliveTimeout: policy.idleMs,
+    connectionsCheckingInterval: Math.min(1000, policy.headersMs),
+    // A caller whose host died silently must not keep its connection for ever.
+    keepAlive: true,
+    keepAliveInitialDelay: 15_000,
+    // A hook that offers h2c (`curl --http2`) is served as an ordinary HTTP/1.1 request.
+    shouldUpgradeCallback: request => request.headers.upgrade?.toLowerCase() === 'websocket'
+  }
+  const server: Server = tls
+    ? createTlsServer({ ...options, ...tls, handshakeTimeout: policy.handshakeMs }, handler)
+    : createServer(options, handler)
+  server.maxHeadersCount = policy.maxHeaders
+  limitConnections(server, policy.connections)
   endKeptConnections(server)
 
   const { promise: failed, reject: fail } = Promise.withResolvers<never>()

@@ -1,8 +1,9 @@
-import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import { createServer, type Server } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:https'
 import type { Log } from '../base/log.ts'
+import { listen } from '../hook/listen.ts'
+import { webhookPolicy, type PortPolicy } from '../hook/port-policy.ts'
+import { createBodies, TooLarge } from './bodies.ts'
 import type { Pair } from './certificate.ts'
 import { review } from './review.ts'
 import type { InjectSettings } from './settings.ts'
@@ -16,11 +17,8 @@ interface Webhook {
 
 const WEBHOOK_PATH = '/v1/inject'
 
-/** A pod is 1.5 MB at most in etcd; twice that as JSON, inside of its review. */
-const LARGEST_BODY = 4 * 2 ** 20
-const MAX_CONNECTIONS = 256
-/** The API server waits 5 s at most. */
-const REQUEST_MS = 5000
+/** A pod is 1.5 MB at most in etcd; twice that as JSON, inside of its review. In bytes. */
+const BODIES = { each: 4 * 2 ** 20, all: 32 * 2 ** 20 }
 
 /**
  * Answers the API server's admission reviews over TLS. Every failure is a status that its `failurePolicy: Ignore`
@@ -31,16 +29,21 @@ const REQUEST_MS = 5000
 export async function serveWebhook(
   at: { readonly host: string; readonly port: number },
   settings: InjectSettings,
-  log: Log
+  log: Log,
+  policy: PortPolicy = webhookPolicy
 ): Promise<Webhook> {
-  const server: Server = createServer(
-    { minVersion: 'TLSv1.2', requestTimeout: REQUEST_MS },
+  const read = createBodies(BODIES)
+  const reviewBody = async (request: IncomingMessage) => review(JSON.parse(await read(request)), settings)
+  const listening = await listen(
     (request, response) => {
-      const answer = (status: number, body: unknown) => {
-        response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+      const answer = (status: number, body: unknown, close = false) => {
+        const headers = { 'content-type': 'application/json', ...(close && { connection: 'close' }) }
+        response.writeHead(status, headers).end(JSON.stringify(body))
       }
       const isReview = request.method === 'POST' && request.url?.split('?', 1)[0] === WEBHOOK_PATH
-      if (!isReview) return answer(404, { error: 'not-found', why: `there is POST ${WEBHOOK_PATH}` })
+      if (!isReview) {
+        return answer(404, { error: 'not-found', why: `there is POST ${WEBHOOK_PATH}` }, !request.complete)
+      }
       void reviewBody(request).then(
         reviewed =>
           answer(
@@ -49,35 +52,24 @@ export async function serveWebhook(
           ),
         (err: unknown) => {
           log.warn({ err }, 'a review could not be read')
-          answer(400, { error: 'bad-request', why: 'the body cannot be read' })
+          if (err instanceof TooLarge) answer(413, { error: 'too-large', why: err.message }, true)
+          else answer(400, { error: 'bad-request', why: 'the body cannot be read' }, true)
         }
       )
-    }
+    },
+    at,
+    policy,
+    { minVersion: 'TLSv1.2' }
   )
-  const reviewBody = async (request: IncomingMessage) => review(JSON.parse(await bodyOf(request)), settings)
-  server.maxConnections = MAX_CONNECTIONS
-  server.listen(at.port, at.host)
-  await once(server, 'listening')
-  server.on('error', err => log.error({ err }, 'the webhook failed'))
+  const server = listening.server as Server
+  void listening.failed.catch((err: unknown) => log.error({ err }, 'the webhook failed'))
   return {
-    port: (server.address() as AddressInfo).port,
+    port: listening.port,
     use: ({ certificate, key }) => server.setSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' }),
     async close() {
-      const closed = once(server, 'close')
-      server.close()
+      const closed = listening.close()
       server.closeAllConnections()
       await closed
     }
   }
-}
-
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > LARGEST_BODY) throw new Error('the body is too large')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
 }

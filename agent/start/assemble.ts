@@ -21,7 +21,7 @@ import type { BarrierEntriesParts } from '../hook/barrier-entries.ts'
 import { createConditions } from '../tell/conditions.ts'
 import { createEvents, type Events } from '../tell/events.ts'
 import { createHookLimit, type HookLimit } from '../hook/hook-limit.ts'
-import { createApp } from '../hook/app.ts'
+import { createApp, type App, type ServeParts } from '../hook/app.ts'
 import { createSigningKeys, type SigningKeys } from '../hook/signing-keys.ts'
 import { startSources, startWatches, stopSources } from './start-sources.ts'
 import type { Cluster } from '../facts/cluster.ts'
@@ -37,7 +37,10 @@ const GHOST_MS = 3_600_000
 interface Assembly {
   readonly sources: Sources & UpkeepParts
   readonly loop: Loop
-  readonly app: ReturnType<typeof createApp>
+  /** What `serve.port` serves. */
+  readonly app: App
+  /** What `serve.pagePort` serves, if it is set. */
+  readonly pages: App | undefined
   readonly limit: HookLimit
   readonly page: Page | undefined
   readonly readiness: Readiness
@@ -116,7 +119,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
   if (page) loop.observe({ round: () => page.poke() })
   const limit = createHookLimit(config.serve)
   const tokenKeys = config.serve.auth === 'token' ? tokenKeysOf(cluster, clock, log) : undefined
-  const app = createApp({
+  const served: ServeParts = {
     holds: loop.holds,
     limit,
     clock,
@@ -131,11 +134,13 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     dashboard: page?.parts,
     barrier: barrierParts(config, sources, loop),
     exposition: createExposition(metrics, () => views.collect(loop))
-  })
+  }
+  const isApart = config.serve.pagePort !== undefined
   return {
     sources,
     loop,
-    app,
+    app: createApp(served, isApart ? 'hooks' : 'all'),
+    pages: isApart ? createApp(served, 'pages') : undefined,
     limit,
     page,
     readiness,

@@ -2,7 +2,7 @@ import { assemble } from './assemble.ts'
 import { systemClock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import { createLog } from '../base/log.ts'
-import { listen, listenLimits } from '../hook/listen.ts'
+import { openPorts } from './open-ports.ts'
 import { supervise } from './shutdown.ts'
 
 /** How often readiness and liveness are checked if nothing happens, in ms. */
@@ -16,12 +16,8 @@ const HEARTBEAT_MS = 1000
 export async function run(config: Config, version: string): Promise<number> {
   const clock = systemClock
   const log = createLog(config.log)
-  const { app, limit, loop, page, readiness, report, sources, stop } = assemble({
-    config,
-    version,
-    clock,
-    log
-  })
+  const parts = assemble({ config, version, clock, log })
+  const { limit, loop, readiness, report, sources, stop } = parts
   const addingHooks = async (): Promise<() => Promise<void>> => {
     const { inject, serve } = config
     if (!inject) return async () => {}
@@ -30,23 +26,22 @@ export async function run(config: Config, version: string): Promise<number> {
     const { cluster } = sources
     return startInjection({ inject, host: serve.host, cluster, clock, log: log.child({ part: 'inject' }) })
   }
-  const server = await listen(app, config.serve, listenLimits(config.serve.maxHooks)).catch(
-    async (err: unknown) => {
-      await stop()
-      throw err
-    }
-  )
-  page?.open(server)
-  const stopInjection = await addingHooks().catch(async (err: unknown) => {
-    await server.close()
+  const ports = await openPorts(config.serve, parts).catch(async (err: unknown) => {
     await stop()
     throw err
   })
-  log.info({ version, host: config.serve.host, port: server.port, dryRun: config.drain.dryRun }, 'listening')
+  const stopInjection = await addingHooks().catch(async (err: unknown) => {
+    await ports.close()
+    await stop()
+    throw err
+  })
+  const { port, pagePort } = ports
+  const dryRun = config.drain.dryRun
+  log.info({ version, host: config.serve.host, port, pagePort, dryRun }, 'listening')
 
   return supervise({
     parts: [
-      { name: 'http', run: signal => Promise.race([server.failed, aborted(signal)]) },
+      { name: 'http', run: signal => Promise.race([ports.failed, aborted(signal)]) },
       {
         // Events wake the rounds; the heartbeat does so in times without events.
         name: 'heartbeat',
@@ -72,8 +67,7 @@ export async function run(config: Config, version: string): Promise<number> {
     async close() {
       limit.letGo()
       await stopInjection()
-      await page?.close()
-      await server.close()
+      await ports.close()
       await stop()
     }
   })

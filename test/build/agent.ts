@@ -4,12 +4,14 @@ import type { Config } from '../../agent/config/types.ts'
 import type { PodFact, ServiceFact } from '../../agent/drain/facts.ts'
 import type { Loop, LoopSettings } from '../../agent/round/loop.ts'
 import type { Holder } from '../../agent/plan/holder.ts'
-import { listen, listenLimits } from '../../agent/hook/listen.ts'
+import { openPorts } from '../../agent/start/open-ports.ts'
 import { memoryLog } from './serve.ts'
 
 /** The whole agent with all its real parts, in this process: the parts of `run.ts` without signals and exit codes. */
 export interface TestAgent {
   readonly port: number
+  /** Of dashboard and metrics. */
+  readonly pagePort: number
   readonly loop: Loop
   /** Its log, by line. */
   readonly lines: readonly Record<string, unknown>[]
@@ -54,11 +56,11 @@ export async function startAgent(
     settings
   })
   const { limit, loop, readiness, sources } = parts
-  const server = await listen(parts.app, config.serve, listenLimits(config.serve.maxHooks))
-  parts.page?.open(server)
+  const ports = await openPorts(config.serve, parts)
   let closed = false
   return {
-    port: server.port,
+    port: ports.port,
+    pagePort: ports.pagePort,
     loop,
     lines,
     pod: ip => loop.holds.findByIp(ip)[0],
@@ -80,8 +82,7 @@ export async function startAgent(
       if (closed) return
       closed = true
       limit.letGo()
-      await parts.page?.close()
-      await server.close()
+      await ports.close()
       await parts.stop()
     }
   }

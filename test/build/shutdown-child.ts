@@ -2,7 +2,8 @@ import { parseArgs } from 'node:util'
 import { systemClock } from '../../agent/base/clock.ts'
 import { createLog } from '../../agent/base/log.ts'
 import { createApp } from '../../agent/hook/app.ts'
-import { listen, listenLimits } from '../../agent/hook/listen.ts'
+import { listen } from '../../agent/hook/listen.ts'
+import { hookPolicy } from '../../agent/hook/port-policy.ts'
 import { supervise } from '../../agent/start/shutdown.ts'
 import { pod } from './pod.ts'
 import { manualHolds, serveParts } from './serve.ts'
@@ -17,7 +18,7 @@ const say = (message: unknown) => void process.send?.(message)
 holds.onHeld = () => say('held')
 
 const served = parts.readiness.part('serve')
-const listening = await listen(createApp(parts), { host: '127.0.0.1', port: 0 }, listenLimits(10))
+const listening = await listen(createApp(parts), { host: '127.0.0.1', port: 0 }, hookPolicy(10))
 served.ready()
 
 const fragile = Promise.withResolvers<void>()

@@ -236,6 +236,11 @@ describe('chart monitoring', () => {
     )
     expect(monitor)
       .to.have.nested.property('spec.endpoints[0]')
-      .that.deep.includes({ port: 'http', path: '/metrics' })
+      .that.deep.includes({ port: 'page', path: '/metrics' })
+    const shared = only(
+      render({ 'serviceMonitor.enabled': true, 'config.serve.pagePort': null }),
+      'ServiceMonitor'
+    )
+    expect(shared).to.have.nested.property('spec.endpoints[0].port', 'http')
   })
 })

@@ -26,6 +26,7 @@ describe('chart options', () => {
       'FlowSchema',
       'NetworkPolicy',
       'NetworkPolicy',
+      'NetworkPolicy',
       'PrometheusRule',
       'ServiceMonitor'
     ]
@@ -62,6 +63,21 @@ describe('chart options', () => {
       expect(policy('hooks', render({ ...enabled, 'networkPolicy.hooksFrom': hooksFrom })))
         .to.have.nested.property('ingress[0].from')
         .that.deep.equals(hooksFrom)
+    })
+
+    it('admit to the dashboard and the metrics the namespace of the release, or the configured sources', () => {
+      const page = (values: Record<string, unknown> = {}) => policy('page', render({ ...enabled, ...values }))
+      const ports = [{ port: 'page', protocol: 'TCP' }]
+      expect(page()).to.deep.include({
+        policyTypes: ['Ingress'],
+        ingress: [{ ports, from: [{ podSelector: {} }] }]
+      })
+      const pageFrom = [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }]
+      expect(page({ 'networkPolicy.pageFrom': pageFrom })).to.deep.include({
+        ingress: [{ ports, from: pageFrom }]
+      })
+      expect(page({ 'networkPolicy.pageFrom': [] })).to.deep.include({ ingress: [{ ports }] })
+      expect(page({ 'config.serve.pagePort': null })).to.equal(undefined)
     })
 
     it('let the agent reach DNS, the API server and the gateways, and nothing else', () => {

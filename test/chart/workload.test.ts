@@ -47,7 +47,10 @@ describe('chart workload', () => {
     expect(startupProbe).to.deep.include(probe('/healthz'))
     expect(livenessProbe).to.deep.include(probe('/healthz'))
     expect(readinessProbe).to.deep.include(probe('/readyz'))
-    expect(ports).to.deep.equal([{ name: 'http', containerPort: 8080, protocol: 'TCP' }])
+    expect(ports).to.deep.equal([
+      { name: 'http', containerPort: 8080, protocol: 'TCP' },
+      { name: 'page', containerPort: 8081, protocol: 'TCP' }
+    ])
   })
 
   it('keeps accepting hooks for a while after its termination began, without a shell', () => {
@@ -93,7 +96,10 @@ describe('chart workload', () => {
     expect(service['spec']).to.deep.equal({
       type: 'ClusterIP',
       selector: deployment().selector.matchLabels,
-      ports: [{ name: 'http', port: 8080, targetPort: 'http', protocol: 'TCP', appProtocol: 'http' }]
+      ports: [
+        { name: 'http', port: 8080, targetPort: 'http', protocol: 'TCP', appProtocol: 'http' },
+        { name: 'page', port: 8081, targetPort: 'page', protocol: 'TCP', appProtocol: 'http' }
+      ]
     })
     expect(deployment().template.metadata.labels).to.include(deployment().selector.matchLabels)
   })

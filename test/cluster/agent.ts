@@ -9,7 +9,8 @@ import type { World } from './world.ts'
 const IN_NAMESPACE = `--namespace=${GATEWAY_NAMESPACE}`
 const GONE_MS = 60_000
 const LOGGED_MS = 30_000
-const AGENT_PORT = 8080
+/** Of its metrics. */
+const PAGE_PORT = 8081
 const ANSWERS = /^apisix_drain_hook_answers_total\{result="([^"]+)",evidence="([^"]+)"\} ([1-9]\d*)$/gm
 
 /** `helm upgrade --install` with these values, as `--set-json` takes them; resolves when the agents are ready. */
@@ -48,7 +49,7 @@ export type Answers = Readonly<Record<string, number>>
 export async function answers(world: World): Promise<Answers> {
   const sums: Record<string, number> = {}
   for (const { address } of running(world)) {
-    const response = await fetch(`http://${address}:${AGENT_PORT}/metrics`)
+    const response = await fetch(`http://${address}:${PAGE_PORT}/metrics`)
     for (const [, result, evidence, count] of (await response.text()).matchAll(ANSWERS)) {
       const key = `${result}/${evidence}`
       sums[key] = (sums[key] ?? 0) + Number(count)

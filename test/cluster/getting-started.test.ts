@@ -21,7 +21,7 @@ const COMMANDS = (/Then four commands.*?```sh\n(.*?)```/s.exec(README)?.[1] ?? '
   .trim()
   .split('\n')
 const TOKEN = 'of-your-choice'
-const DASHBOARD = 'http://127.0.0.1:8080/api/state'
+const DASHBOARD = 'http://127.0.0.1:8081/api/state'
 const WAIT_MS = 90_000
 const IN_NAMESPACE = `--namespace=${GATEWAY_NAMESPACE}`
 

@@ -3,7 +3,8 @@ import type { DashboardConfig } from '../../agent/config/types.ts'
 import { loadAssets } from '../../agent/page/assets.ts'
 import { createGuard } from '../../agent/page/guard.ts'
 import { createApp } from '../../agent/hook/app.ts'
-import { listen, listenLimits } from '../../agent/hook/listen.ts'
+import { listen } from '../../agent/hook/listen.ts'
+import { hookPolicy } from '../../agent/hook/port-policy.ts'
 import type { Snapshot } from '../../agent/page/snapshot.ts'
 import { createStream } from '../../agent/page/stream.ts'
 import { ensureDashboard } from '../../scripts/dashboard.ts'
@@ -27,7 +28,7 @@ export async function startFakeAgent(
     snapshot: () => snapshot,
     dashboard: { guard, assets: loadAssets() }
   })
-  const listening = await listen(createApp(parts), { host: '127.0.0.1', port }, listenLimits(10))
+  const listening = await listen(createApp(parts), { host: '127.0.0.1', port }, hookPolicy(10))
   const { server } = listening
   const stream = createStream({
     server,

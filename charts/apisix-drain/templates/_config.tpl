@@ -3,6 +3,15 @@
 {{- dig "serve" "port" 8080 .Values.config -}}
 {{- end -}}
 
+{{/* The port of dashboard and metrics; empty if they are on that of the hooks. */}}
+{{- define "apisix-drain.pagePort" -}}
+{{- with dig "serve" "pagePort" nil .Values.config }}{{ . }}{{ end -}}
+{{- end -}}
+
+{{- define "apisix-drain.pagePortName" -}}
+{{- ternary "page" "http" (not (empty (include "apisix-drain.pagePort" .))) -}}
+{{- end -}}
+
 {{- define "apisix-drain.hasBarrier" -}}
 {{- if not (kindIs "invalid" (dig "apisix" "barrier" nil .Values.config)) }}true{{ end -}}
 {{- end -}}

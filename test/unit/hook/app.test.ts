@@ -7,9 +7,9 @@ import { manualHolds, serveParts } from '../../build/serve.ts'
 import { sources } from '../../build/snapshot.ts'
 
 describe('http', () => {
-  const setUp = (differs: Partial<ServeParts> = {}) => {
+  const setUp = (differs: Partial<ServeParts> = {}, served?: Parameters<typeof createApp>[1]) => {
     const parts = serveParts(manualHolds(), manualClock(), differs)
-    const app = createApp(parts)
+    const app = createApp(parts, served)
     const get = (path: string, init: RequestInit = {}) =>
       app.request(path, init, { incoming: { socket: { remoteAddress: '127.0.0.1' } } })
     return { parts, get }
@@ -54,6 +54,30 @@ describe('http', () => {
     }
     const none = await setUp({ dashboard: open }).get('/api/state')
     expect(none.status).to.equal(503)
+  })
+
+  it('serves hooks and pages on two ports, and each path on one of them', async () => {
+    const barrier = { token: () => 't', entries: () => [], vouch: () => ({ ok: true }) as const }
+    const both = { dashboard: open, barrier }
+    const hooks = setUp(both, 'hooks')
+    const pages = setUp(both, 'pages')
+    const isServed = async ({ get }: typeof hooks, path: string, method = 'GET') =>
+      !(await (await get(path, { method })).text()).includes('"not-found"')
+    for (const path of ['/healthz', '/v1/prestop', '/readyz', '/v1/barrier-entries']) {
+      expect(await isServed(hooks, path), path).to.equal(true)
+      expect(await isServed(pages, path), path).to.equal(false)
+    }
+    expect(await isServed(pages, '/v1/prestop', 'POST')).to.equal(false)
+    for (const path of ['/metrics', '/', '/api/state']) {
+      expect(await isServed(pages, path), path).to.equal(true)
+      expect(await isServed(hooks, path), path).to.equal(false)
+    }
+    const why = async ({ get }: typeof hooks) =>
+      ((await (await get('/nothing')).json()) as { why: string }).why
+    expect(await why(hooks)).to.equal(
+      'there are /v1/prestop, /healthz and /readyz; the dashboard and /metrics are on another port: see serve.pagePort'
+    )
+    expect(await why(pages)).to.match(/^there are \/metrics; .* see serve.port; the dashboard is at \//)
   })
 
   it('names the valid paths and methods', async () => {

@@ -4,7 +4,8 @@ import { connect, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { systemClock } from '../../../agent/base/clock.ts'
 import { createApp } from '../../../agent/hook/app.ts'
-import { listen, listenLimits, type Listening, type ListenLimits } from '../../../agent/hook/listen.ts'
+import { listen, type Listening } from '../../../agent/hook/listen.ts'
+import { hookPolicy, type PortPolicy } from '../../../agent/hook/port-policy.ts'
 import { pod } from '../../build/pod.ts'
 import { manualHolds, serveParts } from '../../build/serve.ts'
 
@@ -14,10 +15,10 @@ describe('listen', () => {
     for (const close of open.splice(0).toReversed()) await close()
   })
 
-  const setUp = async (limits: Partial<ListenLimits> = {}, host = '127.0.0.1') => {
+  const setUp = async (limits: Partial<PortPolicy> = {}, host = '127.0.0.1') => {
     const holds = manualHolds(pod('web-1', { ips: ['127.0.0.1'] }))
     const parts = serveParts(holds, systemClock)
-    const listening = await listen(createApp(parts), { host, port: 0 }, { ...listenLimits(10), ...limits })
+    const listening = await listen(createApp(parts), { host, port: 0 }, { ...hookPolicy(10), ...limits })
     open.push(() => {
       listening.server.closeAllConnections()
       return listening.close()
@@ -203,7 +204,7 @@ describe('listen', () => {
   it('reports that the address is taken, and a later failure of the server', async () => {
     const { listening, parts } = await setUp()
     const at = { host: '127.0.0.1', port: listening.port }
-    const err: unknown = await listen(createApp(parts), at, listenLimits(1)).catch((err: unknown) => err)
+    const err: unknown = await listen(createApp(parts), at, hookPolicy(1)).catch((err: unknown) => err)
     expect(err).to.have.property('code', 'EADDRINUSE')
     listening.server.emit('error', new Error('EMFILE'))
     expect(await listening.failed.catch((err: unknown) => err)).to.have.property('message', 'EMFILE')

@@ -95,7 +95,7 @@ describe('server of the webhook', () => {
       expect(await ask('/v1/inject?timeout=3s', JSON.stringify(pod))).to.equal(200)
       expect(await ask('/v1/inject', '{}')).to.equal(400)
       expect(await ask('/v1/inject', 'no JSON')).to.equal(400)
-      expect(await ask('/v1/inject', 'x'.repeat(5 * 2 ** 20))).to.equal(400)
+      expect(await ask('/v1/inject', 'x'.repeat(5 * 2 ** 20))).to.equal(413)
       expect(await ask('/', '', 'GET')).to.equal(404)
     } finally {
       await webhook.close()

@@ -1,0 +1,51 @@
+import type { IncomingMessage } from 'node:http'
+
+export interface BodyLimits {
+  /** In bytes, of one body. */
+  readonly each: number
+  /** In bytes, of all bodies that are being read at once; at least `each`. */
+  readonly all: number
+}
+
+/** A body is longer than one may be. */
+export class TooLarge extends Error {
+  override readonly name = 'TooLarge'
+}
+
+/**
+ * Reads bodies of requests. If those that are being read hold more than `all`, the one that began first is ended: a real caller sends
+ * its body in milliseconds. The returned function rejects with TooLarge, or with the error of the connection.
+ */
+export function createBodies({ each, all }: BodyLimits): (request: IncomingMessage) => Promise<string> {
+  /** The bytes of each body so far, the oldest first. */
+  const held = new Map<IncomingMessage, number>()
+  let sum = 0
+  const forget = (request: IncomingMessage) => {
+    sum -= held.get(request) ?? 0
+    held.delete(request)
+  }
+  const makeRoom = () => {
+    for (const oldest of held.keys()) {
+      if (sum <= all) return
+      forget(oldest)
+      oldest.destroy(new Error('too many bodies are being read at once'))
+    }
+  }
+  return async request => {
+    const chunks: Buffer[] = []
+    held.set(request, 0)
+    try {
+      for await (const chunk of request as AsyncIterable<Buffer>) {
+        const size = (held.get(request) ?? 0) + chunk.length
+        if (size > each) throw new TooLarge(`more than ${each} bytes`)
+        sum += chunk.length
+        held.set(request, size)
+        chunks.push(chunk)
+        makeRoom()
+      }
+      return Buffer.concat(chunks).toString()
+    } finally {
+      forget(request)
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import type { Config } from '../config/types.ts'
+import type { App } from '../hook/app.ts'
+import { listen, type Listening } from '../hook/listen.ts'
+import { hookPolicy, pagePolicy } from '../hook/port-policy.ts'
+import type { Page } from './start-page.ts'
+
+export interface Ports extends Pick<Listening, 'port' | 'close' | 'failed'> {
+  /** Of dashboard and metrics: `port`, unless they have one of their own. */
+  readonly pagePort: number
+}
+
+interface Apps {
+  /** What `serve.port` serves. */
+  readonly app: App
+  /** What `serve.pagePort` serves, if it is set. */
+  readonly pages: App | undefined
+  readonly page: Page | undefined
+}
+
+/**
+ * Listens on the agent's ports, except for that of the webhook.
+ *
+ * @throws Error with `code` when one of them cannot be listened on; then none is open
+ */
+export async function openPorts(serve: Config['serve'], { app, pages, page }: Apps): Promise<Ports> {
+  const { host, port, pagePort = 0, maxHooks } = serve
+  const hooks = await listen(app, { host, port }, hookPolicy(maxHooks))
+  let apart: Listening | undefined
+  try {
+    if (pages) apart = await listen(pages, { host, port: pagePort }, pagePolicy)
+  } catch (err) {
+    await hooks.close()
+    throw err
+  }
+  page?.open(apart ?? hooks)
+  const failed = Promise.race([hooks.failed, ...(apart ? [apart.failed] : [])])
+  // Prevents an unhandled rejection if nothing awaits it; a reader still gets the error.
+  failed.catch(() => {})
+  return {
+    port: hooks.port,
+    pagePort: (apart ?? hooks).port,
+    failed,
+    async close() {
+      await page?.close()
+      await Promise.all([hooks.close(), apart?.close()])
+    }
+  }
+}
