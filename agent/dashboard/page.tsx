@@ -7,6 +7,7 @@ import { Hidden } from './cards/hidden-card.tsx'
 import { Holders } from './cards/holders-card.tsx'
 import { Lag } from './cards/lag-card.tsx'
 import { Tiles } from './cards/tiles.tsx'
+import { Worth } from './cards/worth-card.tsx'
 import { Unproved } from './cards/unproved.tsx'
 import type { Store } from './store.ts'
 import { useTheme } from './theme.ts'
@@ -51,6 +52,21 @@ export function Page({ store }: { store: Store }) {
     () => <Holders holders={snapshot?.holders ?? []} lanes={over} now={second} view={view} onView={onView} />,
     [snapshot?.holders, over, second, view.holders, view.seek]
   )
+  const agent = snapshot?.agent
+  const hooks = snapshot?.inventory.hooks
+  const { past, unproved, gateways } = snapshot ?? {}
+  const worth = useMemo(
+    () =>
+      agent &&
+      hooks &&
+      lags &&
+      past &&
+      unproved &&
+      gateways && (
+        <Worth lags={lags} past={past} unproved={unproved} agent={agent} gateways={gateways} hooks={hooks} />
+      ),
+    [agent, hooks, lags, past, unproved, gateways]
+  )
   const main = useRef<HTMLElement>(null)
   const skip = (event: Event) => {
     // The address holds the view, so the browser cannot follow a link to a place in the page.
@@ -72,6 +88,7 @@ export function Page({ store }: { store: Store }) {
             <Unproved lanes={lanes} snapshot={snapshot} />
             {hidden}
             {lag}
+            {worth}
             <Gateways snapshot={snapshot} lanes={lanes} now={now} />
             {holders}
             <footer class="quiet">

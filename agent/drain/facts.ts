@@ -45,6 +45,8 @@ export interface PodFact {
    * `waiting`: only this gate keeps the pod from being Ready.
    */
   readonly gate?: 'waiting' | 'open'
+  /** Whether a preStop hook of the pod asks the agent, and (`safe`) has something to fall back to. For display only. */
+  readonly hook?: 'bare' | 'safe' | undefined
   /** Only keys under `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
   /** The labels that can tell pods of one workload apart, as one text: those that controllers generate are left out. */

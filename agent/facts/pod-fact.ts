@@ -4,6 +4,7 @@ import type {
   V1ContainerState,
   V1ContainerStateRunning,
   V1ContainerStatus,
+  V1Lifecycle,
   V1ObjectMeta,
   V1OwnerReference,
   V1Pod,
@@ -71,6 +72,7 @@ export function toPodFact(object: unknown): PodFact | undefined {
     restarts,
     startedAt,
     owner: ownerOf(meta.ownerReferences),
+    hook: hookOf(spec),
     annotations: annotationsOf(meta.annotations),
     labelKey: intern.text(labelKeyOf(fieldsOf(meta.labels)))
   }
@@ -126,6 +128,22 @@ function containersOf(status: FieldsOf<V1PodStatus>): { restarts: number; starte
     }
   }
   return { restarts, startedAt }
+}
+
+/** One bit of the preStop hooks, because whole pods are not kept: `doctor` reads the rest. The helper falls back by itself. */
+function hookOf(spec: FieldsOf<V1PodSpec>): PodFact['hook'] {
+  let found: PodFact['hook']
+  for (const kind of ['containers', 'initContainers'] as const) {
+    for (const container of listOf(spec[kind])) {
+      const { preStop } = fieldsOf<V1Lifecycle>(fieldsOf<V1Container>(container).lifecycle)
+      if (preStop === undefined) continue
+      const text = JSON.stringify(preStop)
+      if (text.includes('apisix-drain-hook') || (text.includes('/v1/prestop') && text.includes('||')))
+        found ??= 'safe'
+      else if (text.includes('/v1/prestop')) found = 'bare'
+    }
+  }
+  return found
 }
 
 function ownerOf(references: unknown): string | undefined {

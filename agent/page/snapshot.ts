@@ -81,11 +81,24 @@ export interface GatewayView {
   readonly instance: string | null
   /** The version of the plugin. */
   readonly plugin: string | null
+  /** Requests that the plugin has decided on since the gateway started; `null` without the plugin. */
+  readonly counts: PluginCounts | null
   readonly workers: readonly {
     readonly id: number
     readonly revision: number
     readonly appliedAt: Millis | null
   }[]
+}
+
+export interface PluginCounts {
+  /** Sent to another node, because the one that APISIX had picked is ending. */
+  readonly moved: number
+  /** Sent to a successor, because no listed node served. */
+  readonly succeeded: number
+  /** Answered with 503, because only sealed nodes were left. */
+  readonly refused: number
+  /** Sent to a pod that is ending, because no other node could be picked. */
+  readonly bypasses: number
 }
 
 export interface Freshness {
@@ -124,9 +137,27 @@ export interface HolderView {
   readonly onSuccessors: { readonly since: Millis; readonly nodes: readonly NodeKey[] } | null
 }
 
+/** The workloads to whose pods holders lead, and how their pods ask the agent before they end. */
+export interface HooksView {
+  readonly routed: number
+  /** Those with pods that have no hook of the agent: such a pod gets its SIGTERM at once. */
+  readonly without: readonly WorkloadView[]
+  /** Those whose hook has nothing to fall back to if the agent does not answer. */
+  readonly bare: readonly WorkloadView[]
+  /** How many there are of each; the lists are cut. */
+  readonly counts: { readonly without: number; readonly bare: number }
+}
+
+export interface WorkloadView {
+  /** `shop/Deployment/web`. */
+  readonly name: string
+  readonly pods: number
+}
+
 interface InventoryView extends Freshness {
   readonly holders: number
   readonly nodes: number
+  readonly hooks: HooksView
 }
 
 export interface Totals {

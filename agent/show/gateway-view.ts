@@ -1,6 +1,6 @@
 import type { Config } from '../config/types.ts'
 import type { GatewayFact } from '../drain/facts.ts'
-import type { SnapshotSources } from '../page/snapshot.ts'
+import type { PluginCounts, SnapshotSources } from '../page/snapshot.ts'
 import type { Sources } from '../proof/sources.ts'
 
 /** The best evidence that a gateway can give now, and why not better. */
@@ -32,6 +32,7 @@ export function gatewayView(
       : null,
     instance: state?.told?.instance ?? null,
     plugin: state?.told?.plugin ?? null,
+    counts: state?.told ? countsOf(state.told.counts) : null,
     workers: (state?.told?.workers ?? []).map(worker => ({
       id: worker.id ?? -1,
       revision: worker.revision ?? 0,
@@ -39,3 +40,11 @@ export function gatewayView(
     }))
   }
 }
+
+/** An older plugin does not send all of them. */
+const countsOf = ({
+  moved = 0,
+  succeeded = 0,
+  refused = 0,
+  bypasses = 0
+}: Readonly<Record<string, number>>): PluginCounts => ({ moved, succeeded, refused, bypasses })

@@ -27,6 +27,7 @@ import { driftGauges, stateGauges } from './gauges.ts'
 import { gatewayView } from './gateway-view.ts'
 import { holdersOnSuccessors } from './succession-view.ts'
 import { createHiddenView } from './hidden-view.ts'
+import { createHooksView } from './hooks-view.ts'
 import type { Memory } from '../proof/memory.ts'
 import { momentsOf } from '../page/moments.ts'
 import { reachOf } from './reach.ts'
@@ -75,6 +76,7 @@ export function createViews(options: ViewsOptions): Views {
   const shown = new WeakMap<Holder, HolderView>()
   const drift = createDrift(sources)
   const hidden = createHiddenView(sources, clock)
+  const hooks = createHooksView(sources, clock)
   const arrivals = createArrivals({ sources, clock, metrics })
   const afterAck = createAfterAck(sources, metrics)
   const moreOf = (uid: PodUid, memory: Memory) => ({
@@ -146,8 +148,8 @@ export function createViews(options: ViewsOptions): Views {
       const holders = [...inventory.holders().values()]
       const differs = look(loop)
       const succeeded = holdersOnSuccessors(drains, uid => loop.memory(uid), inventory)
-      const hooks = new Map<PodUid, number>()
-      for (const { hook } of loop.held()) hooks.set(hook.uid, (hooks.get(hook.uid) ?? 0) + 1)
+      const held = new Map<PodUid, number>()
+      for (const { hook } of loop.held()) held.set(hook.uid, (held.get(hook.uid) ?? 0) + 1)
       return buildSnapshot({
         now,
         agent: {
@@ -177,7 +179,8 @@ export function createViews(options: ViewsOptions): Views {
           lastAttemptAt: inventory.readAt() ?? null,
           problem: inventory.problem(),
           holders: holders.length,
-          nodes: holders.reduce((sum, holder) => sum + holder.nodes.length, 0)
+          nodes: holders.reduce((sum, holder) => sum + holder.nodes.length, 0),
+          hooks: hooks()
         },
         holders: holders.map(holder =>
           holderView(holder, {
@@ -190,7 +193,7 @@ export function createViews(options: ViewsOptions): Views {
         moments: new Map<PodUid, Moments>(
           drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
         ),
-        hooks,
+        hooks: held,
         more: uid => moreOf(uid, loop.memory(uid)),
         history,
         arrivals: arrivals.views(),
@@ -205,6 +208,9 @@ export function createViews(options: ViewsOptions): Views {
     },
     collect(loop) {
       look(loop)
+      const { without, bare } = hooks().counts
+      metrics.lacking.set({ lacks: 'hook' }, without)
+      metrics.lacking.set({ lacks: 'fallback' }, bare)
       driftGauges(metrics, drift.counts(clock.now()))
       stateGauges(metrics, { sources, control: config.apisix.control, loop, now: clock.now() })
     }

@@ -221,6 +221,13 @@ export function createMetrics() {
     inventoryHolders: gauge('inventory_holders', 'Holders in the last inventory.', {
       resource: RESOURCES
     }),
+    lacking: gauge(
+      'workloads_lacking',
+      'Routed workloads with pods that lack a hook, or whose hook lacks a fallback.',
+      {
+        lacks: ['hook', 'fallback']
+      }
+    ),
     syncHolders: gauge('sync_holders', 'Upstreams that follow a Service.'),
     syncProblems: gauge(
       'sync_problems',

@@ -75,10 +75,18 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
         barrier: null,
         instance: null,
         plugin: null,
+        counts: null,
         workers: []
       }
     ],
-    inventory: { lastSuccessAt: 1_000_000, lastAttemptAt: 1_000_000, problem: '', holders: 1, nodes: 2 },
+    inventory: {
+      lastSuccessAt: 1_000_000,
+      lastAttemptAt: 1_000_000,
+      problem: '',
+      holders: 1,
+      nodes: 2,
+      hooks: { routed: 0, without: [], bare: [], counts: { without: 0, bare: 0 } }
+    },
     holders: [],
     hidden: [],
     drains: [waitingDrain()],

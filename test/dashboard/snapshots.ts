@@ -44,7 +44,13 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
       problem: ''
     })),
     gateways: names.map((gateway, i) => gatewayOf(gateway, i, now)),
-    inventory: { ...QUIET.inventory, lastSuccessAt: now - 900, lastAttemptAt: now - 900, holders },
+    inventory: {
+      ...QUIET.inventory,
+      lastSuccessAt: now - 900,
+      lastAttemptAt: now - 900,
+      holders,
+      hooks: HOOKS
+    },
     holders: Array.from({ length: holders }, (_, i) => holderOf(name, i, now)),
     drains: Array.from({ length: live }, (_, i) => waiting(name, i, now - 40 - 900 * random(), names)),
     past: lags.map(({ at, ms }, i) => over(name, i, at - ms, ms, names, random)),
@@ -77,6 +83,7 @@ function gatewayOf(name: string, i: number, now: number): GatewayView {
     barrier: fresh,
     instance: `b0c1d2e3f4a5960${i}`,
     plugin: '0.1.0',
+    counts: { moved: 120 + 7 * i, succeeded: 2, refused: i, bypasses: 3 },
     workers: [0, 1, 2, 3].map(id => ({
       id,
       revision: 4115 - (i === 2 && id === 3 ? 2 : 0),
@@ -215,6 +222,13 @@ function over(
     afterAck: failed ? null : 0,
     hooks: 0
   }
+}
+
+const HOOKS = {
+  routed: 14,
+  without: [{ name: 'shop/Deployment/cart', pods: 6 }],
+  bare: [{ name: 'shop/StatefulSet/search', pods: 3 }],
+  counts: { without: 1, bare: 1 }
 }
 
 const NOTHING = {

@@ -2,18 +2,7 @@ import { useMemo } from 'preact/hooks'
 import type { Snapshot } from '../../page/snapshot.ts'
 import { count, formatMs } from '../model/format.ts'
 import { quantiles } from '../model/lag-series.ts'
-
-function Tile({ label, value, note }: { label: string; value: string; note: string }) {
-  return (
-    <div class="tile">
-      <dt>{label}</dt>
-      <dd>
-        <span class="value">{value}</span>
-        <span class="quiet">{note}</span>
-      </dd>
-    </div>
-  )
-}
+import { Tile } from '../parts/tile.tsx'
 
 /** The few numbers that people open the page for. */
 export function Tiles({ snapshot }: { snapshot: Snapshot }) {

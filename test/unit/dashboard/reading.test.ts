@@ -5,6 +5,7 @@ import { drainsCsv, lagsCsv } from '../../../agent/dashboard/model/csv.ts'
 import { cutName, fullMoment, moment, zoneAt } from '../../../agent/dashboard/model/format.ts'
 import { laneAt, lanesOf } from '../../../agent/dashboard/model/lanes.ts'
 import { titleOf } from '../../../agent/dashboard/model/title.ts'
+import { decidedBy, sleepOf, soonerOf, worthOf } from '../../../agent/dashboard/model/worth.ts'
 import { hashOf, RANGES, SHOWS, viewOf, type View } from '../../../agent/dashboard/model/view.ts'
 import { AVAILABLE, GRADES, HOLDER_STATES } from '../../../agent/dashboard/model/words.ts'
 import { sceneOf } from '../../dashboard/snapshots.ts'
@@ -142,5 +143,55 @@ describe('dashboard: CSV (D13)', () => {
     const line = drainsCsv(lanesOf([drain], [])).split('\r\n')[1]
     expect(line).to.contain(",'=1+1,")
     expect(line).to.contain(',"a ""word"", and more",')
+  })
+})
+
+describe('dashboard: numbers that decide', () => {
+  const lags = (n: number) => Array.from({ length: n }, (_, i) => i + 1)
+
+  it('gives no sleep for 99.9 % below 1,000 drains, and then the one that 99.9 % needed', () => {
+    expect(sleepOf(lags(999), 0)).to.deep.equal({ drains: 999, enough: false, ms: null, longestMs: 999 })
+    expect(sleepOf(lags(1000), 0)).to.deep.equal({ drains: 1000, enough: true, ms: 999, longestMs: 1000 })
+    expect(sleepOf(lags(2000), 0).ms).to.equal(1998)
+    expect(sleepOf([], 0)).to.deep.equal({ drains: 0, enough: false, ms: null, longestMs: null })
+  })
+
+  it('counts drains that were not proved as longer than any sleep', () => {
+    expect(sleepOf(lags(1998), 2).ms).to.equal(1998)
+    expect(sleepOf(lags(1998), 3)).to.include({ enough: true, ms: null })
+    expect(sleepOf(lags(998), 1).enough).to.equal(false)
+  })
+
+  it('compares the time that pods took to end with that of a sleep', () => {
+    const [, , first] = lanes
+    const timed = (heldMs: number, tookMs: number) => ({
+      ...first!.drain,
+      moments: {
+        ...first!.drain.moments,
+        decidedAt: null,
+        seenAt: NOW,
+        hookAt: NOW,
+        ackAt: NOW + heldMs,
+        goneAt: NOW + tookMs
+      }
+    })
+    expect(soonerOf([timed(1000, 6000)], 5000)).to.deep.equal({ drains: 1, share: 0.4 })
+    expect(soonerOf([timed(9000, 10_000)], 5000).share).to.be.below(0)
+    expect(soonerOf(scene.drains, 5000)).to.deep.equal({ drains: 0, share: null })
+  })
+
+  it('has them for each workload, and for all', () => {
+    const other = { ...scene.lags[0]!, uid: 'o', owner: 'StatefulSet/db' }
+    const { all, each } = worthOf({ ...scene, lags: [...scene.lags, other], unproved: scene.past.slice(39) })
+    expect(all.sleep.drains).to.equal(42)
+    expect(each.map(({ workload, sleep }) => [workload, sleep.drains])).to.deep.equal([
+      ['shop / Deployment web', 41],
+      ['shop / StatefulSet db', 1]
+    ])
+  })
+
+  it('adds the decisions of the plugin over the gateways that have it', () => {
+    expect(decidedBy([{ counts: null }])).to.equal(null)
+    expect(decidedBy(scene.gateways)).to.deep.equal({ moved: 381, succeeded: 6, refused: 3, bypasses: 9 })
   })
 })

@@ -57,6 +57,7 @@ describe('watch: a pod becomes a fact', () => {
       restarts: 7,
       startedAt: Date.parse('2026-11-21T09:30:00Z'),
       owner: 'ReplicaSet/web-5d7f',
+      hook: undefined,
       annotations: { 'apisix-drain.io/skip': 'true' },
       labelKey: 'app=web'
     })
@@ -69,6 +70,27 @@ describe('watch: a pod becomes a fact', () => {
     expect(keyOf({ version: 'v1', app: 'web', ...generated })).to.equal('app=web,version=v1')
     expect(keyOf({ app: 'web', version: 'v1' })).to.equal('app=web,version=v1')
     expect(keyOf(generated)).to.equal('')
+  })
+
+  it('keeps whether its hooks ask the agent, and whether each of them has a fallback', () => {
+    const hookOf = (...hooks: (object | undefined)[]) => {
+      const containers = hooks.map((preStop, i) => ({
+        name: `c${i}`,
+        ...(preStop && { lifecycle: { preStop } })
+      }))
+      return toPodFact({ metadata: { uid: 'u', name: 'n', namespace: 'ns' }, spec: { containers } })?.hook
+    }
+    const curl = (rest: string) => ({
+      exec: { command: ['sh', '-c', `curl -fsS http://a/v1/prestop${rest}`] }
+    })
+    const helper = { exec: { command: ['/hook/apisix-drain-hook'] } }
+    const bare = { httpGet: { path: '/v1/prestop', port: 8080 } }
+    expect(hookOf(undefined, { exec: { command: ['sleep', '5'] } })).to.equal(undefined)
+    expect(hookOf(curl(' || sleep 5'))).to.equal('safe')
+    expect(hookOf(undefined, helper)).to.equal('safe')
+    expect(hookOf(curl(''))).to.equal('bare')
+    expect(hookOf(bare, helper)).to.equal('bare')
+    expect(hookOf(helper, bare)).to.equal('bare')
   })
 
   it('gives missing fields a value', () => {
@@ -91,6 +113,7 @@ describe('watch: a pod becomes a fact', () => {
       restarts: 0,
       startedAt: undefined,
       owner: undefined,
+      hook: undefined,
       annotations: {},
       labelKey: ''
     })

@@ -1,0 +1,130 @@
+import { useMemo } from 'preact/hooks'
+import type { HooksView, Snapshot, WorkloadView } from '../../page/snapshot.ts'
+import { count, formatMs } from '../model/format.ts'
+import { NEEDED, decidedBy, worthOf, type Sleep, type Sooner } from '../model/worth.ts'
+import { Mark } from '../parts/mark.tsx'
+import { Tile } from '../parts/tile.tsx'
+
+const MOST = 10
+
+type Facts = Pick<Snapshot, 'lags' | 'past' | 'unproved' | 'agent' | 'gateways'> & {
+  readonly hooks: HooksView
+}
+
+/** The numbers that decide about sleeps and hooks: what a sleep would have needed, what the hooks are worth, and where they lack. */
+export function Worth({ lags, past, unproved, agent, gateways, hooks }: Facts) {
+  const { all, each } = useMemo(
+    () => worthOf({ lags, past, unproved, agent }),
+    [lags, past, unproved, agent.sleepMs]
+  )
+  const decided = decidedBy(gateways)
+  const lacking = hooks.counts.without + hooks.counts.bare
+  return (
+    <section aria-labelledby="worth">
+      <div class="section-head">
+        <h2 id="worth">Sleeps and hooks</h2>
+        <span class="quiet spread">{count(hooks.routed, 'routed workload')}</span>
+      </div>
+      <dl class="tiles">
+        <Tile
+          label="A sleep would have needed"
+          value={all.sleep.ms === null ? '–' : formatMs(all.sleep.ms)}
+          note={sleepNote(all.sleep)}
+        />
+        <Tile
+          label={`Pods end sooner than with sleep ${formatMs(agent.sleepMs)}`}
+          value={percent(all.sooner)}
+          note={
+            all.sooner.share === null
+              ? 'no pod with an answered hook has ended yet'
+              : `of the time from the decision to the end, over ${count(all.sooner.drains, 'pod')}`
+          }
+        />
+        <Tile
+          label="Failures avoided, at most"
+          value={decided ? (decided.moved + decided.succeeded).toLocaleString('en-US') : '–'}
+          note={
+            decided
+              ? `${count(decided.moved, 'request')} moved to another node, ${decided.succeeded} to successors; ${decided.refused} refused, ${decided.bypasses} sent to a pod that ends: since the gateways started`
+              : 'only the plugin counts them'
+          }
+        />
+        <Tile
+          label="Workloads without a safe hook"
+          value={lacking.toLocaleString('en-US')}
+          note={`${hooks.counts.without} without a hook, ${hooks.counts.bare} without a fallback`}
+        />
+      </dl>
+      {each.length > 0 && (
+        <div class="wide" tabIndex={0} role="region" aria-label="Sleeps by workload">
+          <table class="plain full cards">
+            <thead>
+              <tr>
+                <th scope="col">Workload</th>
+                <th scope="col">Drains</th>
+                <th scope="col">Sleep for 99.9 %</th>
+                <th scope="col">Longest</th>
+                <th scope="col">Ends sooner by</th>
+              </tr>
+            </thead>
+            <tbody>
+              {each.slice(0, MOST).map(({ workload, sleep, sooner }) => (
+                <tr key={workload}>
+                  <th scope="row">{workload}</th>
+                  <td data-label="Drains">{sleep.drains.toLocaleString('en-US')}</td>
+                  <td data-label="Sleep for 99.9 %">
+                    {sleep.ms === null ? <span class="quiet">{whyNot(sleep)}</span> : formatMs(sleep.ms)}
+                  </td>
+                  <td data-label="Longest">{sleep.longestMs === null ? '–' : formatMs(sleep.longestMs)}</td>
+                  <td data-label="Ends sooner by">{percent(sooner)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {each.length > MOST && (
+            <p class="quiet">And {count(each.length - MOST, 'other workload')} with fewer drains.</p>
+          )}
+        </div>
+      )}
+      <Lacking what="No hook" list={hooks.without} all={hooks.counts.without} />
+      <Lacking what="No fallback" list={hooks.bare} all={hooks.counts.bare} />
+    </section>
+  )
+}
+
+function Lacking({ what, list, all }: { what: string; list: readonly WorkloadView[]; all: number }) {
+  if (all === 0) return null
+  return (
+    <p class="why">
+      <Mark
+        tone="busy"
+        label={what}
+        title={
+          what === 'No hook'
+            ? 'A pod without a hook gets its SIGTERM while gateways may still send requests.'
+            : 'If the agent does not answer, the container ends at once.'
+        }
+      />{' '}
+      {list
+        .slice(0, MOST)
+        .map(({ name, pods }) => `${name} (${count(pods, 'pod')})`)
+        .join(', ')}
+      {all > Math.min(list.length, MOST) && ` and ${all - Math.min(list.length, MOST)} more`}
+    </p>
+  )
+}
+
+const whyNot = ({ drains, enough }: Sleep): string =>
+  enough
+    ? 'none is known to be enough'
+    : `too few: ${drains.toLocaleString('en-US')} of ${NEEDED.toLocaleString('en-US')}`
+
+function sleepNote(sleep: Sleep): string {
+  const { drains, ms, longestMs } = sleep
+  if (ms !== null) return `for 99.9 % of ${count(drains, 'drain')}, beside this agent`
+  const longest = longestMs === null ? '' : ` · longest ${formatMs(longestMs)}`
+  return `${whyNot(sleep)}${longest}`
+}
+
+/** Rounded towards zero. */
+const percent = ({ share }: Sooner): string => (share === null ? '–' : `${Math.trunc(share * 100)} %`)

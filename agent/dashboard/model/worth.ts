@@ -1,0 +1,115 @@
+import type { DrainView, GatewayView, Snapshot } from '../../page/snapshot.ts'
+import { latestDecision } from '../../page/lag.ts'
+import { standingOf } from './lanes.ts'
+import { workloadOf } from './rollout.ts'
+
+/** 99.9 % of fewer drains is the longest of them: not a number to set a sleep by. */
+export const NEEDED = 1000
+const SHARE = 0.999
+
+/** The sleep that would have covered 99.9 % of some drains, in ms. */
+export interface Sleep {
+  /** Those that it rests on: with a sync lag, or not proved at all. */
+  readonly drains: number
+  /** `null`: too few drains, or (`enough`) more than 0.1 % of them were not proved, so that no sleep is known to be enough. */
+  readonly ms: number | null
+  readonly enough: boolean
+  /** `null` if none has a lag. */
+  readonly longestMs: number | null
+}
+
+/** @param unproved how many drains had no lag, because a gateway did not confirm before the deadline */
+export function sleepOf(lags: readonly number[], unproved: number): Sleep {
+  const sorted = lags.toSorted((a, b) => a - b)
+  const drains = lags.length + unproved
+  const enough = drains >= NEEDED
+  return {
+    drains,
+    enough,
+    ms: enough ? (sorted[Math.ceil(drains * SHARE) - 1] ?? null) : null,
+    longestMs: sorted.at(-1) ?? null
+  }
+}
+
+/** How much sooner pods were gone than with a sleep in place of their hook. */
+export interface Sooner {
+  readonly drains: number
+  /** Part of the time from the decision to the end of the pod, 0 to 1; negative if the hooks took longer. `null` without drains. */
+  readonly share: number | null
+}
+
+/** Only drains that are over, and whose hook was answered, are compared. */
+export function soonerOf(drains: readonly DrainView[], sleepMs: number): Sooner {
+  let compared = 0
+  let took = 0
+  let slept = 0
+  for (const { moments } of drains) {
+    const { hookAt, ackAt, goneAt } = moments
+    if (hookAt === null || ackAt === null || goneAt === null) continue
+    const ms = goneAt - latestDecision(moments)
+    compared += 1
+    took += ms
+    slept += ms + sleepMs - (ackAt - hookAt)
+  }
+  return { drains: compared, share: slept > 0 ? 1 - took / slept : null }
+}
+
+export interface Worth {
+  readonly workload: string
+  readonly sleep: Sleep
+  readonly sooner: Sooner
+}
+
+/** All drains together, and each workload, those with the most drains first. */
+export function worthOf({
+  lags,
+  past,
+  unproved,
+  agent
+}: Pick<Snapshot, 'lags' | 'past' | 'unproved' | 'agent'>): {
+  readonly all: Worth
+  readonly each: readonly Worth[]
+} {
+  const nameOf = ({ owner, namespace }: Pick<DrainView, 'owner' | 'namespace'>) =>
+    workloadOf(owner, namespace)
+  const failed = unproved.filter(drain => standingOf(drain) === 'unproved')
+  const one = (
+    workload: string,
+    mine: readonly { readonly ms: number }[],
+    bad: number,
+    over: readonly DrainView[]
+  ): Worth => ({
+    workload,
+    sleep: sleepOf(
+      mine.map(({ ms }) => ms),
+      bad
+    ),
+    sooner: soonerOf(over, agent.sleepMs)
+  })
+  const [lagsBy, failedBy, pastBy] = [
+    Map.groupBy(lags, nameOf),
+    Map.groupBy(failed, nameOf),
+    Map.groupBy(past, nameOf)
+  ]
+  const names = new Set([...lagsBy.keys(), ...failedBy.keys(), ...pastBy.keys()])
+  return {
+    all: one('all', lags, failed.length, past),
+    each: [...names]
+      .map(name => one(name, lagsBy.get(name) ?? [], failedBy.get(name)?.length ?? 0, pastBy.get(name) ?? []))
+      .toSorted((a, b) => b.sleep.drains - a.sleep.drains)
+  }
+}
+
+/** The decisions of the plugin in all gateways; `null` if none has the plugin. */
+export function decidedBy(gateways: readonly Pick<GatewayView, 'counts'>[]): GatewayView['counts'] {
+  const counted = gateways.flatMap(({ counts }) => counts ?? [])
+  if (counted.length === 0) return null
+  const sum = (name: keyof NonNullable<GatewayView['counts']>) =>
+    counted.reduce((total, counts) => total + counts[name], 0)
+  return {
+    moved: sum('moved'),
+    succeeded: sum('succeeded'),
+    refused: sum('refused'),
+    bypasses: sum('bypasses')
+  }
+}
