@@ -50,7 +50,16 @@ const told = z.looseObject({
   port: z.number().optional(),
   state: z.enum(['draining', 'sealed']),
   ttl: z.number(),
-  inflight: z.looseObject({ requests: z.number(), long: z.number() }),
+  // The kinds are there if `long` is above 0. An older plugin counts upgraded connections only, and names no kinds.
+  inflight: z.looseObject({
+    requests: z.number(),
+    long: z.number(),
+    upgraded: z.number().optional(),
+    sse: z.number().optional(),
+    streams: z.number().optional(),
+    /** Age of the oldest of them, in s. */
+    oldest: z.number().optional()
+  }),
   bypasses: z.number(),
   /** Requests sent there although it was sealed. An older plugin does not count them. */
   late: z.number().optional(),

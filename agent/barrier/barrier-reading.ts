@@ -4,6 +4,7 @@ import type { Successors } from '../plan/successors.ts'
 import { addressOf } from '../apisix/nodes.ts'
 import type { BarrierReading } from './evidence.ts'
 import { OLDER_PLUGIN } from './seal.ts'
+import { numberOf, together, type LongLived } from '../drain/long-lived.ts'
 import { wordOf } from './word.ts'
 
 /** The entry that the deny-list of one gateway should hold for one drain. */
@@ -113,11 +114,14 @@ export function readingOf(
       : present.every(s => s.state === 'sealed')
         ? 'sealed'
         : 'draining'
-  const inflight = { requests: sum(s => s.inflight.requests), long: sum(s => s.inflight.long) }
+  const inflight = {
+    requests: sum(s => s.inflight.requests),
+    long: together(present.map(({ inflight }) => longLivedIn(inflight)))
+  }
   const word = wordOf(states.map(s => s?.word))
   // An older plugin reports no words. That matters only until its entry is sealed, by another agent or at the deadline.
   const isOlder = entry === 'draining' && word === undefined
-  const says = !isOlder && entry !== 'absent' && (told.fit || inflight.requests + inflight.long > 0)
+  const says = !isOlder && entry !== 'absent' && (told.fit || inflight.requests + numberOf(inflight.long) > 0)
   const reading = {
     at: told.at,
     unchangedSince: told.countedAt,
@@ -136,6 +140,20 @@ export function readingOf(
     ? { ...reading, unchangedSince: before.unchangedSince }
     : reading
 }
+
+/** An older plugin names no kinds: it counts upgraded connections as long-lived, and nothing else. */
+const longLivedIn = ({
+  long,
+  upgraded = long,
+  sse = 0,
+  streams = 0,
+  oldest = 0
+}: BarrierState['inflight']): LongLived => ({
+  upgraded,
+  sse,
+  streams,
+  oldestMs: Math.round(oldest * 1000)
+})
 
 /**
  * The entries that a gateway should hold and may have lost. If it reports only how many it holds, and these are too few, it may have
@@ -167,7 +185,9 @@ export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {
       r.fit,
       r.entry,
       r.inflight.requests,
-      r.inflight.long,
+      r.inflight.long.upgraded,
+      r.inflight.long.sse,
+      r.inflight.long.streams,
       r.word?.tags,
       r.word?.said,
       r.word?.asked,
@@ -191,7 +211,7 @@ export function unanswered(last: BarrierReading | undefined, at: Millis, problem
     readAfterSeal: false,
     binding: false
   } as const
-  return { ...(last ?? { ...nothing, inflight: { requests: 0, long: 0 } }), problem }
+  return { ...(last ?? { ...nothing, inflight: { requests: 0, long: together([]) } }), problem }
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { Grade, HolderReport } from '../drain/drain.ts'
+import type { LongLived } from '../drain/long-lived.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import type { Standbys } from '../plan/standby.ts'
@@ -33,7 +34,11 @@ export interface BarrierReading {
   readonly entry: 'absent' | 'draining' | 'sealed'
   /** When the gateway first reported the seal, on the agent's clock. */
   readonly sealedAt: Millis | undefined
-  readonly inflight: { readonly requests: number; readonly long: number }
+  readonly inflight: {
+    /** Those that end by themselves: the pod must not stop before they have. */
+    readonly requests: number
+    readonly long: LongLived
+  }
   /** Its workers' words about the pod's addresses; `undefined`: they were not asked, or its plugin is older than the agent. */
   readonly word: Word | undefined
   /** Requests that were sent to the node although it was sealed: a failure inside the gateway. */
@@ -99,6 +104,8 @@ export interface ProofSettings {
   readonly acceptedSettleMs: number
   /** After the drain began, if nothing at all could be proved: the sleep this tool replaces. */
   readonly floorMs: number
+  /** From the start of the drain, how long websockets and streams are waited for at most. */
+  readonly longLivedMs: number
 }
 
 /** Which drains want evidence from which addresses: the probe's work list. */

@@ -117,6 +117,11 @@ const drain = z.strictObject({
     { min: '0s', max: '10m' },
     'The sleep that this tool replaces: how long a hook is held where nothing could be proved, if `minimumEvidence` is `timer`. Else it is held until its deadline.'
   ),
+  longLivedWait: duration(
+    '0s',
+    { min: '0s', max: '1h' },
+    'From the start of a drain, how long websockets, server-sent events and streams are waited for at most. They do not end by themselves: the pod can end them properly once it has received SIGTERM, so waiting only takes time from it. A pod overrides it with the annotation `apisix-drain.io/long-lived-wait`.'
+  ),
   kubeletStatusDelay: duration(
     '3s',
     { min: '0s', max: '10s' },

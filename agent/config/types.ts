@@ -68,6 +68,7 @@ export interface Config {
     readonly observedSettleMs: number
     readonly acceptedSettleMs: number
     readonly floorMs: number
+    readonly longLivedMs: number
     readonly kubeletStatusDelayMs: number
     readonly dryRun: boolean
     readonly inventoryEveryMs: number

@@ -1,3 +1,4 @@
+import type { LongLived } from './long-lived.ts'
 import type { GatewayReport, Grade, HolderReport } from './drain.ts'
 
 /**
@@ -33,6 +34,8 @@ interface Answered {
   readonly holders: readonly HolderReport[]
   /** See `Proven.succeeded`. */
   readonly successors: readonly string[]
+  /** Websockets and streams that are still in flight to the pod: the pod ends them at SIGTERM. `null`: none, or not known. */
+  readonly longLived: LongLived | null
   /** One sentence: why this result, and why not better evidence. */
   readonly why: string
 }

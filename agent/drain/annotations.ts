@@ -13,6 +13,8 @@ export const RESERVE = `${PREFIX}reserve`
 const UNTIL = `${PREFIX}until`
 /** Overrides the configured minimum grade for this pod. */
 const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
+/** How long websockets and streams of this pod are waited for at most, such as `10s`; overrides `drain.longLivedWait`. */
+const LONG_LIVED_WAIT = `${PREFIX}long-lived-wait`
 /** `false`: no other pod takes over from this one in a gateway, and it takes over from none. */
 const SUCCESSORS = `${PREFIX}successors`
 /** The condition that a readiness gate of a pod can wait for: every gateway routes to it. */
@@ -24,6 +26,7 @@ interface PodOptions {
   readonly reserveMs: number | undefined
   readonly until: 'barrier' | 'drained' | undefined
   readonly minimumGrade: Grade | undefined
+  readonly longLivedMs: number | undefined
   readonly successors: boolean
   readonly problems: readonly string[]
 }
@@ -63,6 +66,7 @@ export function readOptions(annotations: Annotations): PodOptions {
     reserveMs: read(RESERVE, parseDuration, DURATION_FORM),
     until: read(UNTIL, oneOf({ barrier: 'barrier', drained: 'drained' }), 'barrier or drained'),
     minimumGrade: read(MINIMUM_EVIDENCE, text => GRADES.find(grade => grade === text), GRADES.join(', ')),
+    longLivedMs: read(LONG_LIVED_WAIT, parseDuration, DURATION_FORM),
     successors: read(SUCCESSORS, oneOf({ true: true, false: false }), 'true or false') ?? true,
     problems
   }

@@ -1,4 +1,5 @@
 import type { Millis, PodFact, PodUid } from './facts.ts'
+import type { LongLived } from './long-lived.ts'
 
 /** The signs that a pod ends, in no order. The first one starts the drain. */
 export type Witness = 'deletion' | 'hook' | 'disruption' | 'slice' | 'phase' | 'deleted'
@@ -66,6 +67,8 @@ export interface Proven {
   readonly forced: boolean
   /** Places in APISIX that have no other node: requests go to the pod's successors there, until their owner lists other nodes. */
   readonly succeeded: readonly string[]
+  /** Not waited for: the pod ends them at SIGTERM. `undefined`: there are none, or nothing counts them. */
+  readonly longLived?: LongLived
   readonly at: Millis
   readonly why: string
   readonly gateways: readonly GatewayReport[]
@@ -87,6 +90,8 @@ export interface Waiting {
   readonly floorOver: boolean
   /** What the operator can change; absent if there is only the usual advice. */
   readonly change?: string
+  /** Websockets and streams in flight to the pod, waited for or not. `undefined`: there are none, or nothing counts them. */
+  readonly longLived?: LongLived
   /** Check again at this time even if nothing changes (a settle time, the floor). */
   readonly until: Millis | undefined
   readonly why: string

@@ -27,7 +27,7 @@ interface Claim {
   readonly result: ProvedResult
   readonly evidence: Grade | 'none'
   readonly why: string
-  readonly verdict?: Pick<Waiting, 'gateways' | 'holders'> & Partial<Pick<Proven, 'succeeded'>>
+  readonly verdict?: Pick<Waiting, 'gateways' | 'holders'> & Partial<Pick<Proven, 'succeeded' | 'longLived'>>
 }
 
 /** A 200: the result and the grade follow from the evidence, so none can be claimed without it. */
@@ -86,5 +86,6 @@ const body = (hook: Hook, pod: PodFact, now: Millis, why: string, verdict: Claim
   gateways: verdict?.gateways ?? [],
   holders: verdict?.holders ?? [],
   successors: verdict?.succeeded ?? [],
+  longLived: verdict?.longLived ?? null,
   why
 })

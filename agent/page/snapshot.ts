@@ -1,6 +1,7 @@
 import type { ModeState } from '../inventory/mode-watch.ts'
 import type { Ack } from '../drain/ack.ts'
 import type { Drain, GatewayReport, Grade, HolderReport, Witness } from '../drain/drain.ts'
+import type { LongLived } from '../drain/long-lived.ts'
 import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { DeviationKind } from '../plan/difference.ts'
 import type { HolderKey, Owner } from '../plan/holder.ts'
@@ -52,6 +53,8 @@ export interface DrainView {
     readonly lastEndpoint: boolean
   } | null
   readonly why: string
+  /** Websockets and streams in flight to the pod at the last count; `null`: none, or nothing counts them. */
+  readonly longLived: LongLived | null
   /** Per gateway: the grade it has given, when it confirmed, and why not better. */
   readonly gateways: readonly GatewayReport[]
   /** Each with the time at which it let go of the pod. */

@@ -1,6 +1,7 @@
 import type { BarrierReading, Evidence, Observation, ProofSettings } from '../barrier/evidence.ts'
 import type { GatewayReport } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
+import { longLivedWords, numberOf } from '../drain/long-lived.ts'
 import { plus } from '../drain/times.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
@@ -13,19 +14,22 @@ export interface Assessment {
   /** Why requests may still reach the pod through this gateway, which rules out a weaker grade; or empty. */
   readonly contrary: string
   readonly sealed: boolean
+  /** The end of the wait for long-lived requests, if nothing else is in flight. */
+  readonly waitsUntil: Millis | undefined
 }
 
 export function assess(
   { gateway, barrier, observation, doubt, unsealed }: GatewayEvidence,
   since: Millis,
   now: Millis,
-  settings: ProofSettings
+  settings: ProofSettings,
+  longLivedUntil: Millis
 ): Assessment {
   // A Terminating gateway is not Ready but still serves, so it must confirm. Any other gateway that is not Ready is starting or
   // broken, and its reports do not count.
   const silenced = gateway.ready || gateway.terminating ? doubt : 'not Ready, so nothing that it says counts'
   const counts = silenced === ''
-  const entry = entryOf(barrier, unsealed, since)
+  const entry = entryOf(barrier, unsealed, since, now < longLivedUntil)
   const seen = observationOf(observation, settings)
   const barrierAt = counts && entry.state === 'idle' ? barrier?.unchangedSince : undefined
   const observedAt = counts ? seen.at : undefined
@@ -45,7 +49,8 @@ export function assess(
     barrierAt,
     observedAt,
     contrary: entry.state === 'busy' ? entry.why : entry.state !== 'idle' && seen.undecided ? seen.why : '',
-    sealed: counts && entry.sealed
+    sealed: counts && entry.sealed,
+    waitsUntil: entry.waitsForLong ? longLivedUntil : undefined
   }
 }
 
@@ -57,13 +62,20 @@ interface Entry {
   readonly state: 'unusable' | 'busy' | 'idle'
   readonly sealed: boolean
   readonly why: string
+  /** Only long-lived requests are in flight, and the pod asks to wait for them. */
+  readonly waitsForLong?: boolean
 }
 
 /**
  * The state of the barrier's entry. A bypass (a request that got the node because no other was left) is in flight, so 0 in flight after
  * the seal covers it.
  */
-function entryOf(barrier: BarrierReading | undefined, unsealed: string, since: Millis): Entry {
+function entryOf(
+  barrier: BarrierReading | undefined,
+  unsealed: string,
+  since: Millis,
+  waitsForLong: boolean
+): Entry {
   const busy = (why: string, sealed: boolean): Entry => ({ state: 'busy', sealed, why })
   const unusable = (why: string): Entry =>
     barrier?.binding
@@ -78,7 +90,10 @@ function entryOf(barrier: BarrierReading | undefined, unsealed: string, since: M
   if (barrier.at < since || barrier.entry === 'absent') return busy('its barrier has no entry yet', false)
   // Reported first, because it may last; requests in flight end.
   if (!sealed && unsealed !== '') return busy(`not sealed: ${unsealed}`, false)
-  if (requests + long > 0) return busy(`${requests + long} in flight (${long} long-lived)`, sealed)
+  if (requests > 0)
+    return busy(`${requests} in flight${numberOf(long) === 0 ? '' : `, and ${longLivedWords(long)}`}`, sealed)
+  if (waitsForLong && numberOf(long) > 0)
+    return { ...busy(`waits for ${longLivedWords(long)}`, sealed), waitsForLong }
   if (!sealed) return busy('the entry is not sealed yet', false)
   if (!barrier.readAfterSeal) return busy('in flight was not read after the seal yet', true)
   return { state: 'idle', sealed, why: '' }

@@ -1,6 +1,7 @@
 import { readOptions } from '../drain/annotations.ts'
 import type { Drain, Grade, HolderReport, Verdict } from '../drain/drain.ts'
 import { formatDuration } from '../drain/duration.ts'
+import { longLivedWords, numberOf, together, type LongLived } from '../drain/long-lived.ts'
 import type { Millis } from '../drain/facts.ts'
 import { GRADES, atLeast } from '../drain/drain.ts'
 import type { HiddenPlace } from '../plan/hidden.ts'
@@ -24,11 +25,15 @@ export function prove(
   now: Millis,
   settings: ProofSettings
 ): Verdict {
-  const assessed = evidence.gateways.map(gateway => assess(gateway, drain.since, now, settings))
+  const options = readOptions(drain.pod.annotations)
+  const longLivedUntil = drain.since + (options.longLivedMs ?? settings.longLivedMs)
+  const assessed = evidence.gateways.map(gateway =>
+    assess(gateway, drain.since, now, settings, longLivedUntil)
+  )
   const hidden = evidence.hiddenBy
   const holds = capped(gradesOf(evidence, assessed, drain.since, settings), hidden)
   const grade = GRADES.find(grade => (holds[grade] ?? Infinity) <= now)
-  const minimum = readOptions(drain.pod.annotations).minimumGrade ?? settings.minimumGrade
+  const minimum = options.minimumGrade ?? settings.minimumGrade
   const lastEndpoint = evidence.holders.some(holder => holder.state === 'kept-last')
   const contrary = assessed.some(one => one.contrary !== '')
   const gateways = assessed.map(one => one.report)
@@ -38,6 +43,7 @@ export function prove(
       .filter(({ holder }) => !evidence.holders.some(({ key }) => key === holder))
       .map(({ holder, why }): HolderReport => ({ key: holder, state: 'foreign', why }))
   ]
+  const longLived = longLivedOf(evidence)
   const obstacles = [...hidden.map(nameOfHidden), ...obstaclesTo(grade, evidence, assessed)]
   const told = evidence.gateways.some(({ gateway }) => gateway.byHand) ? `; ${BY_HAND}` : ''
 
@@ -60,11 +66,13 @@ export function prove(
       grade,
       forced: evidence.sealForced,
       succeeded: evidence.succeeded,
+      ...(longLived && { longLived }),
       at: now,
       why: [
         sentence(reached(grade, evidence, settings), obstacles),
         standbyWords(evidence.standbys),
         succeededWords(evidence.succeeded),
+        leftWords(longLived),
         told
       ].join(''),
       gateways,
@@ -72,7 +80,10 @@ export function prove(
     }
   }
   const better = GRADES.slice(0, grade === undefined ? GRADES.length : GRADES.indexOf(grade))
-  const until = Math.min(...better.map(grade => holds[grade] ?? Infinity))
+  const until = Math.min(
+    ...better.map(grade => holds[grade] ?? Infinity),
+    ...assessed.map(one => one.waitsUntil ?? Infinity)
+  )
   return {
     kind: 'waiting',
     grade,
@@ -81,6 +92,7 @@ export function prove(
     contrary,
     floorOver: isEnough,
     ...(blind && { change: blind.change }),
+    ...(longLived && { longLived }),
     until: until === Infinity ? undefined : until,
     why:
       (isEnough
@@ -172,13 +184,23 @@ function gatewayObstacles(evidence: Evidence, assessed: readonly Assessment[]): 
 const succeededWords = (places: readonly string[]): string =>
   places.length === 0 ? '' : `; no other node is left in ${listed(places)}: its successors get these requests`
 
+const leftWords = (longLived: LongLived | undefined): string =>
+  longLived ? `; left for the pod to end at SIGTERM: ${longLivedWords(longLived)}` : ''
+
+/** By the last count of each gateway. */
+function longLivedOf({ gateways }: Evidence): LongLived | undefined {
+  const longLived = together(gateways.flatMap(({ barrier }) => barrier?.inflight.long ?? []))
+  return numberOf(longLived) === 0 ? undefined : longLived
+}
+
 /** P19: the answer must state what the last requests got. */
 const FORCED =
   '; the deadline forced the seal, so a gateway that knew no other node answered 503 for the last moments'
 
-function reached(grade: Grade, { gateways, holders, sealForced }: Evidence, settings: ProofSettings): string {
+function reached(grade: Grade, evidence: Evidence, settings: ProofSettings): string {
+  const { gateways, holders, sealForced } = evidence
   const told = {
-    barrier: `every gateway (${gateways.length}) has sealed it and nothing is in flight${sealForced ? FORCED : ''}`,
+    barrier: `every gateway (${gateways.length}) has sealed it and ${longLivedOf(evidence) ? 'no other request' : 'nothing'} is in flight${sealForced ? FORCED : ''}`,
     observed: `every gateway (${gateways.length}) was seen without it in ${settings.reads} reads, which is a sample`,
     accepted: `out of every holder (${holders.length}), but the gateways did not confirm`,
     timer: `nothing could be proved, held for ${formatDuration(settings.floorMs)}`

@@ -77,6 +77,7 @@ export function drainView(
         }
       : null,
     why: drain.phase === 'undone' ? drain.why : drain.verdict.why,
+    longLived: verdict?.longLived ?? null,
     gateways: verdict?.gateways ?? [],
     holders: (verdict?.holders ?? []).map(holder => ({ ...holder, at: more.removedAt(holder.key) ?? null })),
     afterAck: more.afterAck ?? null,

@@ -187,7 +187,8 @@ function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
       reads: drain.reads,
       observedSettleMs: drain.observedSettleMs,
       acceptedSettleMs: drain.acceptedSettleMs,
-      floorMs: drain.floorMs
+      floorMs: drain.floorMs,
+      longLivedMs: drain.longLivedMs
     },
     someNamespacesOnly: kubernetes.namespaces.length > 0,
     podRanges: sync.podRanges,

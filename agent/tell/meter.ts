@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Drain, Verdict } from '../drain/drain.ts'
+import { LONG_LIVED } from './metric-labels.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observer } from '../round/observer.ts'
 import { lagOf, latestDecision } from '../page/lag.ts'
@@ -51,6 +52,8 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     if (drain.phase === 'expired') unconfirmed(drain.verdict)
     if (drain.phase !== 'proven') return
     since('seen-confirmed', drain.since, drain.at)
+    const { longLived } = drain.verdict
+    if (longLived) for (const kind of LONG_LIVED) metrics.longLivedLeft.inc({ kind }, longLived[kind])
     // No gateway routed to it, so it has no lag.
     if (drain.verdict.result === 'not-routed') return
     const moments = momentsOf(drain, memory)

@@ -1,5 +1,6 @@
 import type { AckResult, Proved } from '../drain/ack.ts'
 import { GRADES, type Drain } from '../drain/drain.ts'
+import type { LongLived } from '../drain/long-lived.ts'
 import type { Kept } from '../plan/change.ts'
 
 /** The keys of a record that has every member of a union, and no other. */
@@ -33,6 +34,12 @@ export const PHASES = keysOf({
   ...OUTCOMES,
   gone: 1
 } satisfies Record<Drain['phase'], unknown>)
+/** The kinds of requests that do not end by themselves. */
+export const LONG_LIVED = keysOf({
+  upgraded: 1,
+  sse: 1,
+  streams: 1
+} satisfies Record<Exclude<keyof LongLived, 'oldestMs'>, unknown>)
 /** Why the node of an ending pod stays listed. */
 export const KEPT = keysOf({
   'last-node': 1,

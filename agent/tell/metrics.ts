@@ -11,6 +11,7 @@ import {
   EVIDENCE,
   KEPT,
   keysOf,
+  LONG_LIVED,
   OK,
   OUTCOMES,
   PHASES,
@@ -142,6 +143,11 @@ export function createMetrics() {
 
     afterAck,
     drains: gauge('pods_ending', 'Pods by the phase of their drain.', { phase: PHASES }),
+    longLivedLeft: counter(
+      'long_lived_left_total',
+      'Websockets (upgraded), server-sent events and streams that were in flight to a pod when its drain was proved. The pod ends them at SIGTERM.',
+      { kind: LONG_LIVED }
+    ),
     drainEnded: counter(
       'pods_ended_total',
       'Pods whose drain left the phase draining.',

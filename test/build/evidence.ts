@@ -1,4 +1,5 @@
 import type { BarrierReading, Evidence, Observation, ProofSettings } from '../../agent/barrier/evidence.ts'
+import type { LongLived } from '../../agent/drain/long-lived.ts'
 
 type GatewayEvidence = Evidence['gateways'][number]
 type HolderEvidence = Evidence['holders'][number]
@@ -8,8 +9,15 @@ export const PROOF_SETTINGS: ProofSettings = {
   reads: 4,
   observedSettleMs: 200,
   acceptedSettleMs: 3_000,
-  floorMs: 10_000
+  floorMs: 10_000,
+  longLivedMs: 0
 }
+
+/** Requests in flight, as a gateway counts them. */
+export const inflight = (requests = 0, long: Partial<LongLived> = {}): BarrierReading['inflight'] => ({
+  requests,
+  long: { upgraded: 0, sse: 0, streams: 0, oldestMs: 0, ...long }
+})
 
 /** A barrier with full evidence: sealed, idle, read after the seal. */
 export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading => ({
@@ -19,7 +27,7 @@ export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading =
   instance: 'i1',
   fit: true,
   entry: 'sealed',
-  inflight: { requests: 0, long: 0 },
+  inflight: inflight(),
   word: undefined,
   late: 0,
   readAfterSeal: true,

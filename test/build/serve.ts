@@ -23,6 +23,7 @@ export const ackFor = (pod: PodFact, differs: Partial<Proved> = {}): Proved => (
   pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
   elapsedMs: 4,
   gateways: [],
+  longLived: null,
   holders: [],
   successors: [],
   why: 'every gateway avoids it and nothing is in flight',

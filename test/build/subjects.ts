@@ -1,4 +1,5 @@
-import type { Evidence, ProofSettings } from '../../agent/barrier/evidence.ts'
+import { longLivedWords, type LongLived } from '../../agent/drain/long-lived.ts'
+import type { BarrierReading, Evidence, ProofSettings } from '../../agent/barrier/evidence.ts'
 import { prove } from '../../agent/proof/proof.ts'
 import { answer } from '../../agent/drain/answer.ts'
 import { budgetProblems, deadlineOf } from '../../agent/drain/budget.ts'
@@ -25,7 +26,8 @@ import {
   evidence,
   gatewayEvidence,
   holderEvidence,
-  observation
+  observation,
+  inflight
 } from './evidence.ts'
 import { holder } from './holder.ts'
 import { pod, terminating } from './pod.ts'
@@ -243,11 +245,25 @@ function planning(
   }
 }
 
+/** In a case only the kinds that are not 0 are written. */
+type BarrierFacts = Partial<Omit<BarrierReading, 'inflight'>> & {
+  inflight?: { requests: number; long?: Partial<LongLived> }
+}
+
+const barrierOf = ({ inflight: counts, ...facts }: BarrierFacts): BarrierReading =>
+  barrier({ ...facts, ...(counts && { inflight: inflight(counts.requests, counts.long) }) })
+
 function proving(
   given: Partial<Omit<Evidence, 'gateways' | 'holders'>> & {
     gateways?: Record<
       string,
-      { barrier?: object; observation?: object; gateway?: object; doubt?: string; unsealed?: string }
+      {
+        barrier?: BarrierFacts
+        observation?: object
+        gateway?: object
+        doubt?: string
+        unsealed?: string
+      }
     >
     holders?: Record<string, object>
     pod?: Partial<PodFact>
@@ -272,7 +288,7 @@ function proving(
         ([name, { barrier: b, observation: o, gateway = {}, doubt = '', unsealed = '' }]) =>
           gatewayEvidence(name, {
             gateway,
-            barrier: b && barrier(b),
+            barrier: b && barrierOf(b),
             observation: o && observation(o),
             doubt,
             unsealed
@@ -284,13 +300,14 @@ function proving(
     { ...PROOF_SETTINGS, ...settings }
   )
   const { kind, grade, why } = verdict
+  const longLived = verdict.longLived ? { longLived: longLivedWords(verdict.longLived) } : {}
   const reports = verdict.gateways.map(
     g => `${g.name}: ${[g.grade ?? 'none', g.why].filter(Boolean).join(', ')}`
   )
   const shown = reports.length > 0 ? { gateways: reports } : {}
   if (verdict.kind === 'proven') {
     const forced = verdict.forced ? { forced: true } : {}
-    return { kind, result: verdict.result, grade, ...forced, why, ...shown }
+    return { kind, result: verdict.result, grade, ...forced, ...longLived, why, ...shown }
   }
   const { until, lastEndpoint, barred } = verdict
   const marks = Object.fromEntries(

@@ -190,7 +190,8 @@ function startSyncAgent({
         reads: 3,
         observedSettleMs: 20,
         acceptedSettleMs: 1000,
-        floorMs: 2000
+        floorMs: 2000,
+        longLivedMs: 0
       },
       someNamespacesOnly: false,
       podRanges: [],

@@ -169,6 +169,7 @@ function waiting(name: string, i: number, seenAt: number, gateways: readonly str
     ),
     holders: [{ key: `upstreams/${name}-1`, state: 'writing', why: '', at: null }],
     afterAck: null,
+    longLived: null,
     hooks: 1
   }
 }
@@ -220,6 +221,7 @@ function over(
     }),
     holders: [{ key: `upstreams/${name}-1`, state: 'removed', why: '', at: seenAt + ms * 0.4 }],
     afterAck: failed ? null : 0,
+    longLived: null,
     hooks: 0
   }
 }

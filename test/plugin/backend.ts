@@ -6,7 +6,10 @@ import type { Node } from './gateway.ts'
 
 let made = 0
 
-const PROGRAM = fileURLToPath(new URL('./backend-process.ts', import.meta.url))
+const program = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+const PROGRAM = program('./backend-process.ts')
+/** Has websockets, server-sent events and gRPC streams, and ends them properly at SIGTERM. */
+export const LONG_POD = program('./long-pod-process.ts')
 
 /** A pod: a separate process on its own loopback address, so that a test can kill it. */
 export class Backend {
@@ -31,11 +34,11 @@ export class Backend {
   }
 
   /** @param port default: a free one */
-  static async start(port = 0): Promise<Backend> {
+  static async start(port = 0, file = PROGRAM): Promise<Backend> {
     made += 1
     const name = `pod-${made}`
     const host = `127.${200 + (process.pid % 50)}.${(process.pid >> 6) % 250}.${1 + (made % 250)}`
-    const child = fork(PROGRAM, [host, name, String(port)], { stdio: 'inherit' })
+    const child = fork(file, [host, name, String(port)], { stdio: 'inherit' })
     const [ports] = (await once(child, 'message')) as [{ port: number; grpc: number }]
     return new Backend(name, { host, port: ports.port }, { host, port: ports.grpc }, child)
   }
@@ -47,6 +50,13 @@ export class Backend {
 
   get sealed(): EntryIn {
     return this.entry({ state: 'sealed' })
+  }
+
+  /** SIGTERM: the program decides when it ends. Resolves when it is gone. */
+  async terminate(): Promise<void> {
+    const gone = once(this.#process, 'exit')
+    this.#process.kill('SIGTERM')
+    await gone
   }
 
   /** SIGKILL, as if the pod's process crashed. Resolves when it is gone. */

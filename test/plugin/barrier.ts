@@ -17,7 +17,14 @@ export interface EntryOut {
   port?: number
   state: 'draining' | 'sealed'
   ttl: number
-  inflight: { requests: number; long: number }
+  inflight: {
+    requests: number
+    long: number
+    upgraded?: number
+    sse?: number
+    streams?: number
+    oldest?: number
+  }
   bypasses: number
   late: number
   word: Word

@@ -2,7 +2,7 @@
 local runtime  = require("apisix.drain.runtime")
 local instance = require("apisix.drain.instance")
 local workers  = require("apisix.drain.workers")
-local inflight = require("apisix.drain.inflight")
+local totals   = require("apisix.drain.totals")
 local json     = require("apisix.drain.json")
 local fetch    = require("apisix.drain.fetch")
 local words    = require("apisix.drain.words")
@@ -12,6 +12,8 @@ local ngx      = ngx
 local ngx_now  = ngx.now
 local ipairs   = ipairs
 local format   = string.format
+local max      = math.max
+local clock_now = require("apisix.drain.clock").now
 local setmetatable = setmetatable
 
 -- what this plugin can do, for an agent that may be newer
@@ -25,7 +27,7 @@ function _M.base(barrier)
     ngx.update_time()
     local living = workers.list(barrier.counts)
     barrier.living, barrier.numbers = living, workers.numbers(living)
-    barrier.unplaced = inflight.unplaced(barrier.counts, barrier.numbers)
+    barrier.unplaced = totals.unplaced(barrier.counts, barrier.numbers)
     local dict = barrier.entries.dict
     barrier.unfit = workers.unfit(barrier.counts, living, ngx.worker.count(), instance.shared(dict))
     barrier.words = nil
@@ -36,13 +38,21 @@ function _M.base(barrier)
 end
 
 
+local function kinds_of(sum)
+    local age = sum.began == 0 and 0 or max(0, clock_now() - sum.began)
+    return format(',"upgraded":%d,"sse":%d,"streams":%d,"oldest":%.1f',
+                  sum.upgraded, sum.sse, max(0, sum.long - sum.upgraded - sum.sse), age)
+end
+
+
 -- Builds an entry's text in one step, because a renewal of thousands spends most of its time here.
 -- Only the word can need escaping (request.lua).
 local told = { text = function(entry)
     return format('{"uid":"%s","ip":"%s",%s"state":"%s","ttl":%.3f,"inflight":'
-                  .. '{"requests":%d,"long":%d},"bypasses":%d,"late":%d%s%s}',
+                  .. '{"requests":%d,"long":%d%s},"bypasses":%d,"late":%d%s%s}',
                   entry.uid, entry.ip, entry.port and '"port":' .. entry.port .. ',' or "",
                   entry.state, entry.ttl, entry.inflight.requests, entry.inflight.long,
+                  entry.inflight.long > 0 and kinds_of(entry.inflight) or "",
                   entry.bypasses, entry.late,
                   entry.word and ',"word":' .. json.encode(entry.word) or "",
                   entry.successors and ',"successors":' .. json.encode(entry.successors) or "")
@@ -56,8 +66,8 @@ function _M.entry(barrier, entry)
         uid = entry.uid, ip = entry.ip, port = entry.port,
         state = entry.sealed and "sealed" or "draining",
         ttl = barrier.entries:left(entry),
-        inflight = inflight.read(barrier.counts, barrier.numbers, barrier.unplaced,
-                                 entry.ip, entry.port),
+        inflight = totals.read(barrier.counts, barrier.numbers, barrier.unplaced,
+                               entry.ip, entry.port),
         bypasses = bypasses, late = late,
     }, told)
     if not speaker.wanted(barrier.counts) then

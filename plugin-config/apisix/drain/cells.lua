@@ -20,13 +20,19 @@ local SHARED     = 0x1 + 0x20 + 0x4000
 local SUPPORTED  = jit.os == "Linux" and (jit.arch == "x64" or jit.arch == "arm64")
 
 local SLOTS  = 512              -- as many as workers.register gives
-local CELLS  = 16384            -- per slice; a counter takes two: ordinary and long-lived requests
+local EACH   = 6                -- cells of one counter
+local CELLS  = 8192 * EACH      -- per slice
 local BYTES  = SLOTS * CELLS * 4
+
+-- Of one counter: ordinary requests, long-lived ones, and of these the upgraded ones and the SSE
+-- ones; then the second in which the oldest long-lived one began.
+local LONG, OLDEST = 1, 4
+local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
 
 -- Goes up whenever anything changes that the workers of one nginx share: these counters, or the
 -- keys of inflight.lua, keys.lua and entries.lua. After a reload, workers of a new version can run
 -- next to old ones.
-local LAYOUT = 2
+local LAYOUT = 3
 local KEY    = "cells|" .. LAYOUT
 
 -- A counter is also one 64-bit number, with the long-lived requests in its upper half (both
@@ -77,19 +83,25 @@ function _M.slice(slot)
     local first = (slot - 1) * CELLS
     -- counts left by a process that had the slot before
     ffi.fill(memory + first, CELLS * 4)
-    return setmetatable({ cells = memory, next = first, last = first + CELLS - 2, free = {} }, mt)
+    return setmetatable({
+        cells = memory, next = first, last = first + CELLS - EACH, free = {},
+    }, mt)
 end
 
 
 --- The count of another process at a position.
 -- @treturn number|nil ordinary requests, nil if this process does not have the memory
 -- @treturn number|nil long-lived ones
+-- @treturn number|nil of these, the upgraded ones
+-- @treturn number|nil and the SSE ones
+-- @treturn number|nil when the oldest long-lived one began, in seconds; 0: not known yet
 function _M.read(place)
     if not memory then
         return nil
     end
     local both = pairs_of[place / 2]
-    return tonumber(bit.band(both, LOW)), tonumber(bit.rshift(both, 32))
+    return tonumber(bit.band(both, LOW)), tonumber(bit.rshift(both, 32)),
+           memory[place + OF_KIND.upgraded], memory[place + OF_KIND.sse], memory[place + OLDEST]
 end
 
 
@@ -105,7 +117,7 @@ function _M:make()
     if self.next >= self.last then
         return nil
     end
-    self.next = self.next + 2
+    self.next = self.next + EACH
     return self.next
 end
 
@@ -128,17 +140,47 @@ function _M:get(at)
 end
 
 
---- The counter for long-lived requests that goes with an ordinary one.
-function _M.long(_, at)
-    return at + 1
+--- What a counter holds of one kind of long-lived requests.
+function _M:of_kind(at, kind)
+    local cells = self.cells
+    if kind == "stream" then
+        return cells[at + LONG] - cells[at + OF_KIND.upgraded] - cells[at + OF_KIND.sse]
+    end
+    return cells[at + OF_KIND[kind]]
 end
 
 
---- Moves one request from an ordinary counter to the one for long-lived requests.
--- @treturn number the counter for long-lived requests
-function _M.lengthen(_, at)
+--- Changes the number of long-lived requests of one kind. The sum decides, so it is never below
+-- what it counts: it changes first on the way up, and last on the way down.
+function _M:add_long(at, kind, n)
+    local cells, cell = self.cells, OF_KIND[kind]
+    if n > 0 then
+        cells[at + LONG] = cells[at + LONG] + n
+    end
+    if cell ~= LONG then
+        cells[at + cell] = cells[at + cell] + n
+    end
+    if n < 0 then
+        cells[at + LONG] = cells[at + LONG] + n
+    end
+end
+
+
+--- Moves one request from the ordinary ones to the long-lived ones.
+-- @treturn boolean false when there is no room for it
+function _M:lengthen(at, kind)
     pairs_of[at / 2] = pairs_of[at / 2] + MOVE
-    return at + 1
+    local cells, cell = self.cells, OF_KIND[kind]
+    if cell ~= LONG then
+        cells[at + cell] = cells[at + cell] + 1
+    end
+    return true
+end
+
+
+--- @tparam number second when the oldest long-lived request began; 0: there is none
+function _M:set_oldest(at, second)
+    self.cells[at + OLDEST] = second
 end
 
 

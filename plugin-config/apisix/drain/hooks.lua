@@ -15,8 +15,8 @@ local _M = {}
 
 
 --- @tparam table own APISIX's functions: pick, run, log, header
--- @tparam table deps { pick, inflight, entries, core, switch = { active }, caught = function(err),
---   count = function(what), recreate = ngx.balancer.recreate_request }
+-- @tparam table deps { pick, inflight, kinds, entries, core, switch = { active },
+--   caught = function(err), count = function(what), recreate = ngx.balancer.recreate_request }
 -- @treturn table { pick, retry, run, log, header }
 function _M.make(own, deps)
     local core, caught, switch = deps.core, deps.caught, deps.switch
@@ -24,7 +24,8 @@ function _M.make(own, deps)
     local inflight, entries = deps.inflight, deps.entries
     local prepare, admits, settle = pick.prepare, pick.admits, pick.settle
     local retried = pick.retried
-    local leave, lengthen, held = inflight.leave, inflight.lengthen, inflight.held
+    local leave, held = inflight.leave, inflight.held
+    local kinds, begin = deps.kinds, deps.kinds.begin
     local own_pick, own_run, own_log, own_header = own.pick, own.run, own.log, own.header
     local wrapped = {}
 
@@ -191,13 +192,11 @@ function _M.make(own, deps)
 
 
     function wrapped.header()
-        if ngx.status == 101 then
-            local ctx = ngx.ctx.api_ctx
-            if ctx and held[ctx] then
-                local ok, err = pcall(lengthen, inflight, ctx)
-                if not ok then
-                    caught(err)
-                end
+        local ctx = ngx.ctx.api_ctx
+        if ctx and held[ctx] then
+            local ok, err = pcall(begin, kinds, ctx)
+            if not ok then
+                caught(err)
             end
         end
         return own_header()

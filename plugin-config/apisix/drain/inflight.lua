@@ -9,19 +9,16 @@
 -- process are left out. An `o` count is part of every address: a request without a known address
 -- must not make any address look idle.
 --
--- A little over 300 lines: the code that makes, uses and returns a counter has to be read together
--- to see that no count is lost.
+-- totals.lua reads the counters of all workers.
 local cells_mod    = require("apisix.drain.cells")
 local keys_mod     = require("apisix.drain.keys")
 local setmetatable = setmetatable
 local pairs        = pairs
 local ipairs       = ipairs
-local str_sub      = string.sub
-local floor        = math.floor
 
-local PORTS = 65536
+local PORTS = keys_mod.PORTS
 
-local _M = {}
+local _M = { KINDS = { "upgraded", "sse", "stream" } }
 local mt = { __index = _M }
 
 
@@ -53,6 +50,8 @@ function _M.new(dict, worker, slot)
         -- (nginx forgets ngx.ctx on an internal redirect: error_page into another location), the
         -- table becomes garbage with the request, and so does the entry here
         held     = setmetatable({}, { __mode = "k" }),
+        -- its kind, if it does not end by itself (kinds.lua)
+        kinds    = setmetatable({}, { __mode = "k" }),
     }, mt)
 end
 
@@ -166,18 +165,25 @@ function _M:leave(holder)
     if not counter then
         return nil
     end
+    local kind = self.kinds[holder]
     self.held[holder] = nil
-    add(self, counter, -1)
+    if kind then
+        self.kinds[holder] = nil
+        self.store:add_long(counter, kind, -1)
+    else
+        add(self, counter, -1)
+    end
     local tally = self.opened[counter]
     return tally and tally.addr
 end
 
 
 --- An ordinary request became a long-lived one.
-function _M:lengthen(holder)
+-- @tparam string kind of _M.KINDS
+function _M:lengthen(holder, kind)
     local counter = self.held[holder]
-    if self.opened[counter] then
-        self.held[holder] = self.store:lengthen(counter) or counter
+    if self.opened[counter] and not self.kinds[holder] and self.store:lengthen(counter, kind) then
+        self.kinds[holder] = kind
     end
 end
 
@@ -186,25 +192,36 @@ end
 -- the requests that still live. No request runs in between, because this code does not yield.
 -- @treturn number how many were returned
 function _M:reconcile()
-    local living, lost = {}, 0
-    for _, counter in pairs(self.held) do
-        living[counter] = (living[counter] or 0) + 1
+    local living, lost = { ordinary = {} }, 0
+    for _, kind in ipairs(_M.KINDS) do
+        living[kind] = {}
+    end
+    for holder, counter in pairs(self.held) do
+        local of = living[self.kinds[holder] or "ordinary"]
+        of[counter] = (of[counter] or 0) + 1
     end
 
-    local function settle(counter, now)
-        local extra = now - (living[counter] or 0)
+    local store = self.store
+    local function settle(kind, counter, now, subtract)
+        local extra = now - (living[kind][counter] or 0)
         if extra > 0 then
-            add(self, counter, -extra)
+            subtract(extra)
             lost = lost + extra
         end
     end
 
-    local store = self.store
-    settle(self.overflow, self.dict:get(self.overflow) or 0)
+    local function settle_ordinary(counter, now)
+        settle("ordinary", counter, now, function(n) add(self, counter, -n) end)
+    end
+
+    settle_ordinary(self.overflow, self.dict:get(self.overflow) or 0)
     for counter in pairs(self.opened) do
-        settle(counter, store:get(counter))
-        local long = store:long(counter)
-        settle(long, store:get(long))
+        settle_ordinary(counter, store:get(counter))
+        for _, kind in ipairs(_M.KINDS) do
+            settle(kind, counter, store:of_kind(counter, kind), function(n)
+                store:add_long(counter, kind, -n)
+            end)
+        end
     end
     return lost
 end
@@ -223,13 +240,23 @@ local function forget_unused(self, ip, ports)
 end
 
 
+local function has_none_long(store, counter)
+    for _, kind in ipairs(_M.KINDS) do
+        if store:of_kind(counter, kind) ~= 0 then
+            return false
+        end
+    end
+    return true
+end
+
+
 --- Removes own counters that are zero and were not used since the last call, to bound the memory.
 function _M:sweep()
     local store, stale = self.store, {}
     for counter, tally in pairs(self.opened) do
         if tally.hot then
             tally.hot = false
-        elseif store:get(counter) == 0 and store:get(store:long(counter)) == 0 then
+        elseif store:get(counter) == 0 and has_none_long(store, counter) then
             stale[#stale + 1] = counter
         end
     end
@@ -249,67 +276,6 @@ function _M:sweep()
         forget_unused(self, ip, ports)
     end
     return #stale
-end
-
-
-local function count(dict, worker, ip, port, place, sum)
-    local requests, long
-    if place == 0 then
-        requests, long = keys_mod.read(dict, worker, ip, port)
-    else
-        requests, long = cells_mod.read(place)
-    end
-    -- nil: this process does not have the memory, so it must not report idle
-    sum.requests = sum.requests + (requests or 1)
-    sum.long = sum.long + (long or 0)
-end
-
-
---- Requests that these workers could not count on their own address: a part of every address.
--- @treturn number
-function _M.unplaced(dict, workers)
-    local sum = 0
-    for _, worker in ipairs(workers) do
-        sum = sum + (dict:get("o|" .. worker) or 0)
-    end
-    return sum
-end
-
-
---- Requests that these workers have in flight to an address.
--- @tparam table dict the counts
--- @tparam table workers numbers of the processes that live
--- @tparam number unplaced from unplaced, read after the entries that are asked about were written
--- @tparam string ip canonical
--- @tparam number|nil port nil for every port
--- @treturn table { requests, long }
-function _M.read(dict, workers, unplaced, ip, port)
-    local sum = { requests = unplaced, long = 0 }
-    for _, worker in ipairs(workers) do
-        local at = 1
-        local listed = dict:get("p|" .. worker .. "|" .. ip .. "|1")
-        while listed do
-            local each = listed % PORTS
-            if listed ~= 0 and (not port or port == each) then
-                count(dict, worker, ip, each, floor(listed / PORTS), sum)
-            end
-            at = at + 1
-            listed = dict:get("p|" .. worker .. "|" .. ip .. "|" .. at)
-        end
-    end
-    return sum
-end
-
-
---- Removes everything a dead process left.
-function _M.purge(dict, worker)
-    local mark = "|" .. worker .. "|"
-    for _, key in ipairs(dict:get_keys(0)) do
-        if str_sub(key, 2, #mark + 1) == mark then
-            dict:delete(key)
-        end
-    end
-    dict:delete("o|" .. worker)
 end
 
 

@@ -6,6 +6,7 @@ local workers_mod  = require("apisix.drain.workers")
 local plan_mod     = require("apisix.drain.plan")
 local pick_mod     = require("apisix.drain.pick")
 local present      = require("apisix.drain.present")
+local kinds_mod    = require("apisix.drain.kinds")
 local hooks        = require("apisix.drain.hooks")
 local install      = require("apisix.drain.install")
 local revision     = require("apisix.drain.revision")
@@ -88,6 +89,7 @@ local function beat(core)
         here.beaten = now
         counts:set("h|" .. number, ngx_now())
         workers_mod.purge(counts)
+        here.kinds:scan()
         if here.active then
             tell(install.verify(package.loaded["apisix.balancer"], package.loaded["apisix"]))
         end
@@ -163,6 +165,7 @@ local function register(core)
         return err
     end
 
+    here.kinds = kinds_mod.new(here.inflight, settings_mod.load(core).stream_after)
     here.plans = plan_mod.new(speaker.records)
     here.pick = pick_mod.new({
         entries = here.entries, inflight = here.inflight, plans = here.plans, count = count,
@@ -184,6 +187,7 @@ local function make_hooks(own)
     return hooks.make(own, {
         pick     = here.pick,
         inflight = here.inflight,
+        kinds    = here.kinds,
         entries  = here.entries,
         core     = here.core,
         switch   = here,

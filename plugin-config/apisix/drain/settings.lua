@@ -12,8 +12,9 @@ local KNOWN = {
     token            = "string",
     agent            = "string",
     fetch_give_up    = "number",
+    stream_after     = "number",
 }
-local DEFAULTS = { fetch_give_up = 10 }
+local DEFAULTS = { fetch_give_up = 10, stream_after = 10 }
 
 local _M = {}
 
@@ -41,6 +42,10 @@ function _M.parse(attr)
     if settings.agent and not str_find(settings.agent, "^https?://[^/]+/?$") then
         problems[#problems + 1] = "plugin_attr.apisix-drain.agent must be like http://host:port"
         settings.agent = nil
+    end
+    if settings.stream_after < 0 then
+        problems[#problems + 1] = "plugin_attr.apisix-drain.stream_after must be 0 or more seconds"
+        settings.stream_after = DEFAULTS.stream_after
     end
     if not (settings.token_file or settings.token_env or settings.token) then
         problems[#problems + 1] = "no token: set plugin_attr.apisix-drain.token_file (or token_env,"

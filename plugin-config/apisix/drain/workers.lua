@@ -16,7 +16,7 @@
 -- Numbers are stored over numbers, so none of these writes can fail on a full dictionary once
 -- the worker is registered.
 local process      = require("apisix.drain.process")
-local inflight     = require("apisix.drain.inflight")
+local totals       = require("apisix.drain.totals")
 local words        = require("apisix.drain.words")
 local revision     = require("apisix.drain.revision")
 local ngx          = ngx
@@ -159,7 +159,7 @@ function _M.list(dict)
 end
 
 
---- Their numbers, for inflight.read.
+--- Their numbers, for totals.read.
 function _M.numbers(list)
     local numbers = {}
     for i, worker in ipairs(list) do
@@ -254,7 +254,7 @@ function _M.purge(dict)
     for _, worker in ipairs(dead) do
         if dict:safe_add("purge|" .. worker.number, true) then
             dict:delete("purge|" .. worker.number - KEPT)
-            inflight.purge(dict, worker.number)
+            totals.purge(dict, worker.number)
             for _, key in ipairs(KEYS) do
                 dict:delete(key .. worker.number)
             end

@@ -17,6 +17,7 @@ import { createWords } from '../../../sandbox/apisix/words.ts'
 import { createStore, keyOf } from '../../../sandbox/apisix/store.ts'
 import { createWorker } from '../../../sandbox/apisix/worker.ts'
 import { silent, startRaw, until } from '../../build/apisix.ts'
+import { inflight } from '../../build/evidence.ts'
 
 const gateway = (id: string, ip: string, differs: Partial<GatewayFact> = {}): GatewayFact => ({
   id,
@@ -131,7 +132,7 @@ describe('barrier keeper', () => {
       instance: g.barrier.instance,
       fit: true,
       entry: 'draining',
-      inflight: { requests: 1, long: 0 },
+      inflight: inflight(1),
       late: 0,
       readAfterSeal: false,
       problem: ''
@@ -147,7 +148,7 @@ describe('barrier keeper', () => {
     await until('it is read', () => reading('1')?.entry === 'draining')
     keeper.desire([entry('1', 'sealed')])
     await until('it is sealed', () => reading('1')?.entry === 'sealed')
-    expect(reading('1')).to.deep.include({ readAfterSeal: true, inflight: { requests: 1, long: 0 } })
+    expect(reading('1')).to.deep.include({ readAfterSeal: true, inflight: inflight(1) })
     g.barrier.inflight.down(1, '10.0.0.1', 80, 'requests')
     await until('nothing is in flight', () => reading('1')?.inflight.requests === 0, 300)
     expect(reading('1')).to.deep.include({ entry: 'sealed', readAfterSeal: true })
@@ -207,9 +208,9 @@ describe('barrier keeper', () => {
     keeper.gateways([gateway('g1', '127.0.7.1')])
     g.barrier.inflight.up(1, '10.0.0.1', 80, 'long')
     keeper.desire([entry('1')])
-    await until('it is read', () => reading('1')?.inflight.long === 1)
+    await until('it is read', () => reading('1')?.inflight.long.upgraded === 1)
     g.barrier.inflight.down(1, '10.0.0.1', 80, 'long')
-    await until('it is closed', () => reading('1')?.inflight.long === 0)
+    await until('it is closed', () => reading('1')?.inflight.long.upgraded === 0)
   })
 
   /** An upstream in the configuration of the worker. */

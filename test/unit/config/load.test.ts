@@ -36,6 +36,7 @@ describe('config', () => {
       acceptedSettleMs: 5000,
       floorMs: 15_000,
       kubeletStatusDelayMs: 3000,
+      longLivedMs: 0,
       dryRun: false,
       inventoryEveryMs: 30_000,
       onDisruption: false,

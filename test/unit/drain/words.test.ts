@@ -28,6 +28,7 @@ describe('annotations', () => {
       'apisix-drain.io/reserve': ' 2s ',
       'apisix-drain.io/until': 'barrier',
       'apisix-drain.io/minimum-evidence': 'observed',
+      'apisix-drain.io/long-lived-wait': '20s',
       'apisix-drain.io/successors': 'false'
     })
     expect(options).to.deep.equal({
@@ -35,6 +36,7 @@ describe('annotations', () => {
       reserveMs: 2_000,
       until: 'barrier',
       minimumGrade: 'observed',
+      longLivedMs: 20_000,
       successors: false,
       problems: []
     })
@@ -46,6 +48,7 @@ describe('annotations', () => {
       reserveMs: undefined,
       until: undefined,
       minimumGrade: undefined,
+      longLivedMs: undefined,
       successors: true,
       problems: []
     }

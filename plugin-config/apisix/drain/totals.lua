@@ -1,0 +1,85 @@
+--- The requests in flight of all workers together. Any worker can read them: the keys and the
+-- memory are those of inflight.lua.
+local cells_mod = require("apisix.drain.cells")
+local keys_mod  = require("apisix.drain.keys")
+local ipairs    = ipairs
+local str_sub   = string.sub
+local floor     = math.floor
+local max       = math.max
+local min       = math.min
+
+local PORTS = keys_mod.PORTS
+
+local _M = {}
+
+
+local function count(dict, worker, ip, port, place, sum)
+    local requests, long, upgraded, sse, began
+    if place == 0 then
+        requests, long, upgraded, sse, began = keys_mod.read(dict, worker, ip, port)
+    else
+        requests, long, upgraded, sse, began = cells_mod.read(place)
+    end
+    -- nil: this process does not have the memory, so it must not take it for idle
+    sum.requests = sum.requests + (requests or 1)
+    if long and long > 0 then
+        sum.long = sum.long + long
+        sum.upgraded = sum.upgraded + max(0, min(long, upgraded))
+        sum.sse = sum.sse + max(0, min(long - upgraded, sse))
+        if began > 0 and (sum.began == 0 or began < sum.began) then
+            sum.began = began
+        end
+    end
+end
+
+
+--- Requests that these workers could not count on their own address: a part of every address.
+-- @treturn number
+function _M.unplaced(dict, workers)
+    local sum = 0
+    for _, worker in ipairs(workers) do
+        sum = sum + (dict:get("o|" .. worker) or 0)
+    end
+    return sum
+end
+
+
+--- Requests that these workers have in flight to an address.
+-- @tparam table dict the counts
+-- @tparam table workers numbers of the processes that live
+-- @tparam number unplaced from unplaced, read after the entries that are asked about were written
+-- @tparam string ip canonical
+-- @tparam number|nil port nil for every port
+-- @treturn table { requests, long, upgraded, sse, began }: `long` has all kinds of long-lived ones;
+-- `began` is the second in which the oldest of them began, 0 if there is none or it is not known
+function _M.read(dict, workers, unplaced, ip, port)
+    local sum = { requests = unplaced, long = 0, upgraded = 0, sse = 0, began = 0 }
+    for _, worker in ipairs(workers) do
+        local at = 1
+        local listed = dict:get("p|" .. worker .. "|" .. ip .. "|1")
+        while listed do
+            local each = listed % PORTS
+            if listed ~= 0 and (not port or port == each) then
+                count(dict, worker, ip, each, floor(listed / PORTS), sum)
+            end
+            at = at + 1
+            listed = dict:get("p|" .. worker .. "|" .. ip .. "|" .. at)
+        end
+    end
+    return sum
+end
+
+
+--- Removes everything a dead process left.
+function _M.purge(dict, worker)
+    local mark = "|" .. worker .. "|"
+    for _, key in ipairs(dict:get_keys(0)) do
+        if str_sub(key, 2, #mark + 1) == mark then
+            dict:delete(key)
+        end
+    end
+    dict:delete("o|" .. worker)
+end
+
+
+return _M
