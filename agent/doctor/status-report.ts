@@ -1,3 +1,4 @@
+import { formatAge, whyBehind } from '../dashboard/model/why-behind.ts'
 import { ago, count, formatMs } from '../dashboard/model/format.ts'
 import { isOpen, lanesOf } from '../dashboard/model/lanes.ts'
 import { sentenceOf } from '../dashboard/model/sentence.ts'
@@ -31,6 +32,8 @@ export interface StatusReport {
     readonly deadline: number
     readonly hooks: number
   }[]
+  /** Holders that are behind Kubernetes, the oldest first: `why` names the owner or the gateways that have not followed. */
+  readonly behind: readonly { readonly upstream: string; readonly since: number; readonly why: string }[]
   /** Upstreams without a listed node that serves. */
   readonly onSuccessors: readonly {
     readonly upstream: string
@@ -70,6 +73,11 @@ export function statusOf(snapshot: Snapshot): StatusReport {
         const { namespace, pod, deadline, hooks, why } = drain
         return { pod: `${namespace}/${pod}`, standing, waitsFor: waitOf(lane) || why, deadline, hooks }
       }),
+    behind: holders
+      .flatMap(holder =>
+        holder.behind ? [{ upstream: holder.key, since: holder.behind.since, why: whyBehind(holder) }] : []
+      )
+      .toSorted((a, b) => a.since - b.since),
     onSuccessors: holders.flatMap(({ key, owner, onSuccessors }) =>
       onSuccessors ? [{ upstream: key, owner, ...onSuccessors }] : []
     )
@@ -81,7 +89,7 @@ const stateOf = ({ ready, terminating }: GatewayView) =>
 
 /** Plain lines for people: no colours. */
 export function formatStatus(report: StatusReport): string {
-  const { agent, at, gateways, pods, onSuccessors } = report
+  const { agent, at, gateways, pods, behind, onSuccessors } = report
   const parts = [
     `${report.head}\n${report.rest}`,
     agentLine(agent),
@@ -107,6 +115,10 @@ export function formatStatus(report: StatusReport): string {
         String(hooks),
         waitsFor
       ])
+    ),
+    table(
+      ['UPSTREAM BEHIND', 'FOR', 'WHY'],
+      behind.map(({ upstream, since, why }) => [upstream, formatAge(Math.max(0, at - since)), why])
     ),
     table(
       ['UPSTREAM ON SUCCESSORS', 'OWNER', 'FOR', 'SERVED BY'],

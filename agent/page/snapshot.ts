@@ -2,9 +2,9 @@ import type { ModeState } from '../inventory/mode-watch.ts'
 import type { Ack } from '../drain/ack.ts'
 import type { Drain, GatewayReport, Grade, HolderReport, Witness } from '../drain/drain.ts'
 import type { LongLived } from '../drain/long-lived.ts'
-import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
-import type { DeviationKind } from '../plan/difference.ts'
-import type { HolderKey, Owner } from '../plan/holder.ts'
+import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
+import type { HolderView } from './holder-view.ts'
+import type { HolderKey } from '../plan/holder.ts'
 import type { LeadsTo } from '../plan/leads-to.ts'
 import type { MissingPart } from '../base/readiness.ts'
 import type { Vouch } from '../hold/holds.ts'
@@ -91,6 +91,8 @@ export interface GatewayView {
     readonly revision: number
     readonly appliedAt: Millis | null
   }[]
+  /** By kind of object, the revision up to which its slowest worker has applied it. Empty without the plugin. */
+  readonly applied: Readonly<Record<string, number>>
 }
 
 export interface PluginCounts {
@@ -116,28 +118,6 @@ export interface WatchView {
   readonly lastEventAt: Millis | null
   readonly objects: number
   readonly problem: string
-}
-
-/** One holder in three views: EndpointSlices, the Admin API, and each gateway. */
-export interface HolderView {
-  readonly key: HolderKey
-  readonly name: string | null
-  readonly owner: Owner
-  readonly form: 'map' | 'array' | 'discovery'
-  readonly nodes: readonly NodeKey[]
-  /** Nodes whose pod does not exist any more. */
-  readonly ghosts: readonly { readonly node: NodeKey; readonly since: Millis }[]
-  /** Ready endpoints that the holder does not list. */
-  readonly missing: readonly { readonly node: NodeKey; readonly since: Millis }[]
-  /** How the gateways differ from the Admin API. Only one worker of each was asked. */
-  readonly atGateways: readonly {
-    readonly gateway: string
-    readonly kind: DeviationKind
-    readonly node: NodeKey
-    readonly since: Millis
-  }[]
-  /** Set if no listed node serves, and its entries name successors: `since` the last of the pods began to end. `null` also for discovery. */
-  readonly onSuccessors: { readonly since: Millis; readonly nodes: readonly NodeKey[] } | null
 }
 
 /** The workloads to whose pods holders lead, and how their pods ask the agent before they end. */

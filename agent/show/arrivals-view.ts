@@ -7,7 +7,7 @@ import type { ArrivalView } from '../page/snapshot.ts'
 import { createArrivalEvidence, nothingSeen, type SeenComing } from '../upkeep/arrival-evidence.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** Follows every pod that becomes Ready until every gateway routes to it. Read-only: nothing waits for it. */
+/** Follows every pod that becomes Ready until every gateway routes to it. Read-only: `behind-view.ts` has the readings made. */
 interface Arrivals {
   readonly observer: Observer
   /** Pods on their way in, and those that have arrived or were given up, newest first. */
@@ -21,10 +21,10 @@ interface ArrivalsOptions {
 }
 
 /**
- * Intervals in ms: between looks, between requested listings, and between looks at a pod that no holder lists or should list.
- * Most pods of a cluster are not in APISIX, and cost neither listings nor time.
+ * Intervals in ms: between looks, and between looks at a pod that no holder lists or should list. Most pods of a cluster are not in
+ * APISIX, and cost no time.
  */
-const EVERY_MS = { look: 100, listing: 2000, stranger: 5000 }
+const EVERY_MS = { look: 100, stranger: 5000 }
 /** A pod that no holder lists after this time is not in APISIX, or its owner does not write it; in ms. */
 const GIVE_UP_MS = 120_000
 /** How many finished arrivals are kept. */
@@ -40,13 +40,12 @@ interface Pending {
 }
 
 export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Arrivals {
-  const { cluster, inventory, survey } = sources
+  const { cluster } = sources
   const evidence = createArrivalEvidence(sources)
   const pending = new Map<PodUid, Pending>()
   const known = new Set<PodUid>()
   let past: readonly ArrivalView[] = []
   let lookedAt = -Infinity
-  let listedAt = -Infinity
 
   const begin = (): void => {
     const ready = cluster.pods.becameReady()
@@ -99,16 +98,10 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
     observer: {
       round() {
         const now = clock.now()
-        survey?.gateways(cluster.gateways())
         if (now < lookedAt + EVERY_MS.look) return
         lookedAt = now
         begin()
         for (const one of pending.values()) if (now >= one.checkAt) look(one, now)
-        if (![...pending.values()].some(({ view }) => isShown(view))) return
-        survey?.hurry()
-        if (now < listedAt + EVERY_MS.listing) return
-        listedAt = now
-        void inventory.refresh()
       }
     },
     views: () => [

@@ -2,25 +2,21 @@ import type { Survey } from '../proof/survey.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { GatewayFact, Millis, NodeKey } from '../drain/facts.ts'
 import { observable } from '../apisix/control-api.ts'
-import { addressOf } from '../apisix/nodes.ts'
 import { aged, difference, type AgedDeviation, type DeviationKind } from '../plan/difference.ts'
 import type { Ghost } from '../members/ghost-nodes.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
-import type { HolderView } from '../page/snapshot.ts'
+import type { HolderView } from '../page/holder-view.ts'
 import type { Cluster } from '../facts/cluster.ts'
-import { expectedNodes } from '../upkeep/expected.ts'
 import type { Memory } from '../proof/memory.ts'
-import type { Sync } from '../upkeep/sync.ts'
 import type { Upkeep } from '../upkeep/upkeep.ts'
 
-/** How a holder differs from Kubernetes, and the gateways from the holder, and since when. */
-export type HolderDifference = Pick<HolderView, 'ghosts' | 'missing' | 'atGateways'>
+/** The ghosts of a holder, and how the gateways differ from it, and since when. */
+export type HolderDifference = Pick<HolderView, 'ghosts' | 'atGateways'>
 
 interface DriftOptions {
-  readonly cluster: Pick<Cluster, 'pods' | 'slices' | 'gateways'>
+  readonly cluster: Pick<Cluster, 'gateways'>
   /** Absent if the agent reads no gateway. */
   readonly survey: Pick<Survey, 'sighting'> | undefined
-  readonly sync: Pick<Sync, 'members'> | undefined
   /** Finds the nodes whose pods are gone, whether the agent drained them or not. */
   readonly upkeep: Pick<Upkeep, 'ghosts'>
 }
@@ -51,43 +47,25 @@ interface Drift {
 /** How many holders one pass compares. The others keep their last result. */
 const AT_ONCE = 250
 
-const NONE: HolderDifference = { ghosts: [], missing: [], atGateways: [] }
+const NONE: HolderDifference = { ghosts: [], atGateways: [] }
 const PLACES = [
   ['admin', 'ghost'],
-  ['admin', 'missing'],
   ['gateway', 'ghost'],
   ['gateway', 'missing'],
   ['gateway', 'stale']
 ] as const
 
 /**
- * The continuous three-way difference. Ghosts are nodes that outlived a pod that the agent drained or saw end, and nodes
- * whose address is in a range of pods and has had no pod for a while. A node counts as missing from when the agent's own sync
- * or `expectedNodes` reports it until it is listed or its pod is no longer Ready, however old the pod gets: that reveals an
- * owner that has stopped writing.
+ * The continuous difference of nodes. Ghosts are nodes that outlived a pod that the agent drained or saw end, and nodes
+ * whose address is in a range of pods and has had no pod for a while. Ready endpoints that are missing are in `behind-view.ts`.
  *
- * All three are read at different times, so a deviation counts only if readings begun after its first sighting still show
- * it: until then one of the readings may just be old.
+ * Admin API and gateways are read at different times, so a deviation counts only if readings begun after its first sighting
+ * still show it: until then one of the readings may just be old.
  */
-export function createDrift({ cluster, survey, sync, upkeep }: DriftOptions): Drift {
-  const { pods } = cluster
+export function createDrift({ cluster, survey, upkeep }: DriftOptions): Drift {
   const found = new Map<HolderKey, readonly AgedDeviation[]>()
   let sure: ReadonlyMap<HolderKey, readonly AgedDeviation[]> = new Map()
   let turn = 0
-
-  const isReady = (node: NodeKey) =>
-    pods.byIp(addressOf(node).host).some(pod => pod.ready && pod.deletionAt === undefined)
-
-  /** The nodes that the holder should list and does not. */
-  const lacks = (holder: Holder, now: Millis): readonly NodeKey[] => {
-    const listed = new Set(holder.nodes.map(({ key }) => key))
-    const members = sync?.members(holder.key)
-    if (members) return [...members].filter(node => !listed.has(node))
-    const before = (found.get(holder.key) ?? []).flatMap(({ kind, gateway, node }) =>
-      kind === 'missing' && gateway === null && !listed.has(node) && isReady(node) ? [node] : []
-    )
-    return [...new Set([...before, ...expectedNodes(cluster, holder, now)])]
-  }
 
   const sightingsOf = (holder: Holder, gateways: readonly GatewayFact[]) =>
     new Map(
@@ -99,7 +77,7 @@ export function createDrift({ cluster, survey, sync, upkeep }: DriftOptions): Dr
 
   const compare = (holder: Holder, ghosts: ReadonlySet<NodeKey>, now: Millis): void => {
     const deviations = difference({
-      endpoints: [...holder.nodes.map(({ key }) => key), ...lacks(holder, now)],
+      endpoints: undefined,
       isGone: node => ghosts.has(node),
       admin: holder.nodes.map(({ key }) => key),
       gateways: sightingsOf(holder, cluster.gateways())
@@ -135,9 +113,6 @@ export function createDrift({ cluster, survey, sync, upkeep }: DriftOptions): Dr
         if (!left && deviations.length === 0) return NONE
         return {
           ghosts: [...(left ?? [])].map(([node, since]) => ({ node, since })),
-          missing: deviations.flatMap(({ kind, gateway, node, since }) =>
-            kind === 'missing' && gateway === null ? [{ node, since }] : []
-          ),
           atGateways: deviations.flatMap(({ kind, gateway, node, since }) =>
             gateway === null ? [] : [{ gateway, kind, node, since }]
           )

@@ -1,4 +1,6 @@
 import type { Config } from '../config/types.ts'
+import type { BarrierGateway } from '../apisix/barrier-api.ts'
+import { appliedOf } from '../members/applied.ts'
 import type { GatewayFact } from '../drain/facts.ts'
 import type { PluginCounts, SnapshotSources } from '../page/snapshot.ts'
 import type { Sources } from '../proof/sources.ts'
@@ -37,7 +39,8 @@ export function gatewayView(
       id: worker.id ?? -1,
       revision: worker.revision ?? 0,
       appliedAt: worker.applied ? worker.applied * 1000 : null
-    }))
+    })),
+    applied: appliedIn(state?.told?.workers ?? [])
   }
 }
 
@@ -48,3 +51,12 @@ const countsOf = ({
   refused = 0,
   bypasses = 0
 }: Readonly<Record<string, number>>): PluginCounts => ({ moved, succeeded, refused, bypasses })
+
+/** By kind of object, the revision of the slowest worker that serves. */
+function appliedIn(workers: BarrierGateway['workers']): Readonly<Record<string, number>> {
+  const serving = workers.filter(({ exiting }) => exiting !== true)
+  const kinds = new Set(serving.flatMap(({ revisions = {} }) => Object.keys(revisions)))
+  return Object.fromEntries(
+    [...kinds].map(kind => [kind, Math.min(...serving.map(worker => appliedOf(worker, kind) ?? 0))])
+  )
+}

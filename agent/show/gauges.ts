@@ -1,11 +1,12 @@
 import type { Config } from '../config/types.ts'
 import type { Drain } from '../drain/drain.ts'
-import type { Millis } from '../drain/facts.ts'
+import type { GatewayFact, Millis } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import { KEPT, PHASES, PROOFS } from '../tell/metric-labels.ts'
 import type { Metrics } from '../tell/metrics.ts'
 import type { Loop } from '../round/loop.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
+import type { HolderClock } from './behind-view.ts'
 import { ghostsOf, type DriftCount } from './drift.ts'
 import { gatewayView } from './gateway-view.ts'
 import { holdersOnSuccessors } from './succession-view.ts'
@@ -20,6 +21,45 @@ export function driftGauges(
     drift.set({ where, kind }, nodes)
     driftAge.set({ where, kind }, oldestMs / 1000)
   }
+}
+
+interface BehindNow {
+  readonly clocks: Iterable<HolderClock>
+  readonly unsealed: readonly { readonly gateway: string; readonly since: Millis }[]
+  readonly gateways: readonly GatewayFact[]
+  readonly now: Millis
+}
+
+/** For how long owners and gateways have been behind Kubernetes: the oldest change of each. */
+export function behindGauges(
+  { drift, driftAge, ownerBehind, gatewayBehind, gatewayNames }: Metrics,
+  { clocks, unsealed, gateways, now }: BehindNow
+): void {
+  const missing: Millis[] = []
+  let owner = now
+  const oldest = new Map<string, Millis>()
+  const late = ({ gateway, since }: BehindNow['unsealed'][number]) =>
+    oldest.set(gateway, Math.min(since, oldest.get(gateway) ?? now))
+  for (const clock of clocks) {
+    for (const { since } of clock.missing) missing.push(since)
+    for (const { since } of [...clock.missing, ...clock.notReady]) owner = Math.min(owner, since)
+    clock.behind?.gateways.forEach(late)
+  }
+  unsealed.forEach(late)
+  drift.set({ where: 'admin', kind: 'missing' }, missing.length)
+  driftAge.set(
+    { where: 'admin', kind: 'missing' },
+    (now - missing.reduce((a, b) => Math.min(a, b), now)) / 1000
+  )
+  ownerBehind.set((now - owner) / 1000)
+  gatewayBehind.reset()
+  const worst = new Map<string, number>()
+  for (const { name } of gateways) {
+    const label = gatewayNames.labelOf(name)
+    const ms = now - (oldest.get(name) ?? now)
+    worst.set(label, Math.max(ms, worst.get(label) ?? 0))
+  }
+  for (const [gateway, ms] of worst) gatewayBehind.set({ gateway }, ms / 1000)
 }
 
 /** How many holders live on successors, and for how long. */

@@ -12,18 +12,14 @@ import type { Readiness } from '../base/readiness.ts'
 import { buildSnapshot, drainView } from './build-snapshot.ts'
 import { EMPTY, withAck, withPast, withProof, type History } from './history.ts'
 import type { Vouch } from '../hold/holds.ts'
-import {
-  type DrainView,
-  type HolderView,
-  type Moments,
-  type Snapshot,
-  type Totals
-} from '../page/snapshot.ts'
+import type { HolderView } from '../page/holder-view.ts'
+import { type DrainView, type Moments, type Snapshot, type Totals } from '../page/snapshot.ts'
 import { same } from '../base/same.ts'
 import { createAfterAck } from './after-ack.ts'
 import { createArrivals } from './arrivals-view.ts'
+import { createBehind, unsealedIn, withUnsealed, type HolderClock } from './behind-view.ts'
 import { createDrift, type HolderDifference } from './drift.ts'
-import { driftGauges, stateGauges } from './gauges.ts'
+import { behindGauges, driftGauges, stateGauges } from './gauges.ts'
 import { gatewayView } from './gateway-view.ts'
 import { holdersOnSuccessors } from './succession-view.ts'
 import { createHiddenView } from './hidden-view.ts'
@@ -77,6 +73,7 @@ export function createViews(options: ViewsOptions): Views {
   const drift = createDrift(sources)
   const hidden = createHiddenView(sources, clock)
   const hooks = createHooksView(sources, clock)
+  const behind = createBehind({ sources, clock })
   const arrivals = createArrivals({ sources, clock, metrics })
   const afterAck = createAfterAck(sources, metrics)
   const moreOf = (uid: PodUid, memory: Memory) => ({
@@ -105,6 +102,7 @@ export function createViews(options: ViewsOptions): Views {
     round(tookMs) {
       totals.rounds += 1
       lastRoundAt = clock.now()
+      behind.observer.round?.(tookMs)
       arrivals.observer.round?.(tookMs)
       afterAck.observer.round?.(tookMs)
     }
@@ -124,7 +122,7 @@ export function createViews(options: ViewsOptions): Views {
   /** Returns the same object until its content changes, so that an unchanged view costs nothing. */
   const holderView = (
     holder: Holder,
-    differs: HolderDifference & Pick<HolderView, 'onSuccessors'>
+    differs: HolderDifference & HolderClock & Pick<HolderView, 'onSuccessors'>
   ): HolderView => {
     const known = shown.get(holder)
     if (known && same({ ...known, ...differs }, known)) return known
@@ -133,6 +131,7 @@ export function createViews(options: ViewsOptions): Views {
       name: holder.name ?? null,
       owner: holder.owner,
       form: holder.discovery ? 'discovery' : holder.form,
+      revision: holder.revision,
       nodes: holder.nodes.map(node => node.key),
       ...differs
     }
@@ -147,6 +146,7 @@ export function createViews(options: ViewsOptions): Views {
       const drains = [...loop.drains().values()]
       const holders = [...inventory.holders().values()]
       const differs = look(loop)
+      const unsealed = unsealedIn(drains, uid => loop.memory(uid))
       const succeeded = holdersOnSuccessors(drains, uid => loop.memory(uid), inventory)
       const held = new Map<PodUid, number>()
       for (const { hook } of loop.held()) held.set(hook.uid, (held.get(hook.uid) ?? 0) + 1)
@@ -185,6 +185,7 @@ export function createViews(options: ViewsOptions): Views {
         holders: holders.map(holder =>
           holderView(holder, {
             ...differs(holder.key),
+            ...withUnsealed(behind.of(holder.key), unsealed.get(holder.key)),
             onSuccessors: succeeded.get(holder.key) ?? null
           })
         ),
@@ -212,6 +213,13 @@ export function createViews(options: ViewsOptions): Views {
       metrics.lacking.set({ lacks: 'hook' }, without)
       metrics.lacking.set({ lacks: 'fallback' }, bare)
       driftGauges(metrics, drift.counts(clock.now()))
+      const unsealed = unsealedIn([...loop.drains().values()], uid => loop.memory(uid))
+      behindGauges(metrics, {
+        clocks: behind.all(),
+        unsealed: [...unsealed.values()].flat(),
+        gateways: cluster.gateways(),
+        now: clock.now()
+      })
       stateGauges(metrics, { sources, control: config.apisix.control, loop, now: clock.now() })
     }
   }

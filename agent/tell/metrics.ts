@@ -248,6 +248,15 @@ export function createMetrics() {
       where: 'as in drift_nodes',
       kind: 'as in drift_nodes'
     }),
+    ownerBehind: gauge(
+      'owner_behind_seconds',
+      'For how long the oldest change of ready endpoints has been missing in the Admin API: the owner of the holder has not written it; 0 if there is none.'
+    ),
+    gatewayBehind: gauge(
+      'gateway_behind_seconds',
+      'For how long a Ready gateway has lacked the oldest change that it should route by, or has not sealed a pod that ends; 0 if there is none.',
+      { gateway: GATEWAY }
+    ),
     successionHolders: gauge(
       'succession_holders',
       'Holders that list no node that serves: gateways with the plugin send their requests to successors.'

@@ -1,44 +1,80 @@
 import { nodeKey, type Millis, type NodeKey, type PodFact } from '../drain/facts.ts'
 import type { Holder } from '../plan/holder.ts'
 import type { Cluster } from '../facts/cluster.ts'
+import type { ServiceName } from '../facts/slice-store.ts'
 
 /** The owner of a holder may be about to list a pod that started within this time, in ms. */
 const RECENT_MS = 120_000
 
+type Known = Pick<Cluster, 'pods' | 'slices'>
+
+/** The Service whose endpoints a holder lists, and the one port of its nodes. */
+export interface Followed {
+  readonly service: ServiceName
+  readonly port: number | undefined
+}
+
 /**
- * Nodes that a holder should list according to Kubernetes: only to show missing nodes, never for writing. A Service can stand
+ * The Service that a holder is known to follow: each of its nodes that is a pod belongs to it. A pod that ends may have left its
+ * slices, and then proves nothing. `unknown`: no node is a pod of a Service. `several`: it follows no single Service.
+ */
+export function followedService({ pods, slices }: Known, holder: Holder): Followed | 'unknown' | 'several' {
+  const listed = holder.nodes.flatMap(node => pods.byIp(node.host))
+  const telling = listed.filter(pod => pod.deletionAt === undefined || slices.servicesOf(pod).length > 0)
+  const [first] = telling
+  if (!first) return 'unknown'
+  const ports = new Set(holder.nodes.map(node => node.port))
+  const [service, ...others] = slices.servicesOf(first)
+  if (!service || others.length > 0 || ports.size !== 1 || listed.some(({ hostNetwork }) => hostNetwork))
+    return 'several'
+  const belongs = (pod: PodFact) =>
+    pod.namespace === service.namespace && slices.servicesOf(pod).some(other => other.name === service.name)
+  return telling.every(belongs) ? { service, port: holder.nodes[0]?.port } : 'several'
+}
+
+interface Expecting {
+  readonly now: Millis
+  /** Pass a larger value for a holder that is known to follow all of a Service, whatever the age of its pods; in ms. */
+  readonly recentMs?: number
+  /** Nodes that are known to be missing: their age does not count any more. */
+  readonly late?: ReadonlySet<NodeKey>
+}
+
+/**
+ * Nodes that a holder should list according to Kubernetes, and does not: only to show them, never for writing. A Service can stand
  * behind several holders, each with some of its pods (docs/decisions/0024).
  *
- * Only if the holder is known to follow one Service: each of its nodes that is a pod belongs to that Service, and every ready
- * endpoint that it does not list is younger than `recentMs`. A holder that lists a part of a Service on purpose (a subset, a
- * canary) lacks older ones, and nothing is expected there. Pass a larger `recentMs` for a holder that is known to follow all of a
- * Service, whatever the age of its pods.
+ * Nothing is expected unless every ready endpoint that it does not list is younger than `recentMs`: a holder that lists a part of a
+ * Service on purpose (a subset, a canary) lacks older ones.
  */
-export function expectedNodes(
-  { pods, slices }: Pick<Cluster, 'pods' | 'slices'>,
+export function missingFrom(
+  { pods, slices }: Known,
   holder: Holder,
-  now: Millis,
-  recentMs = RECENT_MS
+  { service, port }: Followed,
+  { now, recentMs = RECENT_MS, late = new Set() }: Expecting
 ): readonly NodeKey[] {
-  const listed = holder.nodes.flatMap(node => pods.byIp(node.host).map(pod => ({ node, pod })))
-  const [first] = listed
-  const ports = new Set(holder.nodes.map(node => node.port))
-  if (!first || ports.size !== 1 || listed.some(({ pod }) => pod.hostNetwork)) return []
-  const services = slices.servicesOf(first.pod)
-  const [service] = services
-  if (!service || services.length > 1) return []
-  const belongs = (pod: PodFact) => slices.servicesOf(pod).some(other => other.name === service.name)
-  if (!listed.every(({ pod }) => pod.namespace === service.namespace && belongs(pod))) return []
-
   const has = new Set(holder.nodes.map(node => node.host))
   const missing = slices
     .serving(service.namespace, service.name)
     .filter(endpoint => endpoint.ready && !endpoint.terminating && !has.has(endpoint.address))
     // A slice can be many seconds behind the deletion: a pod that ends is not expected, and proves nothing about the others.
     .filter(({ podUid }) => podUid === undefined || pods.get(podUid)?.deletionAt === undefined)
+    .map(({ address, podUid }) => ({ node: nodeKey(address, port), podUid }))
   const isRecent = ({ podUid }: (typeof missing)[number]) => {
     const pod = podUid === undefined ? undefined : pods.get(podUid)
     return pod?.startedAt !== undefined && pod.deletionAt === undefined && now - pod.startedAt < recentMs
   }
-  return missing.every(isRecent) ? missing.map(({ address }) => nodeKey(address, first.node.port)) : []
+  return missing.every(one => late.has(one.node) || isRecent(one)) ? missing.map(({ node }) => node) : []
+}
+
+/** The same for a holder of which nothing is known but its nodes. */
+export function expectedNodes(
+  cluster: Known,
+  holder: Holder,
+  now: Millis,
+  recentMs?: number
+): readonly NodeKey[] {
+  const followed = followedService(cluster, holder)
+  if (typeof followed === 'string') return []
+  return missingFrom(cluster, holder, followed, { now, ...(recentMs !== undefined && { recentMs }) })
 }

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check'
 import { buildSnapshot } from '../../agent/show/build-snapshot.ts'
 import type { LeadsTo } from '../../agent/plan/leads-to.ts'
-import type { DrainView, HolderView, Snapshot } from '../../agent/page/snapshot.ts'
+import type { HolderView } from '../../agent/page/holder-view.ts'
+import type { DrainView, Snapshot } from '../../agent/page/snapshot.ts'
 import { pod } from './pod.ts'
 import { ackFor } from './serve.ts'
 import { sources } from './snapshot.ts'
@@ -33,6 +34,10 @@ const holder: fc.Arbitrary<HolderView> = fc
     nodes,
     ghosts: nodes.map(node => ({ node, since })),
     missing: [],
+    notReady: [],
+    revision: since,
+    behind: null,
+    lags: [],
     atGateways: [],
     onSuccessors: null
   }))

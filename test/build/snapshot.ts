@@ -76,7 +76,8 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
         instance: null,
         plugin: null,
         counts: null,
-        workers: []
+        workers: [],
+        applied: {}
       }
     ],
     inventory: {

@@ -1,12 +1,6 @@
 import { buildSnapshot } from '../../agent/show/build-snapshot.ts'
-import type {
-  ArrivalView,
-  DrainLag,
-  DrainView,
-  GatewayView,
-  HolderView,
-  Snapshot
-} from '../../agent/page/snapshot.ts'
+import type { HolderView } from '../../agent/page/holder-view.ts'
+import type { ArrivalView, DrainLag, DrainView, GatewayView, Snapshot } from '../../agent/page/snapshot.ts'
 import { createRandom } from '../../sandbox/random.ts'
 import { sources } from '../build/snapshot.ts'
 
@@ -88,7 +82,8 @@ function gatewayOf(name: string, i: number, now: number): GatewayView {
       id,
       revision: 4115 - (i === 2 && id === 3 ? 2 : 0),
       appliedAt: now - 40_000
-    }))
+    })),
+    applied: { upstreams: 4115 - (i === 2 ? 2 : 0), routes: 4096 }
   }
 }
 
@@ -101,13 +96,28 @@ function holderOf(name: string, i: number, now: number): HolderView {
     form: 'map',
     nodes: [1, 2, 3, 4, 5, 6].slice(0, 2 + (i % 5)).map(node),
     ghosts: i % 500 === 3 ? [{ node: node(1), since: now - 8000 }] : [],
-    missing: [],
+    missing: i % 500 === 9 ? [{ node: node(8), since: now - 12_000 }] : [],
+    notReady: [],
+    revision: i % 9 === 0 ? 4000 : i % 500 === 11 ? 4115 : 4001 + (i % 100),
+    behind: behindOf(i, now),
+    lags:
+      i % 40 === 1
+        ? [0, 1, 2].map(g => ({ gateway: `apisix-${g}`, ms: 700 + 13 * g + (i % 90), evidence: 'barrier' }))
+        : [],
     atGateways:
       i % 500 === 5
         ? [{ gateway: 'apisix-1', kind: 'stale', node: `10.9.${i % 250}.7:8080`, since: now - 42_000 }]
         : [],
     onSuccessors: i % 500 === 7 ? { since: now - 95_000, nodes: [node(9)] } : null
   }
+}
+
+function behindOf(i: number, now: number): HolderView['behind'] {
+  if (i % 500 === 9) return { since: now - 12_000, cause: 'owner', gateways: [] }
+  if (i % 500 !== 11) return null
+  const since = now - 4000
+  const why = 'a worker has applied revision 4113, and not 4115'
+  return { since, cause: 'gateways', gateways: [{ gateway: 'apisix-2', since, why, evidence: 'barrier' }] }
 }
 
 function arrivalOf(

@@ -1,4 +1,4 @@
-import type { HolderView } from '../../page/snapshot.ts'
+import type { HolderView } from '../../page/holder-view.ts'
 import { count, formatMs } from './format.ts'
 
 export const HOLDER_FILTERS = [
@@ -11,8 +11,8 @@ export const HOLDER_FILTERS = [
 ] as const
 export type HolderFilter = (typeof HOLDER_FILTERS)[number]
 
-const troubles = ({ ghosts, missing, atGateways, onSuccessors }: HolderView) =>
-  ghosts.length + missing.length + atGateways.length + Number(onSuccessors !== null)
+const troubles = ({ ghosts, missing, notReady, atGateways, onSuccessors }: HolderView) =>
+  ghosts.length + missing.length + notReady.length + atGateways.length + Number(onSuccessors !== null)
 
 const KEEPS: Record<HolderFilter, (holder: HolderView) => boolean> = {
   all: () => true,
@@ -40,7 +40,10 @@ export function holderRows(
 }
 
 /** How the three differ, in words, each with its age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
-export function differenceOf({ ghosts, missing, atGateways, onSuccessors }: HolderView, now: number): string {
+export function differenceOf(
+  { ghosts, missing, notReady, atGateways, onSuccessors }: HolderView,
+  now: number
+): string {
   const age = (since: number) => formatMs(Math.max(0, Math.round((now - since) / 1000) * 1000))
   const list = (nodes: readonly { readonly node: string; readonly since: number }[]) =>
     nodes.map(({ node, since }) => `${node} (${age(since)})`).join(' ')
@@ -50,6 +53,7 @@ export function differenceOf({ ghosts, missing, atGateways, onSuccessors }: Hold
       : []),
     ...(ghosts.length > 0 ? [`${count(ghosts.length, 'ghost')}: ${list(ghosts)}`] : []),
     ...(missing.length > 0 ? [`missing: ${list(missing)}`] : []),
+    ...(notReady.length > 0 ? [`not Ready and still listed: ${list(notReady)}`] : []),
     ...[...Map.groupBy(atGateways, ({ gateway, kind }) => `${gateway}: ${kind}`)].map(
       ([what, nodes]) => `${what} ${list(nodes)}`
     )

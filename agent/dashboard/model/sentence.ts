@@ -1,4 +1,5 @@
 import type { DrainView, GatewayView, Snapshot } from '../../page/snapshot.ts'
+import { behindFor, formatAge, whyBehind } from './why-behind.ts'
 import { clock, count, formatMs } from './format.ts'
 import { standingOf } from './lanes.ts'
 
@@ -24,6 +25,7 @@ export function sentenceOf(snapshot: Snapshot): Sentence {
     weakGateways(snapshot) ??
     unproved(snapshot) ??
     blind(snapshot) ??
+    behind(snapshot) ??
     calm(snapshot)
   )
 }
@@ -96,6 +98,18 @@ function blind({ watches, inventory }: Snapshot): Sentence | undefined {
   return inventory.problem ? bad('The holders cannot be read.', inventory.problem) : undefined
 }
 
+/** A change of the ready endpoints has not reached APISIX, or a gateway: the owner has stopped, or the gateway. */
+function behind({ at, holders }: Snapshot): Sentence | undefined {
+  const late = differingOf(holders).filter(holder => (behindFor(holder, at) ?? 0) > LATE_MS)
+  const [worst] = late.toSorted((a, b) => (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
+  if (!worst) return undefined
+  const others = late.length > 1 ? ` ${count(late.length - 1, 'other')} behind too.` : ''
+  return bad(
+    `${worst.key} is behind Kubernetes for ${formatAge(behindFor(worst, at) ?? 0)}.`,
+    `${whyBehind(worst)}.${others} See Gateways and upstreams below.`
+  )
+}
+
 /** No answer is at risk. Something may still need a hand. */
 function calm(snapshot: Snapshot): Sentence {
   const { agent, at, drains, gateways, hidden, lags } = snapshot
@@ -109,7 +123,6 @@ function calm(snapshot: Snapshot): Sentence {
     starting: gateways.filter(({ ready, terminating }) => !ready && !terminating).length,
     succeeded: differing.filter(({ onSuccessors }) => onSuccessors && isLate(onSuccessors.since)).length,
     ghosts: differing.reduce((sum, { ghosts }) => sum + ghosts.length, 0),
-    missing: differing.flatMap(holder => holder.missing).filter(({ since }) => isLate(since)).length,
     behind: new Set(apart.map(({ gateway }) => gateway)).size,
     hidden: hidden.length
   }
@@ -121,7 +134,6 @@ function calm(snapshot: Snapshot): Sentence {
     ...(found.starting > 0 ? [`${found.starting} of them not Ready`] : []),
     ...(found.succeeded > 0 ? [`${count(found.succeeded, 'upstream')} on successors`] : []),
     ...(found.ghosts > 0 ? [`${count(found.ghosts, 'ghost')} in APISIX`] : []),
-    ...(found.missing > 0 ? [`${count(found.missing, 'node')} missing in APISIX`] : []),
     ...(found.behind > 0 ? [`${count(found.behind, 'gateway')} not as the Admin API`] : []),
     ...(found.hidden > 0 ? [count(found.hidden, 'place that hides pods', 'places that hide pods')] : []),
     ...(agent.dryRun ? ['dry run: nothing is written'] : [])
@@ -139,8 +151,8 @@ function differingOf(holders: Snapshot['holders']): Snapshot['holders'] {
   const known = differing.get(holders)
   if (known) return known
   const found = holders.filter(
-    ({ ghosts, missing, atGateways, onSuccessors }) =>
-      ghosts.length + missing.length + atGateways.length > 0 || onSuccessors !== null
+    ({ ghosts, atGateways, onSuccessors, behind }) =>
+      ghosts.length + atGateways.length > 0 || onSuccessors !== null || behind !== null
   )
   differing.set(holders, found)
   return found
@@ -150,15 +162,13 @@ function headOf({
   starting,
   succeeded,
   ghosts,
-  missing,
   behind,
   hidden
-}: Readonly<Record<'starting' | 'succeeded' | 'ghosts' | 'missing' | 'behind' | 'hidden', number>>): string {
+}: Readonly<Record<'starting' | 'succeeded' | 'ghosts' | 'behind' | 'hidden', number>>): string {
   if (starting > 0)
     return `${count(starting, 'gateway')} not Ready: no removal is proved until it is, or has ended.`
   if (succeeded > 0) return `${count(succeeded, 'upstream')} without a node that serves: the owner is behind.`
   if (ghosts > 0) return 'Ghosts are left.'
-  if (missing > 0) return 'APISIX does not list every ready pod.'
   if (behind > 0) return `${count(behind, 'gateway')} behind the Admin API.`
   return hidden > 0 ? 'Pods are reached through places that hide them.' : 'All is well.'
 }

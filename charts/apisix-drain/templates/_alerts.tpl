@@ -76,11 +76,16 @@ Each has a section in docs/troubleshooting.md, and a test in test/chart/alerts t
   expr: max(apisix_drain_succession_oldest_seconds{ {{- .at -}} }) > 30
   summary: An upstream is behind Kubernetes, and its traffic depends on successors
   description: "Nothing has updated it for {{ "{{ $value }}" }} s. Gateways with the plugin send its requests to successors, as long as an agent runs. The dashboard names it: look at its ingress controller."
-- alert: ApisixDrainNodesMissing
+- alert: ApisixDrainOwnerBehind
   severity: warning
-  expr: max(apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="admin",kind="missing"}) > 120
-  summary: APISIX does not list pods that are ready
-  description: Look at what writes these upstreams (an ingress controller, a pipeline). The dashboard and `diff` name them.
+  expr: max(apisix_drain_owner_behind_seconds{ {{- .at -}} }) > 45
+  summary: An upstream is behind Kubernetes, because its owner has not written it
+  description: "A change of ready endpoints has been missing in APISIX for {{ "{{ $value }}" }} s. The dashboard and `status` name the upstream. Look at what writes it (an ingress controller, a pipeline)."
+- alert: ApisixDrainGatewayBehind
+  severity: warning
+  expr: max by (gateway) (apisix_drain_gateway_behind_seconds{ {{- .at -}} }) > 45
+  summary: A gateway is behind Kubernetes, and has not applied what the Admin API lists
+  description: "{{ "{{ $labels.gateway }}" }} has lacked a change for {{ "{{ $value }}" }} s. Its watch of etcd may be dead. The dashboard and `status` say which worker lacks which revision."
 - alert: ApisixDrainGatewayDiffers
   severity: warning
   expr: max by (kind) (apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="gateway"}) > 120

@@ -86,7 +86,12 @@ export const BAD_CASES: Readonly<Record<string, BadCase>> = {
     series: { apisix_drain_succession_oldest_seconds: ageing },
     at: '6m'
   },
-  ApisixDrainNodesMissing: { series: { [drift('admin', 'missing')]: ageing }, at: '8m' },
+  ApisixDrainOwnerBehind: { series: { apisix_drain_owner_behind_seconds: ageing }, at: '6m' },
+  ApisixDrainGatewayBehind: {
+    series: { 'apisix_drain_gateway_behind_seconds{gateway="apisix-1"}': ageing },
+    at: '6m',
+    labels: { gateway: 'apisix-1' }
+  },
   ApisixDrainGatewayDiffers: {
     series: { [drift('gateway', 'stale')]: ageing },
     at: '8m',
@@ -118,7 +123,8 @@ export const GOOD_CASES: Readonly<Record<string, Readonly<Record<string, string>
   },
   'a gateway that is restarted': {
     'apisix_drain_gateway_unfit{gateway="apisix-1"}': `0x${CALM} 1x2 0x${REST - 3}`,
-    [drift('gateway', 'missing')]: `0x${CALM} ${STEP_S}+${STEP_S}x3 0x${REST - 4}`
+    [drift('gateway', 'missing')]: `0x${CALM} ${STEP_S}+${STEP_S}x3 0x${REST - 4}`,
+    'apisix_drain_gateway_behind_seconds{gateway="apisix-1"}': `0x${CALM} ${STEP_S}+${STEP_S}x2 0x${REST - 3}`
   },
   'requests in flight for minutes, and a planned last endpoint': {
     apisix_drain_gateway_unconfirmed: then(0, 2),
@@ -126,7 +132,7 @@ export const GOOD_CASES: Readonly<Record<string, Readonly<Record<string, string>
     'apisix_drain_pods_ended_total{outcome="expired",evidence="none"}': counting
   },
   'a writer that is a few seconds late': {
-    [drift('admin', 'missing')]: `0x${CALM} ${STEP_S}+${STEP_S}x3 0x${REST - 4}`,
+    apisix_drain_owner_behind_seconds: `0x${CALM} ${STEP_S}+${STEP_S}x2 0x${REST - 3}`,
     apisix_drain_succession_oldest_seconds: `0x${CALM} ${STEP_S} 0x${REST - 1}`
   },
   'a write in conflict, which is made again': {

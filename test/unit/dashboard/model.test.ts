@@ -64,6 +64,33 @@ describe('dashboard: words', () => {
     expect(late.rest).to.contain('1 upstream on successors')
   })
 
+  it('is red within a minute if an owner or a gateway has stopped, and says which (D3)', () => {
+    const [holder] = quiet.holders
+    const missing = [{ node: '10.0.0.9:80', since: NOW - 45_000 }]
+    const owner = {
+      ...holder!,
+      missing,
+      behind: { since: NOW - 45_000, cause: 'owner' as const, gateways: [] }
+    }
+    expect(said({ holders: [owner] })).to.deep.equal({
+      level: 'bad',
+      head: `${owner.key} is behind Kubernetes for 45 s.`,
+      rest: 'its owner (ingress-controller-2) has not written 1 node. See Gateways and upstreams below.'
+    })
+    const why = 'a worker has applied revision 40, and not 41'
+    const late = { gateway: 'apisix-2', since: NOW - 31_000, why, evidence: 'barrier' as const }
+    const gateway = {
+      ...holder!,
+      behind: { since: late.since, cause: 'gateways' as const, gateways: [late] }
+    }
+    expect(said({ holders: [gateway, owner] }).rest).to.contain('1 other behind too')
+    expect(said({ holders: [gateway] }).rest).to.match(
+      /^apisix-2: a worker has applied revision 40, and not 41\./
+    )
+    const young = { ...owner, behind: { ...owner.behind, since: NOW - 29_000 } }
+    expect(said({ holders: [young] }).level, 'an owner that is a little late').to.equal('well')
+  })
+
   const [drain] = sceneOf({ now: NOW, live: 1, past: 0, holders: 0 }).drains
   const [one, ...others] = quiet.gateways
   const silent = (ms: number): Snapshot['gateways'][number] => ({
@@ -124,6 +151,33 @@ describe('dashboard: words', () => {
   })
 
   it('puts the worst first', () => {
+    it('is red within a minute if an owner or a gateway has stopped, and says which (D3)', () => {
+      const [holder] = quiet.holders
+      const missing = [{ node: '10.0.0.9:80', since: NOW - 45_000 }]
+      const owner = {
+        ...holder!,
+        missing,
+        behind: { since: NOW - 45_000, cause: 'owner' as const, gateways: [] }
+      }
+      expect(said({ holders: [owner] })).to.deep.equal({
+        level: 'bad',
+        head: `${owner.key} is behind Kubernetes for 45 s.`,
+        rest: 'its owner (ingress-controller-2) has not written 1 node. See Gateways and upstreams below.'
+      })
+      const why = 'a worker has applied revision 40, and not 41'
+      const late = { gateway: 'apisix-2', since: NOW - 31_000, why, evidence: 'barrier' as const }
+      const gateway = {
+        ...holder!,
+        behind: { since: late.since, cause: 'gateways' as const, gateways: [late] }
+      }
+      expect(said({ holders: [gateway, owner] }).rest).to.contain('1 other behind too')
+      expect(said({ holders: [gateway] }).rest).to.match(
+        /^apisix-2: a worker has applied revision 40, and not 41\./
+      )
+      const young = { ...owner, behind: { ...owner.behind, since: NOW - 29_000 } }
+      expect(said({ holders: [young] }).level, 'an owner that is a little late').to.equal('well')
+    })
+
     const [drain] = sceneOf({ now: NOW, live: 1, past: 0, holders: 0 }).drains
     const expired = { ...drain!, phase: 'expired' as const }
     const vouch = { ok: false as const, why: 'no gateway is known' }
@@ -212,13 +266,13 @@ describe('dashboard: holders', () => {
 
   it('finds by every word, in any column', () => {
     expect(holderRows(holders, 'ghosts', '')).to.have.length(2)
-    expect(holderRows(holders, 'in order', '')).to.have.length(994)
+    expect(holderRows(holders, 'in order', '')).to.have.length(992)
     expect(holderRows(holders, 'on successors', '')).to.have.length(2)
     expect(differenceOf(holderRows(holders, 'on successors', '')[0]!, NOW)).to.equal(
       'no node that serves (95 s), successors: 10.8.9.7:8080'
     )
     expect(holderRows(holders, 'gateways differ', '')).to.have.length(2)
-    expect(holderRows(holders, 'missing', '')).to.have.length(0)
+    expect(holderRows(holders, 'missing', '')).to.have.length(2)
     expect(holderRows(holders, 'all', 'WEB-77 unknown').map(({ key }) => key)).to.deep.equal([
       'upstreams/web-77',
       'upstreams/web-771',

@@ -47,6 +47,16 @@ describe('apisix-drain status', () => {
     expect(formatStatus(statusOf(scene))).to.match(/^upstreams\/web-7 +unknown +95 s +10\.8\.9\.7:8080$/m)
   })
 
+  it('prints which upstreams are behind Kubernetes, and whose turn it is', () => {
+    const { holders } = sceneOf({ now: NOW, live: 0, past: 0, holders: 12 })
+    const text = formatStatus(statusOf({ ...scene, holders }))
+    expect(text).to.match(
+      /^upstreams\/web-11 +4 s +apisix-2: a worker has applied revision 4113, and not 4115$/m
+    )
+    const first = statusOf({ ...scene, holders }).behind[0]
+    expect(first?.why).to.match(/^its owner .*has not written 1 node$/)
+  })
+
   it('is the same if nothing but time has passed', () => {
     const later = {
       ...quiet,

@@ -59,6 +59,10 @@ describe('change', () => {
       nodes: [],
       ghosts: [],
       missing: [],
+      notReady: [],
+      revision: 1,
+      behind: null,
+      lags: [],
       atGateways: [],
       onSuccessors: null
     }))

@@ -27,7 +27,7 @@ function cluster(
       byIp: (ip: string) => pods.filter(p => p.ips.includes(ip))
     },
     slices: {
-      servicesOf: (uid: string) =>
+      servicesOf: ({ uid }: Pick<PodFact, 'uid'>) =>
         services(pods.find(p => p.uid === uid)!).map(name => ({ namespace: 'shop', name })),
       serving: () => serving
     }

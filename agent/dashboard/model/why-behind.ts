@@ -1,0 +1,25 @@
+import type { HolderView } from '../../page/holder-view.ts'
+import { count, formatMs } from './format.ts'
+
+/** Why a holder is behind Kubernetes, and who has to act: `its owner (ingress-controller-2) has not written 2 nodes`; empty if it is not. */
+export function whyBehind({ behind, missing, notReady, owner }: HolderView): string {
+  if (!behind) return ''
+  const nodes = count(missing.length + notReady.length, 'node')
+  const [first, ...others] = behind.gateways
+  const writer = owner === 'unknown' ? 'its owner' : `its owner (${owner})`
+  const gateway =
+    first &&
+    `${first.gateway}: ${first.why}${others.length > 0 ? `, and ${count(others.length, 'other')}` : ''}`
+  return [
+    ...(behind.cause === 'owner' ? [`${writer} has not written ${nodes}`] : []),
+    ...(behind.cause === 'sync' ? [`the agent's sync has not written ${nodes}`] : []),
+    ...(gateway ? [gateway] : [])
+  ].join('; ')
+}
+
+/** How long a holder has been behind, in ms of the agent's clock; `null`: it is not. */
+export const behindFor = ({ behind }: HolderView, now: number): number | null =>
+  behind && Math.max(0, now - behind.since)
+
+/** Ages are shown in whole seconds. */
+export const formatAge = (ms: number): string => formatMs(Math.round(ms / 1000) * 1000)
