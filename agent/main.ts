@@ -50,10 +50,16 @@ function report(problems: readonly string[], text: string): void {
   else process.stderr.write(text)
 }
 
+function changeFor({ code }: NodeJS.ErrnoException): string {
+  if (code === 'EADDRINUSE') return ': choose another serve.port, or stop the program that has it'
+  if (code === 'EACCES') return ': choose a serve.port above 1023'
+  return code === 'EADDRNOTAVAIL' ? ': serve.host must be an address of this machine' : ''
+}
+
 try {
   process.exitCode = await main(process.argv.slice(2))
 } catch (err) {
-  const why = err instanceof Error ? err.message : 'unknown error'
+  const why = err instanceof Error ? `${err.message}${changeFor(err)}` : 'unknown error'
   const [command = ''] = process.argv.slice(2)
   const what = /^(doctor|diff|status)$/.test(command) ? `${command} could not finish` : 'could not start'
   report([why], `apisix-drain ${what}: ${why}\n`)

@@ -3,10 +3,15 @@ import { duration, port, scheme, text } from './fields.ts'
 import { arrivals, ghosts, kubernetes } from './sections.ts'
 
 const admin = z.strictObject({
-  url: z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' }).meta({
-    description: 'Where the Admin API listens, without a path. It has no safe default, so it is required.',
-    example: 'http://apisix-admin.apisix:9180'
-  }),
+  url: z
+    .url({
+      protocol: /^https?$/,
+      error: ({ input }) => (input === undefined ? undefined : 'must be an http:// or https:// URL')
+    })
+    .meta({
+      description: 'Where the Admin API listens, without a path. It has no safe default, so it is required.',
+      example: 'http://apisix-admin.apisix:9180'
+    }),
   keyFile: text().optional().meta({
     description: 'File that holds the admin key, such as a mounted Secret. Read again when it is rotated.',
     example: '/run/secrets/apisix-drain/admin-key'

@@ -1,0 +1,34 @@
+import type { Rig } from '../build/rig.ts'
+
+/** One mistake of an operator, and what they must read then. */
+export interface Mistake {
+  readonly title: string
+  readonly args: readonly string[]
+  /** Environment of the command that differs from a right one; `undefined` takes a variable out. */
+  readonly env?: (place: Place) => Readonly<Record<string, string | undefined>>
+  /** Makes the mistake in the cluster. */
+  readonly prepare?: (place: Place) => void
+  /** A file of configuration, written for this command. */
+  readonly file?: string
+  readonly exit: number
+  /** Each must be in what the command prints: the setting, and the change. */
+  readonly says: readonly RegExp[]
+  /** Must be printed exactly once. */
+  readonly once?: RegExp
+}
+
+/** Where the commands run: stand-ins for the API server and for APISIX, and servers that are none. */
+export interface Place {
+  readonly rig: Rig
+  /** Paths of kubeconfigs: of a server that speaks HTTP/1.1 only, of a port at which nothing listens, with another CA. */
+  readonly kubeconfigs: { readonly http1: string; readonly closed: string; readonly otherCa: string }
+  /** Ports on 127.0.0.1. */
+  readonly ports: {
+    /** Nothing listens there. */
+    readonly closed: number
+    /** A login page: HTML for every request, without TLS. */
+    readonly page: number
+    /** TLS, with a certificate that only `ca` signs. */
+    readonly tls: number
+  }
+}

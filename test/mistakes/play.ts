@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { createSecureServer } from 'node:http2'
+import type { AddressInfo, Server as NetServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parse, stringify } from 'yaml'
+import { selfSigned } from '../../sandbox/kubernetes/tls.ts'
+import { GATEWAY_NAMESPACE } from '../../sandbox/manifests.ts'
+import { startRig } from '../build/rig.ts'
+import type { Mistake, Place } from './mistake.ts'
+
+export const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
+/** No command may take longer, in ms. */
+const LONGEST_MS = 120_000
+
+export interface Printed {
+  readonly code: number | null
+  /** Standard output, then standard error. */
+  readonly text: string
+}
+
+/** What the operator sees: the real program `main`, against stand-ins, in a process of its own. */
+export async function play(mistake: Mistake, main = MAIN): Promise<Printed> {
+  const ends: (() => unknown)[] = []
+  try {
+    const rig = await startRig({ gateways: 2, barrier: true, agent: false })
+    ends.push(() => rig.close())
+    const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-mistake-'))
+    ends.push(() => rm(directory, { recursive: true }))
+    const certificate = await selfSigned(['127.0.0.1'])
+    const page = createServer((_request, response) => response.end('<html>Log in</html>'))
+    const tls = createSecureServer(
+      { ...certificate, allowHTTP1: true },
+      (_request, response) => void response.end('{}')
+    )
+    const gone = createServer()
+    const [pagePort, tlsPort, closed] = await Promise.all([listen(page), listen(tls), listen(gone)])
+    gone.close()
+    ends.push(
+      () => page.closeAllConnections(),
+      () => page.close(),
+      () => tls.close()
+    )
+
+    const kubeconfig = join(directory, 'kubeconfig')
+    await rig.kubernetes.writeKubeconfig(kubeconfig)
+    const changed = async (name: string, cluster: Readonly<Record<string, string>>) => {
+      const config = parse(readFileSync(kubeconfig, 'utf8'))
+      Object.assign(config.clusters[0].cluster, cluster)
+      const path = join(directory, name)
+      await writeFile(path, stringify(config))
+      return path
+    }
+    const place: Place = {
+      rig,
+      ports: { closed, page: pagePort, tls: tlsPort },
+      kubeconfigs: {
+        http1: await changed('http1', { server: `http://127.0.0.1:${pagePort}` }),
+        closed: await changed('closed', { server: `https://127.0.0.1:${closed}` }),
+        otherCa: await changed('other-ca', {
+          server: `https://127.0.0.1:${tlsPort}`,
+          'certificate-authority-data': Buffer.from((await selfSigned(['x'])).ca).toString('base64')
+        })
+      }
+    }
+    await rig.applied()
+    mistake.prepare?.(place)
+    const settings = {
+      KUBERNETES_KUBECONFIG: kubeconfig,
+      APISIX_ADMIN_URL: rig.admin.url,
+      APISIX_ADMIN_KEY_ENV: 'KEY',
+      APISIX_CONTROL_PORT: new URL(rig.gateways[0]?.urls.control ?? '').port,
+      APISIX_BARRIER_PORT: new URL(rig.gateways[0]?.urls.barrier ?? '').port,
+      APISIX_BARRIER_TOKEN_ENV: 'BARRIER',
+      APISIX_GATEWAYS_NAMESPACE: GATEWAY_NAMESPACE,
+      SERVE_PORT: '0',
+      SERVE_DASHBOARD_ENABLED: 'true',
+      SERVE_DASHBOARD_AUTH: 'none'
+    }
+    const file = join(directory, 'config.yaml')
+    if (mistake.file !== undefined) await writeFile(file, mistake.file)
+    return await run(main, [...mistake.args, ...(mistake.file === undefined ? [] : ['--config', file])], {
+      KEY: rig.barrierToken,
+      BARRIER: rig.barrierToken,
+      ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`APISIX_DRAIN_${name}`, value])),
+      ...mistake.env?.(place)
+    })
+  } finally {
+    for (const end of ends.toReversed()) await end()
+  }
+}
+
+async function listen(server: NetServer): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+async function run(main: string, args: readonly string[], env: Readonly<Record<string, string | undefined>>) {
+  const given = Object.entries(env).filter(([, value]) => value !== undefined)
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { PATH: process.env['PATH'], ...Object.fromEntries(given) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: LONGEST_MS,
+    killSignal: 'SIGKILL'
+  })
+  const said = { out: '', err: '' }
+  child.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (said.err += chunk.toString()))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, text: `${said.out}${said.err}` }
+}
+
+/** What is wrong with what was printed; empty if the operator reads the setting and the change. */
+export function faultsOf({ exit, says, once: single }: Mistake, { code, text }: Printed): readonly string[] {
+  const times = single ? [...text.matchAll(new RegExp(single, 'g'))].length : 1
+  return [
+    ...(code === exit ? [] : [`exit code ${code} instead of ${exit}`]),
+    ...says.filter(words => !words.test(text)).map(words => `does not say ${words.source}`),
+    ...(times === 1 ? [] : [`says ${single?.source} ${times} times`])
+  ]
+}
