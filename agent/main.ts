@@ -19,6 +19,8 @@ async function main(argv: readonly string[]): Promise<number> {
     return status(otherAgent(command.url, command.tokenFile), command)
   }
 
+  if (command.kind === 'plugin-values') return (await import('./doctor/run-plugin.ts')).pluginValues(command)
+
   const dryRun = 'dryRun' in command && command.dryRun
   const loaded = loadConfig(command.configFile, undefined, { dryRun })
   if (!loaded.ok) return complain(loaded.problems, formatProblems(loaded.problems))

@@ -20,6 +20,13 @@ type Command =
       readonly url: string | undefined
       readonly tokenFile: string | undefined
     }
+  | {
+      readonly kind: 'plugin-values'
+      readonly from: string
+      readonly agent: string
+      readonly allow: readonly string[]
+      readonly json: boolean
+    }
   | { readonly kind: 'help' }
   | { readonly kind: 'version' }
   | { readonly kind: 'wrong'; readonly problem: string }
@@ -33,6 +40,7 @@ export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves
   apisix-drain doctor --config <file>    check what the agent needs, and say what to change
   apisix-drain diff --config <file>      print where EndpointSlices, Admin API and gateways differ
   apisix-drain status --config <file>    print the state of the running agent: gateways, pods on the way out, what they wait for
+  apisix-drain plugin values --from -    print the values of the official APISIX chart with the plugin merged in
 
   --config <file>   configuration (YAML); default: the file that APISIX_DRAIN_CONFIG names, else the environment alone
   --print-config    print the configuration with every default filled in (secrets not shown), and end
@@ -42,6 +50,9 @@ export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves
   --watch           status: print it again when it changes, until Ctrl-C
   --url <url>       status: the agent to ask, http://host:port; default: the one of the configuration, in this pod
   --token-file <f>  status: with --url, the file of the dashboard's token
+  --from <file>     plugin values: the output of helm get values <release> -o yaml; - for standard input
+  --agent <url>     plugin values: the agents' Service; default: http://apisix-drain.apisix.svc.cluster.local:8080
+  --allow <net>     plugin values: a network that may call the Admin API too, such as 10.0.0.0/8; commas for several
   --help, --version
 
 doctor prints one line for each finding: ok, warn, FAIL, or skip for checks that a failed one explains. The line after
@@ -52,7 +63,7 @@ only in sync.podRanges), missing is not listed and should be, stale is listed by
 
 Exit codes: 0  all is well; doctor: no check failed, warnings are allowed
             1  run: the agent could not start; doctor: a check failed; diff: there is a difference, or something could
-               not be read; status: an answer is at risk
+               not be read; status: an answer is at risk; plugin values: something cannot be merged
             2  wrong command line or configuration; status: the agent does not answer
 Every setting: docs/config.md
 `
@@ -66,11 +77,14 @@ const OPTIONS = {
   watch: { type: 'boolean' },
   url: { type: 'string' },
   'token-file': { type: 'string' },
+  from: { type: 'string' },
+  agent: { type: 'string' },
+  allow: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean' }
 } as const
 
-const COMMANDS = ['run', 'doctor', 'diff', 'status'] as const
+const COMMANDS = ['run', 'doctor', 'diff', 'status', 'plugin'] as const
 
 /** Arguments (without node and script) to a command. Never throws: a wrong command line is a command too. */
 export function parseCommand(argv: readonly string[]): Command {
@@ -89,6 +103,7 @@ export function parseCommand(argv: readonly string[]): Command {
   const [command = 'run', ...more] = positionals
   const known = COMMANDS.find(name => name === command)
   if (!known) return { kind: 'wrong', problem: unknown('command', command, COMMANDS) }
+  if (known === 'plugin') return values.help ? { kind: 'help' } : pluginCommand(more, values)
   if (more.length > 0)
     return { kind: 'wrong', problem: `"${more.join(' ')}" is too much; a file goes after --config` }
 
@@ -98,6 +113,8 @@ export function parseCommand(argv: readonly string[]): Command {
   const dryRun = values['dry-run'] === true
   if (values.progress && known !== 'doctor' && known !== 'diff')
     return { kind: 'wrong', problem: '--progress belongs to doctor and diff' }
+  if (values.from !== undefined || values.agent !== undefined || values.allow !== undefined)
+    return { kind: 'wrong', problem: '--from, --agent and --allow belong to plugin values' }
   if (known === 'status') return statusCommand(values)
   if (values.watch || values.url !== undefined || values['token-file'] !== undefined)
     return { kind: 'wrong', problem: '--watch, --url and --token-file belong to status' }
@@ -108,6 +125,25 @@ export function parseCommand(argv: readonly string[]): Command {
   }
   if (values.json) return { kind: 'wrong', problem: '--json belongs to doctor, diff and status' }
   return { kind: values['print-config'] ? 'print-config' : 'run', configFile, dryRun }
+}
+
+function pluginCommand(
+  words: readonly string[],
+  values: Readonly<Record<string, string | boolean | undefined>>
+): Command {
+  const wrong = (problem: string): Command => ({ kind: 'wrong', problem })
+  if (words.join(' ') !== 'values') return wrong('the command is plugin values')
+  const { from, agent, allow, json, ...others } = values
+  const [other] = Object.keys(others)
+  if (other !== undefined) return wrong(`plugin values takes --from, --agent, --allow and --json only`)
+  if (typeof from !== 'string')
+    return wrong(
+      'plugin values needs --from: helm get values <release> -o yaml | apisix-drain plugin values --from -'
+    )
+  const url = typeof agent === 'string' ? agent : 'http://apisix-drain.apisix.svc.cluster.local:8080'
+  if (!/^https?:\/\/[^/]+$/.test(url)) return wrong(`--agent takes http://host:port, not "${url}"`)
+  const networks = typeof allow === 'string' ? allow.split(',').map(network => network.trim()) : []
+  return { kind: 'plugin-values', from, agent: url, allow: networks, json: json === true }
 }
 
 function statusCommand(values: Readonly<Record<string, unknown>>): Command {

@@ -24,7 +24,7 @@ export const LAW: Readonly<Record<string, string>> = {
   inject: 'the webhook that adds hooks to pods',
   start: 'the command line, and the wiring of all parts',
   checks: 'the single checks of `doctor`',
-  doctor: 'the commands `doctor`, `diff` and `status`'
+  doctor: 'the commands `doctor`, `diff`, `status` and `plugin values`'
 }
 
 export const ROOMS: readonly string[] = Object.keys(LAW)

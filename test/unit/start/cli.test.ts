@@ -14,11 +14,37 @@ describe('cli', () => {
     'diff --progress': { kind: 'diff', configFile: undefined, json: false, progress: true },
     'status --progress': { kind: 'wrong', problem: '--progress belongs to doctor and diff' },
     '--progress': { kind: 'wrong', problem: '--progress belongs to doctor and diff' },
+    'plugin values --from - --allow 10.0.0.0/8,fd00::/8': {
+      kind: 'plugin-values',
+      from: '-',
+      agent: 'http://apisix-drain.apisix.svc.cluster.local:8080',
+      allow: ['10.0.0.0/8', 'fd00::/8'],
+      json: false
+    },
+    'plugin values': {
+      kind: 'wrong',
+      problem:
+        'plugin values needs --from: helm get values <release> -o yaml | apisix-drain plugin values --from -'
+    },
+    plugin: { kind: 'wrong', problem: 'the command is plugin values' },
+    'plugin values --from x --watch': {
+      kind: 'wrong',
+      problem: 'plugin values takes --from, --agent, --allow and --json only'
+    },
+    'plugin values --from x --agent drain': {
+      kind: 'wrong',
+      problem: '--agent takes http://host:port, not "drain"'
+    },
+    'doctor --from x': { kind: 'wrong', problem: '--from, --agent and --allow belong to plugin values' },
+    'plugin --help': { kind: 'help' },
     '--help': { kind: 'help' },
     'doctor -h': { kind: 'help' },
     '--version': { kind: 'version' },
     docter: { kind: 'wrong', problem: 'there is no command docter, did you mean doctor?' },
-    start: { kind: 'wrong', problem: 'there is no command start; there are run, doctor, diff, status' },
+    start: {
+      kind: 'wrong',
+      problem: 'there is no command start; there are run, doctor, diff, status, plugin'
+    },
     'run twice': { kind: 'wrong', problem: '"twice" is too much; a file goes after --config' },
     '--confg a.yaml': { kind: 'wrong', problem: 'there is no option --confg, did you mean --config?' },
     '--config': { kind: 'wrong', problem: '--config needs a value' },
@@ -51,7 +77,7 @@ describe('cli', () => {
     '-x': {
       kind: 'wrong',
       problem:
-        'there is no option -x; there are --config, --print-config, --dry-run, --json, --progress, --watch, --url, --token-file, --help, --version'
+        'there is no option -x; there are --config, --print-config, --dry-run, --json, --progress, --watch, --url, --token-file, --from, --agent, --allow, --help, --version'
     }
   }
   for (const [line, command] of Object.entries(cases)) {

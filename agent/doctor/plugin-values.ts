@@ -1,0 +1,157 @@
+/** The values of the official APISIX chart with the plugin in them. Pure: merges, never replaces what is there. */
+
+type Tree = Readonly<Record<string, unknown>>
+
+export interface Merged {
+  readonly values: Tree
+  /** What cannot be merged, each with the key and the change; empty if all could. */
+  readonly conflicts: readonly string[]
+}
+
+export interface MergeOptions {
+  /** The agents' URL, for a gateway that starts: `http://apisix-drain.apisix.svc.cluster.local:8080`. */
+  readonly agent: string
+  /** Networks that may call the Admin API besides those of the values. Empty: the list is left alone. */
+  readonly allow: readonly string[]
+}
+
+const LUA = 'apisix-drain-lua'
+const TOKEN = 'apisix-drain-token'
+const PORT = 9092
+/** What the chart allows if `ipList` is not set. A list of one's own replaces it. */
+const DEFAULT_ALLOWED = ['127.0.0.1/24']
+
+const SERVER = `server {
+  listen 0.0.0.0:${PORT};
+  access_log off;
+  client_max_body_size 2m;
+  client_body_buffer_size 1m;
+  location / {
+    content_by_lua_block { require("apisix.drain.api").serve() }
+  }
+}
+`
+const HOOK = {
+  enabled: true,
+  luaPath: '/opt/apisix-drain/?.lua',
+  hookPoint: 'apisix.drain.hook',
+  configMapRef: { name: LUA, mounts: [] }
+}
+const DICTS = [
+  { name: 'apisix-drain', size: '10m' },
+  { name: 'apisix-drain-counts', size: '10m' }
+]
+const VOLUMES = [
+  { name: LUA, configMap: { name: LUA } },
+  { name: TOKEN, secret: { secretName: TOKEN } }
+]
+const MOUNTS = [
+  { name: LUA, mountPath: '/opt/apisix-drain/apisix/drain', readOnly: true },
+  { name: TOKEN, mountPath: '/opt/apisix-drain-token', readOnly: true }
+]
+
+/** @param own the values of the release, as `helm get values -o yaml` prints them */
+export function mergePluginValues(own: Tree, { agent, allow }: MergeOptions): Merged {
+  const conflicts: string[] = []
+  const at = (...path: readonly string[]): unknown =>
+    path.reduce<unknown>((value, key) => treeOf(value)[key], own)
+  const apisix = treeOf(own['apisix'])
+  const nginx = treeOf(apisix['nginx'])
+  const snippets = treeOf(nginx['configurationSnippet'])
+  const attributes = treeOf(apisix['pluginAttrs'])
+  const ours = treeOf(attributes['apisix-drain'])
+  const admin = treeOf(apisix['admin'])
+
+  const hookPoint = at('apisix', 'luaModuleHook', 'hookPoint')
+  if (at('apisix', 'luaModuleHook', 'enabled') === true && hookPoint !== HOOK.hookPoint) {
+    conflicts.push(
+      `apisix.luaModuleHook: ${String(hookPoint)} is loaded there, and APISIX loads one hook: load the plugin by its name instead (plugin-config/README.md, way 2)`
+    )
+  }
+  const added = <T extends Tree>(path: readonly string[], items: readonly T[], key: keyof T & string) => {
+    const value = at(...path)
+    if (value !== undefined && value !== null && !Array.isArray(value)) {
+      conflicts.push(`${path.join('.')}: is no list: correct it first`)
+      return value
+    }
+    const known = listOf(value)
+    const missing = items.filter(item => {
+      const same = known.find(one => treeOf(one)[key] === item[key])
+      if (same !== undefined && !isSame(same, item))
+        conflicts.push(
+          `${path.join('.')}: an item with ${key} ${String(item[key])} is there and differs from the plugin's: rename yours, or remove it if it is of an older release of the plugin`
+        )
+      return same === undefined
+    })
+    return [...known, ...missing]
+  }
+  const httpEnd = snippets['httpEnd']
+  const text = typeof httpEnd === 'string' ? httpEnd : ''
+  const isLoaded = text.includes('apisix.drain.api')
+  if (!isLoaded && new RegExp(String.raw`\blisten\s[^;]*\b${PORT}\b`).test(text)) {
+    conflicts.push(
+      `apisix.nginx.configurationSnippet.httpEnd: a server listens on port ${PORT} already: move it, or give the plugin another port by hand (apisix.barrier.port in the agent)`
+    )
+  }
+  const values = {
+    ...own,
+    apisix: {
+      ...apisix,
+      luaModuleHook: { ...treeOf(apisix['luaModuleHook']), ...HOOK },
+      pluginAttrs: {
+        ...attributes,
+        'apisix-drain': { token_file: '/opt/apisix-drain-token/token', agent, ...ours }
+      },
+      nginx: {
+        ...nginx,
+        customLuaSharedDicts: dictsOf(nginx['customLuaSharedDicts'], conflicts),
+        configurationSnippet: {
+          ...snippets,
+          httpEnd: isLoaded ? text : text === '' ? SERVER : `${text.trimEnd()}\n${SERVER}`
+        }
+      },
+      ...(allow.length > 0 && {
+        admin: {
+          ...admin,
+          allow: {
+            ...treeOf(admin['allow']),
+            ipList: allowed(at('apisix', 'admin', 'allow', 'ipList'), allow)
+          }
+        }
+      })
+    },
+    extraVolumes: added(['extraVolumes'], VOLUMES, 'name'),
+    extraVolumeMounts: added(['extraVolumeMounts'], MOUNTS, 'mountPath')
+  }
+  return { values, conflicts }
+}
+
+/** A dictionary that is there keeps its size. */
+function dictsOf(value: unknown, conflicts: string[]): readonly unknown[] {
+  if (value !== undefined && value !== null && !Array.isArray(value))
+    conflicts.push('apisix.nginx.customLuaSharedDicts: is no list: correct it first')
+  const known = listOf(value)
+  return [...known, ...DICTS.filter(({ name }) => !known.some(one => treeOf(one)['name'] === name))]
+}
+
+/** An empty list allows every address in the chart: a network in it would lock the others out. */
+const allowed = (value: unknown, more: readonly string[]): readonly unknown[] => {
+  if (Array.isArray(value) && value.length === 0) return value
+  const known = Array.isArray(value) ? value : DEFAULT_ALLOWED
+  return [...known, ...more.filter(network => !known.includes(network))]
+}
+
+const treeOf = (value: unknown): Tree =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Tree) : {}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** Whatever the order of the keys. */
+const isSame = (one: unknown, other: unknown): boolean => {
+  const [first, second] = [treeOf(one), treeOf(other)]
+  const keys = new Set([...Object.keys(first), ...Object.keys(second)])
+  return [...keys].every(key => {
+    const [a, b] = [first[key], second[key]]
+    return typeof a === 'object' && typeof b === 'object' ? isSame(a, b) : a === b
+  })
+}
