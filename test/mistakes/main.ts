@@ -26,7 +26,7 @@ function parsed() {
     return parseArgs({ options }).values
   } catch (error) {
     console.error(`${(error as Error).message}\n\n${HELP}`)
-    process.exit(2)
+    return process.exit(2)
   }
 }
 

@@ -4,14 +4,12 @@ import { parse } from 'yaml'
 import { mergePluginValues } from '../../../agent/doctor/plugin-values.ts'
 
 const AGENT = 'http://apisix-drain.apisix.svc.cluster.local:8080'
-const ours = parse(
-  readFileSync(new URL('../../../plugin-config/helm-values.yaml', import.meta.url), 'utf8')
-) as Readonly<Record<string, any>>
-const merge = (own: unknown, allow: readonly string[] = []) =>
-  mergePluginValues(own as Readonly<Record<string, unknown>>, { agent: AGENT, allow }) as {
-    readonly values: Record<string, any>
-    readonly conflicts: readonly string[]
-  }
+const ours = parse(readFileSync(new URL('../../../plugin-config/helm-values.yaml', import.meta.url), 'utf8'))
+/** The values as a parser of the output reads them. */
+function merge(own: Readonly<Record<string, unknown>>, allow: readonly string[] = []) {
+  const { values, conflicts } = mergePluginValues(own, { agent: AGENT, allow })
+  return { values: JSON.parse(JSON.stringify(values)), conflicts }
+}
 
 /** Values of an operator who uses every list that the plugin needs as well. */
 const USED = {
@@ -37,25 +35,22 @@ describe('apisix-drain plugin values', () => {
   it('keep every value of the operator, in lists too, and have every one of the plugin', () => {
     const { values, conflicts } = merge(USED)
     expect(conflicts).to.deep.equal([])
-    expect(values['replicaCount']).to.equal(3)
-    expect(values['control']).to.deep.equal(USED.control)
-    expect(values['extraVolumes']).to.deep.equal([...USED.extraVolumes, ...ours['extraVolumes']])
-    expect(values['extraVolumeMounts']).to.deep.equal([
-      ...USED.extraVolumeMounts,
-      ...ours['extraVolumeMounts']
-    ])
-    const { nginx, pluginAttrs, luaModuleHook, admin } = values['apisix']
+    expect(values.replicaCount).to.equal(3)
+    expect(values.control).to.deep.equal(USED.control)
+    expect(values.extraVolumes).to.deep.equal([...USED.extraVolumes, ...ours.extraVolumes])
+    expect(values.extraVolumeMounts).to.deep.equal([...USED.extraVolumeMounts, ...ours.extraVolumeMounts])
+    const { nginx, pluginAttrs, luaModuleHook, admin } = values.apisix
     expect(nginx.workerProcesses).to.equal('4')
     expect(nginx.customLuaSharedDicts).to.deep.equal([
       ...USED.apisix.nginx.customLuaSharedDicts,
-      ...ours['apisix'].nginx.customLuaSharedDicts
+      ...ours.apisix.nginx.customLuaSharedDicts
     ])
     expect(nginx.configurationSnippet).to.deep.equal({
       httpStart: 'map_hash_max_size 64;',
-      httpEnd: `server { listen 8099; }\n${ours['apisix'].nginx.configurationSnippet.httpEnd}`
+      httpEnd: `server { listen 8099; }\n${ours.apisix.nginx.configurationSnippet.httpEnd}`
     })
-    expect(pluginAttrs).to.deep.equal({ ...USED.apisix.pluginAttrs, ...ours['apisix'].pluginAttrs })
-    expect(luaModuleHook).to.deep.equal(ours['apisix'].luaModuleHook)
+    expect(pluginAttrs).to.deep.equal({ ...USED.apisix.pluginAttrs, ...ours.apisix.pluginAttrs })
+    expect(luaModuleHook).to.deep.equal(ours.apisix.luaModuleHook)
     expect(admin).to.deep.equal(USED.apisix.admin)
   })
 
@@ -65,14 +60,15 @@ describe('apisix-drain plugin values', () => {
   })
 
   it('keep a size, an agent and a token file that the operator has set', () => {
-    const own = structuredClone(ours) as Record<string, any>
-    own['apisix'].nginx.customLuaSharedDicts[0].size = '50m'
-    own['apisix'].pluginAttrs['apisix-drain'].agent = 'http://other:1'
+    const own = structuredClone(ours)
+    own.apisix.nginx.customLuaSharedDicts[0].size = '50m'
+    own.apisix.pluginAttrs['apisix-drain'].agent = 'http://other:1'
     expect(merge(own)).to.deep.equal({ values: own, conflicts: [] })
   })
 
   it('add networks to those that may call the Admin API, and to the default of the chart', () => {
-    const list = (own: unknown) => merge(own, ['10.0.0.0/8']).values['apisix'].admin.allow.ipList
+    const list = (own: Readonly<Record<string, unknown>>) =>
+      merge(own, ['10.0.0.0/8']).values.apisix.admin.allow.ipList
     expect(list({})).to.deep.equal(['127.0.0.1/24', '10.0.0.0/8'])
     expect(list({ apisix: { admin: { allow: { ipList: [] } } } })).to.deep.equal([])
     expect(list(USED)).to.deep.equal(['127.0.0.1/24', '192.168.0.0/16', '10.0.0.0/8'])
