@@ -5,12 +5,12 @@ import type { Resource } from '../plan/holder.ts'
 import { createHttp } from './http.ts'
 import type { Call } from './lean.ts'
 
-/** An object as the Admin API returns it. `value` is untouched: fields unknown to the agent are kept. */
+/** An object as the Admin API returns it. `value` is unchanged: it keeps fields that the agent does not know. */
 export interface AdminObject {
   readonly resource: Resource
   readonly id: string
   readonly value: Readonly<Record<string, unknown>>
-  /** `modifiedIndex` (etcd's mod_revision); 0 in answers to writes, which do not carry it. */
+  /** `modifiedIndex` (etcd's mod_revision); 0 in answers to writes, which do not have it. */
   readonly revision: number
 }
 
@@ -20,13 +20,13 @@ export interface AdminPage {
 }
 
 export interface AdminApi {
-  /** One page, from 1. An installation without stream proxying has no stream routes: an empty page, no error. */
+  /** One page, from 1. Without stream proxying there are no stream routes: the page is then empty, and it is no error. */
   list(resource: Resource, page: number, signal?: AbortSignal): Promise<AdminPage>
   get(resource: Resource, id: string, signal?: AbortSignal): Promise<AdminObject>
-  /** Merge-PATCH: objects merge, `null` deletes a key, arrays are replaced whole. */
+  /** Merge-PATCH: objects merge, `null` deletes a key, arrays are replaced as a whole. */
   patch(resource: Resource, id: string, body: unknown, signal?: AbortSignal): Promise<AdminObject>
   put(resource: Resource, id: string, body: unknown, signal?: AbortSignal): Promise<AdminObject>
-  /** `GET /apisix/admin/configs`: only API-driven standalone has it. `false` = etcd mode. */
+  /** `GET /apisix/admin/configs`, which only API-driven standalone mode has. `false` = etcd mode. */
   standalone(signal?: AbortSignal): Promise<boolean>
   /** Objects per page (10 to 500). */
   readonly pageSize: number
@@ -38,7 +38,7 @@ export interface AdminOptions {
   readonly url: string
   /** Called at each request, because keys are rotated. */
   readonly key: () => string
-  /** PEM; undefined = the system's. */
+  /** PEM; undefined = the CAs of the system. */
   readonly ca?: string | undefined
   readonly timeoutMs: number
   readonly pageSize: number
@@ -57,7 +57,7 @@ const page = z.looseObject({
   list: z.union([z.array(reply), z.looseObject({}).transform(() => [])])
 })
 
-/** @throws CodedError from every call; errors.ts has the checks to make on it */
+/** @throws CodedError from every call; errors.ts has the checks for it */
 export function createAdminApi(options: AdminOptions): AdminApi {
   const http = createHttp({
     api: 'ADMIN',

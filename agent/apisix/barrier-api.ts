@@ -16,7 +16,7 @@ export interface BarrierEntry {
   readonly ttl: number
   /** With `sealed`: seal only if the workers' word still has this tag, else leave it draining. */
   readonly sealIf?: string
-  /** Addresses that take over, `address:port`, by port of the pod that ends. An older plugin refuses the field. */
+  /** The addresses that take over, `address:port`, by port of the ending pod. An older plugin refuses the field. */
   readonly successors?: Readonly<Record<string, readonly string[]>>
 }
 
@@ -26,21 +26,21 @@ export type WorkersWord = z.infer<typeof word>
 export type BarrierAnswer = z.infer<typeof answer>
 export type BarrierGateway = z.infer<typeof gatewayState>
 
-/** The workers' reports of an entry, for one gateway. Complete when `said` equals `asked`; then it has a tag. */
+/** The workers' reports on an entry, for one gateway. Complete if `said` equals `asked`; only then it has a tag. */
 const word = z.looseObject({
   said: z.number(),
   asked: z.number(),
-  /** Places where a worker would choose the address: the highest count of any worker. The same goes for `hidden`. */
+  /** How many places would use the address: the highest count of any worker. The same goes for `hidden`. */
   places: z.number(),
-  /** Names of places where any of the workers has no other choice that is not denied. */
+  /** Names of places in which some worker has no other choice that is not denied. */
   sole: z.array(z.string()),
   /** Names of places in which only successors are left. An older plugin does not send it. */
   succeeded: z.array(z.string()).optional(),
-  /** Places that a worker cannot inspect. */
+  /** How many places a worker cannot inspect. */
   hidden: z.number(),
-  /** The other choices of every other place, `address:port` each; `more` of them are left out. */
+  /** The other choices of all other places, each as `address:port`; `more` of them are left out. */
   others: z.array(z.looseObject({ places: z.number(), nodes: z.array(z.string()), more: z.number() })),
-  /** Places whose other choices are left out. */
+  /** How many places have their other choices left out. */
   cut: z.number(),
   tag: z.string().optional()
 })
@@ -68,7 +68,7 @@ const told = z.looseObject({
   /** Only in a list of all entries. An older plugin does not send it. */
   successors: z.record(z.string(), z.array(z.string())).optional()
 })
-/** Optional parts of this API that the plugin has. An older plugin sends none. */
+/** Optional parts of this API that the plugin supports. An older plugin sends none. */
 const features = z.array(z.string()).default([])
 const answer = z.looseObject({
   instance: z.string(),
@@ -80,7 +80,7 @@ const answer = z.looseObject({
 })
 const polled = answer.extend({ unknown: z.array(z.string()) })
 const refused = z.looseObject({ uid: z.string(), error: z.unknown() })
-/** 507: some entries were stored; each of the others carries its error. */
+/** 507: some entries were stored; each of the others has its error. */
 const full = answer.extend({ entries: z.array(z.union([told, refused])), error_msg: z.string().optional() })
 const removed = z.looseObject({ instance: z.string(), removed: z.number() })
 const worker = z.looseObject({
@@ -92,7 +92,7 @@ const worker = z.looseObject({
   revisions: z.record(z.string(), z.number()).optional(),
   /** When one of them last changed (seconds since the epoch). */
   applied: z.number().nullish(),
-  /** Exiting after a reload: it only finishes its requests, and takes no more configuration. */
+  /** It exits after a reload: it only finishes its requests, and applies no new configuration. */
   exiting: z.boolean().nullish()
 })
 const gatewayState = z.looseObject({
@@ -123,19 +123,19 @@ export interface BarrierOptions {
   readonly scheme: 'http' | 'https'
   /** Called at each request, because tokens are rotated. */
   readonly token: () => string
-  /** PEM; undefined = the system's. */
+  /** PEM; undefined = the CAs of the system. */
   readonly ca?: string | undefined
   readonly timeoutMs: number
 }
 
 /** The barrier's API on one gateway. Every call rejects with CodedError. */
 export interface BarrierApi {
-  /** Sets, renews or seals, in batches of at most 1000. Each state is read after its entry was written. */
+  /** Sets, renews or seals entries, in batches of at most 1000. Each state is read after its entry was written. */
   put(entries: readonly BarrierEntry[], signal?: AbortSignal): Promise<PutAnswer>
   remove(uids: readonly string[], signal?: AbortSignal): Promise<{ readonly instance: string }>
   /**
-   * Answers as soon as one of the uids has no request in flight (long-lived connections are reported but not waited for), at
-   * the latest after `waitSeconds` (0 to 30).
+   * Answers as soon as one of the uids has no request in flight, and after `waitSeconds` (0 to 30) at the latest. Long-lived
+   * connections are reported, but the call does not wait for them.
    */
   inflight(
     uids: readonly string[],
@@ -144,7 +144,7 @@ export interface BarrierApi {
   ): Promise<BarrierAnswer & { readonly unknown: readonly string[] }>
   /** On a connection of its own, so that another gateway at this address is noticed sooner or later. */
   state(signal?: AbortSignal): Promise<BarrierGateway>
-  /** All entries, whoever put them. Costs the gateway more the more there are. */
+  /** All entries, of all agents. The cost for the gateway grows with their number. */
   entries(signal?: AbortSignal): Promise<readonly BarrierState[]>
 }
 
@@ -154,17 +154,17 @@ export interface BarrierClient {
   close(): void
 }
 
-/** "At most 1000 entries in one request", and at most as many uids. */
+/** The most entries in one request, and the most uids (docs/barrier-api.md). */
 const BATCH = 1000
 
-/** At least one, so that a gateway is asked even about no uids. */
+/** Returns at least one batch, so that a gateway is asked even about no uids. */
 function batches(uids: readonly string[]): string[][] {
   const all: string[][] = [uids.slice(0, BATCH)]
   for (let from = BATCH; from < uids.length; from += BATCH) all.push(uids.slice(from, from + BATCH))
   return all
 }
 
-/** "At most 1 MiB in a body": an address in JSON has at most 50 bytes, and the rest of an entry at most 400. */
+/** The most addresses in one body of at most 1 MiB: an address in JSON has at most 50 bytes, the rest of an entry 400. */
 const MOST_ADDRESSES = 18_000
 const ADDRESSES_AN_ENTRY = 8
 
@@ -267,7 +267,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         const all = batches(uids)
         const answers: PolledAnswer[] = []
         for (const [i, batch] of all.entries()) {
-          // A long poll is one batch (barrier-lane.ts); a plain read may be several, and does not wait.
+          // A long poll is one batch (barrier-lane.ts). A plain read may be several batches, and does not wait.
           const seconds = i === all.length - 1 ? wait : 0
           const body = { uids: batch, wait: seconds, until: 'requests' }
           answers.push(await ask(polled, { method: 'POST', body, signal }, 'inflight', seconds * 1000))
@@ -277,7 +277,7 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
       // It is polled often, so its cost to the gateway must not grow with the number of entries.
       state: signal => ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state?entries=late'),
       async entries(signal) {
-        // Not kept: it would stay bound to one worker, and a later call must not wait for that one if it is frozen.
+        // The connection is not kept: it would stay bound to one worker, and if that froze, a later call would wait for it.
         const { entries = [] } = await ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state')
         return entries
       }

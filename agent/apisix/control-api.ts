@@ -12,7 +12,7 @@ export interface Sighting {
   readonly beganAt: Millis
   /** Every holder the gateway knows, with the nodes it lists. */
   readonly holders: ReadonlyMap<HolderKey, readonly NodeKey[]>
-  /** Holders whose discovered nodes the gateway did not show, with the reason: their targets are unknown. Absent: none. */
+  /** Holders whose discovered nodes the gateway does not show, with the reason: their targets are unknown. Absent: none. */
   readonly hidden?: ReadonlyMap<HolderKey, string>
 }
 
@@ -26,8 +26,8 @@ export interface ControlOptions {
 }
 
 /**
- * Reads /v1/upstreams, /v1/services and /v1/routes of the gateway at `host`, each on its own fresh connection: any
- * worker may answer, with the state that it has applied itself, so a kept connection would ask only one worker.
+ * Reads /v1/upstreams, /v1/services and /v1/routes of the gateway at `host`, each on a new connection. Any worker may
+ * answer, from the configuration that it has applied, and a kept connection would always ask the same worker.
  *
  * @throws CodedError
  */
@@ -75,7 +75,7 @@ export function createControlReader(options: ControlOptions): ReadGateway {
   }
 }
 
-/** The Control API shows only upstreams, services and routes, and only the nodes of Kubernetes discovery. */
+/** Whether the Control API shows the nodes: it has only upstreams, services and routes, and only Kubernetes discovery. */
 export function observable(holder: Holder): boolean {
   return (
     (holder.discovery === undefined || isFound(holder)) &&
@@ -83,5 +83,5 @@ export function observable(holder: Holder): boolean {
   )
 }
 
-/** The gateway finds the nodes itself, and shows them in its dump. */
+/** Whether the gateway finds the nodes itself, and shows them in its dump. */
 const isFound = ({ discovery }: Holder): boolean => discovery?.type === 'kubernetes'

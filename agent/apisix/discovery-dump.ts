@@ -9,7 +9,7 @@ const listed = z.looseObject({ name: z.string(), value: z.string() })
 const list = <T extends z.ZodType>(item: T) => z.union([z.array(item), z.looseObject({}).transform(() => [])])
 
 /**
- * `GET /v1/discovery/kubernetes/dump` (apisix/discovery/kubernetes/init.lua, dump_data): per cluster, the nodes of every
+ * `GET /v1/discovery/kubernetes/dump` (apisix/discovery/kubernetes/init.lua, dump_data): for each cluster, the nodes of every
  * Service by port name, as JSON in a string. `id` is present if several clusters are configured.
  */
 const dump = z.looseObject({
@@ -36,7 +36,7 @@ export function readDump(body: unknown): Discovered | undefined {
       const name = holder.discovery?.service ?? ''
       const end = name.lastIndexOf(':')
       const value = services.get(name.slice(0, end))
-      // An older APISIX with one cluster dumps nothing: this must not be taken for a Service without nodes.
+      // An older APISIX with one cluster dumps nothing, which does not mean that a Service has no nodes.
       return value === undefined ? undefined : nodesAt(value, name.slice(end + 1))
     }
   }

@@ -9,7 +9,7 @@ const L4: ReadonlySet<string> = new Set(['tcp', 'tls', 'udp'])
 type Path = Holder['path']
 type Values = Readonly<Record<string, unknown>>
 
-/** One object does not show which services use it as their upstream: `HolderIndex` knows. */
+/** One object does not show which services use it as their upstream; `HolderIndex` finds them. */
 const NONE: ReadonlySet<string> = new Set()
 
 /** The collections whose objects may carry an inline upstream. */
@@ -17,7 +17,7 @@ const INLINE: ReadonlySet<string> = new Set(['services', 'routes', 'stream_route
 
 /**
  * Every place in one object that lists nodes (admin/upstreams.lua of APISIX checks the same places). A reference by
- * `upstream_id` lists nothing: the upstream that it names does.
+ * `upstream_id` lists nothing itself: the nodes are in the upstream that it names.
  */
 export function holdersOf(object: AdminObject): readonly Holder[] {
   const { resource, id, value } = object

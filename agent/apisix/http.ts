@@ -9,7 +9,7 @@ import { isRecord } from './nodes.ts'
 
 export interface HttpClient {
   /**
-   * One exchange, JSON both ways.
+   * One exchange, with JSON in both directions.
    * @throws CodedError for everything else: no connection, a timeout, an error status, a body that is not JSON
    */
   json(call: Call): Promise<unknown>
@@ -107,7 +107,7 @@ function parse(api: Api, call: Call, { status, data }: Answer): unknown {
   throw new CodedError(code, `${describe(call)} -> ${status}${said && ` "${said}"`}`, { status, said })
 }
 
-/** The other side's message, short enough for a log line. */
+/** The server's message, short enough for a log line. */
 function sentence(body: unknown): string {
   const told = isRecord(body) ? (body.error_msg ?? body.message) : body
   return typeof told === 'string' ? told.replace(/\s+/g, ' ').trim().slice(0, 300) : ''

@@ -6,7 +6,7 @@ export interface HttpOptions {
   readonly api: Api
   /** Connections are kept and reused; `false` opens a fresh one for every request. */
   readonly keepAlive: boolean
-  /** PEM; undefined = the system's. */
+  /** PEM; undefined = the CAs of the system. */
   readonly ca?: string | undefined
   /** Largest body accepted, in bytes. */
   readonly maxBytes: number
@@ -15,14 +15,14 @@ export interface HttpOptions {
 export interface Call {
   readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE'
   readonly url: string
-  /** For the whole exchange, to the last byte of the body: a body that trickles in does not prolong it. */
+  /** The limit for the whole exchange, to the last byte of the body, however slowly the body comes. */
   readonly timeoutMs: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
   readonly signal?: AbortSignal | undefined
   /** A status other than 2xx whose body is an answer too. */
   readonly alsoFine?: number
-  /** Uses a new connection, which shows which gateway is there now. Only the barrier's client reads this field. */
+  /** Uses a new connection, which shows which gateway has the address now. Only the barrier's client reads this field. */
   readonly fresh?: boolean
 }
 
@@ -32,7 +32,7 @@ export interface Answer {
   readonly data: string
 }
 
-/** The answer is longer than `maxBytes`: it was not read to its end. */
+/** The answer is longer than `maxBytes`, and was not read to its end. */
 export class TooLong extends Error {
   override readonly name = 'TooLong'
 }

@@ -62,8 +62,8 @@ export interface NodeEdit {
 }
 
 /**
- * The nodes after an edit, whole. Everything that is neither removed nor replaced is exactly the value that was read.
- * @throws RangeError when no node would be left: APISIX would answer every request with 503 (unless the edit may do so)
+ * All nodes after an edit. Every node that is neither removed nor replaced has exactly the value that was read.
+ * @throws RangeError if no node would be left, because APISIX would answer every request with 503 (unless the edit allows it)
  */
 export function editNodes(raw: RawNodes, edit: NodeEdit): RawNodes {
   const parsed = readNodes(raw)
@@ -80,8 +80,8 @@ export function editNodes(raw: RawNodes, edit: NodeEdit): RawNodes {
 }
 
 /**
- * The same edit as a merge-PATCH value: for a map only the changes (`null` deletes; never an empty object, which would
- * wipe the map), for an array the whole array, because APISIX replaces arrays whole.
+ * The same edit as a merge-PATCH value. A map gets only the changes: `null` deletes, and an empty object, which would wipe the
+ * map, is never sent. An array gets the whole array, because APISIX replaces arrays as a whole.
  */
 export function nodesPatch(raw: RawNodes, edit: NodeEdit): RawNodes {
   const whole = editNodes(raw, edit)

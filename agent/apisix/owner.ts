@@ -4,16 +4,16 @@ import type { Holder, Owner } from '../plan/holder.ts'
 import type { AdminObject } from './admin-api.ts'
 import { isRecord } from './nodes.ts'
 
-/** The other writer of a holder, and the evidence for it: for the log and the operator. */
+/** The other writer of a holder, and the evidence for it, for the log and the operator. */
 interface Ownership {
   readonly owner: Owner
   readonly evidence: string
 }
 
 /**
- * Controller 2.x writes `manager-by` (its spelling) and `k8s/…` on services and routes, and ADC its own label on further
- * upstreams. The upstream of a service has only the label that controller 1.8 writes as well; its id is the service's,
- * so the service decides (`ofSecond`: ids of services that controller 2.x wrote).
+ * Controller 2.x writes `manager-by` (its spelling) and `k8s/…` on services and routes, and ADC its own label on other
+ * upstreams. The upstream of a service has only a label that controller 1.8 writes too, but it has the service's id. So the
+ * service decides (`ofSecond`: ids of services that controller 2.x wrote).
  */
 export function ownershipOf(
   { labels, name, id, resource }: Pick<Holder, 'labels' | 'name' | 'id' | 'resource'>,
@@ -46,7 +46,7 @@ export function writerOf(holder: Holder): string {
   return `${NAMES[holder.owner]} (${owner === holder.owner ? evidence : 'by configuration'})`
 }
 
-/** Ids of the services among these that controller 2.x wrote. */
+/** The ids of those services that controller 2.x wrote. */
 export function servicesOfSecond(services: readonly AdminObject[]): ReadonlySet<string> {
   const ids = services.flatMap(({ id, value }) =>
     isRecord(value.labels) && Object.keys(value.labels).some(isSecondLabel) ? [id] : []

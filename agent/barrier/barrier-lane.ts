@@ -12,16 +12,16 @@ import { createEntryTable } from './entry-table.ts'
 import type { BarrierReading } from './evidence.ts'
 import { doubled } from '../drain/times.ts'
 
-/** One gateway's share of the keeper: nothing that happens here delays another gateway. */
+/** The keeper's work for one gateway. Nothing in it delays another gateway. */
 export interface BarrierLane {
-  /** The desired entries have changed. */
+  /** Call it when the desired entries have changed. */
   readonly look: () => void
-  /** The gateway reported the entries that it holds. Entries that it lacks are put again at once. */
+  /** Takes the gateway's report of its entries. Entries that it lacks are put again at once. */
   readonly compare: (
     told: Pick<BarrierGateway, 'entries' | 'held'> & Partial<Pick<BarrierGateway, 'features'>>,
     askedAt: Millis
   ) => void
-  /** The gateway may have been restarted: put all entries again. */
+  /** Puts all entries again, because the gateway may have been restarted. */
   readonly again: () => void
   readonly reading: (uid: PodUid) => BarrierReading | undefined
   stop(): Promise<void>
@@ -35,18 +35,18 @@ interface BarrierLaneOptions {
   readonly log: Logger
   readonly ttlMs: number
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
-  /** The desired entries rest on current knowledge. If not, nothing is put; entries may be lifted at any time. */
+  /** Whether the desired entries rest on current knowledge. If not, none is put; entries may be removed at any time. */
   readonly mayPut: () => boolean
   readonly tell: () => void
 }
 
 const BACK_OFF_MS = { first: 50, longest: 2000 }
-/** A long poll; the gateway answers earlier if an entry changes. */
+/** The length of a long poll; the gateway answers earlier if an entry changes. */
 const WAIT_SECONDS = 5
-/** The most entries in one long poll. It answers as soon as one of them changes; further entries are polled. */
+/** The most entries in one long poll, which answers as soon as one of them changes. Other entries are polled. */
 const MOST_POLLED = 1000
 
-/** Three loops over one table of entries: one puts and lifts, one long-polls requests in flight, one polls the rest. */
+/** Three loops over one table of entries: one puts and removes, one long-polls requests in flight, one polls the rest. */
 export function createBarrierLane({
   api,
   clock,
@@ -100,7 +100,7 @@ export function createBarrierLane({
 
   const knows = (feature: string): boolean => features.includes(feature)
 
-  /** Entries that were put before the features were known lack the optional fields. */
+  /** Entries that were put before the features were known lack the optional fields, so they are put again. */
   const learn = (told: readonly string[] | undefined): void => {
     if (told === undefined || told.join() === features.join()) return
     features = told
@@ -112,7 +112,7 @@ export function createBarrierLane({
 
   const failed = (error: unknown): void => {
     if (failures++ === 0) log.warn({ err: error }, 'barrier cannot be reached')
-    // The gateway may have been restarted: everything is put again when it answers.
+    // The gateway may have been restarted, so everything is put again once it answers.
     table.failed((error as Error).message, clock.now())
     // Wakes the pusher, which keeps retrying; the other loops wait until it succeeds.
     bell.ring()
@@ -229,7 +229,7 @@ export function createBarrierLane({
     bell.ring()
   }
 
-  /** Ends a poll if the entries to poll have changed. */
+  /** Ends the poll if other entries have to be polled. */
   const pollAnew = (): void => {
     if (poll && poll.about !== about(watched(true).slice(0, MOST_POLLED))) poll.abort.abort()
   }
@@ -240,7 +240,7 @@ export function createBarrierLane({
       .sort()
       .join(' ')
 
-  /** An entry may be missing: expired because the clock was set (an older plugin), evicted for space, or lifted by another agent. */
+  /** An entry may be missing: expired because the clock was set (an older plugin), evicted for space, or removed by another agent. */
   const compare: BarrierLane['compare'] = (told, askedAt) => {
     learn(told.features)
     if (table.compare(told, askedAt)) bell.ring()

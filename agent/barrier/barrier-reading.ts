@@ -13,19 +13,19 @@ export interface DesiredEntry {
   /** Bare hosts, or hosts with ports if the pod shares its host's address. */
   readonly nodes: readonly NodeKey[]
   readonly state: 'draining' | 'sealed'
-  /** Seal only if the words with these tags still stand, one for each node. Left out: seal in any case. */
+  /** Seal only if the words with these tags still stand, one for each node. Absent: seal in any case. */
   readonly sealIf?: readonly string[]
-  /** The nodes that take over, by port. The same object as long as nothing changes. */
+  /** The nodes that take over, by port. The same object until something changes. */
   readonly successors?: Successors
-  /** A hook still waits for it: it is polled, and after its seal long-polled while requests are in flight. */
+  /** A hook still waits for it. It is polled, and after its seal long-polled while requests are in flight. */
   readonly watch: boolean
 }
 
 /** The entry that the deny-list of every gateway should hold for one drain. */
 export interface DesiredDrain extends Omit<DesiredEntry, 'sealIf'> {
   /**
-   * With `sealed`: by gateway, the tags of the words that allow the seal there. On a gateway that is not named, the entry stays draining.
-   * Left out: sealed everywhere, whatever the workers report.
+   * With `sealed`: by gateway, the tags of the words that allow the seal there. On a gateway without tags, the entry stays
+   * draining. Absent: sealed everywhere, whatever the workers report.
    */
   readonly agreed?: ReadonlyMap<string, readonly string[]>
 }
@@ -45,11 +45,11 @@ export const sameNodes = (
   { nodes: b }: Pick<DesiredEntry, 'nodes'>
 ): boolean => sameList(a, b)
 
-/** Both would be put in the same way. */
+/** Whether both entries would be put in the same way. */
 export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
   a.state === b.state && sameNodes(a, b) && sameList(a.sealIf, b.sealIf) && a.successors === b.successors
 
-/** One entry per address. `withSuccessors`: the plugin knows that field. */
+/** One entry for each address. `withSuccessors`: the plugin knows that field. */
 export function entriesOf(
   { uid, nodes, state, sealIf, successors }: DesiredEntry,
   ttlMs: number,
@@ -90,13 +90,11 @@ export interface Told {
   readonly countedAt: Millis
   readonly instance: string
   readonly fit: boolean
-  /** The request began after the seal, or made it: its count is the fourth step of the guarantee. */
+  /** The request began after the seal, or made it. Its count is then the fourth step of the guarantee. */
   readonly afterSeal: boolean
 }
 
-/**
- * What an answer reports of one drain. The least advanced of its addresses decides for all. `before`: the previous reading.
- */
+/** The content of an answer for one drain. The least advanced of its addresses decides. `before`: the previous reading. */
 export function readingOf(
   wanted: DesiredEntry,
   answered: readonly BarrierState[],
@@ -156,8 +154,8 @@ const longLivedIn = ({
 })
 
 /**
- * The entries that a gateway should hold and may have lost. If it reports only how many it holds, and these are too few, it may have
- * lost any of them.
+ * The entries that a gateway should hold and may have lost. If it reports only a number of entries, and that is too low, any of
+ * them may be lost.
  */
 export function missingOf(
   wanted: readonly DesiredEntry[],
@@ -177,7 +175,7 @@ const isHeld = (entry: DesiredEntry, told: readonly BarrierState[]): boolean =>
     told.some(s => s.ip === ip && s.port === port && (s.state === 'sealed' || state === 'draining'))
   )
 
-/** Whether two readings report the same, apart from the times of reading. */
+/** Whether two readings report the same, apart from their times. */
 export function saysTheSame(a: BarrierReading, b: BarrierReading): boolean {
   const said = (r: BarrierReading) =>
     [
@@ -215,8 +213,8 @@ export function unanswered(last: BarrierReading | undefined, at: Millis, problem
 }
 
 /**
- * A reading after the gateway answered as another instance: the entries are gone, and only the new instance can report more. The count
- * in flight stays: a full restart ends the requests, but a binary that is replaced (USR2) keeps serving next to the new one.
+ * A reading after the gateway answered as another instance. Its entries are gone, and only the new instance can report more. The
+ * count in flight stays. A full restart ends the requests, but after a binary upgrade (USR2) the old processes still serve.
  */
 export const forgotten = (last: BarrierReading, instance: string): BarrierReading => ({
   ...last,

@@ -21,19 +21,19 @@ export type { DesiredDrain } from './barrier-reading.ts'
 
 /** Keeps the deny-list of every gateway as desired, and reads its reports. */
 export interface BarrierKeeper {
-  /** The complete list: a uid that is no longer in it is deleted from every gateway. */
+  /** The complete list. The entries of a uid that is not in it any more are deleted from every gateway. */
   desire(list: readonly DesiredDrain[]): void
   /** The complete list of gateways. A gateway that is new or whose readiness has changed gets every entry. */
   gateways(list: readonly GatewayFact[]): void
   /** The same object until the gateway reports a change. */
   reading(uid: PodUid, gatewayId: string): BarrierReading | undefined
-  /** Why no answer for this gateway counts, however fit: its address is not one gateway. Empty if it is. */
+  /** Why no answer for this gateway counts, even a fit one: its address is not one gateway. Empty if it is. */
   doubt(gatewayId: string): string
-  /** The desired entries rest on current knowledge: this process was not away, or its watch has reported since. */
+  /** Whether the desired entries rest on current knowledge: this process was not away, or its watch has reported since. */
   isKnown(): boolean
-  /** The entries for a gateway that starts. An entry whose seal depends on that gateway's own workers is not sealed in it. */
+  /** The entries for a gateway that starts. One whose seal depends on that gateway's own workers is not sealed in it. */
   entries(): readonly BarrierEntry[]
-  /** Entries with successors that gateways had when they were first read; each is returned once. */
+  /** Entries with successors that were in gateways when they were first read; each is returned once. */
   takeInherited(): readonly InheritedEntry[]
   /** The gateway's report on itself; read every few seconds, and more often while entries are held. */
   state(gatewayId: string): GatewayState | undefined
@@ -50,16 +50,16 @@ interface BarrierKeeperOptions {
   readonly log: Logger
   /** How current the agent's knowledge was when entries were desired; default: always current. */
   readonly knowledge?: Knowledge
-  /** How long an entry holds without being renewed, in ms; default 60 000. Renewed at a third of it. */
+  /** How long an entry lasts without a renewal, in ms; default 60 000. It is renewed after a third of it. */
   readonly ttlMs?: number
 }
 
 /**
- * An entry rests on what is known of its address. After an absence of this process that may be minutes old, and the address may be
- * another pod's. So nothing is put or renewed until entries are desired from what a watch has shown since.
+ * An entry rests on knowledge about its address. After an absence of this process that knowledge may be minutes old, and
+ * another pod may have the address. So nothing is put or renewed until the entries rest on later reports of a watch.
  */
 export interface Knowledge {
-  /** When this process was last back from an absence. */
+  /** When this process last came back from an absence. */
   resumedAt(): Millis
   /** The time up to which everything is known now. */
   knownAt(): Millis
@@ -72,7 +72,7 @@ interface Known {
   readonly lane: BarrierLane
   readonly reader: GatewayStateReader
   readonly identity: Identity
-  /** The entries that it should hold. */
+  /** The entries that this gateway should hold. */
   readonly wanted: { entries: ReadonlyMap<PodUid, DesiredEntry> }
 }
 
@@ -104,7 +104,7 @@ export function createBarrierKeeper({
     closing.add(work)
   }
   const mayPut = () => desiredBy >= knowledge.resumedAt()
-  /** An unchanged entry stays the same object, so a lane compares by identity to see that it has put it. */
+  /** An unchanged entry stays the same object, so a lane finds out by identity that it has put it. */
   const desireAt = (
     id: string,
     before: ReadonlyMap<PodUid, DesiredEntry>
@@ -170,7 +170,7 @@ export function createBarrierKeeper({
           },
           tell() {
             const now = reader.state().told?.instance
-            // It restarted while no call was under way that would have shown it: it has forgotten its entries.
+            // It restarted, and no call was open that would have shown that: its entries are lost.
             if (instance !== undefined && now !== instance && !identity.isSeveral()) lane.again()
             instance = now
             tell()

@@ -15,15 +15,15 @@ import type { BarrierReading } from './evidence.ts'
 
 /** The entries that one gateway should hold, those put there, and its reports. The only owner of that state; no I/O and no clock. */
 export interface EntryTable {
-  /** To be put now: new, changed, or a third of its ttl old. */
+  /** Entries to put now: they are new, changed, or a third of their ttl old. */
   due(now: Millis): readonly DesiredEntry[]
-  /** Those of `due` that have lost an address since they were put: a put does not remove a uid's other addresses. */
+  /** Those of `due` that have lost an address since they were put, because a put removes no address of a uid. */
   shrunk(due: readonly DesiredEntry[]): readonly DesiredEntry[]
-  /** Held by the gateway, and no longer desired. */
+  /** Uids whose entries the gateway holds and that are not desired any more. */
   over(now: Millis): readonly PodUid[]
-  /** When the first entry is to be put again; `Infinity` without entries. */
+  /** When the first entry must be put again; `Infinity` without entries. */
   renewAt(): Millis
-  /** Entries that are watched and stored. `polled`: only those for a long poll (sealed, with requests in flight), else only the others. */
+  /** Stored entries that are watched. `polled`: only those for a long poll (sealed, requests in flight); otherwise only the others. */
   watched(polled: boolean): readonly DesiredEntry[]
   isBusy(entry: DesiredEntry): boolean
   /** When a report last differed from the previous one, or the desired entries changed. */
@@ -31,16 +31,16 @@ export interface EntryTable {
   reading(uid: PodUid): BarrierReading | undefined
   /** The desired entries have changed. */
   changed(now: Millis): void
-  /** A put was sent: whether it succeeds or fails, the gateway may hold these entries. */
+  /** A put was sent. The gateway may hold these entries whether it succeeds or fails. */
   sent(entries: readonly DesiredEntry[], now: Millis): void
-  /** The gateway answered that put. `isStale`: it may have been restarted meanwhile, so everything is put again. */
+  /** The gateway answered that put. `isStale`: it may have been restarted meanwhile, so everything must be put again. */
   put(entries: readonly DesiredEntry[], answer: PutAnswer, told: WhenTold, isStale: boolean): void
-  /** The gateway was asked for its requests in flight, at `askedAt`. */
+  /** The gateway answered a question about requests in flight, asked at `askedAt`. */
   reported(entries: readonly DesiredEntry[], answer: Answer, told: WhenTold, askedAt: Millis): void
   lifted(uids: readonly PodUid[]): void
   /** The gateway no longer holds any entry. */
   restarted(instance: string): void
-  /** The gateway may have been restarted: everything is put again, and entries that it may hold are still lifted. */
+  /** The gateway may have been restarted. Everything is put again, and entries that it may hold are still removed. */
   forget(): void
   /** The gateway did not answer. */
   failed(why: string, now: Millis): void
@@ -59,12 +59,12 @@ interface PutAnswer extends Answer {
 
 interface Stored {
   readonly entry: DesiredEntry
-  /** When the put was sent: its ttl begins a little later. */
+  /** When the put was sent. The ttl in the gateway begins a little later. */
   readonly sentAt: Millis
   readonly storedAt: Millis
-  /** The gateway answered that it is sealed: all later counts are from after the seal. */
+  /** The gateway answered that it is sealed, so all later counts are from after the seal. */
   readonly sealed: boolean
-  /** There was no room for it: it is not polled until it is put again. */
+  /** There was no room for it. It is not polled until it is put again. */
   readonly refused: boolean
 }
 
@@ -81,7 +81,7 @@ export function createEntryTable(
   now: Millis
 ): EntryTable {
   const stored = new Map<PodUid, Stored>()
-  /** Each uid of which this gateway may hold an entry, with the latest time. Survives failures: held entries must be lifted. */
+  /** Each uid whose entries this gateway may hold, and until when. It survives failures, because those entries must be removed. */
   const held = new Map<PodUid, Millis>()
   const readings = new Map<PodUid, BarrierReading>()
   let movedAt = now
@@ -89,7 +89,7 @@ export function createEntryTable(
   const isDue = (entry: DesiredEntry, at: Millis): boolean => {
     const known = stored.get(entry.uid)
     if (!known || at >= known.sentAt + ttlMs / 3) return true
-    // Another agent sealed it there: no later put changes it.
+    // Another agent has sealed it there, so no later put changes it.
     if (readings.get(entry.uid)?.entry === 'sealed' && sameNodes(known.entry, entry)) return false
     return known.entry !== entry && !samePut(known.entry, entry)
   }
@@ -147,12 +147,12 @@ export function createEntryTable(
       const states = byUid(answer)
       for (const { uid } of entries) {
         const known = stored.get(uid)
-        // Put again during this request: the put's answer is newer than this one.
+        // It was put again during this request, and the put's answer is newer than this one.
         if (!known || known.storedAt > askedAt) continue
         take(known.entry, states, { ...told, afterSeal: known.sealed })
         const { entry } = readings.get(uid) ?? {}
         if (entry === 'absent') stored.delete(uid)
-        // Another agent sealed it meanwhile: every later report is from after the seal.
+        // Another agent has sealed it meanwhile, so every later report is from after the seal.
         else if (entry === 'sealed' && !known.sealed) stored.set(uid, { ...known, sealed: true })
       }
     },

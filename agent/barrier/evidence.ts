@@ -6,19 +6,19 @@ import type { HolderKey } from '../plan/holder.ts'
 import type { Standbys } from '../plan/standby.ts'
 import type { Word } from './word.ts'
 
-/** Results of fresh-connection reads of one gateway's Control API for one drain, since its removal was accepted. */
+/** The reads of one gateway's Control API for one drain, each on a new connection, since its removal was accepted. */
 export interface Observation {
   /**
-   * Reads in a row, each on its own connection and begun after the removal was accepted, in which no holder listed the
-   * node. Back to 0 when one shows it. The Control API does not report which worker answers, and a
-   * frozen worker never answers (apisix-measured b): a sample, never a proof.
+   * Consecutive reads in which no holder listed the node, each on its own connection and begun after the removal was accepted.
+   * 0 again after a read that shows the node. The Control API does not report which worker answers, and a frozen worker never
+   * answers (apisix-measured b). So this is a sample, never a proof.
    */
   readonly cleanReads: number
   readonly firstCleanAt: Millis | undefined
   readonly lastReadAt: Millis | undefined
-  /** The last successful read still showed the node: this disproves the drain, so no weaker grade may stand in. */
+  /** The last successful read still showed the node. This disproves the drain, so no weaker grade may stand in. */
   readonly stillListed: boolean
-  /** Why the last read failed, or where it still saw the node; empty when it was clean. */
+  /** Why the last read failed, or where it still found the node; empty if it was clean. */
   readonly problem: string
 }
 
@@ -29,7 +29,7 @@ export interface BarrierReading {
   readonly unchangedSince: Millis
   /** Changes when the gateway restarts in full and forgets its entries. */
   readonly instance: string
-  /** The plugin found APISIX's internals as it expects them, in every live worker. Unfit never proves anything. */
+  /** The plugin found APISIX's internals as it expects them, in every live worker. An unfit report proves nothing. */
   readonly fit: boolean
   readonly entry: 'absent' | 'draining' | 'sealed'
   /** When the gateway first reported the seal, on the agent's clock. */
@@ -46,8 +46,8 @@ export interface BarrierReading {
   /** The `inflight` above was read after the entry was sealed: the fourth step of the guarantee. */
   readonly readAfterSeal: boolean
   /**
-   * It has answered for this drain while fit, or with requests in flight. From then on only its own fit 0 after the seal releases this
-   * gateway: a reload that makes it unfit, a failed call or a restart does not show that the requests it reported have ended.
+   * It has answered for this drain while fit, or with requests in flight. From then on only its own fit 0 after the seal releases
+   * this gateway. A reload that makes it unfit, a failed call or a restart does not show that the reported requests have ended.
    */
   readonly binding: boolean
   readonly problem: string
@@ -55,18 +55,18 @@ export interface BarrierReading {
 
 /** Everything known about one drain, gathered by the loop from the parts that do I/O. */
 export interface Evidence {
-  /** The pod's node addresses: hosts with ports if the pod shares its host's address, else bare hosts. */
+  /** The pod's node addresses: hosts with ports if the pod shares its host's address, otherwise bare hosts. */
   readonly nodes: readonly NodeKey[]
-  /** When the inventory that `holders` rests on was read; `undefined` before the first complete one. */
+  /** When the inventory behind `holders` was read; `undefined` before the first complete one. */
   readonly inventoryAt: Millis | undefined
   /**
-   * If `holders` is empty: when the first inventory that began after the drain was read and did not list the pod.
-   * The settle time of a pod that another writer removed runs from here (`inventoryAt` moves with every listing).
+   * If `holders` is empty: when an inventory that began after the drain was first read and did not list the pod. The settle
+   * time of a pod that another writer removed begins here, because `inventoryAt` moves with every listing.
    */
   readonly absentSince: Millis | undefined
   /** Why there is no fresh inventory, or empty. */
   readonly inventoryProblem: string
-  /** Every holder that lists, or since the drain began listed, the pod. `acceptedAt`: removal accepted and read back. */
+  /** Every holder that lists the pod, or has listed it since the drain began. `acceptedAt`: removal accepted and read back. */
   readonly holders: readonly (HolderReport & {
     readonly acceptedAt: Millis | undefined
     readonly observable: boolean
@@ -82,38 +82,38 @@ export interface Evidence {
   }[]
   /** The gateway watch is synced, so the list above is complete. */
   readonly gatewaysKnown: boolean
-  /** The entry was sealed because the deadline was near, not because every gateway knew another node. */
+  /** The entry was sealed because the deadline was near, although some gateway may know no other node. */
   readonly sealForced: boolean
   /** Places in which only successors of the pod are left, by the words that allowed the seal. */
   readonly succeeded: readonly string[]
-  /** The standbys that take over if the pod was the last node with a weight, by the last listing. */
+  /** The standbys that take over if the pod was the last node with a weight, according to the last listing. */
   readonly standbys: readonly Standbys[]
   /** Places from which requests may reach the pod, and which the other fields do not cover. */
   readonly hiddenBy: readonly HiddenPlace[]
 }
 
-/** The evidence a drain needs, and how long each weaker grade must have held before it counts. All times in ms. */
+/** The evidence that a drain needs, and how long each weaker grade must have held before it counts. All times in ms. */
 export interface ProofSettings {
-  /** The agent waits for a better grade as long as it can still come; a worse one never counts. */
+  /** The agent waits for a better grade as long as one can still come. A worse one never counts. */
   readonly minimumGrade: Grade
-  /** Clean reads in a row that each gateway must have given. */
+  /** How many consecutive clean reads each gateway must give. */
   readonly reads: number
-  /** After the removal was accepted and the first of the clean reads: requests that had already been given the node. */
+  /** Counted from the accepted removal and the first clean read, for requests that have been given the node already. */
   readonly observedSettleMs: number
-  /** After the removal was accepted, if gateways could not be observed. */
+  /** Counted from the accepted removal, if gateways could not be observed. */
   readonly acceptedSettleMs: number
-  /** After the drain began, if nothing at all could be proved: the sleep this tool replaces. */
+  /** Counted from the start of the drain, if nothing at all could be proved: the sleep that the agent replaces. */
   readonly floorMs: number
   /** From the start of the drain, how long websockets and streams are waited for at most. */
   readonly longLivedMs: number
 }
 
-/** Which drains want evidence from which addresses: the probe's work list. */
+/** The drains that want evidence, and the addresses that it is about: the probe's work list. */
 export interface Wanted {
   readonly uid: PodUid
   readonly nodes: readonly NodeKey[]
   /** Reads begun before this do not count. */
   readonly since: Millis
-  /** Holders that the agent may not write: reads of the gateway must show that it dropped the nodes itself. */
+  /** Holders that the agent may not write. Reads of the gateway must show that their nodes are gone. */
   readonly through?: readonly HolderKey[]
 }

@@ -2,32 +2,32 @@ import type { Millis } from '../drain/facts.ts'
 
 /** The offset between one gateway's clock and the agent's, from the times in its answers. */
 export interface GatewayClock {
-  /** One answer: asked and received by the agent's clock, made at `told` by the gateway's. All in ms. */
+  /** Takes one answer. It was asked and received by the agent's clock, and made at `told` by the gateway's. All in ms. */
   note(askedAt: Millis, receivedAt: Millis, told: number): void
   /**
-   * Converts a gateway's time to the agent's clock. Never before it was asked nor after it was received, so a clock that jumps
-   * can at worst put it at one end of a call.
+   * Converts a gateway's time to the agent's clock. The result lies between question and answer, so a clock that jumps moves
+   * it to one end of the call at most.
    */
   onOurs(askedAt: Millis, receivedAt: Millis, told: number): Millis
-  /** How far its clock is ahead of the agent's, in ms; 0 while nothing is known. */
+  /** How far its clock is ahead of the agent's, in ms; 0 before the first answer. */
   ahead(): number
-  /** How inexact a converted time can be, in ms. */
+  /** The largest error of a converted time, in ms. */
   within(): number
 }
 
-/** How far ahead of the agent's its clock can be, by all answers since `at`: each was made between request and receipt. */
+/** How far its clock can be ahead of the agent's, by all answers since `at`: each was made between request and receipt. */
 interface Bounds {
   readonly at: Millis
   readonly least: number
   readonly most: number
 }
 
-/** Clocks drift by some ppm, so while answers come, bounds are kept for at most twice this, in ms. */
+/** Clocks drift by some ppm. So bounds are kept for at most twice this time, in ms, while answers come. */
 const SPAN_MS = 30_000
 
 /**
- * The quickest request bounds the offset from one side, and the quickest response from the other. They may belong to different exchanges.
- * Nothing narrows the range between the two bounds further, so its middle is taken.
+ * The quickest request bounds the offset from one side, and the quickest response from the other, perhaps in different
+ * exchanges. Nothing narrows the range between the two bounds further, so its middle is used.
  */
 export function createGatewayClock(): GatewayClock {
   let spans: readonly Bounds[] = []

@@ -5,7 +5,7 @@ import type { BarrierApi, BarrierGateway } from '../apisix/barrier-api.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
 
-/** A gateway's report on itself and its workers, and how fresh that is. */
+/** A gateway's report on itself and its workers, and the age of the report. */
 export interface GatewayState {
   readonly told: BarrierGateway | undefined
   readonly lastSuccessAt: Millis | undefined
@@ -28,17 +28,17 @@ interface GatewayStateOptions {
   readonly clock: Clock
   readonly gatewayClock: GatewayClock
   readonly identity: Identity
-  /** Entries are held there: a restart forgets them, and only the state shows a restart that was too quick for readiness to change. */
+  /** Whether entries are held there. A restart loses them, and if it was quick, only the state shows it, not the readiness. */
   readonly isHolding: () => boolean
-  /** After every answer. */
+  /** Called after every answer. */
   readonly read?: (told: BarrierGateway, askedAt: Millis) => void
-  /** Its report differs from the previous one in more than times and counters. */
+  /** Called when its report differs from the previous one in more than times and counters. */
   readonly tell: () => void
 }
 
-/** From the end of one read to the next, in ms: while entries are held, and otherwise. */
+/** The pause between two reads, in ms: while entries are held, and otherwise. */
 const PAUSE_MS = { holding: 250, idle: 5000 }
-/** Until a gateway's clock is known within `withinMs`, its state is read as often as while entries are held, `tries` times at most. */
+/** Until a gateway's clock is known within `withinMs`, its state is read as if entries were held, at most `tries` times. */
 const CLOCK = { withinMs: 1, tries: 40 }
 
 /** Reads one gateway's state for as long as the gateway is known. Nothing else waits for it, and its failures affect nothing else. */
@@ -83,7 +83,7 @@ export function readGatewayState({
   const isUnsureOfClock = () =>
     current.told?.now !== undefined && gatewayClock.within() > CLOCK.withinMs && tries++ < CLOCK.tries
   const pause = async (): Promise<void> => {
-    // Its reports do not count until it has answered often enough.
+    // Its reports count only once it has answered often enough.
     const isOpen = identity.isOpen() && current.problem === ''
     if (isOpen && current.told?.fit) return
     const ms = isOpen || isHolding() || isUnsureOfClock() ? PAUSE_MS.holding : PAUSE_MS.idle
@@ -91,7 +91,7 @@ export function readGatewayState({
   }
   const running = (async () => {
     while (!ended.signal.aborted) {
-      // The requests of two agents may alternate, so that a load balancer sends all requests of one agent to the same gateway. Two
+      // The requests of two agents may alternate, so that a load balancer always sends one agent to the same gateway. Two
       // requests at once reach two gateways.
       await Promise.all(identity.isByHand ? [read(), read()] : [read()])
       if (!ended.signal.aborted) await pause()
@@ -107,7 +107,7 @@ export function readGatewayState({
   }
 }
 
-/** The part of a state that decisions rest on. Most reads do not change it, and then no round is needed. */
+/** The part of a state that decisions depend on. Most reads do not change it, and then no round is needed. */
 const said = ({ told, problem }: GatewayState, identity: Identity): string =>
   JSON.stringify([
     problem,

@@ -15,7 +15,7 @@ export interface Identity {
     receivedAt: Millis,
     fresh: boolean
   ): void
-  /** A request got no answer: the next answer may come from another gateway. */
+  /** A request got no answer, so the next answer may come from another gateway. */
   unanswered(): void
   /** The instance that answered last; `undefined` before the first answer. */
   instance(): string | undefined
@@ -30,26 +30,26 @@ export interface Identity {
 interface Seen {
   /** When it was first heard fit. */
   readonly fitAt: Millis
-  /** When another instance answered a request that was sent after that. */
+  /** When another instance first answered a request that was sent later than `fitAt`. */
   otherAt: Millis | undefined
 }
 
 /**
- * An address from an operator counts as one gateway after so many fit answers in a row, each on its own connection. An answer that is
- * not fit cannot show a second instance, and a gateway that does not answer may be back a moment later.
+ * An address from an operator counts as one gateway after this many consecutive fit answers, each on its own connection. An
+ * answer that is not fit cannot show a second instance, and a gateway that does not answer may be back a moment later.
  */
 const LOOKS = 16
-/** The number of remembered instances: a gateway that crashes all day has many. */
+/** How many instances are remembered: a gateway that crashes all day has many. */
 const MOST = 16
 
 /**
  * A restart is A, then B, and never A again. If A answers after B, the address leads to several gateways: a load balancer, a
  * Service, two gateways on one host. That verdict is final, because their answers cannot be told apart.
  *
- * Answers count in the order of their requests: a slow answer shows which instance was there, not which is there now. Only a fit
- * answer brings A back: while nginx replaces its binary (USR2) two instances answer, and each reports that it is not fit.
+ * Answers count in the order of their requests: a slow answer shows an earlier instance, not the present one. Only a fit
+ * answer shows that A is back: while nginx replaces its binary (USR2), two instances answer, and both report that they are not fit.
  *
- * @param byHand the address comes from an operator; that of a pod is its own
+ * @param byHand the address comes from an operator; the address of a pod always counts as one gateway
  */
 export function createIdentity(byHand: boolean): Identity {
   const seen = new Map<string, Seen>()
@@ -86,6 +86,6 @@ export function createIdentity(byHand: boolean): Identity {
   }
 }
 
-/** The same instance behind two names is one gateway, and the gateway that the other name was meant for is not asked. */
+/** If the same instance answers under two names, it is one gateway, and the other name's own gateway is not asked. */
 export const twinDoubt = (other: string): string =>
   `the gateway that answers is ${other} as well: list every gateway once, at an address of its own`

@@ -7,7 +7,7 @@ export interface InheritedEntry {
   readonly uid: PodUid
   /** Each with the successors that the entry named. */
   readonly nodes: ReadonlyMap<NodeKey, Successors>
-  /** No later than the last put, by the agent's clock. */
+  /** An upper bound of the time of the last put, by the agent's clock. */
   readonly putAt: Millis
 }
 
@@ -19,7 +19,8 @@ interface Inheritance {
 }
 
 /**
- * Entries that another agent, or this one before its restart, has put. Only a gateway remembers them, and only until they expire.
+ * Collects the entries that another agent, or this one before its restart, has put. Only a gateway remembers them, until they
+ * expire.
  * @param ttlMs the time to live with which agents put entries
  */
 export function createInheritance(ttlMs: number, now: () => Millis, tell: () => void): Inheritance {
@@ -42,7 +43,7 @@ export function createInheritance(ttlMs: number, now: () => Millis, tell: () => 
     read(id, entries) {
       if (asked.has(id)) return
       asked.add(id)
-      // If that fails, it is asked again at its next report.
+      // After a failure, the next report of the gateway asks again.
       entries().then(add, () => asked.delete(id))
     },
     take() {

@@ -1,10 +1,10 @@
-/** Grows with the time since the last change, by a `share`-th of it, and with the number of entries. */
+/** The interval grows with a `share`-th of the time since the last change, and with the number of entries. */
 const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
 
 /**
- * The interval, in ms, at which entries that are not long-polled are polled: for bypasses, long-lived connections, and progress
- * before the seal. An answer with hundreds of entries costs CPU on both sides. Requests to an entry change its report all the time,
- * which is no reason to poll more often.
+ * The interval, in ms, for entries that are polled: for bypasses, long-lived connections, and progress before the seal. An answer
+ * with hundreds of entries costs CPU on both sides. Requests to an entry change its report all the time, which is no reason to
+ * poll more often.
  */
 export function lookPause({
   entries,
@@ -14,7 +14,7 @@ export function lookPause({
   readonly entries: number
   /** Requests are in flight to one of them. */
   readonly busy: boolean
-  /** Since the last change of a report or of the desired entries, in ms. */
+  /** The time since the last change of a report or of the desired entries, in ms. */
   readonly unchangedFor: number
 }): number {
   const shortest = Math.max(busy ? LOOK_MS.busy : LOOK_MS.shortest, entries * LOOK_MS.each)

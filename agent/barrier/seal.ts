@@ -2,7 +2,7 @@ import type { Word } from './word.ts'
 
 /** The result of `judge`: the words that allow a seal, or the reason against it. */
 type Judged =
-  /** The tags of the words that were judged: the gateway seals only if they still stand. */
+  /** The tags of the judged words. The gateway seals only if they still stand. */
   { readonly tags: readonly string[] } | { readonly why: string }
 
 /** The problem of a gateway whose plugin reports no words. */
@@ -10,9 +10,9 @@ export const OLDER_PLUGIN =
   'its plugin is older than this agent and does not tell what its workers could choose instead: install the plugin of this release'
 
 /**
- * Whether a gateway may seal an entry. A sealed node is not chosen, even if it is the last one of its place. So three things must hold
- * (docs/decisions/0029, W1 to W4): every worker has reported, which a frozen worker does not; no worker has a place in which no other
- * node is left; and every place has another node that Kubernetes does not know to be bad.
+ * Whether a gateway may seal an entry. A sealed node is never chosen, even if it is the last one of its place. So three things
+ * must hold (docs/decisions/0029, W1 to W4). Every worker has reported, which a frozen worker does not. No worker has a place in
+ * which no other node is left. Every place has another node that Kubernetes does not know to be bad.
  *
  * @param serves whether the node, `address:port`, may serve according to Kubernetes
  */

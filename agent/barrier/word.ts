@@ -1,17 +1,17 @@
 import type { WorkersWord } from '../apisix/barrier-api.ts'
 
 /**
- * The words of all workers of one gateway about all addresses of one pod (docs/barrier-api.md): in which places they would choose it,
- * by the configuration that each routes by, and what they could choose instead.
+ * The merged words of all workers of one gateway about all addresses of one pod (docs/barrier-api.md): the places in which they
+ * would choose it, in the configuration that each worker has, and the other choices there.
  */
 export interface Word {
-  /** Every worker that serves has reported on each address since its entry came, and nothing has changed since. */
+  /** Every serving worker has reported on each address since its entry came, and nothing has changed since. */
   readonly complete: boolean
   /** How many workers have reported, and how many serve. */
   readonly said: number
   readonly asked: number
   readonly places: number
-  /** Places whose nodes a worker cannot see. */
+  /** How many places have nodes that a worker cannot see. */
   readonly hidden: number
   /** Names of places with no other choice that is not denied. */
   readonly sole: readonly string[]
@@ -42,6 +42,6 @@ export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | unde
   }
 }
 
-/** The workers report that no place of theirs lists the pod, and that they can see the nodes of every place. */
+/** Whether the workers report that no place lists the pod, and that they can see the nodes of every place. */
 export const isNowhere = (word: Word | undefined): boolean =>
   word?.complete === true && word.places === 0 && word.hidden === 0

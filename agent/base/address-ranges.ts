@@ -11,8 +11,8 @@ export function addressRanges(ranges: readonly string[]): (host: string) => bool
 }
 
 /**
- * The /24 (IPv4) or /64 (IPv6) of an address, which is the range that networks give to a host for its pods; `undefined` for any other
- * text.
+ * The /24 (IPv4) or /64 (IPv6) of an address: the size of range that networks usually give to a host for its pods.
+ * `undefined` for any other text.
  */
 export function neighbourhoodOf(host: string): string | undefined {
   if (isIP(host) === 0) return undefined

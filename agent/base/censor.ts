@@ -1,15 +1,15 @@
 /** Names under which a secret could be logged, in lower case. `key` is not one: holders have keys. */
 const SECRET_NAMES = new Set(['authorization', 'x-api-key', 'apikey', 'adminkey', 'token', 'password'])
 const CENSORED = '<not shown>'
-/** Levels that are searched: logged objects are flat, and the headers of a request are the deepest part. */
+/** How many levels are searched: logged objects are flat, and the headers of a request are the deepest part. */
 const DEPTH = 3
 
 type Facts = Readonly<Record<string, unknown>>
 
 /**
- * The same facts without values under the name of a secret. The same object if there is none, which
- * is the rule, because the agent logs no secret. An Error stays as it is: its serializer decides what to show.
- * pino's own `redact` does this too, and took longer than all decisions about a drain.
+ * The same facts without values under the name of a secret. Normally there is none, because the agent logs no secret, and then
+ * it returns the same object. An Error stays as it is: its serializer selects the fields. pino's own `redact` does this too, but
+ * took longer than all decisions about a drain.
  */
 export function censor(facts: Facts, depth = DEPTH): Record<string, unknown> {
   let censored: Record<string, unknown> | undefined

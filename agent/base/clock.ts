@@ -1,15 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
 /**
- * Time as the agent sees it. This file is the only one that touches Date and timers: everything else gets a Clock,
- * so tests can move it by hand.
+ * The agent's time. Only this file uses Date and timers. All other code gets a Clock, so tests can move it.
  */
 export interface Clock {
   /** Milliseconds since the epoch. Never goes backwards, even if the host's clock is set. */
   now(): number
-  /** Resolves after `ms`; rejects with the signal's reason when it aborts first. Does not keep the process alive. */
+  /** Resolves after `ms`; rejects with the signal's reason if it aborts first. Does not keep the process alive. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** Calls `wake` once at or after `at` (ms since the epoch, by this clock). Returns what cancels it. */
+  /** Calls `wake` once, at or after `at` (ms since the epoch, by this clock). Returns the function that cancels it. */
   alarm(at: number, wake: () => void): () => void
   /** Calls `run` once, after the current event; several events of one turn become one call. */
   soon(run: () => void): void

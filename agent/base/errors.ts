@@ -1,6 +1,6 @@
 /**
- * Failures as rows: a stable code and a sentence with the remedy. Code tests them by functions (`isGone`, …);
- * only this file knows the meaning of HTTP status numbers.
+ * Failures as rows: a stable code, and a sentence with the remedy. Code tests them with functions (`isGone`, …), so only this
+ * file knows the meaning of HTTP status numbers.
  */
 export const ERRORS = {
   ADMIN_STANDALONE:
@@ -62,11 +62,11 @@ export class CodedError extends Error {
   override readonly name = 'CodedError'
   readonly code: ErrorCode
   readonly status: number | undefined
-  /** The other side's message (`error_msg`), shortened; empty if there was none. */
+  /** The server's message (`error_msg`), shortened; empty if there was none. */
   readonly said: string
-  /** The system's own word for a connection that failed (`ECONNREFUSED`); `undefined` if the failure is another one. */
+  /** The system's code for a failed connection (`ECONNREFUSED`); `undefined` for any other failure. */
   readonly network: string | undefined
-  /** The message without the place of the call, so that failures of several places can be told together. */
+  /** The message without the place of the call, so that equal failures of several places can be reported together. */
   readonly meaning: string
 
   /** @param more.meaning replaces the sentence of the code, if more is known */
@@ -91,13 +91,13 @@ export class CodedError extends Error {
   }
 }
 
-/** A failure without its place, so that the same failure of many gateways is told once. */
+/** A failure without its place, so that an equal failure of many gateways is reported once. */
 export function meaningOf(error: unknown): string {
   if (error instanceof CodedError) return `${error.network ?? error.status ?? error.code}: ${error.meaning}`
   return error instanceof Error ? error.message : String(error)
 }
 
-/** What each status means, first match wins; some need the words of the body as well. */
+/** The meaning of each status; the first match wins. Some rows also test the words of the body. */
 const MEANING: Readonly<Record<Api, readonly (readonly [status: number, code: ErrorCode, says?: RegExp])[]>> =
   {
     ADMIN: [
@@ -134,10 +134,10 @@ export const isSuccess = (status: number): boolean => status >= 200 && status < 
 const codeOf = (error: unknown): ErrorCode | undefined =>
   error instanceof CodedError ? error.code : undefined
 
-/** The object is not there: for a removal that is success. */
+/** The object does not exist: for a removal that is success. */
 export const isGone = (error: unknown): boolean => codeOf(error) === 'ADMIN_GONE'
 
-/** Another writer came between read and write inside APISIX; nothing was written. Try again at once, with jitter. */
+/** Inside APISIX, another writer wrote between read and write, so nothing was written. Retry at once, with jitter. */
 export const isConflict = (error: unknown): boolean => codeOf(error) === 'ADMIN_CONFLICT'
 
 /** The agent's credentials are refused: a retry changes nothing. */
@@ -152,12 +152,12 @@ export const isUnsupported = (error: unknown): boolean =>
 /** APISIX refused the request (400): the agent's copy of the object is wrong, so it reads the object again. */
 export const isRefused = (error: unknown): boolean => codeOf(error) === 'ADMIN_REFUSED'
 
-/** It may end by itself: retry after a pause. Whether a write was applied is not known; read it back. */
+/** It may end by itself: retry after a pause. A write may or may not have been applied; read it back. */
 export function isTransient(error: unknown): boolean {
   const code = codeOf(error)
   return code !== undefined && /_(UNREACHABLE|TIMEOUT|UNAVAILABLE|GARBLED|PRECONDITION|FULL)$/.test(code)
 }
 
-/** No process listens there: the machine refused the connection. */
+/** Nothing listens at that port: the machine refused the connection. */
 export const isConnectionRefused = (error: unknown): boolean =>
   error instanceof CodedError && error.network === 'ECONNREFUSED'

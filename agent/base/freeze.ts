@@ -1,4 +1,4 @@
-/** Freezes a value and all that is in it. Parts that are frozen already are skipped, so unchanged parts cost nothing. */
+/** Freezes a value at every depth. Parts that are frozen already are skipped, so unchanged parts cost nothing. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value)

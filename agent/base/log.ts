@@ -12,8 +12,8 @@ export interface LogSettings {
 }
 
 /**
- * The log of the whole agent: one JSON object a line on stdout (readable lines with `pretty`, if pino-pretty is
- * installed). Each part has a child: `log.child({ part: 'watch' })`. Messages are constant, facts are keys.
+ * The log of the whole agent: one JSON object per line on stdout (readable lines with `pretty`, if pino-pretty is installed).
+ * Each part has a child: `log.child({ part: 'watch' })`. Messages are constant; the facts are in the keys.
  */
 export function createLog(config: LogSettings, destination?: DestinationStream): Log {
   const options = {
@@ -22,7 +22,7 @@ export function createLog(config: LogSettings, destination?: DestinationStream):
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: {
       level: (label: string) => ({ level: label }),
-      // Not for the bindings of a child, which pino writes as they are: they are names of parts and of gateways.
+      // pino writes the bindings of a child unchanged, and they need no check: they are names of parts and of gateways.
       log: (facts: object) => censor(facts as Readonly<Record<string, unknown>>)
     },
     serializers: { err: describeError }
@@ -33,12 +33,12 @@ export function createLog(config: LogSettings, destination?: DestinationStream):
   return log
 }
 
-/** How deep causes are followed: a chain longer than this is a loop. */
+/** How many causes are followed, because a chain of causes may be a loop. */
 const CAUSES = 4
 
 /**
- * An error as it may be logged: a list of allowed fields, because HTTP clients add fields that hold
- * the Admin API's key: `config.headers`, `request`, `response`.
+ * An error in a form that is safe to log: a list of allowed fields, because HTTP clients add fields that hold the Admin API's
+ * key (`config.headers`, `request`, `response`).
  */
 export function describeError(err: unknown, depth = 0): unknown {
   if (!(err instanceof Error)) return { message: typeof err === 'string' ? err : 'not an Error object' }
@@ -48,13 +48,13 @@ export function describeError(err: unknown, depth = 0): unknown {
     message: err.message,
     ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
     ...(typeof status === 'number' ? { status } : {}),
-    // A code says what failed: the stack leads only to the client that made the call.
+    // The code already shows what failed, and the stack only leads to the client that made the call.
     ...(err instanceof CodedError ? {} : { stack: err.stack }),
     ...(err.cause === undefined || depth >= CAUSES ? {} : { cause: describeError(err.cause, depth + 1) })
   }
 }
 
-/** pino-pretty is for people at a terminal and not installed in production: without it the lines stay JSON. */
+/** pino-pretty is for a terminal and not installed in production. Without it the lines stay JSON. */
 function prettyStream(): DestinationStream | undefined {
   try {
     const load = createRequire(import.meta.url)('pino-pretty') as (options: object) => DestinationStream

@@ -1,12 +1,12 @@
-/** A failed connection in words: the system's code says how it failed, the settings say where to look. */
+/** A failed connection in words: the meaning of the system's code, and the settings to check. */
 
 /** The settings that lead to one kind of server. */
 export interface Route {
-  /** Of its address. */
+  /** The setting of its address. */
   readonly address: string
-  /** Of its scheme. */
+  /** The setting of its scheme. */
   readonly scheme: string
-  /** Of the CA that signs its certificate. */
+  /** The setting of the CA that signs its certificate. */
   readonly ca: string
 }
 
@@ -46,7 +46,7 @@ const MEANING: readonly (readonly [code: RegExp, meaning: (route: Route) => stri
   ]
 ]
 
-/** What the code of a failed connection (`ECONNREFUSED`) means, and what to change; empty for a code without a row. */
+/** The meaning of a failed connection's code (`ECONNREFUSED`), and a remedy; empty for a code without a row. */
 export function networkMeaning(code: string | undefined, route: Route): string {
   if (code === undefined) return ''
   return MEANING.find(([codes]) => codes.test(code))?.[1](route) ?? ''

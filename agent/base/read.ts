@@ -1,16 +1,16 @@
 /**
- * Narrow readers for JSON of unknown shape. Each is total: a missing field, or one of another type, reads as absent, and
- * nothing throws. Hand-written because a schema library costs more per pod than all the rest (10,000 pods at once).
+ * Small readers for JSON of unknown shape. They never throw: a missing field, or one of another type, reads as absent. They are
+ * written by hand because a schema library costs more per pod than everything else (10,000 pods at once).
  */
 
 export type Fields = Readonly<Record<string, unknown>>
 
 const NO_FIELDS: Fields = Object.freeze({})
 
-/** The fields that `T` has. Each may be absent or of another type: the JSON is as the server sent it. */
+/** The fields of `T`. Each may be absent or of another type, because the JSON comes unchecked from the server. */
 export type FieldsOf<T extends object> = Readonly<Record<keyof T, unknown>>
 
-/** @typeParam T the model of @kubernetes/client-node, which names the fields and checks nothing */
+/** @typeParam T a model of @kubernetes/client-node. It names the fields; nothing is checked */
 export function fieldsOf<T extends object = Fields>(value: unknown): FieldsOf<T> {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   return (isObject ? value : NO_FIELDS) as FieldsOf<T>
@@ -40,7 +40,7 @@ export function timeOf(value: unknown): number | undefined {
   return Number.isNaN(at) ? undefined : at
 }
 
-/** Condition `type` of `status.conditions` has status "True". */
+/** Whether `status.conditions` has this type with status "True". */
 export function conditionIsTrue(conditions: unknown, type: string): boolean {
   for (const condition of listOf(conditions)) {
     const { type: name, status } = fieldsOf(condition)

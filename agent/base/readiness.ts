@@ -1,18 +1,18 @@
-/** A part that is not ready yet, and what it is waiting for. */
+/** A part that is not ready yet, and the reason. */
 export interface MissingPart {
   readonly part: string
   readonly why: string
 }
 
-/** One part's own switch. */
+/** The switch of one part. */
 interface ReadinessPart {
   ready(): void
   notReady(why: string): void
 }
 
-/** Ready: every part reported it. A registered part that has not reported yet is missing. */
+/** The agent is ready once every registered part has reported that it is. */
 export interface Readiness {
-  /** Registers a part, not ready at first. The same name gives the same part again. */
+  /** Registers a part, which is not ready at first. A second call with the same name returns the same part. */
   part(name: string): ReadinessPart
   /** In the order of registration; empty means ready. */
   missing(): readonly MissingPart[]

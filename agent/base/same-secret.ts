@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
-/** Whether two secrets are the same. Takes equally long for a good and a bad guess, whatever the lengths. */
+/** Whether two secrets are equal. It takes as long for a bad guess as for a good one, whatever their lengths. */
 export function isSameSecret(a: string, b: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(a), digest(b))

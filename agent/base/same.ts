@@ -1,4 +1,4 @@
-/** Deep equality of facts: plain objects, arrays and scalars, in which absent and `undefined` are the same. The same object is equal at once. */
+/** Deep equality of plain objects, arrays and scalars. An absent field equals `undefined`. The same object is compared at no cost. */
 export function same(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false

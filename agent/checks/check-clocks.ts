@@ -4,15 +4,15 @@ import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 /** A server whose `Date` header can be read. */
 interface RemoteClock {
   readonly of: string
-  /** Deadlines come from this clock. */
+  /** Whether deadlines come from this clock. */
   readonly decides: boolean
   /** The text of the `Date` header; `undefined` if there is none. */
   date(signal: AbortSignal): Promise<string | undefined>
 }
 
-/** The header is cut to whole seconds. */
+/** The resolution of the header: whole seconds. */
 const GRAIN_MS = 1000
-/** Above this the deadline of a hook is off by more than the header's resolution. */
+/** A larger difference moves the deadline of a hook by more than the header's resolution. */
 const NOTICEABLE_MS = 2000
 
 /** Kubernetes' default grace. */
@@ -20,8 +20,8 @@ const DEFAULT_GRACE_MS = 30_000
 
 /**
  * The other clocks agree with the agent's. A deadline is the earlier of deletionTimestamp and the agent's own estimate (see
- * drain/budget.ts). So an API server whose clock is ahead shifts only what is displayed. One whose clock is behind shortens the time for
- * which hooks are held: a failure if nothing of the default grace is left.
+ * drain/budget.ts). So an API server whose clock is ahead only changes displayed times. One whose clock is behind shortens the
+ * time for which hooks are held. It is a failure if nothing of the default grace is left.
  */
 export function checkClocks(clocks: readonly RemoteClock[], now: () => number, reserveMs: number): Check {
   return signal => Promise.all(clocks.map(clock => compare(clock, signal)))
@@ -49,7 +49,7 @@ export function checkClocks(clocks: readonly RemoteClock[], now: () => number, r
   }
 }
 
-/** How far the remote clock is from the agent's. The server read it between request and answer, cut to whole seconds. */
+/** How far the remote clock is ahead of the agent's. The server read it between request and answer, in whole seconds. */
 function skewOf(theirs: number, asked: number, heard: number): number {
   if (theirs > heard) return theirs - heard
   if (theirs + GRAIN_MS < asked) return theirs + GRAIN_MS - asked

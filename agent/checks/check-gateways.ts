@@ -18,11 +18,11 @@ interface BarrierHealth {
   readonly plugin: string
 }
 
-/** What one gateway said to one check. Gateways with the same outcome are told together. */
+/** The result of one check for one gateway. Gateways with the same outcome are reported together. */
 interface Outcome {
   readonly name: 'control-api' | 'barrier'
   readonly level: Finding['level']
-  /** After the names of the gateways. */
+  /** The text after the names of the gateways. */
   readonly told: string
   readonly change: string
 }
@@ -30,7 +30,7 @@ interface Outcome {
 /** One finding names at most this many gateways. */
 const NAMED = 5
 
-/** There are gateways, and each gives the evidence that the configuration asks for. */
+/** Gateways exist, and each gives the evidence that the configuration requires. */
 export function checkGateways(
   calls: GatewayCalls,
   { apisix, drain }: Pick<Config, 'apisix' | 'drain'>
@@ -91,7 +91,7 @@ export function checkGateways(
     }
   }
 
-  /** Reads its state as often as the agent before it trusts an address. @param instances the gateways that answered, by instance */
+  /** Reads its state as often as the agent does before it trusts an address. @param instances the gateways that answered, by instance */
   async function asked(gateway: GatewayFact, instances: Map<string, string>, signal: AbortSignal) {
     const identity = createIdentity(gateway.byHand === true)
     let health: BarrierHealth

@@ -6,7 +6,7 @@ import type { Survey } from './kept-lists.ts'
 
 const NAME = 'holders'
 
-/** Counts holders by their other writer: an ingress controller writes before the agent, and discovery's nodes are never written. */
+/** Counts holders by their other writer: an ingress controller writes before the agent, and discovered nodes are never written. */
 export function checkHolders(survey: Pick<Survey, 'inventory'>): Check {
   return async signal => {
     try {
@@ -30,7 +30,7 @@ export function checkHolders(survey: Pick<Survey, 'inventory'>): Check {
 
 const HIDDEN = 'hidden'
 
-/** No place in APISIX leads to pods without listing them: the hooks of such pods get a 503. */
+/** No place in APISIX leads to pods without listing them. The hooks of such pods get a 503. */
 export function checkHidden(survey: Survey): Check {
   return async signal => {
     try {

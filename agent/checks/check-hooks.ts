@@ -15,17 +15,17 @@ import { commandAround, fallbackMs, optionOf, secondsOf, timeoutMs, wordsOfShell
 /** The hook that a pod's spec describes. */
 export interface HookSpec {
   readonly container: string
-  /** The hook's own limit in ms: `timeout`, curl's `-m`, `?timeout=`, plus the fallback's sleep; or the helper's budget. */
+  /** The hook's own limit in ms: `timeout`, curl's `-m` or `?timeout=`, plus the fallback's sleep; or the helper's budget. */
   readonly longestMs: number | undefined
   /** Whether the call identifies its pod by name or token. A call that has only an address may be refused (docs/decisions/0022). */
   readonly named: boolean
-  /** Whether the call goes through a proxy that the container's environment names: the agent then sees the proxy's address. */
+  /** Whether the call uses a proxy from the container's environment: the agent then sees the proxy's address. */
   readonly followsProxy: boolean
-  /** The called address; `undefined` if it depends on a variable. An empty host: the pod itself (`httpGet` without a host). */
+  /** The called address; `undefined` if it depends on a variable. An empty host means the pod itself (`httpGet` without a host). */
   readonly target: HookTarget | undefined
-  /** The program takes an error status for a failure. */
+  /** Whether the program treats an error status as a failure. */
   readonly failsOnError: boolean
-  /** Something runs if the call fails. */
+  /** Whether a command runs if the call fails. */
   readonly hasFallback: boolean
   readonly isHttpGet: boolean
 }
@@ -35,7 +35,7 @@ interface HookTarget {
   readonly port: number
 }
 
-/** The helper keeps to its budget, the fallback included (docs/hooks.md), in ms. */
+/** The helper's budget, which includes its fallback (docs/hooks.md), in ms. */
 const HELPER = {
   name: 'apisix-drain-hook',
   budgetMs: 24_000,
@@ -66,7 +66,7 @@ export function hooksOf(pod: unknown): readonly HookSpec[] {
 
 type Rest = Omit<HookSpec, 'container' | 'isHttpGet'>
 
-/** The kubelet's own call does not use the container's proxy, and takes any answer for success. */
+/** The kubelet itself makes this call: it uses no proxy of the container, and treats any answer as success. */
 function getHook(path: string, { host, port }: { readonly host: unknown; readonly port: unknown }): Rest {
   const number = portOf(port)
   return {
@@ -106,7 +106,7 @@ function shellHook(text: string): Rest {
     followsProxy: /\b(?:curl|wget)\b/.test(text) && !/\bno[-_]?proxy\b/i.test(text),
     target: targetOf(words[at] ?? ''),
     failsOnError: !usesCurl || call.some(word => /^-[a-zA-Z#]*f/.test(word) || word.startsWith('--fail')),
-    // A condition or a loop may do it as well: only a plain line without `||` is known to have none.
+    // A condition or a loop may be a fallback too. Only a plain line without `||` certainly has none.
     hasFallback: words.indexOf('||', at) > 0 || words.some(word => CONDITIONS.has(word))
   }
 }

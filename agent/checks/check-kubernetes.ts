@@ -50,15 +50,15 @@ export function checkKubernetes(ask: AskKubernetes): Check {
   }
 }
 
-/** The access to ask about: `resourceAttributes` of a SelfSubjectAccessReview. */
+/** The access in question: `resourceAttributes` of a SelfSubjectAccessReview. */
 export interface Wanted {
   readonly verb: string
   readonly group: string
   readonly resource: string
   readonly subresource?: string
-  /** All namespaces if absent. */
+  /** Absent: all namespaces. */
   readonly namespace?: string
-  /** Any object if absent. */
+  /** Absent: any object. */
   readonly name?: string
 }
 
@@ -84,7 +84,7 @@ export async function isAllowed(ask: AskKubernetes, wanted: Wanted, signal: Abor
 
 const NAMESPACES = 'namespaces'
 
-/** Each namespace that the configuration names exists. Without the right to read it, a namespace without any pod is a warning. */
+/** Each configured namespace exists. If the agent may not read it, a namespace without any pod is a warning. */
 export function checkNamespaces(
   ask: AskKubernetes,
   survey: Pick<Survey, 'pods'>,

@@ -11,7 +11,7 @@ export const LEASE_PERMISSIONS = ['create', 'get', 'update'].map(verb => ({
   resource: 'leases'
 }))
 
-/** Whether a leader can be elected, and who leads. Without one each agent does all the work, so nothing here fails. */
+/** Whether a leader can be elected, and who leads. Without a leader each agent does all the work, so this never fails. */
 export function checkLease(ask: AskKubernetes, place: LeasePlace | undefined): Check {
   return async signal => {
     if (!place) return [ok('leader', 'there is no election: every agent does all the work')]

@@ -17,10 +17,10 @@ interface PodBudget {
 const NAMED = 5
 
 /**
- * Every pod with the agent's hook has a grace long enough for it, and the hook is right; every pod that APISIX lists has one. One finding per
- * problem, with the workloads that have it.
+ * Every pod with the agent's hook has a long enough grace, and the hook is right. Every pod that APISIX lists has a hook. There is one
+ * finding for each problem, with the workloads that have it.
  *
- * @param namespaces whose Services are read; empty: all
+ * @param namespaces the namespaces whose Services are read; empty: all
  */
 export function checkPods(
   survey: Pick<Survey, 'pods' | 'services' | 'inventory'>,
@@ -34,7 +34,7 @@ export function checkPods(
     } catch (err) {
       return [fail('pods', `the pods cannot be listed: ${wordsOf(err)}`, 'see rbac')]
     }
-    // Without these two, only the findings that need them are left out: other checks report the failure.
+    // Without these two lists, only the findings that need them are left out; other checks report the failure.
     const services = await survey.services(signal).catch(() => undefined)
     const inventory = await survey.inventory(signal).catch(() => undefined)
     const hosts = [...(inventory?.holders().values() ?? [])].flatMap(({ nodes }) =>

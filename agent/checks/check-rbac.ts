@@ -2,7 +2,7 @@ import { isAllowed } from './check-kubernetes.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import type { AskKubernetes } from './check-kubernetes.ts'
 
-/** One right of the agent at the API server. Without a `needed` one the agent can answer no hook. */
+/** One right of the agent at the API server. Without a right that is `needed`, the agent can answer no hook. */
 interface Permission {
   readonly verb: string
   readonly group: string
@@ -11,7 +11,7 @@ interface Permission {
   readonly why: string
 }
 
-/** The agent's rights at the API server, apart from the lists for single settings. The chart's RBAC grants exactly these. */
+/** The agent's rights at the API server, without those for single settings below. The chart's RBAC grants exactly these. */
 export const PERMISSIONS: readonly Permission[] = [
   ...['get', 'list', 'watch'].map(verb => need(verb, '', 'pods', 'to see that pods end')),
   ...['list', 'watch'].map(verb =>

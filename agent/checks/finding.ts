@@ -7,7 +7,7 @@ export interface Finding {
   readonly change: string
 }
 
-/** A check returns at least one finding. It never rejects for a failure of what it checks: that is a finding too. */
+/** A check returns at least one finding. It never rejects because of a failure that it detects: that is a finding too. */
 export type Check = (signal: AbortSignal) => Promise<readonly Finding[]>
 
 export const ok = (name: string, what: string): Finding => ({ name, level: 'ok', what, change: '' })

@@ -3,10 +3,10 @@ import type { PodFact, ServiceFact } from '../drain/facts.ts'
 import { formatDuration } from '../drain/duration.ts'
 import type { HookSpec } from './check-hooks.ts'
 
-/** The Services that are known; `undefined`: those of this namespace are not read. */
+/** Finds a Service. `none`: it does not exist; `undefined`: Services of that namespace are not read. */
 export type FindService = (namespace: string, name: string) => ServiceFact | 'none' | undefined
 
-/** The mistakes in one hook, each with what to change; empty if there are none. */
+/** The mistakes in one hook, each with a remedy; empty if there are none. */
 export function hookProblems(hook: HookSpec, pod: PodFact, findService: FindService): readonly string[] {
   const { container, longestMs, named, followsProxy, failsOnError, hasFallback, isHttpGet } = hook
   const its = `the hook of container ${container}`
@@ -54,7 +54,7 @@ function targetProblem(
     return `${its} calls ${host}, and there is no Service ${named.name} in namespace ${named.namespace}: correct the host of its URL`
   }
   const ports = service.ports.map(({ port: known }) => known)
-  // A headless Service has no ports of its own: they are those of the pods.
+  // A headless Service has no ports of its own: the pods' ports are used.
   if (ports.length === 0 || ports.includes(port) || service.clusterIps.length === 0) return undefined
   return `${its} calls port ${port}, and Service ${named.namespace}/${named.name} has port ${ports.join(', ')}: correct the port of its URL`
 }

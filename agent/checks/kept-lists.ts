@@ -22,7 +22,7 @@ export interface Survey {
   pods(signal: AbortSignal): Promise<SurveyedPods>
   slices(signal: AbortSignal): Promise<ReturnType<typeof createSliceStore>['store']>
   services(signal: AbortSignal): Promise<ServiceStore>
-  /** Of the Admin API, or of the gateways' documents in standalone mode. */
+  /** From the Admin API, or in standalone mode from the gateways' documents. */
   inventory(signal: AbortSignal): Promise<ReturnType<typeof createHolderIndex>>
 }
 

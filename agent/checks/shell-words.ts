@@ -1,4 +1,4 @@
-/** A shell command as far as a check needs it. Every step is linear: the text is a tenant's, and may be a megabyte. */
+/** Reads shell commands in the detail that a check needs. Every step is linear: a tenant writes the text, perhaps a megabyte. */
 
 /** Words and separators (`|`, `||`, `&&`, `;`, a line break, brackets). Quotes are dropped, so nested commands are read too. */
 export function wordsOfShell(text: string): readonly string[] {
@@ -8,7 +8,7 @@ export function wordsOfShell(text: string): readonly string[] {
 
 const SEPARATORS: ReadonlySet<string> = new Set(['|', '||', '&&', '&', ';', '\n', '(', ')'])
 
-/** The simple command around the word at `index`, without separators. */
+/** The simple command that the word at `index` belongs to, without separators. */
 export function commandAround(words: readonly string[], index: number): readonly string[] {
   let from = index
   while (from > 0 && !SEPARATORS.has(words[from - 1] ?? '')) from -= 1

@@ -4,7 +4,7 @@ import { configRows, ENV_PREFIX, envName, REMOVED, type ConfigRow } from './rows
 
 export type Env = Readonly<Record<string, string | undefined>>
 
-/** Variables with the agent's prefix that are no settings: the path of the file. */
+/** A variable with the agent's prefix that is no setting: the path of the file. */
 export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`
 
 /**
@@ -41,7 +41,7 @@ export function applyEnv(
   return { tree: result, problems }
 }
 
-/** The variables that hold secrets, as far as the tree names any. */
+/** The variables that hold secrets, if the tree names any. */
 export function secretVariables(tree: unknown): ReadonlySet<string> {
   const found = new Set<string>()
   const visit = (at: unknown) => {
@@ -70,7 +70,7 @@ function set(tree: Record<string, unknown>, row: ConfigRow, value: string): void
   at[row.path.at(-1) ?? ''] = read(row, value)
 }
 
-/** The value as YAML would read it, unless the setting is a text. The schema refuses a value that cannot be read. */
+/** The value as YAML would read it, unless the setting is a text. The schema refuses an unreadable value. */
 function read(row: ConfigRow, value: string): unknown {
   if (row.type === 'string') return value
   if (row.type === 'list' && !value.trim().startsWith('[')) {

@@ -10,7 +10,7 @@ interface Range {
 
 const ms = (text: string) => parseDuration(text) ?? Number.NaN
 
-/** A duration stays text here, so that it can be printed as it was written; `resolve.ts` turns it into ms. */
+/** A duration stays text here, so that it can be printed as it was written. `resolve.ts` converts it to ms. */
 export const duration = (byDefault: string, { min, max }: Range, description: string) =>
   z
     .string({ error: `write a duration: ${DURATION_FORM}` })

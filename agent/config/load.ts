@@ -14,8 +14,9 @@ export type Loaded =
   | { readonly ok: false; readonly problems: readonly string[] }
 
 /**
- * The file, overridden by the environment, checked. Without a path the file that APISIX_DRAIN_CONFIG names; without
- * that variable, only the environment. `dryRun`: the flag of the command line, which has priority. This is the only place of the agent that reads `process.env`.
+ * The checked configuration: the file, overridden by the environment. Without `path`, APISIX_DRAIN_CONFIG names the file. Without
+ * that variable, only the environment counts. `dryRun` is the flag of the command line, which has priority. Only this part of the
+ * agent reads `process.env`.
  */
 export function loadConfig(
   path: string | undefined,
@@ -24,10 +25,10 @@ export function loadConfig(
 ): Loaded {
   const problems: string[] = []
   const fromFile = readTree(path ?? env[CONFIG_FILE_ENV], problems)
-  // The settings that an unreadable file seems to lack would only hide the real problem.
+  // An unreadable file would seem to lack many settings, which would hide the real problem.
   if (problems.length > 0) return { ok: false, problems }
   const merged = applyEnv(fromFile, env, secretVariables(fromFile))
-  // A variable may itself name a secret's variable (…_KEY_ENV), so names are collected again from the whole.
+  // A variable may itself name the variable of a secret (…_KEY_ENV), so the names are collected again from the merged tree.
   const { tree, problems: envProblems } = applyEnv(fromFile, env, secretVariables(merged.tree))
   problems.push(...envProblems)
   const parsed = schema.safeParse(tree)
@@ -44,7 +45,7 @@ export function loadConfig(
     : { ok: true, config: deepFreeze(config), settings: parsed.data }
 }
 
-/** The configuration as YAML with every default filled in; in place of a secret, its source. */
+/** The configuration as YAML, with every default; a secret is replaced by its source. */
 export function printConfig({ config, settings }: Extract<Loaded, { ok: true }>): string {
   const { keyFile: _file, keyEnv: _env, ...admin } = settings.apisix.admin
   const { barrier } = settings.apisix
@@ -93,7 +94,7 @@ function readTree(path: string | undefined, problems: string[]): Record<string, 
   return {}
 }
 
-/** A section of which every line is a comment is null in YAML, and means: all defaults. */
+/** If every line of a section is a comment, the section is null in YAML, and all its defaults apply. */
 function withoutEmpty(tree: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const kept = Object.entries(tree).filter(([, value]) => value !== null)
   return Object.fromEntries(

@@ -4,7 +4,7 @@ import { configRows, REMOVED } from './rows.ts'
 
 type Issue = z.core.$ZodIssue
 
-/** The problems that the schema found, one line each: the setting, the problem, and the probable intent. Values are never shown: they may be secrets. */
+/** The problems that the schema found, one line each: the setting, the problem, and the probable intent. No value is shown, since it may be a secret. */
 export function schemaProblems(issues: readonly Issue[]): string[] {
   return issues.flatMap(issue => {
     const path = issue.path.map(String)
@@ -24,7 +24,7 @@ function readable(issue: Issue): string {
   return issue.message.replace(/^Invalid input: /, '')
 }
 
-/** The setting, or every setting without a default that the missing section would hold. */
+/** The missing setting; for a missing section, all settings in it that have no default. */
 function required(path: readonly string[]): string[] {
   const prefix = path.join('.')
   const rows = configRows.filter(row => {
@@ -38,7 +38,7 @@ function required(path: readonly string[]): string[] {
   )
 }
 
-/** Keys under which people write a secret itself. */
+/** Keys under which users mistakenly write a secret itself. */
 const INLINE: Readonly<Record<string, string>> = { key: 'keyFile or keyEnv', token: 'tokenFile or tokenEnv' }
 
 function unknownKey(path: readonly string[]): string {

@@ -9,8 +9,8 @@ import type { Config, DashboardConfig, GatewaySource } from './types.ts'
 const CHART_SELECTOR = 'app.kubernetes.io/name=apisix'
 
 /**
- * Turns consistent settings into the Config: durations become ms, and secrets become references that are readable now.
- * A secret that cannot be read is added to `problems`, and then the Config must not be used.
+ * Turns consistent settings into the Config: durations become ms, and secrets become references that can be read. A secret
+ * that cannot be read adds a line to `problems`; the Config must then not be used.
  */
 export function resolve(settings: Settings, env: Env, problems: string[]): Config {
   const { kubernetes, apisix, drain, serve, leader, sync, arrivals, ghosts, inject, log } = settings
@@ -127,7 +127,7 @@ function gatewaySource(gateways: Settings['apisix']['gateways']): GatewaySource 
   return { kind: 'pods', namespace: gateways.namespace, selector: gateways.selector ?? CHART_SELECTOR }
 }
 
-/** Node's messages repeat the path and the system call. The code is enough. */
+/** Node's messages repeat the path and the system call, so only the code is used. */
 function reason(err: unknown): string {
   const code = (err as NodeJS.ErrnoException).code
   if (code === 'ENOENT') return 'there is no such file'

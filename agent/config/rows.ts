@@ -15,7 +15,7 @@ interface JsonSchema {
   readonly required?: readonly string[]
 }
 
-/** One setting or section, as docs, environment variables and messages need it. */
+/** One setting or section, with everything that docs, environment variables and messages need. */
 export interface ConfigRow {
   readonly path: readonly string[]
   readonly section: boolean
@@ -26,22 +26,22 @@ export interface ConfigRow {
   readonly required: boolean
   readonly byDefault: unknown
   readonly example: unknown
-  /** `APISIX_DRAIN_APISIX_ADMIN_URL` */
+  /** Such as `APISIX_DRAIN_APISIX_ADMIN_URL`. */
   readonly env: string
 }
 
 export const ENV_PREFIX = 'APISIX_DRAIN_'
 
-/** `['apisix', 'admin', 'keyFile']` to `APISIX_DRAIN_APISIX_ADMIN_KEY_FILE`. */
+/** Turns `['apisix', 'admin', 'keyFile']` into `APISIX_DRAIN_APISIX_ADMIN_KEY_FILE`. */
 export const envName = (path: readonly string[]) =>
   ENV_PREFIX + path.map(name => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase()).join('_')
 
-/** Former settings, by path, with the remedy: an upgrade with one of them is refused with this text. */
+/** Former settings, by path, with the remedy. The agent refuses such a setting with this text. */
 export const REMOVED: Readonly<Record<string, string>> = {
   'kubernetes.timeout': 'no such setting any more; it never had an effect, leave it out'
 }
 
-/** Every section and setting in the order of the schema, sections before what is in them. */
+/** Every section and setting in the order of the schema, each section before its content. */
 export const configRows: readonly ConfigRow[] = walk(
   z.toJSONSchema(schema, { io: 'input' }) as unknown as JsonSchema,
   []

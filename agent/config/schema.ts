@@ -271,7 +271,7 @@ const log = z.strictObject({
     .describe('Lines for people. Needs pino-pretty; without it they stay JSON.')
 })
 
-/** The configuration file, before anything is derived from it. docs/config.md is generated from this and nothing else. */
+/** The configuration file, before any value is derived from it. docs/config.md is generated only from this. */
 export const schema = z.strictObject({
   kubernetes: kubernetes.prefault({}).describe('The Kubernetes API server.'),
   apisix: z
@@ -308,5 +308,5 @@ export const schema = z.strictObject({
   log: log.prefault({}).describe('The log.')
 })
 
-/** As written, with the defaults filled in. */
+/** The settings as they were written, with the defaults. */
 export type Settings = z.infer<typeof schema>

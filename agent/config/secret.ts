@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 export interface Secret {
   /** `<from file /run/secrets/admin-key>` or `<from env ADMIN_KEY>`. */
   readonly source: string
-  /** The value as of now: a file is read again at each call, because mounted secrets are rotated in place. */
+  /** The present value. A file is read again at each call, because mounted secrets are rotated in place. */
   read(): string
   toJSON(): string
   toString(): string
@@ -15,10 +15,10 @@ function secret(source: string, current: () => string): Secret {
 }
 
 /**
- * A secret in a file, one trailing line break cut off. While a rotation leaves the file missing or empty, the last value that
- * was read stays valid.
+ * A secret in a file, without one trailing line break. If a rotation leaves the file missing or empty for a moment, the last
+ * value stays valid.
  *
- * @throws Error when the first read fails or finds nothing
+ * @throws Error if the first read fails or finds nothing
  */
 export function secretFromFile(path: string): Secret {
   const load = () => readFileSync(path, 'utf8').trim()
@@ -34,7 +34,7 @@ export function secretFromFile(path: string): Secret {
   })
 }
 
-/** @throws Error when the variable is not set or empty */
+/** @throws Error if the variable is not set or empty */
 export function secretFromEnv(name: string, env: Readonly<Record<string, string | undefined>>): Secret {
   const value = env[name]?.trim()
   if (!value) throw new Error('the variable is not set or empty')

@@ -3,7 +3,7 @@ import type { Owner } from '../plan/holder.ts'
 import type { Settings } from './schema.ts'
 import type { Secret } from './secret.ts'
 
-/** How gateways are found: pods by their labels, or a list by hand (APISIX outside of Kubernetes). */
+/** How gateways are found: pods by their labels, or a list in the configuration (APISIX outside of Kubernetes). */
 export type GatewaySource =
   | { readonly kind: 'pods'; readonly namespace: string | undefined; readonly selector: string }
   | {
@@ -13,11 +13,11 @@ export type GatewaySource =
 
 export interface DashboardConfig {
   readonly auth: { readonly kind: 'none' } | { readonly kind: 'token'; readonly token: Secret }
-  /** Besides its own, as a browser writes them: scheme, host and port. */
+  /** Further allowed origins, as a browser writes them: scheme, host and port. */
   readonly origins: readonly string[]
 }
 
-/** The configuration as the agent uses it: checked, complete, frozen. All times in ms. `docs/config.md` explains each. */
+/** The configuration in the agent's form: checked, complete, frozen. All times in ms. `docs/config.md` explains each setting. */
 export interface Config {
   readonly kubernetes: {
     readonly kubeconfig: string | undefined
