@@ -25,7 +25,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const loaded = loadConfig(command.configFile, undefined, { dryRun })
   if (!loaded.ok) return complain(loaded.problems, formatProblems(loaded.problems))
   if (command.kind === 'print-config') return say(printConfig(loaded))
-  // Imported on demand: the Kubernetes client alone takes half a second.
+  // Imported on demand, because the Kubernetes client alone takes half a second.
   if (command.kind === 'doctor')
     return (await import('./doctor/diagnose.ts')).diagnose(loaded.config, command)
   if (command.kind === 'status') {
@@ -46,7 +46,7 @@ function complain(problems: readonly string[], text: string): number {
   return EXIT_WRONG
 }
 
-/** A script that asks for JSON gets one object, whatever happens. */
+/** A script that asks for JSON gets one object in any case. */
 function report(problems: readonly string[], text: string): void {
   if (process.argv.includes('--json')) process.stdout.write(`${JSON.stringify({ problems })}\n`)
   else process.stderr.write(text)

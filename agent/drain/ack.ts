@@ -4,27 +4,27 @@ import type { GatewayReport, Grade, HolderReport } from './drain.ts'
 /**
  * Results that replace the caller's own sleep. Each needs evidence (`Basis` in `proved.ts`):
  *
- * - `drained`: every gateway stopped choosing the pod and nothing is in flight to it (grade `barrier`)
+ * - `drained`: every gateway has stopped choosing the pod, and nothing is in flight to it (grade `barrier`)
  * - `removed`: removed from every holder, to the stated grade; requests in flight are not known
- * - `not-routed`: no holder lists the pod, and no place may lead to it otherwise
- * - `last-endpoint`: kept in a holder as its last node, and held until the deadline for a replacement
- * - `not-terminating`: Kubernetes says the pod stays (a container restart); nothing was removed for it
+ * - `not-routed`: no holder lists the pod, and no other place can lead to it
+ * - `last-endpoint`: kept in a holder as its last node, while the hook waited for a replacement until the deadline
+ * - `not-terminating`: Kubernetes reports that the pod stays (a container restart); nothing was removed for it
  * - `deadline`: the time was up first; `evidence` names the grade that was proved by then
  */
 export type ProvedResult =
   'drained' | 'removed' | 'not-routed' | 'last-endpoint' | 'not-terminating' | 'deadline'
 
 /**
- * After these the caller's fallback has to run:
+ * Results after which the caller's fallback must run:
  *
- * - `deadline`: the time was up with nothing proved: the deadline, `?timeout=`, or the floor where `minimumEvidence` is `timer`
+ * - `deadline`: the time was up and nothing was proved: the deadline, `?timeout=`, or the floor if `minimumEvidence` is `timer`
  * - `skipped`: the pod asks to be left alone (`apisix-drain.io/skip`); it keeps its own sleep
  */
 type UnprovedResult = 'deadline' | 'skipped'
 
 export type AckResult = ProvedResult | UnprovedResult
 
-/** What kind of evidence a 200 rests on. */
+/** The kind of evidence that a 200 rests on. */
 type RestsOn = 'gateways' | 'seal' | 'last-endpoint' | 'kubernetes'
 
 interface Answered {
@@ -40,7 +40,7 @@ interface Answered {
   readonly why: string
 }
 
-/** A 200. Made by `proved()` and nowhere else. */
+/** A 200. Only `proved()` makes one. */
 export interface Proved extends Answered {
   readonly status: 200
   readonly result: ProvedResult

@@ -2,7 +2,7 @@ import type { Grade } from './drain.ts'
 import { DURATION_FORM, parseDuration } from './duration.ts'
 import { GRADES } from './drain.ts'
 
-/** Every label and annotation of the agent starts with it; `facts/` keeps no others. */
+/** The prefix of every label and annotation of the agent; `facts/` keeps no others. */
 export const PREFIX = 'apisix-drain.io/'
 
 /** `true`: leave this pod alone. */
@@ -38,11 +38,11 @@ export const LONGEST_VALUE = 1024
 /** How much of a value a message repeats, in characters. */
 const SHOWN = 60
 
-/** Text that a tenant wrote, quoted for a message: its beginning, if it is long. */
+/** A tenant's text, quoted for a message; only its beginning if it is long. */
 export const quoted = (text: string): string =>
   JSON.stringify(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text)
 
-/** Reads annotations one by one. Every value that cannot be read leaves a line in `problems`. */
+/** Reads annotations one by one. Every unreadable value adds a line to `problems`. */
 export function annotationReader(annotations: Annotations, remark = '') {
   const problems: string[] = []
   /** @param wanted the form of the value, in words. @returns `undefined` if it is absent or cannot be read */
@@ -72,7 +72,7 @@ export function readOptions(annotations: Annotations): PodOptions {
   }
 }
 
-/** A word of a fixed list; `Object.hasOwn`, because `constructor` is no word of any list. */
+/** Parses one of the fixed words. It uses `Object.hasOwn`, because `constructor` must not count as a word. */
 export const oneOf =
   <T>(words: Readonly<Record<string, T>>) =>
   (text: string): T | undefined =>

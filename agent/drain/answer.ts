@@ -22,8 +22,8 @@ const CHANGE = {
 } as const
 
 /**
- * The answer for a held hook now. Any number of hooks share one drain: two containers of a pod, a repeated call, or a call
- * after the drain is over, which gets the verdict that was kept. `?timeout=` can only shorten the wait.
+ * The present answer for a held hook. Any number of hooks share one drain: two containers of a pod, a repeated call, or a call
+ * after the drain is over, which gets the kept verdict. `?timeout=` can only shorten the wait.
  */
 export function answer(
   hook: Hook,
@@ -39,7 +39,7 @@ export function answer(
   })
   const due = (deadline: Millis) => Math.min(deadline, hook.receivedAt + (hook.timeoutMs ?? Infinity))
 
-  // The watches showed that the drain was undone, but they show an end by the kubelet late. So the API server is asked here too.
+  // The watches showed that the drain was undone, but they report an end by the kubelet late. So the API server is asked here too.
   if (drain === undefined || drain.phase === 'undone')
     return withoutDrain(hook, seen, now, settings, { yes, no, due })
   const { verdict } = drain
@@ -63,11 +63,11 @@ export function answer(
 }
 
 /**
- * The evidence so far, if the time was up before the drain was proven; `undefined`: none. A grade that a gateway contradicts
- * is no evidence: it only shows that time has passed.
+ * The evidence so far, if the time was up before the drain was proven; `undefined`: none. A grade that a gateway contradicts is no
+ * evidence, because it only shows that time has passed.
  */
 function overdueBasis({ deadline, since }: Drain, verdict: Waiting, now: Millis): Basis | undefined {
-  // The pod was kept in use for as long as its grace allowed. A sleep now would only take time from the application.
+  // The pod was kept in use for as long as its grace allowed. A sleep now would only shorten the application's own shutdown.
   if (isLast(verdict) && now >= deadline && deadline > since) return { on: 'last-endpoint', verdict }
   if (isBarred(verdict)) return { on: 'seal', verdict, isOverdue: true }
   const { grade, contrary, lastEndpoint } = verdict
@@ -78,7 +78,7 @@ function overdueBasis({ deadline, since }: Drain, verdict: Waiting, now: Millis)
 const isBarred = (verdict: Waiting): verdict is Waiting & { barred: true } => verdict.barred
 const isLast = (verdict: Waiting): verdict is Waiting & { lastEndpoint: true } => verdict.lastEndpoint
 
-/** The answer for a hook whose drain is proven. It stays proven, whatever is seen later. `undefined`: it is not proven. */
+/** The answer for a hook whose drain is proven; `undefined`: it is not proven. Later observations do not change a proof. */
 export function answerProven(hook: Hook, drain: Drain, now: Millis): Ack | undefined {
   if (drain.phase === 'undone' || drain.verdict.kind !== 'proven') return undefined
   return proved(hook, drain.pod, now, { on: 'gateways', verdict: drain.verdict })
@@ -90,7 +90,7 @@ interface Replies {
   readonly due: (deadline: Millis) => Millis
 }
 
-/** A pod that is not being drained: it stays, asks to be left alone, has long gone, or the API server has not said yet. */
+/** The answer for a pod without a drain: it stays, opted out, has long gone, or the API server has not answered yet. */
 function withoutDrain(
   hook: Hook,
   seen: Seen,

@@ -7,37 +7,37 @@ type BudgetSettings = Pick<DrainSettings, 'reserveMs' | 'serverBehindMs'>
 
 /**
  * The latest time for the answer to the hook (ms, the agent's clock). `since` is when the agent first saw that the pod ends: its
- * deletion if it saw that, else the first witness.
+ * deletion if it saw that, otherwise the first witness.
  *
  *     since                      deadline            end of the grace
  *       |---------- hold ------------|----- reserve -----| SIGKILL
  *
  * The end is the earlier of two bounds, because `deletionTimestamp` is by the API server's clock and `since` by the agent's:
- * - `deletionTimestamp` itself. It is cut to whole seconds, so up to a second early, never late. It alone would be late
- *   by as much as the API server's clock is ahead of the agent's.
+ * - `deletionTimestamp` itself. It is cut to whole seconds, so it is up to a second early, never late. Alone, it would be late
+ *   by the time that the API server's clock is ahead of the agent's.
  * - `since` + the grace. No event comes before its commit, so this bound is late only by the delay of the agent's watch
- *   (milliseconds), whatever the clocks show. It alone would be late for an agent that started in the middle of a drain.
+ *   (milliseconds), for any clocks. Alone, it would be late for an agent that started in the middle of a drain.
  *
- * The first bound is corrected by how far the API server's clock is behind the agent's, as its answers show. Without that, a server behind
- * by the grace would make every answer due at once, before anything is proved. A second, shorter delete moves both bounds: Kubernetes counts the new grace from the
- * first delete. Ends that only the kubelet knows of (eviction under pressure, host shutdown) have no deletionTimestamp;
- * there the grace of the spec counts.
+ * The first bound is corrected by the measured time that the API server's clock is behind the agent's. Otherwise, with a server
+ * behind by the grace, every answer would be due at once, before anything is proved. A second, shorter delete moves both bounds:
+ * Kubernetes counts the new grace from the first delete. Ends that only the kubelet knows of (eviction under pressure, host
+ * shutdown) have no deletionTimestamp, so the grace of the spec counts for them.
  *
- * Never before `since`: if the grace is not longer than the reserve, the answer is due at once.
+ * The result is never before `since`: if the grace is not longer than the reserve, the answer is due at once.
  */
 export function deadlineOf(pod: PodFact, since: Millis, settings: BudgetSettings): Millis {
   return Math.max(since, endOfGrace(pod, since, settings.serverBehindMs) - reserveOf(pod, settings))
 }
 
-/** When the kubelet kills a pod that was first known to end at `since`: the earlier of the two bounds above (ms, the agent's clock). */
+/** When the kubelet kills a pod whose end was first known at `since`: the earlier of the two bounds above (ms, the agent's clock). */
 export function endOfGrace(pod: PodFact, since: Millis, serverBehindMs = 0): Millis {
   const deletionAt = pod.deletionAt === undefined ? Infinity : pod.deletionAt + serverBehindMs
   return Math.min(deletionAt, since + (pod.deletionGraceMs ?? pod.graceMs))
 }
 
 /**
- * Problems with the time that a pod gives its hook, for `doctor`; empty if there are none. `needMs` is the longest wait
- * for the weakest evidence that counts (the floor, or the settle time).
+ * Problems with the time that a pod gives its hook, for `doctor`; empty if there are none. `needMs` is the longest wait for the
+ * weakest evidence that counts (the floor, or the settle time).
  */
 export function budgetProblems(
   pod: PodFact,

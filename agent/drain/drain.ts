@@ -11,12 +11,12 @@ interface DrainBase {
   readonly uid: PodUid
   /** The pod as last seen; kept after its object is gone. */
   readonly pod: PodFact
-  /** When each witness was first seen. The smallest is when the drain began. */
+  /** When each witness was first seen. The drain began at the earliest of these times. */
   readonly witnesses: Readonly<Partial<Record<Witness, Millis>>>
   readonly since: Millis
-  /** When the answer to the hook must have been sent: the end of the grace less the reserve. */
+  /** When the answer to the hook must have been sent: the end of the grace minus the reserve. */
   readonly deadline: Millis
-  /** Container restarts when the drain began: a higher count means the pod stays (a liveness restart). */
+  /** Container restarts when the drain began. A higher count means that the pod stays (a liveness restart). */
   readonly restartsAtStart: number
 }
 
@@ -35,20 +35,20 @@ export type Drain = DrainBase &
 
 export type Drains = ReadonlyMap<PodUid, Drain>
 
-/** What is known of one gateway with respect to one drain. */
+/** The knowledge about one gateway for one drain. */
 export interface GatewayReport {
   readonly name: string
   /** The best grade that this gateway has given; `undefined` = it has confirmed nothing. */
   readonly grade: Grade | undefined
   /** When it confirmed, by the agent's clock. */
   readonly at: Millis | undefined
-  /** When it sealed the pod: no new request from then on. It confirms once those in flight have ended. */
+  /** When it sealed the pod, so that no new request can come. It confirms once the requests in flight have ended. */
   readonly sealedAt?: Millis | undefined
-  /** Why not better, in words that an operator can act on; empty if no better grade is possible. */
+  /** Why it has no better grade, in words that an operator can act on; empty if no better grade is possible. */
   readonly why: string
 }
 
-/** What is known of one holder with respect to one drain. */
+/** The knowledge about one holder for one drain. */
 export interface HolderReport {
   /** Such as `upstreams/web` or `routes/r1/upstream`. */
   readonly key: string
@@ -63,9 +63,9 @@ export interface Proven {
   readonly kind: 'proven'
   readonly result: 'drained' | 'removed' | 'not-routed'
   readonly grade: ProofGrade
-  /** The deadline sealed it: a gateway may have known no other node, and answered 503 from then on (docs/how-it-works.md). */
+  /** It was sealed because of the deadline: a gateway may have known no other node, and then answered 503 (docs/how-it-works.md). */
   readonly forced: boolean
-  /** Places in APISIX that have no other node: requests go to the pod's successors there, until their owner lists other nodes. */
+  /** Places in APISIX without another node: their requests go to the pod's successors until their owner lists other nodes. */
   readonly succeeded: readonly string[]
   /** Not waited for: the pod ends them at SIGTERM. `undefined`: there are none, or nothing counts them. */
   readonly longLived?: LongLived
@@ -84,9 +84,9 @@ export interface Waiting {
   readonly lastEndpoint: boolean
   /** Every known gateway has sealed the entry: the pod gets no new request, and only requests in flight are left. */
   readonly barred: boolean
-  /** A gateway may still send requests: no weaker grade counts. */
+  /** Why a gateway may still send requests, so that no weaker grade counts. */
   readonly contrary: boolean
-  /** The floor is over, and the minimum is `timer`: a hook is not held any longer. */
+  /** The floor is over and the minimum is `timer`, so a hook is not held any longer. */
   readonly floorOver: boolean
   /** What the operator can change; absent if there is only the usual advice. */
   readonly change?: string
@@ -99,7 +99,7 @@ export interface Waiting {
   readonly holders: readonly HolderReport[]
 }
 
-/** The result of the evidence at this moment. Waiting is a result, not an error. */
+/** The present result of the evidence. Waiting is a result, not an error. */
 export type Verdict = Proven | Waiting
 
 /** A hook that is being held. */
@@ -108,17 +108,17 @@ export interface Hook {
   readonly id: string
   readonly uid: PodUid
   readonly receivedAt: Millis
-  /** `?until=`: out of the gateways is enough (`barrier`), or in-flight requests must have ended too (`drained`).
+  /** `?until=`: whether the sealed gateways are enough (`barrier`), or requests in flight must have ended too (`drained`).
    * `undefined`: not in the call, so the pod's annotation decides; the default is `drained`. */
   readonly until: 'barrier' | 'drained' | undefined
   /** `?timeout=` in ms from `receivedAt`. */
   readonly timeoutMs: number | undefined
 }
 
-/** Best first: the order is the meaning. */
+/** All grades, best first: their order is used in comparisons. */
 export const GRADES: readonly Grade[] = ['barrier', 'observed', 'accepted', 'timer']
 
-/** Whether `grade` is as good as `minimum` or better. Nothing reached is never enough. */
+/** Whether `grade` is at least as good as `minimum`. No grade is never enough. */
 export function atLeast(grade: Grade | undefined, minimum: Grade): boolean {
   return grade !== undefined && GRADES.indexOf(grade) <= GRADES.indexOf(minimum)
 }

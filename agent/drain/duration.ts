@@ -3,7 +3,7 @@ const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const
 /** The form of a duration, for messages. */
 export const DURATION_FORM = 'a number and a unit, such as 3s, 250ms or 2m'
 
-/** `3s`, `250ms`, `1.5m` to ms; `undefined` if the text is not a duration. No bare numbers: they hide their unit. */
+/** Converts `3s`, `250ms` or `1.5m` to ms; `undefined` if the text is not a duration. A number needs its unit. */
 export function parseDuration(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text)
   if (!match?.[1] || !match[2]) return undefined

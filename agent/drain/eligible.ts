@@ -3,17 +3,17 @@ import type { Witness } from './drain.ts'
 import type { PodFact } from './facts.ts'
 import type { DrainSettings, Seen } from './seen.ts'
 
-/** Whether a pod is to be drained, by which witnesses; or why not, in words for its operator. */
+/** Whether a pod must be drained, and by which witnesses; or why not, in words for its operator. */
 type Eligibility =
   | { readonly ends: true; readonly witnesses: readonly Witness[] }
   | { readonly ends: false; readonly reason: 'skip' | 'stays' | 'asking'; readonly why: string }
 
 /**
- * The signs that the pod ends. Sufficient alone: its deletion, its object gone, a final phase, a terminating
- * endpoint. Not sufficient alone:
- * - a hook, unless Kubernetes agrees: a liveness restart calls preStop too, with the pod Ready and staying;
- * - DisruptionTarget, which is set before the deletion and may be a false alarm (`onDisruption` makes it sufficient).
- * Both together are sufficient: an end that only the kubelet knows of (host shutdown, eviction under pressure) has just these.
+ * The signs that the pod ends. Each of these is enough: its deletion, its object gone, a final phase, a terminating endpoint.
+ * Each of these alone is not enough:
+ * - a hook, unless Kubernetes agrees: a liveness restart also calls preStop, while the pod is Ready and stays;
+ * - DisruptionTarget, which is set before the deletion and may be a false alarm (`onDisruption` makes it enough).
+ * Both together are enough: an end that only the kubelet knows of (host shutdown, eviction under pressure) has exactly these.
  */
 export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisruption'>): Witness[] {
   const { pod } = seen
@@ -30,7 +30,7 @@ export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisrupt
   return witnesses.filter(([, says]) => says).map(([witness]) => witness)
 }
 
-/** Whether a drain is to begin. */
+/** Whether a drain must begin. */
 export function eligible(
   seen: Seen,
   settings: Pick<DrainSettings, 'onDisruption' | 'someNamespacesOnly'>
@@ -49,14 +49,14 @@ export function eligible(
           why: 'Kubernetes does not say that the pod ends (a container restart?)'
         }
   }
-  // Finished Jobs stay as objects for days, and slices may list a gone pod for a while: such pods matter only while a holder lists
-  // them. If that is not known yet, a gone pod is drained and a finished one is not.
+  // Finished Jobs stay as objects for days, and slices may list a gone pod for a while, so such pods only matter while a holder
+  // lists them. If that is not known yet, a gone pod is drained and a finished one is not.
   const finished = seen.gone || (isOver(seen.pod) && seen.hookAt === undefined)
   const unlisted = seen.gone ? seen.listed === false : seen.listed !== true
   if (finished && unlisted) {
     return { ends: false, reason: 'stays', why: 'the pod has ended and no holder lists it' }
   }
-  // Its address is given out again, and if not all pods are seen the agent cannot know to which pod.
+  // Another pod gets its address. If the agent does not see all pods, it cannot know which one.
   if (settings.someNamespacesOnly && isOver(seen.pod) && seen.hookAt === undefined) {
     return { ends: false, reason: 'stays', why: 'the pod has finished, and its address may be another pod’s' }
   }
@@ -66,9 +66,9 @@ export function eligible(
 /** It serves, or only the agent's readiness gate keeps it from being Ready. */
 export const isUp = (pod: PodFact): boolean => pod.ready || pod.gate !== undefined
 
-/** Its containers have ended for good, or are about to: it serves no request, and its IP may already belong to another pod. */
+/** Its containers have ended for good, or are about to: it serves no request, and another pod may have its IP already. */
 export const isOver = (pod: PodFact): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded'
 
-/** The object itself says that the pod ends. An end that only the kubelet knows of (host shutdown, eviction under pressure) sets DisruptionTarget and no more. */
+/** Whether the object itself shows that the pod ends. An end that only the kubelet knows of sets nothing but DisruptionTarget. */
 export const saysThatItEnds = (pod: PodFact): boolean =>
   pod.deletionAt !== undefined || pod.disruptionTarget || isOver(pod)

@@ -1,8 +1,8 @@
-/** The agent's view of Kubernetes objects: small copies, made in `facts/`. No later room sees a V1Pod. */
+/** The agent's form of Kubernetes objects: small copies, made in `facts/`. No later room sees a V1Pod. */
 
 declare const brand: unique symbol
 
-/** Identity of a pod. Never its name (StatefulSets reuse it) and never its IP (the next pod may get it). */
+/** The identity of a pod. Neither its name (StatefulSets reuse it) nor its IP (the next pod may get it) identifies a pod. */
 export type PodUid = string & { readonly [brand]: 'PodUid' }
 
 /** Milliseconds since the epoch, on the agent's own clock (`clock.ts`). */
@@ -10,7 +10,7 @@ export type Millis = number
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'
 
-/** The part of a pod that a drain can depend on. */
+/** The fields of a pod that a drain can depend on. */
 export interface PodFact {
   readonly uid: PodUid
   readonly namespace: string
@@ -22,7 +22,7 @@ export interface PodFact {
   readonly ips: readonly string[]
   /** The pod shares its host's address, so an IP alone does not name it. */
   readonly hostNetwork: boolean
-  /** Every `containerPort` of the spec, init containers (sidecars) too. */
+  /** Every `containerPort` of the spec, including those of init containers (sidecars). */
   readonly containerPorts: readonly number[]
   /** Ports of its host that lead to it (`hostPort`), and the host's address. */
   readonly hostPorts?: readonly number[]
@@ -33,7 +33,7 @@ export interface PodFact {
   readonly deletionGraceMs: number | undefined
   /** `spec.terminationGracePeriodSeconds`, in ms; 30 s if absent. */
   readonly graceMs: number
-  /** Condition DisruptionTarget: something is about to end the pod. May be a false alarm. */
+  /** Condition DisruptionTarget: a disruption is about to end the pod. It may be a false alarm. */
   readonly disruptionTarget: boolean
   /** Sum of `restartCount`, and the youngest `startedAt`: both change when a container restarts. */
   readonly restarts: number
@@ -47,11 +47,11 @@ export interface PodFact {
   readonly gate?: 'waiting' | 'open'
   /** Whether a preStop hook of the pod asks the agent, and (`safe`) has something to fall back to. For display only. */
   readonly hook?: 'bare' | 'safe' | undefined
-  /** Only keys under `apisix-drain.io/`. */
+  /** Only annotations whose key begins with `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
-  /** The labels that can tell pods of one workload apart, as one text: those that controllers generate are left out. */
+  /** The labels that distinguish pods of one workload, as one text, without those that controllers generate. */
   readonly labelKey?: string
-  /** Kept only where `sync` may select pods by them. */
+  /** Kept only if `sync` may select pods by them. */
   readonly labels?: Readonly<Record<string, string>>
 }
 
@@ -68,7 +68,7 @@ export interface ServiceFact {
   readonly nodePorts: readonly number[]
   /** The DNS name that this Service is an alias of. */
   readonly externalName: string | undefined
-  /** Only keys under `apisix-drain.io/`. */
+  /** Only annotations whose key begins with `apisix-drain.io/`. */
   readonly annotations: Readonly<Record<string, string>>
 }
 
@@ -94,7 +94,7 @@ export interface EndpointFact {
   readonly endpoints: readonly Endpoint[]
 }
 
-/** One running APISIX. A gateway that may still serve is in here, Terminating and unready ones too. */
+/** One running APISIX. Every gateway that may still serve is included, also if it is Terminating or unready. */
 export interface GatewayFact {
   /** The pod's uid, or the configured name if gateways are listed by hand. */
   readonly id: string
@@ -104,9 +104,9 @@ export interface GatewayFact {
   readonly terminating: boolean
   /** The Kubernetes host (node) it runs on, for display. */
   readonly host: string | undefined
-  /** An operator listed it: nothing shows that the list is complete, or that one gateway answers at the address. */
+  /** An operator listed it: the list may be incomplete, and several gateways may answer at the address. */
   readonly byHand?: true
-  /** Its object is gone, and the agent did not see it end: it may still serve (deleted by force, relabelled). */
+  /** When its object was gone, if the agent did not see it end: it may still serve (deleted by force, relabelled). */
   readonly vanishedAt?: Millis
 }
 

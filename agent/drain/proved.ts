@@ -5,12 +5,12 @@ import type { Millis, PodFact } from './facts.ts'
 import type { Asked } from './seen.ts'
 
 /**
- * The evidence of a 200. No 200 exists without it, and each kind holds the observation:
+ * The evidence of a 200. No 200 exists without it. Each kind contains its observation:
  *
- * - `gateways`: the verdict of the proof, of a grade that every gateway reached
+ * - `gateways`: the verdict of the proof, with a grade that every gateway reached
  * - `seal`: every gateway has sealed the entry, and the caller does not wait for requests in flight
  * - `last-endpoint`: a holder lists no other node, and the pod was kept in use until its deadline
- * - `kubernetes`: the API server was asked about this hook, and again after `drain.kubeletStatusDelay`, and says that the pod stays
+ * - `kubernetes`: the API server was asked about this hook, and again after `drain.kubeletStatusDelay`; both times the pod stays
  */
 export type Basis =
   | { readonly on: 'gateways'; readonly verdict: Proven }
@@ -30,13 +30,13 @@ interface Claim {
   readonly verdict?: Pick<Waiting, 'gateways' | 'holders'> & Partial<Pick<Proven, 'succeeded' | 'longLived'>>
 }
 
-/** A 200: the result and the grade follow from the evidence, so none can be claimed without it. */
+/** A 200. Its result and grade follow from the evidence, so neither can be claimed without evidence. */
 export function proved(hook: Hook, pod: PodFact, now: Millis, basis: Basis): Proved {
   const { result, evidence, why, verdict } = claimOf(basis, overdueWords(hook, now))
   return { status: 200, result, evidence, restsOn: basis.on, ...body(hook, pod, now, why, verdict) }
 }
 
-/** A 503, with a reason and what to change. */
+/** A 503, with a reason and a remedy. */
 export function unproved(
   hook: Hook,
   pod: PodFact,
@@ -76,7 +76,7 @@ function claimOf(basis: Basis, overdue: string): Claim {
 const askedWords = ({ at, again }: Asked): string =>
   again > at ? `asked twice, ${formatDuration(Math.round(again - at))} apart` : 'asked once'
 
-/** How long the hook was held until its time was up. */
+/** How long the hook was held until its time was over. */
 export const overdueWords = ({ receivedAt }: Hook, now: Millis): string =>
   `the time was up after ${formatDuration(Math.round(Math.max(0, now - receivedAt)))}`
 

@@ -5,12 +5,12 @@ import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings, Seen } from './seen.ts'
 
 /**
- * The phases of a drain. None of them leads back: a proven drain stays proven, even if a writer puts the node back (the
- * plan repairs that), and a deletion is never undone, whatever an older copy of the pod shows.
+ * The phases of a drain. None of them leads back. A proven drain stays proven, even if a writer puts the node back, because the
+ * plan repairs that. A deletion is never undone, whatever an older copy of the pod shows.
  *
  *     begin ─► draining ─► proven ──┐
  *                 │ └────► expired ─┤ (proven after all, if evidence comes late)
- *                 │                 ├─► gone ─► forgotten when nothing lists the pod
+ *                 │                 ├─► gone ─► forgotten when no holder lists the pod
  *                 └─────────────────┴─► undone ─► forgotten one round later
  */
 type Base = Pick<Drain, 'uid' | 'pod' | 'witnesses' | 'since' | 'deadline' | 'restartsAtStart'>
@@ -32,7 +32,7 @@ const NOTHING_YET: Verdict = {
   holders: []
 }
 
-/** The drain of a pod that ends; `undefined` if there is no sign of its end, or if it asks to be left alone. */
+/** The drain of a pod that ends; `undefined` if there is no sign of its end, or if the pod opted out. */
 export function begin(seen: Seen, now: Millis, settings: DrainSettings): Drain | undefined {
   const eligibility = eligible(seen, settings)
   if (!eligibility.ends) return undefined
@@ -61,8 +61,8 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
     pod,
     witnesses,
     since,
-    // Once the deletion is known, the deadline only moves earlier, so facts may arrive in any order. Before that it was
-    // an estimate.
+    // Once the deletion is known, the deadline only moves earlier, so facts may arrive in any order. Before that it was only an
+    // estimate.
     deadline: drain.witnesses.deletion === undefined ? due : Math.min(due, drain.deadline),
     restartsAtStart: drain.restartsAtStart
   }
@@ -75,7 +75,7 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
 /** The phase that follows from the verdict, the clock and whether the pod is still there. */
 function nextPhase(base: Base, was: Course, seen: Seen, now: Millis): Drain {
   const verdict = was.verdict.kind === 'proven' ? was.verdict : (seen.verdict ?? was.verdict)
-  // A final phase is reported before the last container has ended (older kubelets), so its grace is left to run.
+  // Older kubelets report a final phase before the last container has ended, so the grace must pass first.
   if (was.phase === 'gone' || seen.gone || (isOver(base.pod) && now >= base.deadline)) {
     return { ...base, phase: 'gone', at: was.phase === 'gone' ? was.at : now, verdict }
   }
@@ -87,9 +87,9 @@ function nextPhase(base: Base, was: Course, seen: Seen, now: Millis): Drain {
 }
 
 /**
- * Why the pod stays after all; `undefined` if it does not. Only a drain that began on a hint can be undone: a hook
- * (a container that restarted although Kubernetes reported an end), a disruption that was cancelled, an endpoint that
- * was terminating for a moment.
+ * Why the pod stays after all; `undefined` if it does not. A drain can be undone only if it began on a hint: a hook (a container
+ * that restarted although Kubernetes reported an end), a disruption that was cancelled, or an endpoint that was terminating for
+ * a moment.
  */
 function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings): string | undefined {
   const { pod } = seen
@@ -98,9 +98,9 @@ function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings
   if (settings.onDisruption && pod.disruptionTarget) return undefined
   if (pod.restarts > base.restartsAtStart && pod.ready)
     return 'a container was restarted and the pod is Ready again'
-  // A watch that is behind shows an older pod, and of two watches that are read again one is first.
+  // A watch that is behind shows an older pod. If both watches are read again, one of them is read first.
   if (!seen.current) return undefined
-  // A hook is answered long before the pod is gone; its evidence holds for as long as the grace may run.
+  // A hook is answered long before the pod is gone, so it counts as evidence for as long as the grace may last.
   if (base.witnesses.hook === undefined) return 'nothing says any more that the pod ends'
   return now >= base.deadline && pod.ready ? 'the grace is over and the pod is still Ready' : undefined
 }
@@ -108,11 +108,11 @@ function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings
 /** The start of the grace of an end without a deletion. A repeated call does not restart it. */
 export const runsSince = (at: Millis, { firstHookAt }: Seen): Millis => Math.min(at, firstHookAt ?? at)
 
-/** While a holder lists the pod, its entry must stay in the gateways, however long its owner is dead. */
+/** Whether the drain can be forgotten. While a holder lists the pod, its entry must stay in the gateways, even if the owner is dead. */
 const isForgettable = (goneAt: Millis, { listed }: Seen, now: Millis, settings: DrainSettings): boolean =>
   listed === false || (listed === undefined && now >= goneAt + settings.ghostMs)
 
-/** When each witness was first seen; a hook at the moment of its arrival, which may be a little earlier than this round. */
+/** When each witness was first seen. A hook counts from its arrival, which may be a little before this round. */
 function record(
   known: Drain['witnesses'],
   says: readonly Witness[],
@@ -126,8 +126,8 @@ function record(
 }
 
 /**
- * The newer copy of a pod, but with the addresses that its end may have removed, and with a deletion that it may lack. Usually
- * this is the newer copy itself, the same object in every round.
+ * The newer copy of a pod, with addresses that its end may have removed, and with a deletion that the copy may lack. Usually this is
+ * the newer copy itself: the same object in every round.
  */
 function merge(known: PodFact, latest: PodFact): PodFact {
   const earlier = known.deletionAt !== undefined && known.deletionAt < (latest.deletionAt ?? Infinity)

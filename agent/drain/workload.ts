@@ -1,8 +1,8 @@
 import type { PodFact } from './facts.ts'
 
 /**
- * Whether both pods have the same controller; all ReplicaSets of a Deployment count as one. Mirror pods are all
- * owned by their host, so for them the name counts.
+ * Whether both pods have the same controller; all ReplicaSets of a Deployment count as one. Their host owns all mirror pods, so for
+ * these the name counts.
  */
 export function isOfWorkload(pod: PodFact, other: PodFact): boolean {
   if (pod.owner === undefined || other.owner === undefined || pod.namespace !== other.namespace) return false
@@ -10,7 +10,7 @@ export function isOfWorkload(pod: PodFact, other: PodFact): boolean {
   return workloadOf(pod.owner) === workloadOf(other.owner)
 }
 
-/** Its successor has the same address, because there is one pod on each host. */
+/** Whether its successor will have the same address, because there is one pod on each host. */
 export const hasFixedAddress = ({ hostNetwork, owner = '' }: PodFact): boolean =>
   hostNetwork && (owner.startsWith('DaemonSet/') || owner.startsWith('Node/'))
 

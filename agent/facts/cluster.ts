@@ -23,7 +23,7 @@ import { createServiceStore, type ServiceStore } from './service-store.ts'
 import type { Sink } from '../reflect/watch-event.ts'
 import { createSliceStore, type ServiceName, type SliceStore } from './slice-store.ts'
 
-/** Which pods are gateways, or their addresses if they are listed by hand. */
+/** How to find the gateways: a selector of their pods, or their addresses if an operator lists them. */
 export type GatewaySelector =
   | { readonly namespace?: string | undefined; readonly labelSelector: string }
   | { readonly static: readonly { readonly name: string; readonly host: string }[] }
@@ -33,9 +33,9 @@ export interface ClusterOptions {
   /** The namespaces whose pods, slices and Services are watched; all if absent or empty. */
   readonly namespaces?: readonly string[] | undefined
   readonly gatewaySelector: GatewaySelector
-  /** Pods keep their labels. */
+  /** Whether pods keep their labels. */
   readonly labels?: boolean
-  /** Pods keep the state of the agent's readiness gate. */
+  /** Whether pods keep the state of the agent's readiness gate. */
   readonly gate?: boolean
   readonly clock: Clock
   readonly log: Log
@@ -43,7 +43,7 @@ export interface ClusterOptions {
   readonly connection?: Partial<ConnectionSettings>
 }
 
-/** Everything the agent knows of Kubernetes, kept current by four watches over one connection. */
+/** All knowledge about Kubernetes, kept current by four watches over one connection. */
 export interface Cluster {
   readonly pods: PodStore
   readonly slices: SliceStore
@@ -51,33 +51,33 @@ export interface Cluster {
   readonly services: ServiceStore
   /** Every gateway that may serve. */
   gateways(): readonly GatewayFact[]
-  /** A vanished gateway has stopped serving: it leaves the list. */
+  /** Call it when a vanished gateway has stopped serving, so that it leaves the list. */
   gatewayEnded(id: string): void
   /** Gateway pods that have no address yet. */
   gatewaysWithoutIp(): number
   parts(): readonly Part[]
   /**
-   * The pod as the API server has it right now, past the watch; the stores learn of it. `undefined` = no such pod.
+   * The pod as the API server has it right now, without the watch; the stores learn of it. `undefined` = no such pod.
    * @throws ApiError on any status but 200 and 404; Error without an answer
    */
   fetchPod(namespace: string, name: string, signal?: AbortSignal): Promise<PodFact | undefined>
-  /** Pods that own this address, read from the API server as `fetchPod` does. */
+  /** Pods that own this address, read from the API server, as with `fetchPod`. */
   fetchPodsByIp(ip: string, signal?: AbortSignal): Promise<readonly PodFact[]>
-  /** Reads a Service and its EndpointSlices into the stores, past the watch. `false`: no such Service. */
+  /** Reads a Service and its EndpointSlices into the stores, without the watch. `false`: no such Service. */
   fetchService(service: ServiceName, signal?: AbortSignal): Promise<boolean>
   /** Any other API call. Retried after a 429; a GET also after a broken connection. */
   call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
-  /** Pods of this namespace are watched. */
+  /** Whether pods of this namespace are watched. */
   isWatched(namespace: string): boolean
   /** How far the API server's clock is behind the agent's, in ms: add this to its times. */
   serverBehindMs(): number
-  /** Call it when another source shows what this watch should have shown: the watch must then show an event, or is restarted. */
+  /** Call it when another source shows a change that this watch should have shown. The watch must soon show an event, or restarts. */
   verifyWatch(part: PartName): void
   /** Asks the server to prove that the watch of pods is complete. */
   assurePods(): void
-  /** When the last successful proof was requested; `-Infinity` before. */
+  /** When the last successful proof was requested; `-Infinity` before the first one. */
   podsAssuredAt(): Millis
-  /** Something that matters has changed. Called from within the watch, so it must return at once. */
+  /** Called when anything relevant has changed. The call comes from the watch, so the listener must return at once. */
   onChange(listener: () => void): () => void
   /** Ends the watches and the connection. */
   stop(): Promise<void>
@@ -142,7 +142,7 @@ export function startCluster(options: ClusterOptions): Cluster {
     if (reply.status !== 200) throw new ApiError(`GET ${path}`, reply.status, reply.json, reply.retryAfterMs)
     return reply.json
   }
-  /** Only objects that a watch covers: nothing would ever remove others from the store. */
+  /** Only for objects that a watch covers: nothing would ever remove other objects from the store. */
   const watchOf = (name: PartName, namespace: string): Reflector | undefined =>
     watches[name][Math.max(scopes.indexOf(namespace), scopes.indexOf(undefined))]
   const learn = (object: unknown): PodFact | undefined => {
@@ -183,7 +183,7 @@ export function startCluster(options: ClusterOptions): Cluster {
       return found
     },
     async fetchService({ namespace, name }, signal) {
-      // As lists: the agent has the right to list, not to get.
+      // As lists, because the agent may list them but not get them.
       const [found, slices] = await Promise.all([
         itemsOf(servicesIn(namespace), `metadata.name=${name}`, signal),
         itemsOf(slicesOf(namespace, name), undefined, signal)

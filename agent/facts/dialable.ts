@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-/** Addresses that no gateway can have: this host, the link (cloud metadata), multicast groups, and the unspecified address. */
+/** Addresses that no gateway can have: this host, link-local ones (cloud metadata), multicast groups, and the unspecified address. */
 const NEVER: readonly (readonly [network: string, prefix: number, family: 'ipv4' | 'ipv6'])[] = [
   ['0.0.0.0', 8, 'ipv4'],
   ['169.254.0.0', 16, 'ipv4'],
@@ -21,10 +21,10 @@ const isIn = (list: BlockList, address: string): boolean =>
   list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
 /**
- * Whether the address of a gateway's pod may be called, with the agent's token. It comes from the pod's status, and a writer
- * of that status must not be able to send the agent to the cloud's metadata service or to itself.
+ * Whether the agent may call the address of a gateway's pod, with its token. The address comes from the pod's status, and a writer of
+ * that status must not be able to send the agent to the cloud's metadata service or to the agent itself.
  *
- * @param local loopback may be called too: the whole cluster is on this machine
+ * @param local loopback is allowed too: the whole cluster is on this machine
  */
 export const isDialable = (address: string, local: boolean): boolean =>
   isIP(address) !== 0 &&
@@ -32,7 +32,7 @@ export const isDialable = (address: string, local: boolean): boolean =>
   !isIn(never, address) &&
   (local || !isIn(loopback, address))
 
-/** An API server at a loopback address: pods can have one as well. */
+/** Whether the API server has a loopback address: then pods can have one too. */
 export function isLocal(origin: string): boolean {
   const { hostname } = new URL(origin)
   const host = hostname.replace(/^\[|\]$/g, '')

@@ -12,8 +12,8 @@ import { intern } from './intern.ts'
 import { fieldsOf, listOf, portOf, textOf } from '../base/read.ts'
 
 /**
- * An EndpointSlice, shrunk. Total: `undefined` only if it has no identity. `service` is empty for a slice that
- * belongs to no Service (custom slices are allowed to).
+ * The needed fields of an EndpointSlice. It never fails: `undefined` only without an identity. `service` is empty for a slice that
+ * belongs to no Service (custom slices may do that).
  */
 export function toEndpointFact(object: unknown): EndpointFact | undefined {
   const slice = fieldsOf<V1EndpointSlice>(object)
@@ -43,8 +43,8 @@ function familyOf(addressType: unknown): EndpointFact['family'] {
 }
 
 /**
- * Absent conditions as the API defines them (discovery/v1): ready is true, serving equals ready, terminating is false.
- * Only the first address counts: all addresses of one endpoint are equivalent.
+ * One endpoint. Absent conditions have the API's defaults (discovery/v1): ready is true, serving equals ready, terminating is
+ * false. Only the first address counts, because all addresses of one endpoint are equivalent.
  */
 function toEndpoint(value: unknown): Endpoint | undefined {
   const endpoint = fieldsOf<V1Endpoint>(value)

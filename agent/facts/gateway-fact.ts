@@ -4,7 +4,7 @@ import { isDialable } from './dialable.ts'
 import { ipsOf } from './pod-fact.ts'
 import { conditionIsTrue, fieldsOf, textOf } from '../base/read.ts'
 
-/** A gateway's pod: the fact, and whether it is listed. */
+/** A gateway's pod: whether it has ended, and its fact. */
 export interface GatewayPod {
   readonly uid: string
   /** Its containers have ended for good (phase Succeeded or Failed): it cannot serve any more. */
@@ -13,7 +13,7 @@ export interface GatewayPod {
   readonly gateway: GatewayFact
 }
 
-/** Total: `undefined` only if the object has no identity. Unready and Terminating pods are facts like all others. */
+/** It never fails: `undefined` only without an identity. Unready and Terminating pods are facts like all others. */
 export function toGatewayPod(object: unknown): GatewayPod | undefined {
   const { metadata, spec, status: statusOf } = fieldsOf<V1Pod>(object)
   const meta = fieldsOf<V1ObjectMeta>(metadata)
@@ -47,7 +47,7 @@ export const gatewayPodReader =
     return pod && (pod.gateway.ip === '' || isDialable(pod.gateway.ip, local)) ? pod : undefined
   }
 
-/** A gateway that the operator named by hand. No watch shows when it ends, so it always counts as ready. */
+/** A gateway that an operator listed. No watch shows its end, so it always counts as ready. */
 export function staticGateway(entry: { readonly name: string; readonly host: string }): GatewayFact {
   return {
     id: entry.name,

@@ -8,16 +8,15 @@ interface GatewayStore {
   list(): readonly GatewayFact[]
   /** Pods of gateways that have no address yet: they exist, and will serve soon. */
   readonly withoutIp: number
-  /** A vanished gateway has stopped serving. */
+  /** Call it when a vanished gateway has stopped serving. */
   ended(id: string): void
 }
 
 /**
- * The store, and the side of it that only its reflector may use. The `fixed` gateways are listed by hand and are never removed.
+ * The store, and the interface that only its reflector may use. The `fixed` gateways come from an operator's list and are never removed.
  *
- * A pod that ends normally shows a final phase before its object goes. One that is deleted by force, relabelled, or missing from a
- * list may still serve: it stays listed as Terminating, with `vanishedAt`, until `ended`, or until another
- * gateway has its address.
+ * A pod that ends normally shows a final phase before its object goes. A gateway that is deleted by force, relabelled, or missing from
+ * a list may still serve. It stays listed as Terminating, with `vanishedAt`, until `ended`, or until another gateway has its address.
  */
 export function createGatewayStore(
   now: () => Millis,

@@ -2,9 +2,8 @@
 const MOST = 20_000
 
 /**
- * Gives equal values the same object. JSON.parse makes a new string for every "kube-system"; over 10,000 pods,
- * such copies would be most of the facts' memory. Forgets everything when full: names of past ReplicaSets must not
- * pile up for ever.
+ * Returns the same object for equal values. JSON.parse makes a new string for every "kube-system". With 10,000 pods, such copies
+ * would take most of the facts' memory. When it is full it forgets everything, so that names of past ReplicaSets do not pile up.
  */
 export function createIntern(most = MOST) {
   const texts = new Map<string, string>()

@@ -1,6 +1,6 @@
 /**
- * Several values under one key. A key with one value, by far the most common, costs a map entry and nothing else: an
- * index over 10,000 pods must not hold 10,000 arrays.
+ * Several values under one key. A key with one value, by far the most common case, costs only a map entry: an index over 10,000 pods
+ * must not hold 10,000 arrays.
  */
 interface MultiMap<K, V extends object> {
   get(key: K): readonly V[]

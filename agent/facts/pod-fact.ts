@@ -32,14 +32,13 @@ const DEFAULT_GRACE_SECONDS = 30
 
 const PHASES: ReadonlySet<string> = new Set(['Pending', 'Running', 'Succeeded', 'Failed'])
 
-/** Shared: nearly every pod has no annotation of the agent. */
+/** Shared by nearly all pods, because they have no annotation of the agent. */
 const NO_ANNOTATIONS: Readonly<Record<string, string>> = Object.freeze({})
 const NO_IPS: readonly string[] = Object.freeze([])
 
 /**
- * The API server's pod, shrunk to the fields that a drain can depend on. Total: never throws, and a missing field is
- * a value. `undefined` only if the object cannot be identified, or its deletion mark cannot be read (such a fact
- * would look like a pod that stays).
+ * The fields of the API server's pod that a drain can depend on. It never throws, and a missing field has a default. `undefined` only
+ * if the object cannot be identified, or if its deletion mark cannot be read (such a fact would look like a pod that stays).
  */
 export function toPodFact(object: unknown): PodFact | undefined {
   const { metadata, spec: specOf, status: statusOf } = fieldsOf<V1Pod>(object)
@@ -53,7 +52,7 @@ export function toPodFact(object: unknown): PodFact | undefined {
   const deletionAt = timeOf(meta.deletionTimestamp)
   if (deletionAt === undefined && textOf(meta.deletionTimestamp) !== undefined) return undefined
   const { restarts, startedAt } = containersOf(status)
-  // Written out: spread properties are stored outside of the object, and there are tens of thousands of facts.
+  // Listed one by one: spread properties are stored outside of the object, and there are tens of thousands of facts.
   return {
     uid: uid as PodUid,
     namespace: intern.text(namespace),
@@ -85,7 +84,7 @@ export function ipsOf(status: FieldsOf<V1PodStatus>): readonly string[] {
     const ip = textOf(fieldsOf<V1PodIP>(entry).ip)
     if (ip !== undefined) ips.push(ip)
   }
-  // A copy has exactly the room it needs; an array that was pushed to has room for sixteen more.
+  // A copy has exactly the space that it needs; an array that grew by `push` has space for sixteen more.
   if (ips.length > 0) return ips.slice()
   const only = textOf(status.podIP)
   return only === undefined ? NO_IPS : [only]
@@ -113,7 +112,7 @@ function portsOf(spec: FieldsOf<V1PodSpec>, which: 'containerPort' | 'hostPort')
   return intern.numbers([...ports])
 }
 
-/** The sum of the restarts, and the latest start. Both change when a container restarts. */
+/** The sum of all restarts, and the latest start. Both change when a container restarts. */
 function containersOf(status: FieldsOf<V1PodStatus>): { restarts: number; startedAt: number | undefined } {
   let restarts = 0
   let startedAt: number | undefined
@@ -156,7 +155,7 @@ function ownerOf(references: unknown): string | undefined {
   return undefined
 }
 
-/** The agent's own annotations. Of a value that is too long, as much is kept as shows that. */
+/** The agent's own annotations. A value that is too long is cut, but stays long enough to be refused. */
 export function annotationsOf(annotations: unknown): Readonly<Record<string, string>> {
   let ours: Record<string, string> | undefined
   for (const [key, value] of Object.entries(fieldsOf(annotations))) {
@@ -166,7 +165,7 @@ export function annotationsOf(annotations: unknown): Readonly<Record<string, str
   return ours ?? NO_ANNOTATIONS
 }
 
-/** With the labels that `toPodFact` leaves out, because they are most of a pod's metadata. */
+/** A pod with the labels that `toPodFact` leaves out, because they are most of a pod's metadata. */
 export function toLabelledPod(object: unknown): PodFact | undefined {
   const fact = toPodFact(object)
   return fact && { ...fact, labels: intern.record(textsOf(labelsOf(object))) }
@@ -175,7 +174,7 @@ export function toLabelledPod(object: unknown): PodFact | undefined {
 const labelsOf = (object: unknown) =>
   fieldsOf(fieldsOf<V1ObjectMeta>(fieldsOf<V1Pod>(object).metadata).labels)
 
-/** Written by controllers into every pod: a ReplicaSet's, a DaemonSet's, a StatefulSet's, a Rollout's (Argo). */
+/** Labels that controllers write into every pod: a ReplicaSet, a DaemonSet, a StatefulSet, a Rollout (Argo). */
 const GENERATED: ReadonlySet<string> = new Set([
   'pod-template-hash',
   'controller-revision-hash',

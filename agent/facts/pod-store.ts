@@ -11,41 +11,41 @@ import { createTombstones, type Tombstone } from './tombstones.ts'
 export interface PodStore {
   get(uid: PodUid): PodFact | undefined
   /**
-   * Every pod that owns this address (without brackets). Several if they share their host's network, and for a
-   * moment when an address changes hands. A pod whose containers have ended no longer owns its address.
+   * Every pod that owns this address (without brackets). There are several if they share their host's network, and for a moment when
+   * another pod gets the address. A pod whose containers have ended no longer owns its address.
    */
   byIp(ip: string): readonly PodFact[]
   byName(namespace: string, name: string): PodFact | undefined
   /** Pods whose own object shows that they end: deleted, DisruptionTarget, Failed or Succeeded. */
   ending(): readonly PodFact[]
-  /** A pod whose object is gone, for an hour at most. */
+  /** A pod whose object is gone, for at most an hour. */
   gone(uid: PodUid): Tombstone<PodFact> | undefined
   /** Pods that only the agent's readiness gate keeps from being Ready. */
   waiting(): readonly PodFact[]
-  /** Grows whenever the state of a pod's gate changes, because no slice changes then. */
+  /** Increases whenever the state of a pod's gate changes, because no slice changes then. */
   readonly gateChanges: number
-  /** Pods that became Ready (apart from the agent's gate) and have not begun to end, with when the agent saw it; for two minutes. */
+  /** Pods that became Ready (apart from the agent's gate) and do not end, with the time at which the agent saw it; for two minutes. */
   becameReady(): ReadonlyMap<PodUid, Millis>
-  /** When the last pod with this address was gone; `undefined` if a pod has it, none is remembered, or it is a host's. */
+  /** When the last pod with this address was gone. `undefined`: a pod has it, none is remembered, or it is a host's address. */
   endedAt(ip: string): Millis | undefined
-  /** A pod with an address of its own was seen in the /24 (IPv4) or /64 (IPv6) of this address. */
+  /** Whether a pod with an address of its own was seen in the same /24 (IPv4) or /64 (IPv6). */
   isNear(ip: string): boolean
   /** Addresses of hosts on which pods were seen. */
   hosts(): Iterable<string>
   /** When the agent saw this pod's deletion; only while its object exists. */
   deletionHeardAt(uid: PodUid): Millis | undefined
-  /** Pods whose objects were gone at or after this time, newest first: the only trace of a pod deleted with no grace. */
+  /** Pods whose objects were gone at or after this time, newest first: the only trace of a pod deleted without grace. */
   goneSince(at: Millis): readonly Tombstone<PodFact>[]
   values(): IterableIterator<PodFact>
   readonly size: number
 }
 
-/** How long a pod that became Ready may be on its way into the gateways, in ms: `becameReady`. */
+/** How long a pod that became Ready may take to reach the gateways, in ms: see `becameReady`. */
 const ARRIVING_MS = 120_000
-/** How many addresses of gone pods are remembered, the latest ones. */
+/** How many addresses of gone pods are remembered, the latest first. */
 const ENDED = 50_000
 
-/** The store, and the side of it that only its reflector may use. */
+/** The store, and the interface that only its reflector may use. */
 export function createPodStore(clock: Clock): { readonly store: PodStore; readonly sink: Sink<PodFact> } {
   const pods = new Map<string, PodFact>()
   const names = new Map<string, Map<string, PodFact>>()
@@ -57,7 +57,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const readied = new Map<PodUid, Millis>()
   const tombstones = createTombstones<PodFact>(clock)
   const ended = new Map<string, Millis>()
-  /** About as many as hosts, or a few times as many: never forgotten. */
+  /** Never forgotten, because there are about as many as hosts, or a few times as many. */
   const near = new Set<string>()
   const hosts = new Set<string>()
 
@@ -109,7 +109,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const set = (pod: PodFact) => {
     const before = pods.get(pod.uid)
     if (before && same(before, pod)) return false
-    // A name belongs to one pod at a time: its previous pod is gone, even if its DELETED was lost in a relist.
+    // A name belongs to one pod at a time, so its previous pod is gone, even if its DELETED was lost in a relist.
     const namesake = names.get(pod.namespace)?.get(pod.name)
     if (namesake && namesake.uid !== pod.uid) bury(namesake, undefined)
     if (before) remove(before)
@@ -124,7 +124,7 @@ export function createPodStore(clock: Clock): { readonly store: PodStore; readon
   const gone = (uid: string, last: PodFact | undefined) => {
     const pod = pods.get(uid)
     if (pod) bury(pod, last)
-    // Created and deleted unseen (between two lists): its hook may still call.
+    // Created and deleted between two lists, without an event: its hook may still call.
     else if (last && !tombstones.get(uid)) entomb(last)
     return pod !== undefined
   }

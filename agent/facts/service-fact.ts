@@ -13,7 +13,7 @@ import { fieldsOf, listOf, portOf, textOf } from '../base/read.ts'
 
 const NONE: readonly never[] = Object.freeze([])
 
-/** A Service, shrunk. Total: `undefined` only if it has no identity. */
+/** The needed fields of a Service. It never fails: `undefined` only without an identity. */
 export function toServiceFact(object: unknown): ServiceFact | undefined {
   const { metadata, spec: specOf, status } = fieldsOf<V1Service>(object)
   const meta = fieldsOf<V1ObjectMeta>(metadata)
@@ -52,5 +52,5 @@ export function toServiceFact(object: unknown): ServiceFact | undefined {
 const texts = (values: readonly unknown[]): readonly string[] =>
   values.flatMap(value => (typeof value === 'string' && value !== '' ? [value] : []))
 
-/** Saves memory: most lists are empty, and an array that was pushed to has spare room. */
+/** Saves memory: most lists are empty, and an array that grew by `push` has spare space. */
 const slim = <T>(list: readonly T[]): readonly T[] => (list.length === 0 ? NONE : list.slice())

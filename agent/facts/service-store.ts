@@ -4,16 +4,16 @@ import { createMultiMap } from './multi-map.ts'
 import { same } from '../base/same.ts'
 import type { Sink } from '../reflect/watch-event.ts'
 
-/** The Services: which of them carry the agent's annotations, and which addresses and names stand for their pods. */
+/** The Services: those with the agent's annotations, and the addresses and names that lead to their pods. */
 export interface ServiceStore {
-  /** Services with an annotation of the agent. The same list until something in it changes. */
+  /** Services with an annotation of the agent. The same list until one of them changes. */
   asking(): readonly ServiceFact[]
   byName(namespace: string, name: string): ServiceFact | undefined
   /** Services that only alias another name (type ExternalName), if that name has this key (`keysOfName`). */
   aliasesTo(key: string): readonly ServiceFact[]
 }
 
-/** The store, and the side of it that only its reflector may use. */
+/** The store, and the interface that only its reflector may use. */
 export function createServiceStore(): { readonly store: ServiceStore; readonly sink: Sink<ServiceFact> } {
   const services = new Map<string, ServiceFact>()
   const names = new Map<string, ServiceFact>()

@@ -8,21 +8,21 @@ export interface ServiceName {
   readonly name: string
 }
 
-/** The pod that a question is about. Slices of other namespaces do not count: their authors could forge anything about it. */
+/** The pod in question. Slices of other namespaces do not count, because their authors could invent anything about it. */
 export type PodName = Pick<PodFact, 'uid' | 'namespace'>
 
-/** The EndpointSlices: which Services a pod serves on which ports, and a hint of its end. */
+/** The EndpointSlices: the Services and ports of each pod, and a hint of its end. */
 export interface SliceStore {
   /** Some slice of the pod's namespace marks it as terminating. */
   terminating(pod: PodName): boolean
   /** Every pod that any slice marks as terminating. */
   terminatingPods(): ReadonlySet<PodUid>
-  /** The resolved target ports under which slices list the pod, ascending. They identify a hostNetwork pod's nodes. */
+  /** The resolved target ports at which slices list the pod, ascending. They identify the nodes of a hostNetwork pod. */
   portsOf(pod: PodName): readonly number[]
   servicesOf(pod: PodName): readonly ServiceName[]
   /**
-   * The slices that list the pod, and for Services that have dropped it the last slices that did. An end may reach the slices before it reaches
-   * the agent's watch of pods.
+   * The slices that list the pod; for Services that have dropped it, the last slices that did. The slices may show an end before the
+   * agent's watch of pods does.
    */
   listing(pod: PodName): readonly EndpointFact[]
   /**
@@ -32,17 +32,17 @@ export interface SliceStore {
   serving(namespace: string, service: string): readonly Endpoint[]
   /** The slices of a Service. Facts are immutable: the same object means no change. */
   of(namespace: string, service: string): readonly EndpointFact[]
-  /** Some endpoint has this address. Scans all endpoints, so call it rarely. */
+  /** Whether some endpoint has this address. It scans all endpoints, so call it rarely. */
   lists(address: string): boolean
   readonly size: number
 }
 
-/** Pods whose last slices are kept. More of them seldom end within the moments that the watches are apart. */
+/** How many pods have their last slices kept. Seldom do more pods end while one watch is ahead of the other. */
 const MOST_LEFT = 2000
 /** Services of one pod whose last slices are kept, the latest ones. */
 const MOST_LEFT_OF_POD = 32
 
-/** The store, and the side of it that only its reflector may use. */
+/** The store, and the interface that only its reflector may use. */
 export function createSliceStore(): { readonly store: SliceStore; readonly sink: Sink<EndpointFact> } {
   const slices = new Map<string, EndpointFact>()
   const byPod = createMultiMap<string, EndpointFact>()

@@ -10,7 +10,7 @@ export interface Tombstone<F> {
 interface Tombstones<F> {
   add(uid: string, fact: F): void
   get(uid: string): Tombstone<F> | undefined
-  /** Objects gone at or after this time, newest first. The cost grows with the result only. */
+  /** Objects gone at or after this time, newest first. The cost depends only on the size of the result. */
   since(at: Millis): readonly Tombstone<F>[]
   remove(uid: string): void
   readonly size: number
@@ -18,10 +18,10 @@ interface Tombstones<F> {
 
 /** Bounded by number and by age: a hook may call after its pod's object is gone, but not an hour later. */
 export function createTombstones<F>(clock: Clock, most = 10_000, maxAgeMs = 3_600_000): Tombstones<F> {
-  // A Map iterates in the order of insertion, so the oldest are always in front.
+  // A Map iterates in the order of insertion, so the oldest are always first.
   const stones = new Map<string, Tombstone<F>>()
   const expired = (stone: Tombstone<F>) => clock.now() - stone.at > maxAgeMs
-  // The same in an array, because a Map cannot be read from its end; removed entries are skipped.
+  // The same stones in an array, because a Map cannot be read from its end; removed entries are skipped.
   let inOrder: { readonly uid: string; readonly stone: Tombstone<F> }[] = []
   const sweep = () => {
     for (const [uid, stone] of stones) {

@@ -11,11 +11,11 @@ export interface HoldRequest {
 /** Whether the agent can vouch for an answer now. */
 export type Vouch = { readonly ok: true } | { readonly ok: false; readonly why: string }
 
-/** All that `hook/` knows of the rest of the agent. `round/` implements it; tests implement it in a few lines. */
+/** The interface between `hook/` and the rest of the agent. `round/` implements it; tests implement it in a few lines. */
 export interface Holds {
   /**
-   * Resolves with the answer, before the pod's deadline whatever fails. Rejects with the signal's reason as soon as the
-   * caller goes away or the agent drops the hook; the drain itself continues.
+   * Resolves with the answer before the pod's deadline, whatever fails. Rejects with the signal's reason as soon as the caller
+   * disconnects or the agent drops the hook. The drain itself continues.
    */
   hold(request: HoldRequest, signal: AbortSignal): Promise<Ack>
   /** False while the watch has not synced or no gateway is known: the hook is refused, so its fallback runs. */
@@ -24,12 +24,12 @@ export interface Holds {
   serverBehindMs(): number
   /** Pods of the watch that have this address: several if they share their host's. The address is normalised. */
   findByIp(ip: string): readonly PodFact[]
-  /** The same, but read from the API server, because the watch may be behind. Rejects if there is no answer (own timeout). */
+  /** The same, but read from the API server, because the watch may be behind. Rejects without an answer (it has its own timeout). */
   askByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
   /**
-   * The pod by name; asks the API server if the watch does not know it. `undefined` if Kubernetes reports that the pod does
-   * not exist; rejects if Kubernetes could not be asked (own timeout). With a uid, the watch's copy counts only if it has
-   * that uid.
+   * The pod by name. It asks the API server if the watch does not have it. `undefined` if Kubernetes reports that the pod does not
+   * exist. Rejects if Kubernetes could not be asked (it has its own timeout). With a uid, the watch's copy counts only if it has that
+   * uid.
    */
   find(namespace: string, name: string, signal: AbortSignal, uid?: string): Promise<PodFact | undefined>
 }

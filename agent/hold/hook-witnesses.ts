@@ -5,9 +5,9 @@ import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 const MOST = 10_000
 
 /**
- * Hooks that arrived before any sign of their pod's end. A kubelet that ends a pod by itself (its host shuts down, or runs out of
- * memory or disk) runs the hook first and writes the status later, with many pods much later (kubelet 1.36,
- * `killPodNow` and the status manager): such a hook stays a witness for as long as the grace may run, answered or not.
+ * Hooks that arrived before any other sign of their pod's end. A kubelet that ends a pod by itself (its host shuts down, or lacks
+ * memory or disk) runs the hook first and writes the status later. With many pods that is much later (kubelet 1.36, `killPodNow`
+ * and the status manager). So such a hook stays a witness for as long as the grace may last, answered or not.
  */
 interface HookWitnesses {
   add(hook: Hook, pod: PodFact): void

@@ -13,15 +13,15 @@ import { saysThatItEnds } from '../drain/eligible.ts'
 /** A hook that waits for its answer. */
 export interface HeldHook {
   readonly hook: Hook
-  /** The pod according to the caller's identity, or later to the API server. */
+  /** The pod according to the caller's identity; later, according to the API server. */
   readonly pod: PodFact
-  /** The API server's answer if the watch did not know of an end: it ends, or it stays; `undefined` = no answer yet. */
+  /** The API server's answer if the watch did not show an end: it ends, or it stays; `undefined` = no answer yet. */
   readonly ends: boolean | undefined
-  /** When the API server was asked about it. */
+  /** When the API server was asked about the pod. */
   readonly asked?: Asked | undefined
 }
 
-/** The held hooks. Only rounds answer them; else a hook ends by its signal or a refusal. */
+/** The held hooks. Only rounds answer them; otherwise a hook ends by its signal or a refusal. */
 export interface Hooks {
   hold(request: HoldRequest, signal: AbortSignal): Promise<Ack>
   held(): readonly HeldHook[]
@@ -39,20 +39,20 @@ interface HooksOptions {
   readonly log: Log
   /** The answer to a hook that needs no round: its drain is proven. */
   readonly proven: (hook: Hook) => Ack | undefined
-  /** `drain.kubeletStatusDelay`: a pod stays only if the API server reports so after this, too. */
+  /** `drain.kubeletStatusDelay`: a pod stays only if the API server reports so again after this time. */
   readonly statusDelayMs: number
   /** Something changed: asks for a round. */
   readonly wake: () => void
 }
 
 /**
- * The wait before the API server is asked at all, in ms: usually the watch event is on its way, and hundreds of pods that end at the
+ * The wait before the API server is asked at all, in ms. Usually the watch event comes first, and hundreds of pods that end at the
  * same moment would cause as many needless requests.
  */
 const WATCH_FIRST_MS = 5
-/** Pauses between tries to ask the API server about one hook, in ms: together well below the shortest usual grace. */
+/** Pauses between tries to ask the API server about one hook, in ms; in sum well below the shortest usual grace. */
 const ASK_AGAIN_MS = [100, 400, 1000]
-/** How long one such try may take, in ms: a healthy API server answers in one or two. */
+/** How long one try may take, in ms: a healthy API server answers in one or two. */
 const ASK_MS = 1000
 
 interface Entry extends HeldHook {
@@ -67,9 +67,9 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
   const witnesses = createHookWitnesses()
 
   /**
-   * A hook for a pod without a known end has one of three causes. It is early (an httpGet hook can arrive before the watch event); the
-   * kubelet began the end, and writes the status later; or a container restarts, which calls preStop too. The API server knows the
-   * first at once and the second after a while.
+   * A hook for a pod without a known end has one of three causes. The hook is early (an httpGet hook can arrive before the watch
+   * event). Or the kubelet began the end, and writes the status later. Or a container restarts, which calls preStop too. The API
+   * server knows of the first at once, and of the second after a while.
    * @param since when the hook arrived, or when its drain was undone
    */
   const ask = async ({ hook: { id }, pod, over: signal }: Entry, since: Millis): Promise<void> => {
@@ -83,7 +83,7 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
     if (again) learn(id, { ...again, ends: false, asked: { at: first.at, again: again.at } })
   }
 
-  /** The API server's pod if it does not report its end. `undefined`: the pod ends, or an answer is no longer needed or possible. */
+  /** The API server's pod, if that does not show an end. `undefined`: the pod ends, or an answer is not needed or not possible any more. */
   const staysNow = async (
     id: string,
     pod: PodFact,
@@ -169,14 +169,14 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
     witnessOf: (pod, now) => witnesses.at(pod, now),
     answer: (hook, ack) => entries.get(hook.id)?.resolve(ack),
     askAgain(uid) {
-      // The API server is still being asked about the other hooks.
+      // The open questions about other hooks continue.
       const known = [...entries.values()].filter(({ hook, ends }) => hook.uid === uid && ends !== undefined)
       for (const entry of known) recheck(entry, clock.now())
     }
   }
 }
 
-/** Runs with a signal that also aborts after `ms`. */
+/** Runs with a signal that aborts after `ms` too. */
 async function bounded<T>(
   clock: Clock,
   ms: number,

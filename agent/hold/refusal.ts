@@ -1,6 +1,6 @@
 import { reply } from './reply.ts'
 
-/** Why a hook gets no ack. The caller's fallback runs, so each says what to change, or where to try again. */
+/** Why a hook gets no ack. The caller's fallback runs, so each refusal has a remedy, or tells where to retry. */
 export const REFUSALS = {
   'bad-request': 400,
   'not-named': 400,
@@ -25,7 +25,7 @@ export interface Refusal {
 
 export const refuse = (error: RefusalCode, why: string): Refusal => ({ ok: false, error, why })
 
-/** Seconds after which a retry may help: at another replica, or at this one when it has synced. */
+/** Seconds after which a retry may help: at another replica, or at this one once it has synced. */
 const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
   'too-many-hooks-of-pod': 1,
   'too-many-hooks': 1,
@@ -40,7 +40,7 @@ export function refusalResponse({ error, why }: Refusal): Response {
   const headers: Record<string, string> = {}
   if (retry !== undefined) headers['retry-after'] = String(retry)
   if (error === 'unauthorized') headers['www-authenticate'] = 'Bearer'
-  // Keep-alive would send the next attempt to the agent that shuts down.
+  // With keep-alive, the next attempt would go to this agent again, which shuts down.
   if (error === 'shutting-down') headers['connection'] = 'close'
   return reply({ error, why }, REFUSALS[error], headers)
 }

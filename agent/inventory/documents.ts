@@ -16,8 +16,8 @@ type ReadDocument = (host: string, signal?: AbortSignal) => Promise<Readonly<Rec
 const document = z.record(z.string(), z.unknown())
 
 /**
- * Reads documents from gateways themselves: in API-driven standalone mode each has its own, and the Service of the Admin
- * API leads to any of them. Port and scheme come from `url`.
+ * Reads the document of each gateway. In API-driven standalone mode each gateway has its own, and the Service of the Admin API leads to
+ * any of them. Port and scheme come from `url`.
  */
 export function createDocumentReader(options: AdminOptions): { read: ReadDocument; close(): void } {
   const http = createHttp({ api: 'ADMIN', keepAlive: true, ca: options.ca, maxBytes: 64 * 1024 * 1024 })
@@ -41,15 +41,15 @@ interface DocumentsOptions {
   readonly gateways: () => readonly GatewayFact[]
 }
 
-/** All objects of one collection, as the documents of all gateways have them. */
+/** All objects of one collection, from the documents of all gateways. */
 export type ListDocuments = (resource: Resource, signal?: AbortSignal) => Promise<readonly AdminObject[]>
 
 /**
- * One inventory of many documents: an object lists the nodes that it lists in any of them, so a node is out of a holder only when
- * the last gateway has dropped it. A starting gateway has an empty document, and is not read; a Terminating one still
- * serves, with a document that its owner no longer renews (gatewayproxy.go:116), and is read.
+ * One inventory of many documents. An object lists the nodes that it lists in any document, so a node is out of a holder only once
+ * the last gateway has dropped it. A starting gateway has an empty document, and is not read. A Terminating one is read: it still
+ * serves, with a document that its owner no longer renews (gatewayproxy.go:116).
  *
- * The list rejects when one of them cannot be read: its nodes would be missing.
+ * The list rejects if a document cannot be read, because its nodes would be missing.
  */
 export function listDocuments({ read, gateways }: DocumentsOptions): ListDocuments {
   const revisions = new Map<string, { readonly text: string; readonly revision: number }>()
@@ -63,14 +63,14 @@ export function listDocuments({ read, gateways }: DocumentsOptions): ListDocumen
     if (serving.length === 0) throw new CodedError('ADMIN_UNREACHABLE', 'no gateway is known that serves')
     return Promise.all(serving.map(({ ip }) => read(ip, signal)))
   }
-  /** Collections requested at the same moment come from the same documents. */
+  /** Collections that are requested at the same moment come from the same documents. */
   const documents = (signal: AbortSignal | undefined): Promise<readonly Value[]> => {
     if (shared) return shared
     shared = readAll(signal)
     queueMicrotask(() => (shared = undefined))
     return shared
   }
-  /** Counts the changes of an object: the documents' own `modifiedIndex` is the owner's clock, and differs between gateways. */
+  /** Counts the changes of an object, because the documents' own `modifiedIndex` is the owner's clock, and differs between gateways. */
   const revisionOf = (name: string, value: Value): number => {
     const text = JSON.stringify(value)
     const known = revisions.get(name)

@@ -7,25 +7,25 @@ import { holdersOf } from '../apisix/holders.ts'
 import { ownershipOf, servicesOfSecond } from '../apisix/owner.ts'
 
 /**
- * Every object that lists nodes, from two sources that overtake each other: listings, which take a
- * while, and single objects read in between. An object read after a listing began is newer than that listing.
+ * Every object that lists nodes, from two sources that can overtake each other: listings, which take a while, and single objects that
+ * are read meanwhile. An object that was read after a listing began is newer than that listing.
  */
 interface HolderIndex {
   /** All objects of one collection, from a listing that began at `beganAt`. */
   replace(resource: Resource, objects: readonly AdminObject[], beganAt: Millis): void
-  /** One object, read just now. `false` when nothing changed. */
+  /** Takes one object that was just read. `false` if nothing changed. */
   learn(object: AdminObject, now: Millis): boolean
-  /** One object is gone as of now. `false` when nothing changed. */
+  /** Takes the news that one object is gone now. `false` if nothing changed. */
   forget(resource: Resource, id: string, now: Millis): boolean
   readonly holders: () => ReadonlyMap<HolderKey, Holder>
   readonly byHost: (host: string) => readonly Holder[]
   /** The holders whose nodes APISIX discovers: they list nothing, but route to pods. */
   readonly discovered: () => Iterable<Holder>
-  /** Domain names that holders list. */
+  /** The domain names that holders list. */
   readonly names: () => Iterable<string>
   /** Changes whenever the answers of the other methods may change. */
   readonly version: () => number
-  /** Its nodes get L4 connections: by itself, or because a stream route refers to it. */
+  /** Whether its nodes get L4 connections: by its own scheme, or because a stream route refers to it. */
   readonly isL4: (holder: HolderKey) => boolean
 }
 
@@ -56,7 +56,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
     const owner = forced ?? ownershipOf(holder, ofSecond).owner
     return owner === holder.owner ? holder : { ...holder, owner }
   }
-  /** The services are a collection of their own, and show who owns the upstreams. */
+  /** The list of services shows who owns the upstreams. */
   const learnServices = (services: readonly AdminObject[]): void => {
     const next = servicesOfSecond(services)
     if (next.symmetricDifference(ofSecond).size === 0) return
@@ -117,7 +117,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
       }
       for (const [name, object] of listed) {
         const known = objects.get(name)
-        // The same revision is the same content: most objects of most listings.
+        // The same revision means the same content: true for most objects of most listings.
         if (known && (known.revision === object.revision || (known.at ?? -Infinity) >= beganAt)) continue
         const found = holdersOf(object).map(owned)
         set(
@@ -155,7 +155,7 @@ export function createHolderIndex(forced?: Owner): HolderIndex {
 const idIn = (value: unknown): readonly string[] =>
   typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
 
-/** The holders that stream routes refer to: an upstream, a service, or the upstream that this service refers to. */
+/** The holders that stream routes refer to: an upstream, a service, or the upstream of such a service. */
 function referredTo(
   routes: readonly AdminObject[],
   upstreamOf: ReadonlyMap<string, string>

@@ -12,15 +12,15 @@ import { doubled } from '../drain/times.ts'
 
 /** Every existing holder, as last read. Only `refresh` waits. */
 export interface Inventory {
-  /** Lists once now and then every `everyMs` after the last listing. */
+  /** Lists once now, and then `everyMs` after the end of each listing. */
   start(): void
   /**
-   * Resolves when a listing that BEGAN after this call has ended, complete or not (see `problem`). Calls during a
-   * listing share the next one. Never rejects.
+   * Resolves when a listing that BEGAN after this call has ended, complete or not (see `problem`). Calls during a listing share the
+   * next one. Never rejects.
    */
   refresh(): Promise<void>
   holders(): ReadonlyMap<HolderKey, Holder>
-  /** The holders that list this host (no brackets), whatever the port. */
+  /** The holders that list this host (no brackets), at any port. */
   byHost(host: string): readonly Holder[]
   /** The holders whose nodes APISIX finds by discovery. */
   discovered(): Iterable<Holder>
@@ -29,17 +29,17 @@ export interface Inventory {
   isL4(holder: HolderKey): boolean
   version(): number
   /**
-   * When the oldest listing that this inventory rests on BEGAN (one per collection); undefined
-   * before the first complete one.
+   * When the oldest listing behind this inventory BEGAN (there is one for each collection); undefined before the first complete
+   * inventory.
    */
   readAt(): Millis | undefined
-  /** Why part of the inventory is too old, or empty. */
+  /** Why a part of the inventory is too old; empty if none is. */
   problem(): string
-  /** Stores one object as just read (the writer's read-back), unless a newer one is known. */
+  /** Stores one object that was just read (the writer's read-back), unless a newer one is known. */
   learn(object: AdminObject): void
-  /** The object is gone (404). */
+  /** Call it when the object is gone (404). */
   forget(resource: Resource, id: string): void
-  /** After every listing, and after `learn` or `forget` changed something. Returns a function that unsubscribes. */
+  /** Called after every listing, and after a change by `learn` or `forget`. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
   stop(): Promise<void>
 }
@@ -54,9 +54,9 @@ interface InventoryOptions {
   readonly owner?: Owner | undefined
 }
 
-/** The retry after a listing with problems, in ms; doubled each time, up to the usual interval. */
+/** The wait before the retry of a listing with problems, in ms; doubled each time, up to the usual interval. */
 const FIRST_RETRY_MS = 1000
-/** The log repeats that listings fail after this, in ms: each drain asks for a listing, and each would say the same. */
+/** The log repeats that listings fail only after this time, in ms: each drain asks for a listing, and all would log the same. */
 const TELL_EVERY_MS = 60_000
 
 /** Every collection whose objects list nodes. */
@@ -104,7 +104,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
 
   const listEverything = async (): Promise<void> => {
     cancel()
-    // Two at a time: the listing must leave the Admin API room for writes.
+    // Two at a time, so that the Admin API has time for writes.
     const waiting = [...RESOURCES]
     const lane = async () => {
       for (let one = waiting.shift(); one !== undefined && !ended.signal.aborted; one = waiting.shift())
@@ -117,7 +117,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     failures = problems.size > 0 ? failures + 1 : 0
     const pause = failures > 0 ? doubled({ first: FIRST_RETRY_MS, longest: everyMs }, failures - 1) : everyMs
     if (started) cancel = clock.alarm(clock.now() + pause, () => void refresh())
-    // Before listeners are notified: a listener that asks for a refresh must not push these back.
+    // Before the listeners are notified, so that a listener that asks for a refresh cannot delay these.
     if (queued) {
       const { resolve } = queued
       queued = undefined

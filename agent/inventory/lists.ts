@@ -8,11 +8,11 @@ type Lists = Pick<AdminApi, 'list' | 'pageSize'>
 export function createLists(admin: Lists, documents: ListDocuments, mode: ModeWatch): Lists {
   return {
     get pageSize() {
-      // A document comes whole: there is no second page.
+      // A document comes as a whole, so there is no second page.
       return mode.current().mode === 'standalone' ? Infinity : admin.pageSize
     },
     async list(resource, page, signal) {
-      // Also while the mode is unknown: in standalone mode this fails, and finds nothing.
+      // Also used while the mode is unknown: in standalone mode this call fails, so it finds nothing wrong.
       if (mode.current().mode !== 'standalone') return admin.list(resource, page, signal)
       const objects = await documents(resource, signal)
       return { total: objects.length, objects }

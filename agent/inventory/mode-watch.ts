@@ -16,10 +16,10 @@ export interface ModeState {
   readonly problem: string
 }
 
-/** Detects the mode and its changes: APISIX can be reinstalled behind the same Service. */
+/** Detects the mode and its changes, because another APISIX can be installed behind the same Service. */
 export interface ModeWatch {
   current(): ModeState
-  /** After every change. Returns a function that unsubscribes. */
+  /** Called after every change. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
   stop(): void
 }
@@ -28,7 +28,7 @@ interface ModeWatchOptions {
   readonly admin: Pick<AdminApi, 'standalone'>
   readonly clock: Clock
   readonly log: Logger
-  /** Set by configuration: nothing is detected. */
+  /** The configured mode; nothing is detected then. */
   readonly forced?: 'etcd' | 'standalone' | undefined
 }
 

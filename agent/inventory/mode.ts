@@ -1,7 +1,7 @@
 import { isDenied } from '../base/errors.ts'
 import type { AdminApi } from '../apisix/admin-api.ts'
 
-/** The mode of this APISIX decides whether the agent may write at all. */
+/** The mode of this APISIX, which decides whether the agent may write at all. */
 export type Mode = 'etcd' | 'standalone' | 'unreachable' | 'denied'
 
 /** Never rejects. `why` is empty for `etcd`. */

@@ -7,9 +7,9 @@ import { leaseBody, leaseFact, leasePath, leasesPath, type LeaseFact, type Lease
 
 export interface ElectorOptions {
   readonly place: LeasePlace
-  /** Unique among all agents, restarts of the same pod included. */
+  /** Unique among all agents and among restarts of the same pod. */
   readonly identity: string
-  /** One call to the API server. Any status is an answer; rejects without an answer. */
+  /** One call to the API server. Any status is an answer. Rejects without an answer. */
   readonly call: (
     method: string,
     path: string,
@@ -26,9 +26,9 @@ export interface Timings {
   readonly durationMs: number
   /** The time between two renewals, or between two reads of another agent's Lease, in ms. */
   readonly everyMs: number
-  /** How long an agent that has just started assumes that another one leads, until it has read the Lease, in ms. */
+  /** How long an agent that has just started assumes that another one leads, if it cannot read the Lease, in ms. */
   readonly patienceMs: number
-  /** A leader was late: for this long the agent does not wait for it, in ms. */
+  /** After a leader was late, the agent does not wait for it for this long, in ms. */
   readonly distrustMs: number
 }
 
@@ -37,15 +37,15 @@ const TIMINGS: Timings = { durationMs: 10_000, everyMs: 2000, patienceMs: 3000, 
 /** Limit of one call, in ms: a renewal that takes longer is useless. */
 const CALL_MS = 3000
 
-/** The last state of the Lease, and when it was last seen to change, by the agent's clock. */
+/** The last state of the Lease, and when the agent last saw it change, by the agent's clock. */
 interface Sight extends LeaseFact {
   readonly changedAt: Millis
 }
 
 /**
- * Takes part in an election over a Lease, as client-go's leaderelection does. The first agent that writes the revision it has read
- * becomes the holder, and renews the Lease. Another agent may take the Lease when it has not changed for its duration, by that agent's
- * own clock. Runs until `release`.
+ * Takes part in an election over a Lease, like client-go's leaderelection. The first agent that writes over the revision that it has
+ * read becomes the holder, and renews the Lease. Another agent may take the Lease if it did not change for its duration, measured by
+ * that agent's own clock. Runs until `release`.
  */
 export function createElector(options: ElectorOptions): Leader {
   const { place, identity, clock, log } = options
@@ -61,7 +61,7 @@ export function createElector(options: ElectorOptions): Leader {
   let told: string | undefined
 
   const isFresh = (now: Millis) => sight !== undefined && now - sight.changedAt < sight.durationMs
-  /** The known holder; `''`: none. */
+  /** The known holder; `''` if there is none. */
   const holder = (now: Millis) => (sight && isFresh(now) ? sight.holder : '')
   const isOthers = (now: Millis) => holder(now) !== '' && holder(now) !== identity
   const isStarting = (now: Millis) => !looked && now < startedAt + timings.patienceMs
@@ -92,9 +92,9 @@ export function createElector(options: ElectorOptions): Leader {
     if (status !== 200 && status !== 404) throw new Error(`GET of the Lease: status ${status}`)
     saw(status === 200 ? leaseFact(json) : undefined, clock.now())
   }
-  /** 409: another agent was quicker. The next read shows it. */
+  /** A 409 means that another agent was quicker; the next read shows it. */
   const write = async (name: string, durationMs: number): Promise<void> => {
-    // The time before the call: other agents count from when they see it, so this agent never counts longer.
+    // The time before the call: other agents count from the moment that they see it, so this agent's time ends first.
     const at = clock.now()
     const body = leaseBody(place, name, sight, durationMs, at)
     const { status, json } = sight
@@ -150,7 +150,7 @@ export function createElector(options: ElectorOptions): Leader {
   const giveBack = async (): Promise<void> => {
     ended.abort(new Error('the agent is stopping'))
     listeners.tell()
-    // A write in progress may still make this agent the holder.
+    // A write that is still open may make this agent the holder.
     await running
     if (sight?.holder !== identity) return
     await write('', 1000).catch((err: unknown) =>
@@ -170,7 +170,7 @@ export function createElector(options: ElectorOptions): Leader {
     },
     status,
     onChange: listener => listeners.add(listener),
-    // A second caller waits for it too, because its connection is closed next.
+    // A second caller also waits for it, because that caller then closes the connection.
     release: () => (released ??= giveBack())
   }
 }

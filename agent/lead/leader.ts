@@ -1,6 +1,6 @@
 import type { Millis } from '../drain/facts.ts'
 
-/** The leadership, as it is shown. */
+/** The leadership, for display. */
 export interface Leadership {
   /** This agent acts as the leader: it holds the Lease, or no holder is known. */
   readonly leads: boolean
@@ -13,24 +13,24 @@ export interface Leadership {
 }
 
 /**
- * Selects one of several agents for work that is needed only once. It saves work and guarantees nothing (decision 0008): such work must
+ * Selects one of several agents for work that is needed only once. It saves work and guarantees nothing (decision 0008). Such work must
  * stay correct if two agents do it at once, and if the selected agent has just died.
  */
 export interface Leader {
-  /** False only while another agent is known to lead, and for the first moments before that could be known. */
+  /** False only while another agent is known to lead, and in the first moments, before that is known. */
   leads(): boolean
-  /** Another agent leads and works: this agent first reads whether the leader has made the removals, before it writes them itself. */
+  /** Another agent leads and works. This agent first reads whether the leader has made the removals, and only then writes them itself. */
   yields(): boolean
-  /** This agent had to do the leader's work: it does not wait for the leader again for a while. */
+  /** Call it after this agent had to do the leader's work. It then does not wait for the leader for a while. */
   missed(): void
   status(now: Millis): Leadership
-  /** After every change of who leads. Returns the function that unsubscribes. */
+  /** Called after every change of the leader. Returns the function that unsubscribes. */
   onChange(listener: () => void): () => void
-  /** Gives the Lease back, so that another agent need not wait until it runs out. Never rejects. */
+  /** Gives the Lease back, so that another agent need not wait for its end. Never rejects. */
   release(): Promise<void>
 }
 
-/** No election: this agent does all the work, whatever others do. */
+/** No election: this agent does all the work, like every other agent. */
 export const alone = (why: string): Leader => ({
   leads: () => true,
   yields: () => false,

@@ -4,9 +4,9 @@ import { fieldsOf, numberOf, textOf } from '../base/read.ts'
 
 /** The fields of a Lease that an election reads. */
 export interface LeaseFact {
-  /** Empty if it was given back. */
+  /** Empty if the holder gave it back. */
   readonly holder: string
-  /** Changes with every write. It is the precondition of the agent's writes, and shows that the holder is alive. */
+  /** Changes with every write. It is the precondition of the agent's writes, and a change shows that the holder is alive. */
   readonly revision: string
   readonly durationMs: number
   readonly transitions: number
@@ -22,7 +22,7 @@ export interface LeasePlace {
 /** The longest time that another agent's Lease counts without a renewal, whatever its duration, in ms. */
 const LONGEST_MS = 60_000
 
-/** A Lease from its JSON; `undefined` if it is none. */
+/** A Lease from its JSON; `undefined` if the JSON is no Lease. */
 export function leaseFact(json: unknown): LeaseFact | undefined {
   const { metadata, spec: specOf } = fieldsOf<V1Lease>(json)
   const revision = textOf(fieldsOf<V1ObjectMeta>(metadata).resourceVersion)
@@ -44,8 +44,8 @@ export const leasePath = (place: LeasePlace): string =>
   `${leasesPath(place)}/${encodeURIComponent(place.name)}`
 
 /**
- * The Lease with this agent as its holder (`''`: given back), to be written over `before`. Its times are for people and other
- * programs; the agent never reads them, because they are by another clock.
+ * The Lease with this agent as its holder (`''`: given back), to write over `before`. Its times are for users and other programs. The
+ * agent never reads them, because another clock made them.
  */
 export function leaseBody(
   place: LeasePlace,

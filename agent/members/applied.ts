@@ -2,19 +2,19 @@ import type { HolderKey, Resource } from '../plan/holder.ts'
 
 /** The revisions of etcd that a worker reports as applied. */
 export interface Applied {
-  /** The highest over all kinds of object. 0: it has not read them yet. */
+  /** The highest over all kinds of object; 0: none was read yet. */
   readonly revision?: number | null | undefined
   /** By kind of object. Absent in an older plugin, and for a kind that this APISIX does not have. */
   readonly revisions?: Readonly<Record<string, number>> | undefined
 }
 
 /**
- * The revision up to which a worker has applied one kind of object; `undefined` if it has not reported it. APISIX applies each
- * kind by itself (`apisix/core/config_etcd.lua`): when etcd was compacted or restored, one is read anew while the next try
- * of another is seconds away. So the highest revision of all kinds proves nothing about one of them.
+ * The revision up to which a worker has applied one kind of object; `undefined` if it has not reported that. APISIX applies each kind
+ * by itself (`apisix/core/config_etcd.lua`). After etcd was compacted or restored, one kind is read anew, while another waits seconds
+ * for its next try. So the highest revision of all kinds proves nothing about one of them.
  */
 export const appliedOf = ({ revision, revisions }: Applied, kind: string): number | undefined =>
   (revisions?.[kind] ?? revision) || undefined
 
-/** The kind of object that a holder is, or is part of. */
+/** The kind of object that the holder is, or is a part of. */
 export const kindOf = (holder: HolderKey): Resource => holder.split('/', 1)[0] as Resource

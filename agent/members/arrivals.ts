@@ -4,17 +4,17 @@ import { type Applied, appliedOf, kindOf } from './applied.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import { latest } from '../drain/times.ts'
 
-/** The facts about one ready endpoint that arrives, gathered from the parts that do I/O. Times by the agent's clock. */
+/** The facts about one ready endpoint that arrives, from the parts that do I/O. Times by the agent's clock. */
 export interface ArrivalEvidence {
   /** The holders that should list it. Empty: none is known, so the pod never counts as arrived. */
   readonly holders: readonly {
     readonly key: HolderKey
     /** When the Admin API was first seen to list it; `undefined`: not yet. */
     readonly listedAt: Millis | undefined
-    /** The configuration revision in which it was first seen there; `undefined` if it has no revision. */
+    /** The configuration revision that first listed it there; `undefined` if there is no revision. */
     readonly revision: number | undefined
   }[]
-  /** Every gateway that has to route to it: those that are Ready. */
+  /** Every gateway that must route to it: all that are Ready. */
   readonly gateways: readonly GatewayKnowledge[]
 }
 
@@ -23,25 +23,25 @@ export interface GatewayKnowledge {
   readonly name: string
   /** When the list of workers was read; `undefined` if the agent's plugin does not report them. */
   readonly toldAt: Millis | undefined
-  /** The workers that serve, with what each has applied, and when that last changed. */
+  /** The workers that serve. Each has its applied revisions, and the time of their last change. */
   readonly workers: readonly (Applied & { readonly appliedAt: Millis | undefined })[]
-  /** When its Control API was first seen to list the endpoint in this holder. One worker answers: a sample. */
+  /** When its Control API was first seen to list the endpoint in this holder. One worker answers, so this is a sample. */
   readonly observedAt: (holder: HolderKey) => Millis | undefined
 }
 
-/** Whether, and since when, one gateway routes to the endpoint. */
+/** Whether one gateway routes to the endpoint, and since when. */
 interface GatewayArrival {
   readonly name: string
   /** `undefined`: not yet, or not known. */
   readonly at: Millis | undefined
   /** `barrier`: every worker reports it. `observed`: at least one does. */
   readonly evidence: Extract<Grade, 'barrier' | 'observed'> | undefined
-  /** The reason to wait; empty if it has arrived. */
+  /** The reason to wait; empty if the endpoint has arrived. */
   readonly why: string
 }
 
 export interface Arrival {
-  /** Per holder, when every gateway knew of the endpoint there. */
+  /** For each holder, when every gateway listed the endpoint there. */
   readonly holders: readonly { readonly key: HolderKey; readonly at: Millis | undefined }[]
   readonly gateways: readonly GatewayArrival[]
   /** When the last gateway routed to it in the last holder; `undefined`: not yet. */
@@ -50,9 +50,9 @@ export interface Arrival {
 }
 
 /**
- * The progress of an endpoint. A worker that has applied the revision in which the holder first listed the endpoint
- * knows it, and so does every later one of that kind of object. `appliedAt` belongs to the last change of any kind, so a
- * time is never too early, and may be late by changes that were applied between two reads.
+ * The progress of an endpoint. A worker that has applied the revision in which the holder first listed the endpoint knows the
+ * endpoint, and so does a worker with a later revision of that kind. `appliedAt` is the time of the last change of any kind. So a
+ * time is never too early, but may be late by changes that were applied between two reads.
  */
 export function arrivalOf({ holders, gateways }: ArrivalEvidence): Arrival {
   const seen = gateways.map(gateway => ({

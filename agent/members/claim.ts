@@ -14,7 +14,7 @@ const ZONE = `${PREFIX}zone`
 const SUBSET = `${PREFIX}subset`
 /** `true`: create the upstream if there is none. */
 const CREATE = `${PREFIX}create`
-/** A duration: how long the weight of a new node rises. */
+/** A duration, in which the weight of a new node rises. */
 const SLOW_START = `${PREFIX}slow-start`
 
 /** One Service's claim on the nodes of one upstream. */
@@ -27,15 +27,15 @@ export interface Claim {
   readonly port: string
   /** `undefined`: new nodes get the weight of the existing ones, and no weight is changed. */
   readonly weight: number | undefined
-  /** `undefined`: all. */
+  /** `undefined`: all zones. */
   readonly zones: ReadonlySet<string> | undefined
   readonly subset: Selector | undefined
   readonly create: boolean
-  /** 0: at once. */
+  /** 0: a new node gets its whole weight at once. */
   readonly slowStartMs: Millis
 }
 
-/** The claims of a Service. If any part cannot be read, nothing is done for the Service. */
+/** The claims of a Service. If any part is unreadable, nothing is done for the Service. */
 interface Claims {
   readonly claims: readonly Claim[]
   readonly problems: readonly string[]
@@ -100,7 +100,7 @@ function twice(ids: readonly string[]): ReadonlySet<string> {
   return new Set(ids.filter(id => seen.has(id) || !seen.add(id)))
 }
 
-/** Every valid claim, by holder, and the problems of the others, by Service (`namespace/name`). */
+/** Every valid claim, by holder, and the problems of the other claims, by Service (`namespace/name`). */
 export interface Settled {
   readonly claims: ReadonlyMap<HolderKey, Claim>
   readonly problems: ReadonlyMap<string, string>
@@ -113,7 +113,7 @@ export const serviceName = ({ namespace, name }: Pick<ServiceFact, 'namespace' |
 const NAMED = 3
 const TOLD = 8
 
-/** Two Services claim one holder: neither gets it. Any other choice would depend on the order of events. */
+/** If two Services claim one holder, neither gets it. Any other choice would depend on the order of events. */
 export function settleClaims(services: Iterable<ServiceFact>): Settled {
   const all: Claim[] = []
   const problems = new Map<string, string>()

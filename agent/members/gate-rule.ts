@@ -23,14 +23,14 @@ type GateDecision =
   | { readonly kind: 'wait'; readonly why: string }
   | { readonly kind: 'open'; readonly reason: GateReason; readonly message: string }
 
-/** The reason of a condition that is True: every gateway routes to the pod, or it is not held any longer. */
+/** The reason of a condition that is True: every gateway routes to the pod, or the agent holds the pod no longer. */
 export type GateReason = 'Routed' | 'NotListed' | 'WaitedTooLong'
 
 /**
- * Whether to open the gate of a pod. It is never closed again: the agent does not remove a pod that serves.
+ * Whether to open the gate of a pod. The agent never closes it again, because it does not remove a pod that serves.
  *
- * An owner that lists only ready endpoints would wait for the pod, and the pod for the owner. If no other writer is known to list it,
- * there is nothing to wait for. As long as no slice has it, one may still come.
+ * An owner that lists only ready endpoints would wait for the pod, and the pod for the owner. If no other writer is known to list the
+ * pod, there is nothing to wait for. As long as no slice has the pod, such a writer may still come.
  */
 export function decideGate(pod: WaitingPod, failOpenMs: number, now: Millis): GateDecision {
   const { arrival, known, endpoint, synced, problems } = pod

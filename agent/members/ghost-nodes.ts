@@ -2,13 +2,13 @@ import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderNode } from '../plan/holder.ts'
 import type { NewNode } from './member-edits.ts'
 
-/** The facts about addresses that no pod has. */
+/** The facts about addresses without a pod. */
 export interface AddressesKnown {
-  /** It is in a pod's object, a slice or a drain. */
+  /** Whether a pod's object, a slice or a drain has the address. */
   isTaken(host: string): boolean
   /** When the last pod with this address was seen to end; `undefined`: never. */
   endedAt(host: string): Millis | undefined
-  /** It is in a range where only pods have addresses. */
+  /** Whether only pods have addresses in its range. */
   isPodRange(host: string): boolean
   /** When it was first seen without a pod; `undefined`: not seen yet. */
   freeSince(host: string): Millis | undefined
@@ -23,8 +23,8 @@ export interface Ghost {
 }
 
 /**
- * The ghosts of one holder. A node without a pod may also be a machine, or a pod of another cluster. It is a ghost only if the agent saw
- * the pod with its address end, or if only pods have such addresses and no pod has had this one for `afterMs`.
+ * The ghosts of one holder. A node without a pod may also be a machine, or a pod of another cluster. It is a ghost only if the agent
+ * saw the pod with its address end, or if only pods have such addresses and no pod has had this one for `afterMs`.
  */
 export function ghostsIn(
   holder: Holder,
@@ -43,15 +43,15 @@ export function ghostsIn(
   })
 }
 
-/** What one write changes in a holder with ghosts. */
+/** The changes of one write in a holder with ghosts. */
 export interface GhostRepair {
   readonly put: readonly NewNode[]
   readonly remove: readonly NodeKey[]
 }
 
 /**
- * All ghosts are removed if another node would be picked, or if pods are known that take over: then these are put in the same write.
- * Otherwise one ghost stays: a holder without a node answers 503. Weight 0 is not picked while others have a weight.
+ * All ghosts are removed if another node would be picked, or if there are pods that take over, which the same write then adds.
+ * Otherwise one ghost stays, because a holder without a node answers 503. Weight 0 is not picked while others have a weight.
  */
 export function repairOf(
   holder: Holder,

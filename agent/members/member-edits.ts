@@ -3,7 +3,7 @@ import { serviceName, type Claim } from './claim.ts'
 import type { Holder, HolderNode } from '../plan/holder.ts'
 import { risingWeight } from './slow-start.ts'
 
-/** A node as it should be written. */
+/** A node in the form in which it should be written. */
 export interface NewNode {
   readonly key: NodeKey
   readonly weight: number
@@ -11,10 +11,10 @@ export interface NewNode {
   readonly metadata?: Readonly<Record<string, string>>
 }
 
-/** The edits of one holder, compared with the object that was read. */
+/** The edits of one holder, relative to the object that was read. */
 interface SyncEdit {
   readonly add: readonly NewNode[]
-  /** Nodes of which only the weight changes. */
+  /** Nodes that only get another weight. */
   readonly weigh: readonly NewNode[]
   readonly remove: readonly NodeKey[]
 }
@@ -24,32 +24,31 @@ interface SyncInput {
   /** See `membersOf`. */
   readonly members: ReadonlySet<NodeKey>
   readonly holder: Holder
-  /** A pod has this node's address, or it is in a range of pods, or it was a member once: it is a pod's node. */
+  /** Whether it is a pod's node: a pod has its address, the address is in a range of pods, or the node was a member before. */
   readonly isPods: (node: HolderNode) => boolean
-  /** No pod has this node's address now. */
+  /** Whether no pod has this node's address now. */
   readonly isGone: (node: HolderNode) => boolean
-  /** A drain removes it in its own order: the barrier first. */
+  /** Whether a drain removes it, in its own order: the barrier first. */
   readonly isDraining: (node: HolderNode) => boolean
-  /** When each member became one; absent: just now. */
+  /** When each member became one; absent: only now. */
   readonly since: ReadonlyMap<NodeKey, Millis>
   /** The state of Kubernetes is current. If it may be old, nothing is removed. */
   readonly current: boolean
   readonly now: Millis
 }
 
-/** The full weight of new nodes if neither the Service nor an existing node gives one. */
+/** The full weight of new nodes if neither the Service nor an existing node has one. */
 const DEFAULT_WEIGHT = 100
 /** In the metadata of a node (array form): the Service that it belongs to, so that the next agent recognises it. */
 export const SYNCED_FOR = 'apisix-drain.io/service'
 
 /**
- * The edits after which the holder lists the members. A node that is not a pod's (a machine, a domain name) is left as it is, with its
+ * The edits after which the holder lists the members. A node that is not a pod's (a machine, a domain name) stays unchanged, with its
  * weight and metadata.
  *
- * With no member left, nodes whose pods exist stay: an unready pod beats a 503, and if every pod of a Service becomes
- * unready at once, the pods are seldom the cause. Nodes whose pods are gone are removed, the last one too: no pod answers
- * there, a request would wait for the connect timeout instead of getting its 503 at once, and the address will be another
- * pod's.
+ * If no member is left, nodes whose pods exist stay. An unready pod is better than a 503, and if every pod of a Service becomes
+ * unready at once, the pods are seldom the cause. Nodes whose pods are gone are removed, even the last one. No pod answers there:
+ * a request would wait for the connect timeout instead of getting its 503 at once. And the address will be another pod's.
  */
 export function planSync(input: SyncInput): SyncEdit {
   const { claim, members, holder, isPods, isDraining, isGone, current, since, now } = input
@@ -73,7 +72,7 @@ export function planSync(input: SyncInput): SyncEdit {
   return { add, weigh, remove }
 }
 
-/** A new upstream for a claim that asks for one; `undefined` while there is no node for it. */
+/** A new upstream for a claim that asks for one; `undefined` while it has no node. */
 export function newUpstream(
   claim: Claim,
   members: ReadonlySet<NodeKey>
@@ -87,7 +86,7 @@ export function newUpstream(
   }
 }
 
-/** The weight of a node that has risen fully. While weights rise, those of the existing nodes are no guide. */
+/** The weight of a node after its rise. While weights rise, those of the existing nodes are no guide. */
 export function fullWeight({ weight, slowStartMs }: Claim, { nodes }: Holder): number {
   if (weight !== undefined) return weight
   return (slowStartMs === 0 && nodes.find(node => node.weight > 0)?.weight) || DEFAULT_WEIGHT

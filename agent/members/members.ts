@@ -4,19 +4,19 @@ import type { Claim } from './claim.ts'
 
 /** The facts about the pods behind endpoints. */
 export interface PodsKnown {
-  /** `undefined`: no pod of this uid is known (not yet, or no longer; see `isGone`). */
+  /** `undefined`: no pod of this uid is known (not yet, or not any more; see `isGone`). */
   pod(uid: NonNullable<Endpoint['podUid']>): PodFact | undefined
-  /** The pod's object was seen to be deleted: a slice that still lists it is behind. */
+  /** Whether the pod's object was seen to be deleted. A slice that still lists it is late. */
   isGone(uid: NonNullable<Endpoint['podUid']>): boolean
-  /** A drain takes this pod out: it is never put back until that is over, whatever a slice shows. */
+  /** Whether a drain removes this pod. It is not put back before that is over, whatever a slice shows. */
   isDraining(uid: NonNullable<Endpoint['podUid']>): boolean
 }
 
 /**
- * The nodes that a claimed holder should list: every endpoint that is ready on the claimed port, over all slices of the
- * Service and both families, each once. `ready` already includes publishNotReadyAddresses. A `terminating` pod is
- * ending in any case. A pod that waits for the agent's readiness gate is ready except for being listed; it stays a
- * member while the slice is behind its gate. Endpoints with a host name (FQDN) are no pods and are left out.
+ * The nodes that a claimed holder should list: every endpoint that is ready on the claimed port, over all slices of the Service and
+ * both families, each once. `ready` already includes publishNotReadyAddresses. A `terminating` pod ends in any case. A pod that waits
+ * for the agent's readiness gate is ready except that it is not listed; it stays a member while the slice does not show its open gate
+ * yet. Endpoints with a host name (FQDN) are no pods and are left out.
  */
 export function membersOf(
   claim: Claim,
@@ -42,11 +42,11 @@ function isMember(claim: Claim, endpoint: Endpoint, pods: PodsKnown): boolean {
   const { podUid: uid, zone } = endpoint
   if (endpoint.terminating || !(endpoint.ready || isGated(endpoint, pods))) return false
   if (claim.zones && (zone === undefined || !claim.zones.has(zone))) return false
-  // An endpoint that was written by hand has no labels.
+  // An endpoint that a user wrote by hand has no labels.
   if (uid === undefined) return claim.subset === undefined
   if (pods.isGone(uid) || pods.isDraining(uid)) return false
   const pod = pods.pod(uid)
-  // The watch of slices can be ahead of that of pods: the pod's own event is on its way.
+  // The watch of slices can be ahead of the watch of pods, so the pod's own event follows.
   if (!pod) return claim.subset === undefined
   if (pod.deletionAt !== undefined || isOver(pod)) return false
   return claim.subset === undefined || claim.subset.matches(pod.labels ?? {})

@@ -1,6 +1,6 @@
-/** A label selector, as `kubectl -l` takes it. */
+/** A label selector, in the form of `kubectl -l`. */
 export interface Selector {
-  /** As it was written. */
+  /** The text of the selector, unchanged. */
   readonly text: string
   matches(labels: Readonly<Record<string, string>>): boolean
 }
@@ -25,7 +25,7 @@ const FORMS: readonly [RegExp, (key: string, values: string) => Requirement][] =
     new RegExp(`^(${KEY})\\s+notin\\s*\\(([^()]+)\\)$`),
     (key, values) => {
       const unwanted = list(values)
-      // Without the label the pod is selected, as in Kubernetes.
+      // As in Kubernetes, a pod without the label is selected.
       return labels => labels[key] === undefined || !unwanted.has(labels[key])
     }
   ],
@@ -33,7 +33,7 @@ const FORMS: readonly [RegExp, (key: string, values: string) => Requirement][] =
   [new RegExp(`^(${KEY})$`), key => labels => labels[key] !== undefined]
 ]
 
-/** `undefined` if the text is no selector. All of its requirements must hold. Linear in the length of the text: a tenant writes it. */
+/** `undefined` if the text is no selector. All of its requirements must hold. The time is linear in the text, which a tenant writes. */
 export function parseSelector(text: string): Selector | undefined {
   const requirements = partsOf(text).map(part => requirement(part.trim()))
   if (requirements.some(one => one === undefined)) return undefined
