@@ -4,7 +4,10 @@ import { configRows, REMOVED } from './rows.ts'
 
 type Issue = z.core.$ZodIssue
 
-/** The problems that the schema found, one line each: the setting, the problem, and the probable intent. No value is shown, since it may be a secret. */
+/**
+ * The problems that the schema found, one line each: the setting, the problem, and the probable intent. No value is shown, since it
+ * may be a secret.
+ */
 export function schemaProblems(issues: readonly Issue[]): string[] {
   return issues.flatMap(issue => {
     const path = issue.path.map(String)

@@ -6,7 +6,7 @@ export interface Change {
   readonly kind: 'remove'
   readonly holder: Holder
   readonly nodes: readonly { readonly key: NodeKey; readonly uid: PodUid }[]
-  /** Until then it is left to the holder's owner, and only read. Absent: written at once. */
+  /** Until this time the holder is left to its owner, and only read. Absent: written at once. */
   readonly notBefore?: Millis
 }
 
@@ -26,7 +26,7 @@ export interface Kept {
     | 'address-unknown'
 }
 
-/** The changes for APISIX, as a value. */
+/** The removals that APISIX needs, as a value. */
 export interface Plan {
   readonly changes: readonly Change[]
   readonly kept: readonly Kept[]

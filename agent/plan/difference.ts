@@ -1,23 +1,22 @@
 import type { Millis, NodeKey } from '../drain/facts.ts'
 
-/** One holder as three sources show it: EndpointSlices, the Admin API, and each gateway. */
+/** One holder as three sources list it: EndpointSlices, the Admin API, and each gateway. */
 export interface Sides {
   /**
-   * Ready endpoints that it should list. `undefined` if it is not known to follow a Service: then no node can be
-   * missing from it.
+   * Ready endpoints that it should list. `undefined` if it is not known to follow a Service: then no node counts as missing.
    */
   readonly endpoints: readonly NodeKey[] | undefined
   /** Whether the pod that this node led to is known to be gone. */
   readonly isGone: (node: NodeKey) => boolean
   readonly admin: readonly NodeKey[]
-  /** What each gateway lists, by its name. One that was not read, or cannot show this holder, is left out. */
+  /** The nodes that each gateway lists, by its name. A gateway that was not read, or cannot show this holder, is left out. */
   readonly gateways: ReadonlyMap<string, readonly NodeKey[]>
 }
 
 /**
  * - `ghost`: listed, and its pod is gone
- * - `missing`: not listed, and it should be: a ready endpoint (Admin API), or what the Admin API lists (gateway)
- * - `stale`: a gateway lists what the Admin API does not any more
+ * - `missing`: not listed, but expected: a ready endpoint (Admin API), or a node of the Admin API (gateway)
+ * - `stale`: a gateway still lists it, and the Admin API does not
  */
 export type DeviationKind = 'ghost' | 'missing' | 'stale'
 
@@ -54,7 +53,7 @@ export function difference({ endpoints, isGone, admin, gateways }: Sides): reado
   return found
 }
 
-/** The deviations of now, each with the time at which it was first found. `before`: the last result for the same holder. */
+/** The present deviations, each with the time at which it was first found. `before`: the last result for the same holder. */
 export function aged(
   before: readonly AgedDeviation[],
   found: readonly Deviation[],

@@ -15,13 +15,13 @@ export interface HiddenPlace {
   readonly change: string
   /** The best grade that is possible for it. */
   readonly best: Grade
-  /** The agent does not know this yet and may learn it: the place counts only until then. */
+  /** The agent may learn a missing fact. The place counts only until then. */
   readonly isPassing?: true
 }
 
-/** Everything known that may lead to a pod. */
+/** All facts about how requests may reach a pod. */
 export interface Behind {
-  /** The Services in whose EndpointSlices the pod is, or was since its drain began; only their names if they cannot be read. */
+  /** The Services in whose EndpointSlices the pod is, or was since its drain began. Only their names if they cannot be read. */
   readonly services: readonly (Pick<ServiceFact, 'namespace' | 'name'> & Partial<ServiceFact>)[]
   /** Services of type ExternalName whose target has this key (`keysOfName`). */
   readonly aliasesTo: (key: string) => readonly ServiceFact[]
@@ -31,9 +31,9 @@ export interface Behind {
   readonly hosts: () => Iterable<string>
   /** All hosts in holders that are domain names. */
   readonly names: Iterable<string>
-  /** Holders whose nodes APISIX finds by itself. */
+  /** Holders whose nodes APISIX discovers. */
   readonly discovered: Iterable<Holder>
-  /** Some holder lists the pod's own address, or did since its drain began. */
+  /** Whether some holder lists the pod's own address, or has since its drain began. */
   readonly isListed: boolean
 }
 
@@ -41,13 +41,13 @@ const ENDPOINTS =
   'list the addresses of pods (`resolveGranularity: endpoint` of an ApisixRoute or a BackendTrafficPolicy)'
 
 /**
- * Places that may send requests to a pod without listing it. An address or a name counts if it belongs to the pod, to a Service
- * that the pod is in, or to its host under a port that leads to it. Other domain names are assumed to lead elsewhere. A name with the labels
- * of a Service (`web`, `web.shop`, `web.shop.svc`, `pod.web.shop.svc`, under any domain) is that Service's; any other name only
- * if an ExternalName or a load balancer of such a Service has it.
+ * Places that may send requests to a pod without listing it. An address or a name counts if it belongs to the pod, to a Service of the
+ * pod, or to its host under a port that leads to it. Other domain names are assumed to lead elsewhere. A name with the labels of a
+ * Service (`web`, `web.shop`, `web.shop.svc`, `pod.web.shop.svc`, under any domain) belongs to that Service. Any other name does so
+ * only if an ExternalName or a load balancer of such a Service has it.
  *
- * Discovery by a registry other than Kubernetes may lead to any pod. It hides the pods that nothing else lists. An entry in the deny-list
- * applies to nodes from discovery too.
+ * Discovery by a registry other than Kubernetes may lead to any pod. It hides the pods that no other place lists. An entry in the
+ * deny-list applies to discovered nodes too.
  */
 export function hiddenPlaces(
   world: Pick<World, 'holdersOf' | 'ownersOf' | 'portsOf'>,
@@ -117,13 +117,13 @@ function unseen({ discovered, isListed, services, servicesKnown }: Behind): Hidd
   return places
 }
 
-/** The Service of the pod that a domain name means, itself or by aliases. */
+/** The pod's Services that a domain name means, directly or through aliases. */
 function namesOf({
   services,
   aliasesTo
 }: Behind): (host: string) => { namespace: string; name: string } | undefined {
   const meant = new Map<string, { namespace: string; name: string }>()
-  // A Set shows what is added while it is read.
+  // A Set also iterates over members that are added during the iteration.
   const known = new Set(services)
   for (const service of known)
     for (const key of keysOfService(service)) {
@@ -143,7 +143,7 @@ const isFreePort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: 
     .ownersOf(host)
     .every(owner => !owner.containerPorts.includes(port) && !world.portsOf(owner).includes(port))
 
-/** A stream route's nodes are chosen by the stream subsystem: its workers have no deny-list, and count nothing. */
+/** The stream subsystem chooses the nodes of a stream route. Its workers have no deny-list, and count nothing. */
 export const streamed = (holder: Holder, node: string): HiddenPlace => ({
   holder: holder.key,
   node,

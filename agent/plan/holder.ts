@@ -14,7 +14,7 @@ export type Resource =
 /** `upstreams/web`, `routes/r1/upstream`, `routes/r2/plugins/traffic-split/0/1` (rule 0, weighted upstream 1). */
 export type HolderKey = string
 
-/** The other writer of a holder, known by labels and names. */
+/** The other writer of a holder, as its labels and names show. */
 export type Owner = 'ingress-controller-1' | 'ingress-controller-2' | 'unknown'
 
 export interface HolderNode {
@@ -24,7 +24,7 @@ export interface HolderNode {
   readonly host: string
   readonly port: number | undefined
   readonly weight: number
-  /** Exactly as APISIX gave it: the map key, or the array element with all its fields. */
+  /** Exactly as it came from APISIX: the map key, or the array element with all its fields. */
   readonly raw: string | Readonly<Record<string, unknown>>
 }
 
@@ -33,14 +33,14 @@ export interface Holder {
   readonly key: HolderKey
   readonly resource: Resource
   readonly id: string
-  /** From the object to the upstream that lists the nodes: `[]`, `['upstream']`, `['plugins', 'traffic-split', …]`. */
+  /** The path in the object to the upstream that lists the nodes: `[]`, `['upstream']`, `['plugins', 'traffic-split', …]`. */
   readonly path: readonly (string | number)[]
-  /** How the nodes are written. Removal differs: `null` merge for a map, a whole new array for an array. */
+  /** How the nodes are written. A removal is a `null` merge in a map, and a whole new array in an array. */
   readonly form: 'map' | 'array'
   readonly nodes: readonly HolderNode[]
-  /** Set if APISIX finds the nodes itself (`discovery_type`): nothing to edit here. */
+  /** Set if APISIX finds the nodes itself (`discovery_type`): then the agent can edit nothing here. */
   readonly discovery: { readonly type: string; readonly service: string } | undefined
-  /** Proxied as L4: a stream route's own, or of scheme tcp, tls or udp. The inventory knows which upstreams stream routes refer to. */
+  /** Proxied as L4: in a stream route, or of scheme tcp, tls or udp. Only the inventory knows the upstreams of stream routes. */
   readonly l4?: boolean
   readonly owner: Owner
   readonly labels: Readonly<Record<string, string>>

@@ -3,12 +3,12 @@ import { hiddenPlaces, streamed, type Behind, type HiddenPlace } from './hidden.
 import type { HolderKey } from './holder.ts'
 import type { World } from './world.ts'
 
-/** A place that hides pods, and these pods: their hooks get its reason when they end. */
+/** A place that hides pods, and those pods. When one ends, its hook gets the reason. */
 export interface LeadsTo {
   readonly holder: HolderKey
   /** The name of the holder; `null` if it has none. */
   readonly name: string | null
-  /** `null` if it is not a single node: the nodes of a registry, or all nodes of a stream route. */
+  /** `null` if the place is not a single node: the nodes of a registry, or all nodes of a stream route. */
   readonly node: string | null
   readonly why: string
   readonly change: string
@@ -28,8 +28,8 @@ export interface Seen {
 const NAMED = 5
 
 /**
- * Every place that hides pods, whether these end or not. Of pods with the same Services one is checked, except for pods that use
- * the address or a port of their host.
+ * Every place that hides pods, whether they end or not. One pod is checked for all pods with the same Services, except for pods that
+ * use the address or a port of their host.
  */
 export function leadsTo({ world, pods, isL4, behind }: Seen): readonly LeadsTo[] {
   const found = new Map<string, { readonly place: HiddenPlace; readonly pods: PodFact[] }>()
@@ -47,7 +47,7 @@ export function leadsTo({ world, pods, isL4, behind }: Seen): readonly LeadsTo[]
   for (const group of alike.values()) {
     const [pod] = group as [PodFact, ...PodFact[]]
     for (const place of hiddenPlaces(world, pod, behind(pod, isListedIn(world, pod))))
-      // That is not a place, and does not last.
+      // A passing obstacle is not a place.
       if (!place.isPassing) add(place, group)
   }
   const names = new Map<HolderKey, string | undefined>()
@@ -68,7 +68,7 @@ export function leadsTo({ world, pods, isL4, behind }: Seen): readonly LeadsTo[]
 const isListedIn = (world: Seen['world'], { ips }: PodFact): boolean =>
   ips.some(ip => world.holdersOf(ip).length > 0)
 
-/** In one line, without the remedy. */
+/** As one line, without the remedy. */
 export function tellLeadsTo({ holder, name, why, pods, count }: LeadsTo): string {
   const others = count > pods.length ? ' and others' : ''
   const led = `${count} ${count === 1 ? 'pod' : 'pods'} (${pods.join(', ')}${others})`

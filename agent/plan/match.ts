@@ -12,7 +12,7 @@ export interface Match {
   readonly drain: Drain
 }
 
-/** The addresses under which a pod can be a node: bare hosts, or hosts with ports if it shares its host's address. */
+/** The addresses that a pod's node can have: bare hosts, or hosts with ports if the pod shares its host's address. */
 export function nodesOf(pod: PodFact, ports: readonly number[]): NodeKey[] {
   if (!pod.hostNetwork) return pod.ips.map(ip => nodeKey(ip, undefined))
   const all = [...new Set([...pod.containerPorts, ...ports])]
@@ -20,8 +20,8 @@ export function nodesOf(pod: PodFact, ports: readonly number[]): NodeKey[] {
 }
 
 /**
- * Which of these nodes on a host's address are still those of a pod that has ended. The next pod there often has the same ports: it has
- * them once it is up, and not before.
+ * The nodes on a host's address that still belong to a pod that has ended. The next pod there often has the same ports, but it takes
+ * them over only once it is up.
  */
 export function leftOnHost(
   world: World,
@@ -35,14 +35,14 @@ export function leftOnHost(
   return nodes.filter(node => !taken.has(node))
 }
 
-/** Whether a drain removes its pod: every drain does, except one that was undone. */
+/** Whether the plan removes its pod: it does for every drain that was not undone. */
 export const isEnding = (drain: Drain | undefined): drain is Drain =>
   drain !== undefined && drain.phase !== 'undone'
 
 /**
- * The nodes that lead only to the pod of this drain. Domain nodes never match: their host is no pod IP. If the address of a node
- * belongs to a running pod with another uid now, the node is that pod's: IPs are reused within a second, and the new pod must get its
- * traffic at once.
+ * The nodes that lead only to the pod of this drain. Domain nodes never match, because their host is no pod IP. If a running pod with
+ * another uid has the address of a node now, the node belongs to that pod. IPs are reused within a second, and the new pod must get
+ * its requests at once.
  */
 export function endingNodes(world: World, drains: Drains, drain: Drain): Match[] {
   return drain.pod.ips.flatMap(ip =>
@@ -60,27 +60,27 @@ export function podsAt(world: World, node: HolderNode): PodFact[] {
   return world.ownersOf(node.host).filter(pod => answersAt(world, pod, node))
 }
 
-/** Those of them that stay: not ending, whether the agent drains them or they ask to be left alone. */
+/** Those of them that stay: pods that do not end. It does not matter whether they opted out of drains. */
 export function livePodsAt(world: World, drains: Drains, node: HolderNode): PodFact[] {
   return podsAt(world, node).filter(pod => pod.deletionAt === undefined && isRunning(pod, drains))
 }
 
 /**
- * A live pod that is Ready (or only waits to be listed: our readiness gate), or an address outside of the pods' ranges: a machine or a
- * domain name, which the agent does not judge. A node whose pod is gone does not serve, nor does a pod that is not known yet.
+ * Whether the node serves: a live pod that is Ready (or waits only for the agent's readiness gate), or an address outside of the pods'
+ * ranges: a machine or a domain name, which the agent does not judge. A node whose pod is gone or not known yet does not serve.
  */
 export const serves = (world: World, drains: Drains, node: HolderNode): boolean =>
   podsAt(world, node).length === 0
     ? !world.isPodsPlace(node.host)
     : livePodsAt(world, drains, node).some(isUp)
 
-/** A pod of another uid that the agent does not drain has the address now. It may even be ending and ask to be left alone. */
+/** Whether another pod that the agent does not drain has the address now. It may even be ending and have opted out. */
 const isSomebodyElses = (world: World, drains: Drains, node: HolderNode, drain: Drain): boolean =>
   podsAt(world, node).some(pod => pod.uid !== drain.uid && isRunning(pod, drains))
 
 const isRunning = (pod: PodFact, drains: Drains): boolean => !isOver(pod) && !isEnding(drains.get(pod.uid))
 
-/** An own IP is the pod's at every port; of a shared one it has its own ports only. A node without port may be any. */
+/** A pod with its own IP has every port; on a shared IP it only has its own ports. A node without a port may be any of them. */
 const answersAt = (world: World, pod: PodFact, node: HolderNode): boolean =>
   !pod.hostNetwork ||
   node.port === undefined ||

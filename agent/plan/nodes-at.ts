@@ -5,12 +5,12 @@ type Nodes = readonly HolderNode[]
 /** Below this length a scan is as fast as an index. */
 const FEW = 16
 const NONE: Nodes = []
-/** Keyed by the list itself, which never changes: a holder that is read again has a new one. */
+/** Keyed by the list itself, which never changes: a holder that is read again has a new list. */
 const indexes = new WeakMap<Nodes, ReadonlyMap<string, Nodes>>()
 
 /**
- * The nodes of a list that have this host, in its order. Hundreds of pods of one holder with thousands of nodes may end
- * at once, and each is looked up in every round: a long list is indexed at its first use.
+ * The nodes of a list that have this host, in its order. Hundreds of pods of one holder with thousands of nodes may end at once, and
+ * every round searches each of them. So a long list gets an index at its first use.
  */
 export function nodesAt(nodes: Nodes, host: string): Nodes {
   if (nodes.length < FEW) return nodes.filter(node => node.host === host)

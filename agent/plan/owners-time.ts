@@ -5,7 +5,7 @@ import type { Holder, Owner } from './holder.ts'
 import type { PlanSettings } from './world.ts'
 import { doubled } from '../drain/times.ts'
 
-/** Observations of one owner: how long its last removals took, and how often it has been late since. */
+/** Observations of one owner: how long its last removals took, and how often it was late after them. */
 export interface OwnersCourse {
   readonly tookMs: readonly Millis[]
   readonly lates: number
@@ -22,14 +22,14 @@ const PAUSE_MS = { first: 10_000, longest: 600_000 }
 
 export const UNKNOWN_OWNER: OwnersCourse = { tookMs: [], lates: 0, lateAt: 0 }
 
-/** It removed a node that was left to it, after this time. */
+/** Records that the owner removed a node that was left to it, after this time. */
 export const ownerTook = ({ tookMs }: OwnersCourse, ms: Millis): OwnersCourse => ({
   tookMs: [...tookMs, ms].slice(-REMEMBERED),
   lates: 0,
   lateAt: 0
 })
 
-/** It did not act within its time: its earlier times do not tell how long it takes now. */
+/** Records that the owner was late. Its earlier times do not show any more how long it takes. */
 export const ownerLate = ({ lates }: OwnersCourse, now: Millis): OwnersCourse => ({
   tookMs: [],
   lates: lates + 1,
@@ -45,7 +45,7 @@ export function ownersTime({ tookMs, lates, lateAt }: OwnersCourse, now: Millis)
 }
 
 /**
- * If no barrier keeps requests away, the owner of a holder still goes first, for as long as it usually takes: two concurrent
+ * Without a barrier that keeps requests away, the owner of a holder still goes first, for as long as it usually takes: two concurrent
  * writes can only lose one of the two changes. `undefined`: the agent writes at once.
  */
 export function ownersTurn(

@@ -8,8 +8,8 @@ import { POLICIES } from './policies.ts'
 import type { PlanSettings, World } from './world.ts'
 
 /**
- * The removals that are due now: every node of every ending pod, except those that the policies keep. Looks only at the
- * holders that list an ending pod. The order of holders, nodes and drains makes no difference.
+ * The removals that are due now: every node of every ending pod, except those that the policies keep. It reads only the holders that
+ * list an ending pod. The order of holders, nodes and drains does not change the result.
  */
 export function plan(world: World, drains: Drains, now: Millis, settings: PlanSettings): Plan {
   const matches = [...drains.values()]
@@ -27,7 +27,7 @@ function inTurn(change: Change, drains: Drains, settings: PlanSettings): Change 
   return notBefore === undefined ? change : { ...change, notBefore }
 }
 
-/** One change per holder and one entry per node, even if two ending pods had the address in turn: it belongs to the living one. */
+/** One change per holder, and each node once. If two ending pods had the address in turn, the node belongs to the one that lives. */
 function changeOf(matches: readonly Match[]): Change {
   const livingLast = [...matches].sort(
     (a, b) => living(a) - living(b) || a.drain.since - b.drain.since || byUid(a, b)
@@ -37,7 +37,7 @@ function changeOf(matches: readonly Match[]): Change {
   return { kind: 'remove', holder, nodes: [...byKey.values()].sort(by(node => node.key)) }
 }
 
-/** An ended pod (its object gone, or in a final phase) no longer has the address that its status shows. */
+/** A pod whose object is gone, or that is in a final phase, does not have the address in its status any more. */
 const living = ({ drain: { phase, pod } }: Match): number =>
   phase === 'gone' || isOver(pod) ? 0 : 1 + Number(pod.ready)
 

@@ -18,17 +18,17 @@ export type Policy = (plan: Plan, context: Context) => Plan
 
 type Going = Change['nodes'][number]
 
-/** A document belongs to its owner as a whole: a second writer makes every sync of the owner fail (apisix-writers, 2). */
+/** A document belongs to its owner as a whole: a second writer would make every sync of the owner fail (apisix-writers, 2). */
 export const standalone: Policy = (plan, { settings }) =>
   settings.standalone ? keep(plan, 'standalone', change => change.nodes) : plan
 
-/** If APISIX finds the nodes itself, there is nothing to edit. */
+/** If APISIX discovers the nodes, the agent can edit nothing. */
 export const ownership: Policy = plan =>
   keep(plan, 'discovery', change => (change.holder.discovery ? change.nodes : []))
 
 /**
- * An ingress controller gets `deferMs` to remove the node itself: two writers at once cost both a retry. Only while
- * the barrier keeps requests away: without it they go on until the node is out.
+ * An ingress controller gets `deferMs` to remove the node itself, because two simultaneous writes cost both a retry. This applies only
+ * while the barrier keeps requests away: without it, requests continue until the node is out.
  */
 export const deferToOwner: Policy = (plan, { drains, now, settings }) =>
   keepAllOrNone(plan, 'deferred', ({ owner }, { uid }) => {
@@ -37,14 +37,14 @@ export const deferToOwner: Policy = (plan, { drains, now, settings }) =>
     return now < drain.since + settings.deferMs
   })
 
-/** From the deadline of a pod at a fixed address until it is removed anyway, in ms: its next pod may never come. */
+/** How long after its deadline a pod at a fixed address is removed anyway, in ms, because its next pod may never come. */
 const RETURNS_MS = 60_000
 
 export const returnsUntil = ({ deadline }: Drain): Millis => deadline + RETURNS_MS
 
 /**
- * The next pod of a DaemonSet on its host, and of a mirror pod, has the same address: while the barrier keeps requests away there is
- * nothing to write, and nothing to put back.
+ * The next pod of a DaemonSet on its host, and of a mirror pod, has the same address. While the barrier keeps requests away, there is
+ * nothing to write, and nothing to restore.
  */
 export const fixedAddress: Policy = (plan, { drains, now, settings }) =>
   keep(plan, 'fixed-address', change =>
@@ -58,50 +58,50 @@ export const fixedAddress: Policy = (plan, { drains, now, settings }) =>
   )
 
 /**
- * Never leaves a holder without a node that can serve: while no other node can, one ending node stays. The round that finds
- * a replacement removes it. A Terminating pod that still serves beats a 503.
+ * Never leaves a holder without a node that can serve: if no other node can, one ending node stays. The round that finds a replacement
+ * removes it. A Terminating pod that still serves is better than a 503.
  */
 export const keepLastNode: Policy = (plan, context) => {
   const keptBefore = Map.groupBy(plan.kept, kept => kept.holder)
   return keep(plan, 'last-node', ({ holder, nodes }) => {
-    // A node that an earlier policy kept still leads to a pod that ends, so it is no replacement.
+    // A node that an earlier policy kept also leads to a pod that ends, so it is no replacement.
     const ending = new Set(
       [...nodes, ...(keptBefore.get(holder.key) ?? [])].map(n => ('key' in n ? n.key : n.node))
     )
-    // Nodes of weight 0 are a standby. They get requests only if no node with a weight is left.
+    // Nodes of weight 0 are standbys. They get requests only if no node with a weight is left.
     const rest = holder.nodes.filter(node => !ending.has(node.key))
     const isStandby = rest.every(({ weight }) => weight === 0)
     const takesOver = (node: HolderNode) => !ending.has(node.key) && (isStandby || node.weight > 0)
     if (holder.nodes.some(node => takesOver(node) && serves(context.world, context.drains, node))) return []
     const last = lastOf(holder, nodes, context.drains)
-    // A pod that is gone serves no request, and weight 0 gets none: such a node stays only if no other would be picked.
+    // A pod that is gone serves no request, and weight 0 gets none. Such a node stays only if no other node would be picked.
     const draws = holder.nodes.some(node => node.key === last.key && carries(holder, node))
     const helps = draws && context.drains.get(last.uid)?.phase !== 'gone'
     return !helps && holder.nodes.some(takesOver) ? [] : [last]
   })
 }
 
-/** Keeps a node whose address may be another pod's by now: a ghost does less harm than the removal of a pod that serves. */
+/** Keeps a node whose address another pod may have by now: a ghost does less harm than the removal of a pod that serves. */
 export const sureOfAddress: Policy = (plan, { settings }) =>
   keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
 
-/** From the start of a drain until a holder that is not sealed is written whole, in ms: sealing takes milliseconds, and an owner at most a second. */
+/** How long after the start of a drain a holder that is not sealed is written as a whole, in ms. A seal takes ms, an owner at most 1 s. */
 const SEAL_MS = 1000
 
-/** Until this time a holder that can only be written whole is left alone, unless the pod is gone before. */
+/** Until this time the agent leaves a holder that can only be written as a whole, unless the pod is gone before. */
 export const sealedUntil = (drain: Drain): Millis =>
   isSealed(drain) ? drain.deadline : drain.since + SEAL_MS
 
-/** Every gateway keeps requests away. */
+/** Whether every gateway keeps requests away. */
 const isSealed = (drain: Drain): boolean =>
   drain.phase !== 'undone' &&
   (drain.verdict.kind === 'proven' ? drain.verdict.grade === 'barrier' : drain.verdict.barred)
 
 /**
- * A list of nodes, a consumer and the rules of a plugin can only be written whole (apisix/admin/resource.lua: PATCH merges objects and replaces
- * lists). Such a write overwrites a change that another writer makes at the same time. Once every gateway has sealed the entry, the write can
- * wait: a node that its owner has left there is taken out when the pod is gone, or at its deadline. If every node of the holder ends, the entry
- * cannot be sealed, and the write follows after a second.
+ * A list of nodes, a consumer and the rules of a plugin can only be written as a whole (apisix/admin/resource.lua: PATCH merges objects
+ * and replaces lists). Such a write overwrites a simultaneous change of another writer. Once every gateway has sealed the entry, the
+ * write can wait. A node that its owner has not removed by then is removed when the pod is gone, or at its deadline. If every node of
+ * the holder ends, the entry cannot be sealed, and the write follows after a second.
  */
 export const wholeWrite: Policy = (plan, { drains, now, settings }) =>
   keepAllOrNone(plan, 'whole-write', (holder, { uid }) => {
@@ -117,9 +117,9 @@ export const dryRun: Policy = (plan, { settings }) =>
   settings.dryRun ? keep(plan, 'dry-run', change => change.nodes) : plan
 
 /**
- * The order matters. Nodes that may not be written at all are filtered first, so that the last node is found among the nodes that would
- * really be removed. Whether and when to write comes last: a dry run shows what else would be kept, and a drain that is left to
- * its holder's owner still knows that it is the last one.
+ * The order matters. Nodes that may not be written at all come first, so that the last node is found among the nodes that would really
+ * be removed. Whether and when to write comes last: a dry run shows which other nodes would be kept, and a drain that is left to the
+ * holder's owner still knows that it is the last one.
  */
 export const POLICIES: readonly Policy[] = [
   standalone,
@@ -146,8 +146,8 @@ function keep(plan: Plan, why: Kept['why'], choose: (change: Change) => readonly
 }
 
 /**
- * Keeps every node of a change if the rule holds for each of them. A holder that is written anyway is written once; and a kept node whose
- * pod is gone would keep requests from the standby that `keepLastNode` relies on. The barrier does not cover L4.
+ * Keeps all nodes of a change if the rule holds for each of them, otherwise none. A holder that is written anyway is written once. And
+ * a kept node whose pod is gone would take requests from the standby that `keepLastNode` relies on. The barrier does not cover L4.
  */
 const keepAllOrNone = (plan: Plan, why: Kept['why'], stays: (holder: Holder, node: Going) => boolean): Plan =>
   keep(plan, why, ({ holder, nodes }) =>
@@ -155,15 +155,15 @@ const keepAllOrNone = (plan: Plan, why: Kept['why'], stays: (holder: Holder, nod
   )
 
 /**
- * Whether APISIX gives the node requests at all. Weight 0 gets none while another node has a weight. If every node has
- * weight 0 (a single one, too), all of them are used: measured on 3.18.
+ * Whether APISIX sends requests to the node at all. Weight 0 gets none while another node has a weight. If every node has weight 0
+ * (also a single one), all of them are used: measured on 3.18.
  */
 const carries = (holder: Holder, node: HolderNode): boolean =>
   node.weight > 0 || holder.nodes.every(other => other.weight === 0)
 
 /**
- * The node to keep: one that gets requests, whose pod exists, is Ready, and lives longest by the API server's time; of equals the first by key. Two
- * agents choose the same one: no value counts that only one of them has measured.
+ * The node to keep: one that gets requests, whose pod exists, is Ready, and lives longest by the API server's time; among equal ones,
+ * the first by key. Two agents choose the same one, because no value counts that only one of them has measured.
  */
 function lastOf(holder: Holder, nodes: readonly Going[], drains: Drains): Going {
   const carrying = new Set(holder.nodes.filter(node => carries(holder, node)).map(node => node.key))
@@ -174,7 +174,7 @@ function lastOf(holder: Holder, nodes: readonly Going[], drains: Drains): Going 
 const rankOf = (drain: Drain | undefined): number[] =>
   [drain?.phase !== 'gone', drain?.pod.ready, drain?.pod.deletionAt ?? Infinity].map(Number)
 
-/** Compares position by position; equal is not higher. */
+/** Compares position by position; equal lists are not higher. */
 function isHigher(a: readonly number[], b: readonly number[]): boolean {
   const first = a.findIndex((value, i) => value !== b[i])
   return first >= 0 && Number(a[first]) > Number(b[first])

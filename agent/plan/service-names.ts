@@ -3,8 +3,8 @@ import type { ServiceFact } from '../drain/facts.ts'
 type Named = Pick<ServiceFact, 'namespace' | 'name'> & Partial<Pick<ServiceFact, 'external'>>
 
 /**
- * The keys of a Service. A domain name means it if the two have a key in common. Keys make every search linear: tenants can create
- * thousands of ExternalName Services that point at each other.
+ * The keys of a Service. A domain name means the Service if they have a key in common. Keys make every search linear, although tenants
+ * can create thousands of ExternalName Services that point at each other.
  */
 export const keysOfService = ({ namespace, name, external = [] }: Named): readonly string[] => [
   `name ${name}`,

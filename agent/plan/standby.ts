@@ -5,16 +5,16 @@ import type { Holder, HolderKey } from './holder.ts'
 import { livePodsAt, podsAt, serves } from './match.ts'
 import type { World } from './world.ts'
 
-/** The nodes that get the requests of a holder in which only nodes of weight 0 are left (docs/decisions/0038). */
+/** The nodes that get a holder's requests if only nodes of weight 0 are left in it (docs/decisions/0038). */
 export interface Standbys {
   readonly holder: HolderKey
-  /** Pods as `namespace/name`; any other node by its address. */
+  /** Pods as `namespace/name`; other nodes by their address. */
   readonly names: readonly string[]
 }
 
 /**
- * The nodes of weight 0 that take over from this node. `undefined`: none, because it got no requests itself, another node with a weight
- * stays, or none of weight 0 serves.
+ * The nodes of weight 0 that take over from this node. `undefined`: none, because the node itself got no requests, another node with a
+ * weight stays, or no node of weight 0 serves.
  */
 export function standbysFor(
   node: NodeKey,
@@ -36,7 +36,7 @@ export function standbysFor(
   return names.length > 0 ? { holder, names } : undefined
 }
 
-/** For the end of a sentence; empty if there is none. */
+/** Text for the end of a sentence; empty if there are no standbys. */
 export const standbyWords = (all: readonly Standbys[]): string =>
   all
     .slice(0, 3)

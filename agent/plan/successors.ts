@@ -7,20 +7,20 @@ import type { Holder } from './holder.ts'
 import { isEnding } from './match.ts'
 import type { World } from './world.ts'
 
-/** A port at which a Service lists a pod. Kept after the pod has left the slices. */
+/** A port at which a Service lists a pod. It is kept after the pod has left the slices. */
 export interface Standing {
   readonly service: string
   readonly portName: string
   readonly port: number
 }
 
-/** Pods that take over from an ending one: their nodes, by the port of the ending pod. */
+/** The nodes of the pods that take over from an ending pod, by the ending pod's port. */
 export type Successors = Readonly<Record<string, readonly NodeKey[]>>
 
 /** A pod that may take over from every pod with the same standing. */
 export interface Candidate {
   readonly uid: PodUid
-  /** Its position on a ring, so that ending pods choose different ones of many. */
+  /** Its position on a ring, so that different ending pods choose different candidates. */
   readonly at: number
   readonly nodes: Successors
 }
@@ -31,8 +31,8 @@ export const MOST_SUCCESSORS = 16
 export const NO_SUCCESSORS: Successors = Object.freeze({})
 
 /**
- * Where the slices of its own namespace list this pod, or did. What was known `before` stays: Services drop an ending pod one after the
- * other, and each of them limits who may follow. A slice without a port number lists it nowhere in particular.
+ * The ports at which the slices of its own namespace list this pod, or did. Entries from `before` stay: Services drop an ending pod one
+ * after another, and each of them limits which pods may follow. A slice without a port number gives no port.
  */
 export function standingOf(
   pod: Pick<PodFact, 'uid' | 'namespace'>,
@@ -51,11 +51,11 @@ export function standingOf(
 const keyOf = ({ service, portName, port }: Standing): string => `${service} ${portName} ${port}`
 
 /**
- * Whether every holder that lists this address has the pods of whole Services, whatever their labels. Only then may a pod
- * with other labels take over: a place with a subset of a Service must not get the other versions.
+ * Whether every holder that lists this address has the pods of whole Services, whatever their labels. Only then may a pod with other
+ * labels take over: a place with a subset of a Service must not get the other versions.
  *
- * A discovery takes whole Services. So does the ingress controller 2.x. The ingress controller 1.x names an upstream
- * `namespace_service_port`, with a subset `namespace_service_subset_port` (its `ComposeUpstreamName`).
+ * Discovery takes whole Services, and so does the ingress controller 2.x. The ingress controller 1.x names an upstream
+ * `namespace_service_port`, and for a subset `namespace_service_subset_port` (its `ComposeUpstreamName`).
  */
 export const areWhole = (holders: readonly Pick<Holder, 'discovery' | 'owner' | 'name'>[]): boolean =>
   holders.length > 0 &&
@@ -75,8 +75,8 @@ export function groupOf(pod: PodFact, standing: readonly Standing[], isWhole: bo
 }
 
 /**
- * The pods that may take over from this one, by their position on the ring: of the same workload, Ready in every Service that lists
- * (or listed) this pod, under the same port names. Pods whose labels differ are left out, unless `isWhole`.
+ * The pods that may take over from this one, by their position on the ring. They are of the same workload, and Ready in every Service
+ * that lists (or listed) this pod, under the same port names. Pods with other labels are left out, unless `isWhole`.
  */
 export function candidatesOf(
   pod: PodFact,
@@ -101,7 +101,7 @@ export function candidatesOf(
     .sort((a, b) => a.at - b.at)
 }
 
-/** The successors of a pod: the next ones on the ring, so that all agents choose the same ones. */
+/** The successors of a pod: the next candidates on the ring, so that all agents choose the same ones. */
 export function successorsOf(
   pod: Pick<PodFact, 'uid'>,
   candidates: readonly Candidate[],
@@ -120,7 +120,7 @@ export function successorsOf(
   return found > 0 ? nodes : NO_SUCCESSORS
 }
 
-/** Whether a pod may get the requests of another one now: Ready, not ending, and its addresses are its own. */
+/** Whether a pod may get the requests of another one now: it is Ready, does not end, and has an address of its own. */
 export function mayTakeOver(world: World, drains: Drains, pod: PodFact | undefined): boolean {
   if (!pod || !isUp(pod) || saysThatItEnds(pod) || isEnding(drains.get(pod.uid))) return false
   if (pod.hostNetwork) return true
@@ -132,7 +132,7 @@ export function mayTakeOver(world: World, drains: Drains, pod: PodFact | undefin
 type Ports = ReadonlyMap<string, ReadonlySet<number>>
 type Families = ReadonlyMap<string, Ports>
 
-/** The ports by family and name of every pod that is Ready in these slices. */
+/** For every pod that is Ready in these slices, its ports by family and name. */
 function readyIn(slices: readonly EndpointFact[]): Map<PodUid, Families> {
   const pods = new Map<PodUid, Map<string, Map<string, Set<number>>>>()
   for (const { endpoints, ports, family } of slices)
@@ -148,7 +148,7 @@ function readyIn(slices: readonly EndpointFact[]): Map<PodUid, Families> {
   return pods
 }
 
-/** The nodes of a pod, by port of the ending one. A port without exactly one counterpart is left out. */
+/** The nodes of a pod, by port of the ending pod. A port without exactly one counterpart is left out. */
 function nodesIn(
   services: ReadonlyMap<string, ReadonlyMap<PodUid, Families>>,
   other: PodFact,
@@ -174,7 +174,7 @@ function nodesIn(
 
 const familyOf = (ip: string): EndpointFact['family'] => (ip.includes(':') ? 'IPv6' : 'IPv4')
 
-/** By halving: hundreds of pods may end at once, with thousands of candidates. */
+/** A binary search: hundreds of pods may end at once, with thousands of candidates. */
 function firstAfter(candidates: readonly Candidate[], at: number): number {
   let [low, high] = [0, candidates.length]
   while (low < high) {
@@ -186,7 +186,7 @@ function firstAfter(candidates: readonly Candidate[], at: number): number {
   return low
 }
 
-/** FNV-1a with a final mix: uids of one workload differ in a few letters. */
+/** FNV-1a with a final mix, because the uids of one workload differ in only a few letters. */
 function hash(text: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)

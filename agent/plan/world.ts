@@ -1,16 +1,16 @@
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
 import type { Holder, Owner } from './holder.ts'
 
-/** The input of a plan. Lookups, not lists: a plan for 500 drains looks only at the holders that list them. */
+/** The input of a plan, as look-ups instead of lists: a plan for 500 drains reads only the holders that list them. */
 export interface World {
   holders(): Iterable<Holder>
   /** The holders with a node at this host (an IP without brackets, canonical as in `PodFact.ips`). */
   holdersOf(host: string): readonly Holder[]
-  /** Every pod object with this IP: several share it with `hostNetwork`, or when an ended pod's IP was given out again. */
+  /** Every pod object with this IP. There are several with `hostNetwork`, or if a new pod got an ended pod's IP. */
   ownersOf(ip: string): readonly PodFact[]
   /**
-   * For an address that no known pod has: whether pods have such addresses, so that its pod is gone or not known yet. It is then
-   * not a machine that could take over.
+   * For an address of no known pod: whether only pods have such addresses. Then its pod is gone or not known yet, and the address is no
+   * machine that could take over.
    */
   isPodsPlace(host: string): boolean
   /** The target ports at which EndpointSlices list this pod. */
@@ -18,16 +18,19 @@ export interface World {
 }
 
 export interface PlanSettings {
-  /** Decide everything, write nothing. */
+  /** Decides everything and writes nothing. */
   readonly dryRun: boolean
-  /** Drains whose address may be another pod's by now without the agent's knowledge. Absent: none. */
+  /** Drains whose address another pod may have by now, unseen by the agent. Absent: none. */
   readonly unsure?: ReadonlySet<PodUid>
-  /** API-driven standalone: every gateway has its own document, and nothing is ever written. Absent: no. */
+  /** API-driven standalone mode: every gateway has its own document, and the agent never writes. Absent: no. */
   readonly standalone?: boolean
-  /** Drains that no barrier covers on some gateway, so that only the removal itself keeps requests away. Absent: none. */
+  /** Drains for which some gateway has no barrier, so that only the removal keeps requests away. Absent: none. */
   readonly unbarred?: ReadonlySet<PodUid>
-  /** How long after a drain began a holder is left to the ingress controller that owns it, in ms; 0 = not at all. */
+  /** How long after the start of a drain a holder is left to its ingress controller, in ms; 0 = not at all. */
   readonly deferMs: number
-  /** How long each owner usually takes to remove a node, in ms (`ownersTime`). Without a barrier, the agent waits this long. Absent: not at all. */
+  /**
+   * How long each owner usually takes to remove a node, in ms (`ownersTime`). Without a barrier the agent waits this long. Absent:
+   * it does not wait.
+   */
   readonly ownersMs?: (owner: Owner) => Millis
 }

@@ -11,7 +11,7 @@ export interface Assessment {
   readonly report: GatewayReport
   readonly barrierAt: Millis | undefined
   readonly observedAt: Millis | undefined
-  /** Why requests may still reach the pod through this gateway, which rules out a weaker grade; or empty. */
+  /** Why requests may still reach the pod through this gateway, which rules out a weaker grade; empty if none can. */
   readonly contrary: string
   readonly sealed: boolean
   /** The end of the wait for long-lived requests, if nothing else is in flight. */
@@ -55,8 +55,8 @@ export function assess(
 }
 
 /**
- * `unusable`: it has never reported on this drain, so weaker grades may stand in. `busy`: requests may still reach the pod, or
- * its barrier reported before and cannot be used now. `idle`: proven.
+ * `unusable`: it has never reported on this drain, so weaker grades may stand in. `busy`: requests may still reach the pod, or its
+ * barrier reported before and cannot be used now. `idle`: proven.
  */
 interface Entry {
   readonly state: 'unusable' | 'busy' | 'idle'
@@ -67,8 +67,8 @@ interface Entry {
 }
 
 /**
- * The state of the barrier's entry. A bypass (a request that got the node because no other was left) is in flight, so 0 in flight after
- * the seal covers it.
+ * The state of the barrier's entry. A bypass (a request that got the node because there was no other) is in flight, so 0 in flight
+ * after the seal covers it.
  */
 function entryOf(
   barrier: BarrierReading | undefined,
@@ -88,7 +88,7 @@ function entryOf(
   const sealed = barrier.entry === 'sealed'
   const { requests, long } = barrier.inflight
   if (barrier.at < since || barrier.entry === 'absent') return busy('its barrier has no entry yet', false)
-  // Reported first, because it may last; requests in flight end.
+  // Reported first, because it may last, whereas requests in flight end.
   if (!sealed && unsealed !== '') return busy(`not sealed: ${unsealed}`, false)
   if (requests > 0)
     return busy(`${requests} in flight${numberOf(long) === 0 ? '' : `, and ${longLivedWords(long)}`}`, sealed)
@@ -100,9 +100,9 @@ function entryOf(
 }
 
 /**
- * The settle time runs from the first clean read: later ones can only confirm, and must not delay the answer.
- * `undecided`: a read showed the node, or there are too few clean reads yet. One worker may have dropped it while
- * another has not, so no weaker grade stands in while reads still succeed.
+ * The settle time runs from the first clean read, because later ones can only confirm and must not delay the answer. `undecided`: a read
+ * showed the node, or there are too few clean reads yet. One worker may have dropped the node while another has not. So no weaker grade
+ * stands in while reads still succeed.
  */
 function observationOf(
   observation: Observation | undefined,

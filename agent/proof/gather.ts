@@ -65,7 +65,7 @@ export function gathering(
 
 const placeOf = (holder: HolderKey, node: NodeKey, uid: PodUid) => `${holder} ${node} ${uid}`
 
-/** Everything known about one drain, from the caches of the parts that do I/O. Brings the drain's memory up to date. */
+/** All facts about one drain, from the caches of the parts that do I/O. Updates the drain's memory. */
 export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence {
   const { sources, gateways, gatewaysKnown, doubts, now } = round
   const { inventory, probe, barrier } = sources
@@ -95,7 +95,7 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
   }
 }
 
-/** Records where the pod is listed, and at which ports it can be. */
+/** Records which places list the pod, and which ports it can have. */
 export function remember(
   drain: Drain,
   memory: Memory,
@@ -129,8 +129,8 @@ function rememberPlaces(
 }
 
 /**
- * APISIX may route to the pod by discovery (`service_name` is "namespace/service:port", after an id if there are several
- * clusters). No holder lists it, so the agent cannot conclude that it is not routed. Remembered, because the slices go first.
+ * APISIX may route to the pod by discovery (`service_name` is "namespace/service:port", after an id if there are several clusters). No
+ * holder lists such a pod, so the agent must not conclude that it is not routed. It is remembered, because the slices drop the pod first.
  */
 function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }: Sources): void {
   const services = cluster.slices.servicesOf(drain.pod).map(({ namespace, name }) => `${namespace}/${name}`)
@@ -142,7 +142,7 @@ function rememberDiscovered(drain: Drain, memory: Memory, { cluster, inventory }
   }
 }
 
-/** Computed once per listed holder: hundreds of drains ask in each round, and a holder has thousands of nodes. */
+/** Computed once for each listed holder: each round needs it for hundreds of drains, and a holder has thousands of nodes. */
 const standbyHolders = new WeakMap<Holder, boolean>()
 
 function hasStandbys(holder: Holder): boolean {
@@ -151,7 +151,7 @@ function hasStandbys(holder: Holder): boolean {
   return known
 }
 
-/** From the holder's current listing: nodes may have been added since it listed the pod. */
+/** From the holder's present list, because nodes may have been added since it listed the pod. */
 function standbysOf({ holder, node }: Place, { sources, world, drains }: Gathering): Standbys | undefined {
   const listed = sources.inventory.holders().get(holder.key)
   if (!listed || !hasStandbys(listed)) return undefined

@@ -4,20 +4,20 @@ import type { Millis } from '../drain/facts.ts'
 export interface Heard {
   readonly lastSuccessAt: Millis | undefined
   readonly lastAttemptAt: Millis | undefined
-  /** The last attempt found that nothing listens there. */
+  /** Nothing listened there at the last attempt. */
   readonly refused: boolean
 }
 
 /**
- * How long a gateway that vanished and does not answer is assumed to serve, in ms: the longest time that a request through it can take
- * (APISIX's own time-outs are 60 s, a slow upload takes longer). As long as an entry outlives its drain.
+ * How long a vanished gateway that does not answer is assumed to serve, in ms: the longest time that a request through it can take
+ * (APISIX's own time-outs are 60 s, a slow upload takes longer). An entry outlives its drain by the same time.
  */
 export const REQUESTS_LAST_MS = 120_000
 
 /**
- * When a gateway that vanished, and was not seen to end, stops serving: a time in the past, or the time of the next check.
- * It has ended when the first interface that ever answered refuses connections; a refusal by one that never did (no plugin, a closed
- * port) proves nothing. A gateway that only falls silent may be frozen or cut off: it counts until its requests are over.
+ * When a vanished gateway, whose end was not seen, stops serving: a time in the past, or the time of the next check. It has ended if
+ * its first interface that ever answered refuses connections. A refusal by an interface that never answered (no plugin, a closed port)
+ * proves nothing. A gateway that only becomes silent may be frozen or cut off. It counts until its requests are over.
  *
  * @param interfaces the most conclusive first
  */

@@ -13,7 +13,7 @@ export interface HiddenParts {
   readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'names' | 'discovered' | 'isL4'>
 }
 
-/** The known facts about a pod's Services, and about names that may stand for the pod. */
+/** The facts about a pod's Services, and about names that may stand for the pod. */
 function behindOf(
   { cluster, inventory }: HiddenParts,
   services: readonly ServiceName[],
@@ -30,7 +30,7 @@ function behindOf(
   }
 }
 
-/** All places that hide pods now: for `doctor`, `diff` and the snapshot. Checks every pod and node. */
+/** All places that hide pods now, for `doctor`, `diff` and the snapshot. It checks every pod and node. */
 export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
   const { cluster, inventory } = parts
   const pods = [...cluster.pods.values()].filter(pod => !isOver(pod))
@@ -47,7 +47,7 @@ export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
   })
 }
 
-/** Updates the places from which requests may reach the pod and which no list of nodes shows. */
+/** Updates the places that no list of nodes shows, and from which requests may reach the pod. */
 export function rememberHidden(pod: PodFact, memory: Memory, world: World, sources: Sources): void {
   const { cluster, inventory } = sources
   const services = cluster.slices.servicesOf(pod)

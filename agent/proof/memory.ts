@@ -5,38 +5,38 @@ import type { Holder } from '../plan/holder.ts'
 import { NO_SUCCESSORS, type Standing, type Successors } from '../plan/successors.ts'
 import type { ServiceName } from '../facts/slice-store.ts'
 
-/** One place in APISIX that lists, or since the drain began listed, the pod. */
+/** One place in APISIX that lists the pod, or has listed it since the drain began. */
 export interface Place {
   holder: Holder
   readonly node: NodeKey
-  /** When it was first seen missing there, whichever writer removed it; `undefined` while it is listed. */
+  /** When the node was first seen missing there, whichever writer removed it; `undefined` while it is listed. */
   removedAt: Millis | undefined
 }
 
-/** State of a drain that rounds keep, apart from the drain itself. Only rounds write it. */
+/** The state of a drain that is kept between rounds, apart from the drain itself. Only rounds write it. */
 export interface Memory {
   readonly places: Map<string, Place>
-  /** By gateway: why its workers do not let the entry be sealed. */
+  /** By gateway: why its workers do not allow the seal. */
   readonly unsealed: Map<string, string>
   /** See `Evidence.absentSince`. */
   absentSince: Millis | undefined
-  /** Resolved target ports; kept because the slices go before the pod does. */
+  /** Resolved target ports, kept because the slices drop the pod before it is gone. */
   ports: readonly number[]
-  /** Its ports by Service: kept for the same reason. */
+  /** Its ports by Service, kept for the same reason. */
   standing: readonly Standing[]
   /** The successors that its entry last named. */
   successors: Successors
-  /** Places in which only its successors are left, by the words of the workers. */
+  /** Places in which only its successors are left, according to the workers' words. */
   succeeded: readonly string[]
-  /** Its present or former Services: kept for the same reason. */
+  /** Its present or former Services, kept for the same reason. */
   services: readonly ServiceName[]
-  /** By holder and reason, for as long as the drain lasts: a worker may still have a holder that left the inventory. */
+  /** By holder and reason, for the whole drain, because a worker may still have a holder that has left the inventory. */
   readonly hidden: Map<string, HiddenPlace>
-  /** All gateways agreed once, so one may be sealed already: from then on each gateway seals by its own words. */
+  /** All gateways have agreed once, so one may be sealed already. Since then each gateway seals by its own words. */
   sealing: boolean
   /** The entry was sealed because the deadline was near. */
   sealForced: boolean
-  /** When the first witness came, a little before the round that began the drain. */
+  /** When the agent got the first witness, a little before the round that began the drain. */
   heardAt: Millis | undefined
   hookAt: Millis | undefined
   sliceAt: Millis | undefined
@@ -45,7 +45,7 @@ export interface Memory {
 
 export interface Memories {
   of(uid: PodUid): Memory
-  /** Drops memories that no longer belong to a drain or a held hook. */
+  /** Drops the memories that belong to no drain and no held hook any more. */
   keep(drains: Drains, held: ReadonlySet<PodUid>): void
 }
 

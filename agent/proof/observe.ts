@@ -25,18 +25,18 @@ interface Observing {
   readonly drains: Drains
   readonly memories: Memories
   readonly hooks: Hooks
-  /** The previous round's plan: the nodes that it kept, and why, are part of the evidence. */
+  /** The previous round's plan. The nodes that it kept, with the reasons, are part of the evidence. */
   readonly before: Plan
   readonly proof: ProofSettings
   readonly now: Millis
-  /** Time of the previous round: pods whose object has gone since then are handled once more. */
+  /** The time of the previous round. Pods whose objects have gone since then are handled once more. */
   readonly since: Millis
 }
 
 /** The watches that show the ends of pods. */
 const WITNESSES = ['pods', 'endpointslices'] as const
 
-/** Everything known now about each pod that ends, may end, or has a held hook. */
+/** All present facts about each pod that ends, may end, or has a held hook. */
 export function observe(round: Observing): Map<PodUid, Look> {
   const { cluster } = round.sources
   const held = Map.groupBy(round.hooks.held(), ({ hook }) => hook.uid)
@@ -75,17 +75,17 @@ function observeOne(
   const isHeld = held.length > 0
   const firstHookAt = round.hooks.witnessOf(pod, round.now)
   const hookAt = isHeld ? Math.min(...held.map(({ hook }) => hook.receivedAt)) : firstHookAt
-  // Finished Jobs stay for days and are part of every round: nothing is remembered of them.
+  // Finished Jobs stay for days and are part of every round, so they get no memory.
   const memory = drain || isHeld ? round.memories.of(uid) : undefined
   if (memory && sliceTerminating) memory.sliceAt ??= round.now
   if (memory) memory.hookAt ??= hookAt
   if (memory) memory.heardAt ??= cluster.pods.deletionHeardAt(uid)
 
-  // A proven drain stays proven: it is only guarded, and the guard needs only the places that list the pod.
+  // A proven drain stays proven. It is only guarded, and that needs only the places that list the pod.
   const isProven = drain?.phase === 'proven'
   if (isProven && memory) remember(drain, memory, shared)
   const evidence = drain && memory && !isProven ? gather(drain, memory, shared) : undefined
-  // Its owner may have put it back since the last listing, and once the drain is forgotten nothing removes it again.
+  // Its owner may have restored it since the last listing, and nothing removes it once the drain is forgotten.
   const wasListed = memory !== undefined && memory.places.size > 0
   const endedAt = wasListed ? (tombstone?.at ?? drain?.since) : (drain?.since ?? tombstone?.at)
   const seen: Seen = {
@@ -105,7 +105,7 @@ function observeOne(
   return { seen, evidence }
 }
 
-/** The API server's answer to a hook can be ahead of the watch; a reported deletion is never revoked. */
+/** The API server's answer to a hook can be newer than the watch. A deletion that was reported once stays. */
 function newest(watched: PodFact | undefined, told: PodFact | undefined): PodFact | undefined {
   if (!watched || !told) return watched ?? told
   return watched.deletionAt === undefined && told.deletionAt !== undefined ? told : watched
@@ -117,8 +117,9 @@ function confirmed(held: readonly HeldHook[]): boolean | undefined {
 }
 
 /**
- * An inventory from before the end shows which holders listed the pod. It cannot show that none does: the owner may have added it since,
- * and a pod that is gone is checked only once. Finished Jobs are excepted, or each one would cost a listing.
+ * Whether the inventory is too old. An inventory from before the end shows which holders listed the pod. It cannot show that none does,
+ * because the owner may have added the pod since, and a gone pod is checked only once. Finished Jobs are excepted, otherwise each
+ * would cost a listing.
  */
 const isOld = (readAt: Millis | undefined, endedAt: Millis | undefined, isJob: boolean): boolean =>
   readAt === undefined || (endedAt !== undefined && readAt < endedAt && !isJob)

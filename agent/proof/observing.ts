@@ -5,7 +5,7 @@ import type { Observation, Wanted } from '../barrier/evidence.ts'
 
 /** The results of one gateway's reads, for every drain that needs them. */
 export interface Observing {
-  /** The complete list. Returns whether any observation starts again from nothing. */
+  /** Sets the complete list. Returns whether any observation starts from nothing. */
   want(list: readonly Wanted[]): boolean
   /** Takes a completed read. Returns whether it shows that a node appeared or disappeared. */
   seen(sighting: Sighting, endedAt: Millis): boolean
@@ -70,7 +70,7 @@ export function createObserving(): Observing {
             problem: ''
           }
         } else {
-          // Reads that overlap this one show the same moment. Only a read that begins later can be clean again.
+          // Reads that overlap this one may show the same moment. Only a read that begins later can be clean again.
           entry.from = endedAt
           entry.observation = {
             ...NOTHING,
@@ -96,7 +96,7 @@ const sameWish = (a: Wanted, b: Wanted): boolean =>
 const same = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((one, i) => one === b[i])
 
-/** Every listed node under its whole address and under its bare host, with a holder that lists it. */
+/** Every listed node, under its whole address and under its bare host, with one holder that lists it. */
 function addresses(holders: ReadonlyMap<HolderKey, readonly NodeKey[]>): Map<NodeKey, HolderKey> {
   const all = new Map<NodeKey, HolderKey>()
   for (const [holder, nodes] of holders)

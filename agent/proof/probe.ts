@@ -9,11 +9,11 @@ import type { Observation, Wanted } from '../barrier/evidence.ts'
 import { createObserving, type Observing } from './observing.ts'
 import { doubled } from '../drain/times.ts'
 
-/** Reads the Control API of every gateway for as long as some drain wants evidence. One read serves all drains. */
+/** Reads the Control API of every gateway while some drain wants evidence. One read serves all drains. */
 export interface Probe {
-  /** The complete list: drains that are no longer in it are forgotten. An empty list ends the reading. */
+  /** Sets the complete list. Drains that are not in it any more are forgotten. An empty list ends the reads. */
   want(list: readonly Wanted[]): void
-  /** The complete list of gateways. */
+  /** Sets the complete list of gateways. */
   gateways(list: readonly GatewayFact[]): void
   observation(uid: PodUid, gatewayId: string): Observation | undefined
   /** When the gateway was last read, and the result; `undefined` if no drain has wanted it yet. */
@@ -23,12 +23,12 @@ export interface Probe {
   stop(): Promise<void>
 }
 
-/** `null`: not yet. An empty problem: the last attempt succeeded. */
+/** `null`: not read yet. An empty problem: the last attempt succeeded. */
 interface Freshness {
   readonly lastSuccessAt: Millis | null
   readonly lastAttemptAt: Millis | null
   readonly problem: string
-  /** Nothing listens there. */
+  /** Nothing listened there. */
   readonly refused: boolean
 }
 
@@ -40,9 +40,9 @@ interface ProbeOptions {
   readonly parallel?: number
 }
 
-/** From the end of one read to the next, in ms: short while something changes, later a twentieth of the time since the last change. */
+/** The pause between two reads, in ms: short while something changes, later a twentieth of the time since the last change. */
 const PAUSE_MS = { shortest: 10, longest: 500, share: 20 }
-/** After a failed read, in ms; doubled with each in a row. */
+/** The pause after a failed read, in ms; doubled with each consecutive failure. */
 const BACK_OFF_MS = { first: 50, longest: 5000 }
 
 interface Lane {

@@ -12,12 +12,12 @@ import { earliest, latest, plus } from '../drain/times.ts'
 import { assess, type Assessment } from './gateway-proof.ts'
 
 /**
- * The verdict on a drain. Each grade holds from some time on (`undefined`: these facts do not support it). The best grade that holds
- * is taken if it reaches the pod's own minimum (annotation), or else the configured one, and if
- * - no holder keeps the node as its last one, or the workers' words allowed the seal (`barrier`, not forced). Otherwise the drain waits
- *   for a replacement until its deadline;
- * - no gateway is known to still send requests. A weaker grade only shows that time has passed, so it cannot outweigh that.
- * A dry run writes nothing, but a proof in it is true: another writer removed the node.
+ * The verdict on a drain. Each grade holds from some time on (`undefined`: these facts do not support it). The best grade that holds is
+ * taken if it reaches the pod's own minimum (annotation), or else the configured one. There are two more conditions:
+ * - No holder keeps the node as its last one, or the workers' words allowed the seal (`barrier`, not forced). Otherwise the drain
+ *   waits for a replacement until its deadline.
+ * - No gateway is known to send requests still. A weaker grade only shows that time has passed, so it cannot outweigh that.
+ * In a dry run the agent writes nothing, but a proof is still true: another writer removed the node.
  */
 export function prove(
   evidence: Evidence,
@@ -47,9 +47,9 @@ export function prove(
   const obstacles = [...hidden.map(nameOfHidden), ...obstaclesTo(grade, evidence, assessed)]
   const told = evidence.gateways.some(({ gateway }) => gateway.byHand) ? `; ${BY_HAND}` : ''
 
-  // A hidden place with the best grade `timer` never gives a better one, so the drain does not wait for one.
+  // A hidden place whose best grade is `timer` never allows a better one, so the drain does not wait.
   const blind = hidden.find(({ best }) => best === 'timer')
-  // A seal by the workers' words allows the last node to go: their places outweigh the Admin API's listing.
+  // A seal by the workers' words lets even the last node go: their places outweigh the list in the Admin API.
   const isEnough =
     grade !== undefined &&
     (atLeast(grade, minimum) || blind !== undefined) &&
@@ -123,7 +123,7 @@ function gradesOf(
             plus(takenOut, settings.observedSettleMs)
           ])
         : undefined,
-    // An inventory from before the drain may lack a holder, so a removal may still be missing.
+    // An inventory from before the drain may lack a holder, and so a removal that is still missing.
     accepted:
       (evidence.inventoryAt ?? -Infinity) >= since ? plus(accepted, settings.acceptedSettleMs) : undefined,
     timer: since + settings.floorMs
@@ -143,8 +143,8 @@ function capped(
 const nameOfHidden = ({ holder, why }: HiddenPlace): string => `${holder}: ${why}`
 
 /**
- * When each holder dropped the node. If no holder lists it: the time of the first inventory that showed this. The agent cannot write
- * discovery holders, so nothing is accepted there, but their gateways can be observed.
+ * When each holder dropped the node. Without holders: the time of the first inventory that showed this. The agent cannot write discovered
+ * nodes, so there is no accepted removal, but gateways with them can be observed.
  */
 function acceptances(evidence: Evidence, since: Millis, foreign?: 'discovery too'): (Millis | undefined)[] {
   if (evidence.holders.length === 0) return [evidence.absentSince]
@@ -154,7 +154,7 @@ function acceptances(evidence: Evidence, since: Millis, foreign?: 'discovery too
   })
 }
 
-/** The list has every gateway that may serve. An empty list proves nothing: it only means that the agent sees none. */
+/** Whether the list has every gateway that may serve. An empty list proves nothing: the agent just sees no gateway. */
 const isComplete = (evidence: Evidence): boolean => evidence.gatewaysKnown && evidence.gateways.length > 0
 
 /** The reasons against a better grade, or against the end of the drain; the most important first. */
@@ -193,7 +193,7 @@ function longLivedOf({ gateways }: Evidence): LongLived | undefined {
   return numberOf(longLived) === 0 ? undefined : longLived
 }
 
-/** P19: the answer must state what the last requests got. */
+/** P19: the answer must state the fate of the last requests. */
 const FORCED =
   '; the deadline forced the seal, so a gateway that knew no other node answered 503 for the last moments'
 
@@ -208,7 +208,7 @@ function reached(grade: Grade, evidence: Evidence, settings: ProofSettings): str
   return told[grade]
 }
 
-/** The watch of a selector is complete. A list in a file may be out of date. */
+/** The watch of a selector is complete, but a list in a file may be out of date. */
 const BY_HAND = 'the gateways are listed by hand: a gateway that is missing from the list was not asked'
 
 const waitingFor = (grade: Grade | undefined, minimum: Grade, obstacles: readonly string[]): string =>

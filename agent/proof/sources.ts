@@ -7,7 +7,7 @@ import type { Writer } from '../write/writer.ts'
 import type { Leader } from '../lead/leader.ts'
 import type { Cluster } from '../facts/cluster.ts'
 
-/** The parts that do I/O. Each keeps its own cache: reading one never waits, so nothing slow can hold up a round. */
+/** The parts that do I/O. Each has its own cache, which can be read at once, so nothing slow can delay a round. */
 export interface Sources {
   readonly cluster: Cluster
   readonly inventory: Inventory

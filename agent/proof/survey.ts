@@ -2,14 +2,14 @@ import type { Clock } from '../base/clock.ts'
 import type { GatewayFact } from '../drain/facts.ts'
 import type { ReadGateway, Sighting } from '../apisix/control-api.ts'
 
-/** The nodes that each gateway last listed, whichever part read them: the third of the three views that are compared. */
+/** The nodes that each gateway listed in its last read, by any part of the agent: the third of the three compared views. */
 export interface Survey {
   /** Reads a gateway, and remembers what it showed. */
   readonly read: ReadGateway
-  /** The complete list of gateways: each is read at intervals while it is in the list. */
+  /** Sets the complete list of gateways. Each is read at intervals while it is in the list. */
   gateways(list: readonly GatewayFact[]): void
   sighting(gatewayId: string): Sighting | undefined
-  /** A client waits for the gateways' lists. */
+  /** Call it when a client waits for the gateways' lists. */
   hurry(): void
   stop(): Promise<void>
 }
@@ -19,7 +19,7 @@ interface SurveyOptions {
   readonly clock: Clock
 }
 
-/** Between two reads: the longer of `ms` and `times` the last read's duration, so that reads take little of a worker's time. */
+/** The pause between two reads: `ms`, or `times` the last read's duration if that is longer. So reads take little of a worker's time. */
 const PAUSE = { usual: { ms: 15_000, times: 100 }, hurried: { ms: 1000, times: 20 } }
 const LOOK_MS = 1000
 /** For how long a client counts as waiting, in ms. */

@@ -3,9 +3,9 @@ import type { Drain } from '../drain/drain.ts'
 import type { Memory } from './memory.ts'
 
 /**
- * The nodes for which the gateways must be read. Only once the removal is accepted everywhere: an earlier read cannot count.
- * Nodes that the agent may not remove go by themselves, and only the gateways can show that. For a drain that is proven by
- * other means the reads end.
+ * The nodes for which the gateways must be read, once the removal is accepted everywhere, because earlier reads do not count. Nodes that
+ * the agent may not remove disappear by themselves, and only the gateways can show that. When a drain is proven in another way, its
+ * reads end.
  */
 export function wantedEvidence(
   drain: Drain,

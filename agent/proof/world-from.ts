@@ -3,7 +3,7 @@ import type { World } from '../plan/world.ts'
 import type { Sources } from './sources.ts'
 
 /**
- * A plan's view of the world, directly from the caches: nothing is copied.
+ * The world of a plan, directly from the caches: nothing is copied.
  *
  * @param podRanges ranges in which only pods have addresses; empty: every /24 or /64 in which a pod was seen
  */

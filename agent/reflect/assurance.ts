@@ -12,18 +12,18 @@ interface AssuranceOptions {
   readonly clock: Clock
   /** `undefined` while the watch is not live. */
   readonly position: () => Position | undefined
-  /** The server's current revision is older than the watch's. */
+  /** Called if the server's current revision is older than the watch's. */
   readonly behind: (now: Revision) => void
   readonly signal: AbortSignal
 }
 
-/** Pause before the server is asked again, and time for events in transit, in ms. */
+/** The pause before the server is asked again, and the time for events on their way, in ms. */
 const AGAIN_MS = 250
 
 /**
  * Makes sure that a watch is complete: asks the server for its revision until it answers and the watch has shown everything up to it. The
- * answer comes on the watch's connection, after everything that was sent before it. If the watch has not reached that revision
- * (most revisions belong to other collections), it gets a moment more, and must still be the same watch.
+ * answer comes on the watch's connection, after everything that was sent before it. Most revisions belong to other collections. So if the
+ * watch has not reached the revision, it gets a moment more, and must still be the same watch.
  *
  * @returns when the server was asked
  * @throws the reason of the signal

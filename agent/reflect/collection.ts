@@ -10,7 +10,7 @@ export interface Collection {
 
 export type Params = Readonly<Record<string, string | number | boolean | undefined>>
 
-/** The path and query of a request on a collection. Parameters that are `undefined` are left out. */
+/** The path and query of a request for a collection. Parameters that are `undefined` are left out. */
 export function pathOf({ path, labelSelector }: Collection, params: Params = {}): string {
   const query = new URLSearchParams()
   const all: Params = { labelSelector, ...params }

@@ -3,7 +3,7 @@ import type { Millis } from '../drain/facts.ts'
 import { isLater, type Revision } from './revision.ts'
 
 interface Expectation {
-  /** `undefined`: any event will do. */
+  /** `undefined`: any event is enough. */
   readonly revision: Revision | undefined
   readonly by: Millis
   readonly why: string
@@ -18,7 +18,7 @@ interface Expectations {
   readonly size: number
 }
 
-/** @param onMissed called once, when the first is overdue; all are dropped then */
+/** @param onMissed called once, when the first expectation is overdue; all are then dropped */
 export function createExpectations(clock: Clock, onMissed: (why: string) => void): Expectations {
   let open: readonly Expectation[] = []
   let cancel = () => {}

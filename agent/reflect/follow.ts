@@ -11,9 +11,9 @@ export class NoEndMarker extends Error {
 
 /** Receives the events of one watch. */
 export interface Follower {
-  /** The watch is open. Not called for one that begins with all existing objects. */
+  /** The watch is open. Not called for a watch that begins with all existing objects. */
   opened(): void
-  /** Anything was received, bookmarks too. */
+  /** Data was received, even if only a bookmark. */
   heard(): void
   set(object: unknown): void
   gone(object: unknown): void
@@ -27,14 +27,14 @@ interface FollowOptions {
   readonly connection: Connection
   readonly collection: Collection
   readonly clock: Clock
-  /** How long the initial events may pause, in ms. */
+  /** The longest pause within the initial events, in ms. */
   readonly initialIdleMs: number
 }
 
 /**
- * One watch, to its end. `initial`: it begins with all existing objects, and a bookmark marks their end (WatchList, KEP-3157).
+ * Runs one watch to its end. `initial`: it begins with all existing objects, and a bookmark marks their end (WatchList, KEP-3157).
  *
- * @throws NoEndMarker, ApiError for an event of type ERROR, CorruptLine, or Error when the connection breaks
+ * @throws NoEndMarker, ApiError for an event of type ERROR, CorruptLine, or Error if the connection breaks
  */
 export async function follow(
   { connection, collection, clock, initialIdleMs }: FollowOptions,
@@ -67,7 +67,7 @@ export async function follow(
     }
     if (event.kind === 'set') follower.set(event.object)
     else follower.gone(event.object)
-    // Initial events come sorted by name: their revisions do not show how far the stream has come.
+    // Initial events are sorted by name, so their revisions do not show how far the stream has come.
     if (!listing) follower.reached(metaOf(event.object)?.revision)
   }
   try {

@@ -4,7 +4,7 @@ import type { Connection } from '../transport/connection.ts'
 import { currentRevision } from './list.ts'
 import { isLater, type Revision } from './revision.ts'
 
-/** Where a watch is. `turn` changes with every new stream. */
+/** The revision that a watch has reached. `turn` changes with every new stream. */
 export interface Position {
   readonly turn: object
   readonly revision: Revision | undefined
@@ -15,16 +15,16 @@ interface HeartbeatOptions {
   readonly collection: Collection
   readonly clock: Clock
   readonly everyMs: number
-  /** `undefined` while the watch is not live: it is being restarted already. */
+  /** `undefined` while the watch is not live, because it is then being restarted already. */
   readonly position: () => Position | undefined
-  /** The server's revision is older than the watch's: it was restored from a backup, and this watch stays silent for ever. */
+  /** Called if the server's revision is older than the watch's: it was restored from a backup, and this watch stays silent for ever. */
   readonly behind: (now: Revision) => void
-  /** The watch must reach this revision. */
+  /** Called with a revision that the watch must reach. */
   readonly expect: (now: Revision) => void
 }
 
 /**
- * Polls the server's current revision, past the watch and by quorum. Read-only on purpose, see
+ * Polls the server's current revision by quorum, without the watch. It only reads, on purpose: see
  * docs/decisions/0001-read-only-heartbeat.md.
  *
  * @returns a function that stops it
@@ -35,7 +35,7 @@ export function startHeartbeat(options: HeartbeatOptions): () => void {
   let cancel = () => {}
 
   const beat = async () => {
-    // Taken before the request: an event may overtake its answer, which is no sign that the server went back in time.
+    // Read before the request: an event may overtake the answer, which does not mean that the server went back in time.
     const before = position()
     if (!before) return
     const now = await currentRevision(connection, collection, stopping.signal)
@@ -46,7 +46,7 @@ export function startHeartbeat(options: HeartbeatOptions): () => void {
   const schedule = () => {
     if (stopping.signal.aborted) return
     cancel = clock.alarm(clock.now() + everyMs, () => {
-      // A failed request shows nothing about the watch; pings and the next beat do.
+      // A failed request shows nothing about the watch; pings and the next heartbeat do.
       void beat()
         .catch(() => {})
         .finally(schedule)

@@ -3,15 +3,15 @@ import { isLater, type Revision } from './revision.ts'
 import type { Sink } from './watch-event.ts'
 import { metaOf, type ObjectMeta } from './watch-event.ts'
 
-/** Turns objects into facts and knows which objects this reflector has put into the sink. */
+/** Turns objects into facts, and records which objects this reflector has put into the sink. */
 interface Intake {
   readonly set: (object: unknown) => void
   readonly gone: (object: unknown) => void
-  /** Every object listed from now on is alive; see `endList`. */
+  /** Begins a list. All objects that are listed from now on exist; see `endList`. */
   readonly beginList: () => void
-  /** Known objects that were not listed are gone: reported only now, so a list that breaks off removes nothing. */
+  /** Ends the list: known objects that it lacks are gone. This is reported only here, so a list that breaks off removes nothing. */
   readonly endList: (revision: Revision) => void
-  /** An object read past the watch. The watch's events for it count again once the watch has reached its revision. */
+  /** Takes an object from another read. The watch's events for it count again once the watch has reached its revision. */
   readonly learn: (object: unknown) => void
   readonly knows: (uid: string) => boolean
   readonly known: number
@@ -25,7 +25,7 @@ export function createIntake<F extends { readonly uid: string }>(
   log: Log
 ): Intake {
   const known = new Set<string>()
-  /** By `namespace/name`: an earlier object of the same name must not return either. */
+  /** By `namespace/name`, because an earlier object of the same name must not return either. */
   const ahead = new Map<string, { readonly uid: string; readonly revision: Revision }>()
   let listed: Set<string> | undefined
   let unreadable = 0
@@ -60,7 +60,7 @@ export function createIntake<F extends { readonly uid: string }>(
   return {
     set(object) {
       const meta = metaOf(object)
-      // Unreadable or not, the object exists: its last good fact stays.
+      // Readable or not, the object exists, and its last good fact stays.
       if (meta) listed?.add(meta.uid)
       if (!meta || !overtaken(meta)) put(object)
     },
@@ -70,7 +70,7 @@ export function createIntake<F extends { readonly uid: string }>(
         read(object)
         return
       }
-      // Final for this uid, even if the name was already read past the watch: then it has a new owner.
+      // The end of this uid is final, even if another read has already found the name: then it has a new owner.
       overtaken(meta)
       bury(meta.uid, toFact(object))
     },
@@ -78,7 +78,7 @@ export function createIntake<F extends { readonly uid: string }>(
     endList(revision) {
       const alive = listed ?? new Set()
       listed = undefined
-      // Objects read meanwhile may be older than this list, and gone since.
+      // Objects from other reads may be older than this list, and be gone since.
       for (const [name, { uid, revision: reached }] of ahead)
         if (isLater(reached, revision)) alive.add(uid)
         else ahead.delete(name)

@@ -4,28 +4,27 @@ import type { Connection } from '../transport/connection.ts'
 import { fieldsOf, listOf, textOf } from '../base/read.ts'
 import type { Revision } from './revision.ts'
 
-/** Such a page of pods is 5 MB, and parsing it blocks the event loop for about 40 ms. */
+/** A page of this many pods is 5 MB, and parsing it blocks the event loop for about 40 ms. */
 const PAGE = 500
 
-/** How many times a list is tried if its pages expire (410), before the error goes to the caller's back-off. */
+/** How often a list is tried if its pages expire (410). After that, the error goes to the caller's back-off. */
 const ATTEMPTS = 3
 
 interface ListHandlers {
-  /** The list begins (again): discard the items of an earlier attempt. */
+  /** The list begins, perhaps again: discard the items of an earlier attempt. */
   readonly onBegin: () => void
   readonly onItem: (object: unknown) => void
 }
 
-/** Asks for a state no older than `revision`; `undefined` = the newest, by quorum. */
+/** Requests a state no older than `revision`; `undefined` = the newest, by quorum. */
 export const notOlderThan = (revision: Revision | undefined): Params =>
   revision === undefined ? {} : { resourceVersion: revision, resourceVersionMatch: 'NotOlderThan' }
 
 /**
- * Lists a collection page by page; other work gets its turn between two pages. If pages expire on the way (410),
- * it begins again.
+ * Lists a collection page by page. Other work gets its turn between two pages. If pages expire meanwhile (410), it begins again.
  *
  * @returns the revision to watch from
- * @throws ApiError on any other status than 200; whatever `connection.request` throws
+ * @throws ApiError on any status other than 200; and the errors of `connection.request`
  */
 export async function list(
   connection: Connection,
@@ -75,7 +74,7 @@ async function listOnce(
   }
 }
 
-/** The collection's revision right now, by quorum, which every watch must reach. Transfers one object. */
+/** The present revision of the collection, by quorum, which every watch must reach. Transfers one object. */
 export async function currentRevision(
   connection: Connection,
   collection: Collection,

@@ -8,15 +8,15 @@ export interface Liveness {
   state(): WatchState
   /** Why it is not live, in words; empty if it is. */
   problem(): string
-  /** The first list is complete. */
+  /** Whether the first list is complete. */
   isSynced(): boolean
   /** Everything was listed. */
   synced(): void
-  /** A new watch is tried. */
+  /** A new watch is being tried. */
   begun(): void
   live(): void
   lost(why: string): void
-  /** How long the current or last watch has lived, in ms; 0 if it never was live. */
+  /** How long the present or last watch has lived, in ms; 0 if it was never live. */
   livedMs(): number
 }
 

@@ -5,9 +5,9 @@ export type WatchState = 'connecting' | 'live' | 'stale'
 
 export interface WatchStatus {
   readonly state: WatchState
-  /** Everything has been seen once. Never goes back to false. */
+  /** Everything has been seen once. It never becomes false again. */
   readonly synced: boolean
-  /** When the server last sent anything on the watch, bookmarks too. */
+  /** When the server last sent data on the watch, even if only a bookmark. */
   readonly lastEventAt: Millis | undefined
   readonly objects: number
   /** Why it is not live, in words; empty if it is. */
@@ -21,27 +21,27 @@ interface WatchCounters {
   readonly failures: number
   /** Objects that could not be made into a fact. */
   readonly unreadable: number
-  /** How often a watch did not show a change that was known from elsewhere. */
+  /** How often a watch did not show a change that another source had shown. */
   readonly silences: number
 }
 
 export type PartName = 'pods' | 'endpointslices' | 'gateways' | 'services'
 
-/** Hooks are answered only with this watch. Without Services they still are, except for what Services hide. */
+/** Whether hooks are answered only with this watch. Without Services they are answered too, except for pods that Services may hide. */
 export const isNeeded = (name: PartName): boolean => name !== 'services'
 
-/** How one kind of object is being watched, over all namespaces. */
+/** The state of the watch of one kind of object, over all namespaces. */
 export interface Part extends WatchStatus {
   readonly name: PartName
 }
 
-/** These watches are complete: anything they do not show does not exist. */
+/** Whether these watches are complete: then an object that they do not show does not exist. */
 export const areLive = (parts: readonly Part[], names: readonly PartName[]): boolean =>
   parts.every(({ name, state }) => !names.includes(name) || state === 'live')
 
 const WORST_FIRST: readonly WatchState[] = ['connecting', 'stale', 'live']
 
-/** A list by hand needs no watch: it is always complete. */
+/** A list in the configuration needs no watch, because it is always complete. */
 export function staticPart(name: PartName, objects: number): Part {
   const counters = { events: 0, lists: 0, failures: 0, unreadable: 0, silences: 0 }
   return { name, state: 'live', synced: true, lastEventAt: undefined, objects, problem: '', counters }

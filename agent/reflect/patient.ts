@@ -1,16 +1,16 @@
 import type { Clock } from '../base/clock.ts'
 import type { Reply } from '../transport/connection.ts'
 
-/** The pause before a retry if the server names none, in ms. */
+/** The pause before a retry if the server states none, in ms. */
 const PAUSE_MS = 100
 
 const TRIES = 4
 
 /**
- * Retries a request after a 429, and, if a repeat is harmless, after a 401, a 503 or a broken
- * connection. Bounded by its number of tries and by the signal.
+ * Retries a request after a 429; if a repetition is harmless, also after a 401, a 503 or a broken connection. The number of tries and
+ * the signal bound it.
  *
- * @param harmless it may be done twice (a GET)
+ * @param harmless the request may be made twice (a GET)
  */
 export async function patiently(
   ask: () => Promise<Reply>,

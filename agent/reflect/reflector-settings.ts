@@ -1,6 +1,6 @@
 export interface ReflectorSettings {
   readonly heartbeatEveryMs: number
-  /** How long the watch may take to reach a heartbeat's revision, in ms. More than the minute between bookmarks. */
+  /** How long the watch may take to reach a heartbeat's revision, in ms: more than the minute between bookmarks. */
   readonly heartbeatLimitMs: number
   readonly verifyMs: number
   /** The longest silence inside the initial events of a WatchList, before a paged list is used. */

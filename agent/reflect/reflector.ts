@@ -19,22 +19,22 @@ import type { WatchStatus } from './parts.ts'
 
 export interface Reflector {
   status(): WatchStatus
-  /** The watch must show this revision (or, without one, anything) within `verifyMs`, else everything is listed again. */
+  /** The watch must show this revision (or, without one, any event) within `verifyMs`. Otherwise everything is listed again. */
   verify(revision?: Revision): void
   /** Asks the server to prove that the watch is complete; `assuredAt` changes once it has. */
   assure(): void
-  /** When the last successful proof was requested; `undefined` before. */
+  /** When the last successful proof was requested; `undefined` before the first one. */
   assuredAt(): Millis | undefined
-  /** An object of this collection that was read past the watch. */
+  /** Takes an object of this collection from another read. */
   learn(object: unknown): void
-  /** Resolves when all of it has stopped. */
+  /** Resolves when all of its work has stopped. */
   stop(): Promise<void>
 }
 
 interface ReflectorOptions<F extends { readonly uid: string }> {
   readonly connection: Connection
   readonly collection: Collection
-  /** Total: never throws. */
+  /** Must never throw. */
   readonly toFact: (object: unknown) => F | undefined
   readonly sink: Sink<F>
   readonly clock: Clock
@@ -45,10 +45,10 @@ interface ReflectorOptions<F extends { readonly uid: string }> {
   readonly backoff?: Backoff
 }
 
-/** A watch that ended normally but at once is as bad as one that broke. */
+/** A watch that ended normally, but earlier than this, is as bad as one that broke; in ms. */
 const LIVED_MS = 1_000
 
-/** Failures in a row without a single event, after which everything is listed again. */
+/** After this many consecutive failures without a single event, everything is listed again. */
 const FRUITLESS = 3
 
 class Doubted extends Error {
@@ -58,8 +58,8 @@ class Doubted extends Error {
 type Next = { readonly step: 'watch' } | { readonly step: 'list'; readonly from: Revision | undefined }
 
 /**
- * Lists and watches one collection for ever, whatever happens to the server or the connection. State is never blanked:
- * a new list is merged, and objects it lacks are reported as gone at its end.
+ * Lists and watches one collection for ever, whatever happens to the server or the connection. It never empties its state: a new list is
+ * merged, and objects that it lacks are reported as gone at its end.
  */
 export function startReflector<F extends { readonly uid: string }>(options: ReflectorOptions<F>): Reflector {
   const { connection, collection, clock, log, onChange } = options
@@ -192,7 +192,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
       assuredAt = await assure({ connection, collection, clock, position, behind, signal })
       onChange()
     }
-    // It rejects when a newer call replaces it, or on stop.
+    // It rejects if a newer call replaces it, or on stop.
     void look().catch(() => {})
   }
   const stopHeartbeat = startHeartbeat({
@@ -229,7 +229,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
     learn(object) {
       const { uid, revision: reached } = metaOf(object) ?? {}
       if (uid === undefined || reached === undefined) return
-      // No newer than the watch: known already, or gone since, because the answer was slow.
+      // Not newer than the watch, because the answer was slow: known already, or gone since.
       const mayBeGone = isLive() || (revision !== undefined && !intake.knows(uid))
       if (mayBeGone && !isLater(reached, revision)) return
       intake.learn(object)

@@ -2,7 +2,7 @@ import { watchError, type ApiError } from '../transport/api-error.ts'
 import { fieldsOf, textOf } from '../base/read.ts'
 import type { Revision } from './revision.ts'
 
-/** What identifies an object, whatever its kind. */
+/** The identity of an object of any kind. */
 export interface ObjectMeta {
   readonly uid: string
   /** `namespace/name`. */
@@ -15,7 +15,7 @@ type WatchEvent =
   | { readonly kind: 'bookmark'; readonly revision: Revision | undefined; readonly initialEnd: boolean }
   | { readonly kind: 'error'; readonly error: ApiError }
 
-/** A line of a watch that is not an event. Its content is lost, so the watch must restart before it. */
+/** A line of a watch that is not an event. Its content is lost, so the watch must restart at an earlier revision. */
 class CorruptLine extends Error {
   override readonly name = 'CorruptLine'
 }
@@ -59,7 +59,7 @@ function parseJson(line: string): unknown {
   }
 }
 
-/** Where a reflector puts facts. Both return whether anything that matters has changed: most updates are status noise. */
+/** The receiver of a reflector's facts. Both methods return whether anything relevant has changed: most updates only change the status. */
 export interface Sink<F> {
   set(fact: F): boolean
   /** `last` is the object's final state, if the server sent it. */

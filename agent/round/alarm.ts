@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Millis } from '../drain/facts.ts'
 
-/** One alarm that wakes the loop: each new time replaces the previous one. */
+/** One alarm that wakes the loop. Each new time replaces the previous one. */
 interface Alarm {
   set(at: Millis): void
   /** Moves the alarm to this time if it is set for later. */

@@ -5,7 +5,7 @@ import type { NodeKey, PodUid } from '../drain/facts.ts'
 import { endingNodes } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
 
-/** The drains of the last round, for every part that asks about them between two rounds. */
+/** The drains of the last round, for all parts that need them between two rounds. */
 export interface CurrentDrains {
   current(): Drains
   /** Whether this address still belongs to an ending pod: a write may have waited, and addresses are reused. */
@@ -19,7 +19,7 @@ export interface DrainStore extends CurrentDrains {
   replace(next: Drains, entries: readonly DesiredDrain[]): void
 }
 
-/** Made before the loop, so that parts which the loop needs can ask about drains. */
+/** Made before the loop, so that parts that the loop needs can read the drains. */
 export function createDrainStore(world: World): DrainStore {
   let drains: Drains = new Map()
   let entries: readonly DesiredDrain[] = []

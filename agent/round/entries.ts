@@ -32,7 +32,7 @@ export function entryContext(
   succession: Pick<Succession, 'of'>,
   now: Millis
 ): EntryContext {
-  // Cached: when hundreds of pods of one Service end at once, their words name the same other nodes.
+  // Cached: if hundreds of pods of one Service end at once, their words name the same other nodes.
   const known = new Map<string, boolean>()
   const mayServe = (node: string): boolean => {
     const found =
@@ -72,8 +72,8 @@ export function sealLookAt(drain: Drain, now: Millis): Millis | undefined {
 }
 
 /**
- * Which gateways may seal, by the words of their workers. All gateways or none: a gateway that still needs the pod keeps it in service
- * for that gateway's users. A gateway whose barrier cannot be used does not count: it could not be sealed, and needs weaker evidence.
+ * The gateways that may seal, by the words of their workers: all or none. A gateway that still needs the pod keeps it in service for that
+ * gateway's users. A gateway whose barrier cannot be used does not count: it could not be sealed, and needs weaker evidence.
  */
 function agreement(
   { uid }: Drain,
@@ -95,7 +95,7 @@ function agreement(
     const reading = barrier.reading(uid, id)
     for (const place of reading?.word?.succeeded ?? []) succeeded.add(place)
     if (reading?.entry === 'sealed') continue
-    // The drain does not wait for a gateway whose barrier cannot be used. If it was sealed before that, the line above counts it.
+    // The drain does not wait for a gateway whose barrier cannot be used. If that was sealed before, the line above has counted it.
     if (reading && (reading.problem !== '' || !reading.fit)) continue
     isSealed = false
     const judged = reading?.word
@@ -109,9 +109,8 @@ function agreement(
 }
 
 /**
- * The addresses that still belong to a drain: an address that now belongs to a living pod of another uid is lifted at once.
- * Pods that share their host's address are distinguished by port, and two may have one port while both serve (TCP and UDP,
- * SO_REUSEPORT).
+ * The addresses that still belong to a drain. An address that a living pod of another uid has now is lifted at once. Pods that share their
+ * host's address are distinguished by port, and two may have the same port while both serve (TCP and UDP, SO_REUSEPORT).
  */
 function barrierNodes(drain: Drain, memory: Memory, world: World): readonly NodeKey[] {
   if (drain.pod.hostNetwork) {

@@ -10,20 +10,20 @@ import type { Memory } from '../proof/memory.ts'
 import type { Predecessor } from './predecessor.ts'
 import type { Succession } from './succession.ts'
 
-/** How long an entry outlives its drain, in ms: slow uploads still find the node in the list that they began with. */
+/** How long an entry outlives its drain, in ms: a slow upload still has the node in the list with which it began. */
 export const LINGER_MS = 120_000
 
 /**
- * Entries without a drain. A request keeps the list of nodes that its access phase saw, and may connect much later (decision 0002).
- * Without the entry it would try pods that are gone, and in a quick rollout only such pods. An owner that is late may still list the
- * address of a host after the pod is gone: until the next pod there is up, the successors have its requests.
+ * Entries without a drain. A request keeps the list of nodes from its access phase, and may connect much later (decision 0002). Without
+ * the entry it would try pods that are gone, and in a quick rollout only such pods. A late owner may still list the address of a host
+ * after the pod is gone. Until the next pod there is up, the successors get its requests.
  */
 interface Lingering {
   add(drain: Drain, memory: Pick<Memory, 'ports' | 'standing' | 'successors'>, now: Millis): void
   /** The entry of a pod whose drain another agent has seen: it lasts while a holder lists the address. */
   adopt(predecessor: Predecessor): void
   entries(world: World, drains: Drains, now: Millis): readonly DesiredDrain[]
-  /** Drops all entries: the agent cannot know which pods have the addresses now. */
+  /** Drops all entries, because the agent cannot know which pods have the addresses now. */
   clear(): void
 }
 
@@ -31,7 +31,7 @@ interface Ended {
   readonly pod: PodFact
   /** Its successors change as pods come and go. */
   readonly memory: Pick<Memory, 'standing' | 'successors'>
-  /** `undefined`: while a holder lists the address. */
+  /** The end of the entry; `undefined`: it lasts while a holder lists the address. */
   readonly until: Millis | undefined
   entry: DesiredDrain
 }
@@ -63,7 +63,7 @@ export function createLingering(succession: Pick<Succession, 'of'>, lingerMs = L
       for (const [uid, ended] of over) {
         const { pod, memory, until, entry } = ended
         const isOver = until !== undefined && now >= until
-        // Once another pod has an address, the entry loses it for good.
+        // Once another pod has had an address, the entry never gets it back.
         const mine = isOver || drains.has(uid) ? [] : left(world, pod, entry.nodes)
         const nodes = until === undefined ? mine.filter(node => isListed(world, node)) : mine
         const successors = succession.of(pod, memory, drains)

@@ -41,7 +41,7 @@ export interface LoopSettings {
   readonly someNamespacesOnly: boolean
   /** Ranges in which only pods have addresses; empty: not configured. */
   readonly podRanges: readonly string[]
-  /** How often the holders are listed again during drains, in ms: the guard against other writers. */
+  /** How often the holders are listed again during drains, in ms, as a guard against other writers. */
   readonly guardEveryMs: number
   /** How late a kubelet may report that it ends a pod by itself, in ms. */
   readonly kubeletStatusDelayMs: number
@@ -52,7 +52,7 @@ export interface LoopSettings {
 export interface Loop {
   /** The HTTP server's view of the loop. */
   readonly holds: Holds
-  /** Whether the desired entries are complete: all that a gateway should hold. */
+  /** Whether the desired entries are complete: a gateway that has them has all that it should hold. */
   vouchForEntries(): Vouch
   /** Something changed somewhere: a round follows. */
   wake(): void
@@ -74,13 +74,13 @@ interface LoopOptions {
   readonly observers: readonly Observer[]
 }
 
-/** The delay, in ms, until a round shows the answers given between rounds. A round for each would delay the next answers. */
+/** The delay, in ms, until a round shows the answers that were given between rounds. A round for each would delay the next answers. */
 const SHOWN_MS = 250
 const NOTHING: Plan = { changes: [], kept: [] }
 
 /**
- * The single writer of state. Every event only triggers a round (`wake`). A round reads everything, so a skipped or doubled event
- * makes no difference.
+ * The only writer of state. Every event only triggers a round (`wake`). A round reads everything, so a lost or repeated event makes no
+ * difference.
  */
 export function createLoop({ sources, drains: store, settings, clock, log, observers }: LoopOptions): Loop {
   const { cluster, inventory, writer, probe, barrier, leader } = sources
@@ -169,7 +169,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     told(observer => observer.drain?.(before, after, memories.of(uid)))
   }
 
-  /** Hands the plan to the parts that carry it out, and waits for none of them. */
+  /** Gives the plan to the parts that carry it out, and waits for none of them. */
   function apply(
     next: Drains,
     wanted: Plan,
@@ -205,7 +205,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     relistAt = relister.relist(next.values(), now)
   }
 
-  /** Takes over the entries of pods that ended before this agent began. Their owner may be dead, and the agent just updated. */
+  /** Takes over the entries of pods that ended before this agent started. Their owner may be dead, and the agent just updated. */
   function adopt(barrier: BarrierKeeper, next: Drains): void {
     const knowsAddresses = areLive(cluster.parts(), ['pods', 'endpointslices'])
     if (!knowsAddresses || inventory.readAt() === undefined) return
@@ -232,7 +232,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     if (upcoming.length > 0) schedule.set(Math.min(...(upcoming as Millis[])))
   }
 
-  /** Answers a held hook, or returns when to check it again. */
+  /** Answers a held hook, or returns the time of its next check. */
   function answered({ hook }: HeldHook, looks: ReadonlyMap<PodUid, Look>, now: Millis): Millis | undefined {
     const look = looks.get(hook.uid)
     if (!look) return undefined
@@ -244,7 +244,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     return undefined
   }
 
-  /** With hundreds of hooks, most arrive when their drains are proven already: they need not wait for a round. */
+  /** If hundreds of pods end, most hooks arrive after their drains are proven. They need not wait for a round. */
   function answerAtOnce(hook: Hook): Ack | undefined {
     const drain = store.current().get(hook.uid)
     const now = clock.now()

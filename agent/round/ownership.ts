@@ -2,29 +2,29 @@ import type { Drain } from '../drain/drain.ts'
 import { isOver } from '../drain/eligible.ts'
 import type { Millis } from '../drain/facts.ts'
 
-/** How long the watch of pods may be not live before its knowledge of addresses is too old, in ms. */
+/** How long the watch of pods may be down before its knowledge of addresses is too old, in ms. */
 export const BLIND_MS = 10_000
 
 /** Whether an address may still be assumed to be the old pod's. */
 interface AddressOwnership {
   /** Called once per round: whether the watch of pods is live. */
   look(live: boolean, now: Millis): void
-  /** The watch was live at the last `look`. */
+  /** Whether the watch was live at the last `look`. */
   isLive(): boolean
-  /** The addresses of this drain still belong to its pod, as far as the agent can know. */
+  /** Whether the addresses of this drain still belong to its pod, as far as the agent can know. */
   isSure(drain: Drain, now: Millis): boolean
-  /** Its grace is not over: its containers may still serve requests that they have, even if the watch is blind. */
+  /** Whether its grace is not over: its containers may still serve the requests that they have, even if the watch is down. */
   mayStillServe(drain: Drain, serverBehindMs: number, now: Millis): boolean
-  /** Addresses of pods that are gone can be distinguished from those of new pods. */
+  /** Whether addresses of gone pods can be distinguished from those of new pods. */
   isSureOfGone(now: Millis): boolean
 }
 
 /**
- * A new pod may get the address within a second of the old pod's end, and must have its traffic at once. The watch of pods shows
- * which pod has the address, so a drain that has been answered is no longer guarded
- * - while that watch has been blind for a while: the pod may be gone, and its address another pod's;
- * - once the pod is gone or has finished, if only some namespaces are watched: the next owner may be in another one.
- * Until the answer the pod's containers still run, and have the address. If the pod has a final phase, only a held hook shows that.
+ * A new pod may get the address within a second of the old pod's end, and must get its requests at once. The watch of pods shows which pod
+ * has the address. So a drain whose hook was answered is not guarded any longer
+ * - if that watch has been down for a while: the pod may be gone, and another pod may have its address;
+ * - once the pod is gone or has finished, if only some namespaces are watched: the next owner may be in another namespace.
+ * Before the answer the pod's containers still run, and have the address. If the pod has a final phase, only a held hook shows that.
  */
 export function createAddressOwnership(someNamespacesOnly: boolean): AddressOwnership {
   let isLive = false

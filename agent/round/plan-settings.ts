@@ -13,13 +13,13 @@ export function planSettings(
   unsure: ReadonlySet<PodUid>
 ): PlanSettings {
   const gateways = cluster.gateways()
-  /** A missing answer is no refusal: the answer comes in milliseconds and starts another plan. */
+  /** Whether a gateway's barrier does not cover the pod. A missing answer does not count: it comes within ms and starts another plan. */
   const isRefused = (uid: PodUid): boolean =>
     gateways.some(({ id }) => {
       const reading = barrier?.reading(uid, id)
       return reading !== undefined && (reading.problem !== '' || !reading.fit || barrier?.doubt(id) !== '')
     })
-  // Until the list of gateways is known, no barrier is known to keep requests away from any pod.
+  // Until the list of gateways is known, no pod counts as covered by a barrier.
   const areKnown =
     gateways.length > 0 && cluster.parts().every(({ name, synced }) => name !== 'gateways' || synced)
   const unbarred = [...drains.keys()].filter(uid => !barrier || !areKnown || isRefused(uid))
@@ -32,7 +32,7 @@ export function planSettings(
   }
 }
 
-/** When to plan again, without an event, for nodes that are left listed until then. */
+/** When to plan again, without an event, for nodes that stay listed until then. */
 export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): readonly Millis[] {
   return kept.flatMap(({ why, uid }) => {
     const drain = drains.get(uid)

@@ -4,7 +4,7 @@ import type { NodeKey, PodFact } from '../drain/facts.ts'
 import { standingOf, type Standing } from '../plan/successors.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** A pod that ended before this agent began, as far as its successors show what it was. */
+/** A pod that ended before this agent started, reconstructed from its successors. */
 export interface Predecessor {
   readonly pod: PodFact
   readonly nodes: readonly NodeKey[]
@@ -13,8 +13,8 @@ export interface Predecessor {
 
 /**
  * The pod of an inherited entry: of the workload of its successors, with their labels, in their Services. `undefined` if that is not
- * certain: no named pod lives any more, or the living ones are of several workloads. Addresses are reused, so a pod counts only if it
- * ran before the entry was put.
+ * certain: no named pod lives any more, or the living ones are of several workloads. Addresses are reused, so a pod counts only if it ran
+ * before the entry was put.
  */
 export function predecessorOf(
   { uid, nodes, putAt }: InheritedEntry,

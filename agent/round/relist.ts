@@ -5,15 +5,15 @@ import type { Sources } from '../proof/sources.ts'
 /** Minimum gap between listings for new drains, in ms: pods that end together share one. */
 const APART_MS = 500
 
-/** Decides when the holders are listed besides their usual interval. */
+/** Decides when the holders are listed, in addition to the usual interval. */
 interface Relister {
   /** Starts a listing if one is due. Returns when to ask again; `undefined` if no drain needs a listing. */
   relist(drains: Iterable<Drain>, now: Millis): Millis | undefined
 }
 
 /**
- * A new drain needs holders that were listed after it began. A running drain is guarded every `guardEveryMs`, because a writer may put
- * the node back. All drains share one listing.
+ * A new drain needs holders that were listed after it began. A running drain is guarded every `guardEveryMs`, because a writer may put the
+ * node back. All drains share one listing.
  */
 export function createRelister({ inventory }: Pick<Sources, 'inventory'>, guardEveryMs: number): Relister {
   let relistedAt: Millis | undefined
@@ -25,7 +25,7 @@ export function createRelister({ inventory }: Pick<Sources, 'inventory'>, guardE
       if (active.length === 0) return (dueAt = undefined)
       const listedAt = Math.max(inventory.readAt() ?? 0, relistedAt ?? 0)
       const isNew = active.some(drain => drain.since > listedAt)
-      // One listing after a pod is gone shows whether a writer has put it back; a later ghost can wait for the usual interval.
+      // One listing after a pod is gone shows whether a writer has put it back. A ghost that appears later can wait for the usual interval.
       const isSettled = (drain: Drain) => drain.phase === 'gone' && drain.at <= listedAt
       if (!isNew && active.every(isSettled)) return (dueAt = undefined)
       const guardAt = (relistedAt ?? listedAt) + guardEveryMs

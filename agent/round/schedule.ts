@@ -5,13 +5,13 @@ import { createAlarm } from './alarm.ts'
 
 /** When rounds run. The only owner of that state. */
 export interface Schedule {
-  /** Something changed somewhere: a round follows. */
+  /** Something has changed: a round follows. */
   wake(): void
   /** The next round runs at this time, unless something asks for an earlier one. */
   set(at: Millis): void
   /** A round runs at this time or earlier. */
   noLaterThan(at: Millis): void
-  /** The last round did not complete: nothing is decided until a round does. */
+  /** Whether the last round did not complete. Nothing is decided until a round does. */
   isFailing(): boolean
   stop(): void
 }
@@ -27,8 +27,9 @@ interface ScheduleOptions {
 /** The wait after a failed round: long enough not to spin on a defect, short enough for every deadline. */
 const AFTER_FAILURE_MS = 1000
 /**
- * The rest after a round grows with the square of its duration. With hundreds of drains every new hook asks for a round over all of
- * them, and answers come sooner if most of the time goes to the hooks. 8 ms rest for 8, 20 ms for 50, and at most 100.
+ * The rest after a round grows with the square of its duration. With hundreds of drains, every new hook asks for a round over all
+ * of them. Answers come sooner if most of the time goes to the hooks. A round of 8 ms is followed by 8 ms, one of 20 ms by 50 ms,
+ * and a longer one by at most 100 ms.
  */
 const restAfter = (tookMs: number): number => (tookMs < 2 ? 0 : Math.min(tookMs ** 2 / 8, 100))
 

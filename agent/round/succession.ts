@@ -16,16 +16,16 @@ import type { World } from '../plan/world.ts'
 import type { Memory } from '../proof/memory.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** What is remembered of an ending pod. */
+/** The parts of an ending pod's memory that are needed here. */
 type Remembered = Pick<Memory, 'standing' | 'successors'>
 
-/** Phases of a pod that ends and still answers. */
+/** The phases in which an ending pod still answers requests. */
 const SERVING: ReadonlySet<Drain['phase'] | undefined> = new Set(['draining', 'proven', 'expired'])
 
 interface Group {
   readonly slices: readonly (readonly EndpointFact[])[]
   readonly candidates: readonly Candidate[]
-  /** Every pod that the slices list was known. The watch of slices can be ahead of that of pods. */
+  /** Whether every pod in the slices was known: the watch of slices can be ahead of the watch of pods. */
   readonly isComplete: boolean
 }
 
@@ -71,8 +71,8 @@ export function createSuccession(
   }
 
   /**
-   * If no pod may follow yet, the last ones still serve while they end: without them the place would have no node at all. Not a pod of
-   * another workload that has their address now.
+   * While no pod may follow yet, the last successors still serve, even if they end: without them the place would have no node at all. A pod
+   * of another workload that has their address now does not count.
    */
   const remaining = (pod: PodFact, last: Successors, isWhole: boolean, drains: Drains): Successors => {
     const serves = (node: NodeKey) =>

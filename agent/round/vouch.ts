@@ -17,8 +17,8 @@ export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean
 }
 
 /**
- * Whether the list of entries is complete: a gateway that starts relies on that, and serves. If a pod's hook went to another replica,
- * this agent knows of the end only from a live watch.
+ * Whether the list of entries is complete: a gateway that starts relies on it, and then serves. If a pod's hook went to another
+ * replica, only a live watch tells this agent of the end.
  *
  * @param looked the last round had a live watch of pods, and so used its latest events
  */

@@ -1,11 +1,11 @@
 import { fieldsOf, listOf, numberOf, textOf } from '../base/read.ts'
 
-/** The API server refused: with an HTTP status, or with an ERROR event inside a watch. */
+/** A refusal of the API server: an HTTP status, or an ERROR event in a watch. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
   readonly reason: string
-  /** How long the server asks the agent to wait, in ms. */
+  /** The wait that the server asks for, in ms. */
   readonly retryAfterMs: number | undefined
   /** Causes such as `ResourceVersionTooLarge`. */
   readonly causes: readonly string[]
@@ -21,23 +21,23 @@ export class ApiError extends Error {
   }
 }
 
-/** An ERROR event of a watch: a `Status` object that carries its own code. */
+/** An ERROR event of a watch: a `Status` object with its own code. */
 export function watchError(path: string, status: unknown): ApiError {
   return new ApiError(`watch ${path}`, numberOf(fieldsOf(status)['code']) ?? 500, status)
 }
 
-/** The server has dropped the history from that revision on, or the page token is too old. */
+/** The server has dropped the history of that revision, or the page token is too old. */
 export const isExpired = (error: unknown) =>
   error instanceof ApiError && (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone')
 
-/** The server has not reached a revision that the agent has seen: it was restored from a backup, or its cache lags. */
+/** The server has not reached a revision that the agent has seen: it was restored from a backup, or its cache is late. */
 export const isFromTheFuture = (error: unknown) =>
   error instanceof ApiError &&
   (error.causes.includes('ResourceVersionTooLarge') || /too large resource version/i.test(error.message))
 
 /**
- * The server does not support the request: an old server that is asked for a WatchList; or a new one with an etcd before 3.4.25 or
- * 3.5.8, which answers 500 "the required storage feature RequestWatchProgress is disabled" (kube-apiserver 1.36 on 3.4.23).
+ * The server does not support the request. Either an old server is asked for a WatchList, or a new one has an etcd before 3.4.25 or 3.5.8.
+ * That one answers 500 "the required storage feature RequestWatchProgress is disabled" (kube-apiserver 1.36 on 3.4.23).
  */
 export const isUnsupported = (error: unknown) =>
   error instanceof ApiError &&

@@ -1,13 +1,13 @@
 import { doubled } from '../drain/times.ts'
 
 export interface Backoff {
-  /** How long to wait after a failure, in ms. `livedMs`: how long the connection was healthy before it. */
+  /** Returns the wait after a failure, in ms. `livedMs`: how long the connection was healthy before it. */
   failed(livedMs: number): number
 }
 
 /**
- * Doubles, with jitter over the upper half, so that agents of many clusters behind one balancer do not reconnect
- * together. Starts over once a connection has lived for `healthyMs`: a stream that syncs and breaks at once is not healthy.
+ * Doubles, with jitter over the upper half, so that agents of many clusters behind one balancer do not reconnect together. Starts
+ * over once a connection has lived for `healthyMs`, because a stream that syncs and breaks at once is not healthy.
  */
 export function createBackoff({
   firstMs = 50,

@@ -2,15 +2,15 @@ import type { Millis } from '../drain/facts.ts'
 
 /** How far the API server's clock is behind the agent's, from the Date headers of its answers. */
 interface ClockOffset {
-  /** @param askedAt when the request was sent, `heardAt` when the head of its answer came: the server read its clock in between */
+  /** @param askedAt when the request was sent. @param heardAt when the head of its answer came: the server read its clock in between */
   note(date: string | undefined, askedAt: Millis, heardAt: Millis): void
-  /** ms to add to a time of the API server to have it on the agent's clock; 0 while the clocks may agree. */
+  /** The ms to add to a time of the API server to convert it to the agent's clock; 0 while the clocks may agree. */
   behindMs(): number
 }
 
-/** Date headers are cut to whole seconds. */
+/** The resolution of Date headers: whole seconds. */
 const RESOLUTION_MS = 1000
-/** Older answers do not count: clocks drift, and a step of the clock may be too small for a single answer to show. */
+/** How many answers count: clocks drift, and a single answer may not show a small step of the clock. */
 const SAMPLES = 10
 
 interface Bounds {
@@ -19,11 +19,11 @@ interface Bounds {
 }
 
 /**
- * Each answer gives a lower and an upper bound of the offset, however its time is split between request and response (Cristian's
- * algorithm). The offset lies where the bounds of the last ten answers overlap. Its lower end is never too high, so deadlines may come
- * early (by a second and the time of the quickest answer) but not late. If 0 lies in the overlap, the offset is 0: a server whose clock
- * is ahead by less than that counts as equal. An answer that does not overlap with the previous ones shows that the server's clock was
- * set; a smaller step counts fully after ten more answers.
+ * Each answer gives a lower and an upper bound of the offset, however its time divides between request and response (Cristian's algorithm).
+ * The offset lies where the bounds of the last ten answers overlap. The lower end of that range is used, because it is never too high:
+ * deadlines may come early (by a second and the time of the quickest answer), but not late. If the range includes 0, the offset is 0, so a
+ * server whose clock is ahead by less than that counts as equal. An answer outside of the range shows that the server's clock was set; a
+ * smaller step has its full effect after ten more answers.
  */
 export function createClockOffset(): ClockOffset {
   let samples: Bounds[] = []

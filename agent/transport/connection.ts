@@ -17,14 +17,14 @@ export interface Reply {
   readonly retryAfterMs: number | undefined
 }
 
-/** Everything goes over one HTTP/2 session, which is replaced when it ends or the server sends GOAWAY. */
+/** All requests go over one HTTP/2 session, which is replaced when it ends or the server sends GOAWAY. */
 export interface Connection {
-  /** Any HTTP status is an answer. Rejects without an answer within `requestTimeoutMs`, or with the signal's reason. */
+  /** Any HTTP status is an answer. Rejects if there is none within `requestTimeoutMs`, or with the signal's reason. */
   request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Reply>
   /**
-   * A GET whose answer is read line by line for as long as it lasts. Calls `onOpen` when the server has accepted it.
-   * Resolves when the server ends it, or sends GOAWAY. Rejects with ApiError on any status but 200, when the connection
-   * breaks, when a handler throws, or with the signal's reason.
+   * A GET whose answer is read line by line until it ends. Calls `onOpen` when the server has accepted it. Resolves when the server
+   * ends it or sends GOAWAY. Rejects with ApiError on any status but 200, if the connection breaks, if a handler throws, or with
+   * the signal's reason.
    */
   stream(path: string, handlers: StreamHandlers, signal: AbortSignal): Promise<void>
   /** How far the API server's clock is behind the agent's, in ms (`clock-offset.ts`). */
@@ -52,7 +52,7 @@ const DEFAULTS: ConnectionSettings = {
   pingTimeoutMs: 1_000
 }
 
-/** The rest of a longer error body is ignored. In bytes. */
+/** The most bytes of an error body that are read; the rest is ignored. */
 const LONGEST_ERROR = 64 * 1024
 
 export function createConnection(
@@ -166,12 +166,12 @@ export function createConnection(
 
 const closedError = () => new Error('the connection to the API server was closed by us')
 
-/** A strategic merge patch merges built-in lists by key: a plain merge patch would replace all conditions of a pod by one. */
+/** A strategic merge patch merges built-in lists by key. A plain merge patch would replace all conditions of a pod by one. */
 function contentTypeOf(method: string): string {
   return method === 'PATCH' ? 'application/strategic-merge-patch+json' : 'application/json'
 }
 
-/** @throws Error if a success has a body that is not JSON: it must not be taken for an empty answer */
+/** @throws Error if a success has a body that is not JSON, because it must not count as an empty answer */
 function parseBody(what: string, status: number, body: Buffer): unknown {
   if (body.length === 0) return undefined
   if (status >= 400) return tolerantJson(body)

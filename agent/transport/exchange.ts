@@ -7,8 +7,8 @@ interface Handlers {
 }
 
 /**
- * One request on one session. Resolves when the answer is complete; rejects when it was cut off, when a
- * handler threw, or with the signal's reason. Whatever the outcome, the stream is closed afterwards.
+ * One request on one session. Resolves when the answer is complete. Rejects if it was cut off, if a handler threw, or with the signal's
+ * reason. The stream is closed afterwards in any case.
  */
 export async function exchange(
   session: ClientHttp2Session,

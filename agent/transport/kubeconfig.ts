@@ -9,8 +9,8 @@ import { FRESH_MS, type Credentials, type CredentialSource } from './credentials
 type Kubeconfig = Extract<CredentialSource, { kind: 'kubeconfig' }>
 
 /**
- * client-node reads every kind of kubeconfig and runs its auth plugins. It also loads the models of the whole API (60 MB, one second),
- * so a pod, which has no kubeconfig, does not load it.
+ * client-node reads every kind of kubeconfig and runs its auth plugins. It also loads the models of the whole API (60 MB, one
+ * second). So it is loaded on demand: a pod has no kubeconfig.
  */
 const load = createRequire(import.meta.url)
 
@@ -47,7 +47,7 @@ export function kubeconfigCredentials(source: Kubeconfig, clock: Clock): Credent
     },
     refused() {
       cached = undefined
-      // Auth plugins cache their credentials until these expire; only a new KubeConfig makes them ask again.
+      // Auth plugins cache their credentials until these expire. Only a new KubeConfig makes them ask again.
       config = reloaded(source) ?? config
     }
   }
@@ -67,7 +67,7 @@ function loadConfig(source: Kubeconfig): ClientNode.KubeConfig {
   return config
 }
 
-/** A file in the middle of being replaced must not stop the agent: it keeps the last good copy. */
+/** Reads the kubeconfig again. If the file is just being replaced, the agent keeps the last good copy. */
 function reloaded(source: Kubeconfig): ClientNode.KubeConfig | undefined {
   try {
     return loadConfig(source)
@@ -89,7 +89,7 @@ async function readHeaders(
   options: () => Promise<RequestOptions>
 ): Promise<Readonly<Record<string, string>>> {
   const tokenFile = tokenFileOf(config)
-  // client-node reads the file at most once a minute, and would go on using a refused token.
+  // client-node reads the file at most once a minute, and would continue to use a refused token.
   if (tokenFile !== undefined) return bearer((await readFile(tokenFile, 'utf8')).trim())
   const { headers, auth } = await options()
   const found: Record<string, string> = {}

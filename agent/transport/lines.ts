@@ -1,13 +1,13 @@
 const NEWLINE = 0x0a
 
-/** etcd refuses objects over 1.5 MB; JSON adds some. A longer line is not a watch event. */
+/** In bytes. etcd refuses objects over 1.5 MB, and JSON adds some. A longer line is not a watch event. */
 export const LONGEST_LINE = 16 * 1024 * 1024
 
 /**
- * Splits a byte stream at newlines, wherever its chunks end. Works on bytes: a chunk may end in the middle of a
- * character, and a newline byte is never part of one.
+ * Splits a byte stream at newlines, wherever its chunks end. It works on bytes: a chunk may end in the middle of a character, and a newline
+ * byte is never part of a character.
  *
- * @throws RangeError from the returned function when a line gets longer than `longest` bytes
+ * @throws RangeError from the returned function if a line gets longer than `longest` bytes
  */
 export function createLineSplitter(
   onLine: (line: string) => void,

@@ -1,11 +1,11 @@
-/** Quotes inside a string are escaped, so these bytes are always a key, and never the first of its object. */
+/** Quotes inside a string are escaped, so these bytes are always a key, and it is never the first one of its object. */
 const KEY = Buffer.from(',"managedFields":[')
 const [QUOTE, BACKSLASH, OPEN, CLOSE] = [0x22, 0x5c, 0x5b, 0x5d]
 
 /**
- * The text of a JSON document of the API server, without any `managedFields` (who last set which field). The agent never
- * reads it; it is half of a pod, and half of the time that parsing many pods takes. The API server cannot leave it out: it offers
- * whole objects or bare metadata.
+ * A JSON document of the API server without any `managedFields` (the last writer of each field). The agent never reads them. They
+ * are half of a pod, and half of the time that parsing many pods takes. The API server cannot leave them out: it offers whole
+ * objects or bare metadata.
  */
 export function withoutManagedFields(json: Buffer): string {
   let text = ''
@@ -19,7 +19,7 @@ export function withoutManagedFields(json: Buffer): string {
   return text + json.toString('utf8', from)
 }
 
-/** The index after an array's closing bracket; `at` is the first byte inside the array. `undefined`: no bracket closes it. */
+/** The index after an array's closing bracket; `at` is the first byte inside the array. `undefined`: there is no closing bracket. */
 function endOfArray(json: Buffer, at: number): number | undefined {
   let depth = 1
   let quoted = false

@@ -6,13 +6,13 @@ export interface PingSettings {
   readonly timeoutMs: number
 }
 
-/** After a timeout, one more check of the socket: if the agent was busy, the answer is already waiting there. */
+/** The time for one more check of the socket after a timeout, in ms: if the agent was busy, the answer is waiting there. */
 const LAST_LOOK_MS = 50
 
 /**
- * Pings the peer for as long as the session lives, and destroys the session when no byte has arrived for
- * `timeoutMs`: TCP alone would need many minutes to notice a lost peer. A byte of any stream counts as a sign
- * of life, since the answer to a ping queues behind a large list on a slow line.
+ * Pings the server while the session lives, and destroys the session if no byte has arrived for `timeoutMs`. TCP alone would need
+ * many minutes to notice a lost server. A byte of any stream counts, because on a slow line the answer to a ping queues behind a
+ * large list.
  *
  * @param lastHeard when bytes last arrived on any stream of this session, by this clock
  */
@@ -28,7 +28,7 @@ export function keepAlive(
     cancel = clock.alarm(clock.now() + ms, then)
   }
   const ping = () => {
-    // Between its destruction and its 'close' event a session throws on any call.
+    // Between its destruction and its 'close' event, a session throws on any call.
     if (session.destroyed) return
     const sentAt = clock.now()
     let answered = false

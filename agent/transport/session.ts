@@ -4,16 +4,16 @@ import { networkMeaning } from '../base/network.ts'
 import type { Credentials } from './credentials.ts'
 import { keepAlive, type PingSettings } from './ping.ts'
 
-/** One HTTP/2 session, and what its callers need. */
+/** One HTTP/2 session, with the signals that its callers need. */
 export interface Session {
   readonly http2: ClientHttp2Session
-  /** Aborts when the server sends GOAWAY or the session ends: long streams must move to a new one. */
+  /** Aborts when the server sends GOAWAY or the session ends. Long streams must then move to a new session. */
   readonly leaving: AbortSignal
-  /** Call it for every chunk received: bytes are as good a sign of life as a ping's answer. */
+  /** Call it for every received chunk, because bytes show that the server lives, like the answer to a ping. */
   readonly heard: () => void
 }
 
-/** The windows of one stream, and of all together, in bytes: the default of 64 KiB makes a list of 100 MB twice as slow. */
+/** The flow-control window of one stream, and of all together, in bytes. The default of 64 KiB makes a list of 100 MB twice as slow. */
 const STREAM_WINDOW = 4 * 1024 * 1024
 const SESSION_WINDOW = 16 * 1024 * 1024
 
@@ -22,10 +22,10 @@ export class Leaving extends Error {
   override readonly name = 'Leaving'
 }
 
-/** What TLS or HTTP/2 reports if the other side speaks HTTP/1.1 only, before its first frame has come. */
+/** The errors of TLS or HTTP/2, before the first frame, if the other side only speaks HTTP/1.1. */
 const NOT_HTTP2 = /^ERR_(HTTP2_ERROR|SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL)$/
 
-/** Nothing answers at the address and port. */
+/** The errors if nothing answers at the address and port. */
 const UNANSWERED = /^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ETIMEDOUT)$/
 
 const ROUTE = {
@@ -38,10 +38,10 @@ const CHECK_ADDRESS =
   'no server answers at that address and port: check server of the kubeconfig, that the API server runs, and NetworkPolicies'
 
 /**
- * Connects: TLS with ALPN `h2`, or HTTP/2 at once for `http://`. Resolves when the server has sent its first frame, so that it speaks
- * HTTP/2. The session ends with `signal`.
+ * Connects: TLS with ALPN `h2`, or HTTP/2 at once for `http://`. Resolves when the server has sent its first frame, which shows
+ * that it speaks HTTP/2. The session ends with `signal`.
  *
- * @throws Error when that takes longer than `timeoutMs`, or the socket's error in words, with the original one as its cause
+ * @throws Error if that takes longer than `timeoutMs`; or the socket's error in words, with the original one as its cause
  */
 export async function openSession(
   credentials: Credentials,
@@ -77,7 +77,7 @@ export async function openSession(
       leaving.abort(why)
     })
     http2.once('remoteSettings', () => {
-      // The session may have ended at the same moment: `close` comes next.
+      // The session may have ended at the same moment; then `close` follows.
       if (http2.destroyed) return
       cancel()
       http2.setLocalWindowSize(SESSION_WINDOW)

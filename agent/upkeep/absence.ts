@@ -3,7 +3,7 @@ import type { Millis } from '../drain/facts.ts'
 
 /** Whether this process was away: stopped (SIGSTOP), paused with its machine, or without any CPU. */
 interface Absence {
-  /** When it last came back; `-Infinity`: it was never away. The first call after an absence detects it. */
+  /** When it last came back; `-Infinity`: it was never away. The first call after an absence detects the absence. */
   resumedAt(): Millis
   stop(): void
 }
@@ -13,8 +13,8 @@ const EVERY_MS = 250
 const AWAY_MS = 1500
 
 /**
- * Detected by the gap between two ticks of the monotonic clock, because the wall clock may have been set. Overdue timers fire before
- * any input that arrived meanwhile is read, so code that acts on time must ask here first.
+ * An absence is a gap between two ticks of the monotonic clock, because the wall clock may have been set. Overdue timers fire
+ * before any input that arrived meanwhile is read. So code that acts on time must ask here first.
  *
  * @param onResume called once for each absence
  */

@@ -5,17 +5,17 @@ import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 
 /**
- * How long after a write without an answer its object is read again, in ms: a request that was cut off may be applied late, and
- * overwrite what the owner has written meanwhile.
+ * When the object of a write without an answer is read again, in ms after the write. A request that was cut off may be applied late, and
+ * overwrite later writes of the owner.
  */
 const LOOKS_MS = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000]
 
 /**
- * Puts back only the nodes that a late, unanswered write of the agent removed: a node was read in the holder after the write was
- * sent, and then the holder lists exactly what the write had sent, without that node.
+ * Restores only the nodes that a late, unanswered write of the agent removed. Such a node was read in the holder after the write
+ * was sent, and later the holder lists exactly the nodes that the write had sent, without that node.
  */
 export interface Amends {
-  /** The writer wrote, or (without an answer) may have written or may still be writing. */
+  /** The writer wrote. Without an answer, it may have written, or may still be writing. */
   wrote(written: Written): void
   /** The objects to read again. */
   targets(now: Millis): readonly Target[]
@@ -33,7 +33,7 @@ interface AmendsOptions {
 interface OpenWrite {
   /** The lists of nodes that those writes would leave in it. */
   readonly sent: Set<string>
-  /** The last reading that did not result from any of them. */
+  /** The last reading that was not the result of one of those writes. */
   seen: ReadonlyMap<NodeKey, HolderNode>
 }
 
@@ -57,7 +57,7 @@ export function createAmends({ isLeaving, now }: AmendsOptions): Amends {
       for (const { holder, remove, add } of edits) {
         if (!isReplacedWhole(holder)) continue
         const write = open.holders.get(holder.key) ?? { sent: new Set<string>(), seen: new Map() }
-        // Nodes that the agent removed on purpose are no loss. An answered write that adds nodes has repaired the loss.
+        // Nodes that the agent removed on purpose are no loss. An answered write that adds nodes has repaired a loss.
         write.seen = new Map([...write.seen].filter(([key]) => !remove.has(key)))
         if (answered && add.length > 0) write.sent.clear()
         const left = holder.nodes.map(({ key }) => key).filter(key => !remove.has(key))
@@ -101,7 +101,7 @@ export function createAmends({ isLeaving, now }: AmendsOptions): Amends {
   }
 }
 
-/** A map is merged key by key, so it cannot lose other writers' nodes (`writeFor`). */
+/** Whether a write replaces the whole list. A map is merged key by key, so it cannot lose other writers' nodes (`writeFor`). */
 const isReplacedWhole = ({ form, path }: Holder): boolean => form === 'array' || path[0] === 'plugins'
 
 const listOf = (nodes: readonly NodeKey[]): string => nodes.toSorted().join(' ')

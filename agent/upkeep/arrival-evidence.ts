@@ -7,7 +7,7 @@ import type { Sources } from '../proof/sources.ts'
 /** The observations of one arriving pod so far. */
 export interface SeenComing {
   readonly listedAt: Map<HolderKey, Millis>
-  /** Holders that follow its Service. A pod becomes expected there only while it is young, and stays expected while it arrives. */
+  /** Holders that follow its Service. They begin to expect the pod only while it is young, and then expect it while it arrives. */
   readonly expected: Set<HolderKey>
   /** By gateway and holder: when its Control API was first seen to list it. */
   readonly observedAt: Map<string, Millis>
@@ -19,7 +19,7 @@ export const nothingSeen = (): SeenComing => ({
   observedAt: new Map()
 })
 
-/** Gathers what the parts know of an arriving pod. Updates `seen`. `also`: holders that will list it. */
+/** Gathers the facts about an arriving pod from all parts. Updates `seen`. `also`: holders that will list it. */
 type GatherArrival = (
   pod: PodFact,
   seen: SeenComing,
@@ -33,7 +33,7 @@ export function createArrivalEvidence({
   barrier,
   survey
 }: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey'>): GatherArrival {
-  /** The holders that list it, and those that follow its Service and should. */
+  /** The holders that list the pod, and those that follow its Service and should list it. */
   const holdersOf = (pod: PodFact, { expected }: SeenComing, now: Millis): readonly Holder[] => {
     const peers = cluster.slices.servicesOf(pod).flatMap(({ namespace, name }) =>
       cluster.slices

@@ -9,21 +9,21 @@ import type { ServiceName } from '../facts/slice-store.ts'
 
 /** How long an answer of the API server may take, in ms, including the wait in the queue. */
 const ASK_MS = 1000
-/** Concurrent requests: to find an address, the API server scans all pods. */
+/** Concurrent requests. To find an address, the API server scans all pods. */
 const AT_ONCE = 16
 /** Equal requests within this time, in ms, share one answer: a pod can be in dozens of holders. */
 const FRESH_MS = 100
 
 /**
- * Asks the API server, not the watches, about nodes that a write is about to remove: a watch that is silent or behind shows neither
- * that an address has a new pod nor that a pod is ready again. `undefined` and `false`: it did not answer.
+ * Asks the API server, not the watches, about nodes that a write is about to remove. A silent or late watch shows neither that an
+ * address has a new pod nor that a pod is ready again. `undefined` and `false`: no answer.
  */
 export interface Asking {
   /** The pod of this name, if it exists: one object, at little cost. */
   pod(name: ServiceName): Promise<{ readonly pod: PodFact | undefined } | undefined>
-  /** The pods that have this address; the API server scans all pods, by first address only (dual stack: docs/decisions/0006). */
+  /** The pods that have this address. The API server scans all pods, by first address only (dual stack: docs/decisions/0006). */
   ownersOf(host: string): Promise<readonly PodFact[] | undefined>
-  /** Updates the stores with a Service and its EndpointSlices. `false` also if the Service no longer exists. */
+  /** Updates the stores with a Service and its EndpointSlices. `false` also if the Service does not exist any more. */
   refresh(service: ServiceName): Promise<boolean>
 }
 
@@ -78,6 +78,6 @@ export function createAsking({ cluster, clock, log }: AskingOptions): Asking {
   }
 }
 
-/** No pod has the address. A pod whose containers have ended does not have it, unless it is its host's address. */
+/** Whether no pod has the address. A pod whose containers have ended does not have it, unless it is its host's address. */
 export const isFree = (owners: readonly PodFact[]): boolean =>
   owners.every(pod => isOver(pod) && !pod.hostNetwork)

@@ -4,18 +4,18 @@ import type { HolderKey } from '../plan/holder.ts'
 
 /** The claims of Services on holders, and the problems of those that cannot be met. The only owner of that state. */
 export interface Claims {
-  /** Reads the claims again if a Service changed since. `true`: they may have changed. */
+  /** Reads the claims again if a Service has changed since. `true`: they may have changed. */
   refresh(): boolean
   all(): ReadonlyMap<HolderKey, Claim>
   /** The problems of the claims as written, by Service (`namespace/name`). */
   problems(): ReadonlyMap<string, string>
-  /** Reports each problem once, again if its text changes, and once when it is over. */
+  /** Reports each problem once, again if its text changes, and once more when it is over. */
   report(found: ReadonlyMap<string, string>): void
   reported(): ReadonlyMap<string, string>
 }
 
 /**
- * @param asking the Services with claims; the same list object as long as none of them changes
+ * @param asking the Services with claims; the same list object until one of them changes
  * @param told called with `undefined` when the problem is over
  */
 export function createClaims(

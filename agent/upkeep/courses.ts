@@ -4,11 +4,11 @@ import { fullWeight } from '../members/member-edits.ts'
 import { addedAtFor } from '../members/slow-start.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
 
-/** State of a claim that is kept between checks. */
+/** The state of a claim between two checks. */
 interface Course {
   /** When each node became a member. */
   readonly since: Map<NodeKey, Millis>
-  /** Nodes that were members, as long as they are listed: identifies leftover nodes of pods that are gone. */
+  /** Former members that are still listed: they identify leftover nodes of pods that are gone. */
   readonly were: Set<NodeKey>
   looked: {
     readonly holder: Holder | undefined
@@ -23,7 +23,7 @@ interface Courses {
   of(holder: HolderKey): Course
   /** Updates the course of a claim. */
   update(claim: Claim, members: ReadonlySet<NodeKey>, holder: Holder | undefined): Course
-  /** Drops those of other holders. */
+  /** Drops the courses of all other holders. */
   keep(claims: ReadonlyMap<HolderKey, Claim>): void
 }
 

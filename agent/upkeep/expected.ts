@@ -3,7 +3,7 @@ import type { Holder } from '../plan/holder.ts'
 import type { Cluster } from '../facts/cluster.ts'
 import type { ServiceName } from '../facts/slice-store.ts'
 
-/** The owner of a holder may be about to list a pod that started within this time, in ms. */
+/** A pod that started within this time, in ms, may be about to be listed by the owner of a holder. */
 const RECENT_MS = 120_000
 
 type Known = Pick<Cluster, 'pods' | 'slices'>
@@ -57,7 +57,7 @@ export function missingFrom(
   const missing = slices
     .serving(service.namespace, service.name)
     .filter(endpoint => endpoint.ready && !endpoint.terminating && !has.has(endpoint.address))
-    // A slice can be many seconds behind the deletion: a pod that ends is not expected, and proves nothing about the others.
+    // A slice can be many seconds later than the deletion. A pod that ends is not expected, and proves nothing about the others.
     .filter(({ podUid }) => podUid === undefined || pods.get(podUid)?.deletionAt === undefined)
     .map(({ address, podUid }) => ({ node: nodeKey(address, port), podUid }))
   const isRecent = ({ podUid }: (typeof missing)[number]) => {

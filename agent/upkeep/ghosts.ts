@@ -20,10 +20,10 @@ interface GhostsOptions {
   readonly isPodRange: (host: string) => boolean
   /** Whether to search for ghosts beyond the addresses of pods that were seen to end. */
   readonly hasRanges: boolean
-  /** Pods of all namespaces are watched: otherwise an address may belong to a pod that is not watched. */
+  /** Whether pods of all namespaces are watched. Otherwise an address may belong to a pod that is not watched. */
   readonly everywhere: boolean
   readonly afterMs: number
-  /** Repair is on, and this agent is the one to do it. */
+  /** Whether repair is on, and this agent is the one that does it. */
   readonly mayRepair: () => boolean
   readonly asking: Pick<Asking, 'ownersOf'>
   /** The pods that take over from a node in the gateways. */
@@ -34,21 +34,21 @@ interface GhostsOptions {
 
 /** Finds nodes whose pods are gone, reports them, and removes or replaces them if that is configured. */
 export interface Ghosts {
-  /** Called each round; checks the holders once for each listing of them. */
+  /** Called each round; checks the holders once for each of their listings. */
   look(now: Millis): void
   /** The ghosts by holder, as of the last listing. */
   found(): ReadonlyMap<HolderKey, readonly Ghost[]>
-  /** Objects to repair, once per listing: if an owner puts a ghost back, the agent writes at most once per listing. */
+  /** The objects to repair, once per listing: if an owner puts a ghost back, the agent writes at most once per listing. */
   targets(now: Millis): readonly Target[]
-  /** Asks which pods have the addresses of ghosts in this object: a watch that is silent does not show a new pod. */
+  /** Asks which pods have the addresses of ghosts in this object, because a silent watch does not show a new pod. */
   prepare(target: Target, now: Millis): Promise<void>
-  /** The changes that the answers allow in the object, which was read after them. */
+  /** The changes that the answers allow in the object, which was read after the answers. */
   wishes(target: Target, found: readonly Holder[] | undefined, now: Millis): readonly Wish[]
 }
 
 /** How many addresses of ended pods are remembered; the oldest are dropped. */
 const REMEMBERED = 50_000
-/** The most addresses to ask about for one write; the others wait for the next listing. */
+/** The most addresses to ask about for one write. The others wait for the next listing. */
 const ASKED = 16
 
 export function createGhosts(options: GhostsOptions): Ghosts {
@@ -58,18 +58,18 @@ export function createGhosts(options: GhostsOptions): Ghosts {
   const ended = new Map<string, { readonly at: Millis; readonly pod: PodFact }>()
   const free = new Map<string, Millis>()
   const told = new Set<string>()
-  /** By object: hosts that had no pod when Kubernetes was asked, right before the object is read. */
+  /** By object: the hosts that had no pod when Kubernetes was asked, right before the object was read. */
   const freeHosts = new Map<string, ReadonlySet<string>>()
   let ghosts: ReadonlyMap<HolderKey, readonly Ghost[]> = new Map()
   let due: readonly Target[] = []
   let lookedAt: Millis = 0
   let readAt: Millis | undefined
 
-  /** The knowledge of Kubernetes is current. If it may be old, no node is called a ghost. */
+  /** Whether the knowledge of Kubernetes is current. If it may be old, no node counts as a ghost. */
   const isCurrent = () =>
     everywhere && cluster.parts().every(({ name, state }) => name === 'services' || state === 'live')
 
-  /** The owner gets `afterMs` to remove the node of a pod that was drained. */
+  /** Whether the drain still uses its node: the owner gets `afterMs` to remove the node of a drained pod. */
   const isInUse = (drain: Drain, now: Millis) =>
     isEnding(drain) && !(drain.phase === 'gone' && now >= drain.at + afterMs)
 

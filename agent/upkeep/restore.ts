@@ -4,7 +4,7 @@ import { inForm } from '../write/reconcile.ts'
 import type { Wish } from '../write/wish.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 
-/** A removal under way when its drain was undone is over after this time, in ms: no write is retried for longer. */
+/** After this time, in ms, a removal that was running when its drain was undone is over: no write is retried for longer. */
 const LATE_MS = 15_000
 
 /** How long the agent waits for the next pod at a fixed address, in ms, and for how many nodes at a time. */
@@ -12,28 +12,28 @@ const RETURN_MS = 3_600_000
 const RETURNS = 1000
 
 /**
- * Puts back the exact nodes that a drain removed, once: when its pod turns out to stay, or when the next pod of its workload is up at
- * the same address and port (DaemonSets on their hosts, mirror pods, fixed addresses) and no other writer keeps the holder. Kept only
- * in memory: see docs/sync.md.
+ * Restores the exact nodes that a drain removed, once: if its pod turns out to stay, or if the next pod of its workload is up at the same
+ * address and port (DaemonSets on their hosts, mirror pods, fixed addresses) and no other writer maintains the holder. It is kept only in
+ * memory: see docs/sync.md.
  */
 export interface Restore {
   taken(taken: Taken): void
-  /** The drain was undone: from now on the nodes that it removed are owed. */
+  /** The drain was undone, so the nodes that it removed are to be restored. */
   undone(uid: PodUid, now: Millis): void
-  /** The drain has ended as usual. If the holder has no known owner, the next pod at its nodes is awaited. */
+  /** The drain has ended as usual. If the holder has no known owner, the agent waits for the next pod at its nodes. */
   over(pod: PodFact, now: Millis): void
-  /** The objects that are owed nodes. */
+  /** The objects with nodes to restore. */
   targets(now: Millis): readonly Target[]
-  /** The nodes that this object, as just read, is owed. Nodes that it lists by now, or has no place for, are no longer owed. */
+  /** The nodes to restore in this object, as just read. Nodes that it lists by now, or has no place for, are not restored any more. */
   wishes(target: Target, found: readonly Holder[] | undefined): readonly Wish[]
 }
 
 interface RestoreOptions {
-  /** The pod stays, at this address. */
+  /** Whether the pod stays, at this address. */
   readonly staysAt: (uid: PodUid, host: string) => boolean
-  /** Another pod of its workload is Ready at this address and port, and stays. */
+  /** Whether another pod of its workload is Ready at this address and port, and stays. */
   readonly isBack: (pod: PodFact, node: HolderNode) => boolean
-  /** The node leads to a pod that ends, or that has ended. */
+  /** Whether the node leads to a pod that ends, or that has ended. */
   readonly isLeaving: (node: NodeKey) => boolean
   readonly holders: () => ReadonlyMap<HolderKey, Holder>
 }
@@ -53,8 +53,8 @@ export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOp
   }
 
   /**
-   * Whether no other writer has changed the holder's list of nodes; another writer would know best. Changes by the agents
-   * themselves do not count.
+   * Whether no other writer has changed the holder's list of nodes. If one has, it knows better. Changes of the agents themselves do not
+   * count.
    */
   const isOurs = ({ holder }: Taken, today: Holder): boolean => {
     const ours = [...returning.values()].filter(({ one }) => one.holder.key === holder.key)
@@ -66,7 +66,7 @@ export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOp
       holder.nodes.every(({ key }) => listed.has(key) || mayLack.has(key) || isLeaving(key))
     )
   }
-  /** Forgets the node if it must no longer be put back. */
+  /** Whether the node is still to be restored; if not, it is forgotten. */
   const isAwaited = (name: string, one: Taken, today: Holder | undefined): today is Holder => {
     const is =
       today !== undefined &&
@@ -128,7 +128,7 @@ export function createRestore({ staysAt, isBack, isLeaving, holders }: RestoreOp
   }
 }
 
-/** A traffic-split rule is identified by its index in a list, and the list may have changed: a common node shows that it is the same. */
+/** The path of a traffic-split rule has its index in a list, and the list may have changed. A common node shows that it is the same rule. */
 function isSame(before: Holder, today: Holder): boolean {
   if (before.path[0] !== 'plugins') return true
   const known = new Set(before.nodes.map(({ key }) => key))

@@ -14,11 +14,11 @@ interface StillEndingOptions {
 }
 
 /**
- * Asked right before every write: does the address still belong to a pod that ends? A change may have waited, and once a hook has
- * been answered the pod goes and its address is reused. A silent watch does not show that, so the agent asks the API server. The
- * exception: a current watch has shown the pod's own deletion, and its hook is not answered yet. The agent first asks for the pod
- * itself, one object, and only if that is gone for the pods at the address. `undefined`: not known. Then the node is left alone for
- * now: leaving a ghost is better than removing a pod that serves.
+ * Asked right before every write: does the address still belong to a pod that ends? A change may have waited, and after a hook was
+ * answered its pod goes and its address is reused. A silent watch does not show that, so the agent asks the API server. It need not
+ * ask if a current watch has shown the pod's own deletion and its hook has no answer yet. It first asks for the pod itself (one
+ * object); only if that is gone, it asks for the pods at the address. `undefined`: not known. The node then stays for now, because
+ * a ghost is better than the removal of a pod that serves.
  */
 export function createStillEnding({ cluster, asking, drains, resumedAt }: StillEndingOptions) {
   return async (uid: PodUid, node: NodeKey): Promise<boolean | undefined> => {
@@ -29,7 +29,7 @@ export function createStillEnding({ cluster, asking, drains, resumedAt }: StillE
     if (isCurrent && drain.phase === 'draining' && drain.pod.deletionAt !== undefined) return true
     const itself = await asking.pod(drain.pod)
     if (!itself) return undefined
-    // A slice or a condition reported the end, and may have been revoked: then the drain is undone in a moment.
+    // A slice or a condition reported the end, and may have been revoked. The drain is then undone in a moment.
     if (itself.pod?.uid === uid && !isOver(itself.pod)) return saysThatItEnds(itself.pod) || undefined
     const { host, port } = addressOf(node)
     const owners = await asking.ownersOf(host)

@@ -7,7 +7,7 @@ import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 /** How long the agent waits for the next pod at a ghost's address, in ms. */
 const RETURN_MS = 3_600_000
 
-/** A write that took all ghosts out of a holder and put the pods that follow. */
+/** A write that removed all ghosts from a holder and added the pods that follow. */
 interface Swap {
   readonly target: Target
   readonly ghosts: readonly { readonly node: HolderNode; readonly pod: PodFact }[]
@@ -16,14 +16,14 @@ interface Swap {
 }
 
 /**
- * Lists the node of a ghost again when the next pod of the workload has its address (DaemonSets on their hosts, fixed addresses). The
- * pods that were put stay: they serve, and a write of the agent takes out no pod that stays.
+ * Lists the node of a ghost again if the next pod of the workload has its address (DaemonSets on their hosts, fixed addresses). The
+ * pods that were added stay: they serve, and no write of the agent removes a pod that stays.
  */
 export interface Swaps {
   add(holder: HolderKey, swap: Swap): void
   /** The objects to write. */
   targets(now: Millis): readonly Target[]
-  /** A holder that another writer has given a ghost's node, or has taken all new nodes from, is left to that writer. */
+  /** The wishes for one object. If another writer has added a ghost's node, or has removed all new nodes, the holder is left to that writer. */
   wishes(target: Target, found: readonly Holder[]): readonly Wish[]
 }
 

@@ -20,32 +20,32 @@ interface SyncOptions {
   readonly drains: () => Drains
   /** Asked before any removal. */
   readonly asking: Pick<Asking, 'refresh'>
-  /** Asked right before every write: one agent of several syncs, and none in a dry run. */
+  /** Asked right before every write: only one of several agents syncs, and none in a dry run. */
   readonly mayWrite: () => boolean
-  /** Only pods have addresses in this range. */
+  /** Whether only pods have addresses in this range. */
   readonly isPodRange: (host: string) => boolean
   readonly now: () => Millis
   /** A Service's claim has a problem (reported once, and again if its text changes), or the problem is over. */
   readonly told: (service: ServiceFact, why: string | undefined) => void
 }
 
-/** Keeps the members of claimed upstreams equal to the EndpointSlices. Decides; the writer asks and writes. */
+/** Keeps the members of claimed upstreams equal to the EndpointSlices. It decides; the writer asks and writes. */
 export interface Sync {
   /** The objects that differ from their wished state. */
   targets(now: Millis): readonly Target[]
-  /** Before a removal, asks for the Service and its slices: the data of a silent watch may be old. */
+  /** Reads the Service and its slices again before a removal, because the data of a silent watch may be old. */
   prepare(target: Target): Promise<void>
-  /** The wished state of the object, which was read after `prepare`. Removes nodes only if `prepare` has refreshed the Service. */
+  /** The wished state of the object, which was read after `prepare`. It removes nodes only if `prepare` has refreshed the Service. */
   wishes(target: Target, found: readonly Holder[] | undefined): Wishes
   /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
-  /** The holders in which the agent lists this pod, or will; and why it is not in others that Services ask for. */
+  /** The holders in which the agent lists this pod, or will list it; and why it is not in others that Services ask for. */
   following(pod: PodFact): { readonly holders: readonly HolderKey[]; readonly problems: readonly string[] }
-  /** For the metrics: holders that are synced, and Services whose claim is not met. */
+  /** For the metrics: the number of synced holders, and of Services whose claim is not met. */
   counts(): { readonly holders: number; readonly problems: number }
 }
 
-/** A claim is checked when its holder or a slice changes, and this often (ms) for other changes. */
+/** A claim is checked when its holder or a slice changes. For other changes, it is checked at this interval, in ms. */
 const EVERY_MS = 1000
 const NOTHING: Wishes = { edits: [] }
 
@@ -91,7 +91,7 @@ export function createSync(options: SyncOptions): Sync {
     const endpoints = slicesOf(claim).flatMap(slice => slice.endpoints)
     const isFree = ({ host }: HolderNode) =>
       pods.byIp(host).length === 0 && !endpoints.some(({ address }) => address === host)
-    // Pods on their host's address are distinguished by port: another listener there (a NodePort, for example) is no pod.
+    // Pods on their host's address are distinguished by port. Another listener there (a NodePort, for example) is no pod.
     const isAt = (pod: PodFact, { port }: HolderNode) =>
       !pod.hostNetwork || port === undefined || [...pod.containerPorts, ...slices.portsOf(pod)].includes(port)
     const isPods = (node: HolderNode) =>
@@ -222,7 +222,7 @@ export function createSync(options: SyncOptions): Sync {
   }
 }
 
-/** Addresses whose pods are being drained. If pods share their host's address, this covers all of them: leaving a node alone is safe. */
+/** Addresses of pods that are being drained. If pods share their host's address, this covers all of them: it is safe to leave a node. */
 const drainingHosts = (drains: Drains): ReadonlySet<string> =>
   new Set(
     [...drains.values()].flatMap(drain => (isEnding(drain) && drain.phase !== 'gone' ? drain.pod.ips : []))

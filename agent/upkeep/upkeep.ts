@@ -9,9 +9,9 @@ import type { Ghosts } from './ghosts.ts'
 import type { Restore } from './restore.ts'
 import type { Sync } from './sync.ts'
 
-/** The wishes for holders, apart from removals: those of `sync`, of undone drains, of unanswered writes, and of ghosts. */
+/** The wishes for holders, apart from removals: from `sync`, undone drains, unanswered writes, and ghosts. */
 export interface Upkeep {
-  /** Called by the writer: the wished state of an object. */
+  /** The wished state of an object; called by the writer. */
   wishes(target: Target, found: readonly Holder[] | undefined): Wishes
   /** Asks Kubernetes for the facts that `wishes` needs, before the object is read. */
   prepare(target: Target): Promise<unknown>
@@ -19,7 +19,7 @@ export interface Upkeep {
   wrote(written: Written): void
   /** See `Ghosts.found`. */
   ghosts: Ghosts['found']
-  /** After each round, has the writer check every object that differs from its wished state. */
+  /** After each round, makes the writer check every object that differs from its wished state. */
   observer(writer: Pick<Writer, 'tend'>): Observer
 }
 
@@ -47,7 +47,7 @@ export function createUpkeep({ restore, amends, sync, ghosts, now }: UpkeepOptio
       const wished = sync?.wishes(target, found)
       const owed = [...restore.wishes(target, found), ...amends.wishes(target, found), ...haunted]
       if (!wished) return { edits: owed }
-      // A claimed holder gets its members, so none of them is owed: a previous weight would undo a slow start.
+      // A claimed holder gets its members, so nothing is restored there: an earlier weight would undo a slow start.
       const claimed = new Set(wished.edits.map(({ holder }) => holder))
       return { ...wished, edits: [...wished.edits, ...owed.filter(({ holder }) => !claimed.has(holder))] }
     },

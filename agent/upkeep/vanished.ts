@@ -3,7 +3,7 @@ import { endOf, type Heard } from '../proof/gone-gateways.ts'
 import type { Log } from '../base/log.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** The interval of checks without an event, in ms, so that an elapsed time is noticed. */
+/** The interval of checks without an event, in ms, so that an end by time is noticed. */
 const LOOK_MS = 1000
 
 /** Removes vanished gateways from the list as soon as they have ended. Returns a function that stops this. */

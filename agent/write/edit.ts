@@ -7,20 +7,20 @@ export interface HolderEdit extends NodeEdit {
   readonly path: Holder['path']
 }
 
-/** A request that carries out edits of one object, all of them at once. */
+/** One request that carries out all edits of one object. */
 type Write =
   | { readonly method: 'patch'; readonly body: Readonly<Record<string, unknown>> }
   | { readonly method: 'put'; readonly body: Readonly<Record<string, unknown>> }
 
 /**
- * One write for all edits of an object, by merge-PATCH, which changes only nodes. (The sub-path form,
- * `PATCH /upstreams/web/nodes`, does the same for an array but can only edit one holder.) A `null` merge gets a 400
- * if the map has become an array since `object` was read; an array overwrites whatever is there, hence the read-back.
+ * One write for all edits of an object, by merge-PATCH, which changes only nodes. (The sub-path form, `PATCH /upstreams/web/nodes`,
+ * does the same for an array, but can only edit one holder.) If a map has become an array since `object` was read, a `null` merge
+ * gets a 400. An array overwrites any list that is there, so it needs the read-back.
  *
- * Traffic-split lies inside arrays, which are replaced whole, so all of `rules` is sent. Consumers have no PATCH
- * (admin/consumers.lua): they are put whole.
+ * Traffic-split is inside arrays, which are replaced as a whole, so all of `rules` is sent. Consumers have no PATCH
+ * (admin/consumers.lua), so the whole consumer is put.
  *
- * @throws RangeError when a holder would be left with no node
+ * @throws RangeError if a holder would be left with no node
  */
 export function writeFor(object: AdminObject, edits: readonly HolderEdit[]): Write {
   const whole = edited(object.value, edits)
@@ -48,7 +48,7 @@ function edited(value: AdminObject['value'], edits: readonly HolderEdit[]): Reco
   return whole
 }
 
-/** APISIX writes the times itself. */
+/** Without the times, which APISIX writes itself. */
 function writable(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { create_time: _created, update_time: _updated, ...rest } = value
   return rest

@@ -6,12 +6,12 @@ import type { Outcome, Removal } from './reconcile.ts'
 import { WINDOW_MS, nextWriteAt, type Written } from './pacing.ts'
 import { doubled } from '../drain/times.ts'
 
-/** The nodes to take out of one object, and when that write may begin. An object has at most one write under way. */
+/** The nodes to remove from one object, and when that write may begin. An object has at most one write under way. */
 export interface ObjectQueue {
   readonly target: Target
-  /** `false` when that pod's node is already waiting or under way. */
+  /** `false` if that pod's node already waits or is under way. */
   add(holder: HolderKey, node: NodeKey, uid: PodUid, now: number): boolean
-  /** The owner goes first until then (the earliest of all waiting changes); before that the object is only read. */
+  /** Until then the owner goes first (the earliest time of all waiting changes), and the object is only read. */
   leave(until: number): void
   /** Until when the owner goes first; 0 if it does not. */
   readonly leftUntil: number
@@ -21,27 +21,27 @@ export interface ObjectQueue {
   tend(): boolean
   /** Stops waiting for this pod, and cancels its unsent write. */
   drop(uid: PodUid): void
-  /** Takes everything that waits as one removal; it is under way until `ended`. */
+  /** Takes all waiting changes as one removal, which is under way until `ended`. */
   take(): Removal
   /**
-   * `removed`: how many nodes were removed, for the pacing. `progress`: at least one, or no wish is left. Without progress the next
-   * try is delayed, so that a refusal is not repeated in a hot loop.
+   * `removed`: how many nodes were removed, for the pacing. `progress`: at least one was removed, or no wish is left. Without
+   * progress the next try is delayed, so that a refusal is not repeated in a hot loop.
    */
   ended(now: number, result: { readonly removed: number; readonly progress: boolean }): void
-  /** After a read in place of a write: another writer removed these nodes; the others keep waiting. */
+  /** After a read instead of a write: another writer has removed these nodes, and the others still wait. */
   looked(now: number, removal: Removal, gone: readonly Pick<Outcome, 'holder' | 'node'>[]): void
   readonly waiting: boolean
   /** When the next write may begin. */
   readyAt(now: number): number
-  /** When to read next what the leader has done. */
+  /** When to check by a read whether the leader has removed them. */
   nextReadAt(): number
-  /** When the leader should have finished the oldest waiting change: from then on this agent writes it. */
+  /** When the leader should have finished the oldest waiting change. From then on this agent writes it. */
   overdueAt(): number
 }
 
-/** After a write without progress, in ms; doubled each time. */
+/** The pause after a write without progress, in ms; doubled each time. */
 const PAUSE_MS = { first: 500, longest: 10_000 }
-/** Between two reads while the leader writes, in ms; doubled each time, as no write of a healthy leader takes longer. */
+/** The pause between two reads while the leader writes, in ms; doubled each time, since a healthy leader's write takes no longer. */
 const LOOK_MS = { first: 15, longest: 100 }
 /** How long a leader may take for a write that it is free to begin, in ms. */
 export const LATE_MS = 500

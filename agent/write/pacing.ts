@@ -1,6 +1,6 @@
 import type { Millis } from '../drain/facts.ts'
 
-/** A finished write: when it ended, and how many nodes it took out. */
+/** A finished write: when it ended, and how many nodes it removed. */
 export interface Written {
   readonly at: Millis
   readonly nodes: number
@@ -12,9 +12,9 @@ export const WINDOW_MS = 1000
 const STEP_MS = 40
 
 /**
- * When the next write to an object may begin. Alone, a removal is written at once; the more nodes have just left, the
- * longer the next ones are gathered (quadratic: 40 ms after one, a second after five). This does not slow down a rolling
- * update, and hundreds of pods ending in one second cost three writes, however they are spread over it.
+ * When the next write to an object may begin. A single removal is written at once. The more nodes have just been removed, the
+ * longer the next ones are gathered (quadratic: 40 ms after one, a second after five). This does not slow down a rolling update,
+ * and hundreds of pods that end within one second cost three writes, however they are spread over it.
  */
 export function nextWriteAt(written: readonly Written[], now: Millis): Millis {
   const recent = written.filter(w => w.at > now - WINDOW_MS)

@@ -4,11 +4,11 @@ import type { HolderEdit } from './edit.ts'
 import { nodeOf } from '../apisix/nodes.ts'
 import { writerOf } from '../apisix/owner.ts'
 
-/** Removals from one object that are carried out together, and what has been tried so far. */
+/** Removals from one object that are carried out together, and their tries so far. */
 export interface Removal {
-  /** The nodes to take out, oldest first, with the pod each stands for. */
+  /** The nodes to remove, oldest first, each with the pod that it stands for. */
   readonly wanted: Map<HolderKey, Map<NodeKey, PodUid>>
-  /** Adds the removals requested since: no write lists a node again that is known to leave. */
+  /** Adds the removals that were requested since. So no write lists a node again that is known to leave. */
   readonly more: () => void
   /** Holders as they were before the agent's last write to them; `accepted` once APISIX has answered it with 200. */
   readonly sent: Map<
@@ -32,13 +32,13 @@ interface Reconciliation {
 }
 
 /**
- * Compares an object as just read with what should have left it. Called before every write (so the last-node rule
- * is applied to the object as it is, not as it was planned) and after it (so it is also the read-back):
+ * Compares an object, as just read, with the nodes that should have left it. It is called before every write, so that the last-node
+ * rule applies to the present object, not to the planned one. It is also called after the write, so it is the read-back too:
  *
  *     read -> reconcile -> write -> read -> reconcile -> nothing left to write
  *
- * A holder that another writer emptied together with the agent gets back a node that the agent took, and nothing else is ever added:
- * only the owner knows what a holder should list (docs/decisions/0024).
+ * If another writer and the agent have emptied a holder together, it gets back a node that the agent removed. Nothing else is ever
+ * added, because only the owner knows the nodes that a holder should list (docs/decisions/0024).
  */
 export function reconcile(
   removal: Pick<Removal, 'wanted' | 'sent'>,
@@ -72,8 +72,8 @@ export function reconcile(
 }
 
 /**
- * The node to keep if all are to go: of those that draw requests, the one that began to end last. Nodes of weight 0 that stay take
- * over (apisix-measured: they are chosen if no other weight is left); the plan has checked whether they serve.
+ * The node to keep if all of them must go: of those that get requests, the one that began to end last. Nodes of weight 0 that stay
+ * take over (apisix-measured: they are chosen if no other weight is left); the plan has checked whether they serve.
  */
 function lastToLeave(holder: Holder, leaving: readonly NodeKey[]): NodeKey | undefined {
   if (holder.nodes.some(n => !leaving.includes(n.key))) return undefined
@@ -82,7 +82,7 @@ function lastToLeave(holder: Holder, leaving: readonly NodeKey[]): NodeKey | und
   return leaving.findLast(key => candidates.some(n => n.key === key))
 }
 
-/** The nodes that the agent's last write took from this holder, if it is empty now. */
+/** The nodes that the agent's last write removed from this holder, if it is empty now. */
 function owed(
   holder: Holder,
   sent: { readonly before: Holder; readonly removed: ReadonlySet<NodeKey> }

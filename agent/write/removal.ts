@@ -16,24 +16,24 @@ export interface RemovalTools {
   readonly admin: Pick<AdminApi, 'get' | 'patch' | 'put'>
   readonly inventory: Pick<Inventory, 'learn' | 'forget'>
   readonly clock: Clock
-  /** Asked before every read that a write rests on. `undefined`: unknown now, so the node is left alone for now. */
+  /** Asked before every read that a write depends on. `undefined`: not known now, so the node is left alone for now. */
   readonly stillEnding: (uid: PodUid, node: NodeKey) => MayBe<boolean | undefined>
   /** The same from local knowledge, right before the write: it must not wait. */
   readonly isEnding: (uid: PodUid, node: NodeKey) => boolean
-  /** Whether this process was suspended for a while since then: earlier answers are void. */
+  /** Whether this process was away since then; earlier answers are then void. */
   readonly wasAwaySince: (at: Millis) => boolean
-  /** Fetches what `wishes` needs, before the object is read. */
+  /** Gets the facts that `wishes` needs, before the object is read. */
   readonly prepare: (target: Target) => Promise<unknown>
-  /** The wishes for this object, as just read (`undefined`: it does not exist), besides the drains. */
+  /** The wishes for this object, as just read (`undefined`: it does not exist), in addition to the drains. */
   readonly wishes: (target: Target, found: readonly Holder[] | undefined) => Wishes
-  /** The agent has removed a drained node, or may have (no answer came). Gets the node as it was. */
+  /** The agent has removed a drained node; without an answer, it may have. Gets the node as it was before. */
   readonly taken: (taken: Taken) => void
   readonly wrote: (written: Written) => void
   readonly giveUpMs: number
   readonly signal: AbortSignal
 }
 
-/** A write, answered or not. Unanswered: it may still take effect. */
+/** A write. If it has no answer, it may still take effect. */
 export interface Written {
   readonly target: Target
   readonly edits: readonly Edit[]
@@ -54,7 +54,7 @@ export interface Taken {
   readonly uid: PodUid
 }
 
-/** The result of a removal. `wished`: nodes that were put, changed or removed because of a wish. */
+/** The result of a removal. `wished`: how many nodes were added, changed or removed because of a wish. */
 interface Result {
   readonly outcomes: readonly Outcome[]
   readonly removed: number
@@ -63,19 +63,19 @@ interface Result {
   readonly content: boolean
 }
 
-/** Writes in one attempt: the removal, and repairs of its result. */
+/** The most writes in one attempt: the removal, and repairs of its result. */
 const WRITES = 4
-/** A refusal (400) means that the object has changed since the read; more than this many have another cause. */
+/** A refusal (400) means that the object has changed since the read. If there are more than this many, the cause is another one. */
 const REFUSALS = 3
-/** The pause after "value changed": with it, 50 writers at once all finished in 253 ms (apisix-measured a). */
+/** The pause after "value changed", in ms. With it, 50 simultaneous writers all finished within 253 ms (apisix-measured a). */
 const CONFLICT_MS = 20
 const TRANSIENT_MS = { first: 100, longest: 2000 }
 
 /**
- * Takes nodes out of one object and verifies that they are out. Every attempt begins with a read, so it does not matter
- * whether a write that failed was applied.
+ * Removes nodes from one object and verifies that they are out. Every attempt begins with a read, so it does not matter whether a
+ * failed write was applied.
  *
- * @throws CodedError when it could not be done within `giveUpMs`
+ * @throws CodedError if it could not be done within `giveUpMs`
  */
 export async function carryOut(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
   let refusals = 0
@@ -100,9 +100,9 @@ export async function carryOut(tools: RemovalTools, target: Target, removal: Rem
 }
 
 /**
- * Reads one object, and returns which of the nodes are out of it: the result of another agent's write.
+ * Reads one object, and returns which of the nodes are out of it, as the result of another agent's write.
  *
- * @throws CodedError when it could not be read
+ * @throws CodedError if the object could not be read
  */
 export async function readBack(
   tools: RemovalTools,
@@ -111,13 +111,13 @@ export async function readBack(
 ): Promise<readonly Outcome[]> {
   const object = await read(tools, target)
   const { outcomes } = reconcile({ ...removal, sent: new Map() }, object ? holdersOf(object) : [])
-  // The node to keep may still change: the agent that writes decides it.
+  // The choice of the node to keep may still change: the agent that writes makes it.
   return outcomes.filter(({ state }) => state === 'removed')
 }
 
 /**
- * Kubernetes is asked first, the object is read last, and nothing waits in between: an array is written whole and
- * the Admin API has no precondition, so what another writer adds between read and write is lost (docs/decisions/0024).
+ * Kubernetes is asked first, the object is read last, and nothing waits in between. An array is written as a whole and the Admin API has no
+ * precondition, so nodes that another writer adds between read and write are lost (docs/decisions/0024).
  */
 async function attempt(tools: RemovalTools, target: Target, removal: Removal): Promise<Result> {
   const done = { removed: 0, wished: 0 }
@@ -144,7 +144,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
     try {
       await write(tools, object, edits)
     } catch (error) {
-      // No answer is not a refusal: the write may have been applied.
+      // A missing answer is no refusal: the write may have been applied.
       if (isTransient(error)) {
         taken.forEach(tools.taken)
         tools.wrote({ target, edits, answered: false })
@@ -161,7 +161,7 @@ async function attempt(tools: RemovalTools, target: Target, removal: Removal): P
   }
 }
 
-/** In this order, the object that is read contains the writes that others made while Kubernetes was asked. */
+/** With this order, the object that is read contains the writes that others made while Kubernetes was asked. */
 async function askThenRead(tools: RemovalTools, target: Target, removal: Removal) {
   const [answers] = await Promise.all([ask(removal, tools.stillEnding), tools.prepare(target)])
   return { answers, object: await read(tools, target) }
@@ -170,7 +170,7 @@ async function askThenRead(tools: RemovalTools, target: Target, removal: Removal
 const sizeOf = (edits: readonly Edit[]): number =>
   edits.reduce((sum, { add, remove }) => sum + add.length + remove.size, 0)
 
-/** Records the coming write, and returns the nodes that it takes out, as they were. */
+/** Records the coming write, and returns the nodes that it removes, as they were. */
 function begun(removal: Removal, target: Target, edits: readonly Edit[]): readonly Taken[] {
   return edits.flatMap(({ holder, remove }) => {
     removal.sent.set(holder.key, { before: holder, removed: remove, accepted: false })
@@ -186,7 +186,7 @@ type Answers = ReadonlyMap<string, boolean | undefined>
 
 const nameOf = (holder: HolderKey, node: NodeKey): string => `${holder} ${node}`
 
-/** Asks all at once, so that no answer is old at the write. */
+/** Asks all questions at once, so that no answer is old when the write begins. */
 async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']): Promise<Answers> {
   const all = [...wanted].flatMap(([holder, nodes]) =>
     [...nodes].map(async ([node, uid]) => [nameOf(holder, node), await stillEnding(uid, node)] as const)
@@ -195,10 +195,10 @@ async function ask({ wanted }: Removal, stillEnding: RemovalTools['stillEnding']
 }
 
 /**
- * Only of nodes that are still listed: an unlisted node is removed, and reported so. A node requested while the answers
- * were pending waits for the next ones.
+ * Drops nodes whose pods stay, if they are still listed: an unlisted node counts as removed. A node that was requested while the
+ * answers were pending waits for the next answers.
  *
- * @returns those that Kubernetes did not answer for; they are retried after a pause
+ * @returns those for which Kubernetes did not answer; they are retried after a pause
  */
 function dropWhatStays(
   { wanted }: Removal,
@@ -248,7 +248,7 @@ async function write(
   try {
     await admin[method](object.resource, object.id, body, signal)
   } catch (error) {
-    // Deleted since the read: the next read shows it.
+    // Deleted since the read; the next read shows that.
     if (!isGone(error)) throw error
   }
 }

@@ -6,15 +6,15 @@ export interface WriteStatus {
   readonly state: 'writing' | 'removed' | 'kept-last' | 'failed'
   /** When the removal was accepted and read back; only with `removed`. */
   readonly acceptedAt: Millis | undefined
-  /** For an operator; empty if there is nothing to report. */
+  /** A message for an operator; empty if there is nothing to report. */
   readonly why: string
 }
 
-/** The state of every removal, until its drain is over. One per node of a holder: the next pod there replaces it. */
+/** The state of every removal, until its drain is over: one for each node of a holder. The next pod at that node replaces it. */
 interface WriteStatuses {
   get(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
   set(holder: HolderKey, node: NodeKey, uid: PodUid, status: WriteStatus): void
-  /** A removal of this node from this holder is known, for any pod. */
+  /** Whether a removal of this node from this holder is known, for any pod. */
   has(holder: HolderKey, node: NodeKey): boolean
   forget(uid: PodUid): void
 }

@@ -18,23 +18,23 @@ import { createWriteStatuses, type WriteStatus } from './write-status.ts'
 
 export type { WriteStatus } from './write-status.ts'
 
-/** Carries out removals and wishes. Nothing waits for it; the results are in `status`. */
+/** Carries out removals and wishes. No part waits for it; the results are in `status`. */
 export interface Writer {
   /**
-   * Idempotent: a change that is waiting or under way is not queued again, so a plan may be submitted in every round.
-   * After a failure the next try comes after a pause.
+   * Idempotent: a change that waits or is under way is not queued again, so a plan may be submitted in every round. After a failure
+   * the next try comes after a pause.
    */
   submit(change: Change): void
-  /** Reads an object and applies its wishes (`WriterOptions.wishes`). Idempotent, as `submit` is. */
+  /** Reads an object and applies its wishes (`WriterOptions.wishes`). Idempotent, like `submit`. */
   tend(target: Target): void
   status(holder: HolderKey, node: NodeKey, uid: PodUid): WriteStatus | undefined
-  /** How long this owner is given to remove a node itself, in ms: learned from its observed times. */
+  /** How long this owner gets to remove a node itself, in ms: learned from its observed times. */
   ownersTime(owner: Owner): Millis
-  /** The drain is over or undone: its unsent writes are cancelled, and its statuses dropped. */
+  /** The drain is over or undone: its unsent writes are cancelled, and its statuses are dropped. */
   forget(uid: PodUid): void
   /** Called when a submitted change has a result. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
-  /** Resolves when nothing is waiting or under way. */
+  /** Resolves when nothing waits and nothing is under way. */
   idle(): Promise<void>
   /** Abandons all waiting and running writes. */
   stop(): Promise<void>
@@ -47,13 +47,13 @@ export interface WriterOptions {
   readonly log: Logger
   /** Objects written at the same time; default 8. */
   readonly concurrency?: number
-  /** How long the first write of an object waits for others that end in the same moment, in ms; default 0. */
+  /** How long the first write of an object waits for other pods that end at the same moment, in ms; default 0. */
   readonly gatherMs?: number
   /** How long one removal is retried before it is reported as failed, in ms; default 10 000. */
   readonly giveUpMs?: number
   /**
-   * Asked before the read of every write, because a change may have waited: is the address still that of a pod that ends?
-   * `false` leaves the node alone (the drain was undone, or a new pod has the address), `undefined` for now.
+   * Asked before the read of every write, because a change may have waited: does the address still belong to a pod that ends?
+   * `false` leaves the node alone (the drain was undone, or a new pod has the address); `undefined` leaves it alone for now.
    */
   readonly stillEnding?: RemovalTools['stillEnding']
   /** See `RemovalTools.isEnding`. */
@@ -62,22 +62,22 @@ export interface WriterOptions {
   readonly wasAwaySince?: RemovalTools['wasAwaySince']
   /** See `RemovalTools.prepare`. */
   readonly prepare?: RemovalTools['prepare']
-  /** Asked of every object that is read, before a write and after it, so that an answer is never older than the object. */
+  /** Called for every object that is read, before a write and after it, so that the result is never older than the object. */
   readonly wishes?: RemovalTools['wishes']
   /** See `RemovalTools.taken`. */
   readonly taken?: RemovalTools['taken']
-  /** After every write of nodes, and after one that was not answered. */
+  /** Called after every write of nodes, even if it was not answered. */
   readonly wrote?: RemovalTools['wrote']
   /**
-   * Several agents: while another one leads (`yields`), an object is only read, often, until the leader has taken the nodes
-   * out. If the leader is late, this agent writes all the same, and reports it (`missed`). Absent: no other agent leads.
+   * With several agents: while another one leads (`yields`), this agent only reads the object, often, until the leader has removed
+   * the nodes. If the leader is late, this agent writes too, and reports it (`missed`). Absent: no other agent leads.
    */
   readonly leader?: { yields(): boolean; missed(): void } | undefined
 }
 
 /** A removal within this first part of the owner's time is certainly the owner's. */
 const OWNERS_PART = 0.8
-/** How often the log says that the Admin API refuses the key, in ms. */
+/** How often the log reports that the Admin API refuses the key, in ms. */
 const DENIED_EVERY_MS = 60_000
 
 export function createWriter(options: WriterOptions): Writer {
@@ -146,12 +146,12 @@ export function createWriter(options: WriterOptions): Writer {
     const wasLeft = queue.leftUntil > queue.since
     try {
       const { outcomes, removed, wished, content } = await carryOut(tools, queue.target, removal)
-      // The leader should have written this. Other changes do not wait for it any more.
+      // The leader should have written this, so other changes do not wait for it any more.
       if (removed > 0 && yields()) options.leader?.missed()
       outcomes.forEach(note)
       if (removed > 0 && wasLeft && !yields()) learnOwner(queue, ownerLate)
       const progress = outcomes.some(o => o.state === 'removed') || (content && outcomes.length === 0)
-      // Wishes are written all at once, so they pace the next write like one node.
+      // All wishes are written at once, so for the pacing they count as one node.
       queue.ended(clock.now(), { removed: removed + Math.min(wished, 1), progress })
       if (removed > 0) log.info({ resource, id, nodes: removed }, 'nodes removed')
       if (wished > 0) log.info({ resource, id, nodes: wished }, 'nodes put right')
@@ -164,11 +164,11 @@ export function createWriter(options: WriterOptions): Writer {
     listeners.tell()
   }
 
-  /** Waits for the rest of what one round submits, and for `gatherMs` for pods that end at the same time. */
+  /** Waits for the rest of one round's changes, and for `gatherMs` for pods that end at the same time. */
   const gathered = async (): Promise<void> => {
     if (gatherMs === 0) return Promise.resolve()
     await clock.sleep(gatherMs, ended.signal).catch(() => {})
-    // A round that is due at that moment comes first.
+    // If a round is due at this moment, it comes first.
     await new Promise<void>(resolve => clock.soon(resolve))
   }
 
@@ -186,7 +186,7 @@ export function createWriter(options: WriterOptions): Writer {
   }
 
   const took = (course: OwnersCourse, now: Millis, queue: ObjectQueue): OwnersCourse =>
-    // Later in that time another agent may have written.
+    // Later in the owner's time, another agent may have written.
     now < queue.since + OWNERS_PART * (queue.leftUntil - queue.since)
       ? ownerTook(course, now - queue.since)
       : course
@@ -199,7 +199,7 @@ export function createWriter(options: WriterOptions): Writer {
       courses.set(owner, learn(courses.get(owner) ?? UNKNOWN_OWNER, clock.now(), queue))
   }
 
-  /** The agent's own write can put a node back too, with a list read before the removal and written after it. */
+  /** Who put a node back. The agent's own write can, too, with a list that was read before the removal and written after it. */
   const whoPutBack = (holder: Holder, node: NodeKey, removedAt: Millis): string => {
     const last = listed.get(holder.key)
     const isOurs = last !== undefined && last.at >= removedAt && last.nodes.has(node)
