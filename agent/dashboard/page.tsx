@@ -89,7 +89,7 @@ export function Page({ store }: { store: Store }) {
             {hidden}
             {lag}
             {worth}
-            <Gateways snapshot={snapshot} lanes={lanes} now={now} />
+            <Gateways snapshot={snapshot} lanes={over} now={now} />
             {holders}
             <footer class="quiet">
               apisix-drain {snapshot.agent.version} · evidence asked for: {snapshot.agent.minimumGrade} ·{' '}

@@ -7,14 +7,15 @@ import type { Snapshot } from '../../agent/page/snapshot.ts'
 import { startBrowser, type Browser, type Opened } from './browser.ts'
 import { startFakeAgent, type FakeAgent } from './fake-agent.ts'
 import { sceneOf } from './snapshots.ts'
+import { longestTask } from './tasks.ts'
 
 // The limits of the page. If other work on the machine made a measurement slow, it is repeated, and the best one counts:
 // only the page itself can make all of them slow.
 
 const TRIES = 6
-const LARGEST_BUNDLE = 150_000
+const LARGEST_BUNDLE = 60_000
 const READY_MS = 1000
-const LONGEST_TASK_MS = 100
+const LONGEST_TASK_MS = 50
 
 describe('dashboard at scale', function () {
   this.timeout(90_000)
@@ -36,7 +37,7 @@ describe('dashboard at scale', function () {
     return least
   }
 
-  it('is smaller than 150 kB in total, gzipped', async () => {
+  it('is smaller than 60 kB in total, gzipped', async () => {
     await ensureDashboard()
     const zipped = readdirSync(BUILT_AT).filter(name => /\.(js|css|svg|html)\.gz$/.test(name))
     const bytes = zipped.reduce((sum, name) => sum + readFileSync(join(BUILT_AT, name)).length, 0)
@@ -75,13 +76,16 @@ describe('dashboard at scale', function () {
     await page.close()
   })
 
-  it('stays smooth with 500 live drains at ten updates a second', async () => {
+  it('has no task of 50 ms with 500 live drains and 5,000 holders at ten updates a second', async () => {
     const now = Date.now()
     const scene = sceneOf({ now, live: 500, past: 500, holders: 5000 })
     agent = await startFakeAgent(scene)
     const opened = await browser.open(agent.url)
     await opened.page.getByRole('heading', { level: 1 }).getByText('500 pods on the way out.').waitFor()
-    const longest = await best(LONGEST_TASK_MS, () => longestTask(opened, agent!, scene))
+    const longest = await best(LONGEST_TASK_MS, () =>
+      longestTask(opened.page, () => update(opened, agent!, scene))
+    )
+    console.log(`      the longest task took ${longest.toFixed(1)} ms of CPU time`)
     expect(longest).to.be.below(LONGEST_TASK_MS)
     expect(opened.complaints).to.deep.equal([])
     await opened.page.close()
@@ -97,9 +101,9 @@ const WATCH_FOR_HOLDERS = `
 
 const UPDATES = 30
 
-/** Sends three seconds of updates; each changes every tenth drain. Long tasks take 50 ms or more. */
-async function longestTask({ page }: Opened, agent: FakeAgent, scene: Snapshot): Promise<number> {
-  await observeTasks(page)
+/** Plays three seconds of updates; in each, every tenth drain has changed. */
+async function update({ page }: Opened, agent: FakeAgent, scene: Snapshot): Promise<void> {
+  await watchDrawing(page)
   const shown = await drawn(page)
   for (let i = 1; i <= UPDATES; i++) {
     const at = scene.at + i * 100
@@ -109,18 +113,13 @@ async function longestTask({ page }: Opened, agent: FakeAgent, scene: Snapshot):
     agent.show({ ...scene, at, drains, totals: { ...scene.totals, rounds: i } })
     await new Promise(resolve => void setTimeout(resolve, 100))
   }
-  // The page did draw: a page that is stuck has no long tasks either.
-  expect((await drawn(page)) - shown).to.be.above(UPDATES / 2)
-  return page.evaluate<number>('Math.max(0, ...window.longTasks)')
+  // A page that is stuck has no long tasks either. On a busy machine several updates share a frame.
+  expect((await drawn(page)) - shown).to.be.above(UPDATES / 6)
 }
 
-const observeTasks = (page: Page) =>
+const watchDrawing = (page: Page) =>
   page.evaluate(`
-    window.longTasks = []
     window.drawn ??= 0
-    window.observer ??= new PerformanceObserver(list => {
-      for (const { duration } of list.getEntries()) window.longTasks.push(duration)
-    }).observe({ type: 'longtask' })
     window.watcher ??= new MutationObserver(() => { window.drawn += 1 })
     window.watcher.observe(document.querySelector('main'), { subtree: true, attributes: true, childList: true, characterData: true })
   `)

@@ -8,6 +8,7 @@ import { now } from '../../sandbox/now.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import { startWorld, type World } from '../../sandbox/world.ts'
+import { addSilentGateway } from './silent-gateway.ts'
 import { SHOTS, startBrowser, type Browser } from './browser.ts'
 
 // The page on a real agent in the sandbox: a rolling update under load, as a new user sees it.
@@ -94,6 +95,26 @@ describe('dashboard on the sandbox', function () {
     for (const event of events()) {
       expect(event['note']).to.match(/^out of 2\/2 gateways in [\d.]+m?s, evidence barrier: /)
     }
+  })
+
+  it('is red within 5 s of a gateway that does not answer, and stays red (D1)', async () => {
+    const { page } = await browser.open(world.agentUrl)
+    const headline = page.getByRole('heading', { level: 1 })
+    await headline.getByText('All is well.').waitFor()
+    const name = addSilentGateway(world)
+    await headline.getByText('2 of 3 gateways prove.').waitFor({ timeout: 5000 })
+    await headline.getByText(name).waitFor()
+    const rounds = async () =>
+      ((await (await fetch(`${world.agentUrl}/api/state`)).json()) as Snapshot).totals.rounds
+    const from = await rounds()
+    const seen = new Set<string | null>()
+    const fiveMore = async () => {
+      seen.add(await page.locator('header').getAttribute('class'))
+      return (await rounds()) >= from + 5
+    }
+    await waitFor('five more rounds', fiveMore, 20_000)
+    expect([...seen]).to.deep.equal(['top bad'])
+    await page.close()
   })
 
   /** Records the headline and the states of the lanes, because a drain can be over before the test asks the page. */

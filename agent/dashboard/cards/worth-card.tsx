@@ -127,4 +127,5 @@ function sleepNote(sleep: Sleep): string {
 }
 
 /** Rounded towards zero. */
-const percent = ({ share }: Sooner): string => (share === null ? '–' : `${Math.trunc(share * 100)} %`)
+const percent = ({ share }: Sooner): string =>
+  share === null ? '–' : `${Math.trunc(share * 100)} %`.replace('-', '−')

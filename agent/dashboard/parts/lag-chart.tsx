@@ -57,6 +57,16 @@ function tellNewest(chart: UPlot): void {
   chart.setLegend({ idx: newest === -1 ? chart.data[0].length - 1 : newest })
 }
 
+/** Only a point with a gap on both sides is drawn: the line shows the others. */
+const lonely = (size: number): UPlot.Series.Points => ({
+  size,
+  show: true,
+  filter: ({ data }, series) => {
+    const values = data[series] ?? []
+    return [...values.keys()].filter(i => values[i] != null && values[i - 1] == null && values[i + 1] == null)
+  }
+})
+
 /** Lines at 1 ms, 10 ms, 100 ms, …: lines in between would be too dense. */
 function decades(low: number, high: number): number[] {
   const found: number[] = []
@@ -99,9 +109,9 @@ function options(at: HTMLElement, withSleep: boolean, span: () => [number, numbe
     ],
     series: [
       { value: (_, at: number | null) => (at === null ? '–' : moment(at * 1000, Date.now())), label: 'time' },
-      { label: 'p50', stroke: colour('accent'), width: 2, points: { size: 5 }, value },
-      { label: 'p99', stroke: colour('busy'), width: 1.5, points: { size: 4 }, value },
-      { label: 'longest', stroke: colour('bad'), width: 1, dash: [2, 3], points: { size: 4 }, value },
+      { label: 'p50', stroke: colour('accent'), width: 2, points: lonely(5), value },
+      { label: 'p99', stroke: colour('busy'), width: 1.5, points: lonely(4), value },
+      { label: 'longest', stroke: colour('bad'), width: 1, dash: [2, 3], points: lonely(4), value },
       ...(withSleep
         ? [
             {
