@@ -88,14 +88,16 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     auth,
     tokenFile,
     tokenEnv,
-    origins
+    origins,
+    peers
   }: Settings['serve']['dashboard']): DashboardConfig {
     return {
       auth:
         auth === 'none'
           ? { kind: 'none' }
           : { kind: 'token', token: secret('serve.dashboard.token', tokenFile, tokenEnv) },
-      origins: origins.map(origin => new URL(origin).origin)
+      origins: origins.map(origin => new URL(origin).origin),
+      peers
     }
   }
 

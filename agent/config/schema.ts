@@ -149,6 +149,8 @@ const drain = z.strictObject({
   )
 })
 
+const PEER = { error: 'must be host:port such as apisix-drain-agents.apisix.svc:8080' }
+
 const dashboard = z.strictObject({
   enabled: z
     .boolean()
@@ -174,7 +176,20 @@ const dashboard = z.strictObject({
     .default([])
     .describe(
       'Origins from which `/api/stream` may be opened besides its own, where a proxy in front changes the Host header.'
+    ),
+  peers: z
+    .array(
+      z
+        .string()
+        .regex(/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+):[0-9]+$/i, PEER)
+        .refine(peer => URL.canParse(`http://${peer}`), PEER)
     )
+    .default([])
+    .meta({
+      description:
+        'Where all agents are, itself included: `host:port`. A name stands for all its addresses, as that of a headless Service does. Each agent asks the others once a second with a short session made from the token, and shows the drains and answers of all. The chart fills it in.',
+      example: ['apisix-drain-agents.apisix.svc:8080']
+    })
 })
 
 const serve = z.strictObject({

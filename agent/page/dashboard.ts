@@ -9,6 +9,8 @@ export interface DashboardParts {
   readonly guard: Guard
   /** `undefined`: the page has not been built. The API works without it. */
   readonly assets: Assets | undefined
+  /** For another agent: what it lacks of this one's knowledge (`agent/peers/share.ts`). */
+  readonly share: (of: string, after: number) => object
 }
 
 /** No other origins, no inline code, no frames: a pod's name can contain anything and do nothing. */
@@ -40,7 +42,7 @@ type Env = { Bindings: Connection }
 /** The page, its login, and the snapshot that it begins with. Paths are relative, so a proxy may put them under a prefix. */
 export function addDashboard(
   app: Hono<Env>,
-  { guard, assets }: DashboardParts,
+  { guard, assets, share }: DashboardParts,
   snapshot: () => Snapshot | undefined
 ): void {
   const admits = (c: Context<Env>) =>
@@ -74,15 +76,19 @@ export function addDashboard(
     const asset = name.endsWith('.html') ? undefined : assets?.get(name)
     return asset ? send(c, asset, 200, FOR_EVER) : c.notFound()
   })
-  app.get('/api/state', c =>
-    admits(c)
-      ? state(snapshot())
-      : Response.json(
-          { error: 'unauthorized', why: 'send the token of the dashboard: Authorization: Bearer …' },
-          { status: 401, headers: { 'www-authenticate': 'Bearer' } }
-        )
-  )
+  app.get('/api/state', c => (admits(c) ? state(snapshot()) : unauthorized()))
+  app.get('/api/agent', c => {
+    if (!admits(c)) return unauthorized()
+    const after = Number(c.req.query('after') ?? 0)
+    return Response.json(share(c.req.query('of') ?? '', Number.isFinite(after) ? after : 0))
+  })
 }
+
+const unauthorized = (): Response =>
+  Response.json(
+    { error: 'unauthorized', why: 'send the token of the dashboard: Authorization: Bearer …' },
+    { status: 401, headers: { 'www-authenticate': 'Bearer' } }
+  )
 
 const addressOf = (c: Context<Env>) => c.env.incoming.socket.remoteAddress
 

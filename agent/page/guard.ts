@@ -19,6 +19,8 @@ export interface Guard {
   remains(shown: Shown): boolean
   /** The value of a session cookie for a client that knows the token; `undefined` for any other. */
   login(token: string, address: string | undefined): string | undefined
+  /** A short session in a Cookie header, with which one agent asks another: the token itself never leaves the agent. */
+  pass(): string
   /** Seconds until this address may show a token again, after too many wrong ones; 0: now. */
   waitSeconds(address: string | undefined): number
 }
@@ -27,13 +29,22 @@ export const SESSION_COOKIE = 'apisix_drain_session'
 /** One working day, in seconds. */
 export const SESSION_SECONDS = 12 * 3600
 
+/** For one question, in seconds. It also bounds how far the clocks of two agents may be apart. */
+const PASS_SECONDS = 300
+
 /**
  * A session is its expiry time, signed with the token. The agent stores no sessions, so a restart ends none, and a new token
  * ends all of them.
  */
 export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'now'>): Guard {
   if (auth.kind === 'none') {
-    return { admits: () => true, remains: () => true, login: () => undefined, waitSeconds: () => 0 }
+    return {
+      admits: () => true,
+      remains: () => true,
+      login: () => undefined,
+      pass: () => '',
+      waitSeconds: () => 0
+    }
   }
   const { token } = auth
   const guesses = createGuesses(clock)
@@ -44,6 +55,10 @@ export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'n
     return false
   }
   const sign = (until: string) => createHmac('sha256', token.read()).update(`session ${until}`).digest('hex')
+  const sessionFor = (seconds: number): string => {
+    const until = String(Math.round(clock.now()) + seconds * 1000)
+    return `${until}.${sign(until)}`
+  }
   const isSession = (cookie: string | undefined): boolean => {
     const [until = '', signature = ''] = (sessionOf(cookie) ?? '').split('.')
     return isSameSecret(signature, sign(until)) && Number(until) > clock.now()
@@ -61,10 +76,9 @@ export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'n
       return bearer === undefined ? isSession(cookie) : isSameSecret(bearer, token.read())
     },
     login(given, address) {
-      if (!isRight(given, address)) return undefined
-      const until = String(Math.round(clock.now()) + SESSION_SECONDS * 1000)
-      return `${until}.${sign(until)}`
-    }
+      return isRight(given, address) ? sessionFor(SESSION_SECONDS) : undefined
+    },
+    pass: () => `${SESSION_COOKIE}=${sessionFor(PASS_SECONDS)}`
   }
 }
 

@@ -51,7 +51,7 @@ export const isNotRouted = ({ verdict }: Pick<DrainView, 'verdict'>): boolean =>
   verdict?.result === 'not-routed'
 
 /** Its deadline came before a proof, and not because it was the last endpoint. */
-const isUnproved = ({ phase, verdict }: DrainView): boolean =>
+export const isUnproved = ({ phase, verdict }: DrainView): boolean =>
   phase !== 'undone' && verdict?.kind === 'waiting' && !verdict.lastEndpoint
 
 /**

@@ -35,6 +35,8 @@ import { latest } from '../drain/times.ts'
 interface Views {
   readonly observer: Observer
   snapshot(loop: Loop): Snapshot
+  /** A snapshot without holders, watches and arrivals, which take the longest: for other agents. */
+  brief(loop: Loop): Snapshot
   /** False if no round has finished for `stuckMs`: only a restart can help. */
   alive(stuckMs: number): Vouch
   /** Brings gauges up to date before a scrape. */
@@ -54,6 +56,21 @@ interface ViewsOptions {
 
 /** The usual sleep in place of a hook, and the fallback of the documented hook, in ms. */
 const REPLACED_SLEEP_MS = 5000
+
+const NOTHING_ELSE = {
+  watches: [],
+  inventory: {
+    lastSuccessAt: null,
+    lastAttemptAt: null,
+    problem: '',
+    holders: 0,
+    nodes: 0,
+    hooks: { routed: 0, without: [], bare: [], counts: { without: 0, bare: 0 } }
+  },
+  holders: [],
+  hidden: [],
+  arrivals: []
+}
 
 export function createViews(options: ViewsOptions): Views {
   const { sources, config, clock, readiness, metrics, version, id } = options
@@ -139,33 +156,51 @@ export function createViews(options: ViewsOptions): Views {
     return view
   }
 
+  /** What agents share. */
+  const common = (loop: Loop) => {
+    const now = clock.now()
+    const drains = [...loop.drains().values()]
+    const held = new Map<PodUid, number>()
+    for (const { hook } of loop.held()) held.set(hook.uid, (held.get(hook.uid) ?? 0) + 1)
+    return {
+      now,
+      agent: {
+        id,
+        name: hostname(),
+        version,
+        startedAt,
+        dryRun: config.drain.dryRun,
+        minimumGrade: config.drain.minimumGrade,
+        sleepMs: REPLACED_SLEEP_MS,
+        reach,
+        vouch: loop.holds.canVouch(),
+        leader: leaderView(sources.leader.status(now)),
+        apisix: sources.mode.current(),
+        missingParts: readiness.missing()
+      },
+      gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix.control)),
+      drains,
+      moments: new Map<PodUid, Moments>(
+        drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
+      ),
+      hooks: held,
+      more: (uid: PodUid) => moreOf(uid, loop.memory(uid)),
+      history,
+      totals: { ...totals, graded: { ...graded }, savedMs: history.savedMs }
+    }
+  }
+
   return {
     observer,
+    brief: loop => buildSnapshot({ ...common(loop), ...NOTHING_ELSE }),
     snapshot(loop) {
-      const now = clock.now()
-      const drains = [...loop.drains().values()]
       const holders = [...inventory.holders().values()]
       const differs = look(loop)
-      const unsealed = unsealedIn(drains, uid => loop.memory(uid))
-      const succeeded = holdersOnSuccessors(drains, uid => loop.memory(uid), inventory)
-      const held = new Map<PodUid, number>()
-      for (const { hook } of loop.held()) held.set(hook.uid, (held.get(hook.uid) ?? 0) + 1)
+      const known = common(loop)
+      const unsealed = unsealedIn(known.drains, uid => loop.memory(uid))
+      const succeeded = holdersOnSuccessors(known.drains, uid => loop.memory(uid), inventory)
       return buildSnapshot({
-        now,
-        agent: {
-          id,
-          name: hostname(),
-          version,
-          startedAt,
-          dryRun: config.drain.dryRun,
-          minimumGrade: config.drain.minimumGrade,
-          sleepMs: REPLACED_SLEEP_MS,
-          reach,
-          vouch: loop.holds.canVouch(),
-          leader: leaderView(sources.leader.status(now)),
-          apisix: sources.mode.current(),
-          missingParts: readiness.missing()
-        },
+        ...known,
         watches: cluster.parts().map(({ name, state, lastEventAt, objects, problem }) => ({
           kind: name,
           state,
@@ -173,7 +208,6 @@ export function createViews(options: ViewsOptions): Views {
           objects,
           problem
         })),
-        gateways: cluster.gateways().map(gateway => gatewayView(gateway, sources, config.apisix.control)),
         inventory: {
           lastSuccessAt: inventory.readAt() ?? null,
           lastAttemptAt: inventory.readAt() ?? null,
@@ -190,15 +224,7 @@ export function createViews(options: ViewsOptions): Views {
           })
         ),
         hidden: hidden(),
-        drains,
-        moments: new Map<PodUid, Moments>(
-          drains.map(drain => [drain.uid, momentsOf(drain, loop.memory(drain.uid))])
-        ),
-        hooks: held,
-        more: uid => moreOf(uid, loop.memory(uid)),
-        history,
-        arrivals: arrivals.views(),
-        totals: { ...totals, graded: { ...graded }, savedMs: history.savedMs }
+        arrivals: arrivals.views()
       })
     },
     alive(stuckMs) {

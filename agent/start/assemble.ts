@@ -113,6 +113,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
   const page = createPage({
     config: config.serve.dashboard,
     snapshot: () => views.snapshot(loop),
+    brief: () => views.brief(loop),
     clock,
     log: log.child({ part: 'dashboard' })
   })
@@ -130,7 +131,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     reserveMs: config.drain.reserveMs,
     readiness,
     alive: () => views.alive(STUCK_MS),
-    snapshot: () => views.snapshot(loop),
+    snapshot: () => page?.snapshot(),
     dashboard: page?.parts,
     barrier: barrierParts(config, sources, loop),
     exposition: createExposition(metrics, () => views.collect(loop))

@@ -1,6 +1,8 @@
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import type { Log } from '../base/log.ts'
+import { createAgents } from '../peers/agents.ts'
+import type { Brief } from '../peers/book.ts'
 import { loadAssets } from '../page/assets.ts'
 import type { DashboardParts } from '../page/dashboard.ts'
 import { createGuard } from '../page/guard.ts'
@@ -8,9 +10,11 @@ import type { Listening } from '../hook/listen.ts'
 import type { Snapshot } from '../page/snapshot.ts'
 import { createStream, type Stream } from '../page/stream.ts'
 
-/** The dashboard's parts: what the HTTP server serves, and the stream, opened once the server listens. */
+/** The dashboard's parts: what the HTTP server serves, the other agents, and the stream, opened once the server listens. */
 export interface Page {
   readonly parts: DashboardParts
+  /** The state of all agents. */
+  snapshot(): Snapshot
   open(listening: Listening): void
   /** A round has ended. */
   poke(): void
@@ -19,24 +23,39 @@ export interface Page {
 
 interface PageOptions {
   readonly config: Config['serve']['dashboard']
+  /** Of this agent alone; `brief` leaves out the holders, which take the longest. */
   readonly snapshot: () => Snapshot
+  readonly brief: () => Brief
   readonly clock: Clock
   readonly log: Log
 }
 
 /** `undefined` if the dashboard is not enabled. */
-export function createPage({ config, snapshot, clock, log }: PageOptions): Page | undefined {
+export function createPage({ config, snapshot: own, brief, clock, log }: PageOptions): Page | undefined {
   if (!config) return undefined
   const guard = createGuard(config.auth, clock)
   const assets = loadAssets()
   if (!assets) log.warn('the dashboard has not been built: npm run build:dashboard')
+  const agents = createAgents({
+    peers: config.peers,
+    brief,
+    pass: () => guard.pass(),
+    changed: () => stream?.poke(),
+    clock,
+    log
+  })
+  const snapshot = () => agents.together(own())
   let stream: Stream | undefined
   return {
-    parts: { guard, assets },
+    parts: { guard, assets, share: (of, after) => agents.share(of, after) },
+    snapshot,
     open({ server }) {
       stream = createStream({ server, guard, origins: config.origins, snapshot, clock, log })
+      agents.start()
     },
     poke: () => stream?.poke(),
-    close: async () => await stream?.close()
+    async close() {
+      await Promise.all([agents.stop(), stream?.close()])
+    }
   }
 }

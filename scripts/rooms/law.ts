@@ -20,6 +20,7 @@ export const LAW: Readonly<Record<string, string>> = {
   page: 'the snapshot that the dashboard shows, and its server',
   tell: 'reports to the outside: metrics, Events, conditions, the readiness gate',
   show: 'fills the snapshot and the gauges after each round',
+  peers: 'asks the other agents, and joins what all of them know for the dashboard',
   hook: 'the HTTP server of hooks, health and metrics',
   inject: 'the webhook that adds hooks to pods',
   start: 'the command line, and the wiring of all parts',

@@ -124,7 +124,8 @@ function calm(snapshot: Snapshot): Sentence {
     succeeded: differing.filter(({ onSuccessors }) => onSuccessors && isLate(onSuccessors.since)).length,
     ghosts: differing.reduce((sum, { ghosts }) => sum + ghosts.length, 0),
     behind: new Set(apart.map(({ gateway }) => gateway)).size,
-    hidden: hidden.length
+    hidden: hidden.length,
+    lost: snapshot.agents.filter(({ link }) => link === 'lost' || link === 'other').length
   }
   const rest = [
     count(gateways.length, 'gateway'),
@@ -136,13 +137,18 @@ function calm(snapshot: Snapshot): Sentence {
     ...(found.ghosts > 0 ? [`${count(found.ghosts, 'ghost')} in APISIX`] : []),
     ...(found.behind > 0 ? [`${count(found.behind, 'gateway')} not as the Admin API`] : []),
     ...(found.hidden > 0 ? [count(found.hidden, 'place that hides pods', 'places that hide pods')] : []),
+    ...(found.lost > 0 ? [lostOf(found.lost, snapshot.agents.length)] : []),
     ...(agent.dryRun ? ['dry run: nothing is written'] : [])
   ].join(' · ')
   if (waiting.length > 0)
     return { level: 'busy', head: `${count(waiting.length, 'pod')} on the way out.`, rest }
   const isWell = Object.values(found).every(number => number === 0)
-  return { level: isWell ? 'well' : 'busy', head: headOf(found), rest }
+  return { level: isWell ? 'well' : 'busy', head: headOf({ ...found, agents: snapshot.agents.length }), rest }
 }
+
+/** An agent that does not answer proves nothing wrong: the others answer the hooks. */
+const lostOf = (lost: number, agents: number): string =>
+  `${lost} of ${count(agents, 'agent')} ${lost === 1 ? 'does' : 'do'} not answer`
 
 const differing = new WeakMap<Snapshot['holders'], Snapshot['holders']>()
 
@@ -163,12 +169,17 @@ function headOf({
   succeeded,
   ghosts,
   behind,
-  hidden
-}: Readonly<Record<'starting' | 'succeeded' | 'ghosts' | 'behind' | 'hidden', number>>): string {
+  hidden,
+  lost,
+  agents
+}: Readonly<
+  Record<'starting' | 'succeeded' | 'ghosts' | 'behind' | 'hidden' | 'lost' | 'agents', number>
+>): string {
   if (starting > 0)
     return `${count(starting, 'gateway')} not Ready: no removal is proved until it is, or has ended.`
   if (succeeded > 0) return `${count(succeeded, 'upstream')} without a node that serves: the owner is behind.`
   if (ghosts > 0) return 'Ghosts are left.'
   if (behind > 0) return `${count(behind, 'gateway')} behind the Admin API.`
-  return hidden > 0 ? 'Pods are reached through places that hide them.' : 'All is well.'
+  if (hidden > 0) return 'Pods are reached through places that hide them.'
+  return lost > 0 ? `${lostOf(lost, agents)}.` : 'All is well.'
 }

@@ -41,6 +41,7 @@ const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
     'agent/config/secret.ts'
   ),
   'reasons not to sync': sentences('agent/members/claim.ts', 'agent/upkeep/sync.ts'),
+  'reasons why the state of another agent is missing': sentences('agent/peers/{peer,agents}.ts'),
   'messages of the plugin': quoted(LUA, PLUGIN).filter(({ parts }) => !parts[0]?.startsWith('GET ')),
   'lines of the helper': quoted(GO, 'hook/*.go'),
   'refusals of the chart': quoted(CHART, 'charts/apisix-drain/templates/*.{yaml,tpl}')

@@ -42,7 +42,7 @@ describe('http', () => {
     expect(await response.text()).to.include('# TYPE apisix_drain_hook_answers_total counter')
   })
 
-  const open = { guard: createGuard({ kind: 'none' }, manualClock()), assets: undefined }
+  const open = { guard: createGuard({ kind: 'none' }, manualClock()), assets: undefined, share: () => ({}) }
 
   it('/api/state is the last snapshot, and 503 before there is one', async () => {
     const snapshot = buildSnapshot(sources())

@@ -1,0 +1,163 @@
+import { lookup } from 'node:dns/promises'
+import type { Clock } from '../base/clock.ts'
+import { deepFreeze } from '../base/freeze.ts'
+import type { Log } from '../base/log.ts'
+import type { AgentView, DrainView, Snapshot } from '../page/snapshot.ts'
+import { createBook, type Brief } from './book.ts'
+import { LOST_MS, startPeer, unknown, type Peer } from './peer.ts'
+import type { Share } from './share.ts'
+import { createUnion } from './union.ts'
+
+/** All agents as one, for display only: no decision and no answer rests on another agent's state. */
+export interface Agents {
+  /** The snapshot of this agent with the drains, answers, lags and totals of all. */
+  together(own: Snapshot): Snapshot
+  /** What the agent `of` (its start) lacks that has heard change number `after`. */
+  share(of: string, after: number): Share
+  /** Begins to ask. */
+  start(): void
+  stop(): Promise<void>
+}
+
+interface AgentsOptions {
+  /** Where the agents are: `host:port`. A name stands for all its addresses. */
+  readonly peers: readonly string[]
+  readonly brief: () => Brief
+  readonly pass: () => string
+  /** Another agent has told something. */
+  readonly changed: () => void
+  readonly clock: Clock
+  readonly log: Log
+  /** The addresses of a name. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>
+}
+
+/** What the DNS says of one entry of the configuration: its addresses as last seen, and why there are no newer ones, since when. */
+interface Found {
+  readonly addresses: readonly string[]
+  readonly problem: string
+  /** In ms; 0 if there is no problem. */
+  readonly since: number
+}
+
+/** From one look at the DNS to the next, in ms. */
+const RESOLVE_MS = 2000
+/** The most agents that are asked. */
+const MOST = 16
+
+export function createAgents(options: AgentsOptions): Agents {
+  const { peers, brief, pass, changed, clock, log, resolve = addressesOf } = options
+  const book = createBook()
+  const union = createUnion()
+  const ended = new AbortController()
+  const asked = new Map<string, Peer>()
+  const found = new Map<string, Found>()
+  let wereTooMany = false
+
+  const find = async (entry: string): Promise<void> => {
+    const { hostname, port } = new URL(`http://${entry}`)
+    const host = hostname.replace(/^\[(.*)\]$/, '$1')
+    try {
+      const addresses = (await resolve(host)).map(
+        ip => `${ip.includes(':') ? `[${ip}]` : ip}:${port || '80'}`
+      )
+      found.set(entry, { addresses, problem: '', since: 0 })
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException
+      const problem = `${host} has no address (${code ?? message}): check serve.dashboard.peers, and the headless Service of the agents`
+      const { addresses = [], since = 0 } = found.get(entry) ?? {}
+      found.set(entry, { addresses, problem, since: since || clock.now() })
+    }
+  }
+  const askAll = async (): Promise<void> => {
+    const all = new Set([...found.values()].flatMap(({ addresses }) => addresses))
+    const now = new Set([...all].toSorted().slice(0, MOST))
+    const tooMany = all.size > MOST
+    if (tooMany && !wereTooMany)
+      log.warn(
+        { agents: all.size, asked: MOST },
+        'there are more agents than one asks: the dashboard lacks some of them'
+      )
+    wereTooMany = tooMany
+    // An address that has left the DNS was that of an agent that is gone. Its history stays in the book.
+    const gone = [...asked].filter(([address]) => !now.has(address))
+    for (const [address] of gone) asked.delete(address)
+    for (const address of now) {
+      if (asked.has(address)) continue
+      const peer: Peer = startPeer({
+        address,
+        id: brief().agent.id,
+        pass,
+        heard(share, drains) {
+          book.hear(brief(), share, drains)
+          changed()
+        },
+        clock,
+        log
+      })
+      asked.set(address, peer)
+    }
+    await Promise.all(gone.map(([, peer]) => peer.stop()))
+  }
+  const run = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      await Promise.all(peers.map(find))
+      if (ended.signal.aborted) return
+      await askAll()
+      await clock.sleep(RESOLVE_MS, ended.signal).catch(() => {})
+    }
+  }
+  let running: Promise<void> | undefined
+
+  const viewed = (): { readonly view: AgentView; readonly peer: Peer | undefined }[] => [
+    ...[...asked.values()].flatMap(peer => {
+      const view = peer.view()
+      return view ? [{ view, peer }] : []
+    }),
+    ...[...found].flatMap(([entry, { addresses, problem, since }]) =>
+      since > 0 && addresses.length === 0 && clock.now() - since > LOST_MS
+        ? [{ view: { ...unknown(entry), link: 'lost' as const, problem }, peer: undefined }]
+        : []
+    )
+  ]
+
+  return {
+    together(own) {
+      book.note(own)
+      const others = viewed().toSorted((a, b) => (a.view.name < b.view.name ? -1 : 1))
+      const drains = union({
+        own: book.drains(),
+        others: others.flatMap(({ view: { name, link }, peer }) =>
+          peer ? [{ name, live: link === 'live', drains: peer.drains() }] : []
+        ),
+        finished: uid => book.finished(uid),
+        now: own.at
+      })
+      const { past, ...history } = book.history()
+      const uids = new Set(drains.map(({ uid }) => uid))
+      const isCurrent = ({ phase, uid }: DrainView) => phase !== 'undone' && uids.has(uid)
+      return deepFreeze({
+        ...own,
+        ...history,
+        agents: [...own.agents, ...others.map(({ view }) => view)],
+        drains,
+        past: past.some(isCurrent) ? past.filter(drain => !isCurrent(drain)) : past,
+        totals: book.totals()
+      })
+    },
+    share(of, after) {
+      const own = brief()
+      return book.share(own, of === own.agent.id ? after : 0)
+    },
+    start: () => void (running = run()),
+    async stop() {
+      ended.abort()
+      await running
+      await Promise.all([...asked.values()].map(peer => peer.stop()))
+    }
+  }
+}
+
+/** Of an address: itself. */
+const addressesOf = async (host: string): Promise<readonly string[]> =>
+  (await lookup(host, { all: true })).map(({ address }) => address)

@@ -1,0 +1,167 @@
+import { z } from 'zod'
+import {
+  SNAPSHOT_VERSION,
+  type AckView,
+  type AgentView,
+  type DrainLag,
+  type DrainView
+} from '../page/snapshot.ts'
+import type { DrainCounts, StartCounts } from './counts.ts'
+
+/** What one agent shares with the others: `GET /api/agent?of=<id>&after=<seq>`. */
+export interface Share {
+  readonly version: typeof SNAPSHOT_VERSION
+  /** When it was made, on the clock of the agent that shares. */
+  readonly at: number
+  /** The number of its last change. */
+  readonly seq: number
+  /** The agent that shares, as it shows itself. */
+  readonly agent: AgentView
+  /** The uids of all its drains. */
+  readonly live: readonly string[]
+  /** The drains that changed after `after`. */
+  readonly drains: readonly DrainView[]
+  /** Finished drains, answers and lags that it has learned after `after`, by itself or from other agents. */
+  readonly past: readonly DrainView[]
+  readonly acks: readonly AckView[]
+  readonly lags: readonly DrainLag[]
+  /** The drains that it has counted, and those that an elder agent had counted before. */
+  readonly counts: DrainCounts
+  /** Every start of an agent that it knows. */
+  readonly starts: readonly StartCounts[]
+}
+
+const grade = z.enum(['barrier', 'observed', 'accepted', 'timer'])
+const time = z.number()
+const moment = time.nullable()
+const drain = z.looseObject({
+  uid: z.string(),
+  namespace: z.string(),
+  pod: z.string(),
+  owner: z.string().nullable(),
+  ips: z.array(z.string()),
+  phase: z.enum(['draining', 'proven', 'expired', 'gone', 'undone']),
+  witnesses: z.record(z.string(), time),
+  deadline: time,
+  moments: z.looseObject({
+    decidedAt: moment,
+    seenAt: time,
+    hookAt: moment,
+    sliceAt: moment,
+    acceptedAt: moment,
+    sealedAt: moment,
+    confirmedAt: moment,
+    idleAt: moment,
+    ackAt: moment,
+    goneAt: moment
+  }),
+  verdict: z
+    .looseObject({
+      kind: z.enum(['waiting', 'proven']),
+      grade: grade.nullable(),
+      result: z.string().nullable(),
+      lastEndpoint: z.boolean()
+    })
+    .nullable(),
+  why: z.string(),
+  longLived: z
+    .looseObject({ upgraded: z.number(), sse: z.number(), streams: z.number(), oldestMs: z.number() })
+    .nullable(),
+  gateways: z.array(
+    z.looseObject({
+      name: z.string(),
+      grade: grade.optional(),
+      at: time.optional(),
+      sealedAt: time.optional(),
+      why: z.string()
+    })
+  ),
+  holders: z.array(
+    z.looseObject({
+      key: z.string(),
+      state: z.enum(['listed', 'writing', 'removed', 'kept-last', 'foreign', 'dry-run', 'failed']),
+      why: z.string(),
+      at: moment
+    })
+  ),
+  afterAck: z.number().nullable(),
+  hooks: z.number()
+})
+const ack = z.looseObject({
+  at: time,
+  ack: z.looseObject({
+    pod: z.looseObject({ namespace: z.string(), name: z.string(), uid: z.string() }),
+    elapsedMs: z.number(),
+    status: z.union([z.literal(200), z.literal(503)]),
+    result: z.string(),
+    evidence: z.string(),
+    why: z.string()
+  })
+})
+const lag = z.looseObject({
+  at: time,
+  ms: z.number(),
+  idleMs: z.number().nullish(),
+  grade,
+  uid: z.string(),
+  namespace: z.string(),
+  owner: z.string().nullable()
+})
+const agent = z.looseObject({
+  id: z.string(),
+  name: z.string(),
+  version: z.string(),
+  startedAt: time,
+  leads: z.boolean(),
+  mode: z.string().nullable(),
+  dryRun: z.boolean(),
+  missingParts: z.array(z.looseObject({ part: z.string(), why: z.string() })),
+  proving: z.number(),
+  gateways: z.number(),
+  plugins: z.array(z.string())
+})
+const count = z.number().min(0)
+const share = z.looseObject({
+  at: time,
+  seq: count,
+  agent,
+  live: z.array(z.string()),
+  drains: z.array(drain),
+  past: z.array(drain),
+  acks: z.array(ack),
+  lags: z.array(lag),
+  counts: z.looseObject({
+    drains: count,
+    proven: count,
+    graded: z.looseObject({ barrier: count, observed: count, accepted: count, timer: count }),
+    expired: count,
+    undone: count
+  }),
+  starts: z.array(z.looseObject({ id: z.string(), startedAt: time, hooks: count, savedMs: z.number() }))
+})
+const versioned = z.looseObject({ version: z.number() })
+
+/** A share, or why it cannot be used: `other` is the version of an agent that this one cannot read. */
+export type Read =
+  | { readonly kind: 'share'; readonly share: Share }
+  | { readonly kind: 'other'; readonly version: number }
+  | { readonly kind: 'garbled' }
+
+/** Reads the answer of another agent. Nothing of it reaches the page unchecked. */
+export function readShare(text: string): Read {
+  const json = parsed(text)
+  const { success, data } = versioned.safeParse(json)
+  if (!success) return { kind: 'garbled' }
+  if (data.version !== SNAPSHOT_VERSION) return { kind: 'other', version: data.version }
+  // A later part of a release may add fields: they are passed on.
+  const read = share.safeParse(json)
+  return read.success ? { kind: 'share', share: read.data as unknown as Share } : { kind: 'garbled' }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,65 @@
+import type { DrainView } from '../page/snapshot.ts'
+import { joinDrains } from './merge.ts'
+
+/** Another agent's drains, as far as it has told them. */
+export interface Told {
+  /** The name of its pod. */
+  readonly name: string
+  /** Not if it does not answer: its drains are old, and nothing is known of the hooks that it holds. */
+  readonly live: boolean
+  readonly drains: ReadonlyMap<string, DrainView>
+}
+
+export interface UnionOptions {
+  readonly own: ReadonlyMap<string, DrainView>
+  readonly others: readonly Told[]
+  /** A finished drain, by uid. */
+  readonly finished: (uid: string) => DrainView | undefined
+  readonly now: number
+}
+
+/** How long after its deadline a drain is kept that only a lost agent knows, in ms. */
+const FORGOTTEN_MS = 60_000
+
+interface Joined {
+  readonly from: readonly unknown[]
+  readonly drain: DrainView
+}
+
+/** Joins the drains of all agents, by uid: first those of this agent, in its order. A drain whose parts did not change is the same object as before. */
+export function createUnion(): (options: UnionOptions) => readonly DrainView[] {
+  let known: ReadonlyMap<string, Joined> = new Map()
+
+  const joinAll = (uid: string, { own, others, finished }: UnionOptions): Joined | undefined => {
+    const mine = own.get(uid)
+    const tellers = others.filter(({ drains }) => drains.has(uid))
+    const theirs = tellers.flatMap(({ drains }) => drains.get(uid) ?? [])
+    const over = mine && finished(uid)
+    const hooks = tellers
+      .filter(({ live }) => live)
+      .reduce((sum, { drains }) => sum + (drains.get(uid)?.hooks ?? 0), mine?.hooks ?? 0)
+    const [first, ...rest] = [...(mine ? [mine] : []), ...theirs, ...(over ? [over] : [])]
+    if (!first) return undefined
+    const from = [first, ...rest, hooks, mine ? '' : tellers[0]?.name]
+    const before = known.get(uid)
+    if (before && before.from.length === from.length && from.every((part, i) => part === before.from[i]))
+      return before
+    const joined = rest.reduce(joinDrains, first)
+    const onlyFrom = mine ? {} : { onlyFrom: tellers[0]?.name ?? '' }
+    return { from, drain: { ...joined, hooks, ...onlyFrom } }
+  }
+
+  return options => {
+    const { own, others, finished, now } = options
+    const isCurrent = (uid: string, { live, drains }: Told) =>
+      !own.has(uid) && !finished(uid) && (live || (drains.get(uid)?.deadline ?? 0) + FORGOTTEN_MS > now)
+    const more = others.flatMap(told => [...told.drains.keys()].filter(uid => isCurrent(uid, told)))
+    const next = new Map<string, Joined>()
+    for (const uid of new Set([...own.keys(), ...more])) {
+      const joined = joinAll(uid, options)
+      if (joined) next.set(uid, joined)
+    }
+    known = next
+    return [...next.values()].map(({ drain }) => drain)
+  }
+}

@@ -1,0 +1,164 @@
+import { expect } from 'chai'
+import { same } from '../../agent/base/same.ts'
+import { statusOf } from '../../agent/doctor/status-report.ts'
+import type { Snapshot } from '../../agent/page/snapshot.ts'
+import type { TestAgent } from '../build/agent.ts'
+import { until } from '../build/apisix.ts'
+import { callHook } from '../build/hook.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+/** Every agent has an address of its own, as a pod has, and the same port. No server uses it on all addresses. */
+const PORT = 29280
+const TOKEN = 'edd1'
+
+const asked = async (host: string): Promise<Snapshot> => {
+  const response = await fetch(`http://${host}:${PORT}/api/state`, {
+    headers: { authorization: `Bearer ${TOKEN}` }
+  })
+  expect(response.status).to.equal(200)
+  return (await response.json()) as Snapshot
+}
+
+/** Asks until the answer is as expected. */
+async function shows(
+  what: string,
+  host: string,
+  isSo: (state: Snapshot) => boolean,
+  withinMs?: number
+): Promise<Snapshot> {
+  let last: Snapshot | undefined
+  let asking = false
+  const look = async () => {
+    asking = true
+    last = await asked(host).finally(() => (asking = false))
+  }
+  await until(
+    what,
+    () => {
+      if (last && isSo(last)) return true
+      if (!asking) void look().catch(() => {})
+      return false
+    },
+    withinMs
+  )
+  return last!
+}
+
+const answersOf = ({ acks }: Snapshot) => acks.map(({ ack }) => ack.pod.name).toSorted()
+const linksOf = ({ agents }: Snapshot) => agents.map(({ link }) => link)
+const drainsOf = ({ drains, past }: Snapshot) => [...drains, ...past]
+
+/** Two agents at two addresses, and a third address; and pods to end. */
+async function pair(start: (differs: object) => Promise<Rig>, hosts: readonly string[]) {
+  const peers = hosts.map(host => `${host}:${PORT}`).join()
+  const rig = await start({
+    agent: false,
+    gateways: 2,
+    barrier: true,
+    config: {
+      SERVE_PORT: String(PORT),
+      SERVE_DASHBOARD_ENABLED: 'true',
+      SERVE_DASHBOARD_TOKEN_ENV: 'KEY',
+      SERVE_DASHBOARD_PEERS: peers,
+      LEADER_NAMESPACE: 'default',
+      LEADER_NAME: 'drain'
+    }
+  })
+  const agentAt = async (host: string): Promise<TestAgent> => {
+    const agent = await rig.startAgent({ SERVE_HOST: host })
+    await until('it is ready', () => agent.missing().length === 0)
+    return agent
+  }
+  const endAt = async (name: string, host: string): Promise<void> => {
+    const pod = rig.pod(name)
+    rig.upstream(name, [pod, rig.pod(`${name}-stays`)])
+    await rig.settled()
+    await shows('both list it', host, ({ holders }) => holders.some(({ key }) => key === `upstreams/${name}`))
+    rig.end(pod)
+    const { status, body } = await callHook({ host, port: PORT, from: pod.ip })
+    expect([status, body.evidence]).to.deep.equal([200, 'barrier'])
+    rig.gone(pod)
+  }
+  return { rig, agentAt, endAt }
+}
+
+/** Both agents come to show the same evidence of the same drains. */
+async function agree(a: string, b: string): Promise<void> {
+  const byUid = (state: Snapshot) =>
+    drainsOf(state)
+      .map(({ uid, moments, verdict, gateways }) => ({ uid, moments, verdict, gateways }))
+      .toSorted((left, right) => (left.uid < right.uid ? -1 : 1))
+  for (const end = performance.now() + 20_000; ;) {
+    const [one, other] = (await Promise.all([asked(a), asked(b)])).map(byUid)
+    if (same(one, other)) return
+    if (performance.now() > end) expect(one).to.deep.equal(other)
+  }
+}
+
+describe('feature: one page for all agents (D7)', () => {
+  const test = sideBySide()
+
+  test('each agent shows the drains and answers of both, also after one of them was killed and restarted', async start => {
+    const [a, b] = ['127.77.1.1', '127.77.1.2']
+    const { agentAt, endAt } = await pair(start, [a, b])
+    await agentAt(a)
+    const second = await agentAt(b)
+    await shows('the first sees the second', a, state => linksOf(state).join() === 'self,live')
+    await endAt('web-0', a)
+    await endAt('web-1', b)
+    const isWhole = (state: Snapshot) =>
+      answersOf(state).join() === 'web-0,web-1' &&
+      drainsOf(state).filter(({ moments }) => moments.ackAt !== null && moments.goneAt !== null).length === 2
+    const [first, other] = [
+      await shows('the first shows both', a, isWhole),
+      await shows('so does the second', b, isWhole)
+    ]
+    for (const state of [first, other]) {
+      expect(linksOf(state)).to.deep.equal(['self', 'live'])
+      expect(state.totals).to.include({ drains: 2, hooks: 2 })
+      expect(state.totals.graded.barrier).to.equal(2)
+      expect(state.lags.map(({ uid }) => uid)).to.have.length(2)
+      expect(state.agents.filter(({ leads }) => leads)).to.have.length(1)
+      expect(state.agents.map(({ proving }) => proving)).to.deep.equal([2, 2])
+    }
+    expect(first.agents[0]?.id).to.equal(other.agents[1]?.id)
+    await agree(a, b)
+
+    await second.close()
+    const alone = await shows('the second is lost', a, state => linksOf(state).join() === 'self,lost')
+    expect(alone.agents[1]?.problem).to.match(/^no answer from 127\.77\.1\.2:29280 \(ECONNREFUSED\)/)
+    expect(isWhole(alone), 'its last known data stays').to.equal(true)
+    expect(statusOf(alone).rest).to.include('1 of 2 agents does not answer')
+
+    await agentAt(b)
+    const again = await shows('the new start shows what the old one answered', b, isWhole)
+    expect(again.totals).to.include({ drains: 2, hooks: 2 })
+    expect(again.agents[0]?.id).not.to.equal(other.agents[0]?.id)
+    await shows('it is seen again', a, state => linksOf(state).join() === 'self,live')
+    await endAt('web-2', b)
+    for (const host of [a, b]) {
+      const state = await shows(
+        'all three',
+        host,
+        ({ totals, acks }) => totals.drains === 3 && acks.length === 3
+      )
+      expect(state.totals.hooks).to.equal(3)
+    }
+  })
+
+  test('an agent that was never reached is shown with the reason, and delays no hook', async start => {
+    const [a, nobody] = ['127.77.2.1', '127.77.2.9']
+    const { agentAt, endAt } = await pair(start, [a, nobody, 'no-such-name.invalid'])
+    await agentAt(a)
+    await endAt('web-0', a)
+    const state = await shows('both are lost', a, ({ agents }) => agents.length === 3)
+    expect(state.agents[1]).to.include({ link: 'lost', name: `${nobody}:${PORT}`, version: null })
+    expect(state.agents[1]?.problem).to.include('check that an agent runs there')
+    expect(state.agents[2]?.problem).to.match(
+      /^no-such-name\.invalid has no address \(\w+\): check serve\.dashboard\.peers/
+    )
+    expect(answersOf(state)).to.deep.equal(['web-0'])
+    expect(statusOf(state)).to.include({ level: 'busy', head: '2 of 3 agents do not answer.' })
+  })
+})

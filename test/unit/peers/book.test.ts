@@ -1,0 +1,208 @@
+import { expect } from 'chai'
+import { createBook, type Book, type Brief } from '../../../agent/peers/book.ts'
+import { readShare } from '../../../agent/peers/share.ts'
+import { createUnion } from '../../../agent/peers/union.ts'
+import type { AckView, DrainView, Snapshot } from '../../../agent/page/snapshot.ts'
+import { LIMITS } from '../../../agent/show/history.ts'
+import { pod } from '../../build/pod.ts'
+import { ackFor } from '../../build/serve.ts'
+import { briefOf, drainOf, provedOf } from '../../build/shared.ts'
+
+const totals = (drains: number, hooks = 0): Snapshot['totals'] => ({
+  drains,
+  proven: drains,
+  graded: { barrier: drains, observed: 0, accepted: 0, timer: 0 },
+  expired: 0,
+  undone: 0,
+  hooks,
+  rounds: 1,
+  savedMs: hooks * 1000
+})
+const ackOf = (uid: string, at: number): AckView => ({
+  at,
+  ack: ackFor(pod('web-1'), { pod: { namespace: 'shop', name: 'web-1', uid } })
+})
+const named = (drains: readonly DrainView[]) => new Map(drains.map(drain => [drain.uid, drain]))
+
+/** What one book tells another, over the wire, and what the other had not heard yet. */
+function tell(from: Book, own: Brief, to: Book, its: Brief, after = 0): ReturnType<Book['share']> {
+  const read = readShare(JSON.stringify(from.share(own, after)))
+  if (read.kind !== 'share') throw new Error(read.kind)
+  to.hear(its, read.share, named(read.share.drains))
+  return read.share
+}
+
+describe('the book of all agents (D7)', () => {
+  it('gives a restarted agent the history of all, also what only the ended start knew', () => {
+    const first = createBook()
+    const second = createBook()
+    const drains = [provedOf('web-1', 2000), provedOf('web-0', 1000)]
+    const ended = briefOf('a1', { past: drains, acks: [ackOf('web-1', 2001)], totals: totals(2, 1) })
+    const lives = briefOf('b1', { past: drains, acks: [ackOf('web-0', 1001)], totals: totals(2, 1) })
+    tell(first, ended, second, lives)
+    // The first agent ends, and begins again with nothing.
+    const again = createBook()
+    tell(second, lives, again, briefOf('a2', {}, 9))
+    const { past, acks } = again.history()
+    expect(past.map(({ uid }) => uid)).to.deep.equal(['web-1', 'web-0'])
+    expect(acks.map(({ at }) => at)).to.deep.equal([2001, 1001])
+    expect(again.totals()).to.deep.include({ drains: 2, proven: 2, hooks: 2, savedMs: 2000 })
+  })
+
+  it('counts each drain once, whichever agents saw it, and each hook of each agent', () => {
+    const [a, b] = [createBook(), createBook()]
+    const old = provedOf('old', 1000)
+    const now = provedOf('now', 2000)
+    const next = provedOf('next', 3000)
+    let elder = briefOf('b1', { past: [old], totals: totals(100, 40) })
+    b.note(elder)
+    // Both see the next drain before they talk for the first time.
+    elder = briefOf('b1', { past: [now, old], totals: totals(101, 41) })
+    let young = briefOf('a2', { past: [now], totals: totals(1, 0) }, 9)
+    tell(b, elder, a, young)
+    tell(a, young, b, elder)
+    for (const book of [a, b]) expect(book.totals()).to.deep.include({ drains: 101, hooks: 41 })
+    // A drain that the elder tells first.
+    elder = briefOf('b1', { past: [next, now, old], totals: totals(102, 41) })
+    tell(b, elder, a, young)
+    expect(a.totals().drains).to.equal(102)
+    young = briefOf('a2', { past: [next, now], totals: totals(2, 1) }, 9)
+    for (let i = 0; i < 5; i++) {
+      tell(a, young, b, elder)
+      tell(b, elder, a, young)
+    }
+    for (const book of [a, b]) {
+      expect(book.totals()).to.deep.include({ drains: 102, proven: 102, hooks: 42 })
+      expect(book.totals().graded.barrier).to.equal(102)
+    }
+    // The elder ends. The counts stay, and go on.
+    a.note(briefOf('a2', { past: [provedOf('last', 4000), next, now], totals: totals(3, 1) }, 9))
+    expect(a.totals()).to.deep.include({ drains: 103, hooks: 42 })
+  })
+
+  it('counts a drain under way once, if one agent has proved it and the other has not yet', () => {
+    const [a, b] = [createBook(), createBook()]
+    const waiting = drainOf('web-1')
+    const proved = drainOf('web-1', {
+      phase: 'proven',
+      verdict: { kind: 'proven', grade: 'barrier', result: 'drained', lastEndpoint: false }
+    })
+    const elder = briefOf('b1', { drains: [proved], totals: totals(10) })
+    const counted = { ...totals(1), proven: 0, graded: totals(0).graded }
+    tell(b, elder, a, briefOf('a2', { drains: [waiting], totals: counted }, 9))
+    expect(a.totals()).to.deep.include({ drains: 10, proven: 10 })
+    a.note(briefOf('a2', { drains: [proved], totals: totals(1) }, 9))
+    expect(a.totals()).to.deep.include({ drains: 10, proven: 10 })
+  })
+
+  it('tells only what changed since the other agent asked last', () => {
+    const book = createBook()
+    const [one, two] = [drainOf('web-1'), drainOf('web-2')]
+    const before = briefOf('a', { drains: [one, two], past: [provedOf('web-0', 1000)] })
+    const { seq, live, drains, past } = book.share(before, 0)
+    expect([live, drains.length, past.length]).to.deep.equal([['web-1', 'web-2'], 2, 1])
+    expect(book.share(structuredClone(before), seq)).to.deep.include({ drains: [], past: [], seq })
+    const changed = { ...two, hooks: 7 }
+    const after = book.share({ ...before, drains: [changed] }, seq)
+    expect(after).to.deep.include({ live: ['web-2'], drains: [changed], past: [] })
+  })
+
+  it('is bounded, and keeps a drain that was not proved for longer', () => {
+    const book = createBook()
+    const failed = drainOf('failed', { phase: 'gone', moments: { goneAt: 1 } })
+    for (let i = 0; i < 3 * LIMITS.past; i++) {
+      const past = [provedOf(`web-${i}`, 1000 + i), ...(i === 0 ? [failed] : [])]
+      book.note(
+        briefOf('a', { past, acks: [ackOf(`web-${i}`, 1000 + i)], unproved: i === 0 ? [failed] : [] })
+      )
+    }
+    const { past, unproved, acks } = book.history()
+    expect([past.length, unproved.length, acks.length]).to.deep.equal([LIMITS.past, 1, LIMITS.acks])
+    expect(past[0]?.uid).to.equal(`web-${3 * LIMITS.past - 1}`)
+    expect(book.history().past).to.equal(past)
+    const told = book.share(briefOf('a'), 0)
+    expect(told.past.length).to.be.at.most((LIMITS.past + LIMITS.unproved) * 1.25)
+  })
+})
+
+describe('the answer of another agent', () => {
+  const share = JSON.parse(
+    JSON.stringify(createBook().share(briefOf('a', { drains: [drainOf('web-1')] }), 0))
+  ) as {
+    readonly drains: readonly object[]
+  }
+  it('is read if its version is the same', () => {
+    expect(readShare(JSON.stringify(share))).to.deep.equal({ kind: 'share', share })
+  })
+  it('of another version is named, and not read', () => {
+    expect(readShare(JSON.stringify({ version: 99 }))).to.deep.equal({ kind: 'other', version: 99 })
+  })
+  it('that is damaged does not reach the page', () => {
+    const [drain] = share.drains
+    const damaged = [
+      '',
+      '<html>',
+      '[]',
+      JSON.stringify({ ...share, drains: [{ ...drain, moments: null }] }),
+      JSON.stringify({ ...share, drains: [{ ...drain, phase: 'ended' }] }),
+      JSON.stringify({ ...share, live: [1] }),
+      JSON.stringify({ ...share, agent: {} })
+    ]
+    for (const text of damaged) expect(readShare(text), text.slice(0, 80)).to.deep.equal({ kind: 'garbled' })
+  })
+})
+
+describe('drains under way at several agents', () => {
+  const none = () => undefined
+  const told = (name: string, live: boolean, ...drains: DrainView[]) => ({
+    name,
+    live,
+    drains: named(drains)
+  })
+
+  it('adds the hooks of agents that answer, and keeps an unchanged drain the same object', () => {
+    const union = createUnion()
+    const options = {
+      own: named([drainOf('web-1', { hooks: 1 })]),
+      others: [
+        told('b', true, drainOf('web-1', { hooks: 2 })),
+        told('c', false, drainOf('web-1', { hooks: 4 }))
+      ],
+      finished: none,
+      now: 0
+    }
+    const [drain] = union(options)
+    expect(drain?.hooks).to.equal(3)
+    expect(drain).not.to.have.property('onlyFrom')
+    expect(union(options)[0]).to.equal(drain)
+    expect(union({ ...options, others: [] })[0]?.hooks).to.equal(1)
+  })
+
+  it('shows a drain that only another agent knows, names that agent, and forgets it after its deadline if that agent is lost', () => {
+    const union = createUnion()
+    const seen = (live: boolean, now: number, finished: (uid: string) => DrainView | undefined = none) =>
+      union({
+        own: new Map(),
+        others: [told('b', live, drainOf('web-1', { deadline: 1000 }))],
+        finished,
+        now
+      })
+    expect(seen(true, 0)[0]).to.include({ uid: 'web-1', onlyFrom: 'b' })
+    expect(seen(false, 60_999)).to.have.length(1)
+    expect(seen(false, 61_000)).to.have.length(0)
+    expect(seen(true, 61_000)).to.have.length(1)
+    expect(seen(true, 0, () => provedOf('web-1', 5))).to.have.length(0)
+  })
+
+  it('knows that the pod is gone as soon as one agent knows', () => {
+    const union = createUnion()
+    const [drain] = union({
+      own: named([drainOf('web-1')]),
+      others: [],
+      finished: () => provedOf('web-1', 5),
+      now: 0
+    })
+    expect(drain).to.include({ phase: 'gone' })
+    expect(drain?.verdict?.kind).to.equal('proven')
+  })
+})
