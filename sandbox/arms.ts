@@ -40,7 +40,8 @@ const drainHook = (agentUrl: string): Hook => ({
   }
 })
 
-const HOOKS: Record<ArmName, ((agentUrl: string) => Hook) | undefined> = {
+/** The hook of the pods in each arm, once the address of the agent is known. */
+export const HOOKS: Record<ArmName, ((agentUrl: string) => Hook) | undefined> = {
   'no-hook': undefined,
   'sleep-5': () => ({ exec: { command: ['sleep', '5'] } }),
   'apisix-drain': drainHook,

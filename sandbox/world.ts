@@ -16,7 +16,7 @@ import type { LoadOptions } from './load/options.ts'
 import { forkLoad, type LoadProcess } from './load/process.ts'
 import * as manifests from './manifests.ts'
 import type { Owner } from './owner/owner.ts'
-import { startMode, SYNCED, type SandboxMode } from './owner/start.ts'
+import { startMode, SYNCED, type OwnerContext, type SandboxMode } from './owner/start.ts'
 import { readyNodes } from './owner/slices.ts'
 import { storeSlices } from './owner/store-slices.ts'
 import { createRandom } from './random.ts'
@@ -33,6 +33,8 @@ export interface WorldOptions {
   readonly preStop?: ((agentUrl: string) => Hook) | undefined
   /** How APISIX is run, and so which component writes its upstreams; default `etcd-1.8`. */
   readonly mode?: SandboxMode
+  /** Starts another owner than that of the mode, such as a real ingress controller. */
+  readonly startOwner?: (context: OwnerContext, kubernetes: Kubernetes) => Promise<Owner>
   /** From an endpoint change to the owner's write. */
   readonly ownerLag?: { readonly minMs: number; readonly maxMs: number }
   /** The best evidence that the agent is configured to get. All gateways have the plugin either way. */
@@ -162,14 +164,16 @@ async function build(
   const service = { namespace: manifests.NAMESPACE, name: manifests.APP, port: manifests.SERVICE_PORT }
   const slices = storeSlices(store)
   const lag = { ...(options.ownerLag ?? OWNER_LAG) }
-  const owner = await startMode(mode, {
+  const startOwner = options.startOwner ?? ((context: OwnerContext) => startMode(mode, context))
+  const context = {
     slices,
     gateways,
     service,
     port: manifests.PORT_NAME,
     lag,
     seed: options.seed
-  })
+  }
+  const owner = await startOwner(context, kubernetes)
   ends.push(() => owner.close())
   const listsAll = () => owner.writes.some(({ nodes }) => nodes.length === options.replicas)
   await waitFor('the owner has written the upstream', listsAll, READY_MS, signal)

@@ -6,6 +6,7 @@ import { serveApi, type Ask } from './api-server.ts'
 import { createFaults, type Faults } from './faults.ts'
 import { parseJson } from './json.ts'
 import type { Listener } from './server.ts'
+import { pluginAnswer } from './plugin-schemas.ts'
 import { keyOf, type Store } from './store.ts'
 
 export interface AdminApiOptions {
@@ -78,9 +79,12 @@ async function answerAdmin(options: AdminApiOptions, ask: Ask): Promise<Answer |
       error_msg: 'failed to check token',
       description: token === undefined ? 'missing apikey' : 'wrong apikey'
     })
-  const [resource = '', id = '', ...subPath] = ask.path.slice(ROOT.length).split('/')
+  const segments = ask.path.slice(ROOT.length).split('/')
+  const [resource = '', id = '', ...subPath] = segments
   if (resource === 'stream_routes' && !options.stream)
     return errorMessage(400, 'stream mode is disabled, can not add stream routes')
+  const plugins = pluginAnswer(ask.method, segments, ask.query)
+  if (plugins) return versioned(plugins)
   if (!RESOURCES.has(resource)) return errorMessage(404, `Unsupported resource type: ${resource}`)
   const size = Buffer.byteLength(ask.body)
   if (size > MAX_BODY)

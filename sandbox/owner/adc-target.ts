@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
-import { callAdmin, type AdminAccess } from './put.ts'
+import { setTimeout as wait } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { callAdmin, type AdminAccess, type AdminCall } from './put.ts'
 
 /** The objects of a sync, which always has all of them. */
 export interface AdcObjects {
@@ -21,20 +23,24 @@ const DUMPED = ['routes', 'services', 'upstreams', 'ssls', 'consumers', 'global_
 /** An object comes before the objects that refer to it. */
 const IN_ORDER = ['upstreams', 'services', 'routes'] as const
 const AT_ONCE = 4
+/** The pause before a write is sent again. */
+const RETRY_MS = 100
 
 /**
- * Provider type `apisix`: a sync reads all objects and puts every one, because APISIX's own defaults always make a
- * difference (upgrade-guide.md:69). It deletes services that it does not know, with their routes. Upstreams without
- * the label of a service stay (fetcher.ts:241).
+ * Provider type `apisix`: a sync reads all objects and puts those that differ from its own, as ADC 0.27.1 did when it was run
+ * beside a real APISIX. So a foreign change is reverted at the next sync, and an idle sync writes nothing. It deletes services
+ * that it does not know, with their routes. Upstreams without the label of a service stay (fetcher.ts:241).
  */
 export function etcdTarget(admin: AdminAccess): AdcTarget {
+  const write = (call: AdminCall) => retried(() => callAdmin(admin, call))
   return async objects => {
     const lists = await Promise.all(DUMPED.map(path => callAdmin(admin, { method: 'GET', path })))
     for (const resource of IN_ORDER) {
-      const waiting = [...objects[resource]]
+      const stored = new Map(valuesOf(lists[DUMPED.indexOf(resource)]).map(value => [value.id, value]))
+      const waiting = objects[resource].filter(one => differs(one, stored.get(one.id)))
       const lane = async () => {
         for (let one = waiting.shift(); one; one = waiting.shift())
-          await callAdmin(admin, { method: 'PUT', path: `${resource}/${one.id}`, body: one })
+          await write({ method: 'PUT', path: `${resource}/${one.id}`, body: one })
       }
       await Promise.all(Array.from({ length: AT_ONCE }, lane))
     }
@@ -42,8 +48,25 @@ export function etcdTarget(admin: AdminAccess): AdcTarget {
     const strangers = valuesOf(lists[1]).filter(({ id }) => !known.has(id))
     for (const { id } of strangers) {
       const routes = valuesOf(lists[0]).filter(({ service_id: service }) => service === id)
-      for (const route of routes) await callAdmin(admin, { method: 'DELETE', path: `routes/${route.id}` })
-      await callAdmin(admin, { method: 'DELETE', path: `services/${id}` })
+      for (const route of routes) await write({ method: 'DELETE', path: `routes/${route.id}` })
+      await write({ method: 'DELETE', path: `services/${id}` })
+    }
+  }
+}
+
+/** Whether the stored object lacks a field of this one, or has another value in it. APISIX adds only its times. */
+const differs = (wanted: AdcObject, stored: AdcObject | undefined): boolean =>
+  !stored || Object.entries(wanted).some(([field, value]) => !isDeepStrictEqual(value, stored[field]))
+
+/** ADC sends a write that failed three times more (operator.ts:81). */
+async function retried(call: () => Promise<unknown>): Promise<void> {
+  for (let left = 3; ; left -= 1) {
+    try {
+      await call()
+      return
+    } catch (error) {
+      if (left === 0) throw error
+      await wait(RETRY_MS)
     }
   }
 }

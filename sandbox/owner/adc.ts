@@ -22,6 +22,9 @@ const ruleName = ({ namespace, name }: OwnedService): string => `${namespace}_${
 
 export const adcId = (service: OwnedService): string => crc32(ruleName(service)).toString(16)
 
+/** A route has a name and an id of its own: of the match in its rule. */
+export const adcRouteId = (service: OwnedService): string => crc32(`${ruleName(service)}-0`).toString(16)
+
 /** Weight of a Gateway API or Ingress backend (httproute.go:418). */
 const WEIGHT = 1
 
@@ -101,7 +104,7 @@ function objectsOf(
       'k8s/name': service.name,
       'manager-by': 'apisix-ingress-controller'
     }
-    return { id: adcId(service), name: ruleName(service), labels, nodes }
+    return { id: adcId(service), route: adcRouteId(service), name: ruleName(service), labels, nodes }
   })
   return {
     upstreams: named.map(({ id, name, nodes }) => ({
@@ -109,10 +112,15 @@ function objectsOf(
       name,
       labels: { 'managed-by': 'apisix-ingress-controller' },
       type: 'roundrobin',
-      scheme: 'http',
       nodes
     })),
     services: named.map(({ id, name, labels }) => ({ id, name, labels, upstream_id: id })),
-    routes: named.map(({ id, name, labels }) => ({ id, name, labels, uris: ['/*'], service_id: id }))
+    routes: named.map(({ id, route, name, labels }) => ({
+      id: route,
+      name: `${name}-0`,
+      labels,
+      uris: ['/*'],
+      service_id: id
+    }))
   }
 }

@@ -140,7 +140,8 @@ export function startOwner(options: OwnerOptions): Owner {
   }
 }
 
-const upstream = (service: OwnedService, nodes: readonly UpstreamNode[]) => ({
+/** The object that 1.8.4 writes; `test/install/controller.test.ts` compares it with the real one's. */
+export const upstream = (service: OwnedService, nodes: readonly UpstreamNode[]) => ({
   name: upstreamName(service),
   desc: 'Created by apisix-ingress-controller, DO NOT modify it manually',
   labels: { 'managed-by': 'apisix-ingress-controller' },

@@ -32,7 +32,7 @@ export const serviceOf = (slice: Slice): string =>
  * endpoint.go:183, 2.x: httproute.go:391). Neither version reads `serving` or `terminating`.
  */
 export function readyNodes(slices: readonly Slice[], service: string, weight: number): UpstreamNode[] {
-  const nodes = slices
+  return slices
     .filter(slice => serviceOf(slice) === service)
     .flatMap(({ endpoints, ports }) =>
       endpoints
@@ -43,5 +43,4 @@ export function readyNodes(slices: readonly Slice[], service: string, weight: nu
           )
         )
     )
-  return nodes.toSorted((a, b) => a.host.localeCompare(b.host) || a.port - b.port)
 }

@@ -1,6 +1,6 @@
 /**
  * Run as a script, it builds kube-apiserver and etcd from their own Go modules into the cache, once for each version: the oldest
- * Kubernetes that the chart supports, and a current one.
+ * Kubernetes that the chart supports, and a current one. It also builds the ingress controller.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,6 +12,7 @@ import {
   moduleFolder,
   type ModuleProgram
 } from '../chart/tools.ts'
+import { ensureController } from './controller-build.ts'
 
 export type Kubernetes = (typeof KUBERNETES)[number]
 
@@ -78,4 +79,5 @@ if (import.meta.main) {
   ensureTool('helm')
   ensureControlPlane()
   ensureModuleProgram(kubernetesProgram('kube-apiserver', OLDEST))
+  ensureController()
 }

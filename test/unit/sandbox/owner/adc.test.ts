@@ -3,7 +3,7 @@ import { serveAdminApi, type AdminApi } from '../../../../sandbox/apisix/admin-a
 import { serveStandaloneApi } from '../../../../sandbox/apisix/standalone-api.ts'
 import { createStore as createConfigStore, keyOf } from '../../../../sandbox/apisix/store.ts'
 import { etcdTarget, standaloneTarget } from '../../../../sandbox/owner/adc-target.ts'
-import { adcId, startAdc, type AdcOptions } from '../../../../sandbox/owner/adc.ts'
+import { adcId, adcRouteId, startAdc, type AdcOptions } from '../../../../sandbox/owner/adc.ts'
 import type { Owner } from '../../../../sandbox/owner/owner.ts'
 import type { Slice } from '../../../../sandbox/owner/slices.ts'
 import { eventually } from '../kubelet/harness.ts'
@@ -63,29 +63,52 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
     return etcdTarget({ url: admin.url, key: KEY })
   }
 
-  it('splits a rule into route, service and an upstream of the same id', async () => {
+  it('splits a rule into a service and an upstream of the same id, and a route of another id', async () => {
     start({ target: await etcd() })
-    await eventually('the route is there', () => config.get(keyOf('routes', id)) !== undefined)
+    await eventually(
+      'the route is there',
+      () => config.get(keyOf('routes', adcRouteId(SERVICE))) !== undefined
+    )
     expect(config.get(keyOf('services', id))?.value).to.deep.include({ upstream_id: id })
     expect(config.get(keyOf('upstreams', id))?.value['labels']).to.deep.equal({
       'managed-by': 'apisix-ingress-controller'
     })
+    expect(config.get(keyOf('upstreams', id))?.value).not.to.have.property('scheme')
+    expect(adcRouteId(SERVICE)).not.to.equal(id)
     expect(hosts()).to.deep.equal(['10.0.0.1', '10.0.0.2'])
   })
 
-  it('puts everything at every sync, reverts foreign writes and deletes unknown services', async () => {
+  it('puts only what differs: reverts foreign writes and deletes unknown services; an idle sync writes nothing', async () => {
     const target = await etcd()
     config.put(keyOf('services', 'by-hand'), { id: 'by-hand' })
     config.put(keyOf('upstreams', 'by-hand'), { id: 'by-hand', nodes: {} })
     start({ target, periodMs: 20 })
-    await eventually('the route is there', () => config.get(keyOf('routes', id)) !== undefined)
+    await eventually(
+      'the route is there',
+      () => config.get(keyOf('routes', adcRouteId(SERVICE))) !== undefined
+    )
     config.put(keyOf('upstreams', id), { id, nodes: [] })
     await eventually('the nodes are back', () => hosts()?.length === 2)
     await eventually('the service is gone', () => config.get(keyOf('services', 'by-hand')) === undefined)
     expect(config.get(keyOf('upstreams', 'by-hand'))).to.not.equal(undefined)
-    const puts = () => requests.filter(request => request === `PUT /apisix/admin/upstreams/${id}`).length
+    const syncs = requests.filter(request => request === 'GET /apisix/admin/upstreams').length
+    const puts = () => requests.filter(request => request.startsWith('PUT')).length
     const before = puts()
-    await eventually('it is put without a reason', () => puts() > before + 1)
+    await eventually(
+      'it has synced five times more',
+      () => requests.filter(request => request === 'GET /apisix/admin/upstreams').length > syncs + 5
+    )
+    expect(puts(), 'route, service, upstream, and the upstream again').to.equal(4)
+    expect(puts()).to.equal(before)
+  })
+
+  it('sends a write that failed again, after 100 ms', async () => {
+    const target = await etcd()
+    admin.faults.inject({ fault: { kind: 'status', status: 503 }, times: 2, method: 'PUT' })
+    const { writes } = start({ target })
+    await eventually('it is written', () => writes.length === 1)
+    expect(writes[0]!.acceptedAt).to.not.equal(undefined)
+    expect(hosts()).to.have.length(2)
   })
 
   it('writes the state at the start of the sync, however long the sync takes', async () => {
@@ -114,7 +137,8 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
     admin = await serveStandaloneApi({ store: config, host: '127.0.0.1', port: 0, adminKey: KEY })
     start({ target: standaloneTarget(() => [{ url: admin.url, key: KEY }]) })
     await eventually('it is taken in', () => hosts()?.length === 2)
-    const indexOf = (type: string) => config.get(keyOf(type, id))?.value['modifiedIndex']
+    const indexOf = (type: string) =>
+      config.get(keyOf(type, type === 'routes' ? adcRouteId(SERVICE) : id))?.value['modifiedIndex']
     const [route, upstream] = [indexOf('routes'), indexOf('upstreams')]
     await new Promise(resolve => setTimeout(resolve, 2))
     slice('10.0.0.2')

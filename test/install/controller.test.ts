@@ -1,0 +1,149 @@
+import { expect } from 'chai'
+import { serveAdminApi, type AdminApi } from '../../sandbox/apisix/admin-api.ts'
+import { createStore, type Store } from '../../sandbox/apisix/store.ts'
+import { upstream, upstreamId } from '../../sandbox/owner/owner.ts'
+import { waitFor } from '../../sandbox/wait-for.ts'
+import { startApiServer, type ApiServer } from './api-server.ts'
+import { createKinds, startController, type Controller } from './controller.ts'
+import { CONTROLLER_VERSION } from './controller-build.ts'
+import { route } from './real-owner.ts'
+import { translateAdmin } from './translate.ts'
+
+const KEY = 'controller-test-key'
+const WAIT_MS = 60_000
+const SERVICE = { namespace: 'shop', name: 'web', port: 80 }
+
+/** What the real ingress controller 1.8 asks of the Admin API and writes, next to what the sandbox's owner writes. */
+describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API stand-in`, function () {
+  this.timeout(180_000)
+  let api: ApiServer
+  let store: Store
+  let admin: AdminApi
+  let translated: Awaited<ReturnType<typeof translateAdmin>>
+  let controller: Controller
+
+  before(async () => {
+    api = await startApiServer()
+    await createKinds(api)
+    store = createStore()
+    admin = await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
+    translated = await translateAdmin(admin.url)
+    await post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    await post('/api/v1/namespaces/shop/services', {
+      metadata: { name: 'web' },
+      spec: { ports: [{ name: 'http', port: 80, targetPort: 8080 }] }
+    })
+    await post('/api/v1/namespaces/shop/endpoints', endpoints('10.0.0.2', '10.0.0.1'))
+    controller = startController({ kubeconfig: api.kubeconfig, admin: { url: translated.url, key: KEY } })
+  })
+  after(async () => {
+    await controller?.stop()
+    translated?.close()
+    await admin?.close()
+    await api?.stop()
+  })
+
+  const post = async (path: string, body: object) => {
+    const { status, json } = await api.call('POST', path, body)
+    expect(status, JSON.stringify(json)).to.equal(201)
+  }
+  const endpoints = (...ips: readonly string[]) => ({
+    metadata: { name: 'web' },
+    subsets: [{ addresses: ips.map(ip => ({ ip })), ports: [{ name: 'http', port: 8080 }] }]
+  })
+  const stored = () => store.get(`/apisix/upstreams/${upstreamId(SERVICE)}`)?.value
+  const hosts = () => (stored()?.['nodes'] as { host: string }[] | undefined)?.map(({ host }) => host).join()
+  const writes = () => translated.passed.filter(({ method }) => method !== 'GET')
+
+  it('writes the upstream of an ApisixRoute as the sandbox does: id, fields, array of nodes, weights', async () => {
+    await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixroutes', route('web', 80))
+    await waitFor('the upstream', () => stored() !== undefined, WAIT_MS)
+    const { id, create_time: _created, update_time: _updated, ...fields } = stored()!
+    expect(id).to.equal(upstreamId(SERVICE))
+    // Their order is that of the Endpoints, which is not compared here.
+    const nodes = ['127.0.0.1', '127.0.0.2'].map(host => ({ host, port: 8080, weight: 100 }))
+    expect({
+      ...fields,
+      nodes: (fields['nodes'] as { host: string }[]).toSorted((a, b) => a.host.localeCompare(b.host))
+    }).to.deep.equal({ ...upstream(SERVICE, nodes) })
+  })
+
+  it('writes the upstream of an Ingress under the same id', async () => {
+    const before = store.list('routes').length
+    await post('/apis/networking.k8s.io/v1/namespaces/shop/ingresses', {
+      metadata: { name: 'web' },
+      spec: {
+        ingressClassName: 'apisix',
+        rules: [
+          {
+            host: 'shop.example',
+            http: {
+              paths: [
+                { path: '/', pathType: 'Prefix', backend: { service: { name: 'web', port: { number: 80 } } } }
+              ]
+            }
+          }
+        ]
+      }
+    })
+    await waitFor('its route', () => store.list('routes').length > before, WAIT_MS)
+    expect(store.list('upstreams')).to.have.length(1)
+    for (const { value } of store.list('routes')) expect(value['upstream_id']).to.equal(upstreamId(SERVICE))
+  })
+
+  it('PUTs the whole upstream once for a change of the endpoints, and nothing else', async () => {
+    const count = writes().length
+    const path = '/api/v1/namespaces/shop/endpoints/web'
+    expect((await api.call('PUT', path, endpoints('10.0.0.1'))).status).to.equal(200)
+    await waitFor('the node is out', () => hosts() === '127.0.0.1', WAIT_MS)
+    expect(
+      writes()
+        .slice(count)
+        .map(({ method, path: to }) => `${method} ${to}`)
+    ).to.deep.equal([`PUT /apisix/admin/upstreams/${upstreamId(SERVICE)}`])
+  })
+
+  it('does not notice a node that another writer removed, and puts it back at the next change', async () => {
+    const key = `/apisix/upstreams/${upstreamId(SERVICE)}`
+    const path = '/api/v1/namespaces/shop/endpoints/web'
+    await api.call('PUT', path, endpoints('10.0.0.1', '10.0.0.2'))
+    await waitFor('both nodes', () => hosts()?.split(',').length === 2, WAIT_MS)
+    const { nodes } = stored() as { nodes: { host: string }[] }
+    store.put(key, { ...stored()!, nodes: nodes.filter(({ host }) => host !== '127.0.0.1') as object as [] })
+    // A change of another Service wakes it, and it leaves this one alone.
+    const count = writes().length
+    await post('/api/v1/namespaces/shop/services', {
+      metadata: { name: 'api' },
+      spec: { ports: [{ name: 'http', port: 80 }] }
+    })
+    await post('/api/v1/namespaces/shop/endpoints', {
+      ...endpoints('10.0.0.9'),
+      metadata: { name: 'api' }
+    })
+    await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixroutes', route('api', 80))
+    await waitFor('the other upstream', () => store.list('upstreams').length === 2, WAIT_MS)
+    expect(
+      writes()
+        .slice(count)
+        .some(({ path: to }) => to.includes(upstreamId(SERVICE)))
+    ).to.equal(false)
+    expect(hosts()).to.equal('127.0.0.2')
+    await api.call('PUT', path, endpoints('10.0.0.1', '10.0.0.2', '10.0.0.3'))
+    await waitFor('it is back', () => hosts()?.split(',').includes('127.0.0.1') === true, WAIT_MS)
+  })
+
+  it('empties the nodes of a Service without endpoints', async () => {
+    await api.call('PUT', '/api/v1/namespaces/shop/endpoints/web', { metadata: { name: 'web' }, subsets: [] })
+    await waitFor('no node is left', () => hosts() === '', WAIT_MS)
+  })
+
+  it('got an answer to every request, and no refusal but for the stream routes, which are off', () => {
+    const refused = translated.passed.filter(({ status }) => status >= 400 && status !== 404)
+    expect(new Set(refused.map(({ path, status }) => `${status} ${path}`))).to.deep.equal(
+      new Set(['400 /apisix/admin/stream_routes'])
+    )
+    // It looks for an object before it creates it.
+    for (const { method, path, status } of translated.passed)
+      if (status === 404) expect(`${method} ${path}`).to.match(/^GET \/apisix\/admin\/(upstreams|routes)\//)
+  })
+})

@@ -1,0 +1,48 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+/** A real API server refuses endpoints on loopback, where the sandbox's pods are: 127.1.2.3 is 10.1.2.3 there. */
+export const outside = (json: string): string => json.replaceAll(/"127\.(\d+\.\d+\.\d+)"/g, '"10.$1"')
+const inside = (json: string): string => json.replaceAll(/"10\.(\d+\.\d+\.\d+)"/g, '"127.$1"')
+
+/** One request that passed, and the status of its answer. */
+export interface Passed {
+  readonly method: string
+  readonly path: string
+  readonly status: number
+}
+
+/** Passes on all requests to an Admin API, and translates the addresses in both directions. Nothing else changes. */
+export async function translateAdmin(url: string) {
+  const passed: Passed[] = []
+  const pass = async (request: IncomingMessage) => {
+    const { method = 'GET', url: path = '/' } = request
+    const body = await text(request)
+    const key = request.headers['x-api-key']
+    const answer = await fetch(new URL(path, url), {
+      method,
+      headers: { 'content-type': 'application/json', ...(typeof key === 'string' && { 'x-api-key': key }) },
+      ...(body !== '' && { body: inside(body) })
+    })
+    passed.push({ method, path, status: answer.status })
+    return { status: answer.status, body: outside(await answer.text()) }
+  }
+  const server = createServer((request, response) => {
+    pass(request).then(
+      ({ status, body }) => response.writeHead(status, { 'content-type': 'application/json' }).end(body),
+      () => response.destroy()
+    )
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    passed: passed as readonly Passed[],
+    close() {
+      server.closeAllConnections()
+      server.close()
+    }
+  }
+}
