@@ -22,7 +22,7 @@ Exit status: 0 measured, 1 something failed, 2 wrong use`
 
 const ELSEWHERE = `## Inside the gateway, and beyond
 
-What the plugin costs a request: \`npm run bench:plugin\`, and on a real APISIX [compatibility](compatibility.md#the-plugin). What the
+What the plugin costs a request: \`npm run bench:plugin\`, and on a real APISIX [compatibility](compatibility-history.md#the-plugin). What the
 hook itself costs: [hooks](hooks.md#measured). What all this comes to with ten times as many pods and gateways: [scaling](scaling.md).`
 
 interface Report {
