@@ -39,7 +39,7 @@ export interface AdminOptions {
   /** Called at each request, because keys are rotated. */
   readonly key: () => string
   /** PEM; undefined = the CAs of the system. */
-  readonly ca?: string | undefined
+  readonly ca?: (() => string) | undefined
   readonly timeoutMs: number
   readonly pageSize: number
   /** Largest body accepted, in bytes; default 64 MiB. */

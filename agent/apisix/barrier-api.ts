@@ -4,6 +4,7 @@ import { nodeKey } from '../drain/facts.ts'
 import { CodedError, ERRORS } from '../base/errors.ts'
 import { createHttp } from './http.ts'
 import type { Call } from './lean.ts'
+import type { TlsOptions } from './tls-agent.ts'
 
 /** One address of one pod in a gateway's deny-list (docs/barrier-api.md). */
 export interface BarrierEntry {
@@ -118,13 +119,11 @@ interface PutAnswer extends BarrierAnswer {
   readonly why: string
 }
 
-export interface BarrierOptions {
+export interface BarrierOptions extends TlsOptions {
   readonly port: number
   readonly scheme: 'http' | 'https'
   /** Called at each request, because tokens are rotated. */
   readonly token: () => string
-  /** PEM; undefined = the CAs of the system. */
-  readonly ca?: string | undefined
   readonly timeoutMs: number
 }
 
@@ -204,7 +203,8 @@ function merged(answers: readonly PolledAnswer[]): PolledAnswer {
 }
 
 export function createBarrierClient(options: BarrierOptions): BarrierClient {
-  const http = createHttp({ api: 'BARRIER', keepAlive: true, ca: options.ca, maxBytes: 16 * 1024 * 1024 })
+  const { ca, serverName } = options
+  const http = createHttp({ api: 'BARRIER', keepAlive: true, ca, serverName, maxBytes: 16 * 1024 * 1024 })
 
   const at = (host: string): BarrierApi => {
     const root = `${options.scheme}://${nodeKey(host, options.port)}/v1/barrier`

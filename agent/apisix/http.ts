@@ -1,11 +1,11 @@
 import http from 'node:http'
-import https from 'node:https'
 import { create, isAxiosError } from 'axios'
 
 import { CodedError, codeForStatus, isSuccess, type Api, type ErrorCode } from '../base/errors.ts'
 import { networkMeaning, type Route } from '../base/network.ts'
 import { createLean, TooLong, type Answer, type Call, type HttpOptions } from './lean.ts'
 import { isRecord } from './nodes.ts'
+import { TlsAgent } from './tls-agent.ts'
 
 export interface HttpClient {
   /**
@@ -33,7 +33,7 @@ export function createHttp(options: HttpOptions): HttpClient {
 function withAxios(options: HttpOptions): Transport {
   const pool = { keepAlive: options.keepAlive, maxSockets: options.keepAlive ? 32 : Infinity }
   const httpAgent = new http.Agent(pool)
-  const httpsAgent = new https.Agent(options.ca === undefined ? pool : { ...pool, ca: options.ca })
+  const httpsAgent = new TlsAgent(pool, options)
   const client = create({
     httpAgent,
     httpsAgent,

@@ -1,13 +1,12 @@
 import http from 'node:http'
 import https from 'node:https'
 import type { Api } from '../base/errors.ts'
+import { TlsAgent, tlsOf, type TlsOptions } from './tls-agent.ts'
 
-export interface HttpOptions {
+export interface HttpOptions extends TlsOptions {
   readonly api: Api
   /** Connections are kept and reused; `false` opens a fresh one for every request. */
   readonly keepAlive: boolean
-  /** PEM; undefined = the CAs of the system. */
-  readonly ca?: string | undefined
   /** Largest body accepted, in bytes. */
   readonly maxBytes: number
 }
@@ -43,13 +42,13 @@ export class TooLong extends Error {
  *
  * @throws Error with Node's `code` if the connection fails or breaks, TooLong, or the reason of the signal
  */
-export function createLean({ keepAlive, ca, maxBytes }: Omit<HttpOptions, 'api'>): {
+export function createLean({ keepAlive, maxBytes, ...tls }: Omit<HttpOptions, 'api'>): {
   exchange(call: Call, signal: AbortSignal): Promise<Answer>
   close(): void
 } {
   const agents = {
     'http:': new http.Agent({ keepAlive }),
-    'https:': new https.Agent({ keepAlive, ...(ca !== undefined && { ca }) })
+    'https:': new TlsAgent({ keepAlive }, tls)
   }
   return {
     exchange({ method, url, headers, body, fresh = false }, signal) {
@@ -58,7 +57,7 @@ export function createLean({ keepAlive, ca, maxBytes }: Omit<HttpOptions, 'api'>
       return new Promise((resolve, reject) => {
         const request = (isTls ? https : http).request(url, {
           method,
-          ...(fresh ? { agent: false, ca } : { agent: agents[isTls ? 'https:' : 'http:'] }),
+          ...(fresh ? { agent: false, ...tlsOf(tls) } : { agent: agents[isTls ? 'https:' : 'http:'] }),
           signal,
           headers: {
             accept: 'application/json',

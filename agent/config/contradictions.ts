@@ -126,6 +126,9 @@ function addresses({ apisix }: Settings): string[] {
   if (barrier?.caFile !== undefined && barrier.scheme === 'http') {
     problems.push('apisix.barrier.caFile: has no meaning for scheme http; use https or leave it out')
   }
+  if (barrier?.serverName !== undefined && barrier.scheme === 'http') {
+    problems.push('apisix.barrier.serverName: has no meaning for scheme http; use https or leave it out')
+  }
   return problems
 }
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { LineCounter, parseDocument, stringify } from 'yaml'
+import { type Document, isScalar, LineCounter, parseDocument, stringify, visit } from 'yaml'
 import { deepFreeze } from '../base/freeze.ts'
 import { contradictions, furtherProblems } from './contradictions.ts'
 import { applyEnv, CONFIG_FILE_ENV, secretVariables, type Env } from './env.ts'
@@ -87,11 +87,45 @@ function readTree(path: string | undefined, problems: string[]): Record<string, 
     problems.push(`${path}:${line}:${col}: is no YAML: ${error.message}`)
   }
   if (document.errors.length > 0) return {}
-  const tree: unknown = document.toJS()
+  const faults = treeFaults(document)
+  for (const { at, why } of faults) {
+    const { line, col } = lines.linePos(at)
+    problems.push(`${path}:${line}:${col}: ${why}`)
+  }
+  if (faults.length > 0) return {}
+  let tree: unknown
+  try {
+    tree = document.toJS()
+  } catch (err) {
+    problems.push(
+      `${path}: cannot be read: ${(err as Error).message}; write its parts out instead of aliases`
+    )
+    return {}
+  }
   if (tree === null) return {}
   if (typeof tree === 'object' && !Array.isArray(tree)) return withoutEmpty(tree as Record<string, unknown>)
   problems.push(`${path}: must hold sections such as apisix: and drain:`)
   return {}
+}
+
+/** YAML that no plain tree can hold. */
+function treeFaults(document: Document): readonly { readonly at: number; readonly why: string }[] {
+  const faults: { at: number; why: string }[] = []
+  visit(document, {
+    Pair(_, { key }) {
+      if (isScalar(key) && key.value === '__proto__') {
+        faults.push({ at: key.range?.[0] ?? 0, why: '__proto__: no such setting; take it out' })
+      }
+    },
+    Alias(_, alias, ancestors) {
+      const target = alias.resolve(document)
+      if (target && ancestors.includes(target)) {
+        const why = `the alias *${alias.source} is inside of what it stands for; write its value out`
+        faults.push({ at: alias.range?.[0] ?? 0, why })
+      }
+    }
+  })
+  return faults
 }
 
 /** If every line of a section is a comment, the section is null in YAML, and all its defaults apply. */

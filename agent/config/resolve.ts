@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parseDuration } from '../drain/duration.ts'
 import type { Env } from './env.ts'
 import type { Settings } from './schema.ts'
+import { pemFromFile, type Pem } from './pem.ts'
 import { secretFromEnv, secretFromFile, type Secret } from './secret.ts'
 import type { Config, DashboardConfig, GatewaySource } from './types.ts'
 
@@ -29,7 +30,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       admin: {
         url: new URL(admin.url).origin,
         key: secret('apisix.admin.key', admin.keyFile, admin.keyEnv),
-        ca: content('apisix.admin.caFile', admin.caFile),
+        ca: pem('apisix.admin.caFile', admin.caFile),
         timeoutMs: ms(admin.timeout),
         pageSize: admin.pageSize
       },
@@ -43,7 +44,8 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
         port: barrier.port,
         scheme: barrier.scheme,
         token: secret('apisix.barrier.token', barrier.tokenFile, barrier.tokenEnv),
-        ca: content('apisix.barrier.caFile', barrier.caFile),
+        ca: pem('apisix.barrier.caFile', barrier.caFile),
+        serverName: barrier.serverName,
         timeoutMs: ms(barrier.timeout),
         ttlMs: ms(barrier.ttl)
       },
@@ -108,6 +110,16 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       const [suffix, name] = file === undefined ? ['Env', variable] : ['File', file]
       problems.push(`${setting}${suffix}: cannot take the secret from ${name}: ${reason(err)}`)
       return { source: '', read: () => '', toJSON: () => '', toString: () => '' }
+    }
+  }
+
+  function pem(setting: string, path: string | undefined): Pem | undefined {
+    if (path === undefined) return undefined
+    try {
+      return pemFromFile(path)
+    } catch (err) {
+      problems.push(`${setting}: cannot take the CA from ${path}: ${reason(err)}`)
+      return undefined
     }
   }
 

@@ -21,7 +21,9 @@ const admin = z.strictObject({
     .describe('Environment variable that holds the admin key. Exactly one of keyFile and keyEnv is needed.'),
   caFile: text()
     .optional()
-    .describe('PEM file with the CA that signed the certificate of an https Admin API.'),
+    .describe(
+      'PEM file with the CA that signed the certificate of an https Admin API. Read again when it is replaced.'
+    ),
   timeout: duration(
     '5s',
     { min: '100ms', max: '1m' },
@@ -57,7 +59,14 @@ const barrier = z.strictObject({
   tokenEnv: text()
     .optional()
     .describe('Environment variable that holds that token. Exactly one of tokenFile and tokenEnv is needed.'),
-  caFile: text().optional().describe('PEM file with the CA of an https Barrier listener.'),
+  caFile: text()
+    .optional()
+    .describe('PEM file with the CA of an https Barrier listener. Read again when it is replaced.'),
+  serverName: text().optional().meta({
+    description:
+      'Name that the certificate of an https Barrier listener must have. The agent calls gateways by their addresses, which a certificate for all of them cannot list. Without it the certificate must have the address.',
+    example: 'barrier.apisix-drain'
+  }),
   timeout: duration(
     '1s',
     { min: '50ms', max: '30s' },

@@ -1,6 +1,7 @@
 import type { Grade } from '../drain/drain.ts'
 import type { Owner } from '../plan/holder.ts'
 import type { Settings } from './schema.ts'
+import type { Pem } from './pem.ts'
 import type { Secret } from './secret.ts'
 
 /** How gateways are found: pods by their labels, or a list in the configuration (APISIX outside of Kubernetes). */
@@ -35,8 +36,7 @@ export interface Config {
       /** Without a trailing slash and without `/apisix/admin`. */
       readonly url: string
       readonly key: Secret
-      /** PEM. */
-      readonly ca: string | undefined
+      readonly ca: Pem | undefined
       readonly timeoutMs: number
       readonly pageSize: number
     }
@@ -51,8 +51,9 @@ export interface Config {
           readonly port: number
           readonly scheme: 'http' | 'https'
           readonly token: Secret
-          /** PEM. */
-          readonly ca: string | undefined
+          readonly ca: Pem | undefined
+          /** The name in the gateways' certificate; `undefined`: their address. */
+          readonly serverName: string | undefined
           readonly timeoutMs: number
           readonly ttlMs: number
         }

@@ -58,7 +58,13 @@ export function addDashboard(
       : new Response(NOT_BUILT, { status: 503, headers: { ...PROTECTION, 'content-type': 'text/plain' } })
   }
 
-  app.get('/', c => (admits(c) ? page(c, 'index.html', 200) : page(c, 'login.html', 401)))
+  /** The refusal of a sender that was not admitted. */
+  const refused = (c: Context<Env>, otherwise: () => Response): Response => {
+    const wait = guard.waitSeconds(addressOf(c))
+    return wait > 0 ? tooMany(wait) : otherwise()
+  }
+
+  app.get('/', c => (admits(c) ? page(c, 'index.html', 200) : refused(c, () => page(c, 'login.html', 401))))
   app.post('/login', async c => {
     const given = new URLSearchParams(await c.req.text()).get('token') ?? ''
     const wait = guard.waitSeconds(addressOf(c))
@@ -76,9 +82,9 @@ export function addDashboard(
     const asset = name.endsWith('.html') ? undefined : assets?.get(name)
     return asset ? send(c, asset, 200, FOR_EVER) : c.notFound()
   })
-  app.get('/api/state', c => (admits(c) ? state(snapshot()) : unauthorized()))
+  app.get('/api/state', c => (admits(c) ? state(snapshot()) : refused(c, unauthorized)))
   app.get('/api/agent', c => {
-    if (!admits(c)) return unauthorized()
+    if (!admits(c)) return refused(c, unauthorized)
     const after = Number(c.req.query('after') ?? 0)
     return Response.json(share(c.req.query('of') ?? '', Number.isFinite(after) ? after : 0))
   })

@@ -77,7 +77,10 @@ export function createStream(options: StreamOptions): Stream {
   const refusal = (request: IncomingMessage): string | undefined => {
     const { headers, url = '' } = request
     if (url.split('?', 1)[0] !== STREAM_PATH) return '404 Not Found'
-    if (!guard.admits(shownBy(request))) return '401 Unauthorized'
+    const shown = shownBy(request)
+    if (!guard.admits(shown)) {
+      return guard.waitSeconds(shown.address) > 0 ? '429 Too Many Requests' : '401 Unauthorized'
+    }
     if (!isOwnOrigin(headers.origin, headers.host, origins)) return '403 Forbidden'
     return closed || clients.size >= limits.maxClients || !current() ? '503 Service Unavailable' : undefined
   }

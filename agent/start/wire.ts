@@ -12,7 +12,7 @@ import type { CredentialSource } from '../transport/credentials.ts'
 /** Turns the configuration into the clients' options, for the agent and the doctor alike. */
 
 export function adminOptions({ url, key, ca, timeoutMs, pageSize }: Config['apisix']['admin']): AdminOptions {
-  return { url, key: () => key.read(), ca, timeoutMs, pageSize }
+  return { url, key: () => key.read(), ca: ca && (() => ca.read()), timeoutMs, pageSize }
 }
 
 export function controlOptions(
@@ -27,9 +27,10 @@ export function barrierOptions({
   scheme,
   token,
   ca,
+  serverName,
   timeoutMs
 }: NonNullable<Config['apisix']['barrier']>): BarrierOptions {
-  return { port, scheme, token: () => token.read(), ca, timeoutMs }
+  return { port, scheme, token: () => token.read(), ca: ca && (() => ca.read()), serverName, timeoutMs }
 }
 
 export function gatewaySelector(source: Config['apisix']['gateways']): GatewaySelector {

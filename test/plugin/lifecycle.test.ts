@@ -360,6 +360,31 @@ describe('A gateway that', () => {
       expect(asked[0]).to.equal(`/v1/barrier-entries Bearer ${g.at.token}`)
     })
 
+    it('reads no more of an answer than it may have', async () => {
+      let written = 0
+      agent.removeAllListeners('request')
+      agent.on('request', (_request, response) => {
+        response.writeHead(200)
+        const part = 'x'.repeat(65_536)
+        const more = () => {
+          while (!response.destroyed && written < 2 ** 28) {
+            written += part.length
+            if (!response.write(part)) {
+              response.once('drain', more)
+              return
+            }
+          }
+        }
+        more()
+      })
+      gateway = await Gateway.start({ workers: 1, attr: address() })
+      const g = gateway
+      await eventually('it is ready', async () => (await ready(g)).status === 200, 8000)
+      expect((await ready(g)).body.why).to.match(/failed: the answer is longer than 1048576 bytes/)
+      // Far less than the server would send: buffers of both sides, once for each try.
+      expect(written).to.be.below(2 ** 27)
+    })
+
     it('gives up in time, and logs it', async () => {
       reply = () => ({ status: 500, body: {} })
       gateway = await Gateway.start({ workers: 2, attr: address() })

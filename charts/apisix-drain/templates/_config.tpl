@@ -16,6 +16,24 @@
 {{- if not (kindIs "invalid" (dig "apisix" "barrier" nil .Values.config)) }}true{{ end -}}
 {{- end -}}
 
+{{/* The Secret with the certificate of the Barrier listeners; empty without `barrierTLS`. */}}
+{{- define "apisix-drain.barrierTLS" -}}
+{{- if .Values.barrierTLS.enabled -}}
+{{- if not (include "apisix-drain.hasBarrier" .) -}}
+{{- fail "barrierTLS.enabled: there is no Barrier listener without config.apisix.barrier; set it to {}" -}}
+{{- end -}}
+{{- if .Values.barrierCA.existingConfigMap -}}
+{{- fail "barrierCA.existingConfigMap: barrierTLS brings a CA; keep one of the two" -}}
+{{- end -}}
+{{- default (printf "%s-barrier-tls" (include "apisix-drain.fullname" .)) .Values.barrierTLS.existingSecret -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Gateways are called by address; their certificate has this name. */}}
+{{- define "apisix-drain.barrierName" -}}
+{{- dig "apisix" "barrier" "serverName" "barrier.apisix-drain" .Values.config -}}
+{{- end -}}
+
 {{- define "apisix-drain.hasDashboardToken" -}}
 {{- $dashboard := dig "serve" "dashboard" dict .Values.config -}}
 {{- if and (get $dashboard "enabled") (eq (default "token" (get $dashboard "auth")) "token") }}true{{ end -}}
@@ -72,7 +90,11 @@
 {{- if include "apisix-drain.hasBarrier" . -}}
 {{- $barrier := get $apisix "barrier" -}}
 {{- $_ := set $barrier "tokenFile" "/run/secrets/apisix-drain/barrier-token" -}}
-{{- if .Values.barrierCA.existingConfigMap -}}
+{{- if include "apisix-drain.barrierTLS" . -}}
+{{- $_ := set $barrier "scheme" "https" -}}
+{{- $_ := set $barrier "serverName" (include "apisix-drain.barrierName" .) -}}
+{{- end -}}
+{{- if or .Values.barrierCA.existingConfigMap .Values.barrierTLS.enabled -}}
 {{- $_ := set $barrier "caFile" "/run/secrets/apisix-drain/barrier-ca.crt" -}}
 {{- end -}}
 {{- else -}}

@@ -11,11 +11,13 @@ local log       = ngx.log
 local pcall     = pcall
 local ipairs    = ipairs
 local tonumber  = tonumber
+local concat    = table.concat
 local str_match = string.match
 
 local TIMEOUT_MS = 2000
 local PAUSE      = 0.5
 local MAX_BODY   = 1048576
+local CHUNK      = 65536
 
 local _M = {}
 
@@ -53,15 +55,21 @@ local function exchange(sock, host, token)
         end
     until line == ""
 
-    local body
-    body, err = sock:receive("*a")
-    if not body then
+    local parts, size = {}, 0
+    repeat
+        local part, rest
+        part, err, rest = sock:receive(CHUNK)
+        part = part or rest or ""
+        size = size + #part
+        if size > MAX_BODY then
+            return nil, "the answer is longer than " .. MAX_BODY .. " bytes"
+        end
+        parts[#parts + 1] = part
+    until err
+    if err ~= "closed" then
         return nil, "the answer broke off: " .. err
     end
-    if #body > MAX_BODY then
-        return nil, "the answer is longer than " .. MAX_BODY .. " bytes"
-    end
-    return body
+    return concat(parts)
 end
 
 

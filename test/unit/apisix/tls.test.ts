@@ -42,7 +42,8 @@ describe('TLS to APISIX', () => {
     })
     return { shown, port: (server.address() as AddressInfo).port }
   }
-  const clients = (port: number, ca: string | undefined) => {
+  const clients = (port: number, pem: string | undefined | (() => string), serverName?: string) => {
+    const ca = typeof pem === 'string' ? () => pem : pem
     const admin = createAdminApi({
       url: `https://127.0.0.1:${port}`,
       key: () => SECRET,
@@ -50,7 +51,14 @@ describe('TLS to APISIX', () => {
       timeoutMs: 5000,
       pageSize: 10
     })
-    const barrier = createBarrierClient({ port, scheme: 'https', token: () => SECRET, ca, timeoutMs: 5000 })
+    const barrier = createBarrierClient({
+      port,
+      scheme: 'https',
+      token: () => SECRET,
+      ca,
+      serverName,
+      timeoutMs: 5000
+    })
     ends.push(
       () => admin.close(),
       () => barrier.close()
@@ -61,6 +69,36 @@ describe('TLS to APISIX', () => {
     }
   }
   const right = () => selfSigned(['127.0.0.1'])
+
+  it('a Barrier API is called by its address, with a certificate for the configured name', async () => {
+    const certificate = await selfSigned(['barrier.apisix-drain'])
+    const { port, shown } = await serve(certificate)
+    const ask = clients(port, certificate.ca, 'barrier.apisix-drain')['a Barrier API']
+    await ask()
+    await ask()
+    expect(shown).to.deep.equal([`Bearer ${SECRET}`, `Bearer ${SECRET}`])
+    for (const other of [undefined, 'other.apisix-drain']) {
+      const { 'a Barrier API': call } = clients(port, certificate.ca, other)
+      const refused: unknown = await call().catch((err: unknown) => err)
+      expect((refused as CodedError).message).to.match(/ALTNAME_INVALID/)
+    }
+    expect(shown).to.have.length(2)
+  })
+
+  for (const what of ['the Admin API', 'a Barrier API'] as const) {
+    it(`${what} is judged by a replaced CA from its next connection on`, async () => {
+      const old = await right()
+      const next = await right()
+      let ca = old.ca
+      const { port, shown } = await serve(next)
+      const { [what]: call } = clients(port, () => ca)
+      const refused: unknown = await call().catch((err: unknown) => err)
+      expect((refused as CodedError).message).to.match(/SELF_SIGNED|VERIFY|SIGNATURE/)
+      ca = next.ca
+      await call()
+      expect(shown).to.have.length(1)
+    })
+  }
 
   for (const what of ['the Admin API', 'a Barrier API'] as const) {
     it(`${what} is called if its certificate is from the CA`, async () => {

@@ -3,6 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { loadConfig, printConfig } from '../../../agent/config/load.ts'
+import { pemFromFile } from '../../../agent/config/pem.ts'
+import { selfSigned } from '../../../sandbox/kubernetes/tls.ts'
+
+/** A CA that signs nothing. */
+const PEM = (await selfSigned(['a.test'])).ca
 
 describe('config', () => {
   let folder: string
@@ -58,14 +63,14 @@ describe('config', () => {
   })
 
   it('reads every section of the file', () => {
-    const ca = file('PEM', 'ca.pem')
+    const ca = file(PEM, 'ca.pem')
     const token = file('t0ken\n', 'token')
     const found = config(`
 kubernetes: { kubeconfig: ${file('{}', 'kubeconfig')}, context: prod, namespaces: [shop] }
 apisix:
   admin: { url: "https://apisix:9180/", keyEnv: KEY, caFile: ${ca}, timeout: 2s, pageSize: 100 }
   control: { enabled: false }
-  barrier: { scheme: https, tokenFile: ${token}, caFile: ${ca}, ttl: 1m }
+  barrier: { scheme: https, tokenFile: ${token}, caFile: ${ca}, serverName: barrier.test, ttl: 1m }
   gateways: { static: [{ name: edge, host: 192.0.2.10 }] }
 drain: { minimumEvidence: barrier, dryRun: true }
 log: { level: debug }
@@ -73,11 +78,12 @@ log: { level: debug }
     expect(found.kubernetes).to.include({ context: 'prod', podCondition: false })
     expect(found.apisix.admin).to.include({
       url: 'https://apisix:9180',
-      ca: 'PEM',
       timeoutMs: 2000,
       pageSize: 100
     })
-    expect(found.apisix.barrier).to.include({ port: 9092, ca: 'PEM', ttlMs: 60_000 })
+    expect(found.apisix.barrier).to.include({ port: 9092, serverName: 'barrier.test', ttlMs: 60_000 })
+    expect(found.apisix.admin.ca?.read()).to.equal(PEM)
+    expect(found.apisix.barrier?.ca?.read()).to.equal(PEM)
     expect(found.apisix.barrier?.token.read()).to.equal('t0ken')
     expect(found.apisix.gateways).to.deep.equal({
       kind: 'static',
@@ -170,6 +176,14 @@ srve: {}
       'serve: { dashboard: { enabled: true, auth: none, tokenEnv: KEY } }',
       /serve.dashboard.auth: none asks for no token/
     ],
+    'one port for hooks and page': [
+      'serve: { port: 9000, pagePort: 9000 }',
+      /serve.pagePort: is the same as serve.port; leave it out/
+    ],
+    'one port for page and webhook': [
+      'serve: { pagePort: 8443 }\ninject: { file: /x }',
+      /inject.port: is the same as serve.port or serve.pagePort/
+    ],
     'an empty value': ['kubernetes: { context: "" }', /kubernetes.context: must not be empty/]
   }
   for (const [name, [text, problem]] of Object.entries(contradictory)) {
@@ -199,6 +213,10 @@ srve: {}
       'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { tokenEnv: KEY, caFile: /ca }',
       /barrier.caFile: has no meaning/
     ],
+    'a server name for an http barrier': [
+      'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { tokenEnv: KEY, serverName: a }',
+      /barrier.serverName: has no meaning/
+    ],
     'a ttl of broken seconds': [
       'admin: { url: "http://a:1", keyEnv: KEY }, barrier: { tokenEnv: KEY, ttl: 1500ms }',
       /ttl: must be whole seconds/
@@ -225,11 +243,11 @@ srve: {}
     ],
     'a CA file that is not there': [
       'admin: { url: "https://a:1", keyEnv: KEY, caFile: /nowhere/ca }',
-      /admin.caFile: cannot read \/nowhere\/ca/
+      /admin.caFile: cannot take the CA from \/nowhere\/ca: there is no such file/
     ],
     'a CA file that is a folder': [
       'admin: { url: "https://a:1", keyEnv: KEY, caFile: / }',
-      /admin.caFile: cannot read \/: EISDIR/
+      /admin.caFile: cannot take the CA from \/: EISDIR/
     ]
   }
   for (const [name, [apisix, problem]] of Object.entries(adminProblems)) {
@@ -333,6 +351,45 @@ srve: {}
     expect(secret.read()).to.equal('second')
     writeFileSync(key, '')
     expect(secret.read()).to.equal('second')
+  })
+
+  it('refuses a CA that is not PEM, or damaged, and says so', () => {
+    const text = (ca: string) =>
+      `apisix: { admin: { url: "https://a:1", keyEnv: KEY, caFile: ${file(ca, 'ca.pem')} } }`
+    const at = join(folder, 'ca.pem')
+    expect(problems(text('0000'))).to.deep.equal([
+      `apisix.admin.caFile: cannot take the CA from ${at}: it holds no PEM certificate (-----BEGIN CERTIFICATE-----)`
+    ])
+    const damaged = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+    expect(problems(text(PEM + damaged))).to.deep.equal([
+      `apisix.admin.caFile: cannot take the CA from ${at}: its certificate 2 of 2 is damaged`
+    ])
+  })
+
+  it('rereads a replaced CA, and keeps the last good one while the file is missing or not PEM', async () => {
+    const next = (await selfSigned(['b.test'])).ca
+    const path = file(PEM, 'ca.pem')
+    const pem = pemFromFile(path)
+    writeFileSync(path, 'half')
+    expect(pem.read()).to.equal(PEM)
+    writeFileSync(path, next)
+    expect(pem.read()).to.equal(next)
+    rmSync(path)
+    expect(pem.read()).to.equal(next)
+  })
+
+  it('refuses a key __proto__ and an alias inside of itself, with the place', () => {
+    expect(problems('__proto__: { a: 1 }\nserve: { __proto__: 1 }')).to.deep.equal([
+      `${join(folder, 'config.yaml')}:1:1: __proto__: no such setting; take it out`,
+      `${join(folder, 'config.yaml')}:2:10: __proto__: no such setting; take it out`
+    ])
+    expect(problems('apisix: &a\n  admin: *a')).to.deep.equal([
+      `${join(folder, 'config.yaml')}:2:10: the alias *a is inside of what it stands for; write its value out`
+    ])
+    const bomb = ['a: &a [x, x, x, x, x, x, x, x, x, x]', 'b: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]']
+    expect(problems([...bomb, 'c: [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b]'].join('\n'))[0]).to.match(
+      /instead of aliases$/
+    )
   })
 
   it('refuses an empty secret', () => {

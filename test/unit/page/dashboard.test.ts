@@ -80,6 +80,10 @@ describe('dashboard', () => {
     expect(refused.status).to.equal(429)
     expect(refused.headers.get('retry-after')).to.equal('60')
     expect(refused.headers.get('set-cookie')).to.equal(null)
+    for (const path of ['/', '/api/state']) {
+      expect((await post(path, bearer)).status, path).to.equal(429)
+      expect((await post(path)).headers.get('retry-after'), path).to.equal('60')
+    }
   })
 
   it('accepts the token once, and after that a cookie that no script can read', async () => {

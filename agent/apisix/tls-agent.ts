@@ -1,0 +1,33 @@
+import https from 'node:https'
+
+export interface TlsOptions {
+  /** The CAs, PEM, asked for at each new connection because files are replaced; left out: the system's. */
+  readonly ca?: (() => string) | undefined
+  /** The name that the certificate must have; left out: the host of the URL. */
+  readonly serverName?: string | undefined
+}
+
+/** For one connection. */
+export function tlsOf({ ca, serverName }: TlsOptions): {
+  readonly ca?: string
+  readonly servername?: string
+} {
+  return { ...(ca && { ca: ca() }), ...(serverName !== undefined && { servername: serverName }) }
+}
+
+/** Connections are kept as long as their server keeps them; each new one uses the CA of its time. */
+export class TlsAgent extends https.Agent {
+  readonly #tls: TlsOptions
+
+  constructor(pool: https.AgentOptions, tls: TlsOptions) {
+    // A resumed session would not look at the CA again.
+    super({ ...pool, maxCachedSessions: 0 })
+    this.#tls = tls
+  }
+
+  override createConnection(
+    ...[options, done]: Parameters<https.Agent['createConnection']>
+  ): ReturnType<https.Agent['createConnection']> {
+    return super.createConnection({ ...options, ...tlsOf(this.#tls) }, done)
+  }
+}

@@ -1,0 +1,32 @@
+import { systemClock } from '../../agent/base/clock.ts'
+import { createApp } from '../../agent/hook/app.ts'
+import { listen } from '../../agent/hook/listen.ts'
+import { hookPolicy, pagePolicy } from '../../agent/hook/port-policy.ts'
+import { makePair } from '../../agent/inject/certificate.ts'
+import { serveWebhook } from '../../agent/inject/server.ts'
+import { pod } from './pod.ts'
+import { manualHolds, memoryLog, serveParts } from './serve.ts'
+
+/** The agent's three ports in a process of their own, so that its memory is theirs. Every hook is answered at once. */
+const HOST = 'apisix-drain.apisix.svc'
+const at = { host: '127.0.0.1', port: 0 }
+const holds = manualHolds(pod('web-1', { ips: ['127.0.0.1'] }))
+holds.onHeld = () => holds.held.splice(0).forEach(held => held.answer())
+const parts = serveParts(holds, systemClock)
+const hooks = await listen(createApp(parts, 'hooks'), at, hookPolicy(2000))
+const page = await listen(createApp(parts, 'pages'), at, pagePolicy)
+const pair = await makePair(HOST, Date.now())
+const settings = { host: HOST, namespace: 'apisix', secret: 's', configuration: 'c', hook: 'curl' } as const
+const webhook = await serveWebhook(
+  at,
+  { ...settings, url: 'http://a:1/v1/prestop', tokens: false, volumes: [] },
+  memoryLog().log
+)
+webhook.use(pair)
+process.send?.({
+  hooks: hooks.port,
+  page: page.port,
+  webhook: webhook.port,
+  ca: pair.certificate,
+  servername: HOST
+})
