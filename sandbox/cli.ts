@@ -22,7 +22,7 @@ export interface RunOptions {
   readonly traffic: Traffic
   /** How APISIX is run. */
   readonly mode: SandboxMode
-  /** How late the ingress controller writes during the rolling update, in ms; by default a random value from 500 to 2000. */
+  /** How late the ingress controller writes during the rolling update, in ms; by default a random value from 500 to 2000, a stress. */
   readonly lateMs: number | undefined
   /** The evidence that the agent is configured to use. */
   readonly evidence: Evidence
@@ -59,12 +59,13 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
                     then two rolling updates, without a hook and with ours
   --mode <m>        who writes APISIX's upstreams                                   (etcd-1.8)
                     etcd-1.8    ingress controller 1.8: PUTs an upstream when its endpoints change
-                    etcd-2.x    ingress controller 2.x: PUTs everything at every sync
+                    etcd-2.x    ingress controller 2.x: PUTs what differs, in full syncs
                     standalone  the same controller, no etcd: a whole document to every gateway
                     discovery   nobody: the gateways watch EndpointSlices themselves
                     sync        the agent, for a Service that asks for it; it runs in every arm
   --late <ms>       the ingress controller, or the gateways' discovery, lists a change this much later;
-                    the run goes on until it has                             (500 to 2000, drawn)
+                    the run goes on until it has. The default is a stress: real controllers
+                    write after 70 to 340 ms                                 (500 to 2000, drawn)
   --replicas <n>    pods of the Deployment                                          (10)
   --rate <n>        requests a second                                               (400)
   --traffic <t>     which requests to send                                          (all)

@@ -89,7 +89,7 @@ const load = `load ${Math.min(...loads).toFixed(1)} to ${Math.max(...loads).toFi
 const day = new Date().toLocaleDateString('en-GB', { day: 'numeric', month: 'long', year: 'numeric' })
 const caption =
   `${runs === 1 ? 'One rolling update' : `${runs} rolling updates`} of the sandbox for each cell (\`npm run modes -- ` +
-  `--runs ${runs} --rate ${rate} --replicas ${replicas} --write\`, 2 gateways with 2 workers, owners late by 0.5 to 2 s, slow uploads ` +
+  `--runs ${runs} --rate ${rate} --replicas ${replicas} --write\`, 2 gateways with 2 workers, owners late by 0.5 to 2 s as a stress, slow uploads ` +
   `among the requests), ${day}, ${minutes} minutes on ${availableParallelism()} cores, ${load}. Failed of all requests, and the median ` +
   'and longest hook:'
 const table = await format(modeTable(cells, caption), { parser: 'markdown' })
