@@ -6,6 +6,7 @@ import { Header } from './cards/header.tsx'
 import { Hidden } from './cards/hidden-card.tsx'
 import { Holders } from './cards/holders-card.tsx'
 import { Lag } from './cards/lag-card.tsx'
+import { Matrix } from './cards/matrix-card.tsx'
 import { Tiles } from './cards/tiles.tsx'
 import { Worth } from './cards/worth-card.tsx'
 import { Unproved } from './cards/unproved.tsx'
@@ -52,6 +53,20 @@ export function Page({ store }: { store: Store }) {
     () => <Holders holders={snapshot?.holders ?? []} lanes={over} now={second} view={view} onView={onView} />,
     [snapshot?.holders, over, second, view.holders, view.seek]
   )
+  const { gateways: all } = snapshot ?? {}
+  const matrix = useMemo(
+    () => (
+      <Matrix
+        holders={snapshot?.holders ?? []}
+        gateways={all ?? []}
+        over={over}
+        now={second}
+        view={view}
+        onView={onView}
+      />
+    ),
+    [snapshot?.holders, all, over, second, view.ns]
+  )
   const agent = snapshot?.agent
   const hooks = snapshot?.inventory.hooks
   const { past, unproved, gateways } = snapshot ?? {}
@@ -90,6 +105,7 @@ export function Page({ store }: { store: Store }) {
             {lag}
             {worth}
             <Gateways snapshot={snapshot} lanes={over} now={now} />
+            {matrix}
             {holders}
             <footer class="quiet">
               apisix-drain {snapshot.agent.version} · evidence asked for: {snapshot.agent.minimumGrade} ·{' '}

@@ -8,6 +8,8 @@ export interface HolderView {
   readonly key: HolderKey
   readonly name: string | null
   readonly owner: Owner
+  /** `namespace/name` of the one Service that it is known to follow. */
+  readonly service: string | null
   readonly form: 'map' | 'array' | 'discovery'
   readonly nodes: readonly NodeKey[]
   /** Nodes whose pod does not exist any more. */

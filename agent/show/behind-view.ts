@@ -1,14 +1,10 @@
 import type { Clock } from '../base/clock.ts'
 import { same } from '../base/same.ts'
-import type { Drain } from '../drain/drain.ts'
-import type { EndpointFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { EndpointFact, Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
 import { firstSeen, seenAtGateways, seenAtOwner, type Clocks } from '../members/behind.ts'
 import { addressOf } from '../apisix/nodes.ts'
-import type { BehindView, HolderView } from '../page/holder-view.ts'
-import { latestDecision } from '../page/lag.ts'
-import { momentsOf } from '../page/moments.ts'
-import type { Memory } from '../proof/memory.ts'
+import type { HolderView } from '../page/holder-view.ts'
 import type { Sources } from '../proof/sources.ts'
 import type { Observer } from '../round/observer.ts'
 import { followedService, missingFrom, type Followed } from '../upkeep/expected.ts'
@@ -25,6 +21,8 @@ export type HolderClock = Pick<HolderView, 'missing' | 'notReady' | 'behind' | '
 interface Behind {
   readonly observer: Observer
   of(holder: HolderKey): HolderClock
+  /** `namespace/name` of the Service that it is known to follow, or `null`. */
+  serviceOf(holder: HolderKey): string | null
   /** Those of the holders that are behind now, or have lags. */
   all(): Iterable<HolderClock>
 }
@@ -246,6 +244,10 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
       }
     },
     of: key => shown.get(key) ?? QUIET,
+    serviceOf(key) {
+      const service = known.get(key)?.followed?.service
+      return service ? `${service.namespace}/${service.name}` : null
+    },
     all: () => shown.values()
   }
 }
@@ -256,48 +258,3 @@ const readyIn = (slices: readonly EndpointFact[]): ReadonlySet<string> =>
   )
 
 const hostOf = (node: NodeKey): string => addressOf(node).host
-
-type GatewayBehind = BehindView['gateways'][number]
-
-/**
- * The gateways that have not sealed an ending pod yet, by holder that lists or listed it: from Kubernetes' decision on they are behind
- * there. Without a seal, until they were seen without the pod. A last endpoint that is held as planned is not behind.
- */
-export function unsealedIn(
-  drains: readonly Drain[],
-  memory: (uid: PodUid) => Memory
-): ReadonlyMap<HolderKey, readonly GatewayBehind[]> {
-  const found = new Map<HolderKey, GatewayBehind[]>()
-  for (const drain of drains) {
-    if (drain.phase !== 'draining' || drain.verdict.kind !== 'waiting' || drain.verdict.lastEndpoint) continue
-    const late = drain.verdict.gateways.filter(({ sealedAt, at }) => (sealedAt ?? at) === undefined)
-    if (late.length === 0) continue
-    const since = latestDecision(momentsOf(drain, memory(drain.uid)))
-    const { namespace, name } = drain.pod
-    for (const { key } of drain.verdict.holders) {
-      const behind = late.map(({ name: gateway, why, grade }) => ({
-        gateway,
-        since,
-        why: `${namespace}/${name} ends: ${why}`,
-        evidence: grade === 'observed' ? ('observed' as const) : ('barrier' as const)
-      }))
-      found.set(key, [...(found.get(key) ?? []), ...behind])
-    }
-  }
-  return found
-}
-
-/** A holder's clock together with the gateways that have not sealed a pod there. Each gateway once, with the oldest change. */
-export function withUnsealed(
-  clock: HolderClock,
-  unsealed: readonly GatewayBehind[] | undefined
-): HolderClock {
-  if (!unsealed) return clock
-  const { behind } = clock
-  const oldest = new Map<string, GatewayBehind>()
-  for (const one of [...(behind?.gateways ?? []), ...unsealed])
-    if (one.since < (oldest.get(one.gateway)?.since ?? Infinity)) oldest.set(one.gateway, one)
-  const gateways = [...oldest.values()]
-  const since = Math.min(behind?.since ?? Infinity, ...gateways.map(one => one.since))
-  return { ...clock, behind: { since, cause: behind?.cause ?? 'gateways', gateways } }
-}

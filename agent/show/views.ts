@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import type { Drain, Grade, Proven } from '../drain/drain.ts'
 import type { Millis, PodUid } from '../drain/facts.ts'
-import { leaderView } from './leader-view.ts'
+import { leaderView, reachOf } from './about-agent.ts'
 import type { Loop } from '../round/loop.ts'
 import type { Observer } from '../round/observer.ts'
 import type { Metrics } from '../tell/metrics.ts'
@@ -17,7 +17,8 @@ import { type DrainView, type Moments, type Snapshot, type Totals } from '../pag
 import { same } from '../base/same.ts'
 import { createAfterAck } from './after-ack.ts'
 import { createArrivals } from './arrivals-view.ts'
-import { createBehind, unsealedIn, withUnsealed, type HolderClock } from './behind-view.ts'
+import { createBehind, type HolderClock } from './behind-view.ts'
+import { unsealedIn, withUnsealed } from './unsealed.ts'
 import { createDrift, type HolderDifference } from './drift.ts'
 import { behindGauges, driftGauges, stateGauges } from './gauges.ts'
 import { gatewayView } from './gateway-view.ts'
@@ -26,7 +27,6 @@ import { createHiddenView } from './hidden-view.ts'
 import { createHooksView } from './hooks-view.ts'
 import type { Memory } from '../proof/memory.ts'
 import { momentsOf } from '../page/moments.ts'
-import { reachOf } from './reach.ts'
 import type { Sources } from '../proof/sources.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
 import { latest } from '../drain/times.ts'
@@ -139,7 +139,7 @@ export function createViews(options: ViewsOptions): Views {
   /** Returns the same object until its content changes, so that an unchanged view costs nothing. */
   const holderView = (
     holder: Holder,
-    differs: HolderDifference & HolderClock & Pick<HolderView, 'onSuccessors'>
+    differs: HolderDifference & HolderClock & Pick<HolderView, 'onSuccessors' | 'service'>
   ): HolderView => {
     const known = shown.get(holder)
     if (known && same({ ...known, ...differs }, known)) return known
@@ -220,6 +220,7 @@ export function createViews(options: ViewsOptions): Views {
           holderView(holder, {
             ...differs(holder.key),
             ...withUnsealed(behind.of(holder.key), unsealed.get(holder.key)),
+            service: behind.serviceOf(holder.key),
             onSuccessors: succeeded.get(holder.key) ?? null
           })
         ),

@@ -31,6 +31,7 @@ const holder: fc.Arbitrary<HolderView> = fc
     name: null,
     owner: 'unknown',
     form: 'map',
+    service: null,
     nodes,
     ghosts: nodes.map(node => ({ node, since })),
     missing: [],

@@ -76,6 +76,27 @@ describe('dashboard at scale', function () {
     await page.close()
   })
 
+  it('draws only the visible cells of gateways and upstreams, and an upstream leads to its drains', async () => {
+    agent = await startFakeAgent(sceneOf({ now: Date.now(), live: 0, past: 10, holders: 5000 }))
+    const { page, complaints } = await browser.open(agent.url)
+    const table = page.getByRole('table', { name: 'Gateways and upstreams' })
+    await table.waitFor()
+    expect(await table.getAttribute('aria-rowcount')).to.equal('5001')
+    expect(await table.getByRole('row').count()).to.be.below(40)
+    await page.getByText('20 behind Kubernetes').waitFor()
+    await page.getByLabel('Namespace').selectOption('shop')
+    await page.getByText('none behind Kubernetes').waitFor()
+    await page.getByLabel('Namespace').selectOption('')
+    await table.locator('.scroll').evaluate(box => box.scrollTo(0, 20 * 30))
+    await table.getByRole('button', { name: 'Drains of upstreams/web-1', exact: true }).click()
+    expect(await page.getByRole('searchbox', { name: 'Search drains' }).inputValue()).to.equal(
+      'upstreams/web-1'
+    )
+    await page.getByText('10 drains', { exact: true }).waitFor()
+    expect(complaints).to.deep.equal([])
+    await page.close()
+  })
+
   it('has no task of 50 ms with 500 live drains and 5,000 holders at ten updates a second', async () => {
     const now = Date.now()
     const scene = sceneOf({ now, live: 500, past: 500, holders: 5000 })

@@ -94,6 +94,7 @@ function holderOf(name: string, i: number, now: number): HolderView {
     name: i % 3 === 0 ? `shop_${name}_${i}_http` : null,
     owner: i % 2 === 0 ? 'ingress-controller-2' : 'unknown',
     form: 'map',
+    service: i % 7 === 0 ? null : `${i % 2 === 0 ? 'shop' : 'pay'}/${name}-${i}`,
     nodes: [1, 2, 3, 4, 5, 6].slice(0, 2 + (i % 5)).map(node),
     ghosts: i % 500 === 3 ? [{ node: node(1), since: now - 8000 }] : [],
     missing: i % 500 === 9 ? [{ node: node(8), since: now - 12_000 }] : [],

@@ -24,7 +24,9 @@ const FIELDS = {
   way: WAYS,
   range: ['1 h', '15 min', '24 h'],
   holders: HOLDER_FILTERS,
-  seek: undefined
+  seek: undefined,
+  /** The namespace of the matrix. */
+  ns: undefined
 } as const
 
 type Fields = typeof FIELDS

@@ -85,7 +85,7 @@ Each has a section in docs/troubleshooting.md, and a test in test/chart/alerts t
   severity: warning
   expr: max by (gateway) (apisix_drain_gateway_behind_seconds{ {{- .at -}} }) > 45
   summary: A gateway is behind Kubernetes, and has not applied what the Admin API lists
-  description: "{{ "{{ $labels.gateway }}" }} has lacked a change for {{ "{{ $value }}" }} s. Its watch of etcd may be dead. The dashboard and `status` say which worker lacks which revision."
+  description: "The gateway {{ "{{ $labels.gateway }}" }} has lacked a change for {{ "{{ $value }}" }} s. Its watch of etcd may be dead. The dashboard and `status` say which worker lacks which revision."
 - alert: ApisixDrainGatewayDiffers
   severity: warning
   expr: max by (kind) (apisix_drain_drift_oldest_seconds{ {{- .at -}} ,where="gateway"}) > 120

@@ -56,6 +56,7 @@ describe('change', () => {
       name: null,
       owner: 'unknown' as const,
       form: 'map' as const,
+      service: null,
       nodes: [],
       ghosts: [],
       missing: [],

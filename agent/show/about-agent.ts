@@ -1,5 +1,6 @@
 import type { Config } from '../config/types.ts'
-import type { Reach } from '../page/snapshot.ts'
+import type { Leadership } from '../lead/leader.ts'
+import type { Reach, Snapshot } from '../page/snapshot.ts'
 
 /** Where the agent asks for evidence, for display. */
 export function reachOf({ apisix: { admin, control, barrier } }: Config): Reach {
@@ -9,3 +10,11 @@ export function reachOf({ apisix: { admin, control, barrier } }: Config): Reach 
     barrier: barrier ? { scheme: barrier.scheme, port: barrier.port } : null
   }
 }
+
+/** Who leads, as the page shows it. */
+export const leaderView = ({ leads, holder, lease, why }: Leadership): Snapshot['agent']['leader'] => ({
+  leads,
+  holder: holder ?? null,
+  lease: lease ?? null,
+  why
+})

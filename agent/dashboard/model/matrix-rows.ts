@@ -1,0 +1,92 @@
+import type { HolderView } from '../../page/holder-view.ts'
+import type { GatewayView } from '../../page/snapshot.ts'
+import type { Lane } from './lanes.ts'
+
+/** One gateway in one holder. Times in ms. */
+export interface Cell {
+  /** How long it has been behind; `null`: it is not known to be. */
+  readonly behindMs: number | null
+  /** The revision that its slowest worker has applied of that kind of object; `null` without the plugin. */
+  readonly revision: number | null
+  /** From the last change of ready endpoints, and from the last end of a pod, until it followed; `null`: none was seen. */
+  readonly inMs: number | null
+  readonly outMs: number | null
+  /** Why it is behind, or what its figures rest on. */
+  readonly why: string
+}
+
+/** The gateways that get a column, those that are behind anywhere first; more of them would not be readable. */
+export const MOST_COLUMNS = 8
+
+export function columnsOf(
+  gateways: readonly GatewayView[],
+  holders: readonly HolderView[]
+): readonly GatewayView[] {
+  const serving = gateways.filter(({ ready, terminating }) => ready && !terminating)
+  if (serving.length <= MOST_COLUMNS) return serving
+  const late = new Set(holders.flatMap(({ behind }) => behind?.gateways.map(({ gateway }) => gateway) ?? []))
+  return serving
+    .toSorted((a, b) => Number(late.has(b.name)) - Number(late.has(a.name)))
+    .slice(0, MOST_COLUMNS)
+}
+
+/** The namespaces of the Services that holders follow, sorted. */
+export const namespacesOf = (holders: readonly HolderView[]): readonly string[] =>
+  [...new Set(holders.flatMap(({ service }) => (service ? [namespaceOf(service)] : [])))].toSorted()
+
+const namespaceOf = (service: string): string => service.split('/', 1)[0] ?? ''
+
+/** Those that are behind come first, the oldest change on top; then those with a measured lag. Empty `namespace`: all. */
+export function matrixRows(holders: readonly HolderView[], namespace: string): readonly HolderView[] {
+  const found =
+    namespace === ''
+      ? holders
+      : holders.filter(({ service }) => service && namespaceOf(service) === namespace)
+  const behind = found.filter(one => one.behind !== null)
+  const measured = found.filter(one => one.behind === null && one.lags.length > 0)
+  const others = found.filter(one => one.behind === null && one.lags.length === 0)
+  behind.sort((a, b) => (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
+  return [...behind, ...measured, ...others]
+}
+
+/** How long each gateway took to seal the last pod that ended, by holder key and gateway. `over`: finished drains, newest first. */
+export function lastOut(over: readonly Lane[]): ReadonlyMap<string, number> {
+  const last = new Map<string, number>()
+  for (const { drain, start } of over) {
+    for (const { name, sealedAt, at } of drain.gateways) {
+      const to = sealedAt ?? at
+      if (to === undefined) continue
+      for (const { key } of drain.holders) {
+        const place = `${key} ${name}`
+        if (!last.has(place)) last.set(place, Math.max(0, to - start))
+      }
+    }
+  }
+  return last
+}
+
+export function cellOf(
+  holder: HolderView,
+  gateway: Pick<GatewayView, 'name' | 'applied'>,
+  out: ReadonlyMap<string, number>,
+  now: number
+): Cell {
+  const { key, behind, lags, revision } = holder
+  const late = behind?.gateways.find(one => one.gateway === gateway.name)
+  const lag = lags.find(one => one.gateway === gateway.name)
+  const applied = gateway.applied[key.split('/', 1)[0] ?? ''] ?? null
+  const evidence = late?.evidence ?? lag?.evidence
+  return {
+    behindMs: late ? Math.max(0, now - late.since) : null,
+    revision: applied === null ? null : Math.min(applied, revision),
+    inMs: lag?.ms ?? null,
+    outMs: out.get(`${key} ${gateway.name}`) ?? null,
+    why:
+      late?.why ??
+      (applied !== null
+        ? `every worker has applied revision ${applied}; the holder is of ${revision}`
+        : evidence === 'observed'
+          ? 'by reads of its Control API: one worker answered'
+          : '')
+  }
+}

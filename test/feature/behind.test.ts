@@ -1,0 +1,85 @@
+import { expect } from 'chai'
+import { sentenceOf } from '../../agent/dashboard/model/sentence.ts'
+import type { HolderView } from '../../agent/page/holder-view.ts'
+import type { Snapshot } from '../../agent/page/snapshot.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+import type { Rig } from '../build/rig.ts'
+
+/** A busy machine may add some seconds to the agent's 30. */
+const RED_MS = 60_000
+
+describe('feature: how far upstreams are behind Kubernetes', () => {
+  const config = { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
+  const test = sideBySide({ gateways: 2, barrier: true, config })
+
+  const state = async ({ agent }: Rig) =>
+    (await (await fetch(`http://127.0.0.1:${agent.port}/api/state`)).json()) as Snapshot
+  const metric = async ({ agent }: Rig, name: string) => {
+    const text = await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
+    return Number(new RegExp(`^${name.replaceAll(/[{}]/g, String.raw`\$&`)} (\\S+)$`, 'm').exec(text)?.[1])
+  }
+  /** The first snapshot for which this holds. */
+  async function shows(
+    rig: Rig,
+    what: string,
+    holds: (web: HolderView, all: Snapshot) => boolean,
+    ms = 20_000
+  ) {
+    const end = performance.now() + ms
+    for (;;) {
+      const all = await state(rig)
+      const web = all.holders.find(({ key }) => key === 'upstreams/web')
+      if (web && holds(web, all)) return { web, all }
+      if (performance.now() > end) throw new Error(`not shown: ${what}; ${JSON.stringify(web)}`)
+      await new Promise(resolve => void setTimeout(resolve, 100))
+    }
+  }
+
+  test('an owner that has stopped is red within a minute, and over as soon as every gateway has its write', async start => {
+    const rig = await start()
+    const [first, second] = [rig.pod('web-0'), rig.pod('web-1')]
+    rig.service('web', [first])
+    rig.upstream('web', [first])
+    await rig.settled()
+    await shows(rig, 'calm', web => web.service !== null && web.behind === null)
+
+    rig.service('web', [first, second])
+    const changedAt = Date.now()
+    const red = await shows(rig, 'red', (_, all) => sentenceOf(all).level === 'bad', RED_MS)
+    expect(Date.now() - changedAt).to.be.below(RED_MS)
+    expect(sentenceOf(red.all).head).to.match(/^upstreams\/web is behind Kubernetes for \d+ s\.$/)
+    expect(sentenceOf(red.all).rest).to.match(/^its owner has not written 1 node\./)
+    expect(red.web.behind).to.deep.include({ cause: 'owner', gateways: [] })
+    expect(await metric(rig, 'apisix_drain_owner_behind_seconds')).to.be.above(30)
+
+    rig.upstream('web', [first, second])
+    const { web } = await shows(rig, 'over', ({ behind, lags }) => behind === null && lags.length === 2)
+    for (const { ms, evidence } of web.lags) {
+      expect(ms).to.be.above(30_000)
+      expect(evidence).to.equal('barrier')
+    }
+    expect(await metric(rig, 'apisix_drain_owner_behind_seconds')).to.equal(0)
+  })
+
+  test('a gateway that does not apply what the owner has written is named, and the owner is not blamed', async start => {
+    let slowMs = 0
+    const rig = await start({ applyDelay: () => slowMs })
+    const [first, second] = [rig.pod('web-0'), rig.pod('web-1')]
+    rig.service('web', [first])
+    rig.upstream('web', [first])
+    await rig.settled()
+    await shows(rig, 'calm', web => web.service !== null && web.behind === null)
+    slowMs = 12_000
+    rig.service('web', [first, second])
+    rig.upstream('web', [first, second])
+    const { web } = await shows(rig, 'behind', ({ behind }) => (behind?.gateways.length ?? 0) > 0)
+    expect(web.behind?.cause).to.equal('gateways')
+    expect(web.missing).to.deep.equal([])
+    expect(web.behind?.gateways[0]?.why).to.match(/^a worker has applied revision \d+, and not \d+$/)
+    expect(
+      await metric(rig, `apisix_drain_gateway_behind_seconds{gateway="${web.behind!.gateways[0]!.gateway}"}`)
+    ).to.be.above(0)
+    slowMs = 0
+    await shows(rig, 'over', ({ behind }) => behind === null, 30_000)
+  })
+})
