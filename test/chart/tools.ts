@@ -10,6 +10,7 @@ import { basename, join } from 'node:path'
 const TOOLS = {
   helm: { module: 'helm.sh/helm/v3/cmd/helm', version: 'v3.22.0' },
   kubeconform: { module: 'github.com/yannh/kubeconform/cmd/kubeconform', version: 'v0.8.0' },
+  actionlint: { module: 'github.com/rhysd/actionlint/cmd/actionlint', version: 'v1.7.12' },
   'helm-docs': { module: 'github.com/norwoodj/helm-docs/cmd/helm-docs', version: 'v1.14.2' }
 } as const
 

@@ -1,0 +1,92 @@
+/**
+ * The files of a release, in `dist/release`: the chart (with the registry of its images), the helper for each architecture, the plugin, the
+ * SBOM of the agent's production dependencies, and SHA256SUMS of them all. Needs helm, Go, npm and tar.
+ *
+ *     node scripts/release.ts [--registry ghcr.io/OWNER]
+ */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { ARCHITECTURES } from './go.ts'
+import { buildHook, hookPath } from './hook.ts'
+import { versions } from './version.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+
+interface Release {
+  /** Where the images are, without a slash at the end; left out: the chart's own default. */
+  readonly registry?: string | undefined
+  readonly helm?: string
+  /** Default: `dist/release` of the project. It is emptied first. */
+  readonly folder?: string
+}
+
+/** @throws Error with the output of a program that failed */
+function run(program: string, args: readonly string[]): string {
+  const { status, stdout, stderr, error } = spawnSync(program, args, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    maxBuffer: 2 ** 26
+  })
+  if (status !== 0) throw new Error(`${program} ${args[0]}: ${error?.message ?? stderr}`)
+  return stdout
+}
+
+/**
+ * The chart with its images' registry written into its values.
+ *
+ * @throws Error with the output of helm
+ */
+export function packageChart({
+  registry,
+  helm = 'helm',
+  folder = join(ROOT, 'dist/release')
+}: Release): void {
+  const copy = join(folder, 'apisix-drain')
+  cpSync(join(ROOT, 'charts/apisix-drain'), copy, { recursive: true })
+  if (registry !== undefined) {
+    const file = join(copy, 'values.yaml')
+    const text = readFileSync(file, 'utf8')
+    writeFileSync(file, text.replaceAll(/^( +repository: )(apisix-drain(?:-hook)?)$/gm, `$1${registry}/$2`))
+  }
+  run(helm, ['package', copy, '--destination', folder])
+  rmSync(copy, { recursive: true })
+}
+
+/** @throws Error with the output of a program that failed */
+export function makeRelease(release: Release): void {
+  const { folder = join(ROOT, 'dist/release') } = release
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const version = versions()[0]?.version ?? ''
+  packageChart(release)
+  for (const architecture of ARCHITECTURES) {
+    buildHook(architecture)
+    copyFileSync(hookPath(architecture), join(folder, basename(hookPath(architecture))))
+  }
+  // The same bytes from the same commit.
+  const same = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner']
+  run('tar', [
+    ...same,
+    '-czf',
+    join(folder, `apisix-drain-plugin-${version}.tgz`),
+    'plugin-config',
+    'LICENSE'
+  ])
+  const sbom = run('npm', ['sbom', '--omit=dev', '--sbom-format=spdx', '--package-lock-only'])
+  writeFileSync(join(folder, `apisix-drain-${version}.spdx.json`), sbom)
+  const sums = readdirSync(folder).map(name => {
+    const digest = createHash('sha256').update(readFileSync(join(folder, name)))
+    return `${digest.digest('hex')}  ${name}\n`
+  })
+  writeFileSync(join(folder, 'SHA256SUMS'), sums.join(''))
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { registry: { type: 'string' }, help: { type: 'boolean' } } })
+  if (values.help)
+    console.log('node scripts/release.ts [--registry ghcr.io/OWNER]: the files of a release, in dist/release')
+  else makeRelease({ registry: values.registry })
+}

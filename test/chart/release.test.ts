@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { parse } from 'yaml'
+import { packageChart } from '../../scripts/release.ts'
+import { differences, versions } from '../../scripts/version.ts'
+import { toolPath } from './tools.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const WORKFLOWS = join(ROOT, '.github/workflows')
+const files = readdirSync(WORKFLOWS).map(name => join(WORKFLOWS, name))
+
+describe('release', () => {
+  it('has one version in all parts, and names a part that differs', () => {
+    expect(differences(versions())).to.deep.equal([])
+    const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+    const wrong = versions(path => (path.endsWith('.lua') ? 'VERSION = "9.9.9",' : read(path)))
+    expect(differences(wrong)).to.deep.equal([
+      `plugin-config/apisix/drain/runtime.lua: has 9.9.9, and not ${wrong[0]?.version}`
+    ])
+    const none = versions(path => (path.endsWith('.yaml') ? '' : read(path)))
+    expect(differences(none)).to.have.length(2)
+    expect(differences(versions(), '9.9.9')).to.have.length(versions().length)
+  })
+
+  it('has the version of the plugin in its place', () => {
+    const lua = readFileSync(join(ROOT, 'plugin-config/apisix/drain/runtime.lua'), 'utf8')
+    expect(/VERSION += "(.+)"/.exec(lua)?.[1]).to.equal(versions()[0]?.version)
+  })
+
+  it('has workflows that actionlint accepts', () => {
+    const { status, stdout, error } = spawnSync(toolPath('actionlint'), ['-no-color', ...files], {
+      encoding: 'utf8'
+    })
+    expect(error).to.equal(undefined)
+    expect(stdout).to.equal('')
+    expect(status).to.equal(0)
+  })
+
+  it('uses only actions of one commit, and gives the token only what a job needs', () => {
+    for (const file of files) {
+      const text = readFileSync(file, 'utf8')
+      for (const [, used = ''] of text.matchAll(/uses: (\S+)/g))
+        expect(used).to.match(/^[\w/-]+@[0-9a-f]{40}$/)
+      const { permissions } = parse(text) as { permissions: unknown }
+      expect(permissions, file).to.deep.equal({ contents: 'read' })
+    }
+  })
+
+  it('packages a chart that renders, with the images of the registry', function () {
+    this.timeout(120_000)
+    const folder = mkdtempSync(join(tmpdir(), 'release-'))
+    try {
+      packageChart({ registry: 'ghcr.io/someone', helm: toolPath('helm'), folder })
+      const version = versions()[0]?.version
+      expect(readdirSync(folder)).to.deep.equal([`apisix-drain-${version}.tgz`])
+      const args = ['template', 'apisix-drain', join(folder, `apisix-drain-${version}.tgz`), '-n', 'apisix']
+      const injection = ['--set', 'injection.webhook.enabled=true', '--kube-version', 'v1.36.0']
+      const { stdout, stderr, status } = spawnSync(toolPath('helm'), [...args, ...injection], {
+        encoding: 'utf8'
+      })
+      expect(status, stderr).to.equal(0)
+      expect(stdout).to.include(`image: "ghcr.io/someone/apisix-drain:${version}"`)
+      expect(stdout).to.include(`ghcr.io/someone/apisix-drain-hook:${version}`)
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
