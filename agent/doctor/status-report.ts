@@ -3,7 +3,7 @@ import { ago, count, formatMs } from '../dashboard/model/format.ts'
 import { isOpen, lanesOf } from '../dashboard/model/lanes.ts'
 import { sentenceOf } from '../dashboard/model/sentence.ts'
 import { waitOf } from '../dashboard/model/waits.ts'
-import type { GatewayView, Snapshot } from '../page/snapshot.ts'
+import type { AgentView, GatewayView, Snapshot } from '../page/snapshot.ts'
 
 /** What `apisix-drain status` prints of a snapshot. Times in ms, on the agent's clock. */
 export interface StatusReport {
@@ -13,6 +13,8 @@ export interface StatusReport {
   readonly rest: string
   readonly at: number
   readonly agent: Pick<Snapshot['agent'], 'version' | 'dryRun' | 'leader' | 'apisix' | 'missingParts'>
+  /** All agents, the one that was asked first. */
+  readonly agents: readonly Pick<AgentView, 'name' | 'link' | 'leads' | 'version' | 'plugins' | 'problem'>[]
   readonly gateways: readonly {
     readonly name: string
     readonly state: 'ready' | 'not ready' | 'ending'
@@ -47,11 +49,20 @@ export interface StatusReport {
 export function statusOf(snapshot: Snapshot): StatusReport {
   const { agent, at, gateways, holders } = snapshot
   const { version, dryRun, leader, apisix, missingParts } = agent
+  const agents = snapshot.agents.map(({ name, link, leads, version: its, plugins, problem }) => ({
+    name,
+    link,
+    leads,
+    version: its,
+    plugins,
+    problem
+  }))
   const newest = Math.max(0, ...gateways.flatMap(({ workers }) => workers.map(({ revision }) => revision)))
   return {
     ...sentenceOf(snapshot),
     at,
     agent: { version, dryRun, leader, apisix, missingParts },
+    agents,
     gateways: gateways.map(gateway => {
       const { name, available: evidence, why, workers, barrier, control } = gateway
       const revision = workers.length === 0 ? null : Math.min(...workers.map(worker => worker.revision))
@@ -105,6 +116,20 @@ export function formatStatus(report: StatusReport): string {
         answeredAt === null ? 'never' : ago(answeredAt, at),
         why
       ])
+    ),
+    table(
+      ['AGENT', 'LINK', 'LEADS', 'VERSION', 'PLUGIN', ''],
+      // The line above has the one that was asked.
+      report.agents.length < 2
+        ? []
+        : report.agents.map(({ name, link, leads, version, plugins, problem }) => [
+            name,
+            link,
+            leads ? 'leads' : '-',
+            version ?? '-',
+            plugins.join(', ') || '-',
+            problem
+          ])
     ),
     table(
       ['POD', 'STATE', 'LEFT', 'HOOKS', 'WAITS FOR'],

@@ -41,6 +41,13 @@ export function Header({ snapshot, link, now, theme, onTheme }: HeaderProps) {
       <div class="brand">
         <span class="name">apisix-drain</span>
         <Mark {...LINKS[link]} />
+        {snapshot && snapshot.agents.length > 1 && (
+          <span class="quiet small" title="The agent that answers. The page shows the state of all.">
+            {snapshot.agent.name},{' '}
+            {snapshot.agents.filter(({ link: to }) => to === 'self' || to === 'live').length} of{' '}
+            {snapshot.agents.length} agents
+          </span>
+        )}
         {snapshot && (
           <time class="quiet small wall" dateTime={new Date(now).toISOString()} title={fullMoment(now)}>
             {wallClock(now)} {zoneAt(now)}
