@@ -17,6 +17,8 @@ const REPLICAS = 6
 /** The first rollout that the machine had time for counts. The time that the agent itself adds is checked in all of them. */
 const MOST_ROLLOUTS = 5
 const CLOSE_MS = 5
+const EQUAL_MS = 20
+const SLOW_MS = 9000
 /** The least share of a rollout's drains that must be close. Another process of this machine may delay the other events. */
 const MOST = 0.75
 
@@ -31,6 +33,10 @@ interface Compared {
   readonly name: string
   /** The shown time minus the measured one: of the seal or of the last request, whichever differs more. */
   readonly off: number
+  readonly sealedOff: number
+  readonly idleOff: number
+  readonly shownMs: number
+  readonly shownIdleMs: number
   /** From the deletion until the agent got the event. */
   readonly eventMs: number
 }
@@ -72,6 +78,31 @@ describe('sync lag, as shown and as measured', function () {
     await metricsAgree()
   })
 
+  it('is within 20 ms for the seal and for the last request of most pods, with a request of 9 s in flight (D3)', async () => {
+    const before = (await state()).past.length
+    const sent = world.gateways.gateways.flatMap(({ proxy }) =>
+      Array.from({ length: 2 * REPLICAS }, async () => (await fetch(`${proxy}?ms=${SLOW_MS}`)).status)
+    )
+    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: 60_000 })
+    expect(new Set(await Promise.all(sent))).to.deep.equal(new Set([200]))
+    const drains = (await drainsOver(before + REPLICAS)).slice(0, REPLICAS).map(compare)
+    const slow = drains.filter(({ shownIdleMs, shownMs }) => shownIdleMs - shownMs > SLOW_MS / 2)
+    const told = slow.map(one => JSON.stringify(one)).join('\n')
+    expect(slow.length, told).to.be.above(0)
+    // Shown less measured, without the delivery of the watch event, which another process of this machine may hold up.
+    const sealed = slow.map(({ sealedOff, eventMs }) => Math.abs(sealedOff + eventMs))
+    const idle = slow.map(({ idleOff, eventMs }) => Math.abs(idleOff + eventMs))
+    for (const off of [sealed, idle]) {
+      const equal = off.filter(ms => ms < EQUAL_MS).length
+      expect(equal, told).to.be.at.least(MOST * slow.length)
+      expect(percentile(off, 0.5), told).to.be.below(EQUAL_MS)
+    }
+    const off = slow.flatMap(({ sealedOff, idleOff }) => [Math.abs(sealedOff), Math.abs(idleOff)])
+    console.log(
+      `      ${slow.length} pods with a request of 9 s, off by at most ${Math.max(...off).toFixed(1)} ms`
+    )
+  })
+
   async function state(): Promise<Snapshot> {
     return (await (await fetch(`${world.agentUrl}/api/state`)).json()) as Snapshot
   }
@@ -102,8 +133,9 @@ describe('sync lag, as shown and as measured', function () {
     )
       throw new Error(`${pod}: not measured`)
     const eventMs = moments.seenAt - (systemClock.now() - now()) - decidedAt
-    const [off, idleOff] = [shown - sealed, shownIdle - idle]
-    return { name: pod, off: Math.abs(off) > Math.abs(idleOff) ? off : idleOff, eventMs }
+    const [sealedOff, idleOff] = [shown - sealed, shownIdle - idle]
+    const off = Math.abs(sealedOff) > Math.abs(idleOff) ? sealedOff : idleOff
+    return { name: pod, off, sealedOff, idleOff, shownMs: shown, shownIdleMs: shownIdle, eventMs }
   }
 
   /** The histogram has the numbers that the page shows. */
