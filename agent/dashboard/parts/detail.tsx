@@ -65,6 +65,7 @@ export function Detail({ lane, snapshot, onClose }: DetailProps) {
         </span>
       </p>
       {drain.why && <p class="why">{drain.why}</p>}
+      {drain.onlyFrom && <p class="note">Only the agent {drain.onlyFrom} knows this drain.</p>}
       <h4>Moments, from {wallClock(start)}</h4>
       <table class="plain">
         <tbody>
