@@ -216,6 +216,7 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
   /** Only the part that a reading shows which began after the change: until then the reading may just be old. */
   const view = ({ holder, clocks }: Known): HolderClock => {
     const { waiting, lags } = clocks
+    if (clocks.nodes.size + waiting.size + lags.length === 0) return QUIET
     const readAt = inventory.readAt() ?? -Infinity
     const nodes = [...clocks.nodes].flatMap(([node, since]) => (since < readAt ? [{ node, since }] : []))
     const gateways = [...waiting].flatMap(([gateway, { since, why, evidence }]) =>
