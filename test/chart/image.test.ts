@@ -60,9 +60,16 @@ describe('image', function () {
 
   it('uses the Node.js version of this process in all of its stages', () => {
     const [major] = process.versions.node.split('.')
-    expect(new Set(said('FROM').map(from => from.split(' ')[0]))).to.deep.equal(
-      new Set([`node:${major}-slim`])
-    )
+    const bases = new Set(said('FROM').map(from => from.replace(/^--platform=\S+ /, '').split(' ')[0]))
+    expect(bases.size).to.equal(1)
+    expect([...bases][0]).to.match(new RegExp(`^node:${major}\\.[\\w.-]+-slim@sha256:[0-9a-f]{64}$`))
+  })
+
+  it('names every base image by digest', () => {
+    for (const file of ['Dockerfile', 'hook/Dockerfile']) {
+      const bases = readDockerfile(join(ROOT, file)).filter(({ name }) => name === 'FROM')
+      for (const { text } of bases) expect(text, file).to.match(/@sha256:[0-9a-f]{64}( AS |$)|^scratch$/)
+    }
   })
 
   it('starts as an unprivileged user, in a folder it cannot write', () => {
