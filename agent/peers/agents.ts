@@ -125,6 +125,8 @@ export function createAgents(options: AgentsOptions): Agents {
     together(own) {
       book.note(own)
       const others = viewed().toSorted((a, b) => (a.view.name < b.view.name ? -1 : 1))
+      // An agent that ends may never report its own end of a drain that it answered.
+      for (const { peer } of others) if (peer) book.complete(peer.drains())
       const drains = union({
         own: book.drains(),
         others: others.flatMap(({ view: { name, link }, peer }) =>

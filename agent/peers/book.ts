@@ -26,6 +26,8 @@ export interface Book {
   note(own: Brief): void
   /** Takes in what another agent shares; `drains` are all its drains. */
   hear(own: Brief, share: Share, drains: ReadonlyMap<string, DrainView>): void
+  /** Adds to finished drains what another agent knows of them, although they are not finished there. */
+  complete(drains: ReadonlyMap<string, DrainView>): void
   /** What an agent still lacks that has heard this book's change number `after`. */
   share(own: Brief, after: number): Share
   /** The agent's own drains; one that did not change is the same object as before. */
@@ -120,6 +122,9 @@ export function createBook(): Book {
 
   return {
     note,
+    complete(drains) {
+      for (const [uid, drain] of drains) if (past.get(uid)) past.put({ ...drain, hooks: 0 })
+    },
     hear(own, share, drains) {
       note(own)
       for (const drain of share.past) past.put(drain)

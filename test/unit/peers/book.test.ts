@@ -49,6 +49,25 @@ describe('the book of all agents (D7)', () => {
     expect(again.totals()).to.deep.include({ drains: 2, proven: 2, hooks: 2, savedMs: 2000 })
   })
 
+  it('keeps the answer that an agent gave right before it ended, although it never reported the end of that drain', () => {
+    const book = createBook()
+    const mine = provedOf('web-1', 2000)
+    const finished = { ...mine, moments: { ...mine.moments, ackAt: null } }
+    const live = {
+      ...mine,
+      phase: 'proven' as const,
+      hooks: 1,
+      moments: { ...mine.moments, ackAt: 1900, goneAt: null }
+    }
+    book.complete(named([live]))
+    expect(book.history().past).to.deep.equal([])
+    book.note(briefOf('a1', { past: [finished] }))
+    book.complete(named([live]))
+    const [joined] = book.history().past
+    expect(joined).to.include({ phase: 'gone', hooks: 0 })
+    expect(joined?.moments).to.deep.include({ ackAt: 1900, goneAt: finished.moments.goneAt })
+  })
+
   it('counts each drain once, whichever agents saw it, and each hook of each agent', () => {
     const [a, b] = [createBook(), createBook()]
     const old = provedOf('old', 1000)
