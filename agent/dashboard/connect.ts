@@ -6,7 +6,7 @@ const SILENCE_MS = 5000
 /** Pauses between tries, in ms; the last one repeats. */
 const PAUSES_MS = [200, 500, 1000, 2000]
 
-/** Keeps the stream open for as long as the page is. */
+/** Keeps the stream open while the page is open. */
 export function connect(store: Store): void {
   let tries = 0
 
@@ -35,7 +35,7 @@ export function connect(store: Store): void {
       store.link('lost')
       const pause = PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)] ?? 0
       tries += 1
-      // Many pages lose one agent at the same moment: this spreads their return.
+      // Many pages lose one agent at the same moment, so they return at different times.
       setTimeout(() => void again(), pause * (0.75 + Math.random() / 2))
     }
   }

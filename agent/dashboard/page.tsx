@@ -25,16 +25,16 @@ export function Page({ store }: { store: Store }) {
     () => (snapshot ? lanesOf(snapshot.drains, snapshot.past) : []),
     [snapshot?.drains, snapshot?.past]
   )
-  // Live drains change ten times a second, finished ones only now and then.
+  // Live drains change ten times a second, finished ones rarely.
   const over = useMemo(() => lanesOf([], snapshot?.past ?? []), [snapshot?.past])
   const lags = snapshot?.lags
   const arrivals = snapshot?.arrivals
   const sleepMs = snapshot?.agent.sleepMs ?? 0
   const now = agentNow(shown)
-  // Ages are shown in whole seconds, and charts move every five.
+  // Ages are shown in whole seconds, and charts move every five seconds.
   const second = Math.floor(now / 1000) * 1000
   const charted = Math.floor(now / 5000) * 5000 + 5000
-  // Preact skips an identical element: it costs nothing, however often the rest changes.
+  // Preact skips an identical element, so it costs nothing, however often the rest changes.
   const lag = useMemo(
     () => (
       <Lag
@@ -85,7 +85,7 @@ export function Page({ store }: { store: Store }) {
   )
   const main = useRef<HTMLElement>(null)
   const skip = (event: Event) => {
-    // The address holds the view, so the browser cannot follow a link to a place in the page.
+    // The address holds the view, so the browser cannot follow a link to a position in the page.
     event.preventDefault()
     main.current?.focus()
     main.current?.scrollIntoView()

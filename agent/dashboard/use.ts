@@ -20,7 +20,7 @@ export function useTick(growing: boolean): void {
   }, [growing])
 }
 
-/** The agent's clock, as far as the page can tell. */
+/** The agent's clock, estimated by the page. */
 export const agentNow = ({ snapshot, receivedAt }: Shown): number =>
   snapshot ? snapshot.at + performance.now() - receivedAt : 0
 

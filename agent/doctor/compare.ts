@@ -12,7 +12,7 @@ export interface Row {
   readonly holder: string
   /** The gateway's name, or `admin-api`. */
   readonly where: string
-  /** The other writer of the holder. */
+  /** The other component that writes the holder. */
   readonly writer: string
 }
 
@@ -23,11 +23,11 @@ interface Reading {
   readonly sightings: ReadonlyMap<string, Sighting>
   /** Ready endpoints that a holder should list, as far as it is known to follow a Service. */
   readonly expected: (holder: Holder) => readonly NodeKey[]
-  /** No pod and no slice has this address, and only pods have such addresses. */
+  /** Whether no pod and no slice has this address, and only pods have such addresses. */
   readonly isFree: (host: string) => boolean
 }
 
-/** Every difference in one reading. Nodes found by discovery are on no list, so only ghosts are reported for them. */
+/** Every difference in one reading. No object lists discovered nodes, so for them only ghosts are reported. */
 export function compare({ holders, sightings, expected, isFree }: Reading): readonly Row[] {
   const isGone = (node: NodeKey) => isFree(addressOf(node).host)
   return [...holders].flatMap(holder => {
@@ -50,7 +50,7 @@ export function compare({ holders, sightings, expected, isFree }: Reading): read
   })
 }
 
-/** The differences in both readings. The three are read in turn, so a difference in only one may be a change in progress. */
+/** The differences that both readings show. The three sources are read in turn, so a single one may be a change in progress. */
 export function inBoth(first: readonly Row[], second: readonly Row[]): readonly Row[] {
   const known = new Set(first.map(nameOf))
   return second.filter(row => known.has(nameOf(row)))

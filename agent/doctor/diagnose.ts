@@ -14,7 +14,7 @@ import { adminOptions, barrierOptions, controlOptions, credentialSource } from '
 /** Flags that `doctor` and `diff` share. */
 export interface CheckFlags {
   readonly json: boolean
-  /** Report progress also where standard error is no terminal. */
+  /** Whether to report progress if standard error is no terminal. */
   readonly progress: boolean
 }
 

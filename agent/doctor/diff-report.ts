@@ -8,14 +8,14 @@ export interface DiffReport {
   /** The number of holders that were compared. */
   readonly holders: number
   readonly gateways: readonly string[]
-  /** Gateways that could not be read: nothing is known of them. */
+  /** Gateways that could not be read, so their nodes are not known. */
   readonly unread: readonly { readonly gateway: string; readonly why: string }[]
 }
 
 const HEAD = { kind: 'KIND', node: 'NODE', where: 'WHERE', holder: 'HOLDER', writer: 'WRITER' } as const
 const COLUMNS = ['kind', 'node', 'where', 'holder', 'writer'] as const
 
-/** A table for people, with a summary in its last line. */
+/** A table for a terminal, with a summary in its last line. */
 export function formatDiff({ differences, hidden, holders, gateways, unread }: DiffReport): string {
   const widths = COLUMNS.map(column => Math.max(...[HEAD, ...differences].map(row => row[column].length)))
   const line = (row: Readonly<Record<(typeof COLUMNS)[number], string>>) =>

@@ -9,7 +9,7 @@ interface Diagnosis {
   readonly skipped: readonly { readonly name: string; readonly because: string }[]
 }
 
-/** A check, and the names of those that must not have failed before it makes sense. */
+/** A check, and the names of the checks that must succeed before it makes sense. */
 export interface Step {
   readonly name: string
   readonly check: Check
@@ -20,8 +20,8 @@ export interface Step {
 const CHECK_MS = 30_000
 
 /**
- * Runs all checks in parallel, each after those that it needs: one failure is told once, and not again by every check that depends on it.
- * The findings come in the order of the checks. Never rejects.
+ * Runs all checks in parallel, each after those that it needs. So one failure is reported once, and not again by every check that
+ * depends on it. The findings come in the order of the checks. Never rejects.
  *
  * @param onProgress called whenever a check has ended, with the names of those that still run
  */
@@ -83,7 +83,7 @@ async function bounded(name: string, check: Check, clock: Clock): Promise<readon
 
 const MARKS = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' } as const
 
-/** Plain lines for people: no colours, no fixed width. */
+/** Plain lines for a terminal: no colours, no fixed width. */
 export function formatDiagnosis({ healthy, findings, skipped }: Diagnosis): string {
   const lines = findings.flatMap(({ name, level, what, change }) => [
     `${MARKS[level]}  ${name}: ${what}`,

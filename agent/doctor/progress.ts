@@ -1,11 +1,11 @@
-/** What a long command does at the moment, on standard error, so that standard output stays its result. */
+/** Shows the present step of a long command on standard error, so that standard output has only the result. */
 interface Progress {
   say(step: string): void
-  /** Removes the line from a terminal. Safe to call twice. */
+  /** Removes the line from a terminal. A second call does nothing. */
   end(): void
 }
 
-/** On a terminal one line that is overwritten. With `wanted` also without a terminal, one line per step. Else silent. */
+/** On a terminal: one line that is overwritten. Elsewhere: with `wanted` one line per step, otherwise nothing. */
 export function createProgress(
   wanted: boolean,
   stream: Pick<NodeJS.WriteStream, 'write' | 'isTTY' | 'columns'> = process.stderr

@@ -23,7 +23,7 @@ import { agrees, formatDiff, type DiffReport } from './diff-report.ts'
 
 /** The pause between the two readings, in ms: longer than a write takes to reach every worker. */
 const APART_MS = 2000
-/** How long the watches may take to sync, in ms: as long as nothing fails, and after that. */
+/** How long the watches may take to sync, in ms: without a failure, and after the first failure. */
 const SYNC_MS = 30_000
 const FAILING_MS = 5000
 

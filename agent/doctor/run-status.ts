@@ -4,7 +4,7 @@ import type { Config } from '../config/types.ts'
 import { SNAPSHOT_VERSION, type Snapshot } from '../page/snapshot.ts'
 import { formatStatus, sameStatus, statusOf, type StatusReport } from './status-report.ts'
 
-/** Where the agent is, and what admits to its state. */
+/** The address of the agent, and the credentials for its state. */
 export interface StatusTarget {
   readonly url: string
   readonly token: string | undefined
@@ -18,11 +18,11 @@ interface StatusFlags {
 /** How long the agent may take to answer, and the pause between two looks, in ms. */
 const ANSWER_MS = 5000
 const EVERY_MS = 2000
-/** The agent does not answer, or refuses. */
+/** The exit code if the agent does not answer, or refuses. */
 const EXIT_UNREACHED = 2
 const CLEAR = '\u001b[H\u001b[2J'
 
-/** The agent of this configuration, as seen from its own pod. */
+/** The agent of this configuration, called from its own pod. */
 export function ownAgent({ serve }: Pick<Config, 'serve'>): StatusTarget {
   const isAny = serve.host === '0.0.0.0' || serve.host === '::'
   const host = isAny ? '127.0.0.1' : serve.host.includes(':') ? `[${serve.host}]` : serve.host
@@ -56,7 +56,7 @@ export async function status(target: StatusTarget, { json, watch }: StatusFlags)
     printed = key
     const code = 'problem' in read ? EXIT_UNREACHED : Number(read.level === 'bad')
     if (!watch) return code
-    // Not the agent's clock: its timers keep no process alive.
+    // Not with the agent's clock, because its timers do not keep the process alive.
     await setTimeout(EVERY_MS, undefined, { signal: ended.signal }).catch(() => {})
     if (ended.signal.aborted) return code
   }

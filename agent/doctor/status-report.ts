@@ -5,7 +5,7 @@ import { sentenceOf } from '../dashboard/model/sentence.ts'
 import { waitOf } from '../dashboard/model/waits.ts'
 import type { AgentView, GatewayView, Snapshot } from '../page/snapshot.ts'
 
-/** What `apisix-drain status` prints of a snapshot. Times in ms, on the agent's clock. */
+/** The content of `apisix-drain status`, from a snapshot. Times in ms, on the agent's clock. */
 export interface StatusReport {
   /** `bad`: an answer is at risk now, or was in the last hour. */
   readonly level: 'well' | 'busy' | 'bad'
@@ -21,9 +21,9 @@ export interface StatusReport {
     readonly evidence: GatewayView['available']
     readonly why: string
     readonly workers: number
-    /** Of the worker that is furthest behind; `null` without the plugin. */
+    /** The revision of the worker that is furthest behind; `null` without the plugin. */
     readonly revision: number | null
-    /** Revisions behind the newest worker of all gateways. */
+    /** How many revisions it is behind the newest worker of all gateways. */
     readonly behind: number | null
     readonly answeredAt: number | null
   }[]
@@ -45,7 +45,7 @@ export interface StatusReport {
   }[]
 }
 
-/** By the same rules as the page. */
+/** The report, by the rules of the dashboard. */
 export function statusOf(snapshot: Snapshot): StatusReport {
   const { agent, at, gateways, holders } = snapshot
   const { version, dryRun, leader, apisix, missingParts } = agent
@@ -98,7 +98,7 @@ export function statusOf(snapshot: Snapshot): StatusReport {
 const stateOf = ({ ready, terminating }: GatewayView) =>
   terminating ? 'ending' : ready ? 'ready' : 'not ready'
 
-/** Plain lines for people: no colours. */
+/** Plain lines for a terminal: no colours. */
 export function formatStatus(report: StatusReport): string {
   const { agent, at, gateways, pods, behind, onSuccessors } = report
   const parts = [
@@ -185,7 +185,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
     .join('\n')
 }
 
-/** The same for two reports between which nothing but time has passed. */
+/** A text that is equal for two reports if only time has passed between them. */
 export const sameStatus = (report: StatusReport): string =>
   JSON.stringify({
     ...report,

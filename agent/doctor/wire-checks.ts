@@ -39,7 +39,7 @@ export interface DoctorClients {
 }
 
 const PAGE = 500
-/** An operator runs the doctor on their own machine, and the cluster may be there too. */
+/** Reads gateways' pods as if the cluster were on this machine, because operators run the doctor on theirs. */
 const readGatewayPod = gatewayPodReader(true)
 
 /** All checks, in the order in which a person would make them: the first failure often explains the later ones. */

@@ -13,7 +13,7 @@ export interface ServeParts extends PrestopParts {
   /** Absent if no barrier is configured. */
   readonly barrier?: BarrierEntriesParts | undefined
   readonly readiness: Readiness
-  /** False when the agent makes no progress of its own and only a restart can help. */
+  /** False if the agent makes no progress and only a restart can help. */
   readonly alive: () => Vouch
   /** The last round's snapshot; `undefined` before the first round. */
   readonly snapshot: () => Snapshot | undefined
@@ -25,7 +25,7 @@ export interface ServeParts extends PrestopParts {
 type Env = { Bindings: Connection }
 export type App = Hono<Env>
 
-/** In bytes. Only `/login` reads a body; a small one from a proxy or an unusual hook is ignored. */
+/** In bytes. Only `/login` reads a body; a small body of any other request (a proxy, an unusual hook) is ignored. */
 const LARGEST_BODY = 4096
 
 /** The paths that one port serves. `pages`: the dashboard and the metrics. `hooks`: all others. */

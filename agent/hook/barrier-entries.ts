@@ -8,7 +8,7 @@ const MOST = 1000
 export interface BarrierEntriesParts {
   /** The token of the Barrier API: a gateway sends the same token that it requires from the agent. */
   readonly token: () => string
-  /** What every gateway should hold now. */
+  /** The entries that every gateway should hold now. */
   readonly entries: () => readonly BarrierEntry[]
   readonly vouch: () => Vouch
 }
@@ -26,6 +26,6 @@ export function barrierEntries(parts: BarrierEntriesParts, authorization: string
   const vouch = parts.vouch()
   // With a list that may lack drains, the gateway would report ready too early.
   if (!vouch.ok) return Response.json({ error: 'cannot-vouch', why: vouch.why }, { status: 503 })
-  // Entries of running drains come first. Lingering ones may be cut off; the agent puts those soon afterwards.
+  // Entries of running drains come first. Lingering ones may be cut off, and the agent puts those soon afterwards.
   return Response.json({ entries: parts.entries().slice(0, MOST) })
 }

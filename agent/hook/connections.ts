@@ -35,7 +35,7 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
     for (const key of among) {
       const known = open.get(key)
       if (!known || !waiting.has(key)) continue
-      // Now rather than on its `close` event: many connections may arrive in the same turn.
+      // Forgotten now, not at its `close` event, because many connections may arrive in the same turn.
       forget(key)
       known.socket.destroy()
       return true

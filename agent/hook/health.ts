@@ -9,7 +9,7 @@ export function health(alive: () => Vouch): Response {
     : Response.json({ alive: false, why: state.why }, { status: 500 })
 }
 
-/** `/readyz`: 200 when every part has reported ready, else 503 with the missing parts and what they wait for. */
+/** `/readyz`: 200 once every part has reported ready, otherwise 503 with the missing parts and the reasons. */
 export function ready(readiness: Readiness): Response {
   const missing = readiness.missing()
   return missing.length === 0

@@ -3,7 +3,7 @@ import { refuse, type Refusal } from '../hold/refusal.ts'
 /** The slot of a waiting hook. A second `leave` has no effect. */
 export interface Slot {
   readonly ok: true
-  /** Aborts when the agent lets go of every hook (the end of its shutdown). */
+  /** Aborts when the agent releases all hooks (the end of its shutdown). */
   readonly signal: AbortSignal
   /** Counts the hook against its pod, once the pod is known. */
   claim(uid: string): Refusal | undefined

@@ -10,8 +10,8 @@ interface TokenCaller extends Pick<Caller, 'named' | 'uid'> {
 }
 
 /**
- * Which pod a hook is for if `serve.auth` is `token`: the pod, by uid, that Kubernetes issued the token to, wherever the call
- * comes from. A name or uid in the call must agree with it. There is no fallback to the address.
+ * The pod of a hook if `serve.auth` is `token`: the pod, by uid, for which Kubernetes issued the token, whatever the caller's
+ * address. A name or uid in the call must match it. The address is never used instead.
  *
  * @param now ms
  */

@@ -23,7 +23,7 @@ export const NAME_THE_POD =
   'source NAT and proxies call with such an address too; add ?namespace=&pod= to the call, and use no proxy (curl --noproxy "*")'
 
 /**
- * Which pod a hook is for. A pod can only drain itself: the call may name the pod, and its address must not contradict that.
+ * The pod of a hook. A pod can only drain itself: the call may name the pod, and its address must not contradict that.
  *
  * | the address belongs to     | without a name               | with `?uid=`, `?namespace=&pod=`           |
  * | -------------------------- | ---------------------------- | ------------------------------------------ |
@@ -31,8 +31,8 @@ export const NAME_THE_POD =
  * | pods that share their host | refused                      | one of them, or any (the kubelet calls too) |
  * | no known pod               | as Kubernetes says, else 404 | the pod with this address, or any          |
  *
- * "Any" needs `trustedQuery`, and both names. It cannot take a serving pod out: the agent drains only pods that Kubernetes
- * reports as Terminating. All callers whose packets a host forwards share its address, so it identifies no pod by itself.
+ * "Any" needs `trustedQuery`, and both names. It cannot remove a serving pod: the agent drains only pods that Kubernetes reports as
+ * Terminating. All callers whose packets a host forwards share its address, so that address alone identifies no pod.
  */
 export async function identify(
   caller: Caller,

@@ -79,7 +79,7 @@ function closeServer(server: Server): Promise<void> {
   return promise
 }
 
-/** An answer sent after `close` leaves a keep-alive connection open, which would keep the server from closing. */
+/** Ends kept connections: an answer that is sent after `close` would otherwise leave one open, and the server would not close. */
 function endKeptConnections(server: Server): void {
   server.on('request', (_request, response: ServerResponse) => {
     response.once('close', () => {

@@ -103,7 +103,7 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
     log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
     return answer
   }
-  // The owner of this address may only have forwarded the packets of a pod that does end.
+  // The call may be from another pod that does end, and the owner of this address may only have forwarded its packets.
   const mayBeForwarded = answer.result === 'not-terminating' && !identity.named
   if (mayBeForwarded)
     return refuse('not-named', `the pod with the address ${call.address} does not end; ${NAME_THE_POD}`)
@@ -128,8 +128,8 @@ function whoAsks(
 }
 
 /**
- * The safety net for "every hook is answered before its deadline": if the loop misses it, the hook is refused half the
- * reserve later, while the container still has time to stop in order.
+ * The safety net for "every hook is answered before its deadline": if the loop misses it, the hook is refused half the reserve later. The
+ * container then still has time to stop in order.
  */
 async function holdInTime(
   { holds, clock, reserveMs }: PrestopParts,
@@ -155,7 +155,7 @@ async function holdInTime(
   }
 }
 
-/** Turns an abort into a refusal, not an error, if the agent is stopping. */
+/** If the agent is stopping, an abort becomes a refusal instead of an error. */
 async function unlessStopping<T>(slot: Slot, run: () => Promise<T>): Promise<T | Refusal> {
   try {
     return await run()

@@ -25,14 +25,14 @@ const PATH = '/openid/v1/jwks'
 const EVERY_MS = 300_000
 /** The same while the agent has no keys, in ms. */
 const RETRY_MS = 1000
-/** A token with an unknown key makes the agent fetch the keys at once, but no more often than this, in ms. */
+/** A token with an unknown key makes the agent fetch the keys at once, at most once in this time, in ms. */
 const AT_MOST_EVERY_MS = 10_000
 
 const keySet = z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) })
 
 /**
- * Reads the keys now and every few minutes, so that no hook waits for the API server. While the API server cannot be asked,
- * the keys read last stay valid.
+ * Reads the keys now and every few minutes, so that no hook waits for the API server. If the API server does not answer, the last keys
+ * stay valid.
  */
 export function createSigningKeys({ get, clock, log }: SigningKeysParts): SigningKeys {
   const ended = new AbortController()

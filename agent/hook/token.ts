@@ -15,7 +15,7 @@ interface TokenPod {
 
 /** The algorithms of an API server (`--service-account-signing-key-file`): neither `none` nor shared secrets. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512']
-/** A projected token is about 1.2 kB. Anything this long is refused unread. */
+/** In characters. A projected token has about 1,200; a longer one than this is refused unread. */
 const LONGEST = 6144
 /** Tolerated difference between the clocks of the API server and the agent, in seconds. */
 const TOLERANCE_S = 10

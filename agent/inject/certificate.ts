@@ -9,9 +9,9 @@ export interface Pair {
 
 const DAY_MS = 86_400_000
 const LIFETIME_MS = 90 * DAY_MS
-/** A new one is made this long before the end. */
+/** A new certificate is made this long before the old one ends. */
 const RENEW_MS = 30 * DAY_MS
-/** For clocks that are behind the agent's. */
+/** The start of its validity lies this far back, for clocks that are behind the agent's. */
 const BACKDATED_MS = 3_600_000
 
 /** @param now ms */
@@ -32,7 +32,7 @@ export async function makePair(host: string, now: number): Promise<Pair> {
   return { certificate: cert, key }
 }
 
-/** Whether it is for this host and valid for a while longer. Also false if it cannot be read. `now` in ms. */
+/** Whether it is for this host and valid for some time. False if it is unreadable. `now` in ms. */
 export function isFresh(pair: Pair, host: string, now: number): boolean {
   try {
     const certificate = new X509Certificate(pair.certificate)

@@ -20,12 +20,12 @@ interface Target {
   readonly main: boolean
 }
 
-/** Kubernetes fills it in before admission; this is its own default. */
+/** The default of Kubernetes, which sets it before admission. */
 const DEFAULT_GRACE_S = 30
 
 /**
- * The patch that adds the hook to a new pod: to every serving container without a preStop. Empty if there is
- * nothing to do, so a second run changes nothing. Word for word the rules of the chart's injection-policy.yaml.
+ * The patch that adds the hook to a new pod: to every serving container without a preStop. Empty if there is nothing to do, so a second run
+ * changes nothing. The rules are exactly those of the chart's injection-policy.yaml.
  */
 export function inject(pod: unknown, settings: InjectSettings): readonly Operation[] {
   const spec = fieldsOf(fieldsOf(pod)['spec'])
@@ -97,7 +97,7 @@ const add = (path: string, value: unknown): Operation => ({ op: 'add', path, val
 const missing = (of: Fields, path: string, name: string, value: unknown): Operation[] =>
   has(of, name) ? [] : [add(`${path}/${name}`, value)]
 
-/** Adds an item to a list, unless its key is in it already. Creates the list if there is none. */
+/** Adds an item to a list, unless the list has its key. Creates a missing list. */
 function appended(
   of: Fields,
   path: string,

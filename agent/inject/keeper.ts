@@ -17,14 +17,14 @@ interface KeeperParts {
 
 /** How often the Secret is read, in ms: a replica may use the previous certificate for this long. */
 const EVERY_MS = 60_000
-/** After a failure, in ms. */
+/** The pause after a failure, in ms. */
 const RETRY_MS = 2000
 const CONFLICT = 409
 
 /**
- * Keeps the certificate of the webhook: makes one in time, in a Secret that all agents share, and tells the API server of it.
+ * Keeps the certificate of the webhook: makes a new one in time, in a Secret that all agents share, and gives it to the API server.
  * The order makes a rotation invisible: first into the Secret, then into the webhook's configuration next to the previous one, and
- * only then into use. The first agent does it; the others lose the race for the resourceVersion and read.
+ * only then into use. The first agent does it. The others lose the race for the resourceVersion, and read the result.
  *
  * Returns the function that ends it.
  */
@@ -96,7 +96,7 @@ export function keepCertificate({ call, settings, clock, log, onPair }: KeeperPa
     return fieldsOf(json)
   }
 
-  /** With the resourceVersion that was read: refused with 409 if another writer was quicker. */
+  /** Writes with the resourceVersion that was read: a 409 if another writer was quicker. */
   async function put(path: string, body: Fields): Promise<void> {
     const { status, json } = await call('PUT', path, body, ended.signal)
     if (status !== 200) throw new ApiError(`PUT ${path}`, status, json)

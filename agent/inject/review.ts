@@ -15,7 +15,7 @@ interface Review {
   }
 }
 
-/** `undefined` if it is no review of a new pod. */
+/** `undefined` if it is not a review of a new pod. */
 export function review(asked: unknown, settings: InjectSettings): Review | undefined {
   const request = fieldsOf(fieldsOf(asked)['request'])
   const uid = textOf(request['uid'])

@@ -21,10 +21,9 @@ const WEBHOOK_PATH = '/v1/inject'
 const BODIES = { each: 4 * 2 ** 20, all: 32 * 2 ** 20 }
 
 /**
- * Answers the API server's admission reviews over TLS. Every failure is a status that its `failurePolicy: Ignore`
- * ignores.
+ * Answers the API server's admission reviews over TLS. Every failure is an HTTP status, which its `failurePolicy: Ignore` ignores.
  *
- * @throws Error with `code` when the address cannot be listened on
+ * @throws Error with `code` if the server cannot listen on the address
  */
 export async function serveWebhook(
   at: { readonly host: string; readonly port: number },

@@ -4,22 +4,22 @@ import { z } from 'zod'
 
 const object = z.record(z.string(), z.unknown())
 
-/** The content of `inject.file`, written by the chart: the same parts that its MutatingAdmissionPolicy adds. */
+/** The content of `inject.file`, written by the chart: the same parts as in its MutatingAdmissionPolicy. */
 const injectSettings = z.strictObject({
-  /** The name that the API server calls, and that the certificate is for. */
+  /** The name that the API server calls, and that the certificate has. */
   host: z.string().min(1),
-  /** Of the Secret. */
+  /** The namespace of the Secret. */
   namespace: z.string().min(1),
-  /** Holds the certificate. The chart creates it empty. */
+  /** The Secret with the certificate. The chart creates it empty. */
   secret: z.string().min(1),
   /** The MutatingWebhookConfiguration that carries the certificate. */
   configuration: z.string().min(1),
   hook: z.enum(['helper', 'curl']),
   /** The URL that hooks call: `http://apisix-drain.apisix:8080/v1/prestop`. */
   url: z.url(),
-  /** Hooks show a token. */
+  /** Whether hooks send a token. */
   tokens: z.boolean(),
-  /** The parts that install the helper, if it is the hook. */
+  /** The parts that install the helper, if the hook uses it. */
   initContainer: object.optional(),
   volumes: z.array(
     z.strictObject({
@@ -31,6 +31,6 @@ const injectSettings = z.strictObject({
 
 export type InjectSettings = z.infer<typeof injectSettings>
 
-/** @throws Error when the file cannot be read, or is not what the chart writes */
+/** @throws Error if the file is unreadable, or is not of the form that the chart writes */
 export const readInjectSettings = (file: string): InjectSettings =>
   injectSettings.parse(parse(readFileSync(file, 'utf8')))

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** The part of the connection that handlers receive; `@hono/node-server` fills it in, tests supply their own. */
+/** The part of the connection that handlers get. `@hono/node-server` sets it; tests pass their own. */
 export interface Connection {
   readonly incoming: { readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'> }
 }

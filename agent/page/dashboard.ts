@@ -13,7 +13,7 @@ export interface DashboardParts {
   readonly share: (of: string, after: number) => object
 }
 
-/** No other origins, no inline code, no frames: a pod's name can contain anything and do nothing. */
+/** No other origins, no inline code, no frames: so any text in a pod's name stays harmless. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -39,7 +39,7 @@ const NOT_BUILT = 'The dashboard has not been built: npm run build:dashboard, th
 
 type Env = { Bindings: Connection }
 
-/** The page, its login, and the snapshot that it begins with. Paths are relative, so a proxy may put them under a prefix. */
+/** Adds the page, its login, and its first snapshot. Paths are relative, so a proxy may put them under a prefix. */
 export function addDashboard(
   app: Hono<Env>,
   { guard, assets, share }: DashboardParts,
@@ -71,7 +71,7 @@ export function addDashboard(
     if (wait > 0) return tooMany(wait)
     const session = guard.login(given.trim(), addressOf(c))
     if (session === undefined) return page(c, 'login-failed.html', 401)
-    // Relative, as the page's own links are.
+    // Relative, like the page's own links.
     return new Response(null, {
       status: 303,
       headers: { location: './', 'set-cookie': sessionCookie(c, session) }

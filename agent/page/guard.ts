@@ -4,24 +4,24 @@ import type { DashboardConfig } from '../config/types.ts'
 import { createGuesses } from './guesses.ts'
 import { bearerOf, isSameSecret } from '../base/same-secret.ts'
 
-/** How a request identifies its sender. */
+/** The credentials of a request, and its address. */
 export interface Shown {
   readonly authorization: string | undefined
   readonly cookie: string | undefined
-  /** Where it comes from: wrong tokens are counted per address. */
+  /** The sender's address: wrong tokens are counted per address. */
   readonly address: string | undefined
 }
 
-/** Who may see the dashboard. */
+/** Decides who may see the dashboard. */
 export interface Guard {
   admits(shown: Shown): boolean
-  /** Whether a sender that was admitted would be today: its token was not rotated, its session has not expired. */
+  /** Whether a sender that was admitted still would be: the token was not rotated, and its session has not expired. */
   remains(shown: Shown): boolean
   /** The value of a session cookie for a client that knows the token; `undefined` for any other. */
   login(token: string, address: string | undefined): string | undefined
   /** A short session in a Cookie header, with which one agent asks another: the token itself never leaves the agent. */
   pass(): string
-  /** Seconds until this address may show a token again, after too many wrong ones; 0: now. */
+  /** Seconds until this address may send a token again, after too many wrong ones; 0: now. */
   waitSeconds(address: string | undefined): number
 }
 
@@ -72,7 +72,7 @@ export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'n
     },
     remains({ authorization, cookie }) {
       const bearer = bearerOf(authorization)
-      // Not a guess: a rotated token must not count against its address.
+      // No guess: a rotated token must not count against its address.
       return bearer === undefined ? isSession(cookie) : isSameSecret(bearer, token.read())
     },
     login(given, address) {
@@ -91,8 +91,8 @@ function sessionOf(cookies: string | undefined): string | undefined {
 }
 
 /**
- * Whether a browser's page may open the stream. A browser sends cookies for a WebSocket of any site, so this check keeps other sites
- * out. Clients other than browsers send no Origin.
+ * Whether a browser's page may open the stream. A browser sends cookies with the WebSocket of any site, so this check keeps other
+ * sites out. Clients other than browsers send no Origin.
  */
 export function isOwnOrigin(
   origin: string | undefined,

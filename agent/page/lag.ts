@@ -5,8 +5,8 @@ import type { Moments } from './snapshot.ts'
 const SECOND_MS = 1000
 
 /**
- * The latest time at which Kubernetes can have decided: within the second that it states, and not after the agent saw it. A
- * pod's watch event follows its deletion within about a millisecond, so this is nearer to the truth than the second's start.
+ * The latest time at which Kubernetes can have decided: within the second that it states, and not after the agent saw it. A pod's
+ * watch event follows its deletion within about a millisecond, so this time is closer to the truth than the start of that second.
  */
 export function latestDecision({ decidedAt, seenAt }: Pick<Moments, 'decidedAt' | 'seenAt'>): Millis {
   return decidedAt === null ? seenAt : Math.max(decidedAt, Math.min(seenAt, decidedAt + SECOND_MS - 1))

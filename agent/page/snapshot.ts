@@ -9,7 +9,7 @@ import type { LeadsTo } from '../plan/leads-to.ts'
 import type { MissingPart } from '../base/readiness.ts'
 import type { Vouch } from '../hold/holds.ts'
 
-/** Raised when a field changes its meaning or goes away, so that an old page knows that it is old. */
+/** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */
 export const SNAPSHOT_VERSION = 3
 
 /**
@@ -77,7 +77,7 @@ export interface GatewayView {
   /** The best evidence this gateway can give now. */
   readonly available: Grade
   readonly why: string
-  /** When each of its two interfaces last answered, and what was wrong with the last try (empty = nothing). */
+  /** When each of its two interfaces last answered, and the problem of the last try (empty = none). */
   readonly control: Freshness | null
   readonly barrier: Freshness | null
   /** Filled if the plugin reports it, as are `plugin` and `workers`. */
@@ -196,7 +196,7 @@ export interface DrainLag extends LagSample {
   readonly owner: string | null
 }
 
-/** Where the agent asks for evidence, so that an operator can send the same requests by hand. Addresses only. */
+/** The addresses at which the agent asks for evidence, so that an operator can send the same requests by hand. */
 export interface Reach {
   readonly admin: string
   /** Of every gateway. `null` if it is not used. */

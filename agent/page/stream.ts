@@ -11,7 +11,7 @@ import { snapshotText } from './state.ts'
 interface StreamOptions {
   readonly server: Server
   readonly guard: Guard
-  /** Origins whose pages may open the stream, besides the agent's own. */
+  /** Origins whose pages may open the stream, in addition to the agent's own. */
   readonly origins: readonly string[]
   /** Called only when a client needs it; `undefined` before the first round. */
   readonly snapshot: () => Snapshot | undefined
@@ -24,7 +24,7 @@ export interface StreamLimits {
   readonly maxClients: number
   /** The interval between messages, in ms. Changes within it are sent together. */
   readonly everyMs: number
-  /** A client that has not answered a ping for this long is dropped, in ms, as is one whose token or session has ended. */
+  /** A client is dropped if it has not answered a ping for this long, in ms, or if its token or session has ended. */
   readonly pingMs: number
   /** How far a client may be behind, in bytes, in addition to one whole snapshot. */
   readonly maxBehind: number
@@ -43,9 +43,9 @@ const LIMITS: StreamLimits = { maxClients: 32, everyMs: 100, pingMs: 10_000, max
 interface Client {
   /** Whether it answered the last ping. */
   answered: boolean
-  /** The size of its first message, in bytes: it may be behind by this much in addition to `maxBehind`. */
+  /** The size of its first message, in bytes. It may be behind by this much in addition to `maxBehind`. */
   readonly began: number
-  /** What admitted it, which may be rotated or expire while the stream is open. */
+  /** Its credentials, which may be rotated or expire while the stream is open. */
   readonly shown: Shown
 }
 
@@ -85,7 +85,7 @@ export function createStream(options: StreamOptions): Stream {
     return closed || clients.size >= limits.maxClients || !current() ? '503 Service Unavailable' : undefined
   }
 
-  /** The snapshot that all clients have; taken afresh for the first client. */
+  /** The snapshot that all clients have. The first client gets a new one. */
   const current = (): Snapshot | undefined => {
     if (clients.size === 0) shown = snapshot()
     return shown

@@ -5,16 +5,17 @@ import type { GatewayState } from '../barrier/gateway-state.ts'
 import type { Sources } from '../proof/sources.ts'
 
 /**
- * Checks the promise: counts requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier.
- * The plugin counts requests that are sent to a node despite its seal; the drain waited for those counted before the ack.
+ * Checks the promise: counts requests that a gateway sent to a pod after its hook was answered on the evidence of the barrier. The
+ * plugin counts all requests that are sent to a sealed node. Those counted before the ack are subtracted, because the drain waited
+ * for them.
  */
 interface AfterAck {
   readonly observer: Observer
-  /** `undefined` if nothing counts them: another evidence, or no ack yet. */
+  /** `undefined` if there is no such count: the evidence is another one, or there is no ack yet. */
   of(uid: PodUid): number | undefined
 }
 
-/** How many drains are followed at most; the oldest, gone long ago, are forgotten. */
+/** The most drains that are followed. The oldest, which are long gone, are forgotten first. */
 const MOST = 1000
 
 interface Followed {

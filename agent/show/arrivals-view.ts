@@ -34,7 +34,7 @@ interface Pending {
   readonly pod: PodFact
   readonly readyAt: Millis
   readonly seen: SeenComing
-  /** Not looked at before this time. */
+  /** It is not checked before this time. */
   checkAt: Millis
   view: ArrivalView
 }
@@ -114,7 +114,7 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
   }
 }
 
-/** A pod that no holder lists or should list may not belong to APISIX at all. */
+/** Whether it is shown: a pod that no holder lists or should list may not belong to APISIX at all. */
 const isShown = ({ holders }: ArrivalView): boolean => holders.length > 0
 
 const viewOf = (pod: PodFact, readyAt: Millis, { at, holders, gateways, why }: Arrival): ArrivalView => ({

@@ -13,8 +13,8 @@ import {
 } from '../page/snapshot.ts'
 
 /**
- * The sources as one frozen value that JSON can carry. It freezes its input instead of copying it, so a holder that did not
- * change since the last round costs nothing.
+ * The sources as one frozen value in the form of JSON. It freezes its input and copies nothing, so a holder that did not change
+ * since the last round costs nothing.
  */
 export function buildSnapshot(sources: SnapshotSources): Snapshot {
   const gateways = sources.gateways.map(gatewayView)

@@ -86,7 +86,7 @@ export function createDrift({ cluster, survey, upkeep }: DriftOptions): Drift {
     else found.set(holder.key, aged(found.get(holder.key) ?? [], deviations, now))
   }
 
-  /** Without the deviations that only older readings show. */
+  /** Leaves out the deviations that only older readings show. */
   const surely = (readAt: Millis): typeof sure => {
     const seenAt = new Map(cluster.gateways().map(({ id, name }) => [name, survey?.sighting(id)?.beganAt]))
     const isSure = ({ gateway, kind, since }: AgedDeviation) =>
@@ -144,7 +144,7 @@ export const ghostsOf = (drains: readonly Drain[], memory: (uid: Drain['uid']) =
     return listed.map(({ holder, node }) => ({ key: holder.key, node, since: drain.at }))
   })
 
-/** The ghosts are those of the last listing; a holder that was read since then may no longer list them. */
+/** Leaves out ghosts of the last listing that a later read of the holder no longer shows. */
 const stillListed = (found: ReadonlyMap<HolderKey, readonly Ghost[]>, holders: readonly Holder[]) =>
   new Map(
     holders.flatMap(({ key, nodes }) => {

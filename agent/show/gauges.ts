@@ -12,7 +12,7 @@ import { gatewayView } from './gateway-view.ts'
 import { holdersOnSuccessors } from './succession-view.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** How far EndpointSlices, Admin API and gateways are apart. */
+/** How much EndpointSlices, Admin API and gateways differ. */
 export function driftGauges(
   { drift, driftAge }: Pick<Metrics, 'drift' | 'driftAge'>,
   counts: readonly DriftCount[]
@@ -62,7 +62,7 @@ export function behindGauges(
   for (const [gateway, ms] of worst) gatewayBehind.set({ gateway }, ms / 1000)
 }
 
-/** How many holders live on successors, and for how long. */
+/** How many holders depend on successors, and for how long. */
 function successionGauges(
   { successionHolders, successionAge }: Pick<Metrics, 'successionHolders' | 'successionAge'>,
   holders: ReadonlyMap<HolderKey, { readonly since: Millis }>,
@@ -73,7 +73,7 @@ function successionGauges(
   successionAge.set((now - oldest) / 1000)
 }
 
-/** Each gateway: when it last answered, and whether its barrier can be used. The worst of those that share a label counts. */
+/** For each gateway, when it last answered, and whether its barrier can be used. The worst gateway of a label counts. */
 function gatewayGauges(
   { gatewayNames, gatewaySuccess, gatewayUnfit, gatewayEvidence }: Metrics,
   { sources, control }: Pick<State, 'sources' | 'control'>
@@ -86,7 +86,7 @@ function gatewayGauges(
   for (const evidence of PROOFS) gatewayEvidence.set({ evidence }, 0)
   const oldest = new Map<string, number>()
   const answered = (api: string, gateway: string, at: number = 0) => {
-    // A gateway that never answered counts as 1970.
+    // A gateway that never answered has the time 0.
     const worst = Math.min(at, oldest.get(`${api} ${gateway}`) ?? Infinity)
     oldest.set(`${api} ${gateway}`, worst)
     gatewaySuccess.set({ api, gateway }, worst / 1000)
@@ -153,7 +153,7 @@ function watchGauges(metrics: Metrics, cluster: State['sources']['cluster']): vo
       [metrics.watchUnreadable, counters.unreadable]
     ] as const
     for (const [counter, count] of counted) {
-      // The watch keeps the count; the counter can only be reset and raised to it.
+      // The watch has the count; a counter can only be reset and raised to it.
       counter.remove({ kind })
       counter.inc({ kind }, count)
     }

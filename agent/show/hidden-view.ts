@@ -4,7 +4,7 @@ import type { LeadsTo } from '../plan/leads-to.ts'
 import { everyHidden, type HiddenParts } from '../proof/hidden-places.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** A search takes up to 100 ms with 10,000 pods, and something changes all the time: after a search it rests this many times as long. */
+/** The rest after a search, as a multiple of its duration: with 10,000 pods it takes up to 100 ms, and something always changes. */
 const REST = 100
 
 interface HiddenViewParts {

@@ -22,7 +22,7 @@ export interface History {
 
 export const EMPTY: History = { past: [], unproved: [], acks: [], lags: [], savedMs: 0 }
 
-/** Every gateway has confirmed a drain: adds its lag, if the gateways were seen to confirm and one of them routed to the pod. */
+/** Every gateway has confirmed a drain. Adds its lag, if the gateways were seen to confirm and one of them routed to the pod. */
 export function withProof(history: History, drain: DrainView): History {
   const ms = lagOf(drain.moments)
   const at = drain.moments.sealedAt ?? drain.moments.confirmedAt
@@ -35,7 +35,7 @@ export function withProof(history: History, drain: DrainView): History {
   return { ...history, lags: onTop(sample, others, LIMITS.lags) }
 }
 
-/** The drain is over and no round will show it again. Of a pod that no gateway routed to, nothing is kept unless it has a hook. */
+/** The drain is over, and no round will show it again. A pod to which no gateway routed is kept only if it had a hook. */
 export function withPast(history: History, drain: DrainView): History {
   if (isNotRouted(drain) && drain.moments.ackAt === null) return history
   const others = (list: readonly DrainView[]) => list.filter(one => drainName(one) !== drainName(drain))
@@ -46,17 +46,17 @@ export function withPast(history: History, drain: DrainView): History {
   }
 }
 
-/** No gateway ever routed to it: a pod of a Job, say. It has no sync lag. */
+/** Whether no gateway ever routed to it, as with a pod of a Job. It has no sync lag. */
 export const isNotRouted = ({ verdict }: Pick<DrainView, 'verdict'>): boolean =>
   verdict?.result === 'not-routed'
 
-/** Its deadline came before a proof, and not because it was the last endpoint. */
+/** Whether its deadline came before a proof, unless it was the last endpoint. */
 export const isUnproved = ({ phase, verdict }: DrainView): boolean =>
   phase !== 'undone' && verdict?.kind === 'waiting' && !verdict.lastEndpoint
 
 /**
- * A hook was answered. It saved the sleep that it replaces, less the time that it was held: negative if the proof took
- * longer than that sleep.
+ * A hook was answered. It saved the sleep that it replaces, minus the time that it was held. That is negative if the proof took
+ * longer than the sleep.
  */
 export const withAck = (history: History, ack: Ack, at: Millis, sleepMs: number): History => ({
   ...history,

@@ -9,8 +9,8 @@ import type { Memory } from '../proof/memory.ts'
 type OnSuccessors = NonNullable<HolderView['onSuccessors']>
 
 /**
- * The holders that depend on successors: every node that would get requests there is to be sealed, and its entry names successors.
- * The owner has not listed those yet. Discovery is left out, because its nodes are in no listing.
+ * The holders that depend on successors: every node that would get requests there is to be sealed, and its entry names successors
+ * that the owner has not listed yet. Discovery is left out, because no listing has its nodes.
  */
 export function holdersOnSuccessors(
   drains: readonly Drain[],
@@ -43,5 +43,5 @@ export function holdersOnSuccessors(
   )
 }
 
-/** From the end of the last pod that the place lists. */
+/** When the last pod that the place lists began to end. */
 const sinceWhen = (found: readonly OnSuccessors[]): Millis => Math.max(...found.map(({ since }) => since))

@@ -31,7 +31,7 @@ import type { Sources } from '../proof/sources.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
 import { latest } from '../drain/times.ts'
 
-/** The views of the agent's state, made when a client asks: a round does not pay for them. */
+/** The views of the agent's state, made when a client asks, so that a round need not make them. */
 interface Views {
   readonly observer: Observer
   snapshot(loop: Loop): Snapshot
@@ -39,7 +39,7 @@ interface Views {
   brief(loop: Loop): Snapshot
   /** False if no round has finished for `stuckMs`: only a restart can help. */
   alive(stuckMs: number): Vouch
-  /** Brings gauges up to date before a scrape. */
+  /** Updates gauges before a scrape. */
   collect(loop: Loop): void
 }
 
@@ -50,7 +50,7 @@ interface ViewsOptions {
   readonly readiness: Readiness
   readonly metrics: Metrics
   readonly version: string
-  /** Of this start of this agent. */
+  /** Unique to this start of this agent. */
   readonly id: string
 }
 
@@ -252,7 +252,7 @@ export function createViews(options: ViewsOptions): Views {
   }
 }
 
-/** If nothing lists the pod any more, the round that sees it gone also forgets its drain. */
+/** A drain whose pod is gone. If no holder lists the pod any more, the round that sees it gone also forgets its drain. */
 const over = (drain: DrainView, now: number): DrainView =>
   drain.phase === 'undone' || drain.moments.goneAt !== null
     ? drain
@@ -264,7 +264,7 @@ const isProven = (
 ): drain is Extract<Drain, { readonly verdict: unknown }> & { readonly verdict: Proven } =>
   drain !== undefined && drain.phase !== 'undone' && drain.verdict.kind === 'proven'
 
-/** When the last place of a holder that listed the pod let go of it. */
+/** When the last place of a holder dropped the pod. */
 const removedFrom =
   ({ places }: Memory) =>
   (key: HolderKey): Millis | undefined =>

@@ -26,14 +26,14 @@ import { createSigningKeys, type SigningKeys } from '../hook/signing-keys.ts'
 import { startSources, startWatches, stopSources } from './start-sources.ts'
 import type { Cluster } from '../facts/cluster.ts'
 
-/** How long a loop may go without a round before the agent calls itself dead, in ms; it is woken every second. */
+/** After this time without a round the agent reports itself as dead, in ms; the loop is woken every second. */
 const STUCK_MS = 30_000
 /** How often the holders are listed again during drains, in ms. */
 const GUARD_EVERY_MS = 2000
 /** How long the drain of a pod that is gone is kept, in ms, while it is not known whether a holder lists it. */
 const GHOST_MS = 3_600_000
 
-/** The agent's parts, joined: everything but the port, the signals and the exit code. */
+/** The connected parts of the agent: everything but the port, the signals and the exit code. */
 interface Assembly {
   readonly sources: Sources & UpkeepParts
   readonly loop: Loop
@@ -44,7 +44,7 @@ interface Assembly {
   readonly limit: HookLimit
   readonly page: Page | undefined
   readonly readiness: Readiness
-  /** Brings the readiness up to date. */
+  /** Updates the readiness. */
   readonly report: () => void
   /** Stops every part. Close the listener first. */
   readonly stop: () => Promise<void>
@@ -183,7 +183,7 @@ function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
     drain: { reserveMs: drain.reserveMs, onDisruption: drain.onDisruption, ghostMs: GHOST_MS },
     plan: { dryRun: drain.dryRun, deferMs: drain.deferWritesMs },
     proof: {
-      // A dry run takes nothing out, so it can prove nothing: hooks are held for the floor, as the sleep would have done.
+      // A dry run removes nothing, so it can prove nothing. Hooks are held for the floor, as long as the sleep would have been.
       minimumGrade: drain.dryRun ? 'timer' : drain.minimumGrade,
       reads: drain.reads,
       observedSettleMs: drain.observedSettleMs,

@@ -12,7 +12,7 @@ import { alone, type Leader } from '../lead/leader.ts'
 export function electLeader(config: Config, { call }: Pick<Cluster, 'call'>, clock: Clock, log: Log): Leader {
   const place = leasePlace(config)
   if (!place) return alone(noElection(config))
-  // A restarted container keeps its pod's name, and must not take the old Lease for its own renewal.
+  // A restarted container has the same pod name, and must not treat the old Lease as its own.
   const identity = `${hostname()}_${randomUUID().slice(0, 8)}`
   return createElector({ place, identity, call, clock, log })
 }

@@ -43,7 +43,7 @@ export async function run(config: Config, version: string): Promise<number> {
     parts: [
       { name: 'http', run: signal => Promise.race([ports.failed, aborted(signal)]) },
       {
-        // Events wake the rounds; the heartbeat does so in times without events.
+        // Events wake the loop. Without events, the heartbeat does.
         name: 'heartbeat',
         run: async signal => {
           while (!signal.aborted) {

@@ -1,7 +1,7 @@
 import { stayAwake, type Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 
-/** Runs until its signal aborts. If it ends earlier, with or without an error, the process ends. */
+/** A part runs until its signal aborts. If it ends earlier, with or without an error, the process ends. */
 export interface Part {
   readonly name: string
   /** Resolves soon after the signal aborts. */
@@ -12,9 +12,9 @@ export interface Part {
 interface Stopping {
   /** Not ready, no new holds: new callers go to another agent. */
   stopPromising(): void
-  /** Resolves when nothing is held any more. `signal` aborts when the bound is over. */
+  /** Resolves once no hook is held any more. `signal` aborts when the bound is over. */
   finishHolds(signal: AbortSignal): Promise<void>
-  /** Lets go of what is still held (callers run their fallback) and closes the listeners. */
+  /** Releases the hooks that are still held (their fallback runs) and closes the listeners. */
   close(): Promise<void>
 }
 
@@ -24,7 +24,7 @@ export interface Supervision extends Stopping {
   readonly finishMs: number
   readonly clock: Clock
   readonly log: Log
-  /** The process, by default. Tests pass their own. */
+  /** Default: the process. Tests pass their own. */
   readonly signals?: Pick<NodeJS.EventEmitter, 'on' | 'off'>
   readonly exit?: (code: number) => void
 }
@@ -42,9 +42,9 @@ type Ending =
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /**
- * Runs the parts until a signal comes or one of them ends, then stops in three steps. Returns the exit code: 0 after a
- * signal, 1 after a part that ended early. After an early end the agent waits for no holds: without one of its parts it
- * cannot vouch, and a hook that is let go early still has time for its fallback. A second signal calls `exit` at once.
+ * Runs the parts until a signal comes or one of them ends, then stops in three steps. Returns the exit code: 0 after a signal, 1
+ * after a part that ended early. After an early end the agent waits for no hook: without one of its parts it cannot vouch, and a
+ * hook that is released early still has time for its fallback. A second signal calls `exit` at once.
  */
 export async function supervise(supervision: Supervision): Promise<number> {
   const { parts, log, clock, finishMs } = supervision
@@ -86,7 +86,7 @@ export async function supervise(supervision: Supervision): Promise<number> {
   }
 }
 
-/** A part as a promise that never rejects: how it ended is the result. */
+/** Runs a part. The promise never rejects: the way in which the part ended is the result. */
 async function runPart(part: Part, signal: AbortSignal): Promise<Ending> {
   try {
     await part.run(signal)

@@ -43,12 +43,12 @@ interface SourceOptions {
 
 export interface StartedSources extends Sources, UpkeepParts {
   readonly drains: DrainStore
-  /** Stops the last watches, and closes the connections that are kept for the next call. */
+  /** Stops the last watches, and closes idle connections. */
   readonly hangUp: () => void
 }
 
 /**
- * The watches of Kubernetes, begun.
+ * Starts the watches of Kubernetes.
  *
  * @throws Error if there are no usable Kubernetes credentials
  */
@@ -158,13 +158,13 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
   }
 }
 
-/** The Control API is not read at all, so no drain can reach `observed`. */
+/** Without the Control API there are no reads, so no drain can reach `observed`. */
 const withoutReads = (probe: Sources['probe']): Sources['probe'] => ({ ...probe, want: () => {} })
 
 export async function stopSources(sources: StartedSources): Promise<void> {
   const { cluster, inventory, writer, probe, survey, mode, barrier, leader } = sources
   mode.stop()
-  // Needs the connection that ends next.
+  // Needs the connection, which is closed next.
   await leader.release()
   await Promise.all([
     cluster.stop(),

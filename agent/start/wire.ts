@@ -51,7 +51,7 @@ export function credentialSource({ kubeconfig, context, account }: Config['kuber
   }
 }
 
-/** Where agents elect their leader; `undefined` without an election. A dry run does none of the leader's work. */
+/** The location of the Lease; `undefined` without an election. A dry run does none of the leader's work. */
 export function leasePlace({ leader, drain, kubernetes }: Config): LeasePlace | undefined {
   if (!leader || drain.dryRun) return undefined
   const source = credentialSource(kubernetes)

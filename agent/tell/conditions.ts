@@ -23,11 +23,11 @@ interface Conditions {
   stop(): Promise<void>
 }
 
-/** Conditions are queued, so that 500 pods at once do not delay the agent's other calls. Those beyond the limit are dropped. */
+/** The longest queue of conditions; more are dropped. A queue, so that 500 pods at once do not delay the agent's other calls. */
 const LONGEST_QUEUE = 1000
 /** The interval between two conditions, in ms. */
 const PAUSE_MS = 50
-/** Writes the conditions, one pod after the other. A failed write is counted and not retried: nothing waits for it. */
+/** Writes the conditions, one pod after another. A failed write is counted and not retried, because nothing waits for it. */
 export function createConditions({ patch, leader, clock, log, metrics }: ConditionsOptions): Conditions {
   const stopped = new AbortController()
   const queue: Drain[] = []

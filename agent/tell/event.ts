@@ -5,7 +5,7 @@ import type { Millis } from '../drain/facts.ts'
 import { lagOf } from '../page/lag.ts'
 import type { Moments } from '../page/snapshot.ts'
 
-/** The longest note that the API server accepts (events.k8s.io/v1: 1 kB), and the longest name of an object. */
+/** The longest note that the API server accepts, in characters (events.k8s.io/v1: 1 kB), and then the longest name of an object. */
 const LONGEST_NOTE = 1000
 const LONGEST_NAME = 253
 
@@ -20,7 +20,7 @@ export function eventText(drain: Drain, moments: Moments): EventText | undefined
   if (drain.phase === 'undone') return { type: 'Normal', reason: 'DrainUndone', note: shortened(drain.why) }
   if (drain.phase === 'proven') {
     const { result, grade, gateways, why, forced } = drain.verdict
-    // A pod of a Job, say: nothing was drained, and nothing asked.
+    // As with a pod of a Job: nothing was drained, and no hook called.
     if (result === 'not-routed' && moments.hookAt === null) return undefined
     const took = formatDuration(Math.round(lagOf(moments) ?? drain.at - drain.since))
     const confirmed = gateways.filter(gateway => gateway.grade !== undefined).length
@@ -80,7 +80,7 @@ export function gateEvent(pod: Omit<Regarding, 'kind'>, note: string, at: Millis
   )
 }
 
-/** About a Service: emitted again when its text changes, or in the next hour. */
+/** An Event about a Service. It is emitted again if its text changes, and again in the next hour. */
 export function serviceEvent(
   service: Omit<Regarding, 'kind'>,
   text: EventText,

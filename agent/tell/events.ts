@@ -18,7 +18,7 @@ interface EventsOptions {
 export interface Events {
   /** A drain has left the phase `draining`. Returns at once: nothing waits for an Event. */
   add(drain: Drain, moments: Moments): void
-  /** A Service asks for something that the agent does not do. */
+  /** A Service asks for a sync that the agent does not do. */
   addNotSynced(service: Omit<Regarding, 'kind'>, why: string): void
   /** The readiness gate of a pod was opened without proof. */
   addGateOpened(pod: Omit<Regarding, 'kind'>, why: string): void
@@ -26,12 +26,12 @@ export interface Events {
   stop(): Promise<void>
 }
 
-/** Events are queued, so that 500 pods at once do not delay the agent's other calls. Events beyond the limit are dropped. */
+/** The longest queue of Events; more are dropped. A queue, so that 500 pods at once do not delay the agent's other calls. */
 const LONGEST_QUEUE = 1000
 /** The interval between two Events, in ms. */
 const PAUSE_MS = 50
 
-/** Writes one Kubernetes Event per drain, one after the other. A failed write is counted and not retried. */
+/** Writes one Kubernetes Event for each drain, one after another. A failed write is counted and not retried. */
 export function createEvents({ post, clock, log, metrics, instance }: EventsOptions): Events {
   const stopped = new AbortController()
   const queue: ReturnType<typeof eventObject>[] = []
@@ -42,7 +42,7 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
     const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(event.metadata.namespace)}/events`
     try {
       const { status } = await post(path, event, stopped.signal)
-      // 409: it exists already, from an attempt whose answer was lost, or from another agent.
+      // 409: it exists already, from another agent or from an attempt whose answer was lost.
       if (status !== 201 && status !== 409) throw new Error(`status ${status}`)
       failing = false
       metrics.events.inc({ result: 'ok' })

@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Metrics } from './metrics.ts'
 import { withOldNames } from './old-names.ts'
 
-/** Left out: gauges that are named like counters, and that list every socket for each scrape. */
+/** Not exported: gauges with the names of counters, for which every scrape must list all sockets. */
 const COSTLY = /^nodejs_active_/
 
 let ofProcess: Registry | undefined
@@ -17,7 +17,7 @@ export function processMetrics(): Registry {
   return (ofProcess = registry)
 }
 
-/** The text of `/metrics`: the agent's metrics, those of its process, and the old names. `collect` brings gauges up to date first. */
+/** The text of `/metrics`: the agent's metrics, those of its process, and the old names. `collect` updates gauges first. */
 export function createExposition({ registry }: Pick<Metrics, 'registry'>, collect: () => void) {
   const process = processMetrics()
   return {

@@ -3,7 +3,7 @@ export const OTHER = 'other'
 /** How many gateways have series of their own at a time. */
 export const MOST = 20
 
-/** The values of the label `gateway`: bounded, although the names of gateways change with each of their rollouts. */
+/** The values of the label `gateway`. Their number is bounded, although each rollout of gateways brings new names. */
 export interface GatewayNames {
   /** The gateways that exist now. A name that is gone keeps its series until a new one needs the place. */
   keep(present: readonly string[]): void
@@ -11,7 +11,7 @@ export interface GatewayNames {
   labelOf(name: string): string
 }
 
-/** `begin` and `forget` are called when a name gets a place, and when it loses it. */
+/** `begin` and `forget` are called when a name gets a place, and when it loses its place. */
 export function createGatewayNames(
   begin: (name: string) => void,
   forget: (name: string) => void

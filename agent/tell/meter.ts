@@ -7,7 +7,7 @@ import { lagOf, latestDecision } from '../page/lag.ts'
 import type { Memory } from '../proof/memory.ts'
 import { acceptedAt, decidedAt, momentsOf } from '../page/moments.ts'
 
-/** Turns what rounds decide into metrics. */
+/** Turns the decisions of rounds into metrics. */
 export function meter(metrics: Metrics, clock: Clock): Observer {
   const since = (step: string, from: number | undefined, to: number) => {
     if (from !== undefined) metrics.drainPhase.observe({ step }, Math.max(0, to - from) / 1000)
@@ -16,10 +16,10 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     drain(before, after, memory) {
       if (!before && after) since('decided-seen', decidedAt(after.pod), after.since)
       if (before?.phase === 'draining' && after && after.phase !== 'gone') left(after, memory)
-      // A pod that no holder lists any more is forgotten in the round that sees it gone.
+      // A pod that no holder lists is forgotten in the same round that sees it gone.
       if (before && before.phase !== 'gone' && (!after || after.phase === 'gone')) {
         since('ack-gone', memory.ackAt, clock.now())
-        // Only now: a barrier proves a drain before its holders have let go of it.
+        // Only now, because a barrier proves a drain before its holders drop the node.
         letGo(before, memory)
       }
     },
@@ -68,7 +68,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     }
   }
 
-  /** Not a gateway's fault: a last node that had to stay, and requests in flight behind a seal. */
+  /** Leaves out waits that are no gateway's fault: a last node that had to stay, and requests in flight behind a seal. */
   function unconfirmed(verdict: Verdict): void {
     if (verdict.kind === 'proven' || verdict.lastEndpoint || verdict.barred) return
     for (const { name, grade } of verdict.gateways)

@@ -22,11 +22,11 @@ import {
   WATCHES
 } from './metric-labels.ts'
 
-/** Every label takes one of these values, or what the words say. Bounded: never a pod, a uid or an address. */
+/** The values of each label, as a list or in words. They are bounded: never a pod, a uid or an address. */
 type Labels<L extends string> = Readonly<Record<L, readonly string[] | string>>
 type Combination<L extends string> = Readonly<Record<L, string>>
 
-/** Every combination of the values; none if a label's values are told in words. */
+/** Every combination of the values; none if the values of a label are given in words. */
 function combinations<L extends string>(labels: Labels<L>): readonly Combination<L>[] {
   let all: readonly Readonly<Record<string, string>>[] = [{}]
   for (const [label, values] of Object.entries<readonly string[] | string>(labels)) {
@@ -41,7 +41,7 @@ export interface MetricRow {
   readonly name: string
   readonly kind: 'counter' | 'gauge' | 'histogram'
   readonly help: string
-  /** Label name to the values it can take, in words. */
+  /** The values of each label, in words. */
   readonly labels: Readonly<Record<string, string>>
 }
 

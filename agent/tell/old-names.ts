@@ -1,4 +1,4 @@
-/** Names of 0.1, which this release serves for the last time, and the names that replace them. */
+/** Names of 0.1, which only this release still serves, and the names that replace them. */
 export const RENAMED = {
   apisix_drain_drain_active: 'apisix_drain_pods_ending',
   apisix_drain_drain_ended_total: 'apisix_drain_pods_ended_total',
@@ -16,7 +16,7 @@ export const LAG = {
   }
 } as const
 
-/** In seconds: 0.1 left out the interval of the timer that measures; prom-client counts it in. */
+/** In seconds. The figure of 0.1 did not include the interval of the measuring timer; that of prom-client does. */
 const INTERVAL = 0.01
 
 const deprecated = (name: string, by: string) => `# HELP ${name} Deprecated: use ${by}.`
@@ -36,7 +36,7 @@ export function withOldNames(text: string): string {
       ? []
       : [`${LAG.name}{quantile="${quantile}"} ${Math.max(0, Number(value) - INTERVAL || 0)}`]
   })
-  // A gauge with quantiles is against the rules of Prometheus; a summary is what it always was.
+  // Prometheus does not allow a gauge with quantiles, so it is served as a summary.
   const summary = [
     deprecated(LAG.name, Object.values(LAG.quantiles).join(', ')),
     `# TYPE ${LAG.name} summary`,

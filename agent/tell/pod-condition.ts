@@ -1,6 +1,6 @@
 import type { Millis, PodFact } from '../drain/facts.ts'
 
-/** Merges into an object at the API server. Resolves with any status; rejects if no answer comes in time. */
+/** Merges a patch into an object at the API server. Resolves with any status; rejects if no answer comes in time. */
 export type Patch = (path: string, body: unknown, signal: AbortSignal) => Promise<{ readonly status: number }>
 
 export interface PodCondition {
@@ -11,8 +11,8 @@ export interface PodCondition {
 }
 
 /**
- * Answers to a patch with a uid if the pod is gone, or another pod has its name by now: kube-apiserver 1.36 rejects a changed
- * uid as invalid (422).
+ * The answers to a patch with a uid if the pod is gone, or if another pod has its name now: kube-apiserver 1.36 rejects a changed uid as
+ * invalid (422).
  */
 export const ANOTHERS: ReadonlySet<number> = new Set([404, 409, 422])
 
@@ -37,7 +37,7 @@ export async function writeCondition(
   return status === 200
 }
 
-/** The body of a strategic merge: conditions are merged by type, and the uid protects another pod of the same name. */
+/** The body of a strategic merge. It merges conditions by type, and the uid protects another pod of the same name. */
 export const patchOf = (uid: string, condition: PodCondition, at: Millis) => ({
   metadata: { uid },
   status: {

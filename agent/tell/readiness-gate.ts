@@ -16,7 +16,7 @@ import { writeCondition, type Patch, type PodCondition } from './pod-condition.t
 /** Opens the readiness gates of pods. The leader does so once every gateway routes to the pod, or if it has waited long enough. */
 interface ReadinessGate {
   readonly observer: Observer
-  /** Drops what it has not written yet. */
+  /** Drops the writes that it has not sent yet. */
   stop(): Promise<void>
 }
 
@@ -33,7 +33,7 @@ interface ReadinessGateOptions {
 
 /** Intervals in ms while a pod waits: between looks, and between requested listings. */
 const EVERY_MS = { look: 100, listing: 2000 }
-/** When a write is retried, in ms: after a failure, and if the watch has not shown its result. */
+/** The pause before another write, in ms: after a failure, and if the watch has not shown the result. */
 const AGAIN_MS = { failed: 1000, written: 5000 }
 /** Concurrent writes. */
 const AT_ONCE = 4
@@ -156,7 +156,7 @@ const RESULT = {
   WaitedTooLong: 'waited-too-long'
 } as const satisfies Record<GateReason, string>
 
-/** Never False. */
+/** The condition, which is never False. */
 export const openGate = (reason: GateReason, message: string): PodCondition => ({
   type: IN_UPSTREAM,
   status: 'True',

@@ -12,8 +12,8 @@ const KEPT_MS = 20_000
 const KEPT = 1000
 
 /**
- * Emits a Kubernetes Event on every pod about the result of its drain. Only the leader emits. If it dies first, the next
- * leader emits: an Event that exists already is not written again (`eventObject` names it by its content).
+ * Emits a Kubernetes Event on every pod about the result of its drain. Only the leader emits. If it dies first, the next leader
+ * emits: an Event that exists already is not written again (`eventObject` derives its name from its content).
  */
 export function tell(events: Pick<Events, 'add'>, leader: Pick<Leader, 'leads'>, clock: Clock): Observer {
   let kept: { readonly drain: Drain; readonly moments: Moments; readonly at: Millis }[] = []

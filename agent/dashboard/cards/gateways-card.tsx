@@ -14,7 +14,7 @@ interface GatewaysProps {
   now: number
 }
 
-/** What each gateway can prove, and how fresh its reports are: gateways with their workers, and the agent's watches. */
+/** The evidence that each gateway can give, and the age of its reports: gateways with their workers, and the agent's watches. */
 export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
   const lags = useMemo(() => gatewayLags(lanes), [lanes])
   const { gateways, watches, arrivals, holders } = snapshot
@@ -92,7 +92,7 @@ interface GatewayRowsProps {
   now: number
 }
 
-/** One gateway. Problems are sentences, so they have a row of their own: in a cell they would squeeze every column. */
+/** One gateway. Its problems have a row of their own: as sentences in a cell, they would squeeze every column. */
 function GatewayRows({ gateway, lag, arrival, apart, newest, now }: GatewayRowsProps) {
   const problems = problemsOf(gateway)
   return (
@@ -148,7 +148,7 @@ function GatewayRows({ gateway, lag, arrival, apart, newest, now }: GatewayRowsP
   )
 }
 
-/** Each problem once: the reason for weaker evidence is usually that of the barrier. */
+/** Each problem once: the reason for weaker evidence is usually the barrier's problem too. */
 function problemsOf({ why, control, barrier }: GatewayView) {
   const found = [
     { what: 'Barrier', text: barrier?.problem ?? '' },

@@ -4,7 +4,7 @@ import { Mark } from '../parts/mark.tsx'
 
 const MOST = 10
 
-/** Places through which requests reach pods that the agent cannot take out there, and what would help. Absent if there are none. */
+/** Places that send requests to pods and that the agent cannot edit, each with a remedy. Not shown if there are none. */
 export function Hidden({ places }: { places: readonly LeadsTo[] }) {
   if (places.length === 0) return null
   return (

@@ -23,7 +23,7 @@ interface HoldersProps extends ViewProps {
   now: number
 }
 
-/** Every APISIX object that lists nodes, and where EndpointSlices, Admin API and gateways differ. */
+/** Every APISIX object that lists nodes, and its differences between EndpointSlices, Admin API and gateways. */
 export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
   const { holders: filter, seek } = view
   const layout = useNarrow() ? 'narrow' : 'wide'

@@ -75,7 +75,7 @@ interface ChartsProps {
   samples: readonly LagSample[]
   rangeMs: number
   now: number
-  /** Drawn in for removals only: their hook replaces it. */
+  /** Shown for removals only, because their hook replaces it. */
   sleepMs: number | undefined
   theme: Theme
 }

@@ -7,7 +7,7 @@ export interface Announced {
   readonly at: number
 }
 
-/** Speech takes seconds. A change of numbers is not announced; trouble is announced at once. */
+/** In ms. Speech takes seconds. A change of numbers is not announced; a new problem is announced at once. */
 const PAUSE_MS = 10_000
 
 const withoutNumbers = (text: string) => text.replaceAll(/[\d.,]+/g, 'n').replaceAll(/\b(\w+?)s?\b/g, '$1')

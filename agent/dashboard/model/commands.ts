@@ -1,12 +1,12 @@
 import type { DrainView, GatewayView, Reach } from '../../page/snapshot.ts'
 
-/** A command that shows by hand what the agent saw, and what it shows. */
+/** A command with which the user can check an observation of the agent, and its meaning. */
 export interface Command {
   readonly shows: string
   readonly line: string
 }
 
-/** One word of a shell's command line, safe with any text: names come from other people. */
+/** One word of a shell's command line, safe for any text, because other users choose the names. */
 export const quoted = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 

@@ -4,7 +4,7 @@ import { waitOf } from './waits.ts'
 
 type Cell = string | number | null
 
-/** A spreadsheet runs a cell that begins with one of these as a formula, and names come from other people. */
+/** A spreadsheet runs a cell that begins with one of these as a formula, and other users choose the names. */
 const FORMULA = /^[=+\-@\t\r]/
 
 function cellOf(value: Cell): string {
@@ -35,7 +35,7 @@ const MOMENTS = [
   'goneAt'
 ] as const satisfies readonly (keyof DrainView['moments'])[]
 
-/** Drains as CSV: times as ISO 8601 in UTC, lengths in ms. */
+/** Drains as CSV: times as ISO 8601 in UTC, durations in ms. */
 export const drainsCsv = (lanes: readonly Lane[]): string =>
   csvOf([
     [
@@ -71,7 +71,7 @@ export const drainsCsv = (lanes: readonly Lane[]): string =>
     })
   ])
 
-/** Samples of the lag as CSV, as `drainsCsv` writes them. */
+/** Samples of the lag as CSV, in the form of `drainsCsv`. */
 export const lagsCsv = (samples: readonly LagSample[]): string =>
   csvOf([
     ['at', 'sync_lag_ms', 'idle_lag_ms', 'evidence'],

@@ -7,7 +7,7 @@ interface Sample {
   readonly ms: number
 }
 
-/** How long each gateway took to confirm, by name, over the lanes that are kept: it shows which one all others wait for. */
+/** How long each gateway took to confirm, by name, in all kept lanes: it shows the gateway that all others wait for. */
 export const gatewayLags = (lanes: readonly Lane[]): ReadonlyMap<string, Quantiles> =>
   byName(
     lanes.flatMap(({ drain, start }) =>
@@ -23,7 +23,7 @@ export const gatewayArrivals = (arrivals: readonly ArrivalView[]): ReadonlyMap<s
     )
   )
 
-/** How long each holder took to let go of a pod, by key. */
+/** How long each holder took to drop a pod, by key. */
 export const holderLags = (lanes: readonly Lane[]): ReadonlyMap<string, Quantiles> =>
   byName(
     lanes.flatMap(({ drain, start }) =>

@@ -26,8 +26,8 @@ export const within = (samples: readonly LagSample[], rangeMs: number, now: numb
   samples.filter(({ at }) => at > now - rangeMs)
 
 /**
- * One point for every 60th part of the range that ends `now`, for the samples in that part. A part without samples is `null`: a gap,
- * over which no line is drawn.
+ * One point for every 60th part of the range, which ends `now`, from the samples in that part. A part without samples is `null`:
+ * the line has a gap there.
  */
 export function seriesOf(samples: readonly LagSample[], rangeMs: number, now: number): Series {
   const width = rangeMs / POINTS
@@ -63,7 +63,7 @@ export function histogramOf(samples: readonly LagSample[]): readonly Bar[] {
   return BOUNDS.map((upTo, i) => ({ upTo, samples: bars[i] ?? 0 }))
 }
 
-/** Where a length is on the histogram's axis, 0 to 1: linear within each bar. */
+/** The position of a duration on the histogram's axis, 0 to 1: linear within each bar. */
 export function placeOf(ms: number): number {
   const i = BOUNDS.findIndex(bound => ms <= bound)
   if (i === -1) return 1

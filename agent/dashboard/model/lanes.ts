@@ -1,10 +1,10 @@
 import type { DrainView } from '../../page/snapshot.ts'
 import { latestDecision, lagOf } from '../../page/lag.ts'
 
-/** How a drain stands, in one word that has a colour, a shape and a label. `kept`: the last endpoint, held as planned. */
+/** The state of a drain, in one word that has a colour, a shape and a label. `kept`: the last endpoint, held as planned. */
 export type Standing = 'waiting' | 'kept' | 'proved' | 'unproved' | 'undone'
 
-/** One drain as it is drawn. Times in ms from when Kubernetes decided. */
+/** One drain in the form in which it is drawn. Times in ms since the decision of Kubernetes. */
 export interface Lane {
   /** A uid can be drained twice: a container restart, then the end. */
   readonly id: string
@@ -20,7 +20,7 @@ export interface Lane {
 
 const made = new WeakMap<DrainView, { readonly live: Lane; readonly past: Lane }>()
 
-/** Live ones first: those that wait by the time that is left, then the others. The past is newest first. A drain that did not change keeps its lane. */
+/** Live drains first: waiting ones by their remaining time, then the others. Finished ones newest first. An unchanged drain keeps its lane. */
 export function lanesOf(live: readonly DrainView[], past: readonly DrainView[]): readonly Lane[] {
   const stuckFirst = live.toSorted(
     (a, b) => rankOf(a) - rankOf(b) || a.deadline - b.deadline || b.moments.seenAt - a.moments.seenAt
@@ -69,11 +69,11 @@ function slowestOf({ gateways }: DrainView): string | null {
   return gateways.length > 1 ? (last?.name ?? null) : null
 }
 
-/** It still waits for a proof, or for its deadline. */
+/** Whether it still waits for a proof, or for its deadline. */
 export const isOpen = ({ phase, verdict }: DrainView): boolean =>
   phase === 'draining' && verdict?.kind !== 'proven'
 
-/** Where a lane ends on the scale: its ack, else its proof, else now while it waits, else the pod's end or its deadline. */
+/** The end of a lane on the scale: its ack, or its proof, or now while it waits, or the pod's end, or its deadline. */
 export function settledAt({ drain, start }: Lane, now: number): number {
   const { ackAt, confirmedAt, goneAt } = drain.moments
   const settled = ackAt ?? confirmedAt ?? (isOpen(drain) ? now : (goneAt ?? drain.deadline))
@@ -95,8 +95,8 @@ export const laneAt = (lanes: readonly Lane[], id: string): Lane | undefined =>
     : (lanes.find(lane => lane.id === id) ?? lanes.find(({ drain }) => drain.uid === id.split(' ', 1)[0]))
 
 /**
- * The length that all lanes are drawn to, in ms: nine of ten fit. A lane of half a minute must not shrink all the others to a
- * dot; it runs out at the right instead.
+ * The length of the scale of all lanes, in ms: nine of ten lanes fit. A lane of half a minute must not shrink all others to a dot,
+ * so it is cut at its right end.
  */
 export function scaleOf(lanes: readonly Lane[], span: 'ack' | 'gone', now: number): number {
   const lengths = lanes.map(lane => {

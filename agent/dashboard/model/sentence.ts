@@ -10,14 +10,14 @@ const REMEMBERED_MS = 3_600_000
 /** A gateway is asked every second or two; one that has not answered for longer proves nothing, in ms. */
 const SILENT_MS = 4000
 
-/** The one sentence on top: whether all is well, and if not, the worst of what is wrong, and the next step. */
+/** The headline: whether all is well, and if not, the worst problem and the next step. */
 export interface Sentence {
   readonly level: 'well' | 'busy' | 'bad'
   readonly head: string
   readonly rest: string
 }
 
-/** The worst comes first. */
+/** The worst problem comes first. */
 export function sentenceOf(snapshot: Snapshot): Sentence {
   return (
     noVouch(snapshot) ??
@@ -65,14 +65,14 @@ function weakGateways({ at, gateways, agent }: Snapshot): Sentence | undefined {
   )
 }
 
-/** How long a gateway has not answered, in ms: 0 if its last call succeeded. */
+/** For how long a gateway has not answered, in ms: 0 if its last call succeeded. */
 function silentFor({ barrier, control }: GatewayView, at: number): number {
   const asked = barrier ?? control
   if (!asked || asked.problem === '') return 0
   return Math.max(0, at - (asked.lastSuccessAt ?? asked.lastAttemptAt ?? at))
 }
 
-/** It stays for an hour: a headline that forgets hides what happened in the night. */
+/** It stays for an hour, because a headline that changes sooner hides the events of the night. */
 function unproved({ at, drains, unproved: past }: Snapshot): Sentence | undefined {
   const found = [...drains, ...past].filter(
     drain => standingOf(drain) === 'unproved' && at - endedAt(drain) < REMEMBERED_MS
@@ -110,7 +110,7 @@ function behind({ at, holders }: Snapshot): Sentence | undefined {
   )
 }
 
-/** No answer is at risk. Something may still need a hand. */
+/** No answer is at risk, but something may still need an operator. */
 function calm(snapshot: Snapshot): Sentence {
   const { agent, at, drains, gateways, hidden, lags } = snapshot
   const waiting = drains.filter(({ phase }) => phase === 'draining')

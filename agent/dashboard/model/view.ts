@@ -31,7 +31,7 @@ const FIELDS = {
 
 type Fields = typeof FIELDS
 
-/** What the reader has chosen to see. The address of the page holds it, so that a link shows the same. */
+/** The user's choices. The address of the page holds them, so that a link shows the same. */
 export type View = {
   readonly [K in keyof Fields]: Fields[K] extends readonly (infer Choice)[] ? Choice : string
 }
@@ -45,7 +45,7 @@ export interface ViewProps {
 const defaultOf = (name: keyof Fields): string => FIELDS[name]?.[0] ?? ''
 const NAMES = Object.keys(FIELDS) as (keyof Fields)[]
 
-/** Reads `location.hash`. A field that is missing, or has no such choice, has its default. */
+/** Reads `location.hash`. A field that is missing or invalid has its default. */
 export function viewOf(hash: string): View {
   const given = new URLSearchParams(hash.replace(/^#/, ''))
   return Object.fromEntries(

@@ -1,13 +1,13 @@
 import type { Lane } from './lanes.ts'
 
-/** What a drain waits for, in the words of the proof; empty if it waits for nothing. */
+/** The reason why a drain waits, in the words of the proof; empty if it does not wait. */
 export function waitOf({ drain, standing }: Lane): string {
   if (standing !== 'waiting' && standing !== 'kept') return ''
   const behind = drain.gateways.find(({ grade }) => !grade)
   return behind ? `${behind.name}: ${behind.why || drain.why}` : drain.why
 }
 
-/** Drains that wait for the same. */
+/** Drains that wait for the same reason. */
 export interface Wait {
   readonly why: string
   readonly count: number

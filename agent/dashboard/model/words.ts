@@ -5,7 +5,7 @@ import type { Standing } from './lanes.ts'
 /** The shape and the word show the state; the colour only helps. */
 export type Tone = 'good' | 'busy' | 'bad' | 'plain'
 
-/** A state in plain words, and what it means. */
+/** A state in plain words, and its meaning. */
 export interface Words {
   readonly tone: Tone
   readonly label: string

@@ -1,12 +1,12 @@
 interface DownloadProps {
-  /** Of the file, without date and extension. */
+  /** The name of the file, without date and extension. */
   name: string
   disabled: boolean
-  /** Made only when it is asked for. */
+  /** Called only when the user asks for the file. */
   csv: () => string
 }
 
-/** Saves what is shown as a CSV file. */
+/** Saves the shown data as a CSV file. */
 export function Download({ name, disabled, csv }: DownloadProps) {
   const save = () => {
     const url = URL.createObjectURL(new Blob([csv()], { type: 'text/csv;charset=utf-8' }))

@@ -6,13 +6,13 @@ interface VirtualProps<T> {
   items: readonly T[]
   /** In px; every row has it. */
   rowHeight: number
-  /** The most rows visible at once; with fewer items the table is lower. */
+  /** The most rows that are visible at once; with fewer items the table is lower. */
   rows: number
   label: string
   head: ComponentChildren
   row: (item: T, index: number, tabIndex: 0 | -1) => ComponentChildren
   keyOf: (item: T) => string
-  /** Whether the row has a control, to which it gives the tab index. Arrow keys move between these, and one is a tab stop. */
+  /** Whether the row has a control, which gets the tab index. Arrow keys move between these rows, and one of them is a tab stop. */
   isStop?: (item: T) => boolean
   /** The key of the row to scroll to when it changes. */
   reveal?: string | undefined
@@ -85,7 +85,7 @@ export function Virtual<T>(props: VirtualProps<T>) {
   )
 }
 
-/** Which of the rows is the tab stop: the one that had the focus last, else the first that is visible. Moves it by keys. */
+/** Which row is the tab stop: the one that had the focus last, or else the first visible one. Keys move it. */
 function useRoving<T>(
   { items, keyOf, isStop, rows }: VirtualProps<T>,
   drawn: readonly T[],
@@ -136,7 +136,7 @@ function useRoving<T>(
   }
 }
 
-/** The index that a key leads to: the nearest row with a control in its direction. `undefined` for any other key. */
+/** The index to which a key leads: the nearest row with a control in that direction. `undefined` for any other key. */
 function targetOf<T>(
   key: string,
   items: readonly T[],
