@@ -9,6 +9,7 @@ import { Holders } from './cards/holders-card.tsx'
 import { Lag } from './cards/lag-card.tsx'
 import { Matrix } from './cards/matrix-card.tsx'
 import { Tiles } from './cards/tiles.tsx'
+import { Words } from './cards/words-card.tsx'
 import { Worth } from './cards/worth-card.tsx'
 import { Unproved } from './cards/unproved.tsx'
 import type { Store } from './store.ts'
@@ -109,6 +110,7 @@ export function Page({ store }: { store: Store }) {
             <Gateways snapshot={snapshot} lanes={over} now={now} />
             {matrix}
             {holders}
+            <Words />
             <footer class="quiet">
               apisix-drain {snapshot.agent.version} · evidence asked for: {snapshot.agent.minimumGrade} ·{' '}
               <a href="api/state">this page as JSON</a>

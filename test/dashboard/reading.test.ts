@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
@@ -232,6 +233,20 @@ describe('dashboard, as it is read', function () {
     const { page: other } = await opened(whole, { hash: '#drain=long-gone' })
     await other.getByText('The drain of this link is not among those that the agent keeps.').waitFor()
     await other.close()
+  })
+
+  it('explains its words: a tooltip in place, and all of them at the end, with the page of each (D13)', async () => {
+    const { page } = await opened(scene())
+    const titles = await page.locator('.term').evaluateAll(all => all.map(at => at.getAttribute('title')))
+    expect(titles.length).to.be.above(7)
+    for (const title of titles) expect(title).to.match(/^[a-z ]+: .{20,}$/)
+    await page.getByText('What the words of this page mean').click()
+    const pages = await page.locator('.words-list dd .quiet').allTextContents()
+    expect(pages.length).to.equal(await page.locator('.words-list dt').count())
+    for (const name of pages)
+      expect(existsSync(new URL(`../../${name}`, import.meta.url)), name).to.equal(true)
+    expect(await violations(page)).to.deep.equal([])
+    await page.close()
   })
 
   it('saves the shown drains and lags as CSV (D13)', async () => {

@@ -12,6 +12,7 @@ import { Choice } from '../parts/choice.tsx'
 import { Detail } from '../parts/detail.tsx'
 import { Download } from '../parts/download.tsx'
 import { Mark } from '../parts/mark.tsx'
+import { Term } from '../parts/term.tsx'
 import { Name } from '../parts/name.tsx'
 import { Time } from '../parts/time.tsx'
 import { Axis, Legend, Track } from '../parts/track.tsx'
@@ -48,7 +49,9 @@ export function Drains({ shown, lanes, view, onView }: DrainsProps) {
   return (
     <section aria-labelledby="drains" class={open ? 'drains with-detail' : 'drains'}>
       <div class="section-head">
-        <h2 id="drains">Drains</h2>
+        <h2 id="drains">
+          <Term of="drain">Drains</Term>
+        </h2>
         <input
           type="search"
           placeholder="Pod, namespace, workload"
@@ -150,7 +153,7 @@ function LaneHead({ scaleMs }: { scaleMs: number }) {
         Waits for, or last
       </span>
       <span role="columnheader" class="number lag">
-        Sync lag
+        <Term of="sync lag">Sync lag</Term>
       </span>
       <span role="columnheader" class="state">
         State

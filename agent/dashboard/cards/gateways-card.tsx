@@ -6,6 +6,7 @@ import type { Quantiles } from '../model/lag-series.ts'
 import type { Lane } from '../model/lanes.ts'
 import { AVAILABLE, type Tone } from '../model/words.ts'
 import { Mark } from '../parts/mark.tsx'
+import { Term } from '../parts/term.tsx'
 import { Time } from '../parts/time.tsx'
 
 interface GatewaysProps {
@@ -38,13 +39,19 @@ export function Gateways({ snapshot, lanes, now }: GatewaysProps) {
         <table class="plain full cards">
           <thead>
             <tr>
-              <th scope="col">Gateway</th>
+              <th scope="col">
+                <Term of="gateway">Gateway</Term>
+              </th>
               <th scope="col">State</th>
-              <th scope="col">Evidence it can give</th>
+              <th scope="col">
+                <Term of="evidence">Evidence it can give</Term>
+              </th>
               <th scope="col">Confirms after</th>
               <th scope="col">Routes after</th>
               <th scope="col">Differs</th>
-              <th scope="col">Workers, by configuration revision</th>
+              <th scope="col">
+                <Term of="revision">Workers, by configuration revision</Term>
+              </th>
               <th scope="col">Control API</th>
               <th scope="col">Barrier</th>
               <th scope="col">Instance</th>

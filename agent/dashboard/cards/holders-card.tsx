@@ -9,6 +9,7 @@ import type { ViewProps } from '../model/view.ts'
 import { useNarrow } from '../use.ts'
 import { Choice } from '../parts/choice.tsx'
 import { Mark } from '../parts/mark.tsx'
+import { Term } from '../parts/term.tsx'
 import { Name } from '../parts/name.tsx'
 import { Virtual } from '../parts/virtual.tsx'
 
@@ -32,7 +33,9 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
   return (
     <section aria-labelledby="holders">
       <div class="section-head">
-        <h2 id="holders">Holders</h2>
+        <h2 id="holders">
+          <Term of="holder">Holders</Term>
+        </h2>
         <input
           type="search"
           placeholder="Key, name, owner, node"
@@ -68,7 +71,7 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
                 Owner
               </span>
               <span role="columnheader" class="nodes">
-                Nodes
+                <Term of="node">Nodes</Term>
               </span>
               <span role="columnheader" class="number lag">
                 Let go after

@@ -8,6 +8,7 @@ import { RANGES, RANGE_MS, WAYS, type View, type ViewProps } from '../model/view
 import type { Theme } from '../theme.ts'
 import { Arrivals } from './arrivals-card.tsx'
 import { Choice } from '../parts/choice.tsx'
+import { Term } from '../parts/term.tsx'
 import { Download } from '../parts/download.tsx'
 import { Histogram } from '../parts/histogram.tsx'
 import { LagChart } from '../parts/lag-chart.tsx'
@@ -45,7 +46,9 @@ export function Lag({ samples, arrivals, sleepMs, now, theme, view, onView }: La
   return (
     <section aria-labelledby="lag">
       <div class="section-head">
-        <h2 id="lag">Sync lag</h2>
+        <h2 id="lag">
+          <Term of="sync lag">Sync lag</Term>
+        </h2>
         <Choice label="On the way" options={WAYS} value={way} onChange={to => onView({ way: to })} />
         <Choice label="Last" options={RANGES} value={range} onChange={to => onView({ range: to })} />
         <span class="quiet spread">

@@ -206,7 +206,7 @@ describe('stream', () => {
 
   const ENDED = ['its token was rotated, or its session has expired']
 
-  it('ends the streams of a token that was rotated, and counts no guess', async () => {
+  it('ends the streams of a token that was rotated, and counts no guess (D11)', async () => {
     const { clock, guard, lines, secret, stream, dial } = await setUp({ pingMs: 10_000 })
     const session = { authorization: '', cookie: `${SESSION_COOKIE}=${guard.login('t0ken', 'x')}` }
     const clients = [dial(), dial(session)]
@@ -224,7 +224,7 @@ describe('stream', () => {
     expect(guard.waitSeconds('x')).to.equal(0)
   })
 
-  it('ends the stream of a session that expires', async () => {
+  it('ends the stream of a session that expires (D11)', async () => {
     const { clock, guard, lines, stream, dial } = await setUp({ pingMs: SESSION_SECONDS * 1000 })
     const client = dial({ authorization: '', cookie: `${SESSION_COOKIE}=${guard.login('t0ken', 'x')}` })
     await listenTo(client).next()
