@@ -9,11 +9,11 @@ type Eligibility =
   | { readonly ends: false; readonly reason: 'skip' | 'stays' | 'asking'; readonly why: string }
 
 /**
- * The signs that the pod ends. Each of these is enough: its deletion, its object gone, a final phase, a terminating endpoint.
- * Each of these alone is not enough:
- * - a hook, unless Kubernetes agrees: a liveness restart also calls preStop, while the pod is Ready and stays;
- * - DisruptionTarget, which is set before the deletion and may be a false alarm (`onDisruption` makes it enough).
- * Both together are enough: an end that only the kubelet knows of (host shutdown, eviction under pressure) has exactly these.
+ * The signs that the pod ends. Sufficient alone: its deletion, its object gone, a final phase. Not sufficient alone:
+ * - a terminating endpoint: whoever may write EndpointSlices could claim so of a pod that serves;
+ * - a hook, unless Kubernetes agrees: a liveness restart calls preStop too, with the pod Ready and staying;
+ * - DisruptionTarget, which is set before the deletion and may be a false alarm (`onDisruption` makes it sufficient).
+ * Both together are sufficient: an end that only the kubelet knows of (host shutdown, eviction under pressure) has just these.
  */
 export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisruption'>): Witness[] {
   const { pod } = seen
@@ -27,7 +27,8 @@ export function witnessesOf(seen: Seen, settings: Pick<DrainSettings, 'onDisrupt
     ['disruption', disrupted],
     ['hook', hooked && (seen.hookConfirmed === true || disrupted)]
   ]
-  return witnesses.filter(([, says]) => says).map(([witness]) => witness)
+  const says = witnesses.filter(([, does]) => does).map(([witness]) => witness)
+  return says.every(witness => witness === 'slice') ? [] : says
 }
 
 /** Whether a drain must begin. */

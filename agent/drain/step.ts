@@ -87,13 +87,12 @@ function nextPhase(base: Base, was: Course, seen: Seen, now: Millis): Drain {
 }
 
 /**
- * Why the pod stays after all; `undefined` if it does not. A drain can be undone only if it began on a hint: a hook (a container
- * that restarted although Kubernetes reported an end), a disruption that was cancelled, or an endpoint that was terminating for
- * a moment.
+ * Why the pod stays after all; `undefined` if it does not. Only a drain that began on a hint can be undone: a hook
+ * (a container that restarted although Kubernetes reported an end), or a disruption that was cancelled.
  */
 function whyItStays(base: Base, seen: Seen, now: Millis, settings: DrainSettings): string | undefined {
   const { pod } = seen
-  const certain = base.witnesses.deletion !== undefined || seen.gone || isOver(pod) || seen.sliceTerminating
+  const certain = base.witnesses.deletion !== undefined || seen.gone || isOver(pod)
   if (certain || base.witnesses.deleted !== undefined) return undefined
   if (settings.onDisruption && pod.disruptionTarget) return undefined
   if (pod.restarts > base.restartsAtStart && pod.ready)

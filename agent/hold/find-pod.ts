@@ -1,12 +1,40 @@
-import type { Holds } from './holds.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Millis } from '../drain/facts.ts'
 import type { Cluster } from '../facts/cluster.ts'
+import type { Holds } from './holds.ts'
+import type { Questions } from './questions.ts'
 
-/** Finds a pod by name: in the watch, or from the API server if the watch lacks it or has an earlier pod of that name. */
-export function createFindPod(cluster: Pick<Cluster, 'pods' | 'isWatched' | 'fetchPod'>): Holds['find'] {
+/** How long a name counts as unknown to the API server, in ms. A watch that shows the pod ends that at once. */
+const ABSENT_MS = 1000
+/** Such names that are remembered, the latest ones. */
+const MOST = 1000
+
+/**
+ * Finds a pod by name: in the watch, or from the API server if the watch lacks it or has an earlier pod of that name. Only a verified
+ * token gives a uid.
+ */
+export function createFindPod(
+  cluster: Pick<Cluster, 'pods' | 'isWatched'>,
+  questions: Questions,
+  clock: Clock
+): Holds['find'] {
+  /** The oldest first. */
+  const absent = new Map<string, Millis>()
   return async (namespace, name, signal, uid) => {
     const known = cluster.pods.byName(namespace, name)
     if (known && (uid === undefined || known.uid === uid)) return known
     // The agent would never see the end of a pod that no watch covers, so its drain would never end.
-    return cluster.isWatched(namespace) ? cluster.fetchPod(namespace, name, signal) : undefined
+    if (!cluster.isWatched(namespace)) return undefined
+    if (uid !== undefined) return questions.pod('pod', { namespace, name }, signal)
+    const key = `${namespace}/${name}`
+    if (clock.now() < (absent.get(key) ?? -Infinity) + ABSENT_MS) return undefined
+    const found = await questions.pod('caller', { namespace, name }, signal)
+    absent.delete(key)
+    if (!found) absent.set(key, clock.now())
+    for (const oldest of absent.keys()) {
+      if (absent.size <= MOST) break
+      absent.delete(oldest)
+    }
+    return found
   }
 }

@@ -6,6 +6,8 @@ import type { PodFact } from '../drain/facts.ts'
 export interface HoldRequest {
   readonly hook: Hook
   readonly pod: PodFact
+  /** The caller is the pod itself: its own address or token. Absent: it only named the pod. */
+  readonly isOwn?: boolean
 }
 
 /** Whether the agent can vouch for an answer now. */
@@ -24,8 +26,8 @@ export interface Holds {
   serverBehindMs(): number
   /** Pods of the watch that have this address: several if they share their host's. The address is normalised. */
   findByIp(ip: string): readonly PodFact[]
-  /** The same, but read from the API server, because the watch may be behind. Rejects without an answer (it has its own timeout). */
-  askByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
+  /** The same, once the watch has shown all that the API server has now. Rejects if the watch is behind (own timeout). */
+  freshByIp(ip: string, signal: AbortSignal): Promise<readonly PodFact[]>
   /**
    * The pod by name. It asks the API server if the watch does not have it. `undefined` if Kubernetes reports that the pod does not
    * exist. Rejects if Kubernetes could not be asked (it has its own timeout). With a uid, the watch's copy counts only if it has that

@@ -7,6 +7,7 @@ import type { Log } from '../base/log.ts'
 import { CannotVouch } from './cannot-vouch.ts'
 import type { HoldRequest } from './holds.ts'
 import type { Cluster } from '../facts/cluster.ts'
+import type { Questions } from './questions.ts'
 import { createHookWitnesses } from './hook-witnesses.ts'
 import { saysThatItEnds } from '../drain/eligible.ts'
 
@@ -34,7 +35,8 @@ export interface Hooks {
 }
 
 interface HooksOptions {
-  readonly cluster: Pick<Cluster, 'pods' | 'fetchPod' | 'verifyWatch'>
+  readonly cluster: Pick<Cluster, 'pods' | 'verifyWatch'>
+  readonly questions: Questions
   readonly clock: Clock
   readonly log: Log
   /** The answer to a hook that needs no round: its drain is proven. */
@@ -52,17 +54,23 @@ interface HooksOptions {
 const WATCH_FIRST_MS = 5
 /** Pauses between tries to ask the API server about one hook, in ms; in sum well below the shortest usual grace. */
 const ASK_AGAIN_MS = [100, 400, 1000]
-/** How long one try may take, in ms: a healthy API server answers in one or two. */
-const ASK_MS = 1000
-
 interface Entry extends HeldHook {
+  readonly isOwn: boolean
   readonly resolve: (ack: Ack) => void
   readonly reject: (reason: Error) => void
   /** Aborts when the hook is no longer held. */
   readonly over: AbortSignal
 }
 
-export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }: HooksOptions): Hooks {
+export function createHooks({
+  cluster,
+  questions,
+  clock,
+  log,
+  proven,
+  statusDelayMs,
+  wake
+}: HooksOptions): Hooks {
   const entries = new Map<string, Entry>()
   const witnesses = createHookWitnesses()
 
@@ -72,30 +80,31 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
    * server knows of the first at once, and of the second after a while.
    * @param since when the hook arrived, or when its drain was undone
    */
-  const ask = async ({ hook: { id }, pod, over: signal }: Entry, since: Millis): Promise<void> => {
+  const ask = async (entry: Entry, since: Millis): Promise<void> => {
+    const { hook, over: signal } = entry
+    const { id } = hook
     await clock.sleep(WATCH_FIRST_MS, signal).catch(() => {})
-    const first = await staysNow(id, pod, signal)
+    const first = await staysNow(entry)
     if (!first) return
     const rest = since + statusDelayMs - clock.now()
     if (rest <= 0) return learn(id, { ...first, ends: false, asked: { at: first.at, again: first.at } })
     await clock.sleep(rest, signal).catch(() => {})
-    const again = await staysNow(id, pod, signal)
+    const again = await staysNow(entry)
     if (again) learn(id, { ...again, ends: false, asked: { at: first.at, again: again.at } })
   }
 
-  /** The API server's pod, if that does not show an end. `undefined`: the pod ends, or an answer is not needed or not possible any more. */
-  const staysNow = async (
-    id: string,
-    pod: PodFact,
-    signal: AbortSignal
-  ): Promise<{ readonly pod: PodFact; readonly at: Millis } | undefined> => {
+  /** The API server's pod if it does not report its end. `undefined`: the pod ends, or an answer is no longer needed or possible. */
+  const staysNow = async ({
+    hook: { id },
+    pod,
+    isOwn,
+    over: signal
+  }: Entry): Promise<{ readonly pod: PodFact; readonly at: Millis } | undefined> => {
     if (!entries.has(id)) return undefined
     if (knownToEnd(pod)) return itEnds(id, cluster.pods.get(pod.uid) ?? pod)
     for (const pause of [...ASK_AGAIN_MS, undefined]) {
       try {
-        const current = await bounded(clock, ASK_MS, signal, limited =>
-          cluster.fetchPod(pod.namespace, pod.name, limited)
-        )
+        const current = await questions.pod(isOwn ? 'pod' : 'caller', pod, signal)
         const same = current?.uid === pod.uid ? current : undefined
         if (same && !saysThatItEnds(same)) return { pod: same, at: clock.now() }
         cluster.verifyWatch('pods')
@@ -135,7 +144,7 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
   }
 
   return {
-    hold({ hook, pod }, signal) {
+    hold({ hook, pod, isOwn = false }, signal) {
       const ack = proven(hook)
       if (ack) return Promise.resolve(ack)
       return new Promise<Ack>((resolve, reject) => {
@@ -154,6 +163,7 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
         const entry: Entry = {
           hook,
           pod,
+          isOwn,
           ends: true,
           resolve: ack => (end(), resolve(ack)),
           reject: reason => (end(), reject(reason)),
@@ -173,21 +183,5 @@ export function createHooks({ cluster, clock, log, proven, statusDelayMs, wake }
       const known = [...entries.values()].filter(({ hook, ends }) => hook.uid === uid && ends !== undefined)
       for (const entry of known) recheck(entry, clock.now())
     }
-  }
-}
-
-/** Runs with a signal that aborts after `ms` too. */
-async function bounded<T>(
-  clock: Clock,
-  ms: number,
-  signal: AbortSignal,
-  run: (signal: AbortSignal) => Promise<T>
-): Promise<T> {
-  const late = new AbortController()
-  const cancel = clock.alarm(clock.now() + ms, () => late.abort(new Error(`no answer within ${ms} ms`)))
-  try {
-    return await run(AbortSignal.any([signal, late.signal]))
-  } finally {
-    cancel()
   }
 }

@@ -36,7 +36,7 @@ export const NAME_THE_POD =
  */
 export async function identify(
   caller: Caller,
-  pods: Pick<Holds, 'findByIp' | 'askByIp' | 'find'>,
+  pods: Pick<Holds, 'findByIp' | 'freshByIp' | 'find'>,
   trustedQuery: boolean,
   signal: AbortSignal
 ): Promise<Identity> {
@@ -66,7 +66,7 @@ export async function identify(
 
   async function fromAddress(): Promise<Identity> {
     const { address, uid } = caller
-    const found = there.length > 0 ? there : await asked(() => pods.askByIp(address, signal), address)
+    const found = there.length > 0 ? there : await asked(() => pods.freshByIp(address, signal), address)
     if ('ok' in found) return found
     const candidates = found.filter(isThere)
     const own = candidates.find(pod => pod.uid === uid)

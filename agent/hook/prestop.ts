@@ -4,12 +4,11 @@ import type { Clock } from '../base/clock.ts'
 import { readOptions } from '../drain/annotations.ts'
 import type { Ack } from '../drain/ack.ts'
 import type { Hook } from '../drain/drain.ts'
-import type { PodFact } from '../drain/facts.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../tell/metrics.ts'
 import { CannotVouch } from '../hold/cannot-vouch.ts'
 import { SHUTTING_DOWN, type HookLimit, type Slot } from './hook-limit.ts'
-import type { Holds } from '../hold/holds.ts'
+import type { HoldRequest, Holds } from '../hold/holds.ts'
 import { identifyByToken } from './identify-token.ts'
 import { identify, NAME_THE_POD, type Identity } from './identify.ts'
 import { parseQuery, type PrestopQuery } from './query.ts'
@@ -97,7 +96,8 @@ async function answerHook(parts: PrestopParts, call: PrestopCall, slot: Slot): P
   const { timeoutMs } = query
   const until = query.until ?? readOptions(pod.annotations).until ?? 'drained'
   const hook: Hook = { id: randomUUID(), uid: pod.uid, receivedAt, until, timeoutMs }
-  const answer = await unlessStopping(slot, () => holdInTime(parts, hook, pod, letGo))
+  const isOwn = parts.tokenKeys !== undefined || (!pod.hostNetwork && pod.ips.includes(call.address))
+  const answer = await unlessStopping(slot, () => holdInTime(parts, { hook, pod, isOwn }, letGo))
   const facts = { namespace: pod.namespace, pod: pod.name, uid: pod.uid, hook: hook.id }
   if ('ok' in answer) {
     log.warn({ ...facts, error: answer.error }, 'hook let go without an answer')
@@ -133,10 +133,10 @@ function whoAsks(
  */
 async function holdInTime(
   { holds, clock, reserveMs }: PrestopParts,
-  hook: Hook,
-  pod: PodFact,
+  request: HoldRequest,
   signal: AbortSignal
 ): Promise<Ack | Refusal> {
+  const { hook, pod } = request
   const graceEnds = endOfGrace(pod, hook.receivedAt, holds.serverBehindMs())
   const late = new AbortController()
   const { promise: overdue, resolve, reject } = Promise.withResolvers<Refusal>()
@@ -147,7 +147,7 @@ async function holdInTime(
     late.abort(new Error('the deadline of the pod is over'))
   })
   try {
-    const held = holds.hold({ hook, pod }, AbortSignal.any([signal, late.signal]))
+    const held = holds.hold(request, AbortSignal.any([signal, late.signal]))
     return await Promise.race([overdue, held])
   } finally {
     cancel()

@@ -44,8 +44,7 @@ export function observe(round: Observing): Map<PodUid, Look> {
     ...round.drains.keys(),
     ...held.keys(),
     ...cluster.pods.ending().map(pod => pod.uid),
-    ...cluster.pods.goneSince(round.since).map(({ fact }) => fact.uid),
-    ...cluster.slices.terminatingPods()
+    ...cluster.pods.goneSince(round.since).map(({ fact }) => fact.uid)
   ])
   const shared = gathering(round.sources, round)
   const current = areLive(cluster.parts(), WITNESSES)

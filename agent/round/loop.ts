@@ -11,8 +11,11 @@ import type { Log } from '../base/log.ts'
 import type { DrainStore } from './drain-store.ts'
 import { desiredEntry, entryContext, sealLookAt } from './entries.ts'
 import { remember } from '../proof/gather.ts'
+import { createEarlyEnds } from '../hold/early-ends.ts'
 import { createFindPod } from '../hold/find-pod.ts'
+import { createFreshWatch } from '../hold/fresh-watch.ts'
 import { createHooks, type HeldHook } from '../hold/hooks.ts'
+import { createQuestions } from '../hold/questions.ts'
 import { createLingering } from './lingering.ts'
 import { predecessorOf } from './predecessor.ts'
 import { createMemories, type Memory } from '../proof/memory.ts'
@@ -99,8 +102,12 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     ended: tookMs => told(observer => observer.round?.(tookMs))
   })
   const wake = (): void => schedule.wake()
+  const questions = createQuestions(cluster, clock)
+  const freshWatch = createFreshWatch(cluster, clock)
+  const earlyEnds = createEarlyEnds(cluster, questions, clock)
   const hooks = createHooks({
     cluster,
+    questions,
     clock,
     log: log.child({ part: 'hooks' }),
     proven: answerAtOnce,
@@ -117,6 +124,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
   )
 
   function round(now: Millis): void {
+    earlyEnds.look()
     const looks = observe({
       sources,
       world,
@@ -268,8 +276,11 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
       canVouch: () => vouch(sources, schedule.isFailing()),
       serverBehindMs: () => cluster.serverBehindMs(),
       findByIp: ip => cluster.pods.byIp(ip),
-      askByIp: (ip, signal) => cluster.fetchPodsByIp(ip, signal),
-      find: createFindPod(cluster)
+      async freshByIp(ip, signal) {
+        await freshWatch(signal)
+        return cluster.pods.byIp(ip)
+      },
+      find: createFindPod(cluster, questions, clock)
     },
     vouchForEntries: () => vouchForEntries(sources, schedule.isFailing(), ownership.isLive()),
     wake,
@@ -280,6 +291,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     observe: observer => void all.push(observer),
     stop() {
       schedule.stop()
+      earlyEnds.stop()
       for (const end of ends) end()
     }
   }

@@ -13,7 +13,7 @@ export const LAW: Readonly<Record<string, string>> = {
   inventory: 'the holders that exist, and how APISIX is run',
   write: 'takes nodes out of holders and puts them in',
   barrier: 'keeps the entries in each gateway, and reads its reports',
-  hold: 'the hooks that wait, and the refusals',
+  hold: 'the hooks that wait, the refusals, and questions to the API server that anybody can cause',
   proof: 'gathers the evidence of a drain, and judges it',
   round: 'decides: one round over all drains at a time',
   upkeep: 'keeps holders right apart from removals: sync, ghosts, restored nodes',

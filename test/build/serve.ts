@@ -74,7 +74,7 @@ export function manualHolds(...pods: PodFact[]): ManualHolds {
     canVouch: () => holds.vouch,
     serverBehindMs: () => 0,
     findByIp: ip => holds.pods.filter(pod => pod.ips.includes(ip)),
-    async askByIp(ip) {
+    async freshByIp(ip) {
       if (holds.askError) throw holds.askError
       return [...holds.pods, ...holds.behind].filter(pod => pod.ips.includes(ip))
     },

@@ -202,8 +202,9 @@ function answering(
   const { hook: differs, began = 0, undone = false, settings: other, ...facts } = given
   const settings = { ...DRAIN_SETTINGS, ...other }
   const fact = seenOf(facts)
-  const before = undone ? { ...fact, sliceTerminating: true } : fact
-  const drain = began === null ? undefined : begin(before, began, settings)
+  const before = undone ? { ...fact, hookAt: undefined, pod: { ...fact.pod, disruptionTarget: true } } : fact
+  const drain =
+    began === null ? undefined : begin(before, began, { ...settings, ...(undone && { onDisruption: true }) })
   const later = drain && step(drain, fact, now, settings)
   const told = answer(hook(fact.pod, differs), later, fact, now, settings)
   if (told.kind === 'wait') return { wait: told.until, why: told.why }

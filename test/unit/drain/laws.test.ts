@@ -107,8 +107,7 @@ describe('laws of drains', () => {
   it('no drain begins while Kubernetes shows that the pod stays, hook or not', () =>
     law(({ before, drain, facts }) => {
       const { pod } = facts
-      const ends =
-        pod.deletionAt !== undefined || pod.phase === 'Failed' || facts.gone || facts.sliceTerminating
+      const ends = pod.deletionAt !== undefined || pod.phase === 'Failed' || facts.gone
       const hinted = pod.disruptionTarget || facts.hookConfirmed === true
       if (before === undefined && !ends && !hinted) expect(drain).to.equal(undefined)
     }))

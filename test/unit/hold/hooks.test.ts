@@ -4,6 +4,7 @@ import type { Hook } from '../../../agent/drain/drain.ts'
 import type { PodFact } from '../../../agent/drain/facts.ts'
 import { createHooks } from '../../../agent/hold/hooks.ts'
 import { CannotVouch } from '../../../agent/hold/cannot-vouch.ts'
+import { createQuestions } from '../../../agent/hold/questions.ts'
 import { hook } from '../../build/drain.ts'
 import { manualClock, type ManualClock } from '../../build/manual-clock.ts'
 import { pod, terminating } from '../../build/pod.ts'
@@ -22,21 +23,27 @@ function rig(
   const doubts: string[] = []
   const asked: string[] = []
   let woken = 0
-  const hooks = createHooks({
-    clock,
-    log: memoryLog().log,
-    proven,
-    statusDelayMs,
-    wake: () => (woken += 1),
-    cluster: {
-      pods: { get: (uid: string) => watched.find(p => p.uid === uid) } as never,
-      verifyWatch: part => doubts.push(part),
+  const questions = createQuestions(
+    {
       async fetchPod(namespace, name) {
         asked.push(`${namespace}/${name}`)
         const answer = answers.length > 1 ? answers.shift() : answers[0]
         if (answer instanceof Error) throw answer
         return answer
       }
+    },
+    clock
+  )
+  const hooks = createHooks({
+    clock,
+    questions,
+    log: memoryLog().log,
+    proven,
+    statusDelayMs,
+    wake: () => (woken += 1),
+    cluster: {
+      pods: { get: (uid: string) => watched.find(p => p.uid === uid) } as never,
+      verifyWatch: part => doubts.push(part)
     }
   })
   return { hooks, clock, doubts, asked, woken: () => woken }
@@ -238,14 +245,19 @@ describe('held hooks', () => {
       wake: () => {},
       cluster: {
         pods: { get: () => serving } as never,
-        verifyWatch: () => {},
-        fetchPod: (_namespace, _name, signal) => {
-          signals.push(signal as AbortSignal)
-          return new Promise((_resolve, reject) =>
-            signal?.addEventListener('abort', () => reject(signal.reason as Error))
-          )
-        }
-      }
+        verifyWatch: () => {}
+      },
+      questions: createQuestions(
+        {
+          fetchPod: (_namespace, _name, signal) => {
+            signals.push(signal as AbortSignal)
+            return new Promise((_resolve, reject) =>
+              signal?.addEventListener('abort', () => reject(signal.reason as Error))
+            )
+          }
+        },
+        clock
+      )
     })
     void hanging.hold({ hook: hook(serving), pod: serving }, never).catch(() => {})
     await asks(clock)

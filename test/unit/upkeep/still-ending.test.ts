@@ -100,8 +100,11 @@ describe('still ending', () => {
     expect(await ask(acked, { owners: [], overtaken: true }).answer).to.equal(false)
   })
 
-  it('reads the pod itself if only a slice or a condition shows its end, even before the hook’s answer', async () => {
-    const hinted = begin(seen(pod('old'), { sliceTerminating: true }), 0, DRAIN_SETTINGS) as Drain
+  it('reads the pod itself if only a condition shows its end, even before the hook’s answer', async () => {
+    const hinted = begin(seen(pod('old', { disruptionTarget: true })), 0, {
+      ...DRAIN_SETTINGS,
+      onDisruption: true
+    }) as Drain
     const said = (itself: PodFact) => ask(hinted, { itself, owners: [] }).answer
     expect(await said(pod('old', terminating(0)))).to.equal(true)
     expect(await said(pod('old', { disruptionTarget: true }))).to.equal(true)
