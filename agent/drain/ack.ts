@@ -4,7 +4,7 @@ import type { GatewayReport, Grade, HolderReport } from './drain.ts'
 /**
  * Results that replace the caller's own sleep. Each needs evidence (`Basis` in `proved.ts`):
  *
- * - `drained`: every gateway has stopped choosing the pod, and nothing is in flight to it (grade `barrier`)
+ * - `drained`: every gateway has stopped choosing the pod, and no ordinary request to it is in flight (grade `barrier`)
  * - `removed`: removed from every holder, to the stated grade; requests in flight are not known
  * - `not-routed`: no holder lists the pod, and no other place can lead to it
  * - `last-endpoint`: kept in a holder as its last node, while the hook waited for a replacement until the deadline

@@ -27,7 +27,7 @@ export interface Moments {
   readonly sealedAt: Millis | null
   /** The last gateway confirmed. */
   readonly confirmedAt: Millis | null
-  /** In flight was 0 on every gateway (grade `barrier` only). */
+  /** No ordinary request was in flight on any gateway (grade `barrier` only). */
   readonly idleAt: Millis | null
   /** The first hook was answered. */
   readonly ackAt: Millis | null
