@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { until } from '../../build/apisix.ts'
 import type { TestPod } from '../../build/pods.ts'
 import { startRig, type Rig } from '../../build/rig.ts'
@@ -30,6 +31,7 @@ async function record(): Promise<Recorded> {
     rig.upstream('web', old)
     await rig.settled()
     await until('the agent lists them', () => rig.agent.nodes('upstreams/web') === old.length)
+    await arrived(rig, old.length)
     const texts = [await read(rig)]
     const times = [Date.now()]
     const look = async () => {
@@ -48,6 +50,7 @@ async function record(): Promise<Recorded> {
       if (body.evidence !== 'barrier') throw new Error(`no good rollout: ${JSON.stringify(body)}`)
       await look()
       rig.gone(pod)
+      await arrived(rig, old.length + fresh.length)
       await look()
     }
     const scrapes = texts.map(scrapeOf)
@@ -62,6 +65,15 @@ async function record(): Promise<Recorded> {
 }
 
 const read = async ({ agent }: Rig) => await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
+
+/** Some seconds, if the agent saw the pod before any holder listed it: it looks at such a pod only now and then. */
+async function arrived(rig: Rig, pods: number): Promise<void> {
+  while (arrivalsOf(await read(rig)) < pods) await setTimeout(100)
+}
+
+/** How many pods the agent has seen arrive at every gateway. */
+const arrivalsOf = (text: string): number =>
+  scrapeOf(text).get('apisix_drain_sync_lag_seconds_count{direction="arrival"}') ?? 0
 
 const scrapeOf = (text: string): Scrape =>
   new Map(

@@ -1,6 +1,6 @@
 -- Stand-ins for APISIX's balancing algorithms, with the properties that matter to code that gives
--- them fewer nodes. One picker serves a whole request, and the request remembers the servers that it
--- tried. least_conn keeps one state for all pickers of an upstream, and a new picker prunes that.
+-- them fewer nodes. One picker serves a whole request, and the request remembers the servers that
+-- it tried. least_conn keeps one state for all pickers of an upstream. A new picker prunes it.
 local ngx = ngx
 local pairs, ipairs = pairs, ipairs
 
