@@ -78,7 +78,6 @@ export function seenAtOwner(
 
 /** Stops the clock of each gateway that has the revision. A gateway that is not in the list any more has none. */
 export function seenAtGateways(before: Clocks, gateways: readonly GatewayHas[]): Clocks {
-  if (before.waiting.size === 0) return before
   const waiting = new Map<string, Waiting>()
   const lags = new Map(before.lags.map(lag => [lag.gateway, lag]))
   for (const { name, has, at, evidence, why } of gateways) {

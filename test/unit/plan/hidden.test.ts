@@ -90,6 +90,14 @@ describe('places that hide a pod', () => {
     ])
   })
 
+  it('are found behind aliases that lead in a circle', () => {
+    const aliases = aliasesOf([
+      service('api', { namespace: 'blog', externalName: 'web.shop.svc' }),
+      service('web', { externalName: 'api.blog.svc' })
+    ])
+    expect(hiding(['api.blog'], { aliasesTo: key => aliases.aliasesTo(key) })).to.deep.equal(['api.blog'])
+  })
+
   it('are NodePorts at any host, and the hostPort at the pod’s own host', () => {
     const nodes = [
       '10.9.0.1:30080',
