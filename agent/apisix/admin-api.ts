@@ -20,7 +20,7 @@ export interface AdminPage {
 }
 
 export interface AdminApi {
-  /** One page, from 1. Without stream proxying there are no stream routes: the page is then empty, and it is no error. */
+  /** One page, counted from 1. If stream proxying is off, the page of stream routes is empty. That is not an error. */
   list(resource: Resource, page: number, signal?: AbortSignal): Promise<AdminPage>
   get(resource: Resource, id: string, signal?: AbortSignal): Promise<AdminObject>
   /** Merge-PATCH: objects merge, `null` deletes a key, arrays are replaced as a whole. */

@@ -51,7 +51,7 @@ export function createControlReader(options: ControlOptions): ReadGateway {
       holdersOf({ resource, id: key.slice(key.lastIndexOf('/') + 1), value, revision: 0 })
     )
   }
-  /** If it cannot be read (an older APISIX, discovery not configured), only holders that depend on it are hidden. */
+  /** If the dump cannot be read (an older APISIX, discovery not configured), only holders that depend on it are hidden. */
   const discovered = async (host: string, signal?: AbortSignal): Promise<Discovered | undefined> => {
     const url = `${options.scheme}://${nodeKey(host, options.port)}/v1/discovery/kubernetes/dump`
     try {

@@ -1,9 +1,9 @@
 import https from 'node:https'
 
 export interface TlsOptions {
-  /** The CAs, PEM, asked for at each new connection because files are replaced; left out: the system's. */
+  /** The CAs (PEM), read at each new connection because files are replaced. Absent: the CAs of the system. */
   readonly ca?: (() => string) | undefined
-  /** The name that the certificate must have; left out: the host of the URL. */
+  /** The name that the certificate must have; absent: the host of the URL. */
   readonly serverName?: string | undefined
 }
 
@@ -15,12 +15,12 @@ export function tlsOf({ ca, serverName }: TlsOptions): {
   return { ...(ca && { ca: ca() }), ...(serverName !== undefined && { servername: serverName }) }
 }
 
-/** Connections are kept as long as their server keeps them; each new one uses the CA of its time. */
+/** Connections are kept as long as their server keeps them; each new one uses the present CA. */
 export class TlsAgent extends https.Agent {
   readonly #tls: TlsOptions
 
   constructor(pool: https.AgentOptions, tls: TlsOptions) {
-    // A resumed session would not look at the CA again.
+    // A resumed TLS session would skip the check against a new CA.
     super({ ...pool, maxCachedSessions: 0 })
     this.#tls = tls
   }

@@ -31,7 +31,7 @@ export interface BarrierKeeper {
   doubt(gatewayId: string): string
   /** Whether the desired entries rest on current knowledge: this process was not away, or its watch has reported since. */
   isKnown(): boolean
-  /** The entries for a gateway that starts. One whose seal depends on that gateway's own workers is not sealed in it. */
+  /** The entries for a gateway that starts. If a seal depends on that gateway's own workers, the entry is not sealed there. */
   entries(): readonly BarrierEntry[]
   /** Entries with successors that were in gateways when they were first read; each is returned once. */
   takeInherited(): readonly InheritedEntry[]

@@ -103,7 +103,7 @@ export function createEntryTable(
   }
 
   const isBusy = ({ uid }: DesiredEntry): boolean => (readings.get(uid)?.inflight.requests ?? 0) > 0
-  /** Until it is sealed, requests continue, and the workers' words are what the agent needs to see. */
+  /** Until an entry is sealed, requests continue, and the agent needs the workers' words about it. */
   const isPolled = (entry: DesiredEntry): boolean => stored.get(entry.uid)?.sealed === true && isBusy(entry)
 
   return {

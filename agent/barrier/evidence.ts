@@ -35,7 +35,7 @@ export interface BarrierReading {
   /** When the gateway first reported the seal, on the agent's clock. */
   readonly sealedAt: Millis | undefined
   readonly inflight: {
-    /** Those that end by themselves: the pod must not stop before they have. */
+    /** Requests that end by themselves. The pod must not stop before they have ended. */
     readonly requests: number
     readonly long: LongLived
   }

@@ -2,7 +2,7 @@ import type { Millis } from '../drain/facts.ts'
 
 /** The offset between one gateway's clock and the agent's, from the times in its answers. */
 export interface GatewayClock {
-  /** Takes one answer. It was asked and received by the agent's clock, and made at `told` by the gateway's. All in ms. */
+  /** Takes one answer: when it was asked and received, by the agent's clock, and `told`, the gateway's own time in it. All in ms. */
   note(askedAt: Millis, receivedAt: Millis, told: number): void
   /**
    * Converts a gateway's time to the agent's clock. The result lies between question and answer, so a clock that jumps moves

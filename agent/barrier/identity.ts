@@ -28,7 +28,7 @@ export interface Identity {
 }
 
 interface Seen {
-  /** When it was first heard fit. */
+  /** When it first answered that it is fit. */
   readonly fitAt: Millis
   /** When another instance first answered a request that was sent later than `fitAt`. */
   otherAt: Millis | undefined

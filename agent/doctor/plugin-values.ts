@@ -18,7 +18,7 @@ export interface MergeOptions {
 const LUA = 'apisix-drain-lua'
 const TOKEN = 'apisix-drain-token'
 const PORT = 9092
-/** What the chart allows if `ipList` is not set. A list of one's own replaces it. */
+/** What the chart allows if `ipList` is not set. A list in the operator's values replaces it. */
 const DEFAULT_ALLOWED = ['127.0.0.1/24']
 
 const SERVER = `server {
@@ -126,7 +126,7 @@ export function mergePluginValues(own: Tree, { agent, allow }: MergeOptions): Me
   return { values, conflicts }
 }
 
-/** A dictionary that is there keeps its size. */
+/** An existing dictionary keeps its size. */
 function dictsOf(value: unknown, conflicts: string[]): readonly unknown[] {
   if (value !== undefined && value !== null && !Array.isArray(value))
     conflicts.push('apisix.nginx.customLuaSharedDicts: is no list: correct it first')
@@ -134,7 +134,7 @@ function dictsOf(value: unknown, conflicts: string[]): readonly unknown[] {
   return [...known, ...DICTS.filter(({ name }) => !known.some(one => treeOf(one)['name'] === name))]
 }
 
-/** An empty list allows every address in the chart: a network in it would lock the others out. */
+/** In the chart, an empty list allows every address. If a network were added, it would lock out all others. */
 const allowed = (value: unknown, more: readonly string[]): readonly unknown[] => {
   if (Array.isArray(value) && value.length === 0) return value
   const known = Array.isArray(value) ? value : DEFAULT_ALLOWED
@@ -146,7 +146,7 @@ const treeOf = (value: unknown): Tree =>
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** Whatever the order of the keys. */
+/** Ignores the order of the keys. */
 const isSame = (one: unknown, other: unknown): boolean => {
   const [first, second] = [treeOf(one), treeOf(other)]
   const keys = new Set([...Object.keys(first), ...Object.keys(second)])

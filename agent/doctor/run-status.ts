@@ -15,7 +15,7 @@ interface StatusFlags {
   readonly watch: boolean
 }
 
-/** How long the agent may take to answer, and the pause between two looks, in ms. */
+/** How long the agent may take to answer, and the pause between two readings of its state, in ms. */
 const ANSWER_MS = 5000
 const EVERY_MS = 2000
 /** The exit code if the agent does not answer, or refuses. */

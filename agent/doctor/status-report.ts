@@ -13,7 +13,7 @@ export interface StatusReport {
   readonly rest: string
   readonly at: number
   readonly agent: Pick<Snapshot['agent'], 'version' | 'dryRun' | 'leader' | 'apisix' | 'missingParts'>
-  /** All agents, the one that was asked first. */
+  /** All agents; the one that was asked comes first. */
   readonly agents: readonly Pick<AgentView, 'name' | 'link' | 'leads' | 'version' | 'plugins' | 'problem'>[]
   readonly gateways: readonly {
     readonly name: string
@@ -119,7 +119,7 @@ export function formatStatus(report: StatusReport): string {
     ),
     table(
       ['AGENT', 'LINK', 'LEADS', 'VERSION', 'PLUGIN', ''],
-      // The line above has the one that was asked.
+      // The line above shows the agent that was asked.
       report.agents.length < 2
         ? []
         : report.agents.map(({ name, link, leads, version, plugins, problem }) => [

@@ -1,7 +1,7 @@
 import type { Verdict } from './drain.ts'
 import type { Millis, PodFact } from './facts.ts'
 
-/** When the API server was asked whether a pod ends, and when again: late enough for the report of a kubelet that ends the pod by itself. */
+/** When the API server was asked whether a pod ends, and when it is asked again: late enough for the report of a kubelet that ends the pod by itself. */
 export interface Asked {
   readonly at: Millis
   readonly again: Millis

@@ -6,14 +6,14 @@ import type { Questions } from './questions.ts'
 
 /** Time for the pod's own event, in ms. Usually it is on its way. */
 const WATCH_FIRST_MS = 100
-/** When the same pod is asked about again, in ms, if the slice still says so. */
+/** The pause until the agent asks about the same pod again, in ms, if a slice still marks it. */
 const AGAIN_MS = 5000
-/** Pods that are remembered as asked about. */
+/** The most pods for which a question is remembered. */
 const MOST = 1000
 
 /**
- * Pods that an EndpointSlice marks as terminating, and the watch of pods does not: that watch may be behind. Whoever may write slices could
- * claim so of a pod that serves, so the agent asks the API server for the pod. The stores learn its answer, and a drain begins only by that.
+ * Handles pods that an EndpointSlice marks as terminating and the watch of pods does not, because that watch may be behind. A writer of
+ * slices can mark any pod, even one that serves. So the agent asks the API server for the pod, and only that answer begins a drain.
  */
 export function createEarlyEnds(
   cluster: Pick<Cluster, 'pods' | 'slices' | 'verifyWatch'>,

@@ -4,9 +4,9 @@ import type { Cluster } from '../facts/cluster.ts'
 import type { Holds } from './holds.ts'
 import type { Questions } from './questions.ts'
 
-/** How long a name counts as unknown to the API server, in ms. A watch that shows the pod ends that at once. */
+/** How long a name counts as unknown to the API server, in ms; less if the watch shows a pod of that name. */
 const ABSENT_MS = 1000
-/** Such names that are remembered, the latest ones. */
+/** The most unknown names that are remembered; the oldest are forgotten first. */
 const MOST = 1000
 
 /**

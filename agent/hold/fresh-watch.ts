@@ -18,7 +18,7 @@ export function createFreshWatch(
   clock: Clock
 ): (signal: AbortSignal) => Promise<void> {
   let running: Promise<void> = Promise.resolve()
-  /** Not begun yet. */
+  /** The next request: not sent yet, so more callers can share it. */
   let next: Promise<void> | undefined
 
   const look = async (): Promise<void> => {

@@ -7,7 +7,7 @@ import type { ServiceName } from '../facts/slice-store.ts'
 /** Who causes a question: the pod itself (by its address or token), a caller that only names a pod, or an EndpointSlice. */
 export type Cause = 'pod' | 'caller' | 'slice'
 
-/** Questions about pods that calls and slices cause. Anybody can cause them, so they reach the API server in bounded numbers. */
+/** Asks the API server about pods. Any caller and any slice can cause a question, so the number of requests is bounded. */
 export interface Questions {
   /**
    * The pod as the API server has it at or after this moment. Equal questions that wait share one request.
@@ -19,13 +19,13 @@ export interface Questions {
 
 /** How long one request may take, in ms: a healthy API server answers in one or two. */
 const ASK_MS = 1000
-/** Requests of one cause at once, and in a second. Pods have most: nobody else can use up theirs. */
+/** The most requests for one cause, at once and in a second. Pods have most, and the other causes cannot use up their share. */
 const LIMITS: Readonly<Record<Cause, { readonly concurrency: number; readonly intervalCap: number }>> = {
   pod: { concurrency: 16, intervalCap: 400 },
   caller: { concurrency: 4, intervalCap: 100 },
   slice: { concurrency: 2, intervalCap: 20 }
 }
-/** Different questions of one cause that wait. */
+/** The most different questions of one cause that may wait. */
 const MOST_WAITING = 1000
 
 export function createQuestions(cluster: Pick<Cluster, 'fetchPod'>, clock: Clock): Questions {
@@ -44,7 +44,7 @@ function createLane(
 ): (name: ServiceName) => Promise<PodFact | undefined> {
   const queue = new PQueue({ ...limits, interval: 1000 })
   const running = new Map<string, Promise<unknown>>()
-  /** Not begun yet, so that their answers are new to all who ask by then. */
+  /** Questions whose request is not sent yet: a caller that joins now still gets a state from after its call. */
   const waiting = new Map<string, Promise<PodFact | undefined>>()
   return ({ namespace, name }) => {
     const key = `${namespace}/${name}`
@@ -62,7 +62,7 @@ function createLane(
       running.set(key, over)
       return answer
     }
-    // The queue begins at once if it can: it must not before the question counts as waiting.
+    // If it can, the queue begins at once. The `then` delays it until the question is in `waiting`.
     const answer = (running.get(key) ?? Promise.resolve()).then(() => queue.add(begin))
     waiting.set(key, answer)
     return answer
@@ -82,7 +82,7 @@ async function inTime<T>(clock: Clock, run: (signal: AbortSignal) => Promise<T>)
   }
 }
 
-/** A shared answer, as far as this caller still waits for it. */
+/** A shared answer; rejects with the signal's reason once this caller does not wait any more. */
 export async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
   answer.catch(() => {})
   signal.throwIfAborted()

@@ -1,6 +1,6 @@
 import { reply } from './reply.ts'
 
-/** Why a hook gets no ack. The caller's fallback runs, so each refusal has a remedy, or tells where to retry. */
+/** Why a hook gets no ack. The caller's fallback runs, so each refusal names a remedy, or another replica for the retry. */
 export const REFUSALS = {
   'bad-request': 400,
   'not-named': 400,

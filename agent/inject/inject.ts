@@ -16,7 +16,7 @@ interface Operation {
 interface Target {
   readonly path: string
   readonly container: Fields
-  /** One of `containers`: no sidecar. */
+  /** One of `containers`, so not a sidecar. */
   readonly main: boolean
 }
 

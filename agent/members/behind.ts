@@ -5,11 +5,11 @@ export interface GatewayHas {
   readonly name: string
   /** `undefined`: it was not read since the revision was seen, or cannot show this holder. */
   readonly has: boolean | undefined
-  /** If it has it: since when, on the agent's clock. */
+  /** Since when it routes by that revision, on the agent's clock; `undefined` if `has` is not true. */
   readonly at: Millis | undefined
   /** `barrier`: every worker reports it. `observed`: one worker showed it. */
   readonly evidence: 'barrier' | 'observed'
-  /** Why it is known not to have it; empty otherwise. */
+  /** Why it is known to lack the revision; empty otherwise. */
   readonly why: string
 }
 
@@ -19,7 +19,7 @@ interface Waiting {
   readonly since: Millis
   /** `since` is a change in Kubernetes, and not just a write whose reason was not seen. */
   readonly counts: boolean
-  /** Empty: not known to lack it, the agent has not read it again yet. */
+  /** Why it lacks the change; empty while the agent has not read the gateway again. */
   readonly why: string
   readonly evidence: GatewayHas['evidence']
 }
@@ -38,13 +38,13 @@ export interface Clocks {
   readonly nodes: ReadonlyMap<NodeKey, Millis>
   /** When the agent first saw this revision. */
   readonly wroteAt: Millis
-  /** By name. */
+  /** By name of the gateway. */
   readonly waiting: ReadonlyMap<string, Waiting>
-  /** Of the last change that each gateway took in. */
+  /** The lag of the last change that each gateway applied. */
   readonly lags: readonly GatewayLag[]
 }
 
-/** A holder that is seen for the first time: whether the gateways have its revision is asked, but no lag can be known. */
+/** A holder that is seen for the first time: the gateways are asked for its revision, but no lag can be known. */
 export const firstSeen = (revision: number, gateways: readonly string[], now: Millis): Clocks => ({
   revision,
   nodes: new Map(),
@@ -57,7 +57,7 @@ const waits = (since: Millis, counts: boolean): Waiting => ({ since, counts, why
 
 /**
  * A difference between ready endpoints and the Admin API starts the clock, and keeps the time at which it was first seen. A new
- * revision hands the clocks of the nodes that it settles to every gateway. A gateway that still lacks an older change keeps that one's.
+ * revision hands the clocks of the nodes that it settles to every gateway. A gateway that still lacks an older change keeps the clock of that change.
  */
 export function seenAtOwner(
   before: Clocks,

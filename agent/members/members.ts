@@ -14,9 +14,9 @@ export interface PodsKnown {
 
 /**
  * The nodes that a claimed holder should list: every endpoint that is ready on the claimed port, over all slices of the Service and
- * both families, each once. `ready` already includes publishNotReadyAddresses. A `terminating` pod ends in any case. A pod that waits
- * for the agent's readiness gate is ready except that it is not listed; it stays a member while the slice does not show its open gate
- * yet. Endpoints with a host name (FQDN) are no pods and are left out.
+ * both families, each once. `ready` already includes publishNotReadyAddresses. A `terminating` pod ends in any case. A pod that
+ * only waits for the agent's readiness gate is a member, although its slice does not show it as ready before the gate is open.
+ * Endpoints with a host name (FQDN) are no pods and are left out.
  */
 export function membersOf(
   claim: Claim,

@@ -31,7 +31,7 @@ export interface HolderView {
   readonly behind: BehindView | null
   /** How long the gateways took to route by the last change, from Kubernetes on. Empty until one was seen from its beginning. */
   readonly lags: readonly GatewayLag[]
-  /** Set if no listed node serves, and its entries name successors: `since` the last of the pods began to end. `null` also for discovery. */
+  /** Set if no listed node serves and the entries name successors. `since`: when the last of its pods began to end. `null` also for discovery. */
   readonly onSuccessors: { readonly since: Millis; readonly nodes: readonly NodeKey[] } | null
 }
 
@@ -39,7 +39,7 @@ export interface HolderView {
 export interface BehindView {
   /** The oldest change that has not arrived. */
   readonly since: Millis
-  /** Who is waited for: its owner, or the agent's own sync, has not written it; or gateways have not applied it. */
+  /** The cause: its owner, or the agent's own sync, has not written it; or gateways have not applied it. */
   readonly cause: 'owner' | 'sync' | 'gateways'
   /** The gateways that are known to lack a revision of the Admin API, or that have not sealed a pod. `observed`: one worker showed it. */
   readonly gateways: readonly {

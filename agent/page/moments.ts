@@ -9,7 +9,7 @@ export function decidedAt({ deletionAt, deletionGraceMs }: PodFact): Millis | un
   return deletionAt === undefined ? undefined : deletionAt - (deletionGraceMs ?? 0)
 }
 
-/** When the last holder let go of the pod; `undefined` while one lists it, or if none ever did. */
+/** When the last holder dropped the pod; `undefined` while one lists it, or if none ever did. */
 export const acceptedAt = ({ places }: Memory): Millis | undefined =>
   latest([...places.values()].map(place => place.removedAt))
 

@@ -57,7 +57,7 @@ export interface DrainView {
   readonly longLived: LongLived | null
   /** Per gateway: the grade it has given, when it confirmed, and why not better. */
   readonly gateways: readonly GatewayReport[]
-  /** Each with the time at which it let go of the pod. */
+  /** Each holder, with the time at which it dropped the pod. */
   readonly holders: readonly (HolderReport & { readonly at: Millis | null })[]
   /** Requests sent to the pod after its ack; `null` if nothing counts them. */
   readonly afterAck: number | null
@@ -166,7 +166,7 @@ export interface ArrivalView {
   readonly readyAt: Millis
   /** When every gateway routed to it in every holder; `null`: not yet, or the agent gave up first. */
   readonly routedAt: Millis | null
-  /** What the arrival waits for; empty once the pod has arrived. */
+  /** The reason why it has not arrived yet; empty once it has. */
   readonly why: string
   readonly holders: readonly { readonly key: HolderKey; readonly at: Millis | null }[]
   readonly gateways: readonly {
@@ -226,7 +226,7 @@ export interface AgentView {
   readonly name: string
   /** `host:port` at which it is asked; `null` for the agent that was asked. */
   readonly address: string | null
-  /** `null` until it answers, as are the next ones. */
+  /** `null` until it answers, like the fields below. */
   readonly version: string | null
   readonly startedAt: Millis | null
   /** When it last answered. */
@@ -266,13 +266,13 @@ export interface Snapshot {
     readonly sleepMs: number
     readonly reach: Reach
     readonly vouch: Vouch
-    /** Which of several agents does the leader's work. */
+    /** The agent that leads, if there are several. */
     readonly leader: LeaderView
     /** How APISIX is run; without `mode` until it is detected. */
     readonly apisix: ModeState
     readonly missingParts: readonly MissingPart[]
   }
-  /** All agents, the one that was asked first. `drains`, `past`, `unproved`, `acks`, `lags` and `totals` are those of all of them. */
+  /** All agents; the one that was asked comes first. `drains`, `past`, `unproved`, `acks`, `lags` and `totals` are those of all of them. */
   readonly agents: readonly AgentView[]
   readonly watches: readonly WatchView[]
   readonly gateways: readonly GatewayView[]
@@ -294,7 +294,7 @@ export interface Snapshot {
 
 /** Facts about a drain that are not in the drain or its moments. */
 export interface DrainMore {
-  /** When a holder let go of the pod. */
+  /** When a holder dropped the pod. */
   removedAt(holder: HolderKey): Millis | undefined
   readonly afterAck: number | undefined
 }

@@ -12,9 +12,9 @@ import { createUnion } from './union.ts'
 export interface Agents {
   /** The snapshot of this agent with the drains, answers, lags and totals of all. */
   together(own: Snapshot): Snapshot
-  /** What the agent `of` (its start) lacks that has heard change number `after`. */
+  /** All that changed in this agent after its change number `after`; everything if `of` is not the id of this start. */
   share(of: string, after: number): Share
-  /** Begins to ask. */
+  /** Begins to poll the other agents. */
   start(): void
   stop(): Promise<void>
 }
@@ -24,23 +24,23 @@ interface AgentsOptions {
   readonly peers: readonly string[]
   readonly brief: () => Brief
   readonly pass: () => string
-  /** Another agent has told something. */
+  /** Called when another agent has answered. */
   readonly changed: () => void
   readonly clock: Clock
   readonly log: Log
-  /** The addresses of a name. */
+  /** Looks up the addresses of a name; default: DNS. */
   readonly resolve?: (host: string) => Promise<readonly string[]>
 }
 
-/** What the DNS says of one entry of the configuration: its addresses as last seen, and why there are no newer ones, since when. */
+/** The last DNS answer for one configured name, and the problem of the last lookup, if it failed. */
 interface Found {
   readonly addresses: readonly string[]
   readonly problem: string
-  /** In ms; 0 if there is no problem. */
+  /** When the problem began, in ms; 0 if there is none. */
   readonly since: number
 }
 
-/** From one look at the DNS to the next, in ms. */
+/** The pause between two DNS lookups, in ms. */
 const RESOLVE_MS = 2000
 /** The most agents that are asked. */
 const MOST = 16
@@ -79,7 +79,7 @@ export function createAgents(options: AgentsOptions): Agents {
         'there are more agents than one asks: the dashboard lacks some of them'
       )
     wereTooMany = tooMany
-    // An address that has left the DNS was that of an agent that is gone. Its history stays in the book.
+    // An address that is no longer in the DNS belonged to an agent that is gone. The book keeps its history.
     const gone = [...asked].filter(([address]) => !now.has(address))
     for (const [address] of gone) asked.delete(address)
     for (const address of now) {
@@ -160,6 +160,6 @@ export function createAgents(options: AgentsOptions): Agents {
   }
 }
 
-/** Of an address: itself. */
+/** For an address, the result is that address. */
 const addressesOf = async (host: string): Promise<readonly string[]> =>
   (await lookup(host, { all: true })).map(({ address }) => address)

@@ -14,7 +14,7 @@ import { joinDrains, joinLags } from './merge.ts'
 import { createRecords } from './records.ts'
 import type { Share } from './share.ts'
 
-/** What an agent knows without its holders: enough for the other agents. */
+/** The parts of an agent's snapshot that other agents need: all but the holders. */
 export type Brief = Pick<
   Snapshot,
   'at' | 'agent' | 'gateways' | 'drains' | 'past' | 'unproved' | 'acks' | 'lags' | 'totals'
@@ -24,29 +24,29 @@ export type Brief = Pick<
 export interface Book {
   /** Takes in the agent's own state. */
   note(own: Brief): void
-  /** Takes in what another agent shares; `drains` are all its drains. */
+  /** Takes in another agent's share; `drains` are all its drains. */
   hear(own: Brief, share: Share, drains: ReadonlyMap<string, DrainView>): void
-  /** Adds to finished drains what another agent knows of them, although they are not finished there. */
+  /** Completes finished drains from the views of an agent in which they are not finished yet. */
   complete(drains: ReadonlyMap<string, DrainView>): void
-  /** What an agent still lacks that has heard this book's change number `after`. */
+  /** The share for an agent: all that changed in this book after change number `after`. */
   share(own: Brief, after: number): Share
-  /** The agent's own drains; one that did not change is the same object as before. */
+  /** The agent's own drains. An unchanged drain stays the same object. */
   drains(): ReadonlyMap<string, DrainView>
   /** A finished drain, by uid. */
   finished(uid: string): DrainView | undefined
-  /** A list that did not change is the same one as before. */
+  /** An unchanged list stays the same object. */
   history(): Pick<Snapshot, 'past' | 'unproved' | 'acks' | 'lags'>
   totals(): Snapshot['totals']
 }
 
-/** Starts of agents whose hooks are counted. With more, the oldest are forgotten. */
+/** The most starts of agents whose hooks are counted. Beyond that, the oldest are forgotten. */
 const STARTS = 64
-/** Lists are cut to their limit when they are this much longer. */
+/** A list is cut once it exceeds its limit by this factor. */
 const SLACK = 1.25
 
 const endedAt = ({ moments, deadline }: DrainView): number => moments.goneAt ?? moments.ackAt ?? deadline
 
-/** The newest ones, and unproved ones for longer. */
+/** The drains to keep: the newest ones, and more of those that were not proved. */
 function kept(drains: readonly DrainView[]): readonly DrainView[] {
   const unproved = new Set(drains.filter(isUnproved).slice(0, LIMITS.unproved))
   return drains.filter((drain, i) => i < LIMITS.past || unproved.has(drain))
@@ -81,7 +81,7 @@ export function createBook(): Book {
   })
   const starts = createRecords<StartCounts>({
     name: ({ id }) => id,
-    // Hooks are only ever added.
+    // The count of hooks only grows.
     join: (known, one) => (one.hooks > known.hooks ? one : known),
     at: ({ startedAt }) => startedAt,
     keep: all => all.slice(0, STARTS),
@@ -91,7 +91,7 @@ export function createBook(): Book {
   const live = new Map<string, { readonly drain: DrainView; readonly seq: number }>()
   let views: ReadonlyMap<string, DrainView> = new Map()
   let last: Brief | undefined
-  /** Drains that an elder agent counted before this one began; `undefined` until one has told. */
+  /** The drains that an older agent counted before this agent started; `undefined` until one has reported them. */
   let before: DrainCounts | undefined
   let told = NO_DRAINS
   let shown:
@@ -132,7 +132,7 @@ export function createBook(): Book {
       for (const lag of share.lags) lags.put(lag)
       for (const start of share.starts) starts.put(start)
       told = mostCounted([told, share.counts])
-      // An agent that is not ready has not counted the drains that are under way. An elder one lacks nothing.
+      // While this agent is not ready, it has not counted the running drains. If it started first, it lacks nothing.
       const { missingParts, startedAt } = own.agent
       if (missingParts.length > 0 || startedAt < (share.agent.startedAt ?? Infinity)) return
       const known = new Set([...own.drains, ...own.past].map(({ uid }) => uid))
@@ -178,7 +178,7 @@ export function createBook(): Book {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
 
-/** The new items of a list that grows at its head only, oldest first. */
+/** The new items of a list, oldest first. Items are only ever added at its head. */
 function added<T>(list: readonly T[], known: readonly T[] | undefined): readonly T[] {
   const at = known?.[0] === undefined ? -1 : list.indexOf(known[0])
   return list.slice(0, at === -1 ? list.length : at).toReversed()

@@ -1,11 +1,11 @@
 import type { DrainView, Totals } from '../page/snapshot.ts'
 
-/** How many drains there were, and how they ended. Every agent sees every drain, so the counts of two agents are not added. */
+/** How many drains there were, and how they ended. Every agent sees every drain, so the counts of two agents must not be added. */
 export type DrainCounts = Pick<Totals, 'drains' | 'proven' | 'graded' | 'expired' | 'undone'>
 
-/** What only one agent counts: the hooks that it answered. */
+/** The count that belongs to one agent alone: the hooks that it answered. */
 export interface StartCounts {
-  /** Of one start of one agent. */
+  /** Unique to one start of one agent. */
   readonly id: string
   readonly startedAt: number
   readonly hooks: number
@@ -36,7 +36,7 @@ function combine(a: DrainCounts, b: DrainCounts, of: (a: number, b: number) => n
 export const plus = (a: DrainCounts, b: DrainCounts): DrainCounts => combine(a, b, (x, y) => x + y)
 const minus = (a: DrainCounts, b: DrainCounts): DrainCounts => combine(a, b, (x, y) => Math.max(0, x - y))
 
-/** How an agent that shows this drain has counted it. */
+/** The part of the counts that this drain makes. */
 function countsOf({ phase, verdict, moments, deadline }: DrainView): DrainCounts {
   const proven = verdict?.kind === 'proven'
   const { grade, result } = verdict ?? {}
@@ -69,7 +69,7 @@ export const countedBefore = (
     theirs.filter(({ uid }) => own.has(uid)).reduce((sum, drain) => plus(sum, countsOf(drain)), NO_DRAINS)
   )
 
-/** The agent that has counted longest has most; of equal ones, the one with the best evidence. */
+/** The largest counts, which are those of the agent that has counted for longest; among equal ones, those with the best evidence. */
 export const mostCounted = (all: readonly DrainCounts[]): DrainCounts =>
   all.reduce((most, one) => (orderOf(one) > orderOf(most) ? one : most), NO_DRAINS)
 

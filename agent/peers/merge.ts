@@ -26,7 +26,7 @@ function greater<T>(a: T, b: T, orderOf: (item: T) => Order): T {
   return i === -1 || left[i]! > right[i]! ? a : b
 }
 
-/** Two lists of named items as one, by name. */
+/** Joins two lists of named items, by name. */
 function joined<T>(
   a: readonly T[],
   b: readonly T[],
@@ -65,7 +65,7 @@ function joinHolders(a: DrainView['holders'][number], b: DrainView['holders'][nu
 
 const PHASES: readonly DrainView['phase'][] = ['undone', 'draining', 'expired', 'proven', 'gone']
 
-/** What an agent claims of a drain: its verdict with the reason for it. */
+/** An agent's claim about a drain: its verdict, with the reason. */
 const claim = ({ verdict, why }: DrainView): Order => [
   verdict === null ? -1 : Number(verdict.kind === 'proven'),
   rank(verdict?.grade),

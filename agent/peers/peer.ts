@@ -6,11 +6,11 @@ import type { AgentView, DrainView } from '../page/snapshot.ts'
 import { SNAPSHOT_VERSION } from '../page/snapshot.ts'
 import { readShare, type Share } from './share.ts'
 
-/** One other agent, asked once a second. Nothing waits for it: all its failures do is to be shown. */
+/** Polls one other agent once a second. Nothing waits for it, and its failures are only displayed. */
 export interface Peer {
   /** `undefined` until it has answered or is lost, and for this agent itself. */
   view(): AgentView | undefined
-  /** All its drains, as last told. */
+  /** All its drains, by its last answer. */
   drains(): ReadonlyMap<string, DrainView>
   stop(): Promise<void>
 }
@@ -18,7 +18,7 @@ export interface Peer {
 export interface PeerOptions {
   /** `host:port`, without a name: `10.0.0.7:8080` or `[fd00::7]:8080`. */
   readonly address: string
-  /** Of this start of this agent. */
+  /** The id of this start of this agent. */
   readonly id: string
   /** The value of the Cookie header that admits this agent. */
   readonly pass: () => string
@@ -27,13 +27,13 @@ export interface PeerOptions {
   readonly log: Log
 }
 
-/** From one answer to the next question, in ms. */
+/** The pause between an answer and the next request, in ms. */
 const EVERY_MS = 1000
-/** For one exchange, in ms. */
+/** The time for one request and its answer, in ms. */
 const ANSWER_MS = 2000
-/** An agent that has not answered for so long is lost, in ms. Before that, its address may be one that is about to leave the DNS. */
+/** After this time without an answer, an agent is lost, in ms. A stale DNS record takes less time to disappear. */
 export const LOST_MS = 10_000
-/** Of one answer, in bytes: the whole history of a large cluster takes a few MiB. */
+/** The largest answer, in bytes: the whole history of a large cluster takes a few MiB. */
 const LARGEST = 16 * 1024 * 1024
 /** Clocks that are further apart than this are shown as a problem, in ms. */
 const APART_MS = 1000
@@ -149,7 +149,7 @@ export function startPeer({ address, id, pass, heard, clock, log }: PeerOptions)
   }
 }
 
-/** An agent of which nothing but its address is known. */
+/** The view of an agent that has not answered yet: only its address is known. */
 export const unknown = (address: string): Omit<AgentView, 'link' | 'problem'> => ({
   id: address,
   name: address,
@@ -194,7 +194,7 @@ function refusalOf(address: string, status: number): string {
 const versionProblem = (version: number): string =>
   `its state has version ${version}, and this agent reads version ${SNAPSHOT_VERSION}: update the older of the two agents`
 
-/** The other agent read its clock between question and answer. */
+/** The other agent read its clock between request and answer. */
 function clockProblem(at: Millis, askedAt: Millis, heardAt: Millis): string {
   const ahead = at - heardAt > APART_MS ? at - heardAt : 0
   const behind = askedAt - at > APART_MS ? askedAt - at : 0

@@ -1,6 +1,6 @@
 import { same } from '../base/same.ts'
 
-/** A bounded list of named items, newest first, which remembers what changed when. */
+/** A bounded list of named items, newest first. Each item has the number of its last change. */
 export interface Records<T> {
   /** Adds the item, or joins it with the known one of that name. */
   put(item: T): void
@@ -14,11 +14,11 @@ export interface Records<T> {
 interface RecordsOptions<T> {
   readonly name: (item: T) => string
   readonly join: (known: T, item: T) => T
-  /** When the item happened, in ms: its place in the list. */
+  /** The time of the item, in ms, by which the list is sorted. */
   readonly at: (item: T) => number
-  /** Which of all items stay, newest first. */
+  /** Selects the items to keep, newest first. */
   readonly keep: (items: readonly T[]) => readonly T[]
-  /** Forgets the others only if there are so many items, because that takes a while. */
+  /** The others are dropped only beyond this number of items, because the selection costs time. */
   readonly most: number
   /** The number of the next change. */
   readonly next: () => number
@@ -27,7 +27,7 @@ interface RecordsOptions<T> {
 interface Entry<T> {
   readonly item: T
   readonly seq: number
-  /** As it was when the item was added: an item keeps its place. */
+  /** Set when the item is added; later changes do not move it. */
   readonly at: number
 }
 

@@ -11,21 +11,21 @@ import type { DrainCounts, StartCounts } from './counts.ts'
 /** What one agent shares with the others: `GET /api/agent?of=<id>&after=<seq>`. */
 export interface Share {
   readonly version: typeof SNAPSHOT_VERSION
-  /** When it was made, on the clock of the agent that shares. */
+  /** When the share was made, by the clock of the agent that made it. */
   readonly at: number
   /** The number of its last change. */
   readonly seq: number
-  /** The agent that shares, as it shows itself. */
+  /** The agent that made it. */
   readonly agent: AgentView
   /** The uids of all its drains. */
   readonly live: readonly string[]
   /** The drains that changed after `after`. */
   readonly drains: readonly DrainView[]
-  /** Finished drains, answers and lags that it has learned after `after`, by itself or from other agents. */
+  /** Finished drains, answers and lags that changed after `after`: its own, and those that it got from other agents. */
   readonly past: readonly DrainView[]
   readonly acks: readonly AckView[]
   readonly lags: readonly DrainLag[]
-  /** The drains that it has counted, and those that an elder agent had counted before. */
+  /** The drains that it has counted, and those that an older agent had counted before. */
   readonly counts: DrainCounts
   /** Every start of an agent that it knows. */
   readonly starts: readonly StartCounts[]
@@ -153,7 +153,7 @@ export function readShare(text: string): Read {
   const { success, data } = versioned.safeParse(json)
   if (!success) return { kind: 'garbled' }
   if (data.version !== SNAPSHOT_VERSION) return { kind: 'other', version: data.version }
-  // A later part of a release may add fields: they are passed on.
+  // A later version may add fields, which are passed on.
   const read = share.safeParse(json)
   return read.success ? { kind: 'share', share: read.data as unknown as Share } : { kind: 'garbled' }
 }

@@ -1,11 +1,11 @@
 import type { DrainView } from '../page/snapshot.ts'
 import { joinDrains } from './merge.ts'
 
-/** Another agent's drains, as far as it has told them. */
+/** The drains that another agent has reported. */
 export interface Told {
   /** The name of its pod. */
   readonly name: string
-  /** Not if it does not answer: its drains are old, and nothing is known of the hooks that it holds. */
+  /** False if it does not answer: its drains are then old, and the hooks that it holds are unknown. */
   readonly live: boolean
   readonly drains: ReadonlyMap<string, DrainView>
 }
@@ -18,7 +18,7 @@ export interface UnionOptions {
   readonly now: number
 }
 
-/** How long after its deadline a drain is kept that only a lost agent knows, in ms. */
+/** If only a lost agent knows a drain, the drain is kept for this long after its deadline, in ms. */
 const FORGOTTEN_MS = 60_000
 
 interface Joined {
@@ -26,7 +26,7 @@ interface Joined {
   readonly drain: DrainView
 }
 
-/** Joins the drains of all agents, by uid: first those of this agent, in its order. A drain whose parts did not change is the same object as before. */
+/** Joins the drains of all agents by uid, those of this agent first, in its order. A drain whose parts did not change stays the same object. */
 export function createUnion(): (options: UnionOptions) => readonly DrainView[] {
   let known: ReadonlyMap<string, Joined> = new Map()
 

@@ -11,7 +11,7 @@ const serves = ({ ready, terminating }: GatewayFact): boolean => ready && !termi
 export const servingNames = (gateways: readonly GatewayFact[]): readonly string[] =>
   gateways.filter(serves).map(({ name }) => name)
 
-/** Up to which revision the slowest worker of a gateway has applied one kind of object, and since when. */
+/** The revision up to which the slowest worker of a gateway has applied one kind of object, and since when. */
 interface Applied {
   readonly revision: number
   readonly at: Millis

@@ -193,7 +193,7 @@ function longLivedOf({ gateways }: Evidence): LongLived | undefined {
   return numberOf(longLived) === 0 ? undefined : longLived
 }
 
-/** P19: the answer must state the fate of the last requests. */
+/** The answer must state what happens to the last requests. */
 const FORCED =
   '; the deadline forced the seal, so a gateway that knew no other node answered 503 for the last moments'
 

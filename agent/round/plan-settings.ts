@@ -13,7 +13,7 @@ export function planSettings(
   unsure: ReadonlySet<PodUid>
 ): PlanSettings {
   const gateways = cluster.gateways()
-  /** Whether a gateway's barrier does not cover the pod. A missing answer does not count: it comes within ms and starts another plan. */
+  /** Whether some gateway has reported that its barrier does not cover the pod. A gateway without an answer does not count yet: its answer starts a new plan. */
   const isRefused = (uid: PodUid): boolean =>
     gateways.some(({ id }) => {
       const reading = barrier?.reading(uid, id)
@@ -32,7 +32,7 @@ export function planSettings(
   }
 }
 
-/** When to plan again, without an event, for nodes that stay listed until then. */
+/** Nodes that stay listed until a certain time: those times. A new plan is due then, even without an event. */
 export function deferredUntil({ kept }: Plan, drains: Drains, deferMs: number): readonly Millis[] {
   return kept.flatMap(({ why, uid }) => {
     const drain = drains.get(uid)

@@ -7,7 +7,7 @@ import type { ArrivalView } from '../page/snapshot.ts'
 import { createArrivalEvidence, nothingSeen, type SeenComing } from '../upkeep/arrival-evidence.ts'
 import type { Sources } from '../proof/sources.ts'
 
-/** Follows every pod that becomes Ready until every gateway routes to it. Read-only: `behind-view.ts` has the readings made. */
+/** Follows every pod that becomes Ready until every gateway routes to it. Read-only: `behind-view.ts` requests the readings of the gateways. */
 interface Arrivals {
   readonly observer: Observer
   /** Pods on their way in, and those that have arrived or were given up, newest first. */
@@ -21,7 +21,7 @@ interface ArrivalsOptions {
 }
 
 /**
- * Intervals in ms: between looks, and between looks at a pod that no holder lists or should list. Most pods of a cluster are not in
+ * Intervals in ms: between checks, and between checks of a pod that no holder lists or should list. Most pods of a cluster are not in
  * APISIX, and cost no time.
  */
 const EVERY_MS = { look: 100, stranger: 5000 }

@@ -16,7 +16,7 @@ export type HolderClock = Pick<HolderView, 'missing' | 'notReady' | 'behind' | '
 
 /**
  * The clocks of all holders. Each starts when the ready endpoints of the Service change, and stops when the Admin API lists them and
- * every gateway routes by that. It runs in every round, whether a client looks or not: alerts rest on it.
+ * every gateway routes by that. It runs in every round, even without a client, because alerts rest on it.
  */
 interface Behind {
   readonly observer: Observer
@@ -34,11 +34,11 @@ interface BehindOptions {
   readonly clock: Clock
 }
 
-/** Intervals in ms: between looks, between checks of a holder that is behind, and the shortest between requested listings. */
+/** Intervals in ms: between passes, between checks of a holder that is behind, and the shortest between requested listings. */
 const EVERY_MS = { look: 200, check: 500, listing: 2000 }
 /** For how long a holder is checked again after a change, in ms: the watches of pods and slices are apart. */
 const SETTLING_MS = 5000
-/** How many holders one look compares with Kubernetes; the others follow in the next looks. */
+/** How many holders one pass compares with Kubernetes; the others follow in the next passes. */
 const AT_ONCE = 250
 /** How many are compared in turn although nothing is known to have changed. */
 const IN_TURN = 50
@@ -136,7 +136,7 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     return found.map(node => [node, readyAt(node) ?? now])
   }
 
-  /** Another holder lists it and none of this one's nodes: the two share the pods of the Service (a canary, a subset). */
+  /** Whether another holder lists the endpoint, and none of this holder's nodes: the two then share the pods of the Service (a canary, a subset). */
   const isElsewhere = (node: NodeKey, holder: Holder): boolean =>
     inventory
       .byHost(hostOf(node))
@@ -166,7 +166,7 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     )
   }
 
-  /** Reads of the Admin API cost it something: the longer nothing changes, the rarer they are. */
+  /** Each read costs the Admin API time, so reads become rarer while nothing changes. */
   const hurry = (now: Millis): void => {
     let newest = -Infinity
     for (const { clocks } of known.values()) {
@@ -213,7 +213,7 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     if (one) one.clocks = { ...one.clocks, lags: [] }
   }
 
-  /** Only the part that a reading shows which began after the change: until then the reading may just be old. */
+  /** Keeps only what a reading shows that began after the change. An earlier reading may just be old. */
   const view = ({ holder, clocks }: Known): HolderClock => {
     const { waiting, lags } = clocks
     if (clocks.nodes.size + waiting.size + lags.length === 0) return QUIET

@@ -31,7 +31,7 @@ interface ReadinessGateOptions {
   readonly metrics: Pick<Metrics, 'gates'>
 }
 
-/** Intervals in ms while a pod waits: between looks, and between requested listings. */
+/** Intervals in ms while a pod waits: between checks, and between requested listings. */
 const EVERY_MS = { look: 100, listing: 2000 }
 /** The pause before another write, in ms: after a failure, and if the watch has not shown the result. */
 const AGAIN_MS = { failed: 1000, written: 5000 }

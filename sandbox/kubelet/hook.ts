@@ -11,7 +11,7 @@ export interface HookRecord {
   readonly startedAt: number
   readonly endedAt: number
   readonly ok: boolean
-  /** Of an exec hook; null if a signal ended it. */
+  /** The exit code of an exec hook; null if a signal ended it. */
   readonly exitCode: number | null | undefined
   /** The end of its output, or the answer's body; for human readers. */
   readonly output: string

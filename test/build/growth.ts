@@ -1,13 +1,13 @@
 import { createContext, Script } from 'node:vm'
 import * as fc from 'fast-check'
 
-/** No single parse takes this long, in ms of time on a wall, on any machine: an exponential one never ends. */
+/** A time that no single parse reaches on any machine, in ms by the clock on the wall; an exponential one would. */
 const NEVER_MS = 5000
 /** CPU time that is too short to compare, in µs. */
 const SHORT_US = 2000
 /** The input grows by this factor. Linear: 4 times the CPU time; quadratic: 16 times. */
 const FACTOR = 4
-/** Between both. */
+/** The bound between the two. */
 const MOST = 8
 const TRIES = 5
 

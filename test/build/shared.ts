@@ -8,7 +8,7 @@ import { sources } from './snapshot.ts'
 const QUIET = buildSnapshot(sources({ drains: [] }))
 const [VIEW] = buildSnapshot(sources()).drains as [DrainView]
 
-/** One drain as one agent shows it; a test states only what differs. */
+/** One drain as one agent shows it; a test states only the differences. */
 export const drainOf = (
   uid: string,
   { moments, ...differs }: Partial<Omit<DrainView, 'moments'>> & { moments?: Partial<Moments> } = {}
@@ -23,7 +23,7 @@ export const provedOf = (uid: string, at: number, grade: Grade = 'barrier'): Dra
     hooks: 0
   })
 
-/** The state of one agent; a test states only what differs. */
+/** The state of one agent; a test states only the differences. */
 export const briefOf = (id: string, differs: Partial<Brief> = {}, startedAt = 0): Brief => ({
   ...QUIET,
   ...differs,

@@ -14,7 +14,7 @@ import { startWorld, type World } from '../../sandbox/world.ts'
 // difference: the time of the watch event on its way, after which the shown lag begins, and the error of the gateways' clocks.
 
 const REPLICAS = 6
-/** The first rollout that the machine had time for counts. The time that the agent itself adds is checked in all of them. */
+/** The first rollout that the machine did not slow down counts. The time that the agent itself adds is checked in every rollout. */
 const MOST_ROLLOUTS = 5
 const CLOSE_MS = 5
 const EQUAL_MS = 20

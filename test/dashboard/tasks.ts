@@ -10,8 +10,8 @@ interface TraceEvent {
 }
 
 /**
- * The longest task of the page's main thread while `play` runs, in ms of CPU time: on a quiet machine a task takes as long, and on a
- * busy one the work of others does not count.
+ * The longest task of the page's main thread while `play` runs, in ms of CPU time, which
+ * excludes the work of other processes on a busy machine.
  * @throws Error if the browser reported no CPU time
  */
 export async function longestTask(page: Page, play: () => Promise<void>): Promise<number> {

@@ -20,7 +20,7 @@ const asked = async (host: string): Promise<Snapshot> => {
   return (await response.json()) as Snapshot
 }
 
-/** Asks until the answer is as expected. */
+/** Polls until the answer is as expected. */
 async function shows(
   what: string,
   host: string,
@@ -83,7 +83,7 @@ async function pair(start: (differs: object) => Promise<Rig>, hosts: readonly st
   return { rig, agentAt, endAt }
 }
 
-/** Both agents come to show the same evidence of the same drains. */
+/** Waits until both agents show the same evidence of the same drains. */
 async function agree(a: string, b: string): Promise<void> {
   const byUid = (state: Snapshot) =>
     drainsOf(state)

@@ -17,10 +17,10 @@ const LIMIT =
     (parse(readFileSync(VALUES, 'utf8')) as { resources: { limits: { memory: string } } }).resources.limits
       .memory
   ) * MI
-/** What the rest of an agent needs: values.yaml. */
+/** The memory that the rest of an agent needs, as in values.yaml. */
 const REST = 130 * MI
 const COUNT = 1000
-/** The strictest bound, per address, must not be what saves the callers. */
+/** Many addresses, so that the strictest bound, which is per address, is not the one that protects the callers. */
 const ATTACKERS = Array.from({ length: 20 }, (_, i) => `127.67.0.${i + 1}`)
 const MANY = Buffer.alloc(MI, 'x')
 
@@ -62,7 +62,7 @@ describe('feature: a flood on each port', function () {
     await Promise.race([once(socket, 'connect'), once(socket, 'close')])
     return socket
   }
-  /** Sends without end: headers on the plain ports, a body on that of the webhook. */
+  /** Sends a request without an end: endless headers on the plain ports, an endless body on the port of the webhook. */
   const flooding = async (port: Port, i: number) => {
     const raw = await silent(port, i)
     if (port !== 'webhook') return raw.write(`GET / HTTP/1.1\r\nhost: x\r\n${'a: b\r\n'.repeat(2000)}`)

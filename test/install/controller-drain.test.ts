@@ -22,7 +22,7 @@ interface Row {
 }
 
 /**
- * The real ingress controller 1.8 beside the real agent, while pods end under load. Kubernetes, kubelet, gateways with the plugin
+ * The real ingress controller 1.8 next to the real agent, while pods end under load. Kubernetes, kubelet, gateways with the plugin
  * and the Admin API are the sandbox's stand-ins; the controller sees copies of their EndpointSlices in a real API server.
  */
 describe(`the real ingress controller ${CONTROLLER_VERSION} beside the agent`, function () {
@@ -74,7 +74,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} beside the agent`, f
     readyPods().length === pods &&
     world.kubernetes.store.list('pods', { namespace: NAMESPACE }).length === pods
 
-  /** Runs it under load, and notes failed requests and the hooks of the pods that ended. */
+  /** Runs the work under load, and records failed requests and the hooks of the pods that ended. */
   async function underLoad(scenario: string, run: () => Promise<unknown>, mostFailed = 0): Promise<void> {
     const load = world.startLoad({ rate: 100, seed: 1, traffic: 'quick', timeoutMs: REQUEST_MS })
     const gone = () => world.kubelet.records().filter(({ goneAt }) => goneAt !== undefined)
@@ -160,7 +160,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} beside the agent`, f
         await leader.stop('SIGKILL')
         await rolled
         await waitFor('the second one leads', () => second.log().includes('became leader'), WAIT_MS)
-        // 1.8 drops the changes that came while there was no leader, and the new leader writes only at the next one.
+        // Version 1.8 drops changes that come while there is no leader, and a new leader writes only at the next change.
         world.kubernetes.store.delete('pods', NAMESPACE, readyPods()[0]!.metadata.name)
         await waitFor('another came', isSettled(REPLICAS), WAIT_MS)
         await caughtUp()
@@ -169,7 +169,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} beside the agent`, f
     it('the controller is dead, and another rolling update follows', async () => {
       await owner.controllers.at(-1)!.stop('SIGKILL')
       await underLoad('controller dead', roll)
-      // It writes nothing at its start, because it does not lead yet, and nothing when it leads: only at the next change.
+      // The new controller does not write when it starts, nor when it becomes the leader: only at the next change.
       const next = owner.start()
       await waitFor('it leads', () => next.log().includes('became leader'), WAIT_MS)
     })

@@ -13,7 +13,7 @@ const KEY = 'controller-test-key'
 const WAIT_MS = 60_000
 const SERVICE = { namespace: 'shop', name: 'web', port: 80 }
 
-/** What the real ingress controller 1.8 asks of the Admin API and writes, next to what the sandbox's owner writes. */
+/** Compares the reads and writes of the real ingress controller 1.8 with those of the sandbox's owner. */
 describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API stand-in`, function () {
   this.timeout(180_000)
   let api: ApiServer
@@ -110,7 +110,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
     await waitFor('both nodes', () => hosts()?.split(',').length === 2, WAIT_MS)
     const { nodes } = stored() as { nodes: { host: string }[] }
     store.put(key, { ...stored()!, nodes: nodes.filter(({ host }) => host !== '127.0.0.1') as object as [] })
-    // A change of another Service wakes it, and it leaves this one alone.
+    // A change of another Service wakes the controller, which leaves this Service alone.
     const count = writes().length
     await post('/api/v1/namespaces/shop/services', {
       metadata: { name: 'api' },
@@ -142,7 +142,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
     expect(new Set(refused.map(({ path, status }) => `${status} ${path}`))).to.deep.equal(
       new Set(['400 /apisix/admin/stream_routes'])
     )
-    // It looks for an object before it creates it.
+    // The controller reads an object before it creates it.
     for (const { method, path, status } of translated.passed)
       if (status === 404) expect(`${method} ${path}`).to.match(/^GET \/apisix\/admin\/(upstreams|routes)\//)
   })

@@ -32,14 +32,14 @@ export interface ControllerOptions {
 export interface Controller {
   readonly pid: number
   log(): string
-  /** Freezes the process, and lets it go on. */
+  /** Freezes the process; `resume` continues it. */
   pause(): void
   resume(): void
   /** SIGTERM by default. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
-/** Starts the real ingress controller 1.8 beside an API server and an Admin API. */
+/** Starts the real ingress controller 1.8 with an API server and an Admin API. */
 export function startController({ kubeconfig, admin, slices = false }: ControllerOptions): Controller {
   const folder = mkdtempSync(join(tmpdir(), 'ingress-controller-'))
   const file = join(folder, 'log')
@@ -56,7 +56,7 @@ export function startController({ kubeconfig, admin, slices = false }: Controlle
       '--https-listen=127.0.0.1:0',
       `--watch-endpointslices=${slices}`
     ],
-    // The name and the namespace of its pod: it keeps its Lease there.
+    // The name of its pod, and the namespace of its Lease.
     {
       stdio: ['ignore', log, log],
       cwd: folder,

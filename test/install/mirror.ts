@@ -13,7 +13,7 @@ export interface Slices {
   onChange(listener: (slice: EndpointSlice) => void): () => void
 }
 
-/** The v1 Endpoints of a Service, as kube-controller-manager makes them: pods that terminate are in neither list. */
+/** The v1 Endpoints of a Service, as kube-controller-manager makes them: a terminating pod is in neither list. */
 function endpointsOf(slices: readonly EndpointSlice[], name: string): object {
   const ports = slices[0]?.ports ?? []
   const all = slices.flatMap(({ endpoints }) => endpoints)
@@ -72,7 +72,7 @@ export function mirrorSlices(slices: Slices, api: ApiServer): () => Promise<void
   }
   const queue = (slice: EndpointSlice) => {
     last = last.then(() => copy(slice))
-    last.catch(() => {}) // the end reports it
+    last.catch(() => {}) // the returned function reports it
   }
   const end = slices.onChange(queue)
   for (const slice of slices.list()) queue(slice)

@@ -13,7 +13,7 @@ import { translateAdmin, type Passed } from './translate.ts'
 export interface RealOwner extends Owner {
   /** Its processes. A test may stop them and start more. */
   readonly controllers: Controller[]
-  /** Every request of these to the Admin API. */
+  /** Every request of these processes to the Admin API. */
   readonly passed: readonly Passed[]
   /** Starts one more process. */
   start(): Controller
@@ -33,7 +33,7 @@ export async function startRealOwner(
   const { namespace, name, port } = service
   const inNamespace = `namespaces/${namespace}`
   await api.call('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
-  // These exist already, if another world used the API server before.
+  // These objects exist already if another world used the API server before.
   const spec = { ports: [{ name: 'http', port, targetPort: 'http' }] }
   await api.call('POST', `/api/v1/${inNamespace}/services`, { metadata: { name }, spec })
   await api.call('POST', `/apis/apisix.apache.org/v2/${inNamespace}/apisixroutes`, route(name, port))

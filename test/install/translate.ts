@@ -7,14 +7,14 @@ import { text } from 'node:stream/consumers'
 export const outside = (json: string): string => json.replaceAll(/"127\.(\d+\.\d+\.\d+)"/g, '"10.$1"')
 const inside = (json: string): string => json.replaceAll(/"10\.(\d+\.\d+\.\d+)"/g, '"127.$1"')
 
-/** One request that passed, and the status of its answer. */
+/** One forwarded request, and the status of its answer. */
 export interface Passed {
   readonly method: string
   readonly path: string
   readonly status: number
 }
 
-/** Passes on all requests to an Admin API, and translates the addresses in both directions. Nothing else changes. */
+/** Forwards all requests to an Admin API, and translates the addresses in both directions. It changes nothing else. */
 export async function translateAdmin(url: string) {
   const passed: Passed[] = []
   const pass = async (request: IncomingMessage) => {

@@ -3,7 +3,7 @@ import type { Mistake, Place } from './mistake.ts'
 const HOOK = 'http://apisix-drain.apisix:8080/v1/prestop?namespace=$POD_NAMESPACE&pod=$POD_NAME'
 const CURL = 'curl -fsS --noproxy "*"'
 
-/** A pod with this hook, beside the Service of the agents. */
+/** A pod with this hook, and the Service of the agents. */
 const hooked = (command: string) => (place: Place) => {
   const { store } = place.rig.kubernetes
   store.create('namespaces', { metadata: { name: 'drain' } })

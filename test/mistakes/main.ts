@@ -46,7 +46,7 @@ for (const mistake of chosen) {
   if (!brief) {
     console.log(`      $ apisix-drain ${mistake.args.join(' ')}`)
     const lines = printed.text.trimEnd().split('\n')
-    // Of a long log, the beginning is enough.
+    // The beginning of a long log is enough.
     console.log(
       lines
         .slice(0, 40)

@@ -1,23 +1,23 @@
 import type { Rig } from '../build/rig.ts'
 
-/** One mistake of an operator, and what they must read then. */
+/** One mistake of an operator, and the output that must explain it. */
 export interface Mistake {
   readonly title: string
   readonly args: readonly string[]
-  /** Environment of the command that differs from a right one; `undefined` takes a variable out. */
+  /** Variables that differ from a valid environment; `undefined` removes a variable. */
   readonly env?: (place: Place) => Readonly<Record<string, string | undefined>>
   /** Makes the mistake in the cluster. */
   readonly prepare?: (place: Place) => void
   /** A file of configuration, written for this command. */
   readonly file?: string
   readonly exit: number
-  /** Each must be in what the command prints: the setting, and the change. */
+  /** Each must be in the output of the command: the setting, and the change. */
   readonly says: readonly RegExp[]
   /** Must be printed exactly once. */
   readonly once?: RegExp
 }
 
-/** Where the commands run: stand-ins for the API server and for APISIX, and servers that are none. */
+/** Where the commands run: stand-ins for the API server and for APISIX, and servers that are neither. */
 export interface Place {
   readonly rig: Rig
   /** Paths of kubeconfigs: of a server that speaks HTTP/1.1 only, of a port at which nothing listens, with another CA. */

@@ -24,7 +24,7 @@ export interface Printed {
   readonly text: string
 }
 
-/** What the operator sees: the real program `main`, against stand-ins, in a process of its own. */
+/** Runs the real program `main` against stand-ins, in a separate process, and returns its output. */
 export async function play(mistake: Mistake, main = MAIN): Promise<Printed> {
   const ends: (() => unknown)[] = []
   try {
@@ -116,7 +116,7 @@ async function run(main: string, args: readonly string[], env: Readonly<Record<s
   return { code, text: `${said.out}${said.err}` }
 }
 
-/** What is wrong with what was printed; empty if the operator reads the setting and the change. */
+/** The faults of the output; empty if it names the setting and the change. */
 export function faultsOf({ exit, says, once: single }: Mistake, { code, text }: Printed): readonly string[] {
   const times = single ? [...text.matchAll(new RegExp(single, 'g'))].length : 1
   return [

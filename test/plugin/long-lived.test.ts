@@ -97,7 +97,7 @@ describe('Requests that do not end by themselves', () => {
       const reply = fetch(`${gateway.url}/u?ms=4000`)
       await become('it is in flight', { requests: 1 })
       await (await reply).text()
-      // It took twice the setting, and was never anything but a request: only its end changed the counts.
+      // The request took twice the setting, and counted as an ordinary one until its end.
       await become('nothing is in flight', { requests: 0, streams: 0 })
     })
   })

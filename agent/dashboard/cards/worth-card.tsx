@@ -11,7 +11,7 @@ type Facts = Pick<Snapshot, 'lags' | 'past' | 'unproved' | 'agent' | 'gateways'>
   readonly hooks: HooksView
 }
 
-/** The numbers that decide about sleeps and hooks: what a sleep would have needed, what the hooks are worth, and where they lack. */
+/** The numbers that decide about sleeps and hooks: the sleep that would have been needed, the worth of the hooks, and the pods without one. */
 export function Worth({ lags, past, unproved, agent, gateways, hooks }: Facts) {
   const { all, each } = useMemo(
     () => worthOf({ lags, past, unproved, agent }),

@@ -98,7 +98,7 @@ function blind({ watches, inventory }: Snapshot): Sentence | undefined {
   return inventory.problem ? bad('The holders cannot be read.', inventory.problem) : undefined
 }
 
-/** A change of the ready endpoints has not reached APISIX, or a gateway: the owner has stopped, or the gateway. */
+/** A change of the ready endpoints has not reached APISIX, or has not reached a gateway: the owner or that gateway has stopped. */
 function behind({ at, holders }: Snapshot): Sentence | undefined {
   const late = differingOf(holders).filter(holder => (behindFor(holder, at) ?? 0) > LATE_MS)
   const [worst] = late.toSorted((a, b) => (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
@@ -152,7 +152,7 @@ const lostOf = (lost: number, agents: number): string =>
 
 const differing = new WeakMap<Snapshot['holders'], Snapshot['holders']>()
 
-/** The few of thousands that differ; searched once in each list of holders. */
+/** The few holders that differ, out of thousands. Each list of holders is searched once. */
 function differingOf(holders: Snapshot['holders']): Snapshot['holders'] {
   const known = differing.get(holders)
   if (known) return known

@@ -1,4 +1,4 @@
-/** A word of the page: what it means, and the page of the documentation that explains it. */
+/** A word that the dashboard uses, its meaning, and the page of the documentation that explains it. */
 interface Term {
   readonly means: string
   /** In the project's folder `docs`. */

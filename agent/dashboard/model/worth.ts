@@ -3,13 +3,13 @@ import { latestDecision } from '../../page/lag.ts'
 import { standingOf } from './lanes.ts'
 import { workloadOf } from './rollout.ts'
 
-/** 99.9 % of fewer drains is the longest of them: not a number to set a sleep by. */
+/** With fewer drains, "99.9 %" is just the longest one, which is no basis for a sleep. */
 export const NEEDED = 1000
 const SHARE = 0.999
 
 /** The sleep that would have covered 99.9 % of some drains, in ms. */
 export interface Sleep {
-  /** Those that it rests on: with a sync lag, or not proved at all. */
+  /** How many drains it rests on: those with a sync lag, and those that were not proved. */
   readonly drains: number
   /** `null`: too few drains, or (`enough`) more than 0.1 % of them were not proved, so that no sleep is known to be enough. */
   readonly ms: number | null

@@ -14,7 +14,7 @@
 --   x|uid|ip|port  true while a worker removes the entry because it has expired
 --
 -- The dictionary itself expires no entry, because it uses the wall clock, which may step. The 2 in
--- the keys: an older release let it, and workers of both can run side by side after a reload.
+-- the keys: an older release used that expiry, and workers of both may run at once after a reload.
 --
 -- Only operations that never evict are used: a full dictionary is an error to report, and must
 -- not silently cost another pod its entry.
@@ -28,7 +28,7 @@ local pairs        = pairs
 local next         = next
 local floor        = math.floor
 
--- more bypasses than one entry can get; a number is exact up to 2^53
+-- more than the bypasses that one entry can get; a number is exact up to 2^53
 local LATE     = 2 ^ 27
 -- seconds until x| ends by itself, if the worker that set it was killed
 local CLEARING = 10

@@ -1,5 +1,5 @@
---- Tells requests that end by themselves from those that do not. An ending pod waits for the first;
--- only the pod itself can end the others in their own protocol, once it has got SIGTERM.
+--- Separates requests that end by themselves from long-lived ones. An ending pod waits for the
+-- former. Only the pod itself can end the latter in their own protocol, after it got SIGTERM.
 --
 --   upgraded   status 101: a websocket, or any other protocol
 --   sse        the content type of server-sent events

@@ -156,7 +156,7 @@ local function differ(old, new)
 end
 
 
---- Looks up the nodes that are not written down. @treturn boolean whether there is any such place
+--- Looks up nodes by name and by discovery. @treturn boolean whether a place has any
 function _M:look_up()
     self.unseen = false
     self.names:begin()
@@ -237,7 +237,7 @@ function _M:uses(place)
 end
 
 
---- @treturn number places into which this worker cannot look: a name that it cannot resolve, say
+--- @treturn number places whose nodes this worker cannot read, such as a name without an answer
 function _M:hidden()
     local n = 0
     for place in pairs(self.moving) do

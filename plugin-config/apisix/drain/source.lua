@@ -1,5 +1,5 @@
 --- The items that APISIX holds of each kind of object, and those that came or went since the last
--- look. APISIX replaces an item and never changes one, so a new item is found by identity.
+-- call. APISIX replaces an item and never changes one, so a new item is found by identity.
 local revision = require("apisix.drain.revision")
 local clock_now = require("apisix.drain.clock").now
 local KINDS    = revision.KINDS

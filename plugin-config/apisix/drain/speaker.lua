@@ -6,7 +6,7 @@ local wake     = require("apisix.drain.wake")
 local ngx      = ngx
 local clock_now = require("apisix.drain.clock").now
 
-local LOOK  = 0.02      -- the longest time between two looks, seconds
+local LOOK  = 0.02      -- the longest time between two checks, seconds
 local HEAR  = 0.004     -- how long a put waits for all workers, seconds
 -- the shortest real wait: ngx.sleep counts milliseconds
 local PAUSE = 0.001
@@ -37,7 +37,7 @@ function _M.start(with)
 end
 
 
---- An agent asks for words from now on.
+--- Call it once an agent asks for words.
 -- @tparam table counts
 function _M.want(counts)
     counts:safe_add(WANTED, true)

@@ -58,7 +58,7 @@ local function refresh(self)
 end
 
 
---- The token to send with own requests, or nil and the reason.
+--- The token to send with this gateway's requests, or nil and the reason.
 function _M:value()
     refresh(self)
     return self.token, self.err

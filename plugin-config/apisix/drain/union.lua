@@ -1,4 +1,4 @@
---- Merges the statements of all workers about an entry, so that every reason against a seal stays:
+--- Merges the statements of all workers about an entry, so that no reason against a seal is lost:
 -- the largest number of places counts, a place that is sole for one worker is sole, and each list
 -- of other choices that one worker has is in the result.
 local LISTS     = require("apisix.drain.about").LISTS
@@ -89,11 +89,11 @@ local function told(texts, hidden, key)
 end
 
 
---- @tparam number said how many workers have spoken
+--- @tparam number said how many workers have reported
 -- @tparam number asked how many serve
--- @tparam number hidden the largest number of places that one of them cannot look into
+-- @tparam number hidden the largest number of places whose nodes one of them cannot read
 -- @tparam table texts their texts, see about.lua
--- @treturn table for json.encode; `tag` identifies the words of all, nil until all have spoken;
+-- @treturn table for json.encode; `tag` identifies the words of all, nil until all have reported;
 --   `is_sole` if a place is sole for one of them
 function _M.of(said, asked, hidden, texts)
     local distinct, seen = {}, {}

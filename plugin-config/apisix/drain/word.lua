@@ -7,7 +7,7 @@
 --
 -- The worker repeats only statements that may have changed: those about entries that came or went,
 -- entries in a place that came, went or has other nodes, and entries that share a place with one
--- of these. Without entries a look is one read of the dictionary.
+-- of these. Without entries a check is one read of the dictionary.
 local places_mod   = require("apisix.drain.places")
 local about_mod    = require("apisix.drain.about")
 local words        = require("apisix.drain.words")
@@ -23,9 +23,9 @@ local log          = ngx.log
 local clock_now    = require("apisix.drain.clock").now
 local ngx_sleep    = ngx.sleep
 
--- the most tries of one look: if the configuration keeps changing, the next look does the rest
+-- the most tries of one check: if the configuration keeps changing, the next check goes on
 local TURNS = 3
--- nodes that are not written down: seconds between two lookups, and the largest share of a
+-- nodes by name and by discovery: seconds between two lookups, and the largest share of a
 -- worker's time that lookups may take
 local MOVING, SHARE = 0.25, 0.05
 -- seconds left to requests between two parts of long work. After a sleep of 0 the worker would
@@ -99,7 +99,7 @@ function _M.new(deps)
         entries = deps.entries, counts = deps.counts, number = deps.number,
         mark = 0, due = 0, checked = 0, news = false, told = nil, idle = nil, busy = false,
         dirty = {},     -- { [entry id] = true }
-        followed = {},  -- { [entry id] = the successors of which its line speaks }
+        followed = {},  -- { [entry id] = the successors that its line names }
         lines = {},     -- { [part] = { [entry id] = line } }
         unwritten = {}, -- { [part] = true }
     }, mt)
@@ -226,7 +226,7 @@ local function speak(self)
 end
 
 
--- Without entries the worker says nothing, and keeps nothing of its statements.
+-- Without entries the worker publishes no statement and keeps none.
 local function say_nothing(self, gen)
     self.idle = gen
     void(self)
@@ -257,7 +257,7 @@ function _M:check(ip)
 end
 
 
--- At every look: checks all entries that may still be sealed, within SHARE of the worker's time.
+-- At every check: reads all entries that may still be sealed, within SHARE of the worker's time.
 local function check_all(self)
     local began = clock_now()
     if not self.told or began < self.checked or not self.places:has_moving() then
@@ -298,7 +298,7 @@ function _M:look()
         return
     end
     if self.busy then
-        -- the running look sees every change, except one that makes a published word untrue
+        -- the running check sees every change, except one that makes a published word untrue
         if self.told and not self.places:holds() then
             void(self)
         end

@@ -2,8 +2,8 @@
 -- process inherits one.
 --
 --   g|number       the generation of the deny-list that the worker knows. While this key exists,
---                  all its statements are true in its configuration; without it, it says nothing
---   t|number       "hidden mark": the number of places that it cannot look into, and how often it
+--                  all its statements are true in its configuration; without it, none counts
+--   t|number       "hidden mark": the number of places that it cannot read, and how often it
 --                  has taken its word back
 --   t|number|part  lines of some entries: the id, the generation in which the line was written, and
 --                  the text (about.lua). In parts, so that one changed entry does not rewrite all
@@ -123,7 +123,7 @@ local function said_of(dict, number, id, since)
 end
 
 
---- Their statements about an entry, put together.
+--- Merges their statements about an entry.
 -- @tparam string id
 -- @tparam number|nil since the number of the entry's last change: older statements do not count
 -- @treturn table see union.of

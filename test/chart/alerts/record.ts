@@ -66,7 +66,7 @@ async function record(): Promise<Recorded> {
 
 const read = async ({ agent }: Rig) => await (await fetch(`http://127.0.0.1:${agent.port}/metrics`)).text()
 
-/** Some seconds, if the agent saw the pod before any holder listed it: it looks at such a pod only now and then. */
+/** This takes some seconds if the agent saw the pod before any holder listed it, because it checks such a pod rarely. */
 async function arrived(rig: Rig, pods: number): Promise<void> {
   while (arrivalsOf(await read(rig)) < pods) await setTimeout(100)
 }

@@ -5,13 +5,13 @@ import { mergePluginValues } from '../../../agent/doctor/plugin-values.ts'
 
 const AGENT = 'http://apisix-drain.apisix.svc.cluster.local:8080'
 const ours = parse(readFileSync(new URL('../../../plugin-config/helm-values.yaml', import.meta.url), 'utf8'))
-/** The values as a parser of the output reads them. */
+/** Parses the printed values. */
 function merge(own: Readonly<Record<string, unknown>>, allow: readonly string[] = []) {
   const { values, conflicts } = mergePluginValues(own, { agent: AGENT, allow })
   return { values: JSON.parse(JSON.stringify(values)), conflicts }
 }
 
-/** Values of an operator who uses every list that the plugin needs as well. */
+/** Values of an operator who already uses every list to which the plugin adds. */
 const USED = {
   replicaCount: 3,
   apisix: {

@@ -1,4 +1,4 @@
-/** A pod as the API server gives it; a test states only what differs. */
+/** A pod as the API server sends it; a test states only the differences. */
 export function podObject(
   name: string,
   differs: { metadata?: object; spec?: object; status?: object } = {}

@@ -27,7 +27,7 @@ const WORDS =
   'a|1|.|-|_|/| |,|(|)|=|!|!=| in | notin |:|[|]|%|?|&|"|\\|\n|\t|é|::|s|ms|svc|Bearer |pod=|timeout '
 const words = WORDS.split('|')
 
-/** Everything that reads one text which a tenant, a caller or an author of routes wrote. */
+/** Every function that reads a text by a tenant, a caller or an author of routes. */
 const TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
   'a label selector': parseSelector,
   'a duration': parseDuration,
@@ -73,7 +73,7 @@ const many = (size: number) => Array.from({ length: size }, (_, i) => i)
 const fields = (size: number, prefix = '') =>
   Object.fromEntries(many(size).map(i => [`${prefix}k${i}`, `v${i}`]))
 
-/** Everything that reads an object, or a set of objects, of any size. */
+/** Every function that reads an object, or a set of objects, of any size. */
 const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
   'a pod with labels and annotations': size => {
     const annotations = fields(size, 'apisix-drain.io/')

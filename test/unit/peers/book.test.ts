@@ -24,7 +24,7 @@ const ackOf = (uid: string, at: number): AckView => ({
 })
 const named = (drains: readonly DrainView[]) => new Map(drains.map(drain => [drain.uid, drain]))
 
-/** What one book tells another, over the wire, and what the other had not heard yet. */
+/** Sends the share of one book to another, as text, and returns it. */
 function tell(from: Book, own: Brief, to: Book, its: Brief, after = 0): ReturnType<Book['share']> {
   const read = readShare(JSON.stringify(from.share(own, after)))
   if (read.kind !== 'share') throw new Error(read.kind)
@@ -40,7 +40,7 @@ describe('the book of all agents (D7)', () => {
     const ended = briefOf('a1', { past: drains, acks: [ackOf('web-1', 2001)], totals: totals(2, 1) })
     const lives = briefOf('b1', { past: drains, acks: [ackOf('web-0', 1001)], totals: totals(2, 1) })
     tell(first, ended, second, lives)
-    // The first agent ends, and begins again with nothing.
+    // The first agent restarts without any history.
     const again = createBook()
     tell(second, lives, again, briefOf('a2', {}, 9))
     const { past, acks } = again.history()
@@ -75,13 +75,13 @@ describe('the book of all agents (D7)', () => {
     const next = provedOf('next', 3000)
     let elder = briefOf('b1', { past: [old], totals: totals(100, 40) })
     b.note(elder)
-    // Both see the next drain before they talk for the first time.
+    // Both see the next drain before their first exchange.
     elder = briefOf('b1', { past: [now, old], totals: totals(101, 41) })
     let young = briefOf('a2', { past: [now], totals: totals(1, 0) }, 9)
     tell(b, elder, a, young)
     tell(a, young, b, elder)
     for (const book of [a, b]) expect(book.totals()).to.deep.include({ drains: 101, hooks: 41 })
-    // A drain that the elder tells first.
+    // A drain that the older agent reports first.
     elder = briefOf('b1', { past: [next, now, old], totals: totals(102, 41) })
     tell(b, elder, a, young)
     expect(a.totals().drains).to.equal(102)
@@ -94,7 +94,7 @@ describe('the book of all agents (D7)', () => {
       expect(book.totals()).to.deep.include({ drains: 102, proven: 102, hooks: 42 })
       expect(book.totals().graded.barrier).to.equal(102)
     }
-    // The elder ends. The counts stay, and go on.
+    // The older agent ends. The counts stay and continue.
     a.note(briefOf('a2', { past: [provedOf('last', 4000), next, now], totals: totals(3, 1) }, 9))
     expect(a.totals()).to.deep.include({ drains: 103, hooks: 42 })
   })

@@ -58,7 +58,7 @@ describe('another agent (D7)', () => {
         )
       )
     )
-  /** Until it is lost: asks again and again, as its clock goes on. */
+  /** Moves the clock until the peer counts as lost, and returns its last view. */
   const lost = async () => {
     for (const end = performance.now() + 15_000; peer.view()?.link !== 'lost' && performance.now() < end;) {
       const before = asked.length
