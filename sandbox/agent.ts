@@ -18,7 +18,7 @@ export interface AgentOptions {
   /** Set if the gateways have the Barrier API and the agent should use it. */
   readonly barrier?: { readonly port: number; readonly token: string } | undefined
   readonly gatewayNamespace: string
-  /** The upstreams of Services that ask for it follow these Services. */
+  /** Turns `sync` on: an upstream follows the Service that claims it. */
   readonly sync?: boolean
   readonly host: string
   readonly port: number

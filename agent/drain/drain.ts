@@ -118,7 +118,7 @@ export interface Hook {
 /** All grades, best first: their order is used in comparisons. */
 export const GRADES: readonly Grade[] = ['barrier', 'observed', 'accepted', 'timer']
 
-/** Whether `grade` is at least as good as `minimum`. No grade is never enough. */
+/** Whether `grade` is at least as good as `minimum`; false without a grade. */
 export function atLeast(grade: Grade | undefined, minimum: Grade): boolean {
   return grade !== undefined && GRADES.indexOf(grade) <= GRADES.indexOf(minimum)
 }

@@ -76,7 +76,7 @@ export function seenAtOwner(
   return { ...before, revision, nodes, wroteAt: now, waiting }
 }
 
-/** Stops the clock of each gateway that has the revision. A gateway that is not in the list any more has none. */
+/** Stops the clock of each gateway that has the revision, and of each gateway that is not in the list any more. */
 export function seenAtGateways(before: Clocks, gateways: readonly GatewayHas[]): Clocks {
   const waiting = new Map<string, Waiting>()
   const lags = new Map(before.lags.map(lag => [lag.gateway, lag]))

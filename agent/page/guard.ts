@@ -72,7 +72,7 @@ export function createGuard(auth: DashboardConfig['auth'], clock: Pick<Clock, 'n
     },
     remains({ authorization, cookie }) {
       const bearer = bearerOf(authorization)
-      // No guess: a rotated token must not count against its address.
+      // A rotated token is no guess, so it must not count against its address.
       return bearer === undefined ? isSession(cookie) : isSameSecret(bearer, token.read())
     },
     login(given, address) {

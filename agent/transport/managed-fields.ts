@@ -1,4 +1,4 @@
-/** Quotes inside a string are escaped, so these bytes are always a key, and it is never the first one of its object. */
+/** Quotes inside a string are escaped, so these bytes are always a key. `managedFields` is never the first key of its object. */
 const KEY = Buffer.from(',"managedFields":[')
 const [QUOTE, BACKSLASH, OPEN, CLOSE] = [0x22, 0x5c, 0x5b, 0x5d]
 

@@ -11,7 +11,7 @@ import { startFakeAgent } from './fake-agent.ts'
 import { addSilentGateway } from './silent-gateway.ts'
 import { sceneOf } from './snapshots.ts'
 
-// Pictures of the dashboard in every situation that an operator opens it for, to be looked at: `npm run pictures`.
+// Pictures of the dashboard, for people to check by eye, in every situation in which an operator opens it: `npm run pictures`.
 
 const HELP = `npm run pictures -- [--only NAME]… [--out FOLDER]
 

@@ -170,7 +170,7 @@ function _M.ready(dict)
     if status ~= "running" then
         return true, status ~= "done" and status or nil
     end
-    -- the worker that fetched may have died with it
+    -- the worker that fetched may have died before it was done
     if clock_now() > (dict:get("fetch-until") or 0) + PAUSE + TIMEOUT_MS / 1000 then
         return true, "failed: it was not finished"
     end
