@@ -64,6 +64,10 @@ const told = z.looseObject({
   bypasses: z.number(),
   /** Requests sent there although it was sealed. An older plugin does not count them. */
   late: z.number().optional(),
+  /** Seconds since its seal. An older plugin does not send it. */
+  sealedFor: z.number().optional(),
+  /** Seconds for which it has been sealed with no ordinary request in flight. An older plugin does not send it. */
+  idleFor: z.number().optional(),
   /** Present once an agent has asked for it. An older plugin does not send it. */
   word: word.optional(),
   /** Only in a list of all entries. An older plugin does not send it. */

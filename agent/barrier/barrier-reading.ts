@@ -122,11 +122,12 @@ export function readingOf(
   const says = !isOlder && entry !== 'absent' && (told.fit || inflight.requests + numberOf(inflight.long) > 0)
   const reading = {
     at: told.at,
+    countedAt: told.countedAt,
     unchangedSince: told.countedAt,
     instance: told.instance,
     fit: told.fit,
     entry,
-    sealedAt: entry === 'sealed' ? (before?.sealedAt ?? told.countedAt) : undefined,
+    ...agesOf(entry, present, told, before),
     inflight,
     word,
     late: sum(s => s.late ?? 0),
@@ -137,6 +138,25 @@ export function readingOf(
   return before && saysTheSame(before, reading)
     ? { ...reading, unchangedSince: before.unchangedSince }
     : reading
+}
+
+/**
+ * The gateway's own times of the seal and of the last finished request. They do not depend on when the agent asks. A worker that died
+ * leaves no time of its requests, so none is earlier than the last report of a request in flight.
+ */
+function agesOf(
+  entry: BarrierReading['entry'],
+  states: readonly BarrierState[],
+  { countedAt }: Told,
+  before: BarrierReading | undefined
+): Pick<BarrierReading, 'sealedAt' | 'idleAt'> {
+  if (entry !== 'sealed') return { sealedAt: undefined, idleAt: undefined }
+  const at = (age: number | undefined) => countedAt - (age ?? 0) * 1000
+  const sealedAt = before?.sealedAt ?? Math.max(...states.map(({ sealedFor }) => at(sealedFor)))
+  if (states.some(({ inflight }) => inflight.requests > 0)) return { sealedAt, idleAt: undefined }
+  const busyAt = before && before.inflight.requests > 0 ? before.countedAt : -Infinity
+  const idleAt = Math.max(busyAt, ...states.map(({ idleFor }) => at(idleFor)))
+  return { sealedAt, idleAt: before?.idleAt ?? idleAt }
 }
 
 /** An older plugin names no kinds: it counts upgraded connections as long-lived, and nothing else. */
@@ -200,7 +220,9 @@ export function unanswered(last: BarrierReading | undefined, at: Millis, problem
   const nothing = {
     at,
     unchangedSince: at,
+    countedAt: at,
     sealedAt: undefined,
+    idleAt: undefined,
     instance: '',
     fit: false,
     entry: 'absent',
@@ -220,6 +242,8 @@ export const forgotten = (last: BarrierReading, instance: string): BarrierReadin
   ...last,
   instance,
   entry: 'absent',
+  sealedAt: undefined,
+  idleAt: undefined,
   word: undefined,
   readAfterSeal: false,
   problem: ''

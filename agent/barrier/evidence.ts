@@ -25,6 +25,8 @@ export interface Observation {
 /** The last report of one gateway's barrier (the plugin) on one drain. */
 export interface BarrierReading {
   readonly at: Millis
+  /** When the gateway counted, on the agent's clock: at most `at`. */
+  readonly countedAt: Millis
   /** When the gateway first counted its current report: it may have been read many times since. */
   readonly unchangedSince: Millis
   /** Changes when the gateway restarts in full and forgets its entries. */
@@ -32,8 +34,10 @@ export interface BarrierReading {
   /** The plugin found APISIX's internals as it expects them, in every live worker. An unfit report proves nothing. */
   readonly fit: boolean
   readonly entry: 'absent' | 'draining' | 'sealed'
-  /** When the gateway first reported the seal, on the agent's clock. */
+  /** When the gateway sealed it, on the agent's clock. An older plugin tells no time: then, when its seal was first reported. */
   readonly sealedAt: Millis | undefined
+  /** When the last ordinary request had finished besides. An older plugin: when 0 in flight was first reported. */
+  readonly idleAt: Millis | undefined
   readonly inflight: {
     /** Requests that end by themselves. The pod must not stop before they have ended. */
     readonly requests: number

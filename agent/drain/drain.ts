@@ -44,6 +44,8 @@ export interface GatewayReport {
   readonly at: Millis | undefined
   /** When it sealed the pod, so that no new request can come. It confirms once the requests in flight have ended. */
   readonly sealedAt?: Millis | undefined
+  /** When the last ordinary request to the pod had ended there, after the seal. The agent may learn of it later, at `at`. */
+  readonly idleAt?: Millis | undefined
   /** Why it has no better grade, in words that an operator can act on; empty if no better grade is possible. */
   readonly why: string
 }

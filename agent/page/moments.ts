@@ -20,6 +20,10 @@ const seenAt = ({ since }: Drain, { heardAt }: Memory): Millis => Math.min(since
 const confirmedAt = ({ at, gateways }: Proven): Millis =>
   Math.min(at, latest(gateways.map(gateway => gateway.at)) ?? at)
 
+/** When the last request had ended at the last gateway, by the gateways' own times where they tell them. */
+const idleAt = ({ at, gateways }: Proven): Millis =>
+  Math.min(at, latest(gateways.map(gateway => gateway.idleAt ?? gateway.at)) ?? at)
+
 /** When the last gateway sealed the pod; `undefined` while one has not, or if one cannot. */
 const sealedAt = (drain: Drain): Millis | undefined => {
   const gateways = drain.phase === 'undone' ? [] : drain.verdict.gateways
@@ -40,7 +44,7 @@ export function momentsOf(drain: Drain, memory: Memory): Moments {
     acceptedAt: acceptedAt(memory) ?? null,
     sealedAt: sealedAt(drain) ?? null,
     confirmedAt: confirmed ? confirmedAt(proven) : null,
-    idleAt: proven?.grade === 'barrier' ? confirmedAt(proven) : null,
+    idleAt: proven?.grade === 'barrier' ? idleAt(proven) : null,
     ackAt: memory.ackAt ?? null,
     goneAt: drain.phase === 'gone' ? drain.at : null
   }

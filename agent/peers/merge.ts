@@ -44,7 +44,15 @@ function joined<T>(
 function joinGateways(a: GatewayReport, b: GatewayReport): GatewayReport {
   const { name, grade, at, why } = greater(a, b, one => [rank(one.grade), -(one.at ?? Infinity), one.why])
   const sealedAt = earlier(a.sealedAt, b.sealedAt)
-  return { name, grade, at, ...(sealedAt !== null && { sealedAt }), why }
+  const idleAt = earlier(a.idleAt, b.idleAt)
+  return {
+    name,
+    grade,
+    at,
+    ...(sealedAt !== null && { sealedAt }),
+    ...(idleAt !== null && { idleAt }),
+    why
+  }
 }
 
 /** From the first to the last step of a removal. */

@@ -73,6 +73,7 @@ const drain = z.looseObject({
       grade: grade.optional(),
       at: time.optional(),
       sealedAt: time.optional(),
+      idleAt: time.optional(),
       why: z.string()
     })
   ),

@@ -44,6 +44,7 @@ export function assess(
       grade,
       at,
       sealedAt: counts && entry.sealed ? barrier?.sealedAt : undefined,
+      idleAt: barrierAt === undefined ? undefined : barrier?.idleAt,
       why: grade === 'barrier' ? '' : why
     },
     barrierAt,

@@ -137,7 +137,6 @@ async function putEntries(options: BarrierApiOptions, ask: Ask): Promise<Answer>
       ? barrier.told(entry)
       : { uid, ip, port, error: stored[index] ? 'removed by another request' : 'not stored: dictionary full' }
   })
-  barrier.answered(entries.filter(entry => 'state' in entry))
   const body = {
     instance: barrier.instance,
     fit: fitness(options).length === 0,
@@ -168,11 +167,8 @@ async function inflight(options: BarrierApiOptions, ask: Ask): Promise<Answer> {
   if (!parsed.ok) return errorMessage(400, parsed.problem)
   const { uids, wait, until } = parsed.value
   const entriesNow = () => uids.flatMap(uid => barrier.entries.ofUid(uid)).map(entry => barrier.told(entry))
-  const open = new Set(entriesNow().flatMap(({ uid, state }) => (state === 'sealed' ? [] : [uid])))
   await barrier.idle(uids, until, wait, ask.signal)
   const entries = entriesNow()
-  // The answer to a question that was asked before the seal is not part of the guarantee.
-  barrier.answered(entries.filter(({ uid }) => !open.has(uid)))
   return json(200, {
     instance: barrier.instance,
     fit: fitness(options).length === 0,

@@ -27,6 +27,10 @@ export interface Told {
   readonly inflight: Inflight
   readonly bypasses: number
   readonly late: number
+  /** Seconds since its seal; absent until then. */
+  readonly sealedFor?: number
+  /** Seconds for which it has been sealed with no ordinary request in flight; absent until then. */
+  readonly idleFor?: number
   readonly word?: ToldWord
 }
 
@@ -60,12 +64,10 @@ export interface Barrier {
   /** Reads the counts now. */
   told(entry: StoredEntry): Told
   /**
-   * Calls `listener` the first time that an answer reports a pod as sealed, and the first time that a question asked after
-   * the seal is answered with 0 in flight. Returns the function that ends it.
+   * Calls `listener` at the moment at which a pod gets sealed, and when it first is sealed with no ordinary request in flight, whether
+   * an agent asks or not. Returns the function that ends it.
    */
   onConfirmed(listener: (uid: string, what: Confirmed) => void): () => void
-  /** Records the answer to such a question. */
-  answered(entries: readonly Told[]): void
   /**
    * Resolves when nothing is in flight any more for at least one of `uids` (one that has no entry counts as such),
    * after `waitSeconds`, or when the signal aborts.
@@ -83,7 +85,7 @@ export const DEFAULT_CAPACITY = 10 * 1024 * 1024
 
 export const epochSeconds = (): number => (performance.timeOrigin + performance.now()) / 1000
 
-/** The first report that a pod is sealed, and the first report that it is sealed with no request in flight. */
+/** `sealed`: every entry of a pod is. `idle`: no ordinary request is in flight to it besides. */
 export type Confirmed = 'sealed' | 'idle'
 
 export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: number } = {}): Barrier {
@@ -100,6 +102,14 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     const said = barrier.words?.of(entry)
     return said ? { word: said } : {}
   }
+  const ages = ({ sealedAt, finishedAt }: StoredEntry, requests: number) => {
+    if (sealedAt === undefined || barrier.features.length === 0) return {}
+    const since = (at: number) => epochSeconds() - at
+    return {
+      sealedFor: since(sealedAt),
+      ...(requests === 0 && { idleFor: since(Math.max(sealedAt, finishedAt)) })
+    }
+  }
   const told = (entry: StoredEntry): Told => ({
     uid: entry.uid,
     ip: entry.ip,
@@ -109,6 +119,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     inflight: inflight.of(entry.ip, entry.port),
     bypasses: entry.bypasses,
     late: entry.late,
+    ...ages(entry, inflight.of(entry.ip, entry.port).requests),
     ...word(entry)
   })
   const isIdle = (uid: string, until: 'requests' | 'all'): boolean =>
@@ -116,6 +127,24 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
       const { requests, long } = inflight.of(ip, port)
       return requests === 0 && (until === 'requests' || long === 0)
     })
+
+  const confirm = (uid: string, what: Confirmed): void => {
+    if (confirmed.has(`${what} ${uid}`)) return
+    confirmed.add(`${what} ${uid}`)
+    for (const listener of listeners) listener(uid, what)
+  }
+  const moved = (ip: string | undefined): void => {
+    for (const { uid } of ip === undefined ? entries.all() : entries.on(ip)) {
+      if (!entries.ofUid(uid).every(({ state }) => state === 'sealed')) continue
+      confirm(uid, 'sealed')
+      if (isIdle(uid, 'requests')) confirm(uid, 'idle')
+    }
+  }
+  entries.onChange(moved)
+  inflight.onFallen(moved)
+  inflight.onFinished((ip, port) => {
+    for (const entry of entries.covering(ip, port)) entry.finishedAt = epochSeconds()
+  })
 
   const barrier: Barrier = {
     instance: randomUUID(),
@@ -155,19 +184,6 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     onConfirmed: listener => {
       listeners.add(listener)
       return () => listeners.delete(listener)
-    },
-    answered: told => {
-      for (const uid of new Set(told.map(entry => entry.uid))) {
-        const all = told.filter(entry => entry.uid === uid)
-        const confirm = (what: Confirmed) => {
-          if (confirmed.has(`${what} ${uid}`)) return
-          confirmed.add(`${what} ${uid}`)
-          for (const listener of listeners) listener(uid, what)
-        }
-        if (!all.every(({ state }) => state === 'sealed')) continue
-        confirm('sealed')
-        if (all.every(({ inflight: { requests, long } }) => requests + long === 0)) confirm('idle')
-      }
     },
     idle: (uids, until, waitSeconds, signal) =>
       new Promise(resolve => {

@@ -25,6 +25,10 @@ export interface StoredEntry extends Omit<Entry, 'ttl'> {
   readonly expires: number
   /** The generation in which the entry got its present state. */
   readonly since: number
+  /** When it was sealed, in seconds since the epoch; `undefined` until then. */
+  readonly sealedAt: number | undefined
+  /** When an ordinary request to the address last finished, in seconds since the epoch; 0: none has since the entry came. */
+  finishedAt: number
   bypasses: number
   /** Requests that were sent there although it is sealed. */
   late: number
@@ -62,8 +66,8 @@ export interface DenyList {
   all(): StoredEntry[]
 }
 
-/** Bytes of a sealed entry in the plugin's dictionary, measured with uids of 36 letters: three keys of 128 or 256 bytes. */
-export const ENTRY_BYTES = 665
+/** Bytes of a sealed entry in the plugin's dictionary, measured with uids of 36 letters: four keys of 128 or 256 bytes. */
+export const ENTRY_BYTES = 788
 
 /** The longest chain of successors of successors that is followed. */
 const STEPS = 8
@@ -147,6 +151,8 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
         state: sealed ? 'sealed' : 'draining',
         expires: now() + ttl,
         since: isNews ? generation : old.since,
+        sealedAt: sealed ? ((alive ? old.sealedAt : undefined) ?? now()) : undefined,
+        finishedAt: alive ? old.finishedAt : 0,
         bypasses: alive ? old.bypasses : 0,
         late: alive ? old.late : 0,
         successors

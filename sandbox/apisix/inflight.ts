@@ -17,6 +17,8 @@ export interface InflightCounts {
   of(ip: string, port: number | undefined): Inflight
   /** The sum over all workers and addresses. */
   readonly total: number
+  /** Calls `listener` before an ordinary request to this address is counted down. Returns the function that ends it. */
+  onFinished(listener: (ip: string, port: number) => void): () => void
   /** Calls `listener` when a count reaches 0: with `ip`, or without it if a worker is gone. Returns the function that ends it. */
   onFallen(listener: (ip: string | undefined) => void): () => void
 }
@@ -26,6 +28,7 @@ type Counter = { requests: number; long: number }
 export function createInflightCounts(): InflightCounts {
   const workers = new Map<number, Map<string, Map<number, Counter>>>()
   const listeners = new Set<(ip: string | undefined) => void>()
+  const finished = new Set<(ip: string, port: number) => void>()
 
   const counter = (pid: number, ip: string, port: number): Counter => {
     const ips = workers.get(pid) ?? new Map<string, Map<number, Counter>>()
@@ -48,6 +51,7 @@ export function createInflightCounts(): InflightCounts {
       const ports = workers.get(pid)?.get(ip)
       const known = ports?.get(port)
       if (!ports || !known) return
+      if (kind === 'requests') for (const listener of finished) listener(ip, port)
       known[kind] -= 1
       if (known[kind] > 0) return
       if (known.requests === 0 && known.long === 0) {
@@ -75,6 +79,10 @@ export function createInflightCounts(): InflightCounts {
         [...ips.values()].flatMap(ports => [...ports.values()])
       )
       return all.reduce((sum, { requests, long }) => sum + requests + long, 0)
+    },
+    onFinished: listener => {
+      finished.add(listener)
+      return () => finished.delete(listener)
     },
     onFallen: listener => {
       listeners.add(listener)

@@ -23,7 +23,9 @@ export const inflight = (requests = 0, long: Partial<LongLived> = {}): BarrierRe
 export const barrier = (differs: Partial<BarrierReading> = {}): BarrierReading => ({
   at: 100,
   unchangedSince: differs.at ?? 100,
+  countedAt: differs.at ?? 100,
   sealedAt: undefined,
+  idleAt: undefined,
   instance: 'i1',
   fit: true,
   entry: 'sealed',

@@ -1,26 +1,29 @@
 import { expect } from 'chai'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
 import { systemClock } from '../../agent/base/clock.ts'
 import { idleLagOf, lagOf } from '../../agent/page/lag.ts'
 import type { DrainView, Snapshot } from '../../agent/page/snapshot.ts'
 import type { Hook } from '../../sandbox/kubernetes/objects.ts'
 import { now } from '../../sandbox/now.ts'
-import { percentile } from '../../sandbox/percentile.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import { startWorld, type World } from '../../sandbox/world.ts'
 
 // Compares the lag that the page shows with the lag that the sandbox measures. The sandbox knows both ends: its API server
-// commits the deletion, and its gateways know when nothing is in flight any more. The agent cannot know two parts of the
-// difference: the time of the watch event on its way, after which the shown lag begins, and the error of the gateways' clocks.
+// commits the deletion, and its gateways know when they seal and when their last request ends, whether the agent asks or not.
+//
+// Asked of every pod of every rollout: both shown times differ from the measured ones by less than 20 ms. One part is not the
+// project's: from the deletion until its watch event is read, the processes of the API server and of the agent must get a
+// processor. The kernel counts for how long they were ready to run and did not get one (schedstat), and exactly that is taken off
+// the difference. So a busy machine excuses no pod, and any delay that the agent itself adds fails the test.
 
 const REPLICAS = 6
-/** The first rollout that the machine did not slow down counts. The time that the agent itself adds is checked in every rollout. */
-const MOST_ROLLOUTS = 5
-const CLOSE_MS = 5
 const EQUAL_MS = 20
 const SLOW_MS = 9000
-/** The least share of a rollout's drains that must be close. Another process of this machine may delay the other events. */
-const MOST = 0.75
+/** A slow request is sent to each gateway so often that every pod has some when its end begins. */
+const SEND_EVERY_MS = 600
 
 const preStop = (agentUrl: string): Hook => ({
   exec: {
@@ -28,80 +31,80 @@ const preStop = (agentUrl: string): Hook => ({
   }
 })
 
-/** Times in ms. */
+/** Times in ms. `off`: the shown time minus the measured one. */
 interface Compared {
   readonly name: string
-  /** The shown time minus the measured one: of the seal or of the last request, whichever differs more. */
-  readonly off: number
   readonly sealedOff: number
   readonly idleOff: number
   readonly shownMs: number
   readonly shownIdleMs: number
   /** From the deletion until the agent got the event. */
   readonly eventMs: number
+  /** For how long of that the processes had to wait for a processor. */
+  readonly stalledMs: number
 }
 
 describe('sync lag, as shown and as measured', function () {
-  this.timeout(180_000)
+  this.timeout(240_000)
   let world: World
+  let stalls: ReturnType<typeof watchStalls>
   before(async () => {
     world = await startWorld({ replicas: REPLICAS, gateways: 2, workers: 2, seed: 1, preStop })
+    const { pid } = await world.startAgent()
+    stalls = watchStalls([pid, process.pid])
+    world.kubernetes.store.onChange('pods', ({ object: { metadata } }) => {
+      if (metadata.deletionTimestamp !== undefined) stalls.sample()
+    })
   })
-  after(() => world.close())
+  after(async () => {
+    stalls?.stop()
+    await world?.close()
+  })
 
-  it('differs by less than 5 ms under load', async () => {
-    await world.startAgent()
+  it('differs by less than 20 ms for every pod under load', async () => {
     const load = world.startLoad({ rate: 100, seed: 1, traffic: 'no-uploads', timeoutMs: 5000 })
     await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, 10_000)
-    const all: Compared[] = []
-    let rollout: Compared[] = []
-    for (let i = 1; i <= MOST_ROLLOUTS && !isClose(rollout); i++) {
-      await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: 30_000 })
-      rollout = (await drainsOver(i * REPLICAS)).slice(0, REPLICAS).map(compare)
-      all.push(...rollout)
-    }
+    await measure()
     await load.stop()
-
-    const told = `off by ${all.map(({ off }) => off.toFixed(1)).join(' ')} ms`
-    if (!isClose(rollout)) {
-      // No event came in time on this machine. An error of the agent would be in the quickest one too.
-      console.log(`      the machine was too busy to compare them all, ${told}`)
-      const off = all.map(({ off }) => Math.abs(off))
-      expect(percentile(off, 0.2), told).to.be.below(CLOSE_MS)
-    }
-    for (const { name, eventMs } of all) expect(eventMs, name).to.be.above(-1)
-    // The delay of the events must explain the whole difference, so no repetition hides a delay of the agent.
-    const added = all.map(({ off, eventMs }) => off + eventMs)
-    expect(Math.abs(percentile(added, 0.5)), `${told}, without the events ${added.join(' ')}`).to.be.below(
-      CLOSE_MS
-    )
     await metricsAgree()
   })
 
-  it('is within 20 ms for the seal and for the last request of most pods, with a request of 9 s in flight (D3)', async () => {
-    const before = (await state()).past.length
-    const sent = world.gateways.gateways.flatMap(({ proxy }) =>
-      Array.from({ length: 2 * REPLICAS }, async () => (await fetch(`${proxy}?ms=${SLOW_MS}`)).status)
-    )
-    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: 60_000 })
+  it('differs by less than 20 ms for every pod with a request of 9 s in flight (D3)', async () => {
+    const sent: Promise<number | undefined>[] = []
+    const send = setInterval(() => {
+      for (const { proxy } of world.gateways.gateways) sent.push(statusOf(`${proxy}?ms=${SLOW_MS}`))
+    }, SEND_EVERY_MS)
+    await waitFor('slow requests are under way', () => sent.length >= 4 * REPLICAS, 30_000)
+    const compared = await measure().finally(() => clearInterval(send))
     expect(new Set(await Promise.all(sent))).to.deep.equal(new Set([200]))
-    const drains = (await drainsOver(before + REPLICAS)).slice(0, REPLICAS).map(compare)
-    const slow = drains.filter(({ shownIdleMs, shownMs }) => shownIdleMs - shownMs > SLOW_MS / 2)
-    const told = slow.map(one => JSON.stringify(one)).join('\n')
-    expect(slow.length, told).to.be.above(0)
-    // Shown less measured, without the delivery of the watch event, which another process of this machine may hold up.
-    const sealed = slow.map(({ sealedOff, eventMs }) => Math.abs(sealedOff + eventMs))
-    const idle = slow.map(({ idleOff, eventMs }) => Math.abs(idleOff + eventMs))
-    for (const off of [sealed, idle]) {
-      const equal = off.filter(ms => ms < EQUAL_MS).length
-      expect(equal, told).to.be.at.least(MOST * slow.length)
-      expect(percentile(off, 0.5), told).to.be.below(EQUAL_MS)
-    }
-    const off = slow.flatMap(({ sealedOff, idleOff }) => [Math.abs(sealedOff), Math.abs(idleOff)])
-    console.log(
-      `      ${slow.length} pods with a request of 9 s, off by at most ${Math.max(...off).toFixed(1)} ms`
-    )
+    const slow = compared.filter(({ shownIdleMs, shownMs }) => shownIdleMs - shownMs > SLOW_MS / 2)
+    expect(slow.length, 'pods with a slow request').to.be.above(REPLICAS / 2)
   })
+
+  /** Rolls out once, and checks every pod that ended. */
+  async function measure(): Promise<readonly Compared[]> {
+    const before = (await state()).past.length
+    await rollOut({ store: world.kubernetes.store, kubelet: world.kubelet, timeoutMs: 90_000 })
+    const drains = (await drainsOver(before + REPLICAS)).slice(0, REPLICAS)
+    const isMeasured = ({ uid }: DrainView) => world.syncLags.lagOf(uid, 'idle') !== undefined
+    await waitFor('the sandbox has measured them', () => drains.every(isMeasured), 20_000)
+    const compared = drains.map(compare)
+    const raw = compared.flatMap(({ sealedOff, idleOff }) => [Math.abs(sealedOff), Math.abs(idleOff)])
+    const stalls = compared.map(({ stalledMs }) => stalledMs)
+    console.log(
+      `      ${compared.length} pods, off by at most ${Math.max(...raw).toFixed(1)} ms, with stalls of the machine of at most ${Math.max(...stalls).toFixed(1)} ms`
+    )
+    for (const one of compared) {
+      const told = JSON.stringify(one)
+      expect(one.eventMs, told).to.be.above(-1)
+      // A late event makes the shown time too short, never too long.
+      for (const off of [one.sealedOff, one.idleOff]) {
+        expect(off, told).to.be.below(EQUAL_MS)
+        expect(off + one.stalledMs, told).to.be.above(-EQUAL_MS)
+      }
+    }
+    return compared
+  }
 
   async function state(): Promise<Snapshot> {
     return (await (await fetch(`${world.agentUrl}/api/state`)).json()) as Snapshot
@@ -112,12 +115,6 @@ describe('sync lag, as shown and as measured', function () {
     const over = async () => (past = (await state()).past).length >= count
     await waitFor(`${count} drains are over`, over, 20_000)
     return past
-  }
-
-  const isClose = (drains: readonly Compared[]): boolean => {
-    const off = drains.map(({ off }) => Math.abs(off))
-    const close = off.filter(ms => ms < CLOSE_MS).length
-    return percentile(off, 0.5) < CLOSE_MS && close >= MOST * REPLICAS
   }
 
   function compare({ uid, pod, moments }: DrainView): Compared {
@@ -131,11 +128,17 @@ describe('sync lag, as shown and as measured', function () {
       shownIdle === null ||
       decidedAt === undefined
     )
-      throw new Error(`${pod}: not measured`)
-    const eventMs = moments.seenAt - (systemClock.now() - now()) - decidedAt
-    const [sealedOff, idleOff] = [shown - sealed, shownIdle - idle]
-    const off = Math.abs(sealedOff) > Math.abs(idleOff) ? sealedOff : idleOff
-    return { name: pod, off, sealedOff, idleOff, shownMs: shown, shownIdleMs: shownIdle, eventMs }
+      throw new Error(`${pod}: not measured: ${JSON.stringify({ sealed, idle, shown, shownIdle, moments })}`)
+    const seenAt = moments.seenAt - (systemClock.now() - now())
+    return {
+      name: pod,
+      sealedOff: shown - sealed,
+      idleOff: shownIdle - idle,
+      shownMs: shown,
+      shownIdleMs: shownIdle,
+      eventMs: seenAt - decidedAt,
+      stalledMs: stalls.between(decidedAt, seenAt)
+    }
   }
 
   /** The histogram has the numbers that the page shows. */
@@ -151,3 +154,31 @@ describe('sync lag, as shown and as measured', function () {
     expect(value('sum') * 1000).to.be.closeTo(sum, 0.01)
   }
 })
+
+/** Unlike `fetch` it waits for a connection as long as the machine needs. */
+const statusOf = async (url: string): Promise<number | undefined> => {
+  const [answer] = (await once(get(url, { agent: false }), 'response')) as [IncomingMessage]
+  answer.resume()
+  return answer.statusCode
+}
+
+/** How long the main threads of processes were ready to run and had no processor, as the kernel counts it. */
+function watchStalls(pids: readonly number[]) {
+  const samples: { readonly at: number; readonly waitedMs: number }[] = []
+  const sample = (): void => {
+    const waited = pids.map(pid => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6)
+    samples.push({ at: now(), waitedMs: waited.reduce((sum, ms) => sum + ms, 0) })
+  }
+  sample()
+  const timer = setInterval(sample, 2)
+  return {
+    sample,
+    /** From the last sample before `from` to the first after `to`; by `now()`, in ms. */
+    between(from: number, to: number): number {
+      const first = samples.findLast(({ at }) => at <= from)
+      const last = samples.find(({ at }) => at >= to)
+      return first && last ? last.waitedMs - first.waitedMs : Infinity
+    },
+    stop: () => clearInterval(timer)
+  }
+}

@@ -27,6 +27,8 @@ export interface EntryOut {
   }
   bypasses: number
   late: number
+  sealedFor?: number
+  idleFor?: number
   word: Word
   /** Only in the state. */
   successors?: Record<string, string[]>

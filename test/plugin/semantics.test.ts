@@ -139,6 +139,35 @@ describe('What a request gets', () => {
     await slow
   })
 
+  it('tells for how long an entry is sealed, and for how long its last request is over, whenever it is asked', async () => {
+    await gateway.configured({ u: { nodes: [a.node, b.node] } })
+    const before = await barrier().put(a.entry())
+    expect(before.entries[0]).to.not.have.any.keys('sealedFor', 'idleFor')
+    await barrier().remove(a.uid)
+    await gateway.configured({ u: { nodes: [a.node] } })
+    const slow = send(`${gateway.url}/u?ms=600`)
+    await eventually('it arrived', () => a.requests.includes('/u?ms=600'))
+    const asked = performance.now()
+    const [busy] = (await barrier().put(a.sealed)).entries
+    const answered = performance.now()
+    expect(busy?.inflight.requests).to.equal(1)
+    expect(busy?.sealedFor).to.be.within(0, (answered - asked) / 1000)
+    expect(busy).to.not.have.property('idleFor')
+    await slow
+    const over = performance.now()
+    await eventually('it is counted as over', async () =>
+      (await barrier().inflight([a.uid])).entries.every(e => e.inflight.requests === 0)
+    )
+    await wait(300)
+    const from = performance.now()
+    const [idle] = (await barrier().put(a.sealed)).entries
+    const to = performance.now()
+    expect(idle?.sealedFor).to.be.within((from - answered) / 1000, (to - asked) / 1000)
+    // Its client may get the answer a little before the gateway counts it as over.
+    expect(idle?.idleFor).to.be.within(0.29, (to - over) / 1000 + 0.1)
+    expect(idle?.idleFor).to.be.below((idle?.sealedFor ?? 0) - 0.3)
+  })
+
   it('of two entries on an address the stricter one counts, and the address is free when both are lifted', async () => {
     await gateway.configured({ u: { nodes: [a.node] } })
     await barrier().put(a.entry(), a.entry({ uid: 'other', state: 'sealed' }))
@@ -238,10 +267,13 @@ describe('What a request gets', () => {
     })
 
     it('is aborted by its client', async () => {
-      const aborted = send(`${gateway.url}/u?ms=5000`, {
-        started: r => void setTimeout(() => r.destroy(), 200)
-      })
+      const { promise: begun, resolve } = Promise.withResolvers<{ destroy(): unknown }>()
+      const aborted = send(`${gateway.url}/u?ms=60000`, { started: resolve })
+      // It ends with an error, which is looked at only further below.
+      aborted.catch(() => {})
       await flying(a, 1)
+      const request = await begun
+      request.destroy()
       await aborted.then(
         () => expect.fail('it was answered'),
         () => undefined

@@ -25,6 +25,7 @@ local _M = {}
 --- The fields of every answer about entries. Reads once for each answer which workers live.
 function _M.base(barrier)
     ngx.update_time()
+    barrier.at = clock_now()
     local living = workers.list(barrier.counts)
     barrier.living, barrier.numbers = living, workers.numbers(living)
     barrier.unplaced = totals.unplaced(barrier.counts, barrier.numbers)
@@ -48,12 +49,16 @@ end
 -- Builds an entry's text in one step, because a renewal of thousands spends most of its time here.
 -- Only the word can need escaping (request.lua).
 local told = { text = function(entry)
+    local ages = entry.sealed_for and format(',"sealedFor":%.4f', entry.sealed_for) or ""
+    if ages ~= "" and entry.inflight.requests == 0 then
+        ages = ages .. format(',"idleFor":%.4f', entry.idle_for)
+    end
     return format('{"uid":"%s","ip":"%s",%s"state":"%s","ttl":%.3f,"inflight":'
-                  .. '{"requests":%d,"long":%d%s},"bypasses":%d,"late":%d%s%s}',
+                  .. '{"requests":%d,"long":%d%s},"bypasses":%d,"late":%d%s%s%s}',
                   entry.uid, entry.ip, entry.port and '"port":' .. entry.port .. ',' or "",
                   entry.state, entry.ttl, entry.inflight.requests, entry.inflight.long,
                   entry.inflight.long > 0 and kinds_of(entry.inflight) or "",
-                  entry.bypasses, entry.late,
+                  entry.bypasses, entry.late, ages,
                   entry.word and ',"word":' .. json.encode(entry.word) or "",
                   entry.successors and ',"successors":' .. json.encode(entry.successors) or "")
 end }
@@ -70,6 +75,10 @@ function _M.entry(barrier, entry)
                                entry.ip, entry.port),
         bypasses = bypasses, late = late,
     }, told)
+    if entry.sealed then
+        -- read after the count: what it counted as over has its time
+        body.sealed_for, body.idle_for = barrier.entries:ages(entry, barrier.at)
+    end
     if not speaker.wanted(barrier.counts) then
         return body
     end

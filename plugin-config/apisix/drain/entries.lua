@@ -9,6 +9,9 @@
 --   b2|uid|ip|port number of bypasses, and LATE times the number of requests that were sent there
 --                  although it was sealed. The plugin never sends those by design, so each one
 --                  shows a failure
+--   t|uid|ip|port  when the entry was sealed (clock.now). Not part of s2: without room for it, only
+--                  the time is unknown
+--   f|uid|ip|port  when an ordinary request to the address last finished (clock.now)
 --   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
 --   late           the sum of those late requests over all entries, ever
 --   x|uid|ip|port  true while a worker removes the entry because it has expired
@@ -27,6 +30,7 @@ local ipairs       = ipairs
 local pairs        = pairs
 local next         = next
 local floor        = math.floor
+local max          = math.max
 
 -- more than the bypasses that one entry can get; a number is exact up to 2^53
 local LATE     = 2 ^ 27
@@ -62,6 +66,8 @@ local function forget(dict, id)
     dict:delete("e2|" .. id)
     dict:delete("s2|" .. id)
     dict:delete("b2|" .. id)
+    dict:delete("t|" .. id)
+    dict:delete("f|" .. id)
     dict:delete("n|" .. id)
 end
 
@@ -134,6 +140,8 @@ local function write(dict, id, entry)
         changed = true
     end
     if entry.state == _M.SEALED then
+        -- before the seal, so that a sealed entry has its time; a later put does not change it
+        dict:safe_add("t|" .. id, now)
         local ok, err = dict:safe_add("s2|" .. id, true)
         if not ok and err ~= "exists" then
             if changed then
@@ -204,6 +212,30 @@ function _M:passed(set, addr)
             self.dict:incr("late", 1)
         end
     end
+end
+
+
+--- An ordinary request to this address is about to be counted down. Called before the count, so
+-- that a reader who sees 0 in flight sees the time of the last request too.
+function _M:finished(addr)
+    for _, entry in ipairs(self:current().ips[addr.ip] or NONE) do
+        if not entry.port or entry.port == addr.port then
+            self.dict:safe_set("f|" .. entry.id, clock_now())
+        end
+    end
+end
+
+
+--- For how long an entry has been sealed, and for how long it has been idle besides: since its
+-- seal, or since its last request finished. In seconds; nil if the time is not known.
+-- @tparam number now by clock.now
+function _M:ages(entry, now)
+    local sealed = self.dict:get("t|" .. entry.id)
+    if not sealed then
+        return nil
+    end
+    local idle = max(sealed, self.dict:get("f|" .. entry.id) or 0)
+    return max(0, now - sealed), max(0, now - idle)
 end
 
 

@@ -182,7 +182,7 @@ function _M.make(own, deps)
     function wrapped.log()
         local ctx = ngx.ctx.api_ctx
         if ctx and held[ctx] then
-            local ok, err = pcall(leave, inflight, ctx)
+            local ok, err = pcall(leave, inflight, ctx, true)
             if not ok then
                 caught(err)
             end

@@ -25,9 +25,10 @@ local mt = { __index = _M }
 --- @tparam table dict an ngx.shared dictionary that only counts use
 -- @tparam number worker the number of this process
 -- @tparam number slot its slot
+-- @tparam function|nil finished called with the address before an ordinary request on it is over
 -- @treturn table|nil counter
 -- @treturn string|nil error
-function _M.new(dict, worker, slot)
+function _M.new(dict, worker, slot, finished)
     local overflow = "o|" .. worker
     local ok, err = dict:safe_set(overflow, 0)
     if not ok then
@@ -37,6 +38,7 @@ function _M.new(dict, worker, slot)
     local cells = cells_mod.slice(slot)
     return setmetatable({
         dict     = dict,
+        finished = finished,
         worker   = worker,
         overflow = overflow,
         store    = cells or keys_mod.new(dict, worker),
@@ -159,13 +161,18 @@ end
 
 
 --- Counts a request down. Safe to call at any time, any number of times.
+-- @tparam boolean|nil was_sent it was sent to the node, so its end is the end of a request
 -- @treturn table|nil the address it was counted on, if known
-function _M:leave(holder)
+function _M:leave(holder, was_sent)
     local counter = self.held[holder]
     if not counter then
         return nil
     end
     local kind = self.kinds[holder]
+    local tally = self.opened[counter]
+    if was_sent and tally and not kind and self.finished then
+        self.finished(tally.addr)
+    end
     self.held[holder] = nil
     if kind then
         self.kinds[holder] = nil
@@ -173,7 +180,6 @@ function _M:leave(holder)
     else
         add(self, counter, -1)
     end
-    local tally = self.opened[counter]
     return tally and tally.addr
 end
 
@@ -182,7 +188,14 @@ end
 -- @tparam string kind of _M.KINDS
 function _M:lengthen(holder, kind)
     local counter = self.held[holder]
-    if self.opened[counter] and not self.kinds[holder] and self.store:lengthen(counter, kind) then
+    local tally = self.opened[counter]
+    if not tally or self.kinds[holder] then
+        return
+    end
+    if self.finished then
+        self.finished(tally.addr)
+    end
+    if self.store:lengthen(counter, kind) then
         self.kinds[holder] = kind
     end
 end

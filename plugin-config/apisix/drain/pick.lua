@@ -274,7 +274,7 @@ end
 
 --- A retry: the request leaves the node that failed it.
 function _M:retried(ctx)
-    local addr = self.inflight:leave(ctx)
+    local addr = self.inflight:leave(ctx, true)
     if addr then
         local state = state_of(ctx)
         state.tried = state.tried or {}

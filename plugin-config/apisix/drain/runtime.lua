@@ -160,7 +160,9 @@ local function register(core)
     end
 
     here.entries = entries_mod.new(entries_dict)
-    here.inflight, err = inflight_mod.new(counts, me.number, me.slot)
+    here.inflight, err = inflight_mod.new(counts, me.number, me.slot, function(addr)
+        here.entries:finished(addr)
+    end)
     if not here.inflight then
         return err
     end

@@ -88,7 +88,7 @@ describe('barrier keeper', () => {
         port,
         scheme: 'http',
         token: () => differs.token ?? 'token',
-        timeoutMs: differs.timeoutMs ?? 500
+        timeoutMs: differs.timeoutMs ?? 5000
       },
       clock: systemClock,
       log: silent,

@@ -62,6 +62,34 @@ describe('the entries of one gateway', () => {
     expect(table.reading(A)).include({ readAfterSeal: true })
   })
 
+  describe('times of the seal and of the last request', () => {
+    const busy = state({ sealedFor: 0.1, inflight: { requests: 1, long: 0 } })
+
+    it('are those of the gateway, whenever the agent asks', () => {
+      const { table, put } = rig()
+      put(1000, [busy])
+      expect(table.reading(A)).include({ sealedAt: 900, idleAt: undefined })
+      table.reported([entry()], { entries: [state({ sealedFor: 9.1, idleFor: 0.25 })] }, at(10_000), 9000)
+      expect(table.reading(A)).include({ sealedAt: 900, idleAt: 9750, unchangedSince: 10_000 })
+      table.reported([entry()], { entries: [state({ sealedFor: 9.6, idleFor: 0.76 })] }, at(10_500), 10_400)
+      expect(table.reading(A), 'they stay').include({ sealedAt: 900, idleAt: 9750 })
+    })
+
+    it('are no earlier than the last report of a request, if the worker that had it died', () => {
+      const { table, put } = rig()
+      put(1000, [busy])
+      table.reported([entry()], { entries: [state({ sealedFor: 1.1, idleFor: 1.1 })] }, at(2000), 1500)
+      expect(table.reading(A)).include({ sealedAt: 900, idleAt: 1000 })
+    })
+
+    it('are those of the reports, if the plugin is older and tells none', () => {
+      const { table, put } = rig()
+      put(1000, [state({ inflight: { requests: 1, long: 0 } })])
+      table.reported([entry()], { entries: [state()] }, at(2000), 1500)
+      expect(table.reading(A)).include({ sealedAt: 1000, idleAt: 2000 })
+    })
+  })
+
   it('are lifted when no longer desired, even after a lost answer, until their ttl is over', () => {
     const { desired, table, put } = rig()
     table.sent([entry()], 0)

@@ -13,6 +13,8 @@ interface ToldEntry {
   ttl: number
   inflight: { requests: number; long: number }
   bypasses: number
+  sealedFor?: number
+  idleFor?: number
   error?: string
 }
 
@@ -46,7 +48,8 @@ describe('sandbox/apisix Barrier API', () => {
     expect(answer.status).to.equal(200)
     expect(answer.body['fit']).to.equal(true)
     expect(answer.body['instance']).to.equal(apisix.gateway.barrier?.instance)
-    expect(told(answer).map(one => ({ ...one, ttl: 'about 60' }))).to.deep.equal([
+    const plain = ({ sealedFor: _s, idleFor: _i, ...one }: ToldEntry) => ({ ...one, ttl: 'about 60' })
+    expect(told(answer).map(plain)).to.deep.equal([
       {
         ttl: 'about 60',
         uid: 'b',
@@ -67,6 +70,8 @@ describe('sandbox/apisix Barrier API', () => {
         late: 0
       }
     ])
+    expect(told(answer)[0]).to.not.have.any.keys('sealedFor', 'idleFor')
+    expect(told(answer)[1]).to.include.keys('sealedFor', 'idleFor')
     expect(told(answer)[0]?.ttl).to.be.within(59, 60)
   })
 
