@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { CACHE, ensureModuleProgram, ensureTool } from '../chart/tools.ts'
 import { ensureControlPlane, kubernetesPath, kubernetesProgram } from '../install/build.ts'
+import { ensureController } from '../install/controller-build.ts'
 
 /** Debian's is 1.6, and a kubelet of 1.36 asks for 2.0 at least. */
 export const CONTAINERD_VERSION = 'v2.2.9'
@@ -39,6 +40,7 @@ func main() { coremain.Run() }
 if (import.meta.main) {
   ensureTool('helm')
   ensureControlPlane()
+  ensureController()
   for (const name of CONTAINERD_PROGRAMS)
     ensureModuleProgram({
       path: containerdPath(name),

@@ -2,13 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { putObject, type AdminAccess } from '../../sandbox/owner/put.ts'
 import { eventually } from '../plugin/eventually.ts'
 import type { ControlPlane } from './control-plane.ts'
-import { ADMIN_PORT, PROXY_PORT } from './gateway/ports.ts'
+import { ADMIN_PORT, FOLLOW_PORT, PROXY_PORT } from './gateway/ports.ts'
 import type { Kubectl } from './kubectl.ts'
 import { GATEWAY_NAMESPACE, gatewayObjects } from './objects/gateways.ts'
 
 /** Two nginx with the plugin, installed as the official chart does. */
 export interface Gateways {
   readonly admin: AdminAccess
+  /** Every write of the Admin API, as the gateways follow them (`gateway/follow.ts`). */
+  readonly writes: string
   /** Base URL of each. */
   readonly proxies: readonly string[]
 }
@@ -44,5 +46,6 @@ export async function startGateways(kube: Kubectl, controlPlane: ControlPlane): 
     WAIT_MS
   )
   const gateways = await addresses('app.kubernetes.io/name=apisix')
-  return { admin, proxies: gateways.map(address => `http://${address}:${PROXY_PORT}`) }
+  const writes = `http://${store}:${FOLLOW_PORT}`
+  return { admin, writes, proxies: gateways.map(address => `http://${address}:${PROXY_PORT}`) }
 }

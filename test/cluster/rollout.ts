@@ -29,6 +29,8 @@ export interface Action {
   /** How many pods it ends. */
   readonly ends: number
   readonly act: () => Promise<void>
+  /** The app whose pods the upstream lists at the end; default: the workload's own. */
+  readonly listed?: string
 }
 
 /** How many requests are sent before the action. */
@@ -42,7 +44,7 @@ const SENT_MS = 30_000
 export async function underLoad(
   world: World,
   workload: Workload,
-  { ends, act }: Action,
+  { ends, act, listed }: Action,
   load: WorkloadLoad = {}
 ): Promise<Observed> {
   const { name } = workload.options
@@ -59,7 +61,7 @@ export async function underLoad(
     const ending = () => workload.pods().filter(pod => pod.endingAt && !before.has(pod))
     const areGone = () => ending().length >= ends && ending().every(({ goneAt }) => goneAt)
     await eventually(`${ends} pods are gone`, areGone, GONE_MS)
-    await eventually('the owner has written the rest', () => workload.isListed(), GONE_MS)
+    await eventually('the owner has written the rest', () => workload.isListed(listed), GONE_MS)
     const enough = sent() + AFTER
     await eventually('the load has gone on', () => sent() >= enough, SENT_MS)
     const result = await running.stop()

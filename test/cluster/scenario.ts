@@ -4,7 +4,7 @@ import { NAMESPACE, type WorkloadOptions } from './objects/workload.ts'
 import { inWords, underLoad, type Observed } from './rollout.ts'
 import { world } from './setup.ts'
 import type { Together } from './together.ts'
-import type { Workload, WorkloadLoad } from './world.ts'
+import type { StartOwner, Workload, WorkloadLoad } from './world.ts'
 
 const READY_MS = 60_000
 
@@ -40,6 +40,10 @@ export interface Scenario {
   readonly ends: number
   readonly act: (web: Workload) => Promise<void>
   readonly load?: WorkloadLoad
+  /** The app whose pods the upstream lists at the end; default: its own. */
+  readonly listed?: string
+  /** Starts the owner of its upstream; default: the sandbox's. */
+  readonly own?: StartOwner
 }
 
 /**
@@ -55,10 +59,15 @@ export function observing(side: Together, scenario: Scenario): () => Promise<Obs
   }
 }
 
-async function observe({ name, options, ends, act, load = { answerMs: 100 } }: Scenario): Promise<Observed> {
-  const web = await world().run({ name, arm: 'apisix-drain', replicas: 3, exitsAtTerm: true, ...options })
+async function observe(scenario: Scenario): Promise<Observed> {
+  const { name, options, ends, act, load = { answerMs: 100 }, listed, own } = scenario
+  const web = await world().run(
+    { name, arm: 'apisix-drain', replicas: 3, exitsAtTerm: true, ...options },
+    own
+  )
   try {
-    return await underLoad(world(), web, { ends, act: () => act(web) }, load)
+    const action = { ends, act: () => act(web), ...(listed !== undefined && { listed }) }
+    return await underLoad(world(), web, action, load)
   } finally {
     await web.remove()
   }

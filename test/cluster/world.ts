@@ -1,7 +1,6 @@
 import { forkLoad, type LoadProcess } from '../../sandbox/load/process.ts'
 import { now } from '../../sandbox/now.ts'
-import { startOwner, upstreamId } from '../../sandbox/owner/owner.ts'
-import type { SliceSource } from '../../sandbox/owner/slices.ts'
+import { startOwner, upstreamId, type OwnedService, type Owner } from '../../sandbox/owner/owner.ts'
 import { eventually } from '../plugin/eventually.ts'
 import { enterCgroup } from './cgroups.ts'
 import type { Cluster } from './cluster.ts'
@@ -19,10 +18,16 @@ export interface World {
   readonly kube: Kubectl
   readonly gateways: Gateways
   readonly records: PodRecords
-  /** Starts a workload, puts it behind the gateways, and waits until every gateway routes to it. */
-  run(options: WorkloadOptions): Promise<Workload>
+  /**
+   * Starts a workload, puts it behind the gateways, and waits until every gateway routes to it.
+   *
+   * @param own starts the owner of its upstream; default: the sandbox's
+   */
+  run(options: WorkloadOptions, own?: StartOwner): Promise<Workload>
   stop(): Promise<void>
 }
+
+export type StartOwner = (service: OwnedService) => Promise<Owner>
 
 /** Pods behind a Service behind the gateways. */
 export interface Workload {
@@ -32,8 +37,8 @@ export interface Workload {
   pods(): readonly PodRecord[]
   /** When the owner first wrote an empty upstream, in ms since the epoch; Infinity: never. */
   emptiedAt(): number
-  /** Whether the owner's last write has exactly the addresses of the serving pods. */
-  isListed(): boolean
+  /** Whether the owner's last write has exactly the addresses of the serving pods of an app; default: of this one. */
+  isListed(app?: string): boolean
   /** The name of the pod that answers a request now. */
   ask(): Promise<string>
   startLoad(options?: WorkloadLoad): LoadProcess
@@ -62,12 +67,16 @@ export async function startWorld(cluster: Cluster): Promise<World> {
   const slices = watchSlices(controlPlane)
   await kube.apply(namespace(NAMESPACE))
   const gateways = await startGateways(kube, controlPlane)
+  const imitated: StartOwner = service =>
+    Promise.resolve(
+      startOwner({ slices, admin: gateways.admin, services: [service], lag: OWNER_LAG, seed: 1 })
+    )
   return {
     cluster,
     kube,
     gateways,
     records,
-    run: options => runWorkload(options, { clients, kube, gateways, records, slices }),
+    run: (options, own = imitated) => runWorkload(options, own, { clients, kube, gateways, records }),
     async stop() {
       await records.stop()
       await slices.stop()
@@ -81,16 +90,15 @@ interface Around {
   readonly kube: Kubectl
   readonly gateways: Gateways
   readonly records: PodRecords
-  readonly slices: SliceSource
 }
 
-async function runWorkload(options: WorkloadOptions, around: Around): Promise<Workload> {
-  const { clients, kube, gateways, records, slices } = around
+async function runWorkload(options: WorkloadOptions, own: StartOwner, around: Around): Promise<Workload> {
+  const { clients, kube, gateways, records } = around
   const { name, replicas, kind = 'Deployment' } = options
   const target = `${kind.toLowerCase()}/${name}`
   await kube.apply(serviceOf(options), workload(options))
   const service = { namespace: NAMESPACE, name, port: SERVICE_PORT }
-  const owner = startOwner({ slices, admin: gateways.admin, services: [service], lag: OWNER_LAG, seed: 1 })
+  const owner = await own(service)
   // The gateways' stand-in for a router uses the first part of the path as the upstream's id.
   const path = `/${upstreamId(service)}`
   const remove = async () => {
@@ -131,9 +139,9 @@ async function runWorkload(options: WorkloadOptions, around: Around): Promise<Wo
       const empty = owner.writes.find(({ nodes, acceptedAt }) => acceptedAt && nodes.length === 0)
       return empty?.acceptedAt === undefined ? Infinity : Date.now() - (now() - empty.acceptedAt)
     },
-    isListed() {
+    isListed(app = name) {
       const written = owner.writes.findLast(({ acceptedAt }) => acceptedAt)?.nodes.map(({ host }) => host)
-      const serving = records.of(name).filter(pod => pod.isReady && !pod.endingAt && !pod.goneAt)
+      const serving = records.of(app).filter(pod => pod.isReady && !pod.endingAt && !pod.goneAt)
       return new Set(written).symmetricDifference(new Set(serving.map(({ address }) => address))).size === 0
     },
     async ask() {

@@ -6,7 +6,7 @@ import { waitFor } from '../../sandbox/wait-for.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 import { createKinds, startController, type Controller } from './controller.ts'
 import { CONTROLLER_VERSION } from './controller-build.ts'
-import { route } from './real-owner.ts'
+import { apisixRoute, ingress } from './routes.ts'
 import { translateAdmin } from './translate.ts'
 
 const KEY = 'controller-test-key'
@@ -56,7 +56,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
   const writes = () => translated.passed.filter(({ method }) => method !== 'GET')
 
   it('writes the upstream of an ApisixRoute as the sandbox does: id, fields, array of nodes, weights', async () => {
-    await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixroutes', route('web', 80))
+    await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixroutes', apisixRoute('web', 80))
     await waitFor('the upstream', () => stored() !== undefined, WAIT_MS)
     const { id, create_time: _created, update_time: _updated, ...fields } = stored()!
     expect(id).to.equal(upstreamId(SERVICE))
@@ -70,22 +70,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
 
   it('writes the upstream of an Ingress under the same id', async () => {
     const before = store.list('routes').length
-    await post('/apis/networking.k8s.io/v1/namespaces/shop/ingresses', {
-      metadata: { name: 'web' },
-      spec: {
-        ingressClassName: 'apisix',
-        rules: [
-          {
-            host: 'shop.example',
-            http: {
-              paths: [
-                { path: '/', pathType: 'Prefix', backend: { service: { name: 'web', port: { number: 80 } } } }
-              ]
-            }
-          }
-        ]
-      }
-    })
+    await post('/apis/networking.k8s.io/v1/namespaces/shop/ingresses', ingress('web', 80))
     await waitFor('its route', () => store.list('routes').length > before, WAIT_MS)
     expect(store.list('upstreams')).to.have.length(1)
     for (const { value } of store.list('routes')) expect(value['upstream_id']).to.equal(upstreamId(SERVICE))
@@ -120,7 +105,7 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
       ...endpoints('10.0.0.9'),
       metadata: { name: 'api' }
     })
-    await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixroutes', route('api', 80))
+    await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixroutes', apisixRoute('api', 80))
     await waitFor('the other upstream', () => store.list('upstreams').length === 2, WAIT_MS)
     expect(
       writes()

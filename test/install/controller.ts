@@ -8,7 +8,7 @@ import type { ApiServer } from './api-server.ts'
 import { kindsFolder, PROGRAM } from './controller-build.ts'
 
 /** Creates the controller's own kinds of objects (ApisixRoute and others), from its module. */
-export async function createKinds(api: ApiServer): Promise<void> {
+export async function createKinds(api: Pick<ApiServer, 'call'>): Promise<void> {
   const folder = kindsFolder()
   for (const file of readdirSync(folder).filter(name => name.startsWith('Apisix')))
     for (const document of parseAllDocuments(readFileSync(join(folder, file), 'utf8'))) {

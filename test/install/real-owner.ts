@@ -8,6 +8,7 @@ import type { OwnerContext } from '../../sandbox/owner/start.ts'
 import type { ApiServer } from './api-server.ts'
 import { startController, type Controller } from './controller.ts'
 import { mirrorSlices } from './mirror.ts'
+import { apisixRoute } from './routes.ts'
 import { translateAdmin, type Passed } from './translate.ts'
 
 export interface RealOwner extends Owner {
@@ -36,7 +37,7 @@ export async function startRealOwner(
   // These objects exist already if another world used the API server before.
   const spec = { ports: [{ name: 'http', port, targetPort: 'http' }] }
   await api.call('POST', `/api/v1/${inNamespace}/services`, { metadata: { name }, spec })
-  await api.call('POST', `/apis/apisix.apache.org/v2/${inNamespace}/apisixroutes`, route(name, port))
+  await api.call('POST', `/apis/apisix.apache.org/v2/${inNamespace}/apisixroutes`, apisixRoute(name, port))
   const translated = await translateAdmin(admin.url)
   const endMirror = mirrorSlices(
     {
@@ -87,11 +88,3 @@ export async function startRealOwner(
     }
   }
 }
-
-/** One ApisixRoute to all paths of a Service. */
-export const route = (name: string, servicePort: number) => ({
-  apiVersion: 'apisix.apache.org/v2',
-  kind: 'ApisixRoute',
-  metadata: { name },
-  spec: { http: [{ name: 'all', match: { paths: ['/*'] }, backends: [{ serviceName: name, servicePort }] }] }
-})

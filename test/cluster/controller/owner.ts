@@ -1,0 +1,45 @@
+import { readNodes } from '../../../sandbox/apisix/nodes.ts'
+import { keyOf } from '../../../sandbox/apisix/store.ts'
+import { now } from '../../../sandbox/now.ts'
+import { upstreamId, type OwnerWrite } from '../../../sandbox/owner/owner.ts'
+import { apisixRoute, ingress } from '../../install/routes.ts'
+import { follow } from '../gateway/follow.ts'
+import { kube } from '../scenario.ts'
+import { world } from '../setup.ts'
+import type { StartOwner } from '../world.ts'
+
+const ROUTES = { ApisixRoute: apisixRoute, Ingress: ingress } as const
+
+/**
+ * Leaves the upstream of a workload to the running ingress controller, by a route of this kind. Its writes are those of the
+ * store: the agent's are among them.
+ */
+export const controllerOwns =
+  (kind: keyof typeof ROUTES): StartOwner =>
+  async service => {
+    const { namespace, name, port } = service
+    await world().kube.apply({ ...ROUTES[kind](name, port), metadata: { namespace, name } })
+    const writes: OwnerWrite[] = []
+    const stopped = new AbortController()
+    const key = keyOf('upstreams', upstreamId(service))
+    const note = (event: Parameters<Parameters<typeof follow>[1]>[0]) => {
+      if (event.kind !== 'put' || event.item.key !== key) return Promise.resolve()
+      const nodes = readNodes(event.item.value['nodes']).map(({ host, port = 80, weight }) => ({
+        host,
+        port,
+        weight
+      }))
+      writes.push({ service: `${namespace}/${name}`, eventAt: now(), acceptedAt: now(), nodes })
+      return Promise.resolve()
+    }
+    const following = follow(world().gateways.writes, note, stopped.signal)
+    return {
+      writes,
+      lead: () => {},
+      async close() {
+        stopped.abort()
+        await following
+        await kube('delete', kind.toLowerCase(), name)
+      }
+    }
+  }

@@ -1,0 +1,143 @@
+import { startController, type Controller } from '../../install/controller.ts'
+import { eventually } from '../../plugin/eventually.ts'
+import { restart } from '../rollout.ts'
+import { begin, finish, kube, oneOf, scale, serving, type Scenario } from '../scenario.ts'
+import { world } from '../setup.ts'
+import type { Workload } from '../world.ts'
+import { controllerOwns } from './owner.ts'
+
+/** More than a Lease of 15 s, on a busy machine. */
+const LEADS_MS = 90_000
+const READY_MS = 60_000
+const REPLICAS = 3
+
+/** The real ingress controllers that run now. The last one leads. */
+const running: Controller[] = []
+/** Workloads beside that of a scenario. */
+const beside: Workload[] = []
+
+/** Starts one more controller, a process beside the control plane. */
+export function start(): Controller {
+  const { controlPlane } = world().cluster
+  const controller = startController({
+    kubeconfig: controlPlane.kubeconfig,
+    admin: world().gateways.admin
+  })
+  running.push(controller)
+  return controller
+}
+
+export const leads = (controller: Controller) =>
+  eventually('the controller leads', () => controller.log().includes('became leader'), LEADS_MS)
+
+export async function stopAll(): Promise<void> {
+  for (const workload of beside.splice(0)) await workload.remove()
+  for (const controller of running.splice(0)) await controller.stop()
+}
+
+/** Ends the leader. SIGKILL leaves its Lease behind, for 15 s. */
+const end = async (signal: 'SIGTERM' | 'SIGKILL') => running.shift()?.stop(signal)
+
+/**
+ * A controller of 1.8 drops the changes that come while it does not lead, and writes nothing when it begins to lead. The end
+ * of one more pod is the change at which it catches up.
+ */
+async function catchUp(web: Workload, controller: Controller): Promise<void> {
+  await leads(controller)
+  await kube('delete', 'pod', oneOf(web))
+  await finish(web)
+}
+
+export interface ControllerScenario extends Scenario {
+  readonly title: string
+}
+
+type Kind = Parameters<typeof controllerOwns>[0]
+const scenario = (
+  name: string,
+  title: string,
+  ends: number,
+  act: Scenario['act'],
+  { kind = 'ApisixRoute', listed }: { readonly kind?: Kind; readonly listed?: string } = {}
+): ControllerScenario => ({
+  name: `controller-${name}`,
+  title,
+  ends,
+  act,
+  options: { replicas: REPLICAS },
+  own: controllerOwns(kind),
+  ...(listed !== undefined && { listed })
+})
+
+const roll = (web: Workload) => restart(world(), web)
+
+/** These share one controller, and may run side by side. */
+export const SIDE_BY_SIDE: readonly ControllerScenario[] = [
+  scenario('roll', 'rolling update, ApisixRoute', REPLICAS, roll),
+  scenario('ingress', 'rolling update, Ingress', REPLICAS, roll, { kind: 'Ingress' }),
+  scenario('scale', '3 to 6 to 2 to 3 pods', 4, async web => {
+    for (const replicas of [6, 2, REPLICAS]) await scale(web, replicas)
+  }),
+  scenario('delete', 'two pods deleted at once', 2, async web => {
+    const [one, two] = serving(web).map(({ name }) => name)
+    await kube('delete', 'pod', one ?? '', two ?? '')
+    await finish(web)
+  }),
+  scenario('relabel', 'a pod loses its label, and is deleted', 1, async web => {
+    const pod = oneOf(web)
+    await kube('label', 'pod', pod, 'app=none', '--overwrite')
+    // Its own record counts as one that serves, under its first label.
+    await eventually('its replacement serves', () => serving(web).length === REPLICAS + 1, READY_MS)
+    await kube('delete', 'pod', pod)
+  }),
+  scenario(
+    'selector',
+    "the Service's selector changes, old pods scaled to 0 at once",
+    REPLICAS,
+    async web => {
+      const green = 'controller-green'
+      const options = { name: green, arm: 'apisix-drain', replicas: REPLICAS } as const
+      beside.push(await world().run(options, controllerOwns('ApisixRoute')))
+      const patch = JSON.stringify({ spec: { selector: { app: green } } })
+      await kube('patch', 'service', web.options.name, `--patch=${patch}`)
+      await kube('scale', web.target, '--replicas=0')
+    },
+    { listed: 'controller-green' }
+  )
+]
+
+/** Each ends the controller that all others need. */
+export const ALONE: readonly ControllerScenario[] = [
+  scenario('restarted', 'controller restarted in the middle of a rolling update', REPLICAS + 1, async web => {
+    await begin(web)
+    await end('SIGTERM')
+    const next = start()
+    await finish(web)
+    await catchUp(web, next)
+  }),
+  scenario('two', 'two controllers, the leader killed in the middle', REPLICAS + 1, async web => {
+    const second = start()
+    await eventually(
+      'the second waits for its turn',
+      () => second.log().includes('attempting to acquire'),
+      READY_MS
+    )
+    await begin(web)
+    await end('SIGKILL')
+    await finish(web)
+    await catchUp(web, second)
+  }),
+  scenario('dead', 'rolling update after the controller was killed', REPLICAS + 1, async web => {
+    await end('SIGKILL')
+    await roll(web)
+    await eventually(
+      'every listed pod is gone',
+      () => web.pods().filter(({ goneAt }) => goneAt).length === REPLICAS,
+      READY_MS
+    )
+    await catchUp(web, start())
+  })
+]
+
+/** For the agent without the plugin. */
+export const WITHOUT_PLUGIN = scenario('observed', 'rolling update, without the plugin', REPLICAS, roll)
