@@ -29,6 +29,8 @@ export interface WorldOptions {
   readonly gateways: number
   readonly workers: number
   readonly seed: number
+  /** The workers of the last gateway apply each write up to this many ms late. */
+  readonly behindMs?: number
   /** Makes the pods' preStop hook once the address of the agent is known. */
   readonly preStop?: ((agentUrl: string) => Hook) | undefined
   /** How APISIX is run, and so which component writes its upstreams; default `etcd-1.8`. */
@@ -130,6 +132,7 @@ async function build(
     adminKey: secret(random),
     barrier,
     workers: options.workers,
+    behindMs: options.behindMs,
     accessLog: options.accessLog ? files.access : undefined,
     adminLog: options.accessLog ? files.admin : undefined,
     standalone: mode === 'standalone',

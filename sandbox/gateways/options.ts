@@ -14,6 +14,8 @@ export interface GatewaysOptions {
   /** Without it the gateways have no plugin. */
   readonly barrier?: { readonly port: number; readonly token: string } | undefined
   readonly workers: number
+  /** The workers of the last gateway apply each write up to this many ms late. Default: none is behind. */
+  readonly behindMs?: number | undefined
   /** API-driven: each has an Admin API of its own, all on `adminPort`, and shares nothing with the others. */
   readonly standalone?: boolean | undefined
   /** `discovery.kubernetes` is configured. */

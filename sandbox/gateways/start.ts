@@ -13,6 +13,8 @@ export interface Gateways {
   close(): Promise<void>
 }
 
+const upTo = (ms: number) => () => Math.random() * ms
+
 /** Starts all gateways in this process. Rejects if an address is not available; no gateway is left running then. */
 export async function startGateways(
   options: GatewaysOptions,
@@ -52,6 +54,8 @@ export async function startGateways(
             barrierToken: options.barrier.token
           }),
           workers: options.workers,
+          ...(options.behindMs !== undefined &&
+            i === options.hosts.length - 1 && { applyDelay: upTo(options.behindMs) }),
           adminKey: options.adminKey
         })
       )

@@ -1,4 +1,5 @@
 import type { Hook } from '../../sandbox/kubernetes/objects.ts'
+import type { Traffic } from '../../sandbox/load/options.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import { startWorld, type World } from '../../sandbox/world.ts'
@@ -18,8 +19,23 @@ export const HOOK_ARMS = [
 ] as const
 export type HookArm = (typeof HOOK_ARMS)[number]
 
+/** What the arms are tried in. */
+export interface Situation {
+  readonly traffic: Traffic
+  /** The workers of one of the two gateways apply each write up to this many ms late. */
+  readonly behindMs?: number
+  /** How many rolling updates follow each other, under the same load. */
+  readonly rollouts: number
+}
+
+export const EASY: Situation = { traffic: 'no-uploads', rollouts: 1 }
+/** Slow uploads, whose node is chosen up to 2 s before the connection, and a gateway that is behind. */
+export const HARD: Situation = { traffic: 'all', behindMs: 500, rollouts: 2 }
+
 export interface HookRun {
   readonly requests: number
+  /** How many pods ended. */
+  readonly ended: number
   readonly failed: number
   readonly hookMs: readonly number[]
   readonly rolloutMs: number
@@ -38,16 +54,17 @@ export interface HookArmResult {
   readonly lastRequestMs: Spread
 }
 
-const LOAD = { rate: 400, traffic: 'no-uploads' as const, timeoutMs: 15_000 }
+const LOAD = { rate: 400, timeoutMs: 15_000 }
 const WORLD = { replicas: 10, gateways: 2, workers: 2 }
 const WARM_UP_MS = 1000
 const SETTLE_MS = 3000
 const ROLLOUT_MS = 120_000
 
-/** One rolling update in a world of its own. */
-export async function hookRun(arm: HookArm, seed: number): Promise<HookRun> {
+/** Rolling updates in a world of their own. */
+export async function hookRun(arm: HookArm, seed: number, situation: Situation = EASY): Promise<HookRun> {
   const world = await startWorld({
     ...WORLD,
+    ...(situation.behindMs !== undefined && { behindMs: situation.behindMs }),
     seed,
     evidence: arm === 'drain-observed' ? 'observed' : 'barrier',
     preStop: HOOKS[arm]
@@ -56,28 +73,30 @@ export async function hookRun(arm: HookArm, seed: number): Promise<HookRun> {
   try {
     if (arm.startsWith('drain-')) await world.startAgent()
     else if (isNaive(arm)) ends.push(await startNaive(arm, world))
-    return await underLoad(world, seed)
+    return await underLoad(world, seed, situation)
   } finally {
     for (const end of ends.toReversed()) await end()
   }
 }
 
-async function underLoad(world: World, seed: number): Promise<HookRun> {
-  const load = world.startLoad({ ...LOAD, seed })
+async function underLoad(world: World, seed: number, { traffic, rollouts }: Situation): Promise<HookRun> {
+  const load = world.startLoad({ ...LOAD, traffic, seed })
   const pass = async (what: string, ms: number) => {
     const end = performance.now() + ms
     await waitFor(what, () => performance.now() >= end, ms + ROLLOUT_MS)
   }
   await waitFor('requests are answered', () => (load.counts()?.requests ?? 0) > 0, ROLLOUT_MS)
   await pass('warmed up', WARM_UP_MS)
-  const old = new Set(world.kubelet.records().map(({ uid }) => uid))
   const { kubernetes, kubelet } = world
-  const rolloutMs = await rollOut({ store: kubernetes.store, kubelet, timeoutMs: ROLLOUT_MS })
+  let rolloutMs = 0
+  for (let n = 0; n < rollouts; n += 1)
+    rolloutMs += await rollOut({ store: kubernetes.store, kubelet, timeoutMs: ROLLOUT_MS })
   await pass('settled', SETTLE_MS)
   const { requests, failed } = await load.stop()
-  const ended = kubelet.records().filter(({ uid }) => old.has(uid))
+  const ended = kubelet.records().filter(({ deletionSeenAt }) => deletionSeenAt !== undefined)
   return {
     requests,
+    ended: ended.length,
     failed,
     rolloutMs,
     hookMs: ended.flatMap(({ hooks }) => hooks.map(({ startedAt, endedAt }) => endedAt - startedAt)),

@@ -1,5 +1,6 @@
 import { atOnce, type AtOnceCase } from './at-once.ts'
-import { HOOK_ARMS, hookResult, hookRun, type HookRun } from './hooks.ts'
+import { HARD, HOOK_ARMS, hookResult, hookRun, type HookArm, type HookRun } from './hooks.ts'
+import { lostRow } from './lost.ts'
 import { overhead, type OverheadResult } from './overhead.ts'
 import { recreate, type RecreateResult } from './recreate.ts'
 import type { Row } from './table.ts'
@@ -18,6 +19,7 @@ export interface Section {
 export type Size = 'full' | 'quick'
 
 const HOOK_ROUNDS: Record<Size, number> = { full: 3, quick: 1 }
+const LOST_ROUNDS: Record<Size, number> = { full: 5, quick: 1 }
 const DRAINS: Record<Size, number> = { full: 300, quick: 40 }
 const PODS: Record<Size, readonly number[]> = { full: [1000, 10_000, 50_000], quick: [1000] }
 const OVERHEAD_ROUNDS: Record<Size, number> = { full: 5, quick: 1 }
@@ -62,6 +64,20 @@ export const SECTIONS = {
         'last request p50 ms': result.lastRequestMs.p50,
         'last request max ms': result.lastRequestMs.max
       }))
+    }
+  },
+  lost: {
+    title: 'Requests lost per 1,000 pods ended',
+    how: 'Two rolling updates of 10 pods, one after the other, at 400 requests a second with answers that take 100 to 800 ms and uploads that take 0.5 to 2 s. One of the 2 gateways is behind: its workers apply each write up to 500 ms late. The arms take turns. No websockets are among the requests.',
+    async run(size, tell) {
+      const runs = new Map<HookArm, HookRun[]>()
+      for (let round = 1; round <= LOST_ROUNDS[size]; round += 1) {
+        for (const arm of HOOK_ARMS.filter(name => name !== 'sleep-15')) {
+          tell(`round ${round}: ${arm}`)
+          runs.set(arm, [...(runs.get(arm) ?? []), await hookRun(arm, round, HARD)])
+        }
+      }
+      return [...runs].map(([arm, rounds]) => lostRow(arm, rounds))
     }
   },
   overhead: {

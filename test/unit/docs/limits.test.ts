@@ -1,5 +1,7 @@
 import { expect } from 'chai'
+import type { HookArm } from '../../bench/hooks.ts'
 import { limits } from '../../bench/limits.ts'
+import { lostRow } from '../../bench/lost.ts'
 
 describe('the limits of docs/benchmarks.md', () => {
   const overhead = (p50: number, p99: number) => [
@@ -19,5 +21,17 @@ describe('the limits of docs/benchmarks.md', () => {
     expect(limits({ 'at-once': rows })).length(1)
     expect(limits({ 'at-once': rows })[0]).include({ measured: 1001, '': '**missed**' })
     expect(limits({})).eql([])
+  })
+
+  it('are missed by a naive way that loses nothing, and by a barrier that loses one request in one round', () => {
+    const of = (arm: HookArm, ...failed: readonly number[]) =>
+      lostRow(
+        arm,
+        failed.map(count => ({ requests: 100, ended: 20, failed: count, hookMs: [5] }))
+      )
+    const met = limits({ lost: [of('no-hook', 0, 3, 4), of('drain-barrier', 0, 0, 0)] })
+    expect(met.map(({ measured, '': is }) => `${measured} ${is}`)).eql(['0 met', '150 met'])
+    const missed = limits({ lost: [of('admin-answered', 0, 0, 4), of('drain-barrier', 0, 1, 0)] })
+    expect(missed.map(({ measured, '': is }) => `${measured} ${is}`)).eql(['50 **missed**', '0 **missed**'])
   })
 })

@@ -1,0 +1,21 @@
+import type { HookArm, HookRun } from './hooks.ts'
+import { spread } from './stats.ts'
+import type { Row } from './table.ts'
+
+/** The rounds of one arm as one row: the median of the rounds, and every round. */
+export function lostRow(
+  arm: HookArm,
+  runs: readonly Pick<HookRun, 'requests' | 'ended' | 'failed' | 'hookMs'>[]
+): Row {
+  const rates = runs.map(({ failed, ended }) => Math.round((failed * 1000) / ended))
+  return {
+    arm,
+    requests: sum(runs.map(({ requests }) => requests)),
+    'pods ended': sum(runs.map(({ ended }) => ended)),
+    'lost per 1,000 pods, median': spread(rates).p50,
+    'every round': rates.join(', '),
+    'hook p50 ms': spread(runs.flatMap(({ hookMs }) => hookMs)).p50
+  }
+}
+
+const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0)
