@@ -20,6 +20,8 @@ export interface Observed {
   readonly goneSeconds: number
   /** The pods that have ended. */
   readonly ended: readonly PodRecord[]
+  /** From the observed deletion of each ended pod to the first write of its upstream without it, in ms, if there was one. */
+  readonly writtenMs: readonly number[]
   /** The agents' answers to these pods during the action. */
   readonly answers: Answers
 }
@@ -74,6 +76,9 @@ export async function underLoad(
       seconds: (done - begun) / 1000,
       goneSeconds: (last - begun) / 1000,
       ended,
+      writtenMs: ended
+        .flatMap(({ address = '', endingAt = NaN }) => (workload.removedAt(address) ?? NaN) - endingAt)
+        .filter(ms => ms > 0),
       answers: more(answersBefore, await answersTo(world, name))
     }
   } finally {

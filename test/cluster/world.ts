@@ -1,6 +1,12 @@
 import { forkLoad, type LoadProcess } from '../../sandbox/load/process.ts'
 import { now } from '../../sandbox/now.ts'
-import { startOwner, upstreamId, type OwnedService, type Owner } from '../../sandbox/owner/owner.ts'
+import {
+  startOwner,
+  upstreamId,
+  type OwnedService,
+  type Owner,
+  type OwnerWrite
+} from '../../sandbox/owner/owner.ts'
 import { eventually } from '../plugin/eventually.ts'
 import { enterCgroup } from './cgroups.ts'
 import type { Cluster } from './cluster.ts'
@@ -37,6 +43,8 @@ export interface Workload {
   pods(): readonly PodRecord[]
   /** When the owner first wrote an empty upstream, in ms since the epoch; Infinity: never. */
   emptiedAt(): number
+  /** When the owner first wrote the upstream without this address that it had listed, in ms since the epoch. */
+  removedAt(address: string): number | undefined
   /** Whether the owner's last write has exactly the addresses of the serving pods of an app; default: of this one. */
   isListed(app?: string): boolean
   /** The name of the pod that answers a request now. */
@@ -53,11 +61,14 @@ export interface WorkloadLoad {
   readonly uploads?: boolean
 }
 
-/** From an endpoint's change to the owner's write, as in the sandbox. */
+/** From an endpoint's change to the owner's write. A stress, as in the sandbox: the real controller 1.8 needs about 0.1 s. */
 const OWNER_LAG = { minMs: 500, maxMs: 2000 }
 const READY_MS = 60_000
 /** The machine has two cores for everything, so slow answers are accepted: only failures count. */
 const LOAD = { rate: 100, seed: 1, timeoutMs: 30_000 }
+
+const sinceEpoch = (write: OwnerWrite | undefined): number | undefined =>
+  write?.acceptedAt === undefined ? undefined : Date.now() - (now() - write.acceptedAt)
 
 export async function startWorld(cluster: Cluster): Promise<World> {
   const { controlPlane } = cluster
@@ -137,7 +148,14 @@ async function runWorkload(options: WorkloadOptions, own: StartOwner, around: Ar
     pods: () => records.of(name),
     emptiedAt() {
       const empty = owner.writes.find(({ nodes, acceptedAt }) => acceptedAt && nodes.length === 0)
-      return empty?.acceptedAt === undefined ? Infinity : Date.now() - (now() - empty.acceptedAt)
+      return sinceEpoch(empty) ?? Infinity
+    },
+    removedAt(address) {
+      const lists = ({ nodes, acceptedAt }: OwnerWrite) =>
+        acceptedAt !== undefined && nodes.some(({ host }) => host === address)
+      const first = owner.writes.findIndex(lists)
+      if (first < 0) return undefined
+      return sinceEpoch(owner.writes.slice(first).find(write => write.acceptedAt && !lists(write)))
     },
     isListed(app = name) {
       const written = owner.writes.findLast(({ acceptedAt }) => acceptedAt)?.nodes.map(({ host }) => host)
