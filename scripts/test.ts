@@ -146,8 +146,8 @@ const SUITES: readonly Suite[] = [
   },
   {
     name: 'cluster',
-    what: 'the chart, the plugin and pods under load on a whole Kubernetes of real parts',
-    seconds: 780,
+    what: 'the chart, the plugin and pods under load on a whole Kubernetes of real parts, and the real ingress controller 1.8',
+    seconds: 960,
     steps: [['node', 'test/cluster/main.ts']],
     needs: [
       GO,
