@@ -26,6 +26,7 @@ export type BarrierState = z.infer<typeof told>
 export type WorkersWord = z.infer<typeof word>
 export type BarrierAnswer = z.infer<typeof answer>
 export type BarrierGateway = z.infer<typeof gatewayState>
+export type LongLivedAt = z.infer<typeof longLived>
 
 /** The workers' reports on an entry, for one gateway. Complete if `said` equals `asked`; only then it has a tag. */
 const word = z.looseObject({
@@ -100,6 +101,15 @@ const worker = z.looseObject({
   /** It exits after a reload: it only finishes its requests, and applies no new configuration. */
   exiting: z.boolean().nullish()
 })
+/** Long-lived requests to one address, by kind; `oldest`: the age of the oldest one, in s. */
+const longLived = z.looseObject({
+  ip: z.string(),
+  port: z.number(),
+  upgraded: z.number(),
+  sse: z.number(),
+  streams: z.number(),
+  oldest: z.number()
+})
 const gatewayState = z.looseObject({
   instance: z.string(),
   plugin: z.string(),
@@ -114,7 +124,9 @@ const gatewayState = z.looseObject({
   /** Totals of all entries; the generation goes up with each change. An older plugin does not send it. */
   held: z.looseObject({ entries: z.number(), generation: z.number(), late: z.number() }).optional(),
   workers: z.array(worker),
-  counts: z.record(z.string(), z.number())
+  counts: z.record(z.string(), z.number()),
+  /** Only if it was asked for. An older plugin does not send it. */
+  long: z.array(longLived).optional()
 })
 
 interface PutAnswer extends BarrierAnswer {
@@ -149,6 +161,8 @@ export interface BarrierApi {
   state(signal?: AbortSignal): Promise<BarrierGateway>
   /** All entries, of all agents. The cost for the gateway grows with their number. */
   entries(signal?: AbortSignal): Promise<readonly BarrierState[]>
+  /** The addresses with long-lived requests, of pods that end and of others. Empty for an older plugin. */
+  longLived(signal?: AbortSignal): Promise<readonly LongLivedAt[]>
 }
 
 export interface BarrierClient {
@@ -284,6 +298,14 @@ export function createBarrierClient(options: BarrierOptions): BarrierClient {
         // The connection is not kept: it would stay bound to one worker, and if that froze, a later call would wait for it.
         const { entries = [] } = await ask(gatewayState, { method: 'GET', signal, fresh: true }, 'state')
         return entries
+      },
+      async longLived(signal) {
+        const { long = [] } = await ask(
+          gatewayState,
+          { method: 'GET', signal, fresh: true },
+          'state?entries=late&long=true'
+        )
+        return long
       }
     }
   }

@@ -1,7 +1,10 @@
+import type { LongLivedAt } from '../apisix/barrier-api.ts'
 import { readOptions } from '../drain/annotations.ts'
 import { budgetProblems } from '../drain/budget.ts'
 import { isOver } from '../drain/eligible.ts'
-import type { PodFact } from '../drain/facts.ts'
+import { formatDuration } from '../drain/duration.ts'
+import type { GatewayFact, PodFact } from '../drain/facts.ts'
+import { longLivedWords, together } from '../drain/long-lived.ts'
 import type { ServiceStore } from '../facts/service-store.ts'
 import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
 import { hookProblems, type FindService } from './hook-problems.ts'
@@ -13,7 +16,7 @@ interface PodBudget {
   readonly needMs: number
 }
 
-/** One finding names at most this many workloads. */
+/** One finding names at most this many workloads, and one check of long-lived connections reports at most this many. */
 const NAMED = 5
 
 /**
@@ -109,3 +112,68 @@ const finder =
     if (services === undefined || (namespaces.length > 0 && !namespaces.includes(namespace))) return undefined
     return services.byName(namespace, name) ?? 'none'
   }
+
+export interface LongLivedCalls {
+  list(signal: AbortSignal): Promise<readonly GatewayFact[]>
+  readLongLived(host: string, signal: AbortSignal): Promise<readonly LongLivedAt[]>
+}
+
+interface LongLivedTimes {
+  /** `drain.reserve`, in ms. */
+  readonly reserveMs: number
+  /** `drain.longLivedWait`, in ms. */
+  readonly longLivedMs: number
+}
+
+/**
+ * Which workloads have websockets or streams open in the gateways now, and how long their pods have at SIGTERM to end them. A workload
+ * whose hook waits for them until its deadline has only the reserve left.
+ */
+export function checkLongLived(
+  calls: LongLivedCalls,
+  survey: Pick<Survey, 'pods'>,
+  { reserveMs, longLivedMs }: LongLivedTimes
+): Check {
+  return async signal => {
+    const { store } = await survey.pods(signal)
+    const gateways = await calls.list(signal)
+    const read = gateways.map(({ ip }) => calls.readLongLived(ip, signal))
+    const answers = await Promise.allSettled(read)
+    const failed = answers.find(answer => answer.status === 'rejected')
+    if (failed) {
+      const why = wordsOf(failed.reason)
+      return [warn('long-lived', `the long-lived connections cannot be counted: ${why}`, 'see barrier')]
+    }
+    const all = answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
+    const open = all.flatMap(one => podAt(store.byIp(one.ip)).map(pod => ({ pod, one })))
+    const workloads = Map.groupBy(
+      open,
+      ({ pod: { namespace, owner, name } }) => `${namespace}/${owner ?? name}`
+    )
+    const findings = [...workloads].slice(0, NAMED).map(([name, list]): Finding => {
+      const left = together(list.map(({ one }) => ({ ...one, oldestMs: Math.round(one.oldest * 1000) })))
+      const timeMs = Math.min(...list.map(({ pod }) => timeLeft(pod)))
+      const what = `${name}: ${longLivedWords(left)}; its pods have ${formatDuration(timeMs)} to end them at SIGTERM`
+      return timeMs > reserveMs
+        ? ok('long-lived', what)
+        : warn(
+            'long-lived',
+            what,
+            'raise terminationGracePeriodSeconds, or lower apisix-drain.io/long-lived-wait'
+          )
+    })
+    return findings.length > 0
+      ? findings
+      : [ok('long-lived', 'no websocket and no stream is open in the gateways')]
+  }
+
+  /** The grace without the time for which the hook waits for them; the hook leaves at least the reserve. */
+  function timeLeft({ annotations, graceMs }: PodFact): number {
+    const options = readOptions(annotations)
+    const waitMs = options.longLivedMs ?? longLivedMs
+    return Math.max(graceMs - waitMs, Math.min(graceMs, options.reserveMs ?? reserveMs))
+  }
+}
+
+/** Pods that share their host's address cannot be told apart by it. */
+const podAt = (pods: readonly PodFact[]): readonly PodFact[] => pods.filter(({ hostNetwork }) => !hostNetwork)

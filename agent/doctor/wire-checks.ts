@@ -25,6 +25,7 @@ import { listDocuments, type createDocumentReader } from '../inventory/documents
 import { checkNamespaces } from '../checks/check-kubernetes.ts'
 import { checkKubernetes } from '../checks/check-kubernetes.ts'
 import { checkLease } from '../checks/check-lease.ts'
+import { checkLongLived } from '../checks/check-pods.ts'
 import { checkPods } from '../checks/check-pods.ts'
 import { CONDITION_PERMISSIONS, GATE_PERMISSIONS, PERMISSIONS, checkRbac } from '../checks/check-rbac.ts'
 
@@ -73,6 +74,19 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       return { pageSize: Infinity, list }
     }
   })
+  const longLivedChecks: readonly Step[] = barrier
+    ? [
+        {
+          name: 'long-lived',
+          after: ['kubernetes', 'rbac', 'gateways'],
+          check: checkLongLived(
+            { list: gatewayCalls.list, readLongLived: (host, signal) => barrier.at(host).longLived(signal) },
+            survey,
+            { reserveMs: drain.reserveMs, longLivedMs: drain.longLivedMs }
+          )
+        }
+      ]
+    : []
   const permissions = [
     ...PERMISSIONS,
     ...(config.arrivals.gate ? GATE_PERMISSIONS : []),
@@ -123,7 +137,8 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       name: 'pods',
       after: ['kubernetes', 'rbac'],
       check: checkPods(survey, { reserveMs: drain.reserveMs, needMs }, kubernetes.namespaces)
-    }
+    },
+    ...longLivedChecks
   ]
 }
 

@@ -210,6 +210,9 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
       ...(ask.query.get('entries') !== 'late' && entry.successors && { successors: asPut(entry.successors) })
     })),
     counts: { ...barrier.counts },
+    ...(ask.query.get('long') === 'true' && {
+      long: barrier.inflight.longLived().map(one => ({ ...one, sse: 0, streams: 0, oldest: 0 }))
+    }),
     dictionary: { capacity: barrier.entries.capacity, free: barrier.entries.free }
   })
 }

@@ -15,6 +15,8 @@ export interface InflightCounts {
   drop(pid: number): void
   /** Over all workers; without `port`, over all ports of the address. */
   of(ip: string, port: number | undefined): Inflight
+  /** Addresses with upgraded connections, and their number. */
+  longLived(): readonly { readonly ip: string; readonly port: number; readonly upgraded: number }[]
   /** The sum over all workers and addresses. */
   readonly total: number
   /** Calls `listener` before an ordinary request to this address is counted down. Returns the function that ends it. */
@@ -73,6 +75,16 @@ export function createInflightCounts(): InflightCounts {
           sum.long += long
         }
       return sum
+    },
+    longLived: () => {
+      const sums = new Map<string, { ip: string; port: number; upgraded: number }>()
+      for (const ips of workers.values())
+        for (const [ip, ports] of ips)
+          for (const [port, { long }] of ports) {
+            const known = sums.get(`${ip} ${port}`) ?? { ip, port, upgraded: 0 }
+            sums.set(`${ip} ${port}`, { ...known, upgraded: known.upgraded + long })
+          }
+      return [...sums.values()].filter(({ upgraded }) => upgraded > 0)
     },
     get total() {
       const all = [...workers.values()].flatMap(ips =>

@@ -2,7 +2,7 @@ import { execFile, execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { send } from './client.ts'
 import { Gateway, type Node, nginxVersion } from './gateway.ts'
@@ -21,28 +21,37 @@ import { costOfHeld, cpuOf } from './held.ts'
  * Also measures the cost of held entries for a gateway, in microseconds of CPU of all its workers.
  *
  * Usage: node test/plugin/cost.ts [starts of all gateways, 0 for none] [runs of valgrind, 0 for none] [calls for held entries, 0 for
- * none]. The gateway's backend is an nginx that does nothing else, and the stand-in for APISIX does far less than APISIX.
+ * none] [the folder plugin-config of another version]. With that folder, both versions are measured side by side, with 0 and 10
+ * entries, and nothing else. The gateway's backend is an nginx that does nothing else, and the stand-in for APISIX does far less than APISIX.
  * Compare the difference (median of the samples, and their middle half) with the 24 us that a request costs a real
  * APISIX on the same machine when it is quiet. In the case `dictionary`, the plugin counts in a dictionary.
  */
-const [STARTS = 20, RUNS = 3, CALLS = 200] = process.argv.slice(2).map(Number)
+const [STARTS = 20, RUNS = 3, CALLS = 200] = process.argv.slice(2, 5).map(Number)
+const OTHER = process.argv[5]
 const WARM_REQUESTS = 20_000
 const SECONDS = 4
 const APISIX_US = 24
 const REQUESTS = 4000
-const CASES = [
+const ALL = [
   'without',
   'without too',
   '0 entries',
   '10 entries',
   '1000 entries',
   '1000 with 16 successors',
-  'dictionary'
+  'dictionary',
+  'other: 0 entries',
+  'other: 10 entries'
 ] as const
-type Case = (typeof CASES)[number]
+type Case = (typeof ALL)[number]
+/** The cases of one version of the plugin, and those that compare two. */
+const CASES: readonly Case[] = OTHER
+  ? ['without', 'without too', '0 entries', 'other: 0 entries', '10 entries', 'other: 10 entries']
+  : ALL.slice(0, 7)
 
 const ENTRIES: Partial<Record<Case, number>> = {
   '10 entries': 10,
+  'other: 10 entries': 10,
   '1000 entries': 1000,
   '1000 with 16 successors': 1000
 }
@@ -58,22 +67,20 @@ const quantile = (values: readonly number[], share: number): number =>
 
 const median = (values: readonly number[]): number => quantile(values, 0.5)
 
-const figures = (): Record<Case, number[]> => ({
-  without: [],
-  'without too': [],
-  '0 entries': [],
-  '10 entries': [],
-  '1000 entries': [],
-  '1000 with 16 successors': [],
-  dictionary: []
-})
+const figures = () => Object.fromEntries(ALL.map(name => [name, []])) as unknown as Record<Case, number[]>
 
 /** Sixteen addresses that no other entry names. */
 const successors = (entry: number): string[] =>
   Array.from({ length: 16 }, (_, i) => `10.${128 + (entry >> 8)}.${entry & 255}.${i}:80`)
 
 async function start(name: Case, node: Node, under: readonly string[] = []): Promise<Gateway> {
-  const gateway = await Gateway.start({ workers: 1, load: LOAD[name] ?? 'hook', under })
+  const isOther = OTHER !== undefined && name.startsWith('other')
+  const gateway = await Gateway.start({
+    workers: 1,
+    load: LOAD[name] ?? 'hook',
+    under,
+    ...(isOther && { plugin: `${resolve(OTHER)}/` })
+  })
   await gateway.configure({ u: { nodes: [node, node, node] } })
   const entries = Array.from({ length: ENTRIES[name] ?? 0 }, (_, i) => ({
     uid: `u-${i}`,
@@ -175,6 +182,19 @@ function told(unit: string, measured: Record<Case, number[]>): object[] {
   })
 }
 
+/** The difference between both versions in the same round. */
+function compared(unit: string, measured: Record<Case, number[]>): object[] {
+  return (['0 entries', '10 entries'] as const).map(name => {
+    const other = measured[`other: ${name}`]
+    const more = measured[name].map((value, round) => value - (other[round] ?? Number.NaN))
+    return {
+      case: name,
+      [`${unit} more than the other version`]: Number(median(more).toFixed(2)),
+      'middle half': [0.25, 0.75].map(share => quantile(more, share).toFixed(2)).join(' to ')
+    }
+  })
+}
+
 /** 3,000 held entries cost 8 summaries a second (two agents, four each) and 150 renewals (each entry by both, every 40 s). */
 async function held(): Promise<void> {
   const rows: object[] = []
@@ -205,9 +225,11 @@ async function main(): Promise<void> {
     console.log(`${nginxVersion()}; 3 % of ${APISIX_US} us are ${(APISIX_US * 0.03).toFixed(1)} us`)
     const clock = STARTS > 0 ? await byClock(node) : undefined
     if (clock) console.table(told('cpuUs', clock))
+    if (clock && OTHER) console.table(compared('cpuUs', clock))
     console.log(`load of the machine: ${loadavg()[0]?.toFixed(1)}`)
     const instructions = RUNS > 0 ? await byInstructions(node) : undefined
     if (instructions) console.table(told('instructions', instructions))
+    if (instructions && OTHER) console.table(compared('instructions', instructions))
     console.log(JSON.stringify({ starts: STARTS, seconds: SECONDS, clock, runs: RUNS, instructions }))
   } finally {
     await origin.stop()

@@ -1,4 +1,5 @@
 import { useMemo } from 'preact/hooks'
+import { longLivedWords } from '../../drain/long-lived.ts'
 import { drainsCsv } from '../model/csv.ts'
 import { count, formatMs } from '../model/format.ts'
 import { isOpen, laneAt, scaleOf, type Lane } from '../model/lanes.ts'
@@ -173,7 +174,8 @@ interface LaneRowProps {
 
 function LaneRow({ lane, scaleMs, now, tabIndex, selected, onSelect }: LaneRowProps) {
   const { drain, standing, lagMs, slowest, start } = lane
-  const waits = waitOf(lane)
+  const left = drain.longLived ? `left to the pod: ${longLivedWords(drain.longLived)}` : ''
+  const last = waitOf(lane) || left || (slowest ?? '–')
   const grade = drain.verdict?.grade
   return (
     <div class={selected ? 'lane-row selected' : 'lane-row'} role="presentation" onClick={onSelect}>
@@ -198,8 +200,8 @@ function LaneRow({ lane, scaleMs, now, tabIndex, selected, onSelect }: LaneRowPr
       <span role="cell" class="lane">
         <Track lane={lane} scaleMs={scaleMs} now={now} />
       </span>
-      <span role="cell" class="quiet clip waits" title={waits}>
-        {waits || (slowest ?? '–')}
+      <span role="cell" class="quiet clip waits" title={last}>
+        {last}
       </span>
       <span role="cell" class="number lag">
         {lagMs === null

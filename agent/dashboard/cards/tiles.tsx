@@ -1,4 +1,5 @@
 import { useMemo } from 'preact/hooks'
+import { longLivedWords, together } from '../../drain/long-lived.ts'
 import type { Snapshot } from '../../page/snapshot.ts'
 import { count, formatMs } from '../model/format.ts'
 import { quantiles } from '../model/lag-series.ts'
@@ -10,6 +11,7 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
   const lag = useMemo(() => quantiles(lags.map(({ ms }) => ms)), [lags])
   const ending = drains.filter(({ phase }) => phase === 'draining').length
   const held = drains.reduce((sum, drain) => sum + drain.hooks, 0)
+  const left = longLivedWords(together(drains.flatMap(({ longLived }) => longLived ?? [])))
   const finished = Object.values(totals.graded).reduce((sum, n) => sum + n, 0) + totals.expired
   const idle = useMemo(() => quantiles(lags.flatMap(({ idleMs }) => idleMs ?? [])), [lags])
   return (
@@ -17,7 +19,9 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
       <Tile
         label="On the way out"
         value={ending.toLocaleString('en-US')}
-        note={`${count(held, 'hook')} held · ${count(totals.drains, 'drain')} since start`}
+        note={[`${count(held, 'hook')} held`, left, `${count(totals.drains, 'drain')} since start`]
+          .filter(words => words !== '')
+          .join(' · ')}
       />
       <Tile
         label="Sync lag, median"

@@ -39,10 +39,14 @@ function _M.base(barrier)
 end
 
 
+local function age_of(began)
+    return began == 0 and 0 or max(0, clock_now() - began)
+end
+
+
 local function kinds_of(sum)
-    local age = sum.began == 0 and 0 or max(0, clock_now() - sum.began)
-    return format(',"upgraded":%d,"sse":%d,"streams":%d,"oldest":%.1f',
-                  sum.upgraded, sum.sse, max(0, sum.long - sum.upgraded - sum.sse), age)
+    return format(',"upgraded":%d,"sse":%d,"streams":%d,"oldest":%.1f', sum.upgraded, sum.sse,
+                  max(0, sum.long - sum.upgraded - sum.sse), age_of(sum.began))
 end
 
 
@@ -133,10 +137,20 @@ local function late_ones(entries, sum)
 end
 
 
+local function told_long(barrier)
+    local list = json.list(totals.long_lived(barrier.counts, barrier.numbers))
+    for _, one in ipairs(list) do
+        one.oldest, one.began = age_of(one.began), nil
+    end
+    return list
+end
+
+
 --- The whole state.
 -- @tparam string|nil which "late": only the late entries, at a cost that does not grow with the
 --   number of entries
-function _M.state(barrier, which)
+-- @tparam boolean long whether to list the addresses with long-lived requests
+function _M.state(barrier, which, long)
     local body = _M.base(barrier)
     body.plugin, body.apisix = runtime.VERSION, runtime.apisix_version()
     body.unfit = json.list(barrier.unfit)
@@ -163,6 +177,7 @@ function _M.state(barrier, which)
     body.counters = size_of(counts)
     local _, trouble = fetch.ready(barrier.entries.dict)
     body.fetch = trouble
+    body.long = long and told_long(barrier) or nil
     return body
 end
 

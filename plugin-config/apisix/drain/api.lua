@@ -196,7 +196,7 @@ end
 
 
 local function state(barrier)
-    return answer(200, answers.state(barrier, ngx.var.arg_entries))
+    return answer(200, answers.state(barrier, ngx.var.arg_entries, ngx.var.arg_long == "true"))
 end
 
 

@@ -24,7 +24,8 @@ function rig() {
     remove: call,
     inflight: call,
     state: call,
-    entries: call
+    entries: call,
+    longLived: call
   }
   const value = async (name: string) => {
     const text = await metrics.registry.metrics()

@@ -1,0 +1,109 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { serveAdminApi } from '../../sandbox/apisix/admin-api.ts'
+import { createStore, keyOf } from '../../sandbox/apisix/store.ts'
+import { createAddresses } from '../../sandbox/kubelet/addresses.ts'
+import { startKubernetes } from '../../sandbox/kubernetes/server.ts'
+import { startAgent, type TestAgent } from '../build/agent.ts'
+import { config } from '../build/config.ts'
+import { callHook, type HookReply } from '../build/hook.ts'
+import { createPods, type PodOptions, type TestPod } from '../build/pods.ts'
+import type { Backend } from './backend.ts'
+import { eventually } from './eventually.ts'
+import type { Gateway, Node, Upstream } from './gateway.ts'
+
+/** A pod in the stand-in for Kubernetes, whose program runs at the same address. */
+export interface LivePod extends TestPod {
+  readonly backend: Backend
+}
+
+/**
+ * The agent beside a real nginx with the plugin. Stand-ins: Kubernetes, the Admin API, and APISIX's own modules in nginx. No kubelet runs:
+ * the test deletes pods, calls their hooks and ends their programs.
+ */
+export interface WithAgent {
+  readonly agent: TestAgent
+  /** Running and Ready. The agent knows it. */
+  pod(backend: Backend, options?: PodOptions): Promise<LivePod>
+  /** Gives Admin API and gateway these pods: the upstream `u`, and `g` on their gRPC ports. `differs`: fields of `u`. */
+  route(pods: readonly LivePod[], differs?: Partial<Upstream>): Promise<void>
+  /** Deletes the pod and calls its hook. */
+  end(pod: LivePod): Promise<HookReply>
+  /** The pod's object is removed. */
+  gone(pod: LivePod): void
+  close(): Promise<void>
+}
+
+const KEY = 'edd1'
+/** Long enough for a busy machine: no answer of these tests may rest on a deadline. */
+const GRACE_SECONDS = 120
+
+export async function withAgent(gateway: Gateway): Promise<WithAgent> {
+  const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-with-agent-'))
+  const kubernetes = await startKubernetes({ tls: false })
+  const kubeconfig = join(directory, 'kubeconfig')
+  await kubernetes.writeKubeconfig(kubeconfig)
+  const store = createStore()
+  const admin = await serveAdminApi({ store, host: '127.0.0.1', port: 0, adminKey: KEY })
+  const pods = createPods(kubernetes.store, createAddresses())
+  const { at } = gateway
+  const settings = config({
+    KUBERNETES_KUBECONFIG: kubeconfig,
+    APISIX_ADMIN_URL: admin.url,
+    APISIX_CONTROL_ENABLED: 'false',
+    APISIX_GATEWAYS_STATIC: JSON.stringify([{ name: 'nginx', host: at.barrier.split(':')[0] }]),
+    APISIX_BARRIER_PORT: at.barrier.split(':')[1] ?? '',
+    APISIX_BARRIER_TOKEN_FILE: `${at.dir}/token`,
+    APISIX_MODE: 'etcd',
+    DRAIN_MINIMUM_EVIDENCE: 'barrier',
+    SERVE_HOST: '127.0.0.1',
+    SERVE_PORT: '0'
+  })
+  const agent = await startAgent(settings)
+  await eventually('the agent is ready', () => agent.missing().length === 0)
+  return {
+    agent,
+    async pod(backend, options = {}) {
+      const { host: ip, port } = backend.node
+      const pod = pods.pod(backend.name, { graceSeconds: GRACE_SECONDS, ...options, ip, port })
+      await eventually('the agent knows the pod', () => agent.knows(ip))
+      return { ...pod, backend }
+    },
+    async route(list, differs = {}) {
+      const upstreams = {
+        u: {
+          type: 'roundrobin' as const,
+          ...differs,
+          nodes: list.map(({ backend }) => weighted(backend.node))
+        },
+        g: { scheme: 'grpc' as const, nodes: list.map(({ backend }) => weighted(backend.grpc)) }
+      }
+      const objects = Object.entries(upstreams).map(([id, upstream]) => ({
+        id,
+        type: 'roundrobin',
+        ...upstream
+      }))
+      const routes = objects.map(({ id }) => ({ id, uri: `/${id}/*`, upstream_id: id }))
+      for (const { id, ...value } of objects)
+        store.put(keyOf('upstreams', id), JSON.parse(JSON.stringify({ id, ...value })))
+      for (const route of routes) store.put(keyOf('routes', route.id), route)
+      await gateway.configured({ ...upstreams, objects: { kinds: { upstreams: objects, routes } } })
+    },
+    async end(pod) {
+      pods.end(pod)
+      const query = new URLSearchParams({ namespace: pod.namespace, pod: pod.name }).toString()
+      return await callHook({ port: agent.port, from: pod.ip, query })
+    },
+    gone: pod => pods.gone(pod),
+    async close() {
+      await agent.close()
+      await admin.close()
+      store.close()
+      await kubernetes.close()
+      await rm(directory, { recursive: true, force: true })
+    }
+  }
+}
+
+const weighted = (node: Node) => ({ ...node, weight: 1 })
