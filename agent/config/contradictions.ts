@@ -53,7 +53,15 @@ export function contradictions(settings: Settings): string[] {
     ...times(settings),
     ...addresses(settings),
     ...ports(settings),
+    ...allowed(settings),
     ...secrets(settings)
+  ]
+}
+
+function allowed({ sync }: Settings): string[] {
+  if (!sync.enabled || sync.allow.length > 0) return []
+  return [
+    'sync.allow: is empty, so no Service could fill an upstream; write which namespace may fill which, such as shop/shop-*'
   ]
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ALLOW_FORM } from '../members/allowed.ts'
 import { duration, port, scheme, text } from './fields.ts'
 import { arrivals, ghosts, kubernetes } from './sections.ts'
 
@@ -260,6 +261,16 @@ const sync = z.strictObject({
     .describe(
       'Keep the nodes of an upstream what the endpoints of a Service are, where the Service asks for it: docs/sync.md.'
     ),
+  allow: z
+    .array(
+      z.string().regex(ALLOW_FORM, { error: 'must be <namespace>/<id of an upstream>, such as shop/shop-*' })
+    )
+    .default([])
+    .meta({
+      description:
+        'Upstreams that Services may fill, each with the namespace of these Services. `*` stands for any characters. Needed for `enabled`.',
+      example: ['shop/shop-*']
+    }),
   podRanges: z
     .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be a range such as 10.244.0.0/16' }))
     .default([])

@@ -27,6 +27,7 @@ import { checkKubernetes } from '../checks/check-kubernetes.ts'
 import { checkLease } from '../checks/check-lease.ts'
 import { checkLongLived } from '../checks/check-pods.ts'
 import { checkPods } from '../checks/check-pods.ts'
+import { checkSync } from '../checks/check-sync.ts'
 import { CONDITION_PERMISSIONS, GATE_PERMISSIONS, PERMISSIONS, checkRbac } from '../checks/check-rbac.ts'
 
 /** The agent's own clients, so that the doctor takes the same paths as the agent. */
@@ -131,6 +132,15 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
     { name: 'gateways', after: byHand ? [] : ['kubernetes'], check: checkGateways(gatewayCalls, config) },
     { name: 'holders', after: ['admin-api'], check: checkHolders(survey) },
     { name: 'hidden', after: ['kubernetes', 'rbac', 'admin-api'], check: checkHidden(survey) },
+    ...(config.sync.enabled
+      ? [
+          {
+            name: 'sync',
+            after: ['kubernetes', 'rbac', 'admin-api'],
+            check: checkSync(survey, config.sync.allow)
+          }
+        ]
+      : []),
     { name: 'clock', after: ['kubernetes'], check: checkClocks([kubernetesTime], now, drain.reserveMs) },
     { name: 'clock', after: ['admin-api'], check: checkClocks([adminTime], now, drain.reserveMs) },
     {

@@ -60,6 +60,8 @@ export interface ServiceFact {
   readonly uid: string
   readonly namespace: string
   readonly name: string
+  /** On the clock of the API server. */
+  readonly createdAt: Millis
   readonly ports: readonly { readonly name: string; readonly port: number }[]
   /** Empty if it is headless. */
   readonly clusterIps: readonly string[]

@@ -9,7 +9,7 @@ import type {
 } from '@kubernetes/client-node'
 import type { ServiceFact } from '../drain/facts.ts'
 import { annotationsOf } from './pod-fact.ts'
-import { fieldsOf, listOf, portOf, textOf } from '../base/read.ts'
+import { fieldsOf, listOf, portOf, textOf, timeOf } from '../base/read.ts'
 
 const NONE: readonly never[] = Object.freeze([])
 
@@ -35,6 +35,7 @@ export function toServiceFact(object: unknown): ServiceFact | undefined {
     uid,
     namespace,
     name,
+    createdAt: timeOf(meta.creationTimestamp) ?? Infinity,
     ports,
     clusterIps: slim(clusterIps.filter(ip => ip !== 'None')),
     external: slim([

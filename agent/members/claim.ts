@@ -100,42 +100,5 @@ function twice(ids: readonly string[]): ReadonlySet<string> {
   return new Set(ids.filter(id => seen.has(id) || !seen.add(id)))
 }
 
-/** Every valid claim, by holder, and the problems of the other claims, by Service (`namespace/name`). */
-export interface Settled {
-  readonly claims: ReadonlyMap<HolderKey, Claim>
-  readonly problems: ReadonlyMap<string, string>
-}
-
 export const serviceName = ({ namespace, name }: Pick<ServiceFact, 'namespace' | 'name'>): string =>
   `${namespace}/${name}`
-
-/** How many rivals, and how many problems, a message names. */
-const NAMED = 3
-const TOLD = 8
-
-/** If two Services claim one holder, neither gets it. Any other choice would depend on the order of events. */
-export function settleClaims(services: Iterable<ServiceFact>): Settled {
-  const all: Claim[] = []
-  const problems = new Map<string, string>()
-  for (const service of services) {
-    const read = claimsOf(service)
-    all.push(...read.claims)
-    if (read.problems.length > 0) problems.set(serviceName(service), read.problems.slice(0, TOLD).join('; '))
-  }
-  const claims = new Map<HolderKey, Claim>()
-  for (const [holder, rivals] of Map.groupBy(all, claim => claim.holder)) {
-    const [first] = rivals
-    if (rivals.length === 1 && first) {
-      claims.set(holder, first)
-      continue
-    }
-    const names = rivals.map(({ service }) => serviceName(service)).toSorted()
-    for (const { service } of rivals) {
-      const others = names.slice(0, NAMED + 1).filter(name => name !== serviceName(service))
-      const why = `${holder} is also claimed by ${others.slice(0, NAMED).join(', ')}: no agent writes it`
-      const before = problems.get(serviceName(service))
-      problems.set(serviceName(service), before === undefined ? why : `${before}; ${why}`)
-    }
-  }
-  return { claims, problems }
-}

@@ -1,6 +1,7 @@
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import { serviceName, type Claim } from './claim.ts'
 import type { Holder, HolderNode } from '../plan/holder.ts'
+import { SYNCED_FOR } from './mark.ts'
 import { risingWeight } from './slow-start.ts'
 
 /** A node in the form in which it should be written. */
@@ -39,8 +40,6 @@ interface SyncInput {
 
 /** The full weight of new nodes if neither the Service nor an existing node has one. */
 const DEFAULT_WEIGHT = 100
-/** In the metadata of a node (array form): the Service that it belongs to, so that the next agent recognises it. */
-export const SYNCED_FOR = 'apisix-drain.io/service'
 
 /**
  * The edits after which the holder lists the members. A node that is not a pod's (a machine, a domain name) stays unchanged, with its

@@ -113,6 +113,7 @@ function syncOf({
     drains: () => drains.current(),
     asking,
     mayWrite: () => leader.leads() && !config.drain.dryRun && mode.current().mode === 'etcd',
+    allow: config.sync.allow,
     isPodRange: addressRanges(config.sync.podRanges),
     now: () => clock.now(),
     told(service, why) {

@@ -1,5 +1,6 @@
 import type { ServiceFact } from '../drain/facts.ts'
-import { serviceName, settleClaims, type Claim, type Settled } from '../members/claim.ts'
+import { serviceName, type Claim } from '../members/claim.ts'
+import { settleClaims, type Precedence, type Settled } from '../members/settle.ts'
 import type { HolderKey } from '../plan/holder.ts'
 
 /** The claims of Services on holders, and the problems of those that cannot be met. The only owner of that state. */
@@ -14,22 +15,35 @@ export interface Claims {
   reported(): ReadonlyMap<string, string>
 }
 
-/**
- * @param asking the Services with claims; the same list object until one of them changes
- * @param told called with `undefined` when the problem is over
- */
-export function createClaims(
-  asking: () => readonly ServiceFact[],
-  told: (service: ServiceFact, why: string | undefined) => void
-): Claims {
+interface ClaimsOptions {
+  /** The Services with claims; the same list object until one of them changes. */
+  readonly asking: () => readonly ServiceFact[]
+  readonly allows: Precedence['allows']
+  /** The Services that the nodes of a holder are marked with. `undefined`: the holders were not read yet. */
+  readonly marked: () => Precedence['followedBy'] | undefined
+  /** Called with `undefined` when the problem is over. */
+  readonly told: (service: ServiceFact, why: string | undefined) => void
+}
+
+export function createClaims({ asking, allows, marked, told }: ClaimsOptions): Claims {
   let asked: readonly ServiceFact[] | undefined
   let settled: Settled = { claims: new Map(), problems: new Map() }
+  /** Whether `settled` rests on the marks. If not, it is a guess that must not bind later. */
+  let isFirm = false
   let reported = new Map<string, string>()
+
+  /** The Service that had the claim a moment ago; after a start of the agent, those that the marks name. */
+  const followedBy = (holder: HolderKey): ReadonlySet<string> => {
+    const before = isFirm ? settled.claims.get(holder) : undefined
+    return before ? new Set([serviceName(before.service)]) : (marked()?.(holder) ?? new Set())
+  }
+
   return {
     refresh() {
-      if (asked === asking()) return false
+      if (asked === asking() && (isFirm || !marked())) return false
       asked = asking()
-      settled = settleClaims(asked)
+      settled = settleClaims(asked, { allows, followedBy })
+      isFirm = marked() !== undefined
       return true
     },
     all: () => settled.claims,

@@ -1,14 +1,15 @@
 import type { Drains } from '../drain/drain.ts'
 import type { Millis, NodeKey, PodFact, ServiceFact } from '../drain/facts.ts'
 import type { Inventory } from '../inventory/inventory.ts'
-import { isRecord } from '../apisix/nodes.ts'
 import type { Target } from '../write/removal.ts'
 import { nodeFor, type Wishes } from '../write/wish.ts'
 import { serviceName, type Claim } from '../members/claim.ts'
 import type { Holder, HolderKey, HolderNode } from '../plan/holder.ts'
 import { isEnding } from '../plan/match.ts'
 import { membersOf, type PodsKnown } from '../members/members.ts'
-import { newUpstream, planSync, SYNCED_FOR } from '../members/member-edits.ts'
+import { allowedBy } from '../members/allowed.ts'
+import { markOf, marksOf } from '../members/mark.ts'
+import { newUpstream, planSync } from '../members/member-edits.ts'
 import type { Cluster } from '../facts/cluster.ts'
 import type { Asking } from './asking.ts'
 import { createClaims } from './claims.ts'
@@ -22,6 +23,8 @@ interface SyncOptions {
   readonly asking: Pick<Asking, 'refresh'>
   /** Asked right before every write: only one of several agents syncs, and none in a dry run. */
   readonly mayWrite: () => boolean
+  /** `sync.allow`: the upstreams that each namespace may fill. */
+  readonly allow: readonly string[]
   /** Whether only pods have addresses in this range. */
   readonly isPodRange: (host: string) => boolean
   readonly now: () => Millis
@@ -52,7 +55,13 @@ const NOTHING: Wishes = { edits: [] }
 export function createSync(options: SyncOptions): Sync {
   const { cluster, inventory, now } = options
   const { pods, slices, services } = cluster
-  const claims = createClaims(() => services.asking(), options.told)
+  const claims = createClaims({
+    asking: () => services.asking(),
+    allows: allowedBy(options.allow),
+    marked: () =>
+      inventory.readAt() === undefined ? undefined : key => marksOf(inventory.holders().get(key)),
+    told: options.told
+  })
   const courses = createCourses(now)
   /** Claimed holders whose Service was refreshed right before their object is read. */
   const refreshed = new Set<HolderKey>()
@@ -103,7 +112,8 @@ export function createSync(options: SyncOptions): Sync {
       claim,
       members,
       holder,
-      isPods: node => were.has(node.key) || isMarked(node) || isPods(node) || options.isPodRange(node.host),
+      isPods: node =>
+        were.has(node.key) || markOf(node) !== undefined || isPods(node) || options.isPodRange(node.host),
       isGone: isFree,
       isDraining: node => drainingHostsNow.has(node.host),
       since,
@@ -227,9 +237,6 @@ const drainingHosts = (drains: Drains): ReadonlySet<string> =>
   new Set(
     [...drains.values()].flatMap(drain => (isEnding(drain) && drain.phase !== 'gone' ? drain.pod.ips : []))
   )
-
-const isMarked = ({ raw }: HolderNode): boolean =>
-  typeof raw !== 'string' && isRecord(raw['metadata']) && SYNCED_FOR in raw['metadata']
 
 /** The smallest upstream that APISIX accepts, built through an ordinary holder. */
 function bodyOf(wanted: ReturnType<typeof newUpstream>): Readonly<Record<string, unknown>> | undefined {

@@ -131,7 +131,11 @@ function startSyncAgent({
   readonly podRanges: string
 }): SyncAgent {
   const { log, lines } = memoryLog()
-  const settings = config({ SYNC_ENABLED: 'true', ...(podRanges && { SYNC_POD_RANGES: podRanges }) })
+  const settings = config({
+    SYNC_ENABLED: 'true',
+    SYNC_ALLOW: 'shop/*',
+    ...(podRanges && { SYNC_POD_RANGES: podRanges })
+  })
   const inventory = createInventory({ admin, clock, log: silent, everyMs: 30_000 })
   const leader = alone('a test')
   const drains = createDrainStore(worldFrom({ cluster, inventory }, []))
@@ -217,6 +221,7 @@ function startSyncAgent({
 export const service = (name: string, annotations: Readonly<Record<string, string>>): ServiceFact => ({
   uid: `svc-${name}`,
   namespace: 'shop',
+  createdAt: 0,
   clusterIps: [],
   external: [],
   nodePorts: [],

@@ -1,5 +1,5 @@
 import type { Endpoint, EndpointFact, PodFact, PodUid, ServiceFact } from '../../agent/drain/facts.ts'
-import { settleClaims } from '../../agent/members/claim.ts'
+import { settleClaims } from '../../agent/members/settle.ts'
 import type { Holder } from '../../agent/plan/holder.ts'
 import { membersOf } from '../../agent/members/members.ts'
 import { newUpstream, planSync, type NewNode } from '../../agent/members/member-edits.ts'
@@ -31,7 +31,10 @@ export function syncing(given: Given, now: number) {
   const { slices = [], draining = [], gone = [], upstreams, current = true } = given
   const pods = Object.entries(given.pods ?? {}).map(([name, differs]) => pod(name, differs))
   const services = Object.entries(given.services).map(([name, { ports, ask }]) => serviceOf(name, ask, ports))
-  const { claims, problems } = settleClaims(services)
+  const { claims, problems } = settleClaims(services, {
+    allows: () => true,
+    followedBy: () => new Set()
+  })
   const alive = pods.filter(({ name }) => !gone.includes(name))
   const edits = [...claims.values()].map(claim => {
     const facts = slices
@@ -70,6 +73,7 @@ const serviceOf = (
 ): ServiceFact => ({
   uid: `svc-${name}`,
   namespace: 'shop',
+  createdAt: 0,
   clusterIps: [],
   external: [],
   nodePorts: [],

@@ -38,7 +38,7 @@ function follow(rig: Rig, name: string, annotations: Readonly<Record<string, str
 }
 
 describe('feature: the readiness gate in-upstream', () => {
-  const test = sideBySide({ config: { ARRIVALS_GATE: 'true', SYNC_ENABLED: 'true' } })
+  const test = sideBySide({ config: { ARRIVALS_GATE: 'true', SYNC_ENABLED: 'true', SYNC_ALLOW: 'shop/*' } })
 
   test('holds a rolling update until every worker of every gateway routes to the new pods', async start => {
     // The workers are late, so a gate that opens at the write would open too early.

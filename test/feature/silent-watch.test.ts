@@ -63,7 +63,7 @@ describe('feature: the watch is silent about a pod that its owner has listed', (
 
   /** One pod behind a Service that `sync` follows. */
   const synced = async (start: Start) => {
-    const rig = await start({ config: { ...RANGE, SYNC_ENABLED: 'true' } })
+    const rig = await start({ config: { ...RANGE, SYNC_ENABLED: 'true', SYNC_ALLOW: 'shop/*' } })
     const first = rig.pod('web-0')
     rig.service('web', [first])
     rig.kubernetes.store.modify('services', 'shop', 'web', service => ({

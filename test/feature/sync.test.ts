@@ -4,7 +4,7 @@ import type { Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const WITHIN_MS = 20_000
-const SYNC = { SYNC_ENABLED: 'true' }
+const SYNC = { SYNC_ENABLED: 'true', SYNC_ALLOW: 'shop/*' }
 
 /** Sets the annotations of a Service, as `kubectl annotate` does. */
 function ask(rig: Rig, name: string, annotations: Readonly<Record<string, string>>): void {
@@ -90,24 +90,53 @@ describe('feature: an upstream that follows a Service', () => {
     await lists(rig, 'web', [nodePort, first.node, second.node])
   })
 
-  test('claimed by two Services: an Event on both, and no write', async start => {
+  test('is not stolen by Services of other tenants: Events on them, and no write', async start => {
     const rig = await start()
-    rig.kubernetes.store.create('namespaces', { metadata: { name: 'shop' } })
+    const { store } = rig.kubernetes
+    for (const name of ['shop', 'thieves']) store.create('namespaces', { metadata: { name } })
     const [mine, yours] = [rig.pod('web-1'), rig.pod('api-1')]
     rig.upstream('web', [mine])
     rig.service('web', [mine])
-    rig.service('api', [yours])
     ask(rig, 'web', { upstream: 'web' })
+    rig.put('upstreams', 'probe', { type: 'roundrobin', nodes: { '192.0.2.1:80': 1 } })
+    await until('the claim is settled', () => rig.agent.nodes('upstreams/probe') === 1)
+    await rig.settled()
+
+    store.create('services', {
+      metadata: {
+        namespace: 'thieves',
+        name: 'thief',
+        annotations: { 'apisix-drain.io/upstream': 'web' }
+      },
+      spec: { ports: [{ name: 'http', port: 80 }] }
+    })
+    rig.service('api', [yours])
     ask(rig, 'api', { upstream: 'web' })
+    // A claim with neither pods nor endpoints, as of a Service that selects nothing.
+    rig.service('empty', [])
+    ask(rig, 'empty', { upstream: 'web' })
     const told = () =>
-      rig.kubernetes.store
+      store
         .list('events')
-        .map(event => event as unknown as { reason: string; note: string; regarding: { name: string } })
-        .filter(({ reason, note }) => reason === 'NotSynced' && note.includes('also claimed by'))
-        .map(({ regarding }) => regarding.name)
-    await until('both are told', () => new Set(told()).size === 2, WITHIN_MS)
-    expect(rig.agent.lines.filter(({ msg }) => msg === 'service is not synced').length).to.be.at.least(2)
+        .map(
+          event =>
+            event as unknown as { type: string; reason: string; note: string; regarding: { name: string } }
+        )
+        .filter(({ type, reason }) => type === 'Warning' && reason === 'NotSynced')
+        .map(({ regarding, note }) => `${regarding.name}: ${note}`)
+        .toSorted()
+    const wanted = [
+      'api: upstreams/web follows shop/web: this claim changes nothing',
+      'empty: upstreams/web follows shop/web: this claim changes nothing',
+      'thief: sync.allow does not let namespace thieves fill upstreams/web'
+    ]
+    await until('the losers are told', () => told().length >= 3, WITHIN_MS)
+    expect(told()).to.deep.equal(wanted)
     expect(rig.nodes('upstreams/web')).to.deep.equal([mine.node])
+    // The first claim still works.
+    const second = rig.pod('web-2')
+    rig.service('web', [mine, second])
+    await lists(rig, 'web', [mine.node, second.node])
   })
 })
 

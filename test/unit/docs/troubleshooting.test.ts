@@ -30,7 +30,7 @@ const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
   'findings of doctor': inCalls(
     /\b(?:warn|fail|problem|fail : warn\)|warn\))\(/g,
     0,
-    'agent/{doctor/doctor,checks/check-{clocks,gateways,holders,injection,kubernetes,lease,pods,rbac}}.ts'
+    'agent/{doctor/doctor,checks/check-{clocks,gateways,holders,injection,kubernetes,lease,pods,rbac,sync}}.ts'
   ),
   'mistakes in a hook': sentences('agent/checks/hook-problems.ts'),
   'failed connections': sentences('agent/base/network.ts'),
@@ -40,7 +40,7 @@ const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
     'agent/{transport/{kubeconfig,account,session},reflect/list}.ts',
     'agent/config/secret.ts'
   ),
-  'reasons not to sync': sentences('agent/members/claim.ts', 'agent/upkeep/sync.ts'),
+  'reasons not to sync': sentences('agent/members/{claim,settle}.ts', 'agent/upkeep/sync.ts'),
   'reasons why the state of another agent is missing': sentences('agent/peers/{peer,agents}.ts'),
   'messages of the plugin': quoted(LUA, PLUGIN).filter(({ parts }) => !parts[0]?.startsWith('GET ')),
   'lines of the helper': quoted(GO, 'hook/*.go'),

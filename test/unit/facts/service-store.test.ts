@@ -4,7 +4,13 @@ import { toServiceFact } from '../../../agent/facts/service-fact.ts'
 import { createServiceStore } from '../../../agent/facts/service-store.ts'
 
 const object = (annotations: Record<string, string>) => ({
-  metadata: { uid: 'u1', namespace: 'shop', name: 'web', annotations },
+  metadata: {
+    creationTimestamp: '2026-01-02T00:00:00Z',
+    uid: 'u1',
+    namespace: 'shop',
+    name: 'web',
+    annotations
+  },
   spec: { ports: [{ name: 'http', port: 80 }, { port: 81 }, { name: 'broken', port: 'x' }] }
 })
 
@@ -14,6 +20,7 @@ describe('watch: services', () => {
       uid: 'u1',
       namespace: 'shop',
       name: 'web',
+      createdAt: Date.UTC(2026, 0, 2),
       ports: [
         { name: 'http', port: 80 },
         { name: '', port: 81 }

@@ -14,7 +14,8 @@ import { toServiceFact } from '../../../agent/facts/service-fact.ts'
 import { createServiceStore } from '../../../agent/facts/service-store.ts'
 import { createSliceStore } from '../../../agent/facts/slice-store.ts'
 import { parseQuery } from '../../../agent/hook/query.ts'
-import { claimsOf, settleClaims } from '../../../agent/members/claim.ts'
+import { claimsOf } from '../../../agent/members/claim.ts'
+import { settleClaims } from '../../../agent/members/settle.ts'
 import { parseSelector } from '../../../agent/members/selector.ts'
 import { normaliseAddress } from '../../../agent/page/address.ts'
 import { hiddenPlaces } from '../../../agent/plan/hidden.ts'
@@ -59,6 +60,7 @@ const service = (
     uid: name,
     namespace: 'shop',
     name,
+    createdAt: 0,
     ports: [{ name: 'http', port: 80 }],
     clusterIps: [],
     external: [],
@@ -102,7 +104,8 @@ const OBJECTS: Readonly<Record<string, (size: number) => () => void>> = {
   },
   'claims of Services on one upstream': size => {
     const all = many(size).map(i => service(`web-${i}`, { 'apisix-drain.io/upstream': 'web' }))
-    return () => settleClaims(all)
+    const nobody = new Set<string>()
+    return () => settleClaims(all, { allows: () => true, followedBy: () => nobody })
   },
   'ExternalName Services in a chain': size => {
     const { store, sink } = createServiceStore()

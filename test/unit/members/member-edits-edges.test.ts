@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { Endpoint, EndpointFact, PodFact, ServiceFact } from '../../../agent/drain/facts.ts'
-import { claimsOf, settleClaims, type Claim } from '../../../agent/members/claim.ts'
+import { claimsOf, type Claim } from '../../../agent/members/claim.ts'
+import { settleClaims } from '../../../agent/members/settle.ts'
 import { membersOf, type PodsKnown } from '../../../agent/members/members.ts'
 import { addedAtFor, risingWeight } from '../../../agent/members/slow-start.ts'
 import { pod, terminating } from '../../build/pod.ts'
@@ -8,6 +9,7 @@ import { pod, terminating } from '../../build/pod.ts'
 const service = (name: string, upstream: string | undefined): ServiceFact => ({
   uid: `svc-${name}`,
   namespace: 'shop',
+  createdAt: 0,
   clusterIps: [],
   external: [],
   nodePorts: [],
@@ -103,11 +105,17 @@ describe('claims', () => {
     expect(claimsOf(service('web', undefined))).to.deep.equal({ claims: [], problems: [] })
   })
 
-  it('that meet in two upstreams are two problems of one Service', () => {
+  it('that meet in two upstreams are two problems of the later Service', () => {
     const both = 'http=web, grpc=web-2'
-    const { claims, problems } = settleClaims([service('a', both), service('b', both)])
-    expect(claims.size).to.equal(0)
-    expect(problems.get('shop/a')).to.match(/upstreams\/web is also.*; upstreams\/web-2 is also/)
+    const { claims, problems } = settleClaims([service('a', both), service('b', both)], {
+      allows: () => true,
+      followedBy: () => new Set()
+    })
+    expect([...claims.values()].map(claim => claim.service.name)).to.deep.equal(['a', 'a'])
+    expect([...problems.keys()]).to.deep.equal(['shop/b'])
+    expect(problems.get('shop/b')).to.match(
+      /upstreams\/web follows shop\/a.*; upstreams\/web-2 follows shop\/a/
+    )
   })
 })
 

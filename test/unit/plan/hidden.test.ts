@@ -11,6 +11,7 @@ const service = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact 
   uid: name,
   namespace: 'shop',
   name,
+  createdAt: 0,
   ports: [],
   clusterIps: [],
   external: [],
