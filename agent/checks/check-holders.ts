@@ -1,3 +1,6 @@
+import { allowedBy } from '../members/allowed.ts'
+import { marksOf } from '../members/node-mark.ts'
+import { settleClaims } from '../members/settle.ts'
 import { nameOfOwner } from '../apisix/owner.ts'
 import { everyHidden } from '../proof/hidden-places.ts'
 import { tellLeadsTo } from '../plan/leads-to.ts'
@@ -49,6 +52,45 @@ export function checkHidden(survey: Survey): Check {
           HIDDEN,
           `the places that hide pods cannot be told: ${wordsOf(err)}`,
           'see holders, pods and rbac'
+        )
+      ]
+    }
+  }
+}
+
+const SYNC = 'sync'
+/** How many Services are named. */
+const NAMED = 5
+
+/**
+ * Each Service that asks for an upstream gets it.
+ *
+ * @param allow `sync.allow`
+ */
+export function checkSync(survey: Pick<Survey, 'services' | 'inventory'>, allow: readonly string[]): Check {
+  return async signal => {
+    try {
+      const [services, inventory] = await Promise.all([survey.services(signal), survey.inventory(signal)])
+      const { claims, problems } = settleClaims(services.asking(), {
+        allows: allowedBy(allow),
+        followedBy: holder => marksOf(inventory.holders().get(holder))
+      })
+      if (problems.size === 0) return [ok(SYNC, `${claims.size} upstreams follow Services`)]
+      const told = [...problems].slice(0, NAMED).map(([service, why]) => `${service}: ${why}`)
+      const more = problems.size > NAMED ? ` (and ${problems.size - NAMED} more)` : ''
+      return [
+        warn(
+          SYNC,
+          `Services that no upstream follows: ${told.join(' | ')}${more}`,
+          'correct the annotations of these Services, or sync.allow'
+        )
+      ]
+    } catch (err) {
+      return [
+        warn(
+          SYNC,
+          `the claims of Services cannot be told: ${wordsOf(err)}`,
+          'see kubernetes, rbac and admin-api'
         )
       ]
     }

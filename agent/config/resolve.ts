@@ -91,6 +91,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     tokenFile,
     tokenEnv,
     origins,
+    trustedProxies,
     peers
   }: Settings['serve']['dashboard']): DashboardConfig {
     return {
@@ -99,6 +100,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
           ? { kind: 'none' }
           : { kind: 'token', token: secret('serve.dashboard.token', tokenFile, tokenEnv) },
       origins: origins.map(origin => new URL(origin).origin),
+      trustedProxies,
       peers
     }
   }

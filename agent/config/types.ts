@@ -16,6 +16,8 @@ export interface DashboardConfig {
   readonly auth: { readonly kind: 'none' } | { readonly kind: 'token'; readonly token: Secret }
   /** Further allowed origins, as a browser writes them: scheme, host and port. */
   readonly origins: readonly string[]
+  /** Ranges of proxies whose `X-Forwarded-For` names the client. */
+  readonly trustedProxies: readonly string[]
   /** Where all agents are: `host:port`. */
   readonly peers: readonly string[]
 }

@@ -27,7 +27,7 @@ import { checkKubernetes } from '../checks/check-kubernetes.ts'
 import { checkLease } from '../checks/check-lease.ts'
 import { checkLongLived } from '../checks/check-pods.ts'
 import { checkPods } from '../checks/check-pods.ts'
-import { checkSync } from '../checks/check-sync.ts'
+import { checkSync } from '../checks/check-holders.ts'
 import { CONDITION_PERMISSIONS, GATE_PERMISSIONS, PERMISSIONS, checkRbac } from '../checks/check-rbac.ts'
 
 /** The agent's own clients, so that the doctor takes the same paths as the agent. */

@@ -5,6 +5,7 @@ import { readOptions } from '../drain/annotations.ts'
 import type { Ack } from '../drain/ack.ts'
 import type { Hook } from '../drain/drain.ts'
 import type { Log } from '../base/log.ts'
+import type { Rare } from '../base/rare.ts'
 import type { Metrics } from '../tell/metrics.ts'
 import { CannotVouch } from '../hold/cannot-vouch.ts'
 import { SHUTTING_DOWN, type HookLimit, type Slot } from './hook-limit.ts'
@@ -22,6 +23,8 @@ export interface PrestopParts {
   readonly limit: HookLimit
   readonly clock: Clock
   readonly log: Log
+  /** For the line `hook refused`, which any caller can cause. */
+  readonly rare: Rare
   readonly metrics: Pick<
     Metrics,
     'hookAnswers' | 'hookRefusals' | 'hookAbandoned' | 'hookWaiting' | 'hookDuration'
@@ -51,15 +54,16 @@ const WHO_ASKS: ReadonlySet<RefusalCode> = new Set(['unauthorized', 'forbidden',
 
 /** Holds a hook until there is an answer, its pod's deadline is near, its caller disconnects, or the agent stops. */
 export async function prestop(parts: PrestopParts, call: PrestopCall): Promise<Response> {
-  const { limit, metrics, log } = parts
+  const { limit, metrics, log, rare } = parts
   const slot = limit.enter()
   if (!slot.ok) return refused(parts, slot)
   metrics.hookWaiting.inc()
   try {
     const answer = await answerHook(parts, call, slot)
     if ('ok' in answer) {
-      if (WHO_ASKS.has(answer.error))
-        log.warn({ address: call.address, error: answer.error, why: answer.why }, 'hook refused')
+      const leftOut = WHO_ASKS.has(answer.error) ? rare.next() : undefined
+      if (leftOut !== undefined)
+        log.warn({ address: call.address, error: answer.error, why: answer.why, leftOut }, 'hook refused')
       return refused(parts, answer)
     }
     const { status, ...body } = answer

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Server } from 'node:https'
+import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import { createRare } from '../base/rare.ts'
 import { listen } from '../hook/listen.ts'
 import { webhookPolicy, type PortPolicy } from '../hook/port-policy.ts'
 import { createBodies, TooLarge } from './bodies.ts'
@@ -29,9 +31,11 @@ export async function serveWebhook(
   at: { readonly host: string; readonly port: number },
   settings: InjectSettings,
   log: Log,
+  clock: Pick<Clock, 'now'>,
   policy: PortPolicy = webhookPolicy
 ): Promise<Webhook> {
   const read = createBodies(BODIES)
+  const rare = createRare(clock)
   const reviewBody = async (request: IncomingMessage) => review(JSON.parse(await read(request)), settings)
   const listening = await listen(
     (request, response) => {
@@ -50,7 +54,8 @@ export async function serveWebhook(
             reviewed ?? { error: 'bad-request', why: 'no AdmissionReview of a pod' }
           ),
         (err: unknown) => {
-          log.warn({ err }, 'a review could not be read')
+          const leftOut = rare.next()
+          if (leftOut !== undefined) log.warn({ err, leftOut }, 'a review could not be read')
           if (err instanceof TooLarge) answer(413, { error: 'too-large', why: err.message }, true)
           else answer(400, { error: 'bad-request', why: 'the body cannot be read' }, true)
         }

@@ -27,7 +27,7 @@ export async function startInjection({
   log
 }: InjectParts): Promise<() => Promise<void>> {
   const settings = readInjectSettings(inject.file)
-  const webhook = await serveWebhook({ host, port: inject.port }, settings, log)
+  const webhook = await serveWebhook({ host, port: inject.port }, settings, log, clock)
   const call: Cluster['call'] = (method, path, body, signal) => cluster.call(method, path, body, signal)
   const stop = keepCertificate({ call, settings, clock, log, onPair: pair => webhook.use(pair) })
   log.info({ port: webhook.port }, 'adding hooks to pods that ask for them')

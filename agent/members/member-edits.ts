@@ -1,7 +1,7 @@
 import type { Millis, NodeKey } from '../drain/facts.ts'
 import { serviceName, type Claim } from './claim.ts'
 import type { Holder, HolderNode } from '../plan/holder.ts'
-import { SYNCED_FOR } from './mark.ts'
+import { SYNCED_FOR } from './node-mark.ts'
 import { risingWeight } from './slow-start.ts'
 
 /** A node in the form in which it should be written. */

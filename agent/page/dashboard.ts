@@ -45,6 +45,8 @@ export function addDashboard(
   { guard, assets, share }: DashboardParts,
   snapshot: () => Snapshot | undefined
 ): void {
+  const addressOf = (c: Context<Env>) =>
+    guard.addressOf(c.env.incoming.socket.remoteAddress, c.req.header('x-forwarded-for'))
   const admits = (c: Context<Env>) =>
     guard.admits({
       authorization: c.req.header('authorization'),
@@ -95,8 +97,6 @@ const unauthorized = (): Response =>
     { error: 'unauthorized', why: 'send the token of the dashboard: Authorization: Bearer …' },
     { status: 401, headers: { 'www-authenticate': 'Bearer' } }
   )
-
-const addressOf = (c: Context<Env>) => c.env.incoming.socket.remoteAddress
 
 const tooMany = (seconds: number): Response =>
   new Response(`Too many wrong tokens from your address: try again in ${seconds} s.\n`, {

@@ -77,7 +77,7 @@ export function createStream(options: StreamOptions): Stream {
   const refusal = (request: IncomingMessage): string | undefined => {
     const { headers, url = '' } = request
     if (url.split('?', 1)[0] !== STREAM_PATH) return '404 Not Found'
-    const shown = shownBy(request)
+    const shown = shownBy(guard, request)
     if (!guard.admits(shown)) {
       return guard.waitSeconds(shown.address) > 0 ? '429 Too Many Requests' : '401 Unauthorized'
     }
@@ -106,7 +106,7 @@ export function createStream(options: StreamOptions): Stream {
     client.on('error', err => log.debug({ err }, 'client of the dashboard failed'))
     if (!first) return client.terminate()
     const text = `{"kind":"snapshot","seq":${seq},"snapshot":${snapshotText(first)}}`
-    const known: Client = { answered: true, began: text.length, shown: shownBy(request) }
+    const known: Client = { answered: true, began: text.length, shown: shownBy(guard, request) }
     clients.set(client, known)
     client.on('pong', () => void (known.answered = true))
     client.on('close', () => leave(client))
@@ -174,8 +174,8 @@ export function createStream(options: StreamOptions): Stream {
   }
 }
 
-const shownBy = ({ headers: { authorization, cookie }, socket }: IncomingMessage): Shown => ({
-  authorization,
-  cookie,
-  address: socket.remoteAddress
+const shownBy = (guard: Guard, { headers, socket }: IncomingMessage): Shown => ({
+  authorization: headers.authorization,
+  cookie: headers.cookie,
+  address: guard.addressOf(socket.remoteAddress, [headers['x-forwarded-for']].flat().join(',') || undefined)
 })

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import type { Log } from '../base/log.ts'
+import { createRare } from '../base/rare.ts'
 import { createLoop, type Loop, type LoopSettings } from '../round/loop.ts'
 import { meter } from '../tell/meter.ts'
 import { narrate } from '../tell/narrate.ts'
@@ -125,6 +126,7 @@ export function assemble({ config, version, clock, log, settings }: AssemblyOpti
     limit,
     clock,
     log: log.child({ part: 'serve' }),
+    rare: createRare(clock),
     metrics,
     trustedQuery: config.serve.trustedQuery,
     tokenKeys: tokenKeys?.find,

@@ -20,7 +20,8 @@ const settings = { host: HOST, namespace: 'apisix', secret: 's', configuration: 
 const webhook = await serveWebhook(
   at,
   { ...settings, url: 'http://a:1/v1/prestop', tokens: false, volumes: [] },
-  memoryLog().log
+  memoryLog().log,
+  systemClock
 )
 webhook.use(pair)
 process.send?.({

@@ -1,3 +1,4 @@
+import { createRare } from '../../agent/base/rare.ts'
 import type { Ack, Proved, Unproved } from '../../agent/drain/ack.ts'
 import type { PodFact } from '../../agent/drain/facts.ts'
 import type { Clock } from '../../agent/base/clock.ts'
@@ -109,6 +110,7 @@ export function serveParts(
     lines,
     metrics,
     limit: createHookLimit({ maxHooks: 10, maxHooksPerPod: 2 }),
+    rare: createRare(clock),
     trustedQuery: true,
     reserveMs: 3000,
     readiness: createReadiness(),

@@ -30,7 +30,7 @@ const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
   'findings of doctor': inCalls(
     /\b(?:warn|fail|problem|fail : warn\)|warn\))\(/g,
     0,
-    'agent/{doctor/doctor,checks/check-{clocks,gateways,holders,injection,kubernetes,lease,pods,rbac,sync}}.ts'
+    'agent/{doctor/doctor,checks/check-{clocks,gateways,holders,injection,kubernetes,lease,pods,rbac}}.ts'
   ),
   'mistakes in a hook': sentences('agent/checks/hook-problems.ts'),
   'failed connections': sentences('agent/base/network.ts'),

@@ -4,6 +4,7 @@ import { bearerOf } from '../../../agent/base/same-secret.ts'
 import { readOptions } from '../../../agent/drain/annotations.ts'
 import { parseDuration } from '../../../agent/drain/duration.ts'
 import type { ServiceFact } from '../../../agent/drain/facts.ts'
+import { hooksOf } from '../../../agent/checks/check-hooks.ts'
 import { readDump } from '../../../agent/apisix/discovery-dump.ts'
 import { holdersOf } from '../../../agent/apisix/holders.ts'
 import { addressOf, readNodes } from '../../../agent/apisix/nodes.ts'
@@ -17,15 +18,24 @@ import { parseQuery } from '../../../agent/hook/query.ts'
 import { claimsOf } from '../../../agent/members/claim.ts'
 import { settleClaims } from '../../../agent/members/settle.ts'
 import { parseSelector } from '../../../agent/members/selector.ts'
-import { normaliseAddress } from '../../../agent/page/address.ts'
+import { clientAddress, normaliseAddress } from '../../../agent/page/address.ts'
 import { hiddenPlaces } from '../../../agent/plan/hidden.ts'
 import { keysOfName } from '../../../agent/plan/service-names.ts'
 import { mustBeLinear, pump, pumped } from '../../build/growth.ts'
 import { pod } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
 
+const withLifecycle = (preStop: object) => ({
+  spec: { containers: [{ name: 'app', lifecycle: { preStop } }] }
+})
+/** The path is in each, because other hooks are not read any further. */
+const withHook = (command: readonly string[]) =>
+  withLifecycle({ exec: { command: command.map(word => `curl http://a/v1/prestop ${word}`) } })
+const withGet = (text: string) =>
+  withLifecycle({ httpGet: { path: `/v1/prestop?${text}`, host: text, port: text } })
+
 const WORDS =
-  'a|1|.|-|_|/| |,|(|)|=|!|!=| in | notin |:|[|]|%|?|&|"|\\|\n|\t|é|::|s|ms|svc|Bearer |pod=|timeout '
+  'a|1|.|-|_|/| |,|(|)|=|!|!=| in | notin |:|[|]|%|?|&|"|\\|\n|\t|é|::|s|ms|svc|Bearer |pod=|timeout |sleep 5|curl |$X|;|-m 5 '
 const words = WORDS.split('|')
 
 /** Every function that reads a text by a tenant, a caller or an author of routes. */
@@ -48,6 +58,12 @@ const TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
   'the query of a hook': text => parseQuery(new URLSearchParams(text)),
   'the address of a caller': normaliseAddress,
   'an authorization header': bearerOf,
+  'a header of proxies': text => clientAddress('10.0.0.1', text, () => true),
+  'the preStop hook of a pod': text => [
+    hooksOf(withHook(['sh', '-c', text])),
+    hooksOf(withHook([text, text]))
+  ],
+  'an httpGet hook of a pod': text => hooksOf(withGet(text)),
   'a dump of discovery': text => readDump({ endpoints: [{ endpoints: [{ name: text, value: text }] }] })
 }
 

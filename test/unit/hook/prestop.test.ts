@@ -1,3 +1,4 @@
+import { EVERY_MS, MOST_LINES } from '../../../agent/base/rare.ts'
 import { expect } from 'chai'
 import { CannotVouch } from '../../../agent/hold/cannot-vouch.ts'
 import { createApp } from '../../../agent/hook/app.ts'
@@ -28,6 +29,23 @@ describe('prestop', () => {
     return { holds, clock, parts, call, waiting, metric }
   }
   const json = async (response: Response) => (await response.json()) as Record<string, unknown>
+
+  it('logs a bounded number of refusals in a minute, and how many it left out', async () => {
+    const { clock, parts, metric } = setUp()
+    // With tokens, a caller without one is refused.
+    const app = createApp({ ...parts, tokenKeys: () => Promise.reject(new Error('no token, no key')) })
+    const refused = async () =>
+      app.request('/v1/prestop', {}, { incoming: { socket: { remoteAddress: '192.0.2.9' } } })
+    const lines = () => parts.lines.filter(({ msg }) => msg === 'hook refused')
+    for (let i = 0; i < 3 * MOST_LINES; i++) await refused()
+    expect(lines()).to.have.length(MOST_LINES)
+    clock.advance(EVERY_MS)
+    await refused()
+    expect(lines().at(-1)).to.include({ leftOut: 2 * MOST_LINES })
+    expect((await metric('hook_refusals_total')).join(), 'all of them are counted').to.match(
+      new RegExp(`unauthorized"} ${3 * MOST_LINES + 1}$`)
+    )
+  })
 
   it('waits for the answer and passes it on', async () => {
     const { holds, clock, call, waiting, metric, parts } = setUp()

@@ -2,6 +2,7 @@ import { request } from 'node:https'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { expect } from 'chai'
+import { MOST_LINES } from '../../../agent/base/rare.ts'
 import { isFresh, makePair, type Pair } from '../../../agent/inject/certificate.ts'
 import { keepCertificate } from '../../../agent/inject/keeper.ts'
 import type { InjectSettings } from '../../../agent/inject/settings.ts'
@@ -72,7 +73,8 @@ describe('certificate of the webhook', () => {
 describe('server of the webhook', () => {
   it('answers reviews, and refuses any other body, or one that is too large', async () => {
     const pair = await makePair(HOST, Date.now())
-    const webhook = await serveWebhook({ host: '127.0.0.1', port: 0 }, SETTINGS, memoryLog().log)
+    const { log, lines } = memoryLog()
+    const webhook = await serveWebhook({ host: '127.0.0.1', port: 0 }, SETTINGS, log, manualClock())
     webhook.use(pair)
     const ask = async (path: string, body: string, method = 'POST') => {
       const options = {
@@ -96,6 +98,8 @@ describe('server of the webhook', () => {
       expect(await ask('/v1/inject', '{}')).to.equal(400)
       expect(await ask('/v1/inject', 'no JSON')).to.equal(400)
       expect(await ask('/v1/inject', 'x'.repeat(5 * 2 ** 20))).to.equal(413)
+      for (let i = 0; i < 2 * MOST_LINES; i++) expect(await ask('/v1/inject', '{')).to.equal(400)
+      expect(lines.filter(({ msg }) => msg === 'a review could not be read').length).to.equal(MOST_LINES)
       expect(await ask('/', '', 'GET')).to.equal(404)
     } finally {
       await webhook.close()

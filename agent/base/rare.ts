@@ -1,0 +1,33 @@
+import type { Clock } from './clock.ts'
+
+/** Bounds how often a line is logged that a stranger can cause. */
+export interface Rare {
+  /** `undefined`: leave the line out. Otherwise: log it, with the number of lines that were left out since the last one. */
+  next(): number | undefined
+}
+
+/** At most this number of lines in each span of `EVERY_MS`. */
+export const MOST_LINES = 10
+export const EVERY_MS = 60_000
+
+export function createRare({ now }: Pick<Clock, 'now'>): Rare {
+  let began = -Infinity
+  let said = 0
+  let leftOut = 0
+  return {
+    next() {
+      if (now() >= began + EVERY_MS) {
+        began = now()
+        said = 0
+      }
+      if (said >= MOST_LINES) {
+        leftOut++
+        return undefined
+      }
+      said++
+      const before = leftOut
+      leftOut = 0
+      return before
+    }
+  }
+}
