@@ -50,8 +50,8 @@ export interface BarrierReading {
   /** The `inflight` above was read after the entry was sealed: the fourth step of the guarantee. */
   readonly readAfterSeal: boolean
   /**
-   * It has answered for this drain while fit, or with requests in flight. From then on only its own fit 0 after the seal releases
-   * this gateway. A reload that makes it unfit, a failed call or a restart does not show that the reported requests have ended.
+   * It has answered for this drain while fit, or with requests in flight. From then on, only its own fit report of 0 in flight after
+   * the seal releases this gateway. A reload that makes it unfit, a failed call or a restart does not show that the reported requests have ended.
    */
   readonly binding: boolean
   readonly problem: string

@@ -1,4 +1,4 @@
-/** Names under which a secret could be logged, in lower case. `key` is not one: holders have keys. */
+/** Names under which a secret could be logged, in lower case. `key` is not among them, because holders have keys. */
 const SECRET_NAMES = new Set(['authorization', 'x-api-key', 'apikey', 'adminkey', 'token', 'password'])
 const CENSORED = '<not shown>'
 /** How many levels are searched: logged objects are flat, and the headers of a request are the deepest part. */

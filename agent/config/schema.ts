@@ -71,7 +71,7 @@ const barrier = z.strictObject({
   timeout: duration(
     '1s',
     { min: '50ms', max: '30s' },
-    'Bound of one Barrier call, beside what a long-poll asks to wait.'
+    'Bound of one call of the Barrier API; the wait of a long poll comes on top.'
   ),
   ttl: duration(
     '2m',
@@ -140,7 +140,7 @@ const drain = z.strictObject({
   kubeletStatusDelay: duration(
     '3s',
     { min: '0s', max: '10s' },
-    'How late a kubelet may say that it ends a pod by itself (its host shuts down, or lacks memory or disk). Kubernetes is asked again after this before a hook is told that its pod stays, so a container restart is held up by it.'
+    'How late a kubelet may report that it ends a pod by itself (its host shuts down, or lacks memory or disk). After this time the agent asks Kubernetes again. Only then a hook gets the answer that its pod stays, so a container restart takes this much longer.'
   ),
   dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.'),
   inventoryEvery: duration(
@@ -185,7 +185,7 @@ const dashboard = z.strictObject({
     .array(z.url({ protocol: /^https?$/, error: 'must be an origin such as https://drain.example.org' }))
     .default([])
     .describe(
-      'Origins from which `/api/stream` may be opened besides its own, where a proxy in front changes the Host header.'
+      'Further origins from which `/api/stream` may be opened, if a proxy in front changes the Host header.'
     ),
   trustedProxies: z
     .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be a range such as 10.244.0.0/16' }))
@@ -337,7 +337,7 @@ export const schema = z.strictObject({
         .enum(['auto', 'ingress-controller-1', 'ingress-controller-2', 'unknown'])
         .default('auto')
         .describe(
-          'Who else writes upstreams. `auto`: told from the labels of each. An ingress controller is left `drain.deferWrites` to take a node out itself.'
+          'The other writer of upstreams. `auto`: detected for each by its labels. An ingress controller gets `drain.deferWrites` to remove a node itself.'
         )
     })
     .describe('Apache APISIX.'),

@@ -47,7 +47,7 @@ export function leadsTo({ world, pods, isL4, behind }: Seen): readonly LeadsTo[]
   for (const group of alike.values()) {
     const [pod] = group as [PodFact, ...PodFact[]]
     for (const place of hiddenPlaces(world, pod, behind(pod, isListedIn(world, pod))))
-      // A passing obstacle is not a place.
+      // A temporary obstacle is not a place.
       if (!place.isPassing) add(place, group)
   }
   const names = new Map<HolderKey, string | undefined>()

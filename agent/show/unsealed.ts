@@ -10,8 +10,9 @@ import type { HolderClock } from './behind-view.ts'
 type GatewayBehind = BehindView['gateways'][number]
 
 /**
- * The gateways that have not sealed an ending pod yet, by holder that lists or listed it: from Kubernetes' decision on they are behind
- * there. Without a seal, until they were seen without the pod. A last endpoint that is held as planned is not behind.
+ * The gateways that have not sealed an ending pod yet, by holder that lists or listed it. Such a gateway is behind from Kubernetes'
+ * decision until it seals the pod; without the plugin, until it was seen without the pod. A last endpoint that is held as planned is
+ * not behind.
  */
 export function unsealedIn(
   drains: readonly Drain[],

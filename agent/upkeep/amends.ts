@@ -15,7 +15,7 @@ const LOOKS_MS = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000]
  * was sent, and later the holder lists exactly the nodes that the write had sent, without that node.
  */
 export interface Amends {
-  /** The writer wrote. Without an answer, it may have written, or may still be writing. */
+  /** Call it after each write. A write without an answer may have been applied, or may still be applied. */
   wrote(written: Written): void
   /** The objects to read again. */
   targets(now: Millis): readonly Target[]

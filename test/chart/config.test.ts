@@ -139,7 +139,7 @@ describe('chart configuration', () => {
     ])
   })
 
-  it('looks for gateways only in namespaces covered by its Roles', () => {
+  it('searches for gateways only in namespaces covered by its Roles', () => {
     const gateways = (values: Values) => load(render(values)).apisix.gateways
     const pods = { kind: 'pods', selector: 'app.kubernetes.io/name=apisix' }
     expect(gateways({ 'config.kubernetes.namespaces': ['shop'] })).to.deep.equal({

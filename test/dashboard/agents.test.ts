@@ -32,7 +32,7 @@ describe('dashboard, of several agents (D7)', function () {
   const missing = [{ part: 'watch:pods', why: 'the first list is not complete yet' }]
   const withAgents = (...agents: readonly AgentView[]): Snapshot => ({ ...scene, agents: [self, ...agents] })
 
-  it('shows which agent answers, who leads, versions, what is missing, and then the one that is lost, also in the headline', async () => {
+  it('shows the agent that answers, the leader, versions and missing parts; later the lost agent, also in the headline', async () => {
     agent = await startFakeAgent(withAgents({ ...other, plugins: ['0.1.0'], missingParts: missing }))
     const { page, complaints } = await browser.open(agent.url)
     const card = page.getByRole('region', { name: 'Agents' }).last()

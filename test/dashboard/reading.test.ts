@@ -224,7 +224,7 @@ describe('dashboard, as it is read', function () {
     await page.close()
   })
 
-  it('scrolls to the drain of a link, and says so if it is not kept any more (D13)', async () => {
+  it('scrolls to the drain of a link, and reports if that drain is not kept any more (D13)', async () => {
     const whole = scene({ past: 400 })
     const { page } = await opened(whole, { hash: '#drain=past-333' })
     await page.getByRole('complementary').waitFor()
@@ -269,7 +269,7 @@ describe('dashboard, as it is read', function () {
     await page.close()
   })
 
-  it('counts in the title of its tab what waits (D13)', async () => {
+  it('counts the waiting drains in the title of its tab (D13)', async () => {
     const { page } = await opened(scene())
     await until(
       page,

@@ -61,7 +61,7 @@ describe('feature: how far upstreams are behind Kubernetes', () => {
     expect(await metric(rig, 'apisix_drain_owner_behind_seconds')).to.equal(0)
   })
 
-  test('a gateway that does not apply what the owner has written is named, and the owner is not blamed', async start => {
+  test('a gateway that does not apply the write of the owner is named, and the owner is not blamed', async start => {
     let slowMs = 0
     const rig = await start({ applyDelay: () => slowMs })
     const [first, second] = [rig.pod('web-0'), rig.pod('web-1')]

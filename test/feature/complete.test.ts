@@ -68,7 +68,7 @@ describe('feature: the list of gateways is complete, or the answer names the dou
     expect(body.gateways?.[0]?.why).to.contain('the gateway that answers is two as well')
   })
 
-  test('gateways listed by hand confirm, and the answer says that the list may be incomplete', async start => {
+  test('gateways listed by hand confirm, and the answer states that the list may be incomplete', async start => {
     const rig = await start({ agent: false })
     const [one, two] = rig.gateways as [Gateway, Gateway]
     await rig.startAgent(byHand({ name: 'one', host: one.host }, { name: 'two', host: two.host }))

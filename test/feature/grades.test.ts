@@ -6,7 +6,7 @@ import { get } from '../build/load.ts'
 import { SHORT } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
-describe('feature: what proves a drain', () => {
+describe('feature: the proof of a drain', () => {
   const test = sideBySide()
 
   test('observed: the node leaves the upstream, every gateway is seen without it, then the hook is answered', async start => {
@@ -195,7 +195,7 @@ describe('feature: the barrier', () => {
     expect(await get(`${gateway!.urls.proxy}/`)).to.deep.equal({ status: 200, body: 'web-2' })
   })
 
-  test('a worker that never hears of another node: the deadline forces the seal, and the answer says so', async start => {
+  test('a worker that never gets another node: the deadline forces the seal, and the answer states that', async start => {
     const rig = await start({ gateways: 1, agent: false, config: { DRAIN_RESERVE: '1s' } })
     const [gateway] = rig.gateways
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 4 }), rig.pod('web-2')]
@@ -263,7 +263,7 @@ describe('feature: the barrier', () => {
     expect(rig.writes).to.have.length(1)
   })
 
-  test('websockets do not hold the hook, and the answer says how many are left (P20)', async start => {
+  test('websockets do not hold the hook, and the answer counts those that are left (P20)', async start => {
     const rig = await start()
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     rig.upstream('web', [old, fresh])

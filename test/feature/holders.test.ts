@@ -173,7 +173,7 @@ describe('feature: holders', () => {
 describe('feature: the last node', () => {
   const test = sideBySide()
 
-  test('is kept until the deadline, and the answer says last-endpoint', async start => {
+  test('is kept until the deadline, and the answer is last-endpoint', async start => {
     const rig = await start()
     const old = rig.pod('web-1', { graceSeconds: 3 })
     rig.upstream('web', [old])

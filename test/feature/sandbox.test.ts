@@ -173,7 +173,7 @@ describe('sandbox: the arms', function () {
     expect(detail.requests).to.be.above(0)
   })
 
-  it('keeps what is needed to explain a run', async () => {
+  it('keeps the files that explain a run', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'apisix-drain-test-'))
     try {
       await run('apisix-drain', { keepLogs: directory, replicas: 1 })

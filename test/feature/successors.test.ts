@@ -79,7 +79,7 @@ describe('feature: successors', () => {
     expect((await body(rig)).body).not.to.equal('web-2')
   })
 
-  test('scaled to 1 beside an ingress controller that writes stale full syncs: every request goes to the pod that stays', async start => {
+  test('scaled to 1 while an ingress controller writes stale full syncs: every request goes to the pod that stays', async start => {
     // The controller makes the removals; the agent writes nothing.
     const rig = await start({ barrier: true, config: { DRAIN_DEFER_WRITES: '25s' } })
     const sync = (pods: readonly TestPod[]) =>

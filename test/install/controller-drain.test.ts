@@ -25,7 +25,7 @@ interface Row {
  * The real ingress controller 1.8 next to the real agent, while pods end under load. Kubernetes, kubelet, gateways with the plugin
  * and the Admin API are the sandbox's stand-ins; the controller sees copies of their EndpointSlices in a real API server.
  */
-describe(`the real ingress controller ${CONTROLLER_VERSION} beside the agent`, function () {
+describe(`the real ingress controller ${CONTROLLER_VERSION} next to the agent`, function () {
   this.timeout(180_000)
   let api: ApiServer
   let world: World

@@ -20,7 +20,7 @@ async function upgrade(gateway: Gateway, path: string) {
   return socket
 }
 
-describe('What a request gets', () => {
+describe('The node of a request', () => {
   let gateway: Gateway
   let a: Backend
   let b: Backend

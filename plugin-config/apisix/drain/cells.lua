@@ -140,7 +140,7 @@ function _M:get(at)
 end
 
 
---- What a counter holds of one kind of long-lived requests.
+--- The number of long-lived requests of one kind in a counter.
 function _M:of_kind(at, kind)
     local cells = self.cells
     if kind == "stream" then

@@ -33,7 +33,7 @@ describe('identity of a gateway', () => {
     expect(heard('AAababbabBBB').isSeveral()).to.equal(false)
   })
 
-  it('a slow answer shows who was there at its start, not who is there now', () => {
+  it('a slow answer shows the instance at its start, not the present one', () => {
     const identity = createIdentity(false)
     identity.note({ instance: 'A', fit: true }, 0, 5, false)
     // Sent before the restart, but received after the new instance's first answer.

@@ -353,7 +353,7 @@ srve: {}
     expect(secret.read()).to.equal('second')
   })
 
-  it('refuses a CA that is not PEM, or damaged, and says so', () => {
+  it('refuses a CA that is not PEM or is damaged, and names the problem', () => {
     const text = (ca: string) =>
       `apisix: { admin: { url: "https://a:1", keyEnv: KEY, caFile: ${file(ca, 'ca.pem')} } }`
     const at = join(folder, 'ca.pem')

@@ -34,7 +34,7 @@ describe('lanes', () => {
     expect(lanesOf([{ ...first!, phase: 'expired' }], [])[0]?.standing).to.equal('unproved')
   })
 
-  it('shows what several drains wait for, once, with their number (D8)', () => {
+  it('shows a reason that several drains wait for once, with their number (D8)', () => {
     const many = Array.from({ length: 498 }, (_, i) => ({
       ...scene.drains[0]!,
       uid: `u${i}`,

@@ -16,7 +16,7 @@ describe('dashboard: gateways and upstreams', () => {
   const out = lastOut(lanesOf([], past))
   const late = holders.find(({ key }) => key === 'upstreams/web-11')!
 
-  it('has the oldest change on top, then what was measured, and every upstream', () => {
+  it('has the oldest change on top, then measured lags, and every upstream', () => {
     const rows = matrixRows(holders, '')
     expect(rows).to.have.length(600)
     expect(rows.slice(0, 2).map(({ behind }) => behind!.cause)).to.deep.equal(['owner', 'owner'])

@@ -64,7 +64,7 @@ describe('dashboard: words', () => {
     expect(late.rest).to.contain('1 upstream on successors')
   })
 
-  it('is red within a minute if an owner or a gateway has stopped, and says which (D3)', () => {
+  it('is red within a minute if an owner or a gateway has stopped, and names it (D3)', () => {
     const [holder] = quiet.holders
     const missing = [{ node: '10.0.0.9:80', since: NOW - 45_000 }]
     const owner = {
@@ -151,7 +151,7 @@ describe('dashboard: words', () => {
   })
 
   it('puts the worst first', () => {
-    it('is red within a minute if an owner or a gateway has stopped, and says which (D3)', () => {
+    it('is red within a minute if an owner or a gateway has stopped, and names it (D3)', () => {
       const [holder] = quiet.holders
       const missing = [{ node: '10.0.0.9:80', since: NOW - 45_000 }]
       const owner = {

@@ -138,7 +138,7 @@ describe('dashboard: CSV (D13)', () => {
     expect(lagsCsv(scene.lags).split('\r\n')[1]).to.match(/^2026-11-24T14:03:18\.481Z,\d+(\.\d)?,,barrier$/)
   })
 
-  it('quotes what needs quotes, and lets no name be a formula', () => {
+  it('quotes fields that need it, and prevents names from becoming formulas', () => {
     const drain = { ...scene.drains[0]!, pod: '=1+1', why: 'a "word", and more', gateways: [] }
     const line = drainsCsv(lanesOf([drain], [])).split('\r\n')[1]
     expect(line).to.contain(",'=1+1,")

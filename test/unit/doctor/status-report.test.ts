@@ -30,7 +30,7 @@ describe('apisix-drain status', () => {
     expect(formatStatus(statusOf(scene))).to.match(/^apisix-2 +ready +barrier +4 +4113 +2 +200 ms ago$/m)
   })
 
-  it('prints what each pod waits for and the time that is left, least time first', () => {
+  it('prints why each pod waits and how long it can, the shortest time first', () => {
     const { pods } = statusOf(scene)
     expect(pods.map(({ waitsFor }) => waitsFor)).to.deep.equal([
       'apisix-2: 2 requests are in flight',

@@ -74,7 +74,7 @@ describe('doctor: wired to the agent’s clients', () => {
     expect(asked).to.include('/api/v1/pods?limit=500&continue=more')
   })
 
-  it('uses gateways listed by hand, and reports what it may not list', async () => {
+  it('uses gateways listed by hand, and reports objects that it may not list', async () => {
     const settings = config({
       APISIX_ADMIN_URL: url,
       APISIX_GATEWAYS_STATIC: '[{ name: edge, host: 192.0.2.1 }]',
@@ -90,7 +90,7 @@ describe('doctor: wired to the agent’s clients', () => {
     )
   })
 
-  it('tells a failure of Kubernetes once, and names the checks that it explains', async () => {
+  it('reports a failure of Kubernetes once, and names the checks that it explains', async () => {
     const settings = config({ APISIX_ADMIN_URL: url, KUBERNETES_NAMESPACES: 'shop' })
     const connection = { request: () => Promise.reject(new Error('no HTTP/2')) }
     const { healthy, findings, skipped } = await examine(

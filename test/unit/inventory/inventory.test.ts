@@ -138,7 +138,7 @@ describe('inventory', () => {
     expect(inventory.problem()).to.match(/^upstreams: GET .* -> 500/)
   })
 
-  it('says a failure of all collections once, and logs it once a minute without a stack', async () => {
+  it('reports a failure of all collections once, and logs it once a minute without a stack', async () => {
     const { log, lines } = memoryLog()
     apisix.faults.inject({ fault: { kind: 'status', status: 401 }, path: '/apisix/admin/' })
     inventory = createInventory({ admin: apisix.client, clock, log, everyMs: 60_000 })

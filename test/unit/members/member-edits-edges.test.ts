@@ -81,7 +81,7 @@ describe('members of a claimed upstream', () => {
     expect(members(slice(), known(web), zoned)).to.deep.equal([])
   })
 
-  it('are never pods that are gone, ending or finished, whatever the slice says', () => {
+  it('are never pods that are gone, ending or finished, even if the slice lists them', () => {
     expect(members(slice(), known(web, { isGone: () => true }))).to.deep.equal([])
     expect(members(slice(), known(web, { isDraining: () => true }))).to.deep.equal([])
     expect(members(slice(), known({ ...web, ...terminating(0) }))).to.deep.equal([])

@@ -244,7 +244,7 @@ describe('stream', () => {
     while (stream.clients() > 0) await new Promise(resolve => setImmediate(resolve))
   })
 
-  it('says goodbye when the agent stops', async () => {
+  it('closes the connection properly when the agent stops', async () => {
     const { stream, dial, status } = await setUp()
     const client = dial()
     await listenTo(client).next()

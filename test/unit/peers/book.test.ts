@@ -33,7 +33,7 @@ function tell(from: Book, own: Brief, to: Book, its: Brief, after = 0): ReturnTy
 }
 
 describe('the book of all agents (D7)', () => {
-  it('gives a restarted agent the history of all, also what only the ended start knew', () => {
+  it('gives a restarted agent the history of all agents, including that of its own earlier start', () => {
     const first = createBook()
     const second = createBook()
     const drains = [provedOf('web-1', 2000), provedOf('web-0', 1000)]
@@ -114,7 +114,7 @@ describe('the book of all agents (D7)', () => {
     expect(a.totals()).to.deep.include({ drains: 10, proven: 10 })
   })
 
-  it('tells only what changed since the other agent asked last', () => {
+  it('shares only changes since the last request of the other agent', () => {
     const book = createBook()
     const [one, two] = [drainOf('web-1'), drainOf('web-2')]
     const before = briefOf('a', { drains: [one, two], past: [provedOf('web-0', 1000)] })

@@ -19,7 +19,7 @@ describe('one drain as several agents know it (D7)', () => {
     )
   })
 
-  it('law: it does not matter which agents have told each other before', () => {
+  it('law: the result does not depend on earlier exchanges between agents', () => {
     fc.assert(
       fc.property(anyView, anyView, anyView, (a, b, c) => {
         expect(joinDrains(joinDrains(a, b), c)).to.deep.equal(joinDrains(a, joinDrains(b, c)))

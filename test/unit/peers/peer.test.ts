@@ -75,7 +75,7 @@ describe('another agent (D7)', () => {
     await until('it heard again', () => heard.length > before)
   }
 
-  it('is asked with a pass, and only for what changed; what left is forgotten', async () => {
+  it('is asked with a pass, and only for changes; drains that it dropped are forgotten', async () => {
     let cookie: string | undefined
     let drains = [drainOf('web-1'), drainOf('web-2')]
     answer = (response, url, shown) => {
@@ -198,7 +198,7 @@ describe('another agent (D7)', () => {
     expect(heard).to.deep.equal([])
   })
 
-  it('whose clock is apart is live, and the page says by how much', async () => {
+  it('whose clock differs is live, and the page shows the difference', async () => {
     for (const [by, words] of [
       [4000, '4.0 s ahead of'],
       [-4000, '4.0 s behind']

@@ -214,7 +214,7 @@ describe('how far holders are behind Kubernetes', () => {
     expect(round(2000).behind).to.equal(null)
   })
 
-  it('expects nothing that another holder lists beside it', () => {
+  it('expects no endpoint that another holder of the same Service lists', () => {
     const { round, arrives, alsoHeld } = rig()
     alsoHeld('canary', '10.0.0.2')
     arrives('fresh', '10.0.0.2')
@@ -230,7 +230,7 @@ describe('how far holders are behind Kubernetes', () => {
     expect(round().behind?.gateways[0]?.why).to.match(/does not answer, and had applied revision 40/)
   })
 
-  it('rests on reads of the Control API where revisions cannot be compared, and says so', () => {
+  it('rests on reads of the Control API if revisions cannot be compared, and shows that', () => {
     const { round, arrives, writes, shows } = rig({ mode: 'standalone' })
     arrives('fresh', '10.0.0.2')
     round()

@@ -24,7 +24,7 @@ describe('the text of /metrics', () => {
     expect(names.filter(name => name?.startsWith('nodejs_active_'))).to.deep.equal([])
   })
 
-  it('has every old name, with the same values, and says what to use', async () => {
+  it('has every old name, with the same values, and names the replacement', async () => {
     metrics.drainPhase.observe({ step: 'seen-ack' }, 0.004)
     const text = await read()
     for (const [old, name] of Object.entries(RENAMED)) {

@@ -28,7 +28,7 @@ describe('drains that expire', () => {
       .and.not.have.property('apisix-0')
   })
 
-  it('are not counted where a last node had to stay, or only requests in flight were left', async () => {
+  it('are not counted if a last node had to stay, or if only requests in flight were left', async () => {
     expect(await expired({ lastEndpoint: true })).to.deep.equal({})
     expect(await expired({ barred: true })).to.deep.equal({})
   })

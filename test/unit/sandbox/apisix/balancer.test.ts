@@ -26,7 +26,7 @@ describe('sandbox/apisix balancer', () => {
     expect(counts([target('a', 100), target('b', 100)], 40)).to.deep.equal({ a: 20, b: 20 })
   })
 
-  it('never picks weight 0 besides another weight', () => {
+  it('never picks weight 0 while another node has a weight', () => {
     expect(counts([target('a', 0), target('b', 1)], 20)).to.deep.equal({ b: 20 })
   })
 

@@ -277,7 +277,7 @@ describe('sandbox/apisix Barrier API', () => {
       expect(apisix.gateway.barrier?.entries.size).to.equal(0)
     })
 
-  it('refuses what is not JSON, other paths and methods, long bodies, and a wrong token', async () => {
+  it('refuses bodies that are not JSON, other paths and methods, long bodies, and a wrong token', async () => {
     const at = (path: string, method: string, body?: string, token = TOKEN) =>
       send(`${apisix.gateway.urls.barrier}/v1/barrier/${path}`, {
         method,

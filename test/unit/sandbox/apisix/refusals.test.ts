@@ -285,7 +285,7 @@ describe('sandbox/apisix refuses what APISIX refuses, in its words', () => {
     ])
   })
 
-  it('takes what it should: every field of a controller, health checks, standby nodes, several hosts', async () => {
+  it('accepts valid objects: every field of a controller, health checks, standby nodes, several hosts', async () => {
     const checks = {
       active: { http_path: '/', healthy: { interval: 1, successes: 1 }, unhealthy: { http_statuses: [500] } }
     }

@@ -78,7 +78,7 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
     expect(hosts()).to.deep.equal(['10.0.0.1', '10.0.0.2'])
   })
 
-  it('puts only what differs: reverts foreign writes and deletes unknown services; an idle sync writes nothing', async () => {
+  it('puts only objects that differ: reverts foreign writes, deletes unknown services, and writes nothing when idle', async () => {
     const target = await etcd()
     config.put(keyOf('services', 'by-hand'), { id: 'by-hand' })
     config.put(keyOf('upstreams', 'by-hand'), { id: 'by-hand', nodes: {} })

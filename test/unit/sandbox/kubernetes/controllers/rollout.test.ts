@@ -31,7 +31,7 @@ describe('sandbox/kubernetes rollout', () => {
     expect(bounds(3, 1, 0)).to.deep.equal({ replicas: 3, maxSurge: 1, maxUnavailable: 0 })
     expect(bounds(2, '100%', 5)).to.deep.equal({ replicas: 2, maxSurge: 2, maxUnavailable: 2 })
   })
-  it('grows the new set as far as maxSurge allows, never beyond the wanted number', () => {
+  it('grows the new set up to maxSurge, and never beyond the wanted number', () => {
     expect(newSetSize(arm('n', 0), [arm('o', 4)], bounds(4, 1, 0))).to.equal(1)
     expect(newSetSize(arm('n', 0), [arm('o', 4)], bounds(4, 0, 1))).to.equal(0)
     expect(newSetSize(arm('n', 0), [], bounds(4, 1, 0))).to.equal(4)
