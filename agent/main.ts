@@ -19,7 +19,8 @@ async function main(argv: readonly string[]): Promise<number> {
     return status(otherAgent(command.url, command.tokenFile), command)
   }
 
-  if (command.kind === 'plugin-values') return (await import('./doctor/run-plugin.ts')).pluginValues(command)
+  if (command.kind === 'plugin-values')
+    return (await import('./doctor/run-plugin.ts')).pluginValues(version, command)
 
   const dryRun = 'dryRun' in command && command.dryRun
   const loaded = loadConfig(command.configFile, undefined, { dryRun })

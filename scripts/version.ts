@@ -11,21 +11,29 @@ import { parseArgs } from 'node:util'
 
 const ROOT = join(import.meta.dirname, '..')
 
-/** Where each part has its version. */
+/** The tag of an image, the name of the plugin's ConfigMap, the chart's version. */
+const IN_COMMANDS =
+  /(?:apisix-drain(?:-hook)?:|apisix-drain-lua-|--build-arg VERSION=|--version )(\d+\.\d+\.\d+)/g
+
+/** Where each part has its version, and the commands that name it. */
 const PLACES: Readonly<Record<string, RegExp>> = {
-  'package.json': /^ {2}"version": "(.+)"/m,
-  'package-lock.json': /^ {2}"version": "(.+)"/m,
-  'charts/apisix-drain/Chart.yaml': /^version: (.+)$/m,
-  'charts/apisix-drain/Chart.yaml (appVersion)': /^appVersion: (.+)$/m,
-  'plugin-config/apisix/drain/runtime.lua': /"(\d+\.\d+\.\d+)"/
+  'package.json': /^ {2}"version": "(.+)"/gm,
+  'package-lock.json': /^ {2}"version": "(.+)"/gm,
+  'charts/apisix-drain/Chart.yaml': /^version: (.+)$/gm,
+  'charts/apisix-drain/Chart.yaml (appVersion)': /^appVersion: (.+)$/gm,
+  'plugin-config/apisix/drain/runtime.lua': /"(\d+\.\d+\.\d+)"/g,
+  'plugin-config/helm-values.yaml': /apisix-drain-lua-(\d+\.\d+\.\d+)/g,
+  'README.md': IN_COMMANDS,
+  'docs/install.md': IN_COMMANDS,
+  'docs/hooks.md': IN_COMMANDS
 }
 
-/** The version of each place; `undefined` where none was found. The helper gets that of package.json when it is built. */
+/** The version of each place; `undefined` where none was found, all of them if they differ. The helper gets that of package.json when it is built. */
 export const versions = (read = (path: string) => readFileSync(join(ROOT, path), 'utf8')) =>
-  Object.entries(PLACES).map(([place, pattern]) => ({
-    place,
-    version: pattern.exec(read(place.split(' ')[0] ?? ''))?.[1]
-  }))
+  Object.entries(PLACES).map(([place, pattern]) => {
+    const found = [...read(place.split(' ')[0] ?? '').matchAll(pattern)].map(([, version]) => version)
+    return { place, version: found.length > 0 ? [...new Set(found)].join(' and ') : undefined }
+  })
 
 /** One line for each place that differs from the version of package.json, or from `wanted`. */
 export function differences(found: ReturnType<typeof versions>, wanted = found[0]?.version): string[] {

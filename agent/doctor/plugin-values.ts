@@ -13,6 +13,8 @@ export interface MergeOptions {
   readonly agent: string
   /** Networks that may call the Admin API besides those of the values. Empty: the list is left alone. */
   readonly allow: readonly string[]
+  /** Of the plugin. The agent's chart makes a ConfigMap of its own for each version. */
+  readonly version: string
 }
 
 const LUA = 'apisix-drain-lua'
@@ -31,18 +33,19 @@ const SERVER = `server {
   }
 }
 `
-const HOOK = {
+const HOOK_POINT = 'apisix.drain.hook'
+const hook = (configMap: string) => ({
   enabled: true,
   luaPath: '/opt/apisix-drain/?.lua',
-  hookPoint: 'apisix.drain.hook',
-  configMapRef: { name: LUA, mounts: [] }
-}
+  hookPoint: HOOK_POINT,
+  configMapRef: { name: configMap, mounts: [] }
+})
 const DICTS = [
   { name: 'apisix-drain', size: '10m' },
   { name: 'apisix-drain-counts', size: '10m' }
 ]
-const VOLUMES = [
-  { name: LUA, configMap: { name: LUA } },
+const volumes = (configMap: string) => [
+  { name: LUA, configMap: { name: configMap } },
   { name: TOKEN, secret: { secretName: TOKEN } }
 ]
 const MOUNTS = [
@@ -51,7 +54,8 @@ const MOUNTS = [
 ]
 
 /** @param own the values of the release, as `helm get values -o yaml` prints them */
-export function mergePluginValues(own: Tree, { agent, allow }: MergeOptions): Merged {
+export function mergePluginValues(own: Tree, { agent, allow, version }: MergeOptions): Merged {
+  const configMap = `${LUA}-${version}`
   const conflicts: string[] = []
   const at = (...path: readonly string[]): unknown =>
     path.reduce<unknown>((value, key) => treeOf(value)[key], own)
@@ -63,7 +67,7 @@ export function mergePluginValues(own: Tree, { agent, allow }: MergeOptions): Me
   const admin = treeOf(apisix['admin'])
 
   const hookPoint = at('apisix', 'luaModuleHook', 'hookPoint')
-  if (at('apisix', 'luaModuleHook', 'enabled') === true && hookPoint !== HOOK.hookPoint) {
+  if (at('apisix', 'luaModuleHook', 'enabled') === true && hookPoint !== HOOK_POINT) {
     conflicts.push(
       `apisix.luaModuleHook: ${String(hookPoint)} is loaded there, and APISIX loads one hook: load the plugin by its name instead (plugin-config/README.md, way 2)`
     )
@@ -74,7 +78,7 @@ export function mergePluginValues(own: Tree, { agent, allow }: MergeOptions): Me
       conflicts.push(`${path.join('.')}: is no list: correct it first`)
       return value
     }
-    const known = listOf(value)
+    const known = listOf(value).map(item => (isOlder(item) ? volumes(configMap)[0] : item))
     const missing = items.filter(item => {
       const same = known.find(one => treeOf(one)[key] === item[key])
       if (same !== undefined && !isSame(same, item))
@@ -97,7 +101,7 @@ export function mergePluginValues(own: Tree, { agent, allow }: MergeOptions): Me
     ...own,
     apisix: {
       ...apisix,
-      luaModuleHook: { ...treeOf(apisix['luaModuleHook']), ...HOOK },
+      luaModuleHook: { ...treeOf(apisix['luaModuleHook']), ...hook(configMap) },
       pluginAttrs: {
         ...attributes,
         'apisix-drain': { token_file: '/opt/apisix-drain-token/token', agent, ...ours }
@@ -120,10 +124,17 @@ export function mergePluginValues(own: Tree, { agent, allow }: MergeOptions): Me
         }
       })
     },
-    extraVolumes: added(['extraVolumes'], VOLUMES, 'name'),
+    extraVolumes: added(['extraVolumes'], volumes(configMap), 'name'),
     extraVolumeMounts: added(['extraVolumeMounts'], MOUNTS, 'mountPath')
   }
   return { values, conflicts }
+}
+
+/** The volume of another release of the plugin. */
+const isOlder = (item: unknown): boolean => {
+  const { name, configMap } = treeOf(item)
+  const used = treeOf(configMap)['name']
+  return name === LUA && typeof used === 'string' && (used === LUA || used.startsWith(`${LUA}-`))
 }
 
 /** An existing dictionary keeps its size. */

@@ -18,13 +18,13 @@ const HEADING = /^USER-SUPPLIED VALUES:\r?\n/
  * `apisix-drain plugin values`: prints the values of a release of the official APISIX chart with the plugin merged in. Returns the exit code:
  * 0, 1 if something cannot be merged (nothing is printed to standard output then), 2 if the input is not a file of values.
  */
-export function pluginValues({ from, agent, allow, json }: PluginValuesFlags): number {
+export function pluginValues(version: string, { from, agent, allow, json }: PluginValuesFlags): number {
   const problems = allow
     .filter(network => !isNetwork(network))
     .map(network => `--allow: ${network} is no network such as 10.0.0.0/8`)
   const own = readValues(from, problems)
   if (own === undefined || problems.length > 0) return complain(problems, json, 2)
-  const { values, conflicts } = mergePluginValues(own, { agent, allow })
+  const { values, conflicts } = mergePluginValues(own, { agent, allow, version })
   if (conflicts.length > 0) return complain(conflicts, json, 1)
   process.stdout.write(json ? `${JSON.stringify(values)}\n` : stringify(values, { lineWidth: 0 }))
   return 0

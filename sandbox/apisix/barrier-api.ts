@@ -186,7 +186,7 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
   const asked = ask.query.get('entries') === 'late' ? all.filter(({ late }) => late > 0) : all
   return json(200, {
     instance: barrier.instance,
-    plugin: '0.1.0',
+    plugin: '0.2.0',
     apisix: '3.18.0',
     fit: unfit.length === 0,
     unfit,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { parse } from 'yaml'
+import { pluginFiles } from './plugin-files.ts'
 import { packageChart } from '../../scripts/release.ts'
 import { differences, versions } from '../../scripts/version.ts'
 import { toolPath } from './tools.ts'
@@ -20,8 +21,12 @@ describe('release', () => {
     expect(differences(wrong)).to.deep.equal([
       `plugin-config/apisix/drain/runtime.lua: has 9.9.9, and not ${wrong[0]?.version}`
     ])
-    const none = versions(path => (path.endsWith('.yaml') ? '' : read(path)))
+    const none = versions(path => (path.endsWith('Chart.yaml') ? '' : read(path)))
     expect(differences(none)).to.have.length(2)
+    const two = versions(path => `${read(path)}${path === 'README.md' ? 'apisix-drain:0.0.1' : ''}`)
+    expect(differences(two)).to.deep.equal([
+      `README.md: has ${two[0]?.version} and 0.0.1, and not ${two[0]?.version}`
+    ])
     expect(differences(versions(), '9.9.9')).to.have.length(versions().length)
   })
 
@@ -64,6 +69,12 @@ describe('release', () => {
       expect(status, stderr).to.equal(0)
       expect(stdout).to.include(`image: "ghcr.io/someone/apisix-drain:${version}"`)
       expect(stdout).to.include(`ghcr.io/someone/apisix-drain-hook:${version}`)
+      // The folder of the chart has a link to these files; the package has the files.
+      const shown = ['--show-only', 'templates/plugin.yaml', '--kube-version', 'v1.36.0']
+      const plugin = ['--set', 'plugin.enabled=true', ...shown]
+      const made = spawnSync(toolPath('helm'), [...args, ...plugin], { encoding: 'utf8' })
+      const map = parse(made.stdout) as { data: Readonly<Record<string, string>> }
+      expect(map.data).to.deep.equal(pluginFiles())
     } finally {
       rmSync(folder, { recursive: true })
     }

@@ -1,88 +1,127 @@
 import { execFile, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { steps } from '../build/getting-started.ts'
 import { toolPath } from '../chart/tools.ts'
 import { eventually } from '../plugin/eventually.ts'
-import { answers, total } from './agent.ts'
+import { answers } from './agent.ts'
 import { programPath } from './build.ts'
-import { HELPER } from './images/names.ts'
+import { firstDrainPage, type Ran } from './first-drain.ts'
+import { GATEWAY } from './images/names.ts'
 import { GATEWAY_NAMESPACE } from './objects/gateways.ts'
 import { NAMESPACE } from './objects/workload.ts'
 import { world } from './setup.ts'
 import type { Workload } from './world.ts'
 
-const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
-/** The commands after "Then four commands"; continued lines are joined. */
-const COMMANDS = (/Then four commands.*?```sh\n(.*?)```/s.exec(README)?.[1] ?? '')
-  .replaceAll('\\\n', ' ')
-  .trim()
-  .split('\n')
-const TOKEN = 'of-your-choice'
+const ROOT = join(import.meta.dirname, '../..')
+const PAGE = join(ROOT, 'docs/first-drain.md')
 const DASHBOARD = 'http://127.0.0.1:8081/api/state'
 const WAIT_MS = 90_000
 const IN_NAMESPACE = `--namespace=${GATEWAY_NAMESPACE}`
+/** Pods of the workload. */
+const REPLICAS = 2
 
 type State = Readonly<Record<'drains' | 'past', readonly { readonly pod: string }[]>>
 
-/** The steps of README.md's "Getting started on a cluster", verbatim except for one image's name, on a cluster without an agent. */
+/** Steps 2 to 5 of README.md, verbatim, on a cluster without an agent; the suite makes the images of step 1. UPDATE=1 writes docs/first-drain.md. */
 describe('getting started by the README', () => {
-  let programs = ''
+  const ran: Ran[] = []
+  let folder = ''
   let web: Workload
+  let token = ''
 
+  /** Runs them in one shell, as a user does, so that variables stay. */
   const environment = () => ({
     ...process.env,
-    PATH: `${programs}:${process.env['PATH']}`,
+    PATH: `${folder}/bin:${process.env['PATH']}`,
     KUBECONFIG: world().cluster.controlPlane.kubeconfig,
-    // The cluster's copy of the agent's image has this registry in its name.
+    HELM_CACHE_HOME: join(folder, 'helm'),
+    // The suite's images have this registry in their names.
     R: 'docker.io/library'
   })
-  const shell = async (command: string) =>
-    (await promisify(execFile)('bash', ['-ec', command], { env: environment() })).stdout
+  const exported: string[] = []
+  const shell = async (command: string) => {
+    const script = [...exported, `{ ${command}\n} 2>&1`].join('\n')
+    const options = { env: environment(), cwd: folder, maxBuffer: 2 ** 24 }
+    const bash = promisify(execFile)('bash', ['-eo', 'pipefail', '-c', script], options)
+    const failed = ({ stdout }: { stdout: string }) => {
+      throw new Error(`${command}\n${stdout}`)
+    }
+    return (await bash.catch(failed)).stdout
+  }
+  /** One command of the README, with its output. A variable keeps its value. */
+  const run = async (command: string) => {
+    const [, name] = /^export (\w+)=/.exec(command) ?? []
+    // `status` exits with 1 while an answer is at risk, as in the middle of a rollout.
+    const tolerant = command.endsWith(' status') ? `${command} || test $? = 1` : command
+    const output = await shell(name ? `${command}\nprintf %s "$${name}"` : tolerant)
+    if (name) exported.push(`export ${name}='${output}'`)
+    if (name === 'TOKEN') token = output
+    // Helm names the folders behind links.
+    const printed = output.replaceAll(`${folder}/`, '').replaceAll(`${ROOT}/`, '')
+    ran.push({ command, output: name ? '' : printed })
+  }
+  const inStep = async (number: number, except = /port-forward|^export R=/) => {
+    const step = steps()[number - 1]
+    for (const command of step?.commands ?? []) if (!except.test(command)) await run(command)
+  }
 
   before(async () => {
-    programs = mkdtempSync(join(tmpdir(), 'programs-'))
-    symlinkSync(toolPath('helm'), join(programs, 'helm'))
-    symlinkSync(programPath('kubectl'), join(programs, 'kubectl'))
+    folder = mkdtempSync(join(tmpdir(), 'started-'))
+    for (const made of ['bin', 'apisix']) mkdirSync(join(folder, made))
+    symlinkSync(toolPath('helm'), join(folder, 'bin/helm'))
+    symlinkSync(programPath('kubectl'), join(folder, 'bin/kubectl'))
+    symlinkSync(join(ROOT, 'charts'), join(folder, 'charts'))
+    // Helm finds a folder of this name before a repository of that name.
+    symlinkSync(join(import.meta.dirname, 'apisix-chart'), join(folder, 'apisix/apisix'))
     await shell(`helm uninstall apisix-drain ${IN_NAMESPACE} --ignore-not-found --wait`)
-    const token = JSON.stringify({ stringData: { 'dashboard-token': TOKEN } })
-    await world().kube('patch', 'secret', 'apisix-drain', IN_NAMESPACE, `--patch=${token}`)
-    web = await world().run({ name: 'started', arm: 'none', replicas: 2 })
+    await world().kube('delete', 'secret', 'apisix-drain', 'apisix-drain-token', IN_NAMESPACE)
+    web = await world().run({ name: 'started', arm: 'none', replicas: REPLICAS })
+    // From here on the gateways are those of a Helm release, and without the plugin.
+    await world().kube('delete', 'deployment', 'apisix', IN_NAMESPACE)
+    const values = `--set image=${GATEWAY},apisix.admin.credentials.admin=${world().gateways.admin.key}`
+    await shell(`helm ${IN_NAMESPACE} install apisix apisix/apisix --wait ${values}`)
   })
   after(async () => {
     await web?.remove()
     await world().kube('label', 'namespace', NAMESPACE, 'apisix-drain.io/inject-')
-    await shell(`helm uninstall apisix-drain ${IN_NAMESPACE} --ignore-not-found --wait`)
-    rmSync(programs, { recursive: true, force: true })
+    for (const release of ['apisix-drain', 'apisix'])
+      await shell(`helm uninstall ${release} ${IN_NAMESPACE} --ignore-not-found --wait`)
+    rmSync(folder, { recursive: true, force: true })
   })
 
-  it('has four commands', () => expect(COMMANDS).length(4))
+  it('makes the Secrets', () => inStep(2))
 
-  it('shows the first drains on the dashboard, and answers hooks from the second restart on', async () => {
-    const [asWritten = '', label = '', restart = '', forward = ''] = COMMANDS
-    const [image = '', tag = ''] = HELPER.split(':')
-    const install = `${asWritten.replace('$R/apisix-drain-hook', image)} --set-string injection.helper.image.tag=${tag}`
-    const restarted = async () => {
-      await shell(restart)
-      await shell(`kubectl -n ${NAMESPACE} rollout status deployment/started --timeout=${WAIT_MS / 1000}s`)
-    }
-    await shell(install)
-    await shell(label)
-    await restarted()
+  it('installs the agent, and the files of the plugin', () => inStep(3))
+
+  it('loads the plugin with the printed values, and passes doctor', async () => {
+    await inStep(4)
+    const said = ran.at(-1)?.output ?? ''
+    expect(said).to.match(/^ok {4}barrier: .*: fit, plugin/m)
+    expect(said).to.match(/ 0 failed: the agent can work here\n$/)
+  })
+
+  it('shows the drains on the dashboard, and answers the hooks of the second restart with proof', async () => {
+    const forward = steps()[4]?.commands.at(-1) ?? ''
     const forwarding = spawn('bash', ['-ec', `exec ${forward}`], { env: environment(), stdio: 'ignore' })
     try {
-      const drained = async () => {
-        const response = await fetch(DASHBOARD, { headers: { authorization: `Bearer ${TOKEN}` } })
+      await inStep(5)
+      const seen = async () => {
+        const response = await fetch(DASHBOARD, { headers: { authorization: `Bearer ${token}` } })
         const { drains, past } = (await response.json()) as State
-        return [...drains, ...past].filter(({ pod }) => pod.startsWith('started-')).length >= 2
+        return [...drains, ...past].filter(({ pod }) => pod.startsWith('started-')).length >= 2 * REPLICAS
       }
-      await eventually('the drains are on the dashboard', () => drained().catch(() => false), WAIT_MS)
+      await eventually('the drains are on the dashboard', () => seen().catch(() => false), WAIT_MS)
     } finally {
       forwarding.kill()
     }
-    await restarted()
-    await eventually('the hooks are answered', async () => total(await answers(world())) >= 2, WAIT_MS)
+    const proved = async () => (await answers(world()))['drained/barrier'] === REPLICAS
+    await eventually('the hooks are answered', proved, WAIT_MS)
+    expect(await answers(world())).to.deep.equal({ 'drained/barrier': REPLICAS })
+    ran.push({ command: forward, output: '' })
+    if (process.env['UPDATE']) writeFileSync(PAGE, firstDrainPage(steps(), ran))
   })
 })

@@ -9,8 +9,10 @@ import { expect } from 'chai'
 import { parse } from 'yaml'
 import { checkLease } from '../../agent/checks/check-lease.ts'
 import { checkRbac } from '../../agent/checks/check-rbac.ts'
+import { packageChart } from '../../scripts/release.ts'
+import { versions } from '../../scripts/version.ts'
 import { CHART, CI, helm as anyHelm } from '../chart/helm.ts'
-import { moduleFolder, PROMETHEUS_OPERATOR } from '../chart/tools.ts'
+import { moduleFolder, PROMETHEUS_OPERATOR, toolPath } from '../chart/tools.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 import { onEachKubernetes } from './each-kubernetes.ts'
 import { everything } from './inventory.ts'
@@ -51,8 +53,11 @@ onEachKubernetes('helm on a real API server', version => {
     return json
   }
 
-  it('installs with no value set, and prints the next commands', () => {
-    const said = helm('install', ...RELEASE, CHART)
+  it('installs from the package of a release with no value set, and prints the next commands', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'package-'))
+    packageChart({ helm: toolPath('helm'), folder })
+    const said = helm('install', ...RELEASE, join(folder, `apisix-drain-${versions()[0]?.version}.tgz`))
+    rmSync(folder, { recursive: true })
     expect(said).to.include('STATUS: deployed')
     expect(said).to.include('uses the Admin API at http://apisix-admin.apisix:9180')
     expect(said).to.include('kubectl -n apisix create secret generic apisix-drain --from-literal=admin-key=')

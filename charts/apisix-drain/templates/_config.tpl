@@ -13,14 +13,14 @@
 {{- end -}}
 
 {{- define "apisix-drain.hasBarrier" -}}
-{{- if not (kindIs "invalid" (dig "apisix" "barrier" nil .Values.config)) }}true{{ end -}}
+{{- if or .Values.plugin.enabled (not (kindIs "invalid" (dig "apisix" "barrier" nil .Values.config))) }}true{{ end -}}
 {{- end -}}
 
 {{/* The Secret with the certificate of the Barrier listeners; empty without `barrierTLS`. */}}
 {{- define "apisix-drain.barrierTLS" -}}
 {{- if .Values.barrierTLS.enabled -}}
 {{- if not (include "apisix-drain.hasBarrier" .) -}}
-{{- fail "barrierTLS.enabled: there is no Barrier listener without config.apisix.barrier; set it to {}" -}}
+{{- fail "barrierTLS.enabled: there is no Barrier listener without plugin.enabled or config.apisix.barrier" -}}
 {{- end -}}
 {{- if .Values.barrierCA.existingConfigMap -}}
 {{- fail "barrierCA.existingConfigMap: barrierTLS brings a CA; keep one of the two" -}}
@@ -88,7 +88,8 @@
 {{- $_ := set $admin "caFile" "/run/secrets/apisix-drain/admin-ca.crt" -}}
 {{- end -}}
 {{- if include "apisix-drain.hasBarrier" . -}}
-{{- $barrier := get $apisix "barrier" -}}
+{{- $barrier := default dict (get $apisix "barrier") -}}
+{{- $_ := set $apisix "barrier" $barrier -}}
 {{- $_ := set $barrier "tokenFile" "/run/secrets/apisix-drain/barrier-token" -}}
 {{- if include "apisix-drain.barrierTLS" . -}}
 {{- $_ := set $barrier "scheme" "https" -}}

@@ -31,7 +31,7 @@ local CLEAR       = 200     -- expired entries cleared away in one beat, at most
 local COUNTS      = { "moved", "bypasses", "refused", "errors", "succeeded" }
 
 local _M = {
-    VERSION      = "0.1.0",
+    VERSION      = "0.2.0",
     ENTRIES_DICT = "apisix-drain",
     COUNTS_DICT  = "apisix-drain-counts",
 }

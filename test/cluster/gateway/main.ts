@@ -1,6 +1,7 @@
 /**
  * A gateway as a pod: a real nginx with the plugin, and the stand-ins for APISIX's modules from the plugin's own tests. Its
  * upstreams and their revisions come from the store that it follows. STORE is an environment variable; the token is in a file.
+ * PLUGIN is the folder of the plugin's Lua, or `none`; default: the one in the image.
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -12,7 +13,7 @@ import { nginxConf } from '../../plugin/nginx-conf.ts'
 import { follow } from './follow.ts'
 import { BARRIER_PORT, CONTROL_PORT, PROXY_PORT } from './ports.ts'
 
-const { STORE = '', TOKEN_FILE = '' } = process.env
+const { STORE = '', TOKEN_FILE = '', PLUGIN } = process.env
 const WORKERS = 2
 const DIRECTORY = '/tmp/gateway'
 const DOOR = '127.0.0.1:9082'
@@ -24,12 +25,16 @@ const conf = nginxConf(
     dir: DIRECTORY,
     gateway: `0.0.0.0:${PROXY_PORT}`,
     h2: '127.0.0.1:9081',
-    barrier: `0.0.0.0:${BARRIER_PORT}`,
+    // Without the plugin nothing listens at the pod's address.
+    barrier: `${PLUGIN === 'none' ? '127.0.0.1' : '0.0.0.0'}:${BARRIER_PORT}`,
     tls: '127.0.0.1:9282',
     door: DOOR,
     token: ''
   },
-  { workers: WORKERS, load: 'hook' }
+  {
+    workers: WORKERS,
+    ...(PLUGIN === 'none' ? { load: PLUGIN } : { load: 'hook', ...(PLUGIN && { plugin: PLUGIN }) })
+  }
 )
 writeFileSync(`${DIRECTORY}/nginx.conf`, conf)
 const nginx = spawn('nginx', ['-p', DIRECTORY, '-e', '/dev/stderr', '-c', `${DIRECTORY}/nginx.conf`], {

@@ -1,3 +1,5 @@
+import { versions } from '../../../scripts/version.ts'
+
 const REGISTRY = 'apisix-drain.test'
 
 /** No such registry exists, so a missing image cannot be pulled by mistake. */
@@ -6,8 +8,8 @@ export const PAUSE = `${REGISTRY}/pause:1`
 export const APP = `${REGISTRY}/app:1`
 /** The same app, with no other program. */
 export const APP_WITHOUT_SHELL = `${REGISTRY}/app-without-shell:1`
-/** The static helper, alone. */
-export const HELPER = `${REGISTRY}/apisix-drain-hook:1`
+/** The static helper, alone, under the name that README.md gives it in the registry `docker.io/library`. */
+export const HELPER = `docker.io/library/apisix-drain-hook:${versions()[0]?.version}`
 /** nginx with the plugin, and the stand-in for APISIX's Admin API. */
 export const GATEWAY = `${REGISTRY}/gateway:1`
 /** The chart's default name, in the form for which containerd searches. */

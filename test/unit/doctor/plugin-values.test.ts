@@ -3,11 +3,12 @@ import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { mergePluginValues } from '../../../agent/doctor/plugin-values.ts'
 
+const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
 const AGENT = 'http://apisix-drain.apisix.svc.cluster.local:8080'
 const ours = parse(readFileSync(new URL('../../../plugin-config/helm-values.yaml', import.meta.url), 'utf8'))
 /** Parses the printed values. */
 function merge(own: Readonly<Record<string, unknown>>, allow: readonly string[] = []) {
-  const { values, conflicts } = mergePluginValues(own, { agent: AGENT, allow })
+  const { values, conflicts } = mergePluginValues(own, { agent: AGENT, allow, version })
   return { values: JSON.parse(JSON.stringify(values)), conflicts }
 }
 
@@ -57,6 +58,17 @@ describe('apisix-drain plugin values', () => {
   it('are the same when they are merged again', () => {
     const { values } = merge(USED, ['10.0.0.0/8'])
     expect(merge(values, ['10.0.0.0/8'])).to.deep.equal({ values, conflicts: [] })
+  })
+
+  it('replace the ConfigMap of another release of the plugin, in its place, and no other volume', () => {
+    for (const older of ['apisix-drain-lua', 'apisix-drain-lua-0.0.9']) {
+      const own = structuredClone(ours)
+      own.apisix.luaModuleHook.configMapRef.name = older
+      own.extraVolumes[0].configMap.name = older
+      expect(merge(own)).to.deep.equal({ values: ours, conflicts: [] })
+    }
+    const foreign = [{ name: 'apisix-drain-lua', configMap: { name: 'patched' } }]
+    expect(merge({ extraVolumes: foreign }).conflicts).to.have.length(1)
   })
 
   it('keep a size, an agent and a token file that the operator has set', () => {
