@@ -25,8 +25,7 @@ import { listDocuments, type createDocumentReader } from '../inventory/documents
 import { checkNamespaces } from '../checks/check-kubernetes.ts'
 import { checkKubernetes } from '../checks/check-kubernetes.ts'
 import { checkLease } from '../checks/check-lease.ts'
-import { checkLongLived } from '../checks/check-pods.ts'
-import { checkPods } from '../checks/check-pods.ts'
+import { checkLongLived, checkPods } from '../checks/check-pods.ts'
 import { checkSync } from '../checks/check-holders.ts'
 import { CONDITION_PERMISSIONS, GATE_PERMISSIONS, PERMISSIONS, checkRbac } from '../checks/check-rbac.ts'
 
