@@ -19,7 +19,7 @@ export async function ensureDashboard(): Promise<void> {
 
 async function buildDashboard(sources: string): Promise<void> {
   const { outputFiles } = await build({
-    entryPoints: ['main.tsx', 'style.css'].map(name => join(SOURCES, 'dashboard', name)),
+    entryPoints: ['main.tsx', 'login.ts', 'style.css'].map(name => join(SOURCES, 'dashboard', name)),
     outdir: BUILT_AT,
     bundle: true,
     write: false,
@@ -31,24 +31,26 @@ async function buildDashboard(sources: string): Promise<void> {
     legalComments: 'none',
     logLevel: 'warning'
   })
-  const output = (extension: string) => {
-    const found = outputFiles.find(({ path }) => path.endsWith(extension))
-    if (!found) throw new Error(`the bundler made no ${extension} file`)
+  const output = (name: string) => {
+    const found = outputFiles.find(({ path }) => path.endsWith(name))
+    if (!found) throw new Error(`the bundler made no ${name}`)
     return Buffer.from(found.contents)
   }
   const page = (name: string) => readFileSync(join(SOURCES, 'dashboard', name), 'utf8')
   const icon = Buffer.from(page('icon.svg'))
   const names = {
-    SCRIPT: named('page', output('.js'), 'js'),
-    STYLE: named('page', output('.css'), 'css'),
+    SCRIPT: named('page', output('main.js'), 'js'),
+    LOGIN: named('login', output('login.js'), 'js'),
+    STYLE: named('page', output('style.css'), 'css'),
     ICON: named('icon', icon, 'svg')
   }
   const linked = (text: string) =>
-    text.replaceAll(/SCRIPT|STYLE|ICON/g, name => names[name as keyof typeof names])
+    text.replaceAll(/SCRIPT|LOGIN|STYLE|ICON/g, name => names[name as keyof typeof names])
   const login = linked(page('login.html'))
   mkdirSync(BUILT_AT, { recursive: true })
-  put(names.SCRIPT, output('.js'))
-  put(names.STYLE, output('.css'))
+  put(names.SCRIPT, output('main.js'))
+  put(names.LOGIN, output('login.js'))
+  put(names.STYLE, output('style.css'))
   put(names.ICON, icon)
   put('login.html', Buffer.from(login.replace('PROBLEM', '')))
   put('login-failed.html', Buffer.from(login.replace('PROBLEM', WRONG_TOKEN)))

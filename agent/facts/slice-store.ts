@@ -35,6 +35,8 @@ export interface SliceStore {
   /** Whether some endpoint has this address. It scans all endpoints, so call it rarely. */
   lists(address: string): boolean
   readonly size: number
+  /** Goes up with each change of a slice. */
+  version(): number
 }
 
 /** How many pods have their last slices kept. Seldom do more pods end while one watch is ahead of the other. */
@@ -52,7 +54,9 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
   /** The last slices of pods that a Service has dropped. The oldest pods are forgotten first. */
   const left = new Map<string, readonly EndpointFact[]>()
 
+  let version = 0
   const remove = (slice: EndpointFact) => {
+    version += 1
     slices.delete(slice.uid)
     terminating.delete(slice.uid)
     byService.remove(serviceKey(slice.namespace, slice.service), slice)
@@ -77,6 +81,7 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
       remove(before)
       rememberLeft(before, podsOf(slice))
     }
+    version += 1
     slices.set(slice.uid, slice)
     const ending = slice.endpoints.flatMap(e => (e.terminating && e.podUid !== undefined ? [e.podUid] : []))
     if (ending.length > 0) terminating.set(slice.uid, ending)
@@ -135,7 +140,8 @@ export function createSliceStore(): { readonly store: SliceStore; readonly sink:
         slices.values().some(({ endpoints }) => endpoints.some(endpoint => endpoint.address === address)),
       get size() {
         return slices.size
-      }
+      },
+      version: () => version
     }
   }
 }

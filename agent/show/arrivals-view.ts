@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Millis, PodFact, PodUid } from '../drain/facts.ts'
+import type { ServiceName } from '../facts/slice-store.ts'
 import type { Observer } from '../round/observer.ts'
 import type { Metrics } from '../tell/metrics.ts'
 import { arrivalOf, type Arrival } from '../members/arrivals.ts'
@@ -15,16 +16,18 @@ interface Arrivals {
 }
 
 interface ArrivalsOptions {
-  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey'>
+  readonly sources: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey' | 'mode'>
+  /** Whether some holder follows this Service. */
+  readonly isFollowed: (service: ServiceName) => boolean
   readonly clock: Clock
   readonly metrics: Pick<Metrics, 'syncLag' | 'gatewayLag' | 'gatewayNames' | 'holderLag'>
 }
 
 /**
- * Intervals in ms: between checks, and between checks of a pod that no holder lists or should list. Most pods of a cluster are not in
- * APISIX, and cost no time.
+ * Intervals in ms: between looks, between looks at a pod of a Service that a holder follows although none should list the pod yet, and
+ * between looks at any other pod that no holder lists. Most pods of a cluster are not in APISIX, and cost almost no time.
  */
-const EVERY_MS = { look: 100, stranger: 5000 }
+const EVERY_MS = { look: 100, follower: 500, stranger: 5000 }
 /** A pod that no holder lists after this time is not in APISIX, or its owner does not write it; in ms. */
 const GIVE_UP_MS = 120_000
 /** How many finished arrivals are kept. */
@@ -36,11 +39,13 @@ interface Pending {
   readonly seen: SeenComing
   /** It is not checked before this time. */
   checkAt: Millis
+  /** A holder lists it, or follows one of its Services. */
+  isOurs: boolean
   view: ArrivalView
 }
 
-export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Arrivals {
-  const { cluster } = sources
+export function createArrivals({ sources, isFollowed, clock, metrics }: ArrivalsOptions): Arrivals {
+  const { cluster, inventory } = sources
   const evidence = createArrivalEvidence(sources)
   const pending = new Map<PodUid, Pending>()
   const known = new Set<PodUid>()
@@ -61,17 +66,23 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
         readyAt,
         seen: nothingSeen(),
         checkAt: readyAt,
+        isOurs: false,
         view
       })
     }
   }
+
+  /** Costs a few look-ups, so it is asked for every pod in every look: a pod that a holder has begun to follow is looked at at once. */
+  const isOurs = (pod: PodFact): boolean =>
+    pod.ips.some(ip => inventory.byHost(ip).length > 0) || cluster.slices.servicesOf(pod).some(isFollowed)
 
   const look = (one: Pending, now: Millis): void => {
     const { pod, readyAt } = one
     const current = cluster.pods.get(pod.uid)
     const arrival = arrivalOf(evidence(pod, one.seen, now))
     one.view = viewOf(pod, readyAt, arrival)
-    one.checkAt = isShown(one.view) ? now : now + EVERY_MS.stranger
+    one.isOurs = isOurs(pod)
+    one.checkAt = isShown(one.view) ? now : now + (one.isOurs ? EVERY_MS.follower : EVERY_MS.stranger)
     const hasArrived = arrival.at !== undefined
     const leaves = current === undefined || current.deletionAt !== undefined
     if (!hasArrived && !leaves && now - readyAt < GIVE_UP_MS) return
@@ -101,7 +112,8 @@ export function createArrivals({ sources, clock, metrics }: ArrivalsOptions): Ar
         if (now < lookedAt + EVERY_MS.look) return
         lookedAt = now
         begin()
-        for (const one of pending.values()) if (now >= one.checkAt) look(one, now)
+        for (const one of pending.values())
+          if (now >= one.checkAt || (!one.isOurs && isOurs(one.pod))) look(one, now)
       }
     },
     views: () => [

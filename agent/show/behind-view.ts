@@ -1,15 +1,16 @@
 import type { Clock } from '../base/clock.ts'
 import { same } from '../base/same.ts'
-import type { EndpointFact, Millis, NodeKey } from '../drain/facts.ts'
+import type { ServiceName } from '../facts/slice-store.ts'
+import type { Millis, NodeKey } from '../drain/facts.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
-import { firstSeen, seenAtGateways, seenAtOwner, type Clocks } from '../members/behind.ts'
-import { addressOf } from '../apisix/nodes.ts'
+import { firstSeen, seenAtGateways, seenAtOwner } from '../members/behind.ts'
 import type { HolderView } from '../page/holder-view.ts'
 import type { Sources } from '../proof/sources.ts'
 import type { Observer } from '../round/observer.ts'
-import { followedService, missingFrom, type Followed } from '../upkeep/expected.ts'
+import { followedService, type Followed } from '../upkeep/expected.ts'
 import type { Sync } from '../upkeep/sync.ts'
 import { gatewaysHave, servingNames } from '../proof/gateway-has.ts'
+import { createDifferences, type Compared } from './differences.ts'
 
 /** How far a holder is behind Kubernetes now, and how long the gateways took to follow its last change. */
 export type HolderClock = Pick<HolderView, 'missing' | 'notReady' | 'behind' | 'lags'>
@@ -23,6 +24,8 @@ interface Behind {
   of(holder: HolderKey): HolderClock
   /** `namespace/name` of the Service that it is known to follow, or `null`. */
   serviceOf(holder: HolderKey): string | null
+  /** Whether some holder is known to follow this Service. */
+  readonly isFollowed: (service: ServiceName) => boolean
   /** Those of the holders that are behind now, or have lags. */
   all(): Iterable<HolderClock>
 }
@@ -47,24 +50,26 @@ const MOST_LAGS = 1000
 
 const QUIET: HolderClock = { missing: [], notReady: [], behind: null, lags: [] }
 
-interface Known {
-  holder: Holder
-  followed: Followed | undefined
-  slices: readonly EndpointFact[]
+interface Known extends Compared {
   checkedAt: Millis
   checkUntil: Millis
-  clocks: Clocks
 }
 
 export function createBehind({ sources, clock }: BehindOptions): Behind {
   const { cluster, inventory, survey, sync } = sources
-  const { pods, slices } = cluster
+  const { slices } = cluster
+  const differences = createDifferences(sources)
   const known = new Map<HolderKey, Known>()
+  /** How many holders follow each Service. */
+  const followers = new Map<string, number>()
   /** Due for a comparison with Kubernetes, in order. */
   const due = new Set<HolderKey>()
+  /** Holders whose clock may move although neither they nor any slice has changed. */
+  const unsettled = new Set<HolderKey>()
   /** Holders with lags, the oldest first. */
   const measured = new Set<HolderKey>()
-  let shown = new Map<HolderKey, HolderClock>()
+  const shown = new Map<HolderKey, HolderClock>()
+  let seen = ''
   let lookedAt = -Infinity
   let listedAt = -Infinity
   let turn = 0
@@ -72,22 +77,31 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
   const slicesOf = (followed: Followed | undefined) =>
     followed ? slices.of(followed.service.namespace, followed.service.name) : []
 
-  /** Finds the holders that changed, and those whose endpoints did. */
+  const follow = (before: Followed | undefined, after: Followed | undefined): void => {
+    for (const [followed, by] of [
+      [before, -1],
+      [after, 1]
+    ] as const) {
+      if (!followed) continue
+      const name = nameOf(followed.service)
+      const count = (followers.get(name) ?? 0) + by
+      if (count > 0) followers.set(name, count)
+      else followers.delete(name)
+    }
+  }
+
+  /** Finds the holders that changed, and those whose endpoints did. While nothing changes, it looks at the unsettled ones only. */
   const notice = (gateways: readonly string[], now: Millis): void => {
     const holders = inventory.holders()
-    for (const key of known.keys()) if (!holders.has(key)) forget(key)
-    for (const holder of holders.values()) {
-      if (holder.discovery) continue
-      const one = known.get(holder.key)
-      if (!one) {
-        const clocks = firstSeen(holder.revision, gateways, now)
-        const first = { holder, followed: undefined, slices: [], checkedAt: -Infinity, clocks }
-        known.set(holder.key, { ...first, checkUntil: now + SETTLING_MS })
-      } else if (one.holder === holder && same(one.slices, slicesOf(one.followed))) {
-        const isSettled = now > one.checkUntil && one.clocks.nodes.size === 0
-        if (isSettled || now < one.checkedAt + EVERY_MS.check) continue
-      } else one.checkUntil = now + SETTLING_MS
-      due.add(holder.key)
+    const versions = `${inventory.version()} ${slices.version()}`
+    if (versions !== seen) {
+      seen = versions
+      for (const key of known.keys()) if (!holders.has(key)) forget(key)
+      for (const holder of holders.values()) if (!holder.discovery) noticeOne(holder, gateways, now)
+    }
+    for (const key of unsettled) {
+      const one = known.get(key)
+      if (one && now >= one.checkedAt + EVERY_MS.check) due.add(key)
     }
     // A change that no slice shows (a Service of its own, a claim) is found in turn.
     if (turn >= known.size) turn = 0
@@ -95,81 +109,56 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     turn += IN_TURN
   }
 
+  const noticeOne = (holder: Holder, gateways: readonly string[], now: Millis): void => {
+    const one = known.get(holder.key)
+    if (!one) {
+      const clocks = firstSeen(holder.revision, gateways, now)
+      const first = {
+        holder,
+        followed: undefined,
+        slices: [],
+        checkedAt: -Infinity,
+        gainedAt: -Infinity,
+        clocks
+      }
+      known.set(holder.key, { ...first, checkUntil: now + SETTLING_MS })
+    } else if (one.holder === holder && same(one.slices, slicesOf(one.followed))) return
+    else one.checkUntil = now + SETTLING_MS
+    due.add(holder.key)
+    unsettled.add(holder.key)
+  }
+
   const forget = (key: HolderKey): void => {
+    follow(known.get(key)?.followed, undefined)
     known.delete(key)
     due.delete(key)
     measured.delete(key)
+    unsettled.delete(key)
+    shown.delete(key)
   }
 
   const compare = (key: HolderKey, gateways: readonly string[], now: Millis): void => {
     const one = known.get(key)
     const holder = inventory.holders().get(key)
     if (!one || !holder) return
+    const had = new Set(one.holder.nodes.map(node => node.key))
+    if (holder.nodes.some(node => !had.has(node.key))) one.gainedAt = now
     const found = followedService(cluster, holder)
     // A holder whose pods are all gone still follows the Service that it followed with them.
     const followed = found === 'unknown' ? one.followed : found === 'several' ? undefined : found
     const current = slicesOf(followed)
-    const isSame = same(one.followed?.service, followed?.service)
-    const differs = new Map([
-      ...missing(holder, followed, one.clocks, now),
-      ...(followed && isSame ? leaving(one, holder, current, now) : [])
-    ])
+    const differs = differences(one, { holder, followed, slices: current }, now)
     const clocks = seenAtOwner(one.clocks, { revision: holder.revision, differs }, gateways, now)
+    follow(one.followed, followed)
     Object.assign(one, { holder, followed, slices: current, checkedAt: now, clocks } satisfies Partial<Known>)
-  }
-
-  /** Ready endpoints that it should list, each with the time from which it was ready. */
-  const missing = (
-    holder: Holder,
-    followed: Followed | undefined,
-    { nodes }: Clocks,
-    now: Millis
-  ): readonly (readonly [NodeKey, Millis])[] => {
-    const listed = new Set(holder.nodes.map(({ key }) => key))
-    const members = sync?.members(holder.key)
-    const late = new Set(nodes.keys())
-    const found = members
-      ? [...members].filter(node => !listed.has(node))
-      : followed
-        ? missingFrom(cluster, holder, followed, { now, late }).filter(node => !isElsewhere(node, holder))
-        : []
-    return found.map(node => [node, readyAt(node) ?? now])
-  }
-
-  /** Whether another holder lists the endpoint, and none of this holder's nodes: the two then share the pods of the Service (a canary, a subset). */
-  const isElsewhere = (node: NodeKey, holder: Holder): boolean =>
-    inventory
-      .byHost(hostOf(node))
-      .some(other => !other.nodes.some(({ host }) => holder.nodes.some(own => own.host === host)))
-
-  const readyAt = (node: NodeKey): Millis | undefined =>
-    pods.byIp(hostOf(node)).flatMap(({ uid }) => pods.becameReady().get(uid) ?? [])[0]
-
-  /**
-   * Listed nodes whose endpoint was ready and is not, although the pod stays. Only if an ingress controller owns the holder: others may
-   * list what is not ready on purpose. Pods that end are drains.
-   */
-  const leaving = (
-    one: Known,
-    holder: Holder,
-    slicesNow: readonly EndpointFact[],
-    now: Millis
-  ): readonly (readonly [NodeKey, Millis])[] => {
-    if (holder.owner === 'unknown') return []
-    const were = readyIn(one.slices)
-    const are = readyIn(slicesNow)
-    const stays = (host: string) => pods.byIp(host).some(({ deletionAt }) => deletionAt === undefined)
-    return holder.nodes.flatMap(({ key, host }) =>
-      !are.has(host) && (were.has(host) || one.clocks.nodes.has(key)) && stays(host)
-        ? [[key, now] as const]
-        : []
-    )
   }
 
   /** Each read costs the Admin API time, so reads become rarer while nothing changes. */
   const hurry = (now: Millis): void => {
     let newest = -Infinity
-    for (const { clocks } of known.values()) {
+    for (const key of unsettled) {
+      const { clocks } = known.get(key) ?? {}
+      if (!clocks) continue
       for (const since of clocks.nodes.values()) newest = Math.max(newest, since)
       for (const { since, counts } of clocks.waiting.values()) if (counts) newest = Math.max(newest, since)
     }
@@ -189,18 +178,25 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
       compare(key, serving, now)
     }
     const have = gatewaysHave(sources, cluster.gateways())
-    const next = new Map<HolderKey, HolderClock>()
-    for (const [key, one] of known) {
-      if (one.clocks.waiting.size > 0) {
-        const before = one.clocks.lags
-        one.clocks = seenAtGateways(one.clocks, have(one.holder, one.clocks.wroteAt))
-        if (one.clocks.lags !== before && one.clocks.lags.length > 0) remember(key)
-      }
-      const clock = view(one)
-      if (clock !== QUIET) next.set(key, clock)
+    for (const key of new Set([...some, ...unsettled])) {
+      const one = known.get(key)
+      if (one) tick(key, one, have, now)
     }
-    shown = next
     hurry(now)
+  }
+
+  const tick = (key: HolderKey, one: Known, have: ReturnType<typeof gatewaysHave>, now: Millis): void => {
+    if (one.clocks.waiting.size > 0) {
+      const before = one.clocks.lags
+      one.clocks = seenAtGateways(one.clocks, have(one.holder, one.clocks.wroteAt))
+      if (one.clocks.lags !== before && one.clocks.lags.length > 0) remember(key)
+    }
+    const { nodes, waiting } = one.clocks
+    if (now <= one.checkUntil || nodes.size + waiting.size > 0) unsettled.add(key)
+    else unsettled.delete(key)
+    const clock = view(one)
+    if (clock === QUIET) shown.delete(key)
+    else shown.set(key, clock)
   }
 
   const remember = (key: HolderKey): void => {
@@ -210,7 +206,9 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     if (measured.size <= MOST_LAGS || oldest === undefined) return
     measured.delete(oldest)
     const one = known.get(oldest)
-    if (one) one.clocks = { ...one.clocks, lags: [] }
+    if (!one) return
+    one.clocks = { ...one.clocks, lags: [] }
+    unsettled.add(oldest)
   }
 
   /** Keeps only what a reading shows that began after the change. An earlier reading may just be old. */
@@ -247,15 +245,11 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     of: key => shown.get(key) ?? QUIET,
     serviceOf(key) {
       const service = known.get(key)?.followed?.service
-      return service ? `${service.namespace}/${service.name}` : null
+      return service ? nameOf(service) : null
     },
+    isFollowed: service => followers.has(nameOf(service)),
     all: () => shown.values()
   }
 }
 
-const readyIn = (slices: readonly EndpointFact[]): ReadonlySet<string> =>
-  new Set(
-    slices.flatMap(({ endpoints }) => endpoints.flatMap(({ address, ready }) => (ready ? [address] : [])))
-  )
-
-const hostOf = (node: NodeKey): string => addressOf(node).host
+const nameOf = ({ namespace, name }: ServiceName): string => `${namespace}/${name}`

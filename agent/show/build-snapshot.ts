@@ -1,3 +1,5 @@
+import type { Config } from '../config/types.ts'
+import type { Leadership } from '../lead/leader.ts'
 import type { Drain, Witness } from '../drain/drain.ts'
 import type { Millis, PodFact } from '../drain/facts.ts'
 import { selfView } from '../page/agent-view.ts'
@@ -8,6 +10,7 @@ import {
   type DrainView,
   type GatewayView,
   type Moments,
+  type Reach,
   type Snapshot,
   type SnapshotSources
 } from '../page/snapshot.ts'
@@ -106,3 +109,20 @@ function momentsOfWitnesses(drain: Drain): Moments {
     goneAt: drain.phase === 'gone' ? drain.at : at('deleted')
   }
 }
+
+/** Where the agent asks for evidence, for display. */
+export function reachOf({ apisix: { admin, control, barrier } }: Config): Reach {
+  return {
+    admin: admin.url,
+    control: control.enabled ? { scheme: control.scheme, port: control.port } : null,
+    barrier: barrier ? { scheme: barrier.scheme, port: barrier.port } : null
+  }
+}
+
+/** Who leads, as the page shows it. */
+export const leaderView = ({ leads, holder, lease, why }: Leadership): Snapshot['agent']['leader'] => ({
+  leads,
+  holder: holder ?? null,
+  lease: lease ?? null,
+  why
+})

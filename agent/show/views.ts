@@ -3,13 +3,12 @@ import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/types.ts'
 import type { Drain, Grade, Proven } from '../drain/drain.ts'
 import type { Millis, PodUid } from '../drain/facts.ts'
-import { leaderView, reachOf } from './about-agent.ts'
 import type { Loop } from '../round/loop.ts'
 import type { Observer } from '../round/observer.ts'
 import type { Metrics } from '../tell/metrics.ts'
 import type { Holder, HolderKey } from '../plan/holder.ts'
 import type { Readiness } from '../base/readiness.ts'
-import { buildSnapshot, drainView } from './build-snapshot.ts'
+import { buildSnapshot, drainView, leaderView, reachOf } from './build-snapshot.ts'
 import { EMPTY, withAck, withPast, withProof, type History } from './history.ts'
 import type { Vouch } from '../hold/holds.ts'
 import type { HolderView } from '../page/holder-view.ts'
@@ -91,7 +90,7 @@ export function createViews(options: ViewsOptions): Views {
   const hidden = createHiddenView(sources, clock)
   const hooks = createHooksView(sources, clock)
   const behind = createBehind({ sources, clock })
-  const arrivals = createArrivals({ sources, clock, metrics })
+  const arrivals = createArrivals({ sources, isFollowed: behind.isFollowed, clock, metrics })
   const afterAck = createAfterAck(sources, metrics)
   const moreOf = (uid: PodUid, memory: Memory) => ({
     removedAt: removedFrom(memory),

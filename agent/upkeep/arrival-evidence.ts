@@ -31,8 +31,9 @@ export function createArrivalEvidence({
   cluster,
   inventory,
   barrier,
-  survey
-}: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey'>): GatherArrival {
+  survey,
+  mode
+}: Pick<Sources, 'cluster' | 'inventory' | 'barrier' | 'survey' | 'mode'>): GatherArrival {
   /** The holders that list the pod, and those that follow its Service and should list it. */
   const holdersOf = (pod: PodFact, { expected }: SeenComing, now: Millis): readonly Holder[] => {
     const peers = cluster.slices.servicesOf(pod).flatMap(({ namespace, name }) =>
@@ -83,12 +84,14 @@ export function createArrivalEvidence({
   return (pod, seen, now, also = []) => {
     const found = new Map(holdersOf(pod, seen, now).map(holder => [holder.key, holder]))
     const keys = new Set([...found.keys(), ...also])
+    // Only etcd's revisions are the same for all gateways. In standalone mode the agent counts them itself.
+    const hasRevisions = mode.current().mode === 'etcd'
     return {
       holders: [...keys].map(key => {
         const holder = found.get(key)
         const node = holder && nodeOf(holder, pod)
         if (node !== undefined && !seen.listedAt.has(key)) seen.listedAt.set(key, now)
-        const revision = node === undefined ? undefined : holder?.revision
+        const revision = node === undefined || !hasRevisions ? undefined : holder?.revision
         return { key, listedAt: seen.listedAt.get(key), revision: revision || undefined }
       }),
       gateways: cluster

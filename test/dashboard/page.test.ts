@@ -180,9 +180,10 @@ describe('dashboard page', () => {
     await page.close()
   })
 
-  it('asks for the token, and shows nothing before it is entered', async () => {
+  it('asks for the token, shows nothing before it is entered, and then opens the drain of the link (D13)', async () => {
     const token = secretFromEnv('T', { T: 'right' })
-    const { url } = await start(scene(), { auth: { kind: 'token', token } })
+    const { url: root } = await start(scene(), { auth: { kind: 'token', token } })
+    const url = `${root}/#drain=past-33`
     const { page, foreign } = await browser.open(url)
     await page.getByLabel('Token of the dashboard').fill('wrong')
     await page.getByRole('button', { name: 'Open' }).click()
@@ -191,7 +192,8 @@ describe('dashboard page', () => {
     await page.getByLabel('Token of the dashboard').fill('right')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1 }).getByText('3 pods on the way out.').waitFor()
-    expect(page.url()).to.equal(`${url}/`)
+    await page.getByRole('complementary').waitFor()
+    expect(page.url(), 'the link to a drain').to.equal(url)
     expect(await page.evaluate('document.cookie')).to.equal('')
     expect(foreign).to.deep.equal([])
     await page.context().clearCookies()

@@ -103,9 +103,9 @@ function behind({ at, holders }: Snapshot): Sentence | undefined {
   const late = differingOf(holders).filter(holder => (behindFor(holder, at) ?? 0) > LATE_MS)
   const [worst] = late.toSorted((a, b) => (a.behind?.since ?? 0) - (b.behind?.since ?? 0))
   if (!worst) return undefined
-  const others = late.length > 1 ? ` ${count(late.length - 1, 'other')} behind too.` : ''
+  const others = late.length > 1 ? ` ${count(late.length - 1, 'other')} too.` : ''
   return bad(
-    `${worst.key} is behind Kubernetes for ${formatAge(behindFor(worst, at) ?? 0)}.`,
+    `${worst.key} has been behind Kubernetes for ${formatAge(behindFor(worst, at) ?? 0)}.`,
     `${whyBehind(worst)}.${others} See Gateways and upstreams below.`
   )
 }
@@ -177,7 +177,8 @@ function headOf({
 >): string {
   if (starting > 0)
     return `${count(starting, 'gateway')} not Ready: no removal is proved until it is, or has ended.`
-  if (succeeded > 0) return `${count(succeeded, 'upstream')} without a node that serves: the owner is behind.`
+  if (succeeded > 0)
+    return `${count(succeeded, 'upstream')} without a node that serves: the owner has not listed one.`
   if (ghosts > 0) return 'Ghosts are left.'
   if (behind > 0) return `${count(behind, 'gateway')} behind the Admin API.`
   if (hidden > 0) return 'Pods are reached through places that hide them.'

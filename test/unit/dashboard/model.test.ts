@@ -59,7 +59,7 @@ describe('dashboard: words', () => {
     const late = said({ holders: since(31_000) })
     expect(late).to.include({
       level: 'busy',
-      head: '1 upstream without a node that serves: the owner is behind.'
+      head: '1 upstream without a node that serves: the owner has not listed one.'
     })
     expect(late.rest).to.contain('1 upstream on successors')
   })
@@ -74,7 +74,7 @@ describe('dashboard: words', () => {
     }
     expect(said({ holders: [owner] })).to.deep.equal({
       level: 'bad',
-      head: `${owner.key} is behind Kubernetes for 45 s.`,
+      head: `${owner.key} has been behind Kubernetes for 45 s.`,
       rest: 'its owner (ingress-controller-2) has not written 1 node. See Gateways and upstreams below.'
     })
     const why = 'a worker has applied revision 40, and not 41'
@@ -83,7 +83,7 @@ describe('dashboard: words', () => {
       ...holder!,
       behind: { since: late.since, cause: 'gateways' as const, gateways: [late] }
     }
-    expect(said({ holders: [gateway, owner] }).rest).to.contain('1 other behind too')
+    expect(said({ holders: [gateway, owner] }).rest).to.contain('1 other too')
     expect(said({ holders: [gateway] }).rest).to.match(
       /^apisix-2: a worker has applied revision 40, and not 41\./
     )
@@ -161,7 +161,7 @@ describe('dashboard: words', () => {
       }
       expect(said({ holders: [owner] })).to.deep.equal({
         level: 'bad',
-        head: `${owner.key} is behind Kubernetes for 45 s.`,
+        head: `${owner.key} has been behind Kubernetes for 45 s.`,
         rest: 'its owner (ingress-controller-2) has not written 1 node. See Gateways and upstreams below.'
       })
       const why = 'a worker has applied revision 40, and not 41'
@@ -170,7 +170,7 @@ describe('dashboard: words', () => {
         ...holder!,
         behind: { since: late.since, cause: 'gateways' as const, gateways: [late] }
       }
-      expect(said({ holders: [gateway, owner] }).rest).to.contain('1 other behind too')
+      expect(said({ holders: [gateway, owner] }).rest).to.contain('1 other too')
       expect(said({ holders: [gateway] }).rest).to.match(
         /^apisix-2: a worker has applied revision 40, and not 41\./
       )

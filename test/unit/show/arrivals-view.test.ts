@@ -13,26 +13,29 @@ describe('arrivals', () => {
   const BEHIND = holder('web', ['10.0.0.1:8080'], { revision: 40 })
   const LISTED = holder('web', ['10.0.0.1:8080', '10.0.0.2:8080'], { revision: 41 })
 
-  function rig(services = [{ namespace: 'shop', name: 'web' }]) {
+  function rig(services = [{ namespace: 'shop', name: 'web' }], mode = 'etcd') {
     const clock = manualClock()
     const ready = new Map([[fresh.uid, clock.now()]])
     const pods = [old, { ...fresh, startedAt: clock.now() - 1000 }]
     let web: Holder = BEHIND
     let workers: { revision: number; applied: number }[] = [{ revision: 40, applied: 0 }]
     let looks = 0
+    const followed = new Set<string>()
     const arrivals = createArrivals({
       clock,
       metrics,
+      isFollowed: ({ name }) => followed.has(name),
       sources: {
+        mode: { current: () => ({ mode }) },
         cluster: {
-          gateways: () => [{ id: 'g', name: 'apisix-0', ready: true, terminating: false }],
+          gateways: () => ((looks += 1), [{ id: 'g', name: 'apisix-0', ready: true, terminating: false }]),
           pods: {
             becameReady: () => ready,
             get: (uid: string) => pods.find(p => p.uid === uid),
             byIp: (ip: string) => pods.filter(p => p.ips.includes(ip))
           },
           slices: {
-            servicesOf: () => ((looks += 1), services),
+            servicesOf: () => services,
             serving: () => pods.map(p => ({ address: p.ips[0], podUid: p.uid, ready: true, serving: true }))
           }
         },
@@ -57,7 +60,9 @@ describe('arrivals', () => {
       ready,
       list: () => (web = LISTED),
       apply: (at: number) => (workers = [{ revision: 41, applied: (at + 500) / 1000 }]),
-      looks: () => looks
+      looks: () => looks,
+      services,
+      followed
     }
   }
 
@@ -90,6 +95,35 @@ describe('arrivals', () => {
     expect(looks()).to.equal(1)
     for (let i = 0; i < 20; i += 1) round(200)
     expect(looks()).to.equal(2)
+  })
+
+  it('is looked at as soon as a holder lists it, or follows a Service that has it', () => {
+    for (const how of ['lists', 'follows'] as const) {
+      const { round, looks, services, followed, list } = rig([])
+      round(200)
+      expect(looks()).to.equal(1)
+      round(200)
+      expect(looks()).to.equal(1)
+      if (how === 'lists') list()
+      else {
+        followed.add('web')
+        services.push({ namespace: 'shop', name: 'web' })
+      }
+      round(200)
+      expect(looks(), how).to.equal(2)
+    }
+  })
+
+  it('rests on no revision in standalone mode: there the agent counts them itself', () => {
+    const { arrivals, round, list, apply, clock } = rig(undefined, 'standalone')
+    round(200)
+    list()
+    apply(clock.now())
+    round(200)
+    expect(arrivals.views()[0]).to.include({
+      routedAt: null,
+      why: 'apisix-0: not seen to list it in upstreams/web yet'
+    })
   })
 
   it('keeps a pod that did not arrive within two minutes, and counts no lag for it', () => {

@@ -24,6 +24,8 @@ describe('how far holders are behind Kubernetes', () => {
     let readAt = clock.now()
     let slices: readonly EndpointFact[] = []
     let listings = 0
+    let version = 0
+    let reads = 0
     const sightings = new Map<string, unknown>()
     const behind = createBehind({
       clock,
@@ -41,12 +43,14 @@ describe('how far holders are behind Kubernetes', () => {
           slices: {
             servicesOf: () => [WEB],
             serving: () => slices.flatMap(({ endpoints }) => endpoints.filter(({ serving }) => serving)),
-            of: () => slices
+            of: () => ((reads += 1), slices),
+            version: () => version
           }
         },
         inventory: {
           holders: () => new Map(holders.map(one => [one.key, one])),
           byHost: (ip: string) => holders.filter(({ nodes }) => nodes.some(({ host }) => host === ip)),
+          version: () => version,
           readAt: () => readAt,
           refresh: async () => void (listings += 1)
         },
@@ -82,6 +86,7 @@ describe('how far holders are behind Kubernetes', () => {
       }
     }
     const endpoints = (): void => {
+      version += 1
       slices = [
         {
           uid: 's',
@@ -134,8 +139,15 @@ describe('how far holders are behind Kubernetes', () => {
         unready = ips
         endpoints()
       },
-      writes: (revision: number, ...hosts: string[]) => (holders = [listing('web', revision, ...hosts)]),
-      alsoHeld: (id: string, ...hosts: string[]) => (holders = [...holders, listing(id, 7, ...hosts)]),
+      reads: () => reads,
+      writes: (revision: number, ...hosts: string[]) => {
+        version += 1
+        holders = [listing('web', revision, ...hosts)]
+      },
+      alsoHeld: (id: string, ...hosts: string[]) => {
+        version += 1
+        holders = [...holders, listing(id, 7, ...hosts)]
+      },
       applies: (revision: number) =>
         (workers = [{ revisions: { upstreams: revision }, applied: clock.now() / 1000 }]),
       falls: () => (readable = false),
@@ -219,6 +231,38 @@ describe('how far holders are behind Kubernetes', () => {
     alsoHeld('canary', '10.0.0.2')
     arrives('fresh', '10.0.0.2')
     expect(round().missing).to.deep.equal([])
+  })
+
+  it('is over after two minutes for what the owner left out when it added another node: a part of the Service, on purpose', () => {
+    const { round, arrives, writes, applies } = rig()
+    arrives('fresh', '10.0.0.2')
+    round()
+    arrives('fresher', '10.0.0.3')
+    writes(41, '10.0.0.1', '10.0.0.3')
+    applies(41)
+    expect(round(60_000).missing.map(({ node }) => node)).to.deep.equal(['10.0.0.2:8080'])
+    round(61_000)
+    expect(round()).to.deep.include({ missing: [], behind: null })
+  })
+
+  it('is known to follow a Service, of which new pods are then ours', () => {
+    const { behind } = rig()
+    expect(behind.isFollowed(WEB)).to.equal(true)
+    expect(behind.isFollowed({ ...WEB, name: 'other' })).to.equal(false)
+  })
+
+  it('costs the same for any number of holders while nothing changes', () => {
+    const { round, alsoHeld, reads, arrives } = rig()
+    for (let i = 0; i < 400; i++) alsoHeld(`more-${i}`, '10.0.0.1')
+    for (let i = 0; i < 20; i++) round()
+    const before = reads()
+    round()
+    const idle = reads() - before
+    expect(idle, 'two looks, each with some in turn').to.be.within(1, 120)
+    arrives('fresh', '10.0.0.2')
+    const then = reads()
+    round()
+    expect(reads() - then, 'a change is seen by all').to.be.above(400)
   })
 
   it('blames a gateway that does not answer', () => {
