@@ -22,21 +22,25 @@ export type HookArm = (typeof HOOK_ARMS)[number]
 /** What the arms are tried in. */
 export interface Situation {
   readonly traffic: Traffic
+  /** Requests a second. */
+  readonly rate: number
   /** The workers of one of the two gateways apply each write up to this many ms late. */
   readonly behindMs?: number
   /** How many rolling updates follow each other, under the same load. */
   readonly rollouts: number
 }
 
-export const EASY: Situation = { traffic: 'no-uploads', rollouts: 1 }
+export const EASY: Situation = { traffic: 'no-uploads', rate: 400, rollouts: 1 }
 /** Slow uploads, whose node is chosen up to 2 s before the connection, and a gateway that is behind. */
-export const HARD: Situation = { traffic: 'all', behindMs: 500, rollouts: 2 }
+export const HARD: Situation = { traffic: 'all', rate: 100, behindMs: 500, rollouts: 2 }
 
 export interface HookRun {
   readonly requests: number
   /** How many pods ended. */
   readonly ended: number
   readonly failed: number
+  /** How many of them had no whole answer in time. On a starved machine these are the machine's. */
+  readonly timedOut: number
   readonly hookMs: readonly number[]
   readonly rolloutMs: number
   /** From the deletion of a pod, as its host saw it, to the last request that reached it. */
@@ -54,7 +58,7 @@ export interface HookArmResult {
   readonly lastRequestMs: Spread
 }
 
-const LOAD = { rate: 400, timeoutMs: 15_000 }
+const TIMEOUT_MS = 15_000
 const WORLD = { replicas: 10, gateways: 2, workers: 2 }
 const WARM_UP_MS = 1000
 const SETTLE_MS = 3000
@@ -79,8 +83,12 @@ export async function hookRun(arm: HookArm, seed: number, situation: Situation =
   }
 }
 
-async function underLoad(world: World, seed: number, { traffic, rollouts }: Situation): Promise<HookRun> {
-  const load = world.startLoad({ ...LOAD, traffic, seed })
+async function underLoad(
+  world: World,
+  seed: number,
+  { traffic, rate, rollouts }: Situation
+): Promise<HookRun> {
+  const load = world.startLoad({ rate, traffic, timeoutMs: TIMEOUT_MS, seed })
   const pass = async (what: string, ms: number) => {
     const end = performance.now() + ms
     await waitFor(what, () => performance.now() >= end, ms + ROLLOUT_MS)
@@ -92,12 +100,13 @@ async function underLoad(world: World, seed: number, { traffic, rollouts }: Situ
   for (let n = 0; n < rollouts; n += 1)
     rolloutMs += await rollOut({ store: kubernetes.store, kubelet, timeoutMs: ROLLOUT_MS })
   await pass('settled', SETTLE_MS)
-  const { requests, failed } = await load.stop()
+  const { requests, failed, byKind } = await load.stop()
   const ended = kubelet.records().filter(({ deletionSeenAt }) => deletionSeenAt !== undefined)
   return {
     requests,
     ended: ended.length,
     failed,
+    timedOut: byKind.timeout,
     rolloutMs,
     hookMs: ended.flatMap(({ hooks }) => hooks.map(({ startedAt, endedAt }) => endedAt - startedAt)),
     lastRequestMs: ended.flatMap(({ deletionSeenAt, arrivals }) =>

@@ -5,7 +5,7 @@ import type { Row } from './table.ts'
 /** The rounds of one arm as one row: the median of the rounds, and every round. */
 export function lostRow(
   arm: HookArm,
-  runs: readonly Pick<HookRun, 'requests' | 'ended' | 'failed' | 'hookMs'>[]
+  runs: readonly Pick<HookRun, 'requests' | 'ended' | 'failed' | 'timedOut' | 'hookMs'>[]
 ): Row {
   const rates = runs.map(({ failed, ended }) => Math.round((failed * 1000) / ended))
   return {
@@ -14,6 +14,7 @@ export function lostRow(
     'pods ended': sum(runs.map(({ ended }) => ended)),
     'lost per 1,000 pods, median': spread(rates).p50,
     'every round': rates.join(', '),
+    'requests that timed out': sum(runs.map(({ timedOut }) => timedOut)),
     'hook p50 ms': spread(runs.flatMap(({ hookMs }) => hookMs)).p50
   }
 }

@@ -68,7 +68,7 @@ export const SECTIONS = {
   },
   lost: {
     title: 'Requests lost per 1,000 pods ended',
-    how: 'Two rolling updates of 10 pods, one after the other, at 400 requests a second with answers that take 100 to 800 ms and uploads that take 0.5 to 2 s. One of the 2 gateways is behind: its workers apply each write up to 500 ms late. The arms take turns. No websockets are among the requests.',
+    how: 'Two rolling updates of 10 pods, one after the other, at 100 requests a second with answers that take 100 to 800 ms and uploads that take 0.5 to 2 s. One of the 2 gateways is behind: its workers apply each write up to 500 ms late. The arms take turns. A request times out after 15 s: on a starved machine the stand-ins cause that, and such a round shows nothing. No websockets are among the requests.',
     async run(size, tell) {
       const runs = new Map<HookArm, HookRun[]>()
       for (let round = 1; round <= LOST_ROUNDS[size]; round += 1) {

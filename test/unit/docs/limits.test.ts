@@ -27,7 +27,7 @@ describe('the limits of docs/benchmarks.md', () => {
     const of = (arm: HookArm, ...failed: readonly number[]) =>
       lostRow(
         arm,
-        failed.map(count => ({ requests: 100, ended: 20, failed: count, hookMs: [5] }))
+        failed.map(count => ({ requests: 100, ended: 20, failed: count, timedOut: 0, hookMs: [5] }))
       )
     const met = limits({ lost: [of('no-hook', 0, 3, 4), of('drain-barrier', 0, 0, 0)] })
     expect(met.map(({ measured, '': is }) => `${measured} ${is}`)).eql(['0 met', '150 met'])
