@@ -100,7 +100,12 @@ log: { level: debug }
     expect(dashboard('{ enabled: true, auth: none, origins: ["https://ops.example/"] }')).to.deep.equal({
       auth: { kind: 'none' },
       origins: ['https://ops.example'],
+      trustedProxies: [],
       peers: []
+    })
+    const trustedProxies = ['10.244.0.0/16']
+    expect(dashboard(JSON.stringify({ enabled: true, auth: 'none', trustedProxies }))).to.deep.include({
+      trustedProxies
     })
     const peers = ['agents.apisix.svc:8080', '[fd00::7]:80', '10.0.0.7:1']
     expect(dashboard(JSON.stringify({ enabled: true, auth: 'none', peers }))?.peers).to.deep.equal(peers)
