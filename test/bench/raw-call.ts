@@ -39,5 +39,12 @@ function read({ calledAt, at, text }: Raw): HookReply {
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1])
   const length = Number(/^content-length: *(\d+)$/im.exec(head)?.[1])
   if (!(status > 0) || Buffer.byteLength(body) !== length) throw new Error(`no answer to a hook: ${text}`)
-  return { status, body: JSON.parse(body) as HookReply['body'], calledAt, at, ms: at - calledAt }
+  return {
+    status,
+    body: JSON.parse(body) as HookReply['body'],
+    calledAt,
+    at,
+    ms: at - calledAt,
+    ranMs: at - calledAt
+  }
 }

@@ -6,18 +6,30 @@ import { createAdminApi, type AdminApi } from '../../agent/apisix/admin-api.ts'
 import { serveAdminApi } from '../../sandbox/apisix/admin-api.ts'
 import type { Json, JsonObject } from '../../sandbox/apisix/json.ts'
 import { createStore, keyOf } from '../../sandbox/apisix/store.ts'
-import { stalledMs } from './stall.ts'
+import { measureStalls, stalledMs } from './stall.ts'
+
+measureStalls()
 
 export const silent = pino({ level: 'silent' })
 
 /** Waits for a condition; the bound counts only time in which this process runs. Fails with the name of the condition. */
-export async function until(what: string, holds: () => boolean, withinMs = 20_000): Promise<void> {
+export async function until(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  withinMs = 20_000
+): Promise<void> {
   const began = performance.now()
-  while (!holds()) {
-    const now = performance.now()
-    if (now - began - stalledMs(began, now) > withinMs) throw new Error(`not in ${withinMs} ms: ${what}`)
+  for (;;) {
+    const held = holds()
+    if (typeof held === 'boolean' ? held : await held) return
+    if (ranMs(began) > withinMs) throw new Error(`not in ${withinMs} ms: ${what}`)
     await new Promise(resolve => setTimeout(resolve, 2))
   }
+}
+
+/** The time since `from` (monotonic clock) in which this process could run, in ms. Upper bounds use it: load does not change it. */
+export function ranMs(from: number, to = performance.now()): number {
+  return to - from - stalledMs(from, to)
 }
 
 /** The stand-in's store behind its Admin API on its own port, and the agent's client for it. */
@@ -37,7 +49,7 @@ export async function startAdmin(
   const client: AdminApi = createAdminApi({
     url: api.url,
     key: options.key ?? (() => 'secret-key'),
-    timeoutMs: options.timeoutMs ?? 2000,
+    timeoutMs: options.timeoutMs ?? 20_000,
     pageSize: options.pageSize ?? 500
   })
   return {

@@ -1,4 +1,5 @@
 import { request } from 'node:http'
+import { ranMs } from './apisix.ts'
 import type { AckResult, Proved, Unproved } from '../../agent/drain/ack.ts'
 
 /** An ack, or a refusal: only a refusal has `error`. */
@@ -7,13 +8,15 @@ export type HookBody = Partial<Omit<Proved, 'result'> & Omit<Unproved, keyof Pro
   readonly error?: string
 }
 
-/** The answer and its time, by the monotonic clock in ms. */
+/** The answer and its time, by the monotonic clock in ms. Lower bounds use `ms`, upper bounds `ranMs`. */
 export interface HookReply {
   readonly status: number
   readonly body: HookBody
   readonly calledAt: number
   readonly at: number
   readonly ms: number
+  /** The part of `ms` in which this process could run, which load does not change. */
+  readonly ranMs: number
 }
 
 /** Calls `/v1/prestop` from a pod's own address. Rejects if the signal aborts or there is no answer. */
@@ -47,7 +50,14 @@ export function callHook(options: {
         // A client that disconnected gets nginx's 499, which has no body.
         if (text === '') return reject(new Error(`${response.statusCode} without a body`))
         const body = JSON.parse(text) as HookBody
-        resolve({ status: response.statusCode ?? 0, body, calledAt, at, ms: at - calledAt })
+        resolve({
+          status: response.statusCode ?? 0,
+          body,
+          calledAt,
+          at,
+          ms: at - calledAt,
+          ranMs: ranMs(calledAt, at)
+        })
       })
     }
   )

@@ -45,6 +45,8 @@ export function createJudge(options: {
   const wrong = new Map<string, { readonly at: number; readonly what: string }>()
   /** When each pod was deleted, by the monotonic clock: a change of the API server's clock does not affect that. */
   const endedAt = new Map<string, number>()
+  /** The last delete, which may have shortened the grace to a moment that was over. */
+  const shortenedAt = new Map<string, number>()
   /** When the test listed a node by hand. */
   const listedAt = new Map<string, number>()
   const overwritten = new Map<string, string>()
@@ -114,7 +116,11 @@ export function createJudge(options: {
   })
 
   return {
-    ended: ({ uid }) => void (endedAt.has(uid) || endedAt.set(uid, performance.now())),
+    ended({ uid }) {
+      const at = performance.now()
+      if (!endedAt.has(uid)) endedAt.set(uid, at)
+      shortenedAt.set(uid, at)
+    },
     answered(pod, { at, body, status, calledAt }) {
       const object = kubernetes.get('pods', pod.namespace, pod.name)
       const metadata = object?.metadata.uid === pod.uid ? object.metadata : undefined
@@ -123,8 +129,8 @@ export function createJudge(options: {
         ended === undefined || metadata?.deletionGracePeriodSeconds === undefined
           ? Infinity
           : ended + metadata.deletionGracePeriodSeconds * 1000
-      // A hook that is called after the deadline can only be answered at once.
-      const due = Math.max(endsAt, calledAt + AT_ONCE_MS)
+      // A hook that is called after the deadline can only be answered at once, and so can one whose grace was shortened.
+      const due = Math.max(endsAt, Math.max(calledAt, shortenedAt.get(pod.uid) ?? 0) + AT_ONCE_MS)
       // The agent keeps a reserve for delays, and a busy machine uses that up first.
       if (at - due > stalledMs(due - Math.max(AT_ONCE_MS, reserveMs), at))
         violations.push(

@@ -77,7 +77,7 @@ describe('feature: a broken Admin API', () => {
     rig.end(b)
     const [first, second] = await Promise.all([rig.hook(a), rig.hook(b)])
     expect(second.body).to.include({ result: 'removed', evidence: 'observed' })
-    expect(second.ms).to.be.below(1500)
+    expect(second.ranMs).to.be.below(1500)
     expect(first.body.result).to.equal('deadline')
     expect(first.body.holders?.map(({ key }) => key)).to.deep.equal(['upstreams/a'])
   })

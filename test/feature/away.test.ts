@@ -6,9 +6,7 @@ import { callHook } from '../build/hook.ts'
 import { get } from '../build/load.ts'
 import { startRig } from '../build/rig.ts'
 
-describe('feature: an agent that was away', function () {
-  this.timeout(90_000)
-
+describe('feature: an agent that was away', () => {
   it('does not renew the seal of an address that another pod has by now', async () => {
     const rig = await startRig({
       barrier: true,

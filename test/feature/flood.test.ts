@@ -10,8 +10,7 @@ const ATTACKERS = Array.from({ length: 20 }, (_, i) => `127.66.0.${i + 1}`)
 const CONNECTIONS = 10_000
 const PODS = 20
 
-describe('feature: a flood on the hook port', function () {
-  this.timeout(120_000)
+describe('feature: a flood on the hook port', () => {
   let rig: Rig
   const sockets: Socket[] = []
   before(async () => {

@@ -9,6 +9,6 @@ describe('feature: mistakes of an operator', () => {
     it(`${mistake.title}: the command names the setting and the change`, async () => {
       const printed = await play(mistake)
       expect(faultsOf(mistake, printed), printed.text).to.deep.equal([])
-    }).timeout(180_000)
+    })
   }
 })

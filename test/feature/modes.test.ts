@@ -9,9 +9,7 @@ import type { SandboxMode } from '../../sandbox/owner/start.ts'
 
 // The sandbox's rolling update under load, for the ways of running APISIX that sandbox.test.ts leaves out.
 
-describe('sandbox: a rolling update loses nothing in any mode', function () {
-  this.timeout(90_000)
-
+describe('sandbox: a rolling update loses nothing in any mode', () => {
   const writes: Record<Exclude<SandboxMode, 'etcd-1.8'>, 'may write' | 'never writes'> = {
     'etcd-2.x': 'may write',
     standalone: 'never writes',

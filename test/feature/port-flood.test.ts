@@ -33,8 +33,7 @@ interface Ports {
 }
 type Port = 'hooks' | 'page' | 'webhook'
 
-describe('feature: a flood on each port', function () {
-  this.timeout(120_000)
+describe('feature: a flood on each port', () => {
   let child: ChildProcess
   let ports: Ports
   const sockets = new Set<Socket>()

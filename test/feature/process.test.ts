@@ -35,8 +35,7 @@ async function program(args: string[], during?: (child: ChildProcess, out: () =>
   }
 }
 
-describe('the program', function () {
-  this.timeout(60_000)
+describe('the program', () => {
   let world: World
   let file: string
   let settings: Record<string, unknown>

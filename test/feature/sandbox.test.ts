@@ -14,8 +14,7 @@ import { startWorld, type World, type WorldOptions } from '../../sandbox/world.t
 
 // The sandbox without an agent: it must show the race if nothing hides it, and a long enough sleep must hide it.
 
-describe('sandbox: a rolling update under load', function () {
-  this.timeout(60_000)
+describe('sandbox: a rolling update under load', () => {
   let world: World | undefined
   afterEach(() => world?.close())
 
@@ -70,8 +69,7 @@ describe('sandbox: a rolling update under load', function () {
 
 // A smaller run of `npm run sandbox`. It compares times only within this run, and with wide bounds, as the machine may be busy.
 
-describe('sandbox: the arms', function () {
-  this.timeout(90_000)
+describe('sandbox: the arms', () => {
   const open: Arm[] = []
   afterEach(() => Promise.all(open.splice(0).map(arm => arm.world.close())))
 

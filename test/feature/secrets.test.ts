@@ -37,8 +37,7 @@ const expectNone = (text: string, secrets: readonly string[], where: string) => 
     expect(text.includes(form), `${where} shows a secret`).to.equal(false)
 }
 
-describe('feature: secrets are shown nowhere', function () {
-  this.timeout(90_000)
+describe('feature: secrets are shown nowhere', () => {
   let folder: string
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'apisix-drain-secrets-'))

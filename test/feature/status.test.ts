@@ -45,8 +45,7 @@ describe('feature: apisix-drain status', () => {
     await second!.partition({ barrier: 'refused', control: 'refused' })
     const report = async () => JSON.parse((await status('--url', url, '--json')).out) as StatusReport
     let bad = await report()
-    for (const end = performance.now() + 20_000; bad.level !== 'bad' && performance.now() < end;)
-      bad = await report()
+    await until('the gateway is missed', async () => (bad = await report()).level === 'bad')
     expect(bad).to.include({ level: 'bad', head: '1 of 2 gateways prove.' })
     expect(bad.rest).to.contain(second!.name)
     expect((await status('--url', url)).code).to.equal(1)

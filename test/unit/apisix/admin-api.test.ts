@@ -87,7 +87,7 @@ describe('admin-api', () => {
       seen.push(request.headers['x-api-key'], request.headers['if-match'])
       response.end('{"total":0,"list":{}}')
     })
-    const client = createAdminApi({ url: `${raw.url}/`, key: () => key, timeoutMs: 500, pageSize: 500 })
+    const client = createAdminApi({ url: `${raw.url}/`, key: () => key, timeoutMs: 20_000, pageSize: 500 })
     expect(await client.list('routes', 1)).to.deep.equal({ total: 0, objects: [] })
     key = 'two'
     await client.list('routes', 1)
@@ -106,7 +106,7 @@ describe('admin-api', () => {
     expect([mode, why.includes('apisix.admin.url')]).to.deep.equal(['unreachable', true])
     await denied.close()
     const raw = await startRaw((_, response) => response.end('{"upstreams_conf_version":0}'))
-    const client = createAdminApi({ url: raw.url, key: () => '', timeoutMs: 500, pageSize: 500 })
+    const client = createAdminApi({ url: raw.url, key: () => '', timeoutMs: 20_000, pageSize: 500 })
     expect((await detectMode(client)).mode).to.equal('standalone')
     client.close()
     await raw.close()
@@ -161,7 +161,7 @@ describe('admin-api', () => {
         const client = createAdminApi({
           url: raw.url,
           key: () => 'secret-key',
-          timeoutMs: 150,
+          timeoutMs: code === 'ADMIN_TIMEOUT' ? 150 : 20_000,
           pageSize: 500,
           maxBytes: 4000
         })
@@ -209,7 +209,7 @@ describe('admin-api', () => {
       const client = createAdminApi({
         url: 'http://user:pw@127.0.0.1:1',
         key: () => 'k',
-        timeoutMs: 500,
+        timeoutMs: 20_000,
         pageSize: 500
       })
       expect((await failure(client.get('upstreams', 'web'))).message).not.to.contain('pw')

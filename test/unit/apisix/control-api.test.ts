@@ -22,7 +22,7 @@ describe('control-api', () => {
   let raw: Awaited<ReturnType<typeof startRaw>>
   afterEach(() => raw.close())
   const reader = (differs: { timeoutMs?: number; maxBytes?: number } = {}) =>
-    createControlReader({ port: raw.port, scheme: 'http', timeoutMs: 500, now: () => 7, ...differs })
+    createControlReader({ port: raw.port, scheme: 'http', timeoutMs: 20_000, now: () => 7, ...differs })
 
   it('reads every holder of the recordings with its nodes', async () => {
     raw = await playRecording()
@@ -103,7 +103,8 @@ describe('control-api', () => {
   for (const [name, code, answer] of answers)
     it(`fails with ${code} on ${name}`, async () => {
       raw = await startRaw(answer)
-      const error = await reader({ timeoutMs: 100, maxBytes: 4000 })('127.0.0.1').catch((e: unknown) => e)
+      const timeoutMs = code === 'CONTROL_TIMEOUT' ? 100 : 20_000
+      const error = await reader({ timeoutMs, maxBytes: 4000 })('127.0.0.1').catch((e: unknown) => e)
       expect(error).to.be.instanceOf(CodedError)
       expect((error as CodedError).code).to.equal(code)
     })

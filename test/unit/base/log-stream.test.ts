@@ -25,8 +25,7 @@ interface Line {
   readonly lines?: number
 }
 
-describe('the stream of the log', function () {
-  this.timeout(60_000)
+describe('the stream of the log', () => {
   let folder: string
   let file: number
   before(() => {

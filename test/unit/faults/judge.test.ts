@@ -20,7 +20,8 @@ describe('fault suite: a hook that is answered late', () => {
     const calledAt = performance.now()
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STALL_MS)
     const at = calledAt + GRACE_MS + lateMs
-    judge.answered(pod, { status: 503, body: { error: 'no-answer' }, calledAt, at, ms: at - calledAt })
+    const ms = at - calledAt
+    judge.answered(pod, { status: 503, body: { error: 'no-answer' }, calledAt, at, ms, ranMs: ms })
     return judge.violations()
   }
 

@@ -37,5 +37,5 @@ describe('fault suite: the owner of an array', () => {
       endSyncs()
       await rig.close()
     }
-  }).timeout(40_000)
+  })
 })

@@ -10,8 +10,7 @@ import { manualClock } from '../../build/manual-clock.ts'
 const PLACE = { namespace: 'default', name: 'drain' }
 const QUICK: Partial<Timings> = { durationMs: 2000, everyMs: 50, patienceMs: 5000 }
 
-describe('elector', function () {
-  this.timeout(30_000)
+describe('elector', () => {
   const ends: (() => unknown)[] = []
   let kubernetes: Kubernetes
   beforeEach(async () => {

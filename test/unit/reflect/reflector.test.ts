@@ -4,8 +4,7 @@ import type { Kubernetes } from '../../../sandbox/kubernetes/server.ts'
 import { createPod, credentialsOf, live, startRig, until, type Rig } from './rig.ts'
 
 /** All faults of a watch. After each of them it must report a pod that is created later. */
-describe('watch: the reflector', function () {
-  this.timeout(15_000)
+describe('watch: the reflector', () => {
   let rig: Rig
   afterEach(() => rig.close())
 

@@ -8,15 +8,9 @@ import {
   type Kubernetes,
   type KubernetesOptions
 } from '../../../sandbox/kubernetes/server.ts'
+import { until } from '../../build/apisix.ts'
 
-/** Waits for a condition, and fails with its name. */
-export async function until(what: string, holds: () => boolean, withinMs = 3_000): Promise<void> {
-  const end = Date.now() + withinMs
-  while (!holds()) {
-    if (Date.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await new Promise(resolve => setTimeout(resolve, 2))
-  }
-}
+export { until }
 
 /** A clock whose open alarms can be counted. */
 export function countingClock(): Clock & { readonly open: number } {

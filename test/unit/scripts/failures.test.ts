@@ -35,8 +35,7 @@ describe('the end of a failed run', () => {
     expect(shown.join('\n').length).to.be.below(3000)
   })
 
-  it('gets the title, message and place of a failed test from the reporter', function () {
-    this.timeout(60_000)
+  it('gets the title, message and place of a failed test from the reporter', () => {
     const directory = mkdtempSync(join(tmpdir(), 'apisix-drain-reporter-'))
     try {
       mkdirSync(join(directory, 'test'))

@@ -121,8 +121,7 @@ describe('shutdown', () => {
     expect(lines[0]).to.include({ msg: 'uncaught error' })
   })
 
-  describe('in a separate process', function () {
-    this.timeout(30_000)
+  describe('in a separate process', () => {
     let child: ChildProcess
     afterEach(() => void child.kill('SIGKILL'))
 

@@ -5,6 +5,7 @@ import { createServer as createTcpServer, type Server as TcpServer } from 'node:
 import type { AccessFact } from '../../../../sandbox/apisix/access-log.ts'
 import { startGateway, type Gateway, type GatewayOptions } from '../../../../sandbox/apisix/gateway.ts'
 import { createStore, type Store } from '../../../../sandbox/apisix/store.ts'
+import { until } from '../../../build/apisix.ts'
 
 export const KEY = 'the-key-of-this-test'
 export const TOKEN = 'the-token-of-this-test'
@@ -201,15 +202,6 @@ export async function testGateway(options: Partial<GatewayOptions> = {}): Promis
   return self
 }
 
-/** Waits until `holds` is true, for at most `ms`; then rejects with `what`. */
-export async function eventually(
-  holds: () => boolean | Promise<boolean>,
-  what = 'the condition',
-  ms = 3000
-): Promise<void> {
-  const end = performance.now() + ms
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`${what} did not come true within ${ms} ms`)
-    await new Promise(resolve => setTimeout(resolve, 2))
-  }
-}
+/** As `until`, in the order that short conditions need. */
+export const eventually = (holds: () => boolean | Promise<boolean>, what = 'the condition'): Promise<void> =>
+  until(what, holds)

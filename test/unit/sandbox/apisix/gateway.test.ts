@@ -31,16 +31,16 @@ describe('sandbox/apisix gateway', () => {
     const node = all.add(await httpNode())
     await apisix.route({ [node.address]: 1 })
     await apisix.gateway.partition({ control: 'silent', barrier: 'refused', admin: 'silent' })
-    const get = (url: string) =>
-      fetch(url, { signal: AbortSignal.timeout(60) }).then(
+    const get = (url: string, ms = 20_000) =>
+      fetch(url, { signal: AbortSignal.timeout(ms) }).then(
         answer => answer.status,
         (err: Error) => (err.name === 'TimeoutError' ? 'silent' : 'refused')
       )
     const { urls } = apisix.gateway
     expect([
-      await get(`${urls.control}/v1/routes`),
+      await get(`${urls.control}/v1/routes`, 60),
       await get(`${urls.barrier}/v1/barrier/ready`),
-      await get(`${urls.admin}/apisix/admin/routes`),
+      await get(`${urls.admin}/apisix/admin/routes`, 60),
       await get(urls.proxy)
     ]).to.deep.equal(['silent', 'refused', 'silent', 200])
     await apisix.gateway.partition({})

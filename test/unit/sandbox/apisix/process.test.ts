@@ -2,8 +2,7 @@ import { expect } from 'chai'
 import { startApisixProcess, type ApisixProcess } from '../../../../sandbox/apisix/process.ts'
 import { httpNode, KEY, send } from './fixture.ts'
 
-describe('sandbox/apisix as a process', function () {
-  this.timeout(30_000)
+describe('sandbox/apisix as a process', () => {
   let apisix: ApisixProcess
 
   before(async () => {

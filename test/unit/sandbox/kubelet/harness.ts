@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { startKubelet, type Kubelet } from '../../../../sandbox/kubelet/kubelet.ts'
 import { podStore } from '../../../../sandbox/kubelet/pod-store.ts'
 import type { PodRecord } from '../../../../sandbox/kubelet/record.ts'
 import { createStore, type Store } from '../../../../sandbox/kubernetes/store.ts'
+import { now } from '../../../../sandbox/now.ts'
+import { ranMs, until } from '../../../build/apisix.ts'
 import type { Container, Hook, Pod } from '../../../../sandbox/kubernetes/objects.ts'
 
 /** Ends at once at TERM, without starting Node. */
@@ -64,7 +65,7 @@ export function harness(setUpMs?: () => number): Harness {
           containers: containers ?? [container]
         }
       })
-      await kubelet.until(`${name} is ready`, () => isReady(pod), 5000)
+      await kubelet.until(`${name} is ready`, () => isReady(pod), 60_000)
       const record = kubelet.records().find(({ uid }) => uid === pod.metadata.uid)
       if (!record) throw new Error(`no record of ${name}`)
       return { pod, record }
@@ -77,7 +78,7 @@ export function harness(setUpMs?: () => number): Harness {
         pod.metadata.name,
         gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }
       )
-      await kubelet.until('the pod is gone', () => record?.goneAt !== undefined, 8000)
+      await kubelet.until('the pod is gone', () => record?.goneAt !== undefined, 60_000)
     },
     events: reason =>
       store
@@ -94,11 +95,11 @@ export const alive = (pid: number): boolean => {
   return stdout.trim() !== '' && !stdout.trim().startsWith('Z')
 }
 
-/** Polls every few ms until it holds. */
-export async function eventually(what: string, holds: () => boolean, withinMs = 3000): Promise<void> {
-  const end = Date.now() + withinMs
-  while (!holds()) {
-    if (Date.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await wait(10)
-  }
+/** The time between two moments by `now()` in which this process could run, in ms. */
+export function ranBetween(from: number, to: number): number {
+  const origin = now() - performance.now()
+  return ranMs(from - origin, to - origin)
 }
+
+/** As `until`; with time for other processes, whose stalls this one does not see. */
+export const eventually = (what: string, holds: () => boolean): Promise<void> => until(what, holds, 60_000)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { harness, STUBBORN, type Harness } from './harness.ts'
+import { harness, ranBetween, STUBBORN, type Harness } from './harness.ts'
 
-// Each row of reference kubernetes.md part 2, on real processes. Upper bounds are wide because the machine may be busy.
+// Each row of reference kubernetes.md part 2, on real processes. Upper bounds count only the time in which this process could run; they are wide for the pods' processes.
 
 describe('sandbox/kubelet: how a pod is ended', () => {
   let world: Harness
@@ -14,7 +14,8 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     await world.end(pod)
     const [hook] = record.hooks
     expect(hook).to.include({ kind: 'exec', ok: true, exitCode: 0, output: 'bye\n' })
-    expect(hook!.endedAt - hook!.startedAt).to.be.within(290, 2000)
+    expect(hook!.endedAt - hook!.startedAt).to.be.at.least(290)
+    expect(ranBetween(hook!.startedAt, hook!.endedAt)).to.be.below(2000)
     expect(record.termAt).to.be.at.least(hook!.endedAt)
     expect(record.exits).to.have.length(1)
     expect(record.exits[0]).to.include({ code: 0, signal: null })
@@ -26,7 +27,7 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     const { pod, record } = await world.pod('web-1')
     await world.end(pod)
     expect(record.hooks).to.deep.equal([])
-    expect(record.termAt! - record.deletionSeenAt!).to.be.below(100)
+    expect(ranBetween(record.deletionSeenAt!, record.termAt!)).to.be.below(100)
   })
 
   for (const [what, command] of [
@@ -37,7 +38,7 @@ describe('sandbox/kubelet: how a pod is ended', () => {
       const { pod, record } = await world.pod('web-1', { preStop: { exec: { command } } })
       await world.end(pod)
       expect(record.hooks[0]).to.include({ ok: false })
-      expect(record.termAt! - record.deletionSeenAt!).to.be.below(1000)
+      expect(ranBetween(record.deletionSeenAt!, record.termAt!)).to.be.below(1000)
       expect(record.exits[0], 'TERM, not KILL').to.include({ code: 0, signal: null })
       expect(world.events('FailedPreStopHook')).to.have.length(1)
     })
@@ -47,8 +48,10 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     const preStop = { exec: { command: ['sleep', '20'] } }
     const { pod, record } = await world.pod('web-1', { command: STUBBORN, preStop, graceSeconds: 1 })
     await world.end(pod)
-    expect(record.termAt! - record.hookStartedAt!).to.be.within(990, 1800)
-    expect(record.exits[0]!.at - record.termAt!).to.be.within(1990, 3000)
+    expect(record.termAt! - record.hookStartedAt!).to.be.at.least(990)
+    expect(ranBetween(record.hookStartedAt!, record.termAt!)).to.be.below(1800)
+    expect(record.exits[0]!.at - record.termAt!).to.be.at.least(1990)
+    expect(ranBetween(record.termAt!, record.exits[0]!.at)).to.be.below(3000)
     expect(record.exits[0]).to.include({ code: null, signal: 'SIGKILL' })
     expect(record.hooks[0], 'the hook dies with its container').to.include({ ok: false })
   })
@@ -57,7 +60,8 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     const preStop = { exec: { command: ['sleep', '1.2'] } }
     const { pod, record } = await world.pod('web-1', { command: STUBBORN, preStop, graceSeconds: 4 })
     await world.end(pod)
-    expect(record.exits[0]!.at - record.termAt!).to.be.within(2990, 3900)
+    expect(record.exits[0]!.at - record.termAt!).to.be.at.least(2990)
+    expect(ranBetween(record.termAt!, record.exits[0]!.at)).to.be.below(3900)
   })
 
   it('runs no hook at grace 0, and the object is gone at once', async () => {
@@ -67,17 +71,17 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     expect(world.store.get('pods', 'shop', 'web-1')).to.equal(undefined)
     await ended
     expect(record.hooks).to.deep.equal([])
-    expect(record.termAt! - record.deletionSeenAt!).to.be.below(100)
+    expect(ranBetween(record.deletionSeenAt!, record.termAt!)).to.be.below(100)
   })
 
   it('cuts a running hook short when the pod is then deleted by force', async () => {
     const preStop = { exec: { command: ['sleep', '20'] } }
     const { pod, record } = await world.pod('web-1', { preStop })
     world.store.delete('pods', 'shop', 'web-1')
-    await world.kubelet.until('the hook runs', () => record.hookStartedAt !== undefined, 2000)
+    await world.kubelet.until('the hook runs', () => record.hookStartedAt !== undefined, 60_000)
     const ended = world.end(pod, 0)
     await ended
-    expect(record.termAt! - record.hookStartedAt!).to.be.below(1000)
+    expect(ranBetween(record.hookStartedAt!, record.termAt!)).to.be.below(1000)
   })
 
   it('runs the hooks of all containers at the same time', async () => {
@@ -98,10 +102,10 @@ describe('sandbox/kubelet: how a pod is ended', () => {
     const preStop = { exec: { command: ['sleep', '0.3'] } }
     const { pod, record } = await world.pod('web-0', { preStop })
     world.store.delete('pods', 'shop', 'web-0')
-    await world.kubelet.until('the hook runs', () => record.hookStartedAt !== undefined, 2000)
+    await world.kubelet.until('the hook runs', () => record.hookStartedAt !== undefined, 60_000)
     world.store.delete('pods', 'shop', 'web-0', { gracePeriodSeconds: 0 })
     const successor = await world.pod('web-0')
-    await world.kubelet.until('the first is gone', () => record.goneAt !== undefined, 5000)
+    await world.kubelet.until('the first is gone', () => record.goneAt !== undefined, 60_000)
     expect(world.store.get('pods', 'shop', 'web-0')?.metadata.uid).to.equal(successor.pod.metadata.uid)
     expect(pod.metadata.uid).to.not.equal(successor.pod.metadata.uid)
   })

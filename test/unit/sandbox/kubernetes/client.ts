@@ -1,5 +1,6 @@
 import { connect, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
 import type { Kubernetes } from '../../../../sandbox/kubernetes/server.ts'
+import { until as waitUntil } from '../../../build/apisix.ts'
 
 export interface Answer {
   readonly status: number
@@ -45,14 +46,8 @@ const responseOf = (stream: ClientHttp2Stream) =>
     stream.once('close', () => reject(new Error(`closed without an answer (code ${stream.rstCode})`)))
   })
 
-/** Waits until `holds` is true; fails with the name of the condition after `ms`. */
-export async function until(holds: () => boolean, what: string, ms = 3000): Promise<void> {
-  const end = Date.now() + ms
-  while (!holds()) {
-    if (Date.now() > end) throw new Error(`not within ${ms} ms: ${what}`)
-    await new Promise(resolve => setTimeout(resolve, 2))
-  }
-}
+/** As `until` of the other tests, in another order. */
+export const until = (holds: () => boolean, what: string): Promise<void> => waitUntil(what, holds)
 
 /** A plain HTTP/2 client of the stand-in that retries and hides nothing. */
 export function connectTo(kubernetes: Kubernetes, token = kubernetes.token): Client {

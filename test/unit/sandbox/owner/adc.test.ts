@@ -19,6 +19,8 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
   let admin: AdminApi
   let owner: Owner | undefined
   let requests: string[] = []
+  /** How often the owner has read the slices: once at the start of each sync. */
+  let reads = 0
 
   const slice = (...ips: string[]) => {
     current = {
@@ -31,7 +33,7 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
   const start = (differs: Pick<AdcOptions, 'target'> & Partial<AdcOptions>) => {
     owner = startAdc({
       slices: {
-        list: () => [current],
+        list: () => (reads++, [current]),
         onChange: listener => {
           listeners.add(listener)
           return () => listeners.delete(listener)
@@ -113,9 +115,10 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
 
   it('writes the state at the start of the sync, however long the sync takes', async () => {
     const running = start({ target: await etcd(), syncMs: { minMs: 100, maxMs: 100 } })
-    await eventually('it is written', () => hosts()?.length === 2)
+    await eventually('the first sync is over', () => running.writes.length === 1)
     slice('10.0.0.1', '10.0.0.2', '10.0.0.3')
-    await new Promise(resolve => setTimeout(resolve, 20))
+    const before = reads
+    await eventually('the next sync has begun', () => reads > before)
     slice('10.0.0.2', '10.0.0.3')
     await eventually('three syncs', () => running.writes.length === 3)
     expect(running.writes.map(({ nodes }) => nodes.length)).to.deep.equal([2, 3, 2])

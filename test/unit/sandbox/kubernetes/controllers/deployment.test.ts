@@ -5,6 +5,7 @@ import type { Deployment } from '../../../../../sandbox/kubernetes/objects.ts'
 import type { Store } from '../../../../../sandbox/kubernetes/store.ts'
 import { until } from '../client.ts'
 import { cluster, deployment } from './workload.ts'
+import { ranMs } from '../../../../build/apisix.ts'
 
 describe('sandbox/kubernetes controllers', () => {
   let store: Store
@@ -25,10 +26,10 @@ describe('sandbox/kubernetes controllers', () => {
 
   it('starts the pods of a Deployment within milliseconds, each with a host and its owners', async () => {
     start()
-    const began = Date.now()
+    const began = performance.now()
     store.create('deployments', deployment('web'))
     await available(3)
-    expect(Date.now() - began).to.be.lessThan(500)
+    expect(ranMs(began)).to.be.lessThan(500)
     const [pod] = store.list('pods')
     const [set] = store.list('replicasets')
     expect(pod!.spec.nodeName).to.equal('host-1')
@@ -173,7 +174,7 @@ describe('sandbox/kubernetes controllers', () => {
       await until(() => store.list('endpointslices').length === 0, 'no slices')
     })
     it('lag as configured, and gather changes meanwhile into one write', async () => {
-      start({ endpointSlices: { lagMs: 40 } })
+      start({ endpointSlices: { lagMs: 1000 } })
       service()
       store.create('deployments', deployment('web'))
       await available(3)
@@ -185,16 +186,17 @@ describe('sandbox/kubernetes controllers', () => {
     })
     it("come at the controller's rate", async () => {
       start({ endpointSlices: { rate: { qps: 50, burst: 3 } } })
-      const began = Date.now()
+      const began = performance.now()
       for (let i = 0; i < 8; i += 1)
         store.create('services', {
           metadata: { name: `s${i}`, namespace: 'default' },
           spec: { selector: { app: `s${i}` } }
         })
-      await until(() => store.list('endpointslices').length === 3, 'the burst', 100)
+      await until(() => store.list('endpointslices').length >= 3, 'the burst')
+      expect(ranMs(began)).to.be.below(95)
       await until(() => store.list('endpointslices').length === 8, 'all of them')
       // Five more than the burst, at 50 a second.
-      expect(Date.now() - began).to.be.at.least(95)
+      expect(performance.now() - began).to.be.at.least(95)
     })
     it('are corrected after another writer changed them', async () => {
       start()
