@@ -23,14 +23,14 @@ export const standalone: Policy = (plan, { settings }) =>
   settings.standalone ? keep(plan, 'standalone', change => change.nodes) : plan
 
 /** If APISIX discovers the nodes, the agent can edit nothing. */
-export const ownership: Policy = plan =>
+const ownership: Policy = plan =>
   keep(plan, 'discovery', change => (change.holder.discovery ? change.nodes : []))
 
 /**
  * An ingress controller gets `deferMs` to remove the node itself, because two simultaneous writes cost both a retry. This applies only
  * while the barrier keeps requests away: without it, requests continue until the node is out.
  */
-export const deferToOwner: Policy = (plan, { drains, now, settings }) =>
+const deferToOwner: Policy = (plan, { drains, now, settings }) =>
   keepAllOrNone(plan, 'deferred', ({ owner }, { uid }) => {
     const drain = drains.get(uid)
     if (owner === 'unknown' || !drain || settings.unbarred?.has(uid)) return false
@@ -46,7 +46,7 @@ export const returnsUntil = ({ deadline }: Drain): Millis => deadline + RETURNS_
  * The next pod of a DaemonSet on its host, and of a mirror pod, has the same address. While the barrier keeps requests away, there is
  * nothing to write, and nothing to restore.
  */
-export const fixedAddress: Policy = (plan, { drains, now, settings }) =>
+const fixedAddress: Policy = (plan, { drains, now, settings }) =>
   keep(plan, 'fixed-address', change =>
     change.holder.owner !== 'unknown'
       ? []
@@ -82,7 +82,7 @@ export const keepLastNode: Policy = (plan, context) => {
 }
 
 /** Keeps a node whose address another pod may have by now: a ghost does less harm than the removal of a pod that serves. */
-export const sureOfAddress: Policy = (plan, { settings }) =>
+const sureOfAddress: Policy = (plan, { settings }) =>
   keep(plan, 'address-unknown', change => change.nodes.filter(node => settings.unsure?.has(node.uid)))
 
 /** How long after the start of a drain a holder that is not sealed is written as a whole, in ms. A seal takes ms, an owner at most 1 s. */

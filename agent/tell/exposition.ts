@@ -8,7 +8,7 @@ const COSTLY = /^nodejs_active_/
 let ofProcess: Registry | undefined
 
 /** prom-client's own metrics of the process (`process_*`, `nodejs_*`). One for all agents of a process: it cannot be stopped. */
-export function processMetrics(): Registry {
+function processMetrics(): Registry {
   if (ofProcess) return ofProcess
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })

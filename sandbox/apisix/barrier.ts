@@ -85,7 +85,7 @@ export const DEFAULT_CAPACITY = 10 * 1024 * 1024
 
 export const epochSeconds = (): number => (performance.timeOrigin + performance.now()) / 1000
 
-/** `sealed`: every entry of a pod is. `idle`: no ordinary request is in flight to it besides. */
+/** `sealed`: every entry of a pod is sealed. `idle`: in addition, no ordinary request is in flight to it. */
 export type Confirmed = 'sealed' | 'idle'
 
 export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: number } = {}): Barrier {

@@ -19,7 +19,7 @@ export const HOOK_ARMS = [
 ] as const
 export type HookArm = (typeof HOOK_ARMS)[number]
 
-/** What the arms are tried in. */
+/** The conditions under which the arms run. */
 export interface Situation {
   readonly traffic: Traffic
   /** Requests a second. */

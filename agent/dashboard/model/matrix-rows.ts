@@ -16,7 +16,7 @@ export interface Cell {
 }
 
 /** The gateways that get a column, those that are behind anywhere first; more of them would not be readable. */
-export const MOST_COLUMNS = 8
+const MOST_COLUMNS = 8
 
 export function columnsOf(
   gateways: readonly GatewayView[],
