@@ -47,8 +47,7 @@ export function withPast(history: History, drain: DrainView): History {
 }
 
 /** Whether no gateway ever routed to it, as with a pod of a Job. It has no sync lag. */
-const isNotRouted = ({ verdict }: Pick<DrainView, 'verdict'>): boolean =>
-  verdict?.result === 'not-routed'
+const isNotRouted = ({ verdict }: Pick<DrainView, 'verdict'>): boolean => verdict?.result === 'not-routed'
 
 /** Whether its deadline came before a proof, unless it was the last endpoint. */
 export const isUnproved = ({ phase, verdict }: DrainView): boolean =>

@@ -151,33 +151,6 @@ describe('dashboard: words', () => {
   })
 
   it('puts the worst first', () => {
-    it('is red within a minute if an owner or a gateway has stopped, and names it (D3)', () => {
-      const [holder] = quiet.holders
-      const missing = [{ node: '10.0.0.9:80', since: NOW - 45_000 }]
-      const owner = {
-        ...holder!,
-        missing,
-        behind: { since: NOW - 45_000, cause: 'owner' as const, gateways: [] }
-      }
-      expect(said({ holders: [owner] })).to.deep.equal({
-        level: 'bad',
-        head: `${owner.key} has been behind Kubernetes for 45 s.`,
-        rest: 'its owner (ingress-controller-2) has not written 1 node. See Gateways and upstreams below.'
-      })
-      const why = 'a worker has applied revision 40, and not 41'
-      const late = { gateway: 'apisix-2', since: NOW - 31_000, why, evidence: 'barrier' as const }
-      const gateway = {
-        ...holder!,
-        behind: { since: late.since, cause: 'gateways' as const, gateways: [late] }
-      }
-      expect(said({ holders: [gateway, owner] }).rest).to.contain('1 other too')
-      expect(said({ holders: [gateway] }).rest).to.match(
-        /^apisix-2: a worker has applied revision 40, and not 41\./
-      )
-      const young = { ...owner, behind: { ...owner.behind, since: NOW - 29_000 } }
-      expect(said({ holders: [young] }).level, 'an owner that is a little late').to.equal('well')
-    })
-
     const [drain] = sceneOf({ now: NOW, live: 1, past: 0, holders: 0 }).drains
     const expired = { ...drain!, phase: 'expired' as const }
     const vouch = { ok: false as const, why: 'no gateway is known' }
