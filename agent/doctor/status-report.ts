@@ -1,8 +1,9 @@
 import { formatAge, whyBehind } from '../dashboard/model/why-behind.ts'
 import { ago, count, formatMs } from '../dashboard/model/format.ts'
-import { isOpen, lanesOf } from '../dashboard/model/lanes.ts'
+import { isOpen, lanesOf, type Standing } from '../dashboard/model/lanes.ts'
 import { sentenceOf } from '../dashboard/model/sentence.ts'
 import { waitOf } from '../dashboard/model/waits.ts'
+import { STANDING } from '../dashboard/model/words.ts'
 import type { AgentView, GatewayView, Snapshot } from '../page/snapshot.ts'
 
 /** The content of `apisix-drain status`, from a snapshot. Times in ms, on the agent's clock. */
@@ -29,7 +30,7 @@ export interface StatusReport {
   }[]
   readonly pods: readonly {
     readonly pod: string
-    readonly standing: string
+    readonly standing: Standing
     readonly waitsFor: string
     readonly deadline: number
     readonly hooks: number
@@ -135,7 +136,7 @@ export function formatStatus(report: StatusReport): string {
       ['POD', 'STATE', 'LEFT', 'HOOKS', 'WAITS FOR'],
       pods.map(({ pod, standing, deadline, hooks, waitsFor }) => [
         pod,
-        standing,
+        STANDING[standing].label,
         formatMs(Math.max(0, deadline - at)),
         String(hooks),
         waitsFor

@@ -52,6 +52,11 @@ export interface DrainView {
     /** The hook is held as planned: no other endpoint serves yet. */
     readonly lastEndpoint: boolean
   } | null
+  /**
+   * Nothing that the agents know leads to the pod, and it called no hook: without a proof, its end put no request and no hook at risk. True only if
+   * all agents that know the drain agree.
+   */
+  readonly unlisted: boolean
   readonly why: string
   /** Websockets and streams in flight to the pod at the last count; `null`: none, or nothing counts them. */
   readonly longLived: LongLived | null
@@ -297,6 +302,8 @@ export interface DrainMore {
   /** When a holder dropped the pod. */
   removedAt(holder: HolderKey): Millis | undefined
   readonly afterAck: number | undefined
+  /** See `isRiskless`. */
+  readonly unlisted: boolean
 }
 
 /** The data that a round passes on for display. */

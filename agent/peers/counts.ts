@@ -37,10 +37,11 @@ export const plus = (a: DrainCounts, b: DrainCounts): DrainCounts => combine(a, 
 const minus = (a: DrainCounts, b: DrainCounts): DrainCounts => combine(a, b, (x, y) => Math.max(0, x - y))
 
 /** The part of the counts that this drain makes. */
-function countsOf({ phase, verdict, moments, deadline }: DrainView): DrainCounts {
+function countsOf({ phase, verdict, moments, deadline, unlisted }: DrainView): DrainCounts {
   const proven = verdict?.kind === 'proven'
   const { grade, result } = verdict ?? {}
-  const expired = phase === 'expired' || (phase === 'gone' && !proven && (moments.goneAt ?? 0) > deadline)
+  const expired =
+    !unlisted && (phase === 'expired' || (phase === 'gone' && !proven && (moments.goneAt ?? 0) > deadline))
   return {
     drains: 1,
     proven: Number(proven),

@@ -2,7 +2,7 @@ import { GRADES, type GatewayReport, type Grade, type HolderReport } from '../dr
 import type { DrainLag, DrainView, Moments } from '../page/snapshot.ts'
 
 /**
- * Joins what two agents know of the same thing. Every field is a maximum or a minimum, so neither the order of the agents nor a
+ * Joins what two agents know of the same thing. Every field is a maximum or a minimum (`unlisted` too), so neither the order of the agents nor a
  * repetition matters: better evidence wins, and of equal evidence the earlier.
  */
 
@@ -118,6 +118,7 @@ export function joinDrains(a: DrainView, b: DrainView): DrainView {
     deadline: Math.min(a.deadline, b.deadline),
     moments: joinMoments(a.moments, b.moments),
     verdict: best.verdict,
+    unlisted: a.unlisted && b.unlisted,
     why: best.why,
     longLived: greater(a.longLived, b.longLived, long =>
       long === null ? [-1] : [long.oldestMs, long.upgraded, long.sse, long.streams]

@@ -63,6 +63,7 @@ const drain = z.looseObject({
       lastEndpoint: z.boolean()
     })
     .nullable(),
+  unlisted: z.boolean(),
   why: z.string(),
   longLived: z
     .looseObject({ upgraded: z.number(), sse: z.number(), streams: z.number(), oldestMs: z.number() })

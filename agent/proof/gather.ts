@@ -10,6 +10,7 @@ import { standbysFor, type Standbys } from '../plan/standby.ts'
 import type { World } from '../plan/world.ts'
 import { rememberHidden } from './hidden-places.ts'
 import type { Memory, Place } from './memory.ts'
+import { isUnlisted } from './proof.ts'
 import type { Sources } from './sources.ts'
 
 const KEPT_STATE = {
@@ -75,7 +76,7 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
   const unlisted = memory.places.size === 0 && inventoryAt !== undefined && inventoryAt >= drain.since
   memory.absentSince = unlisted ? (memory.absentSince ?? now) : undefined
 
-  return {
+  const evidence: Evidence = {
     nodes: nodesOf(drain.pod, memory.ports),
     inventoryAt,
     absentSince: memory.absentSince,
@@ -93,6 +94,8 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
     standbys: [...memory.places.values()].flatMap(place => standbysOf(place, round) ?? []),
     hiddenBy: [...memory.hidden.values()]
   }
+  memory.unlisted = isUnlisted(evidence)
+  return evidence
 }
 
 /** Records which places list the pod, and which ports it can have. */

@@ -20,6 +20,8 @@ export interface Memory {
   readonly unsealed: Map<string, string>
   /** See `Evidence.absentSince`. */
   absentSince: Millis | undefined
+  /** See `isUnlisted` in `proof.ts`. */
+  unlisted: boolean
   /** Resolved target ports, kept because the slices drop the pod before it is gone. */
   ports: readonly number[]
   /** Its ports by Service, kept for the same reason. */
@@ -43,6 +45,12 @@ export interface Memory {
   ackAt: Millis | undefined
 }
 
+/**
+ * Whether the end of a pod without a proof put no request and no hook at risk: nothing leads to the pod, and it called no hook. It is
+ * reported by a word of its own, and neither as proved nor as not proved.
+ */
+export const isRiskless = ({ unlisted, hookAt }: Memory): boolean => unlisted && hookAt === undefined
+
 export interface Memories {
   of(uid: PodUid): Memory
   /** Drops the memories that belong to no drain and no held hook any more. */
@@ -59,6 +67,7 @@ export function createMemories(): Memories {
         places: new Map(),
         unsealed: new Map(),
         absentSince: undefined,
+        unlisted: false,
         ports: [],
         services: [],
         standing: [],

@@ -130,6 +130,23 @@ function gradesOf(
   }
 }
 
+/**
+ * Whether nothing that the agent knows leads to the pod: an inventory that began after its end lists it nowhere, no place hides it, and
+ * no gateway has shown a sign of it. This is no proof, because a gateway that did not answer may have an older configuration.
+ */
+export const isUnlisted = ({ holders, absentSince, hiddenBy, gateways }: Evidence): boolean =>
+  holders.length === 0 &&
+  absentSince !== undefined &&
+  hiddenBy.length === 0 &&
+  gateways.every(
+    ({ observation, barrier }) =>
+      !observation?.stillListed &&
+      (barrier === undefined ||
+        (barrier.inflight.requests === 0 &&
+          numberOf(barrier.inflight.long) === 0 &&
+          (barrier.word?.places ?? 0) === 0))
+  )
+
 /** Drops the grades that hidden places rule out. */
 function capped(
   holds: Readonly<Record<Grade, Millis | undefined>>,
@@ -211,9 +228,19 @@ function reached(grade: Grade, evidence: Evidence, settings: ProofSettings): str
 /** The watch of a selector is complete, but a list in a file may be out of date. */
 const BY_HAND = 'the gateways are listed by hand: a gateway that is missing from the list was not asked'
 
+/** What each grade has shown, if a better one is required. */
+const SO_FAR: Readonly<Record<Grade, string>> = {
+  barrier: 'every gateway has sealed it',
+  observed: 'every gateway was seen without it',
+  accepted: 'no holder lists it any more',
+  timer: 'only time has passed'
+}
+
 const waitingFor = (grade: Grade | undefined, minimum: Grade, obstacles: readonly string[]): string =>
   sentence(
-    grade === undefined || atLeast(grade, minimum) ? 'waiting' : `${grade} is below ${minimum}`,
+    grade === undefined || atLeast(grade, minimum)
+      ? 'waiting'
+      : `${SO_FAR[grade]}, but evidence "${minimum}" is required`,
     obstacles
   )
 

@@ -57,7 +57,7 @@ export function drainView(
   drain: Drain,
   moments: Moments | undefined,
   hooks: number,
-  more: DrainMore = { removedAt: () => undefined, afterAck: undefined }
+  more: DrainMore = { removedAt: () => undefined, afterAck: undefined, unlisted: false }
 ): DrainView {
   const { pod } = drain
   const verdict = drain.phase === 'undone' ? undefined : drain.verdict
@@ -79,6 +79,7 @@ export function drainView(
           lastEndpoint: verdict.kind === 'waiting' && verdict.lastEndpoint
         }
       : null,
+    unlisted: more.unlisted,
     why: drain.phase === 'undone' ? drain.why : drain.verdict.why,
     longLived: verdict?.longLived ?? null,
     gateways: verdict?.gateways ?? [],

@@ -49,9 +49,9 @@ export function withPast(history: History, drain: DrainView): History {
 /** Whether no gateway ever routed to it, as with a pod of a Job. It has no sync lag. */
 const isNotRouted = ({ verdict }: Pick<DrainView, 'verdict'>): boolean => verdict?.result === 'not-routed'
 
-/** Whether its deadline came before a proof, unless it was the last endpoint. */
-export const isUnproved = ({ phase, verdict }: DrainView): boolean =>
-  phase !== 'undone' && verdict?.kind === 'waiting' && !verdict.lastEndpoint
+/** Whether its deadline, or its end, came before a proof; unless it was the last endpoint, or nothing led to it. */
+export const isUnproved = ({ phase, verdict, unlisted }: DrainView): boolean =>
+  phase !== 'undone' && verdict?.kind === 'waiting' && !verdict.lastEndpoint && !unlisted
 
 /**
  * A hook was answered. It saved the sleep that it replaces, minus the time that it was held. That is negative if the proof took

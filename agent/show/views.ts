@@ -24,7 +24,7 @@ import { gatewayView } from './gateway-view.ts'
 import { holdersOnSuccessors } from './succession-view.ts'
 import { createHiddenView } from './hidden-view.ts'
 import { createHooksView } from './hooks-view.ts'
-import type { Memory } from '../proof/memory.ts'
+import { isRiskless, type Memory } from '../proof/memory.ts'
 import { momentsOf } from '../page/moments.ts'
 import type { Sources } from '../proof/sources.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
@@ -94,7 +94,8 @@ export function createViews(options: ViewsOptions): Views {
   const afterAck = createAfterAck(sources, metrics)
   const moreOf = (uid: PodUid, memory: Memory) => ({
     removedAt: removedFrom(memory),
-    afterAck: afterAck.of(uid)
+    afterAck: afterAck.of(uid),
+    unlisted: isRiskless(memory)
   })
   const reach = reachOf(config)
   let lastRoundAt = startedAt
@@ -107,8 +108,8 @@ export function createViews(options: ViewsOptions): Views {
         if (after.verdict.result !== 'not-routed') graded[after.verdict.grade] += 1
       }
       if (before && !after) history = withPast(history, over(shownOf(before, memory), clock.now()))
-      if (after?.phase === 'proven' || after?.phase === 'expired' || after?.phase === 'undone')
-        totals[after.phase] += 1
+      if (after?.phase === 'proven' || after?.phase === 'undone') totals[after.phase] += 1
+      if (after?.phase === 'expired' && !isRiskless(memory)) totals.expired += 1
     },
     ack(ack, drain, memory) {
       totals.hooks += 1

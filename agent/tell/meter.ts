@@ -4,7 +4,7 @@ import { LONG_LIVED } from './metric-labels.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observer } from '../round/observer.ts'
 import { lagOf, latestDecision } from '../page/lag.ts'
-import type { Memory } from '../proof/memory.ts'
+import { isRiskless, type Memory } from '../proof/memory.ts'
 import { acceptedAt, decidedAt, momentsOf } from '../page/moments.ts'
 
 /** Turns the decisions of rounds into metrics. */
@@ -49,7 +49,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     metrics.drainEnded.inc({ outcome: drain.phase, evidence })
     const accepted = acceptedAt(memory)
     if (accepted !== undefined) since('seen-accepted', drain.since, accepted)
-    if (drain.phase === 'expired') unconfirmed(drain.verdict)
+    if (drain.phase === 'expired' && !isRiskless(memory)) unconfirmed(drain.verdict)
     if (drain.phase !== 'proven') return
     since('seen-confirmed', drain.since, drain.at)
     const { longLived } = drain.verdict

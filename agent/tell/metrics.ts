@@ -94,7 +94,7 @@ export function createMetrics() {
   )
   const gatewayExpired = counter(
     'gateway_expired_total',
-    'Drains that expired without the confirmation of this gateway. Left out: last nodes, and drains that only waited for requests in flight.',
+    'Drains that expired without the confirmation of this gateway. Left out: last nodes, drains that only waited for requests in flight, and pods without a hook to which nothing leads.',
     { gateway: GATEWAY }
   )
   const gatewayLag = histogram(

@@ -6,6 +6,7 @@ import type { Observer } from '../round/observer.ts'
 import type { Events } from './events.ts'
 import type { Moments } from '../page/snapshot.ts'
 import { momentsOf } from '../page/moments.ts'
+import { isRiskless } from '../proof/memory.ts'
 
 /** How long an agent that does not lead keeps its unsent Events, in ms: longer than the Lease of a dead leader. */
 const KEPT_MS = 20_000
@@ -20,6 +21,7 @@ export function tell(events: Pick<Events, 'add'>, leader: Pick<Leader, 'leads'>,
   return {
     drain(before, after, memory) {
       if (!after || (before?.phase ?? 'draining') !== 'draining' || after.phase === 'draining') return
+      if (after.phase === 'expired' && isRiskless(memory)) return
       const moments = momentsOf(after, memory)
       if (leader.leads()) events.add(after, moments)
       else if (kept.length < KEPT) kept.push({ drain: after, moments, at: clock.now() })

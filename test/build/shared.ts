@@ -43,6 +43,7 @@ export const anyView: fc.Arbitrary<DrainView> = fc
     kind: fc.constantFrom('waiting', 'proven'),
     grade: fc.option(grade),
     lastEndpoint: fc.boolean(),
+    unlisted: fc.boolean(),
     why,
     deadline: time,
     seenAt: time,
@@ -76,7 +77,7 @@ export const anyView: fc.Arbitrary<DrainView> = fc
       ...drainOf('web-1'),
       ...(view as Pick<
         DrainView,
-        'phase' | 'why' | 'deadline' | 'hooks' | 'afterAck' | 'longLived' | 'holders'
+        'phase' | 'unlisted' | 'why' | 'deadline' | 'hooks' | 'afterAck' | 'longLived' | 'holders'
       >),
       gateways: view.gateways as DrainView['gateways'],
       verdict: {

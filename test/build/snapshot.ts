@@ -93,7 +93,7 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
     drains: [waitingDrain()],
     moments: new Map(),
     hooks: new Map(),
-    more: () => ({ removedAt: () => undefined, afterAck: undefined }),
+    more: () => ({ removedAt: () => undefined, afterAck: undefined, unlisted: false }),
     arrivals: [],
     history: EMPTY,
     totals,

@@ -173,6 +173,7 @@ function waiting(name: string, i: number, seenAt: number, gateways: readonly str
       acceptedAt: i % 2 === 0 ? seenAt + 20 : null
     },
     verdict: { kind: 'waiting', grade: null, result: null, lastEndpoint: false },
+    unlisted: false,
     why: `${gateways.at(-1)}: 2 requests are in flight`,
     gateways: gateways.map((gateway, g) =>
       g === gateways.length - 1
@@ -217,6 +218,7 @@ function over(
     verdict: failed
       ? { kind: 'waiting', grade: 'accepted', result: null, lastEndpoint: false }
       : { kind: 'proven', grade: 'barrier', result: 'drained', lastEndpoint: false },
+    unlisted: false,
     why: failed
       ? 'apisix-2 has not answered since 14:03:22; accepted is less than what was asked for'
       : 'every gateway has sealed it and nothing is in flight',

@@ -77,7 +77,7 @@ describe('feature: the proof of a drain', () => {
     const { status, body, ms, ranMs } = await rig.hook(old)
     expect(status).to.equal(200)
     expect(body).to.include({ result: 'deadline', evidence: 'accepted' })
-    expect(body.why).to.contain('accepted is below observed')
+    expect(body.why).to.contain('no holder lists it any more, but evidence "observed" is required')
     expect(ms).to.be.at.least(1000)
     expect(ranMs).to.be.below(3000)
     expect(rig.nodes('upstreams/web')).to.deep.equal([fresh.node])

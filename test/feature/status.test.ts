@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { StatusReport } from '../../agent/doctor/status-report.ts'
+import type { Snapshot } from '../../agent/page/snapshot.ts'
 import { until } from '../build/apisix.ts'
+import type { TestPod } from '../build/pods.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url))
@@ -49,6 +51,45 @@ describe('feature: apisix-drain status', () => {
     expect(bad).to.include({ level: 'bad', head: '1 of 2 gateways prove.' })
     expect(bad.rest).to.contain(second!.name)
     expect((await status('--url', url)).code).to.equal(1)
+  })
+
+  test('is not red for a pod that nothing leads to and that ended while no gateway answered, unless it called its hook', async start => {
+    const rig = await start({
+      gateways: 1,
+      config: { ...config, DRAIN_ACCEPTED_SETTLE: '15s', DRAIN_MINIMUM_EVIDENCE: 'accepted' }
+    })
+    const pods = ['apisix-old', 'called'].map(name => rig.pod(name, { graceSeconds: 60 }))
+    const [plain, called] = pods as [TestPod, TestPod]
+    rig.upstream('web', [rig.pod('web-1')])
+    await rig.settled()
+    const url = `http://127.0.0.1:${rig.agent.port}`
+    const state = async () => (await (await fetch(`${url}/api/state`)).json()) as Snapshot
+    const over = async (pod: TestPod) => (await state()).past.find(({ uid }) => uid === pod.uid)
+
+    const [gateway] = rig.gateways
+    await gateway!.partition({ barrier: 'refused', control: 'refused' })
+    rig.end(plain)
+    rig.gone(plain)
+    await until('the drain is over', async () => (await over(plain)) !== undefined)
+    expect(await over(plain)).to.deep.include({ unlisted: true, holders: [] })
+    expect((await over(plain))?.verdict).to.include({ kind: 'waiting' })
+    await gateway!.partition({})
+    let report: StatusReport | undefined
+    await until('the gateway answers again', async () => {
+      report = JSON.parse((await status('--url', url, '--json')).out) as StatusReport
+      return report.level !== 'bad'
+    })
+    expect(report).to.include({ level: 'well', head: 'All is well.' })
+
+    await gateway!.partition({ barrier: 'refused', control: 'refused' })
+    rig.end(called)
+    const hook = rig.hook(called).catch(() => undefined)
+    await until('its hook is held', async () => (await state()).drains.some(({ hooks }) => hooks > 0))
+    rig.gone(called)
+    await until('the drain is over', async () => (await over(called)) !== undefined)
+    await gateway!.partition({})
+    expect((await state()).unproved.map(({ pod }) => pod)).to.deep.equal(['called'])
+    await hook
   })
 
   test('exits 2 if no agent answers, if it has no page, and for one JSON object then too', async start => {

@@ -3,11 +3,14 @@ import { longLivedWords, together } from '../../drain/long-lived.ts'
 import type { Snapshot } from '../../page/snapshot.ts'
 import { count, formatMs } from '../model/format.ts'
 import { quantiles } from '../model/lag-series.ts'
+import { GRADES } from '../model/words.ts'
 import { Tile } from '../parts/tile.tsx'
 
 /** The few numbers that people open the page for. */
 export function Tiles({ snapshot }: { snapshot: Snapshot }) {
-  const { drains, lags, totals, agent } = snapshot
+  const { drains, lags, totals, agent, agents } = snapshot
+  // Agents start at different times, and a new one takes over the counts of the others.
+  const sinceStart = agents.length > 1 ? 'the first agent started' : 'the agent started'
   const lag = useMemo(() => quantiles(lags.map(({ ms }) => ms)), [lags])
   const ending = drains.filter(({ phase }) => phase === 'draining').length
   const held = drains.reduce((sum, drain) => sum + drain.hooks, 0)
@@ -19,7 +22,7 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
       <Tile
         label="On the way out"
         value={ending.toLocaleString('en-US')}
-        note={[`${count(held, 'hook')} held`, left, `${count(totals.drains, 'drain')} since start`]
+        note={[`${count(held, 'hook')} held`, left, `${count(totals.drains, 'drain')} since ${sinceStart}`]
           .filter(words => words !== '')
           .join(' · ')}
       />
@@ -43,7 +46,7 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
           finished === 0
             ? 'no drain has ended yet'
             : [
-                `${totals.graded.barrier} of ${count(finished, 'drain')} by barrier`,
+                `${totals.graded.barrier} of ${count(finished, 'drain')}, by every gateway`,
                 ...weaker(totals),
                 ...afterAck(snapshot)
               ].join(' · ')
@@ -52,7 +55,11 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
       <Tile
         label={`Saved against sleep ${formatMs(agent.sleepMs)}`}
         value={totals.hooks === 0 ? '–' : formatMs(totals.savedMs)}
-        note={totals.hooks === 0 ? 'no hook was answered yet' : `over ${count(totals.hooks, 'hook')}`}
+        note={
+          totals.hooks === 0
+            ? 'no hook was answered yet'
+            : `over ${count(totals.hooks, 'hook')}${agents.length > 1 ? ' of all agents' : ''}`
+        }
       />
     </dl>
   )
@@ -61,7 +68,7 @@ export function Tiles({ snapshot }: { snapshot: Snapshot }) {
 /** Drains with weaker evidence, by its name. */
 const weaker = ({ graded, expired }: Snapshot['totals']): string[] => [
   ...(['observed', 'accepted', 'timer'] as const).flatMap(grade =>
-    graded[grade] > 0 ? [`${graded[grade]} ${grade}`] : []
+    graded[grade] > 0 ? [`${graded[grade]} ${GRADES[grade].label}`] : []
   ),
   ...(expired > 0 ? [`${expired} not proved`] : [])
 ]

@@ -1,8 +1,11 @@
 import type { DrainView } from '../../page/snapshot.ts'
 import { latestDecision, lagOf } from '../../page/lag.ts'
 
-/** The state of a drain, in one word that has a colour, a shape and a label. `kept`: the last endpoint, held as planned. */
-export type Standing = 'waiting' | 'kept' | 'proved' | 'unproved' | 'undone'
+/**
+ * The state of a drain, in one word that has a colour, a shape and a label. `kept`: the last endpoint, held as planned. `unlisted`: over
+ * without a proof, and nothing led to the pod.
+ */
+export type Standing = 'waiting' | 'kept' | 'proved' | 'unproved' | 'unlisted' | 'undone'
 
 /** One drain in the form in which it is drawn. Times in ms since the decision of Kubernetes. */
 export interface Lane {
@@ -28,7 +31,7 @@ export function lanesOf(live: readonly DrainView[], past: readonly DrainView[]):
   return [...stuckFirst.map(drain => both(drain).live), ...past.map(drain => both(drain).past)]
 }
 
-/** Undone and proved drains come last: they need no action. */
+/** Undone, proved and unlisted drains come last: they need no action. */
 const rankOf = (drain: DrainView): number => {
   const standing = standingOf(drain)
   return standing === 'unproved' || standing === 'waiting' ? 0 : standing === 'kept' ? 1 : 2
@@ -55,11 +58,12 @@ function laneOf(drain: DrainView): Lane {
   }
 }
 
-export function standingOf({ phase, verdict }: DrainView): Standing {
+export function standingOf({ phase, verdict, unlisted }: DrainView): Standing {
   if (phase === 'undone') return 'undone'
   if (verdict?.kind === 'proven') return 'proved'
   if (verdict?.lastEndpoint) return 'kept'
-  return phase === 'draining' ? 'waiting' : 'unproved'
+  if (phase === 'draining') return 'waiting'
+  return unlisted ? 'unlisted' : 'unproved'
 }
 
 function slowestOf({ gateways }: DrainView): string | null {

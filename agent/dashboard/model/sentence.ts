@@ -2,6 +2,7 @@ import type { DrainView, GatewayView, Snapshot } from '../../page/snapshot.ts'
 import { behindFor, formatAge, whyBehind } from './why-behind.ts'
 import { clock, count, formatMs } from './format.ts'
 import { standingOf } from './lanes.ts'
+import { AVAILABLE } from './words.ts'
 
 /** A younger difference is probably under repair, in ms. */
 const LATE_MS = 30_000
@@ -57,8 +58,8 @@ function weakGateways({ at, gateways, agent }: Snapshot): Sentence | undefined {
   if (!first) return undefined
   const why = isSilent(first)
     ? `has not answered for ${formatMs(silentFor(first, at))}`
-    : `gives only "${first.available}": ${first.why}`
-  const others = weak.length > 1 ? ` So do ${count(weak.length - 1, 'other')}.` : ''
+    : `${AVAILABLE[first.available].label}: ${first.why}`
+  const others = weak.length > 1 ? ` ${count(weak.length - 1, 'other')} cannot prove either.` : ''
   return bad(
     `${serving.length - weak.length} of ${count(serving.length, 'gateway')} prove.`,
     `${first.name} ${why}. Removals there are not proved.${others} See Gateways below.`
@@ -80,10 +81,13 @@ function unproved({ at, drains, unproved: past }: Snapshot): Sentence | undefine
   const [last] = found.toSorted((a, b) => endedAt(b) - endedAt(a))
   if (!last) return undefined
   return bad(
-    `${count(found.length, 'pod')} of the last hour could not be proved out in time.`,
-    `${nameOf(last)} at ${clock(endedAt(last))}: ${last.why}`
+    `In the last hour, the removal of ${count(found.length, 'pod')} was not proved in time.`,
+    `${nameOf(last)} at ${clock(endedAt(last))}: ${reasonOf(last)}`
   )
 }
+
+/** Its verdict was "waiting (reasons)" to the end. */
+const reasonOf = ({ why }: DrainView): string => why.replace(/^waiting \((.*)\)$/s, '$1')
 
 const endedAt = ({ moments, deadline }: DrainView): number => moments.ackAt ?? moments.goneAt ?? deadline
 const nameOf = ({ namespace, pod }: DrainView): string => `${namespace}/${pod}`

@@ -22,6 +22,12 @@ export const STANDING: Readonly<Record<Standing, Words>> = {
   },
   proved: { tone: 'good', label: 'proved', title: 'The evidence is complete.' },
   unproved: { tone: 'bad', label: 'not proved', title: 'The deadline came before the evidence.' },
+  unlisted: {
+    tone: 'plain',
+    label: 'not listed',
+    title:
+      'No object of APISIX listed the pod, and it called no hook. It ended before the gateways confirmed that.'
+  },
   undone: { tone: 'plain', label: 'undone', title: 'The pod stays: its container had only restarted.' }
 }
 

@@ -12,6 +12,7 @@ import {
   seriesOf,
   within
 } from '../../../agent/dashboard/model/lag-series.ts'
+import { standingOf } from '../../../agent/dashboard/model/lanes.ts'
 import { RANGE_MS } from '../../../agent/dashboard/model/view.ts'
 import { sentenceOf } from '../../../agent/dashboard/model/sentence.ts'
 import type { Snapshot } from '../../../agent/page/snapshot.ts'
@@ -114,7 +115,9 @@ describe('dashboard: words', () => {
       why: 'its worker 3 is unfit'
     }
     const gateways = [...others, weak]
-    expect(said({ holders: [], gateways }).rest).to.contain('gives only "observed": its worker 3 is unfit')
+    expect(said({ holders: [], gateways }).rest).to.contain(
+      'apisix-0 can only be observed: its worker 3 is unfit'
+    )
     const without = { ...quiet.agent, reach: { ...reach, barrier: null } }
     expect(said({ holders: [], gateways, agent: without }).level).to.equal('well')
     expect(said({ holders: [], gateways: [...others, { ...weak, terminating: true }] }).level).to.equal(
@@ -137,9 +140,17 @@ describe('dashboard: words', () => {
     })
     expect(said({ holders: [], unproved: [goneAt(3_590_000)] })).to.include({
       level: 'bad',
-      head: '1 pod of the last hour could not be proved out in time.'
+      head: 'In the last hour, the removal of 1 pod was not proved in time.'
     })
+    const why = 'waiting (apisix-0: no barrier was read (5 s), and more)'
+    expect(said({ holders: [], unproved: [{ ...goneAt(1000), why }] }).rest).to.match(
+      /: apisix-0: no barrier was read \(5 s\), and more$/
+    )
     expect(said({ holders: [], unproved: [goneAt(3_610_000)] }).level).to.equal('well')
+    const unlisted = { ...goneAt(1000), unlisted: true }
+    expect(standingOf(unlisted)).to.equal('unlisted')
+    expect(standingOf({ ...unlisted, phase: 'draining' })).to.equal('waiting')
+    expect(said({ holders: [], unproved: [unlisted] }).level, 'nothing led to it').to.equal('well')
   })
 
   it('is not red for a last endpoint that is held as planned (D10)', () => {
@@ -155,7 +166,7 @@ describe('dashboard: words', () => {
     const expired = { ...drain!, phase: 'expired' as const }
     const vouch = { ok: false as const, why: 'no gateway is known' }
     expect(said({ drains: [expired] }).head).to.equal(
-      '1 pod of the last hour could not be proved out in time.'
+      'In the last hour, the removal of 1 pod was not proved in time.'
     )
     expect(said({ drains: [expired], agent: { ...quiet.agent, vouch } })).to.include({
       level: 'bad',

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 
 import type { BarrierReading, Evidence, Observation } from '../../../agent/barrier/evidence.ts'
-import { prove } from '../../../agent/proof/proof.ts'
+import { isUnlisted, prove } from '../../../agent/proof/proof.ts'
 import { GRADES, atLeast } from '../../../agent/drain/drain.ts'
 import {
   PROOF_SETTINGS,
@@ -183,4 +183,42 @@ describe('laws of proof', () => {
       const [a, b] = [verdictOf(e, now, minimum), verdictOf(turned, now, minimum)]
       expect([b.kind, b.grade]).to.deep.equal([a.kind, a.grade])
     }))
+})
+
+describe('a pod that nothing leads to', () => {
+  const nothing = (differs: Partial<Evidence> = {}) =>
+    isUnlisted(evidence({ holders: [], absentSince: 20, ...differs }))
+  const at = (differs: Parameters<typeof gatewayEvidence>[1]) => ({
+    gateways: [gatewayEvidence('gw-1', differs)]
+  })
+
+  it('is listed nowhere in an inventory from after its end, whether gateways answer or not', () => {
+    expect(nothing()).to.equal(true)
+    expect(nothing({ gateways: [] })).to.equal(true)
+    const seen = { observation: observation(), barrier: barrier({ entry: 'draining' }) }
+    expect(nothing(at(seen))).to.equal(true)
+  })
+
+  it('has no sign of the contrary', () => {
+    const word = {
+      complete: true,
+      said: 1,
+      asked: 1,
+      hidden: 0,
+      sole: [],
+      succeeded: [],
+      others: [],
+      tags: []
+    }
+    const signs: Record<string, Partial<Evidence>> = {
+      'an older inventory': { absentSince: undefined },
+      'a holder': { holders: [holderEvidence('upstreams/web', { state: 'removed', acceptedAt: 30 })] },
+      'a hidden place': { hiddenBy: [{ holder: 'routes/r', why: 'a name', change: '', best: 'timer' }] },
+      'a read of a gateway': at({ observation: observation({ stillListed: true }) }),
+      'a request in flight': at({ barrier: barrier({ inflight: inflight(1) }) }),
+      'a websocket': at({ barrier: barrier({ inflight: inflight(0, { upgraded: 1 }) }) }),
+      'a worker that has a place for it': at({ barrier: barrier({ word: { ...word, places: 1 } }) })
+    }
+    for (const [sign, differs] of Object.entries(signs)) expect(nothing(differs), sign).to.equal(false)
+  })
 })

@@ -103,6 +103,9 @@ describe('history', () => {
     expect(history.unproved).to.have.length(1)
     const kept = { ...failed, verdict: { ...failed.verdict!, kind: 'waiting' as const, lastEndpoint: true } }
     expect(withPast(history, kept).unproved, 'a last endpoint that was held as planned').to.have.length(1)
+    const unlisted = { ...failed, verdict: { ...failed.verdict!, kind: 'waiting' as const }, unlisted: true }
+    const after = withPast(EMPTY, unlisted)
+    expect([after.past.length, after.unproved.length], 'nothing led to it').to.deep.equal([1, 0])
   })
 
   it('keeps one entry of a pod that was proved, or ended, twice', () => {
