@@ -88,8 +88,8 @@ export function createAgents(options: AgentsOptions): Agents {
         address,
         id: brief().agent.id,
         pass,
-        heard(share, drains) {
-          book.hear(brief(), share, drains)
+        heard(share, drains, ahead) {
+          book.hear(brief(), share, drains, ahead)
           changed()
         },
         clock,
@@ -126,11 +126,11 @@ export function createAgents(options: AgentsOptions): Agents {
       book.note(own)
       const others = viewed().toSorted((a, b) => (a.view.name < b.view.name ? -1 : 1))
       // An agent that ends may never report its own end of a drain that it answered.
-      for (const { peer } of others) if (peer) book.complete(peer.drains())
+      for (const { peer } of others) if (peer) book.complete(peer.id(), peer.drains())
       const drains = union({
         own: book.drains(),
         others: others.flatMap(({ view: { name, link }, peer }) =>
-          peer ? [{ name, live: link === 'live', drains: peer.drains() }] : []
+          peer ? [{ name, live: link === 'live', drains: peer.drains(), ahead: peer.ahead() }] : []
         ),
         finished: uid => book.finished(uid),
         now: own.at

@@ -1,4 +1,3 @@
-import { drainName } from '../page/drain-name.ts'
 import { selfView } from '../page/agent-view.ts'
 import {
   SNAPSHOT_VERSION,
@@ -9,10 +8,13 @@ import {
 } from '../page/snapshot.ts'
 import { same } from '../base/same.ts'
 import { isUnproved, LIMITS } from '../show/history.ts'
+import { ackHere, createClocks, lagHere } from './clocks.ts'
 import { countedBefore, mostCounted, NO_DRAINS, plus, type DrainCounts, type StartCounts } from './counts.ts'
-import { joinDrains, joinLags } from './merge.ts'
+import { finishedBy, joinedHere, joinFinished, type Finished } from './finished.ts'
+import { joinLags } from './merge.ts'
 import { createRecords } from './records.ts'
 import type { Share } from './share.ts'
+import { listOf, remembered } from './shown.ts'
 
 /** The parts of an agent's snapshot that other agents need: all but the holders. */
 export type Brief = Pick<
@@ -24,17 +26,17 @@ export type Brief = Pick<
 export interface Book {
   /** Takes in the agent's own state. */
   note(own: Brief): void
-  /** Takes in another agent's share; `drains` are all its drains. */
-  hear(own: Brief, share: Share, drains: ReadonlyMap<string, DrainView>): void
-  /** Completes finished drains from the views of an agent in which they are not finished yet. */
-  complete(drains: ReadonlyMap<string, DrainView>): void
+  /** Takes in another agent's share; `drains` are all its drains, and its clock is `ahead` ms ahead of this agent's. */
+  hear(own: Brief, share: Share, drains: ReadonlyMap<string, DrainView>, ahead: number): void
+  /** Completes finished drains from the views of the agent `by` in which they are not finished yet. */
+  complete(by: string, drains: ReadonlyMap<string, DrainView>): void
   /** The share for an agent: all that changed in this book after change number `after`. */
   share(own: Brief, after: number): Share
   /** The agent's own drains. An unchanged drain stays the same object. */
   drains(): ReadonlyMap<string, DrainView>
   /** A finished drain, by uid. */
   finished(uid: string): DrainView | undefined
-  /** An unchanged list stays the same object. */
+  /** All times are by this agent's clock. An unchanged list stays the same object. */
   history(): Pick<Snapshot, 'past' | 'unproved' | 'acks' | 'lags'>
   totals(): Snapshot['totals']
 }
@@ -46,35 +48,42 @@ const SLACK = 1.25
 
 const endedAt = ({ moments, deadline }: DrainView): number => moments.goneAt ?? moments.ackAt ?? deadline
 
-/** The drains to keep: the newest ones, and more of those that were not proved. */
-function kept(drains: readonly DrainView[]): readonly DrainView[] {
-  const unproved = new Set(drains.filter(isUnproved).slice(0, LIMITS.unproved))
-  return drains.filter((drain, i) => i < LIMITS.past || unproved.has(drain))
-}
+/** The most views of finished drains in one share, the newest ones: without a bound, many agents would make it too long to read. */
+const VIEWS = 4 * (LIMITS.past + LIMITS.unproved)
+
+/** An item of the book, and the agent whose clock its times are by. */
+type Timed<T> = T & { readonly by: string }
 
 export function createBook(): Book {
   let seq = 0
   const next = () => (seq += 1)
-  const past = createRecords<DrainView>({
-    name: drainName,
-    join: joinDrains,
-    at: endedAt,
+  const clocks = createClocks()
+  const joined = remembered(clocks, (one: Finished) => joinedHere(one, clocks))
+  /** The drains to keep: the newest ones, and more of those that were not proved. */
+  const kept = (all: readonly Finished[]): readonly Finished[] => {
+    const unproved = new Set(all.filter(one => isUnproved(joined(one))).slice(0, LIMITS.unproved))
+    return all.filter((one, i) => i < LIMITS.past || unproved.has(one))
+  }
+  const past = createRecords<Finished>({
+    name: ({ name }) => name,
+    join: joinFinished,
+    at: one => endedAt(joined(one)),
     keep: kept,
     most: (LIMITS.past + LIMITS.unproved) * SLACK,
     next
   })
-  const acks = createRecords<AckView>({
+  const acks = createRecords<Timed<AckView>>({
     name: ({ at, ack }) => `${ack.pod.uid} ${at} ${ack.elapsedMs}`,
     join: known => known,
-    at: ({ at }) => at,
+    at: ({ by, at }) => at - clocks.aheadOf(by),
     keep: all => all.slice(0, LIMITS.acks),
     most: LIMITS.acks * SLACK,
     next
   })
-  const lags = createRecords<DrainLag>({
+  const lags = createRecords<Timed<DrainLag>>({
     name: ({ uid }) => uid,
     join: joinLags,
-    at: ({ at }) => at,
+    at: ({ by, at }) => at - clocks.aheadOf(by),
     keep: all => all.slice(0, LIMITS.lags),
     most: LIMITS.lags * SLACK,
     next
@@ -94,19 +103,27 @@ export function createBook(): Book {
   /** The drains that an older agent counted before this agent started; `undefined` until one has reported them. */
   let before: DrainCounts | undefined
   let told = NO_DRAINS
-  let shown:
-    | {
-        readonly of: readonly DrainView[]
-        readonly past: readonly DrainView[]
-        readonly unproved: readonly DrainView[]
-      }
-    | undefined
+  const shown = {
+    past: listOf(clocks, past, joined),
+    acks: listOf(
+      clocks,
+      acks,
+      remembered(clocks, ({ by, ...ack }: Timed<AckView>) => ackHere(ack, clocks.aheadOf(by)))
+    ),
+    lags: listOf(
+      clocks,
+      lags,
+      remembered(clocks, ({ by, ...lag }: Timed<DrainLag>) => lagHere(lag, clocks.aheadOf(by)))
+    )
+  }
+  let lists = { of: shown.past(), past: shown.past(), unproved: shown.past() }
 
   const note = (own: Brief): void => {
-    for (const drain of added(own.unproved, last?.unproved)) past.put(drain)
-    for (const drain of added(own.past, last?.past)) past.put(drain)
-    for (const ack of added(own.acks, last?.acks)) acks.put(ack)
-    for (const lag of added(own.lags, last?.lags)) lags.put(lag)
+    const by = own.agent.id
+    for (const drain of added(own.unproved, last?.unproved)) past.put(finishedBy(by, drain))
+    for (const drain of added(own.past, last?.past)) past.put(finishedBy(by, drain))
+    for (const ack of added(own.acks, last?.acks)) acks.put({ ...ack, by })
+    for (const lag of added(own.lags, last?.lags)) lags.put({ ...lag, by })
     const uids = new Set(own.drains.map(({ uid }) => uid))
     for (const uid of live.keys()) if (!uids.has(uid)) live.delete(uid)
     for (const drain of own.drains) {
@@ -122,21 +139,24 @@ export function createBook(): Book {
 
   return {
     note,
-    complete(drains) {
-      for (const [uid, drain] of drains) if (past.get(uid)) past.put({ ...drain, hooks: 0 })
+    complete(by, drains) {
+      for (const [uid, drain] of drains)
+        if (past.get(uid)) past.put({ name: uid, views: { [by]: { ...drain, hooks: 0 } } })
     },
-    hear(own, share, drains) {
+    hear(own, share, drains, ahead) {
       note(own)
-      for (const drain of share.past) past.put(drain)
-      for (const ack of share.acks) acks.put(ack)
-      for (const lag of share.lags) lags.put(lag)
+      const { id } = share.agent
+      clocks.learn(id, ahead, withoutKey(share.clocks ?? {}, own.agent.id))
+      for (const { by = id, ...drain } of share.past) past.put(finishedBy(by, drain))
+      for (const { by = id, ...ack } of share.acks) acks.put({ ...ack, by })
+      for (const { by = id, ...lag } of share.lags) lags.put({ ...lag, by })
       for (const start of share.starts) starts.put(start)
       told = mostCounted([told, share.counts])
       // While this agent is not ready, it has not counted the running drains. If it started first, it lacks nothing.
       const { missingParts, startedAt } = own.agent
-      if (missingParts.length > 0 || startedAt < (share.agent.startedAt ?? Infinity)) return
+      if (missingParts.length > 0 || startedAt < (share.agent.startedAt ?? Infinity) - ahead) return
       const known = new Set([...own.drains, ...own.past].map(({ uid }) => uid))
-      before ??= countedBefore(share.counts, known, [...drains.values(), ...past.list()])
+      before ??= countedBefore(share.counts, known, [...drains.values(), ...shown.past()])
     },
     share(own, after) {
       note(own)
@@ -147,25 +167,31 @@ export function createBook(): Book {
         agent: selfView(own.at, own.agent, own.gateways),
         live: [...live.keys()],
         drains: [...live.values()].filter(one => one.seq > after).map(({ drain }) => drain),
-        past: past.since(after),
+        past: past
+          .since(after)
+          .flatMap(({ views }) => Object.entries(views).map(([by, drain]) => ({ ...drain, by })))
+          .slice(-VIEWS),
         acks: acks.since(after),
         lags: lags.since(after),
+        clocks: clocks.all(),
         counts: counted(),
         starts: starts.since(after)
       }
     },
     drains: () => views,
-    finished: uid => past.get(uid),
+    finished(uid) {
+      const one = past.get(uid)
+      return one && joined(one)
+    },
     history() {
-      const of = past.list()
-      if (shown?.of !== of) {
-        shown = {
+      const of = shown.past()
+      if (lists.of !== of)
+        lists = {
           of,
           past: of.slice(0, LIMITS.past),
           unproved: of.filter(isUnproved).slice(0, LIMITS.unproved)
         }
-      }
-      return { past: shown.past, unproved: shown.unproved, acks: acks.list(), lags: lags.list() }
+      return { past: lists.past, unproved: lists.unproved, acks: shown.acks(), lags: shown.lags() }
     },
     totals: () => ({
       ...mostCounted([counted(), told]),
@@ -175,6 +201,9 @@ export function createBook(): Book {
     })
   }
 }
+
+const withoutKey = <T>(all: Readonly<Record<string, T>>, key: string): Record<string, T> =>
+  Object.fromEntries(Object.entries(all).filter(([name]) => name !== key))
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
 

@@ -101,7 +101,7 @@ function joinWitnesses(a: DrainView['witnesses'], b: DrainView['witnesses']): Dr
 }
 
 /**
- * One drain as two agents know it. Times are on the clock of the agent that saw them. `hooks` is the greater number: the caller adds
+ * One drain as two agents know it, with all times by one clock. `hooks` is the greater number: the caller adds
  * those of different agents.
  */
 export function joinDrains(a: DrainView, b: DrainView): DrainView {
@@ -131,5 +131,5 @@ export function joinDrains(a: DrainView, b: DrainView): DrainView {
 }
 
 /** The lag of one drain as two agents measured it: the better evidence, then the shorter time. */
-export const joinLags = (a: DrainLag, b: DrainLag): DrainLag =>
+export const joinLags = <T extends DrainLag>(a: T, b: T): T =>
   greater(a, b, ({ grade, ms, at, idleMs }) => [rank(grade), -ms, -at, -(idleMs ?? Infinity)])

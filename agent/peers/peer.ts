@@ -4,14 +4,19 @@ import type { Log } from '../base/log.ts'
 import type { Millis } from '../drain/facts.ts'
 import type { AgentView, DrainView } from '../page/snapshot.ts'
 import { SNAPSHOT_VERSION } from '../page/snapshot.ts'
+import { aheadBy } from './clocks.ts'
 import { readShare, type Share } from './share.ts'
 
 /** Polls one other agent once a second. Nothing waits for it, and its failures are only displayed. */
 export interface Peer {
   /** `undefined` until it has answered or is lost, and for this agent itself. */
   view(): AgentView | undefined
-  /** All its drains, by its last answer. */
+  /** The id of its start; empty until it has answered. */
+  id(): string
+  /** All its drains, by its last answer; times are by its clock. */
   drains(): ReadonlyMap<string, DrainView>
+  /** How far its clock is ahead of this agent's, in ms. */
+  ahead(): number
   stop(): Promise<void>
 }
 
@@ -22,7 +27,7 @@ export interface PeerOptions {
   readonly id: string
   /** The value of the Cookie header that admits this agent. */
   readonly pass: () => string
-  readonly heard: (share: Share, drains: ReadonlyMap<string, DrainView>) => void
+  readonly heard: (share: Share, drains: ReadonlyMap<string, DrainView>, ahead: number) => void
   readonly clock: Clock
   readonly log: Log
 }
@@ -49,6 +54,7 @@ export function startPeer({ address, id, pass, heard, clock, log }: PeerOptions)
   const startedAt = clock.now()
   const drains = new Map<string, DrainView>()
   let last: { readonly share: Share; readonly at: Millis; readonly apart: string } | undefined
+  let ahead = 0
   let failure: Failure | undefined
   let isSelf = false
   let wasLost = false
@@ -82,14 +88,18 @@ export function startPeer({ address, id, pass, heard, clock, log }: PeerOptions)
   }
 
   const take = (share: Share, askedAt: Millis): void => {
-    if (share.agent.id !== last?.share.agent.id) drains.clear()
+    if (share.agent.id !== last?.share.agent.id) {
+      drains.clear()
+      ahead = 0
+    }
     const live = new Set(share.live)
     for (const uid of drains.keys()) if (!live.has(uid)) drains.delete(uid)
     for (const drain of share.drains) if (live.has(drain.uid)) drains.set(drain.uid, drain)
     const at = clock.now()
     last = { share, at, apart: clockProblem(share.at, askedAt, at) }
+    ahead = aheadBy(ahead, { at: share.at, askedAt, heardAt: at })
     failure = undefined
-    heard(share, drains)
+    heard(share, drains, ahead)
   }
 
   const isLost = (): boolean => {
@@ -132,6 +142,7 @@ export function startPeer({ address, id, pass, heard, clock, log }: PeerOptions)
       const { share, at, apart } = last
       return {
         ...share.agent,
+        startedAt: share.agent.startedAt === null ? null : share.agent.startedAt - ahead,
         address,
         heardAt: at,
         link: lost ? 'lost' : 'live',
@@ -140,7 +151,9 @@ export function startPeer({ address, id, pass, heard, clock, log }: PeerOptions)
         leads: share.agent.leads && !lost
       }
     },
+    id: () => last?.share.agent.id ?? '',
     drains: () => drains,
+    ahead: () => ahead,
     async stop() {
       ended.abort()
       await running
@@ -201,6 +214,6 @@ function clockProblem(at: Millis, askedAt: Millis, heardAt: Millis): string {
   if (ahead + behind === 0) return ''
   const by = ((ahead || behind) / 1000).toFixed(1)
   return ahead > 0
-    ? `its clock is ${by} s ahead of this agent's, and so are its times: synchronise the clocks of the hosts`
-    : `its clock is ${by} s behind this agent's, and so are its times: synchronise the clocks of the hosts`
+    ? `its clock is ${by} s ahead of this agent's: synchronise the clocks of the hosts`
+    : `its clock is ${by} s behind this agent's: synchronise the clocks of the hosts`
 }

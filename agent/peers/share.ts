@@ -8,6 +8,9 @@ import {
 } from '../page/snapshot.ts'
 import type { DrainCounts, StartCounts } from './counts.ts'
 
+/** `by`: the id of the agent by whose clock the times are; absent: the agent that answers. Times are passed on as they were. */
+export type By<T> = T & { readonly by?: string | undefined }
+
 /** What one agent shares with the others: `GET /api/agent?of=<id>&after=<seq>`. */
 export interface Share {
   readonly version: typeof SNAPSHOT_VERSION
@@ -22,9 +25,11 @@ export interface Share {
   /** The drains that changed after `after`. */
   readonly drains: readonly DrainView[]
   /** Finished drains, answers and lags that changed after `after`: its own, and those that it got from other agents. */
-  readonly past: readonly DrainView[]
-  readonly acks: readonly AckView[]
-  readonly lags: readonly DrainLag[]
+  readonly past: readonly By<DrainView>[]
+  readonly acks: readonly By<AckView>[]
+  readonly lags: readonly By<DrainLag>[]
+  /** How far the clocks that it knows are ahead of its own, in ms, by the id of the agent. */
+  readonly clocks?: Readonly<Record<string, number>> | undefined
   /** The drains that it has counted, and those that an older agent had counted before. */
   readonly counts: DrainCounts
   /** Every start of an agent that it knows. */
@@ -34,6 +39,15 @@ export interface Share {
 const grade = z.enum(['barrier', 'observed', 'accepted', 'timer'])
 const time = z.number()
 const moment = time.nullable()
+const by = z.string().optional()
+const gateway = z.looseObject({
+  name: z.string(),
+  grade: grade.optional(),
+  at: time.optional(),
+  sealedAt: time.optional(),
+  idleAt: time.optional(),
+  why: z.string()
+})
 const drain = z.looseObject({
   uid: z.string(),
   namespace: z.string(),
@@ -68,16 +82,7 @@ const drain = z.looseObject({
   longLived: z
     .looseObject({ upgraded: z.number(), sse: z.number(), streams: z.number(), oldestMs: z.number() })
     .nullable(),
-  gateways: z.array(
-    z.looseObject({
-      name: z.string(),
-      grade: grade.optional(),
-      at: time.optional(),
-      sealedAt: time.optional(),
-      idleAt: time.optional(),
-      why: z.string()
-    })
-  ),
+  gateways: z.array(gateway),
   holders: z.array(
     z.looseObject({
       key: z.string(),
@@ -90,6 +95,7 @@ const drain = z.looseObject({
   hooks: z.number()
 })
 const ack = z.looseObject({
+  by,
   at: time,
   ack: z.looseObject({
     pod: z.looseObject({ namespace: z.string(), name: z.string(), uid: z.string() }),
@@ -97,10 +103,12 @@ const ack = z.looseObject({
     status: z.union([z.literal(200), z.literal(503)]),
     result: z.string(),
     evidence: z.string(),
+    gateways: z.array(gateway),
     why: z.string()
   })
 })
 const lag = z.looseObject({
+  by,
   at: time,
   ms: z.number(),
   idleMs: z.number().nullish(),
@@ -129,9 +137,10 @@ const share = z.looseObject({
   agent,
   live: z.array(z.string()),
   drains: z.array(drain),
-  past: z.array(drain),
+  past: z.array(drain.extend({ by })),
   acks: z.array(ack),
   lags: z.array(lag),
+  clocks: z.record(z.string(), z.number()).optional(),
   counts: z.looseObject({
     drains: count,
     proven: count,

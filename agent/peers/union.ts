@@ -1,4 +1,5 @@
 import type { DrainView } from '../page/snapshot.ts'
+import { drainHere } from './clocks.ts'
 import { joinDrains } from './merge.ts'
 
 /** The drains that another agent has reported. */
@@ -8,6 +9,8 @@ export interface Told {
   /** False if it does not answer: its drains are then old, and the hooks that it holds are unknown. */
   readonly live: boolean
   readonly drains: ReadonlyMap<string, DrainView>
+  /** How far its clock is ahead of this agent's, in ms. */
+  readonly ahead: number
 }
 
 export interface UnionOptions {
@@ -33,17 +36,26 @@ export function createUnion(): (options: UnionOptions) => readonly DrainView[] {
   const joinAll = (uid: string, { own, others, finished }: UnionOptions): Joined | undefined => {
     const mine = own.get(uid)
     const tellers = others.filter(({ drains }) => drains.has(uid))
-    const theirs = tellers.flatMap(({ drains }) => drains.get(uid) ?? [])
     const over = mine && finished(uid)
     const hooks = tellers
       .filter(({ live }) => live)
       .reduce((sum, { drains }) => sum + (drains.get(uid)?.hooks ?? 0), mine?.hooks ?? 0)
-    const [first, ...rest] = [...(mine ? [mine] : []), ...theirs, ...(over ? [over] : [])]
-    if (!first) return undefined
-    const from = [first, ...rest, hooks, mine ? '' : tellers[0]?.name]
+    const from = [
+      mine,
+      ...tellers.flatMap(({ ahead, drains }) => [ahead, drains.get(uid)]),
+      over,
+      hooks,
+      mine ? '' : tellers[0]?.name
+    ]
     const before = known.get(uid)
     if (before && before.from.length === from.length && from.every((part, i) => part === before.from[i]))
       return before
+    const theirs = tellers.flatMap(({ ahead, drains }) => {
+      const drain = drains.get(uid)
+      return drain ? [drainHere(drain, ahead)] : []
+    })
+    const [first, ...rest] = [...(mine ? [mine] : []), ...theirs, ...(over ? [over] : [])]
+    if (!first) return undefined
     const joined = rest.reduce(joinDrains, first)
     const onlyFrom = mine ? {} : { onlyFrom: tellers[0]?.name ?? '' }
     return { from, drain: { ...joined, hooks, ...onlyFrom } }
@@ -51,8 +63,10 @@ export function createUnion(): (options: UnionOptions) => readonly DrainView[] {
 
   return options => {
     const { own, others, finished, now } = options
-    const isCurrent = (uid: string, { live, drains }: Told) =>
-      !own.has(uid) && !finished(uid) && (live || (drains.get(uid)?.deadline ?? 0) + FORGOTTEN_MS > now)
+    const isCurrent = (uid: string, { live, drains, ahead }: Told) =>
+      !own.has(uid) &&
+      !finished(uid) &&
+      (live || (drains.get(uid)?.deadline ?? 0) - ahead + FORGOTTEN_MS > now)
     const more = others.flatMap(told => [...told.drains.keys()].filter(uid => isCurrent(uid, told)))
     const next = new Map<string, Joined>()
     for (const uid of new Set([...own.keys(), ...more])) {

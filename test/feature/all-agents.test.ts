@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { systemClock, type Clock } from '../../agent/base/clock.ts'
 import { same } from '../../agent/base/same.ts'
 import { statusOf } from '../../agent/doctor/status-report.ts'
 import type { Snapshot } from '../../agent/page/snapshot.ts'
@@ -50,12 +51,17 @@ const linksOf = ({ agents }: Snapshot) => agents.map(({ link }) => link)
 const drainsOf = ({ drains, past }: Snapshot) => [...drains, ...past]
 
 /** Two agents at two addresses, and a third address; and pods to end. */
-async function pair(start: (differs: object) => Promise<Rig>, hosts: readonly string[]) {
+async function pair(
+  start: (differs: object) => Promise<Rig>,
+  hosts: readonly string[],
+  clock: () => Clock = () => systemClock
+) {
   const peers = hosts.map(host => `${host}:${PORT}`).join()
   const rig = await start({
     agent: false,
     gateways: 2,
     barrier: true,
+    clock,
     config: {
       SERVE_PORT: String(PORT),
       SERVE_DASHBOARD_ENABLED: 'true',
@@ -65,15 +71,21 @@ async function pair(start: (differs: object) => Promise<Rig>, hosts: readonly st
       LEADER_NAME: 'drain'
     }
   })
+  const agents: TestAgent[] = []
   const agentAt = async (host: string): Promise<TestAgent> => {
     const agent = await rig.startAgent({ SERVE_HOST: host })
+    agents.push(agent)
     await until('it is ready', () => agent.missing().length === 0)
     return agent
   }
   const endAt = async (name: string, host: string): Promise<void> => {
     const pod = rig.pod(name)
-    rig.upstream(name, [pod, rig.pod(`${name}-stays`)])
-    await rig.settled()
+    const stays = rig.pod(`${name}-stays`)
+    rig.upstream(name, [pod, stays])
+    await rig.applied()
+    await until('every agent has seen the pods', () =>
+      agents.every(agent => agent.closed || (agent.knows(pod.ip) && agent.knows(stays.ip)))
+    )
     await shows('both list it', host, ({ holders }) => holders.some(({ key }) => key === `upstreams/${name}`))
     rig.end(pod)
     const { status, body } = await callHook({ host, port: PORT, from: pod.ip })
@@ -82,6 +94,17 @@ async function pair(start: (differs: object) => Promise<Rig>, hosts: readonly st
   }
   return { rig, agentAt, endAt }
 }
+
+/** The drain of the pod `slow` goes on, and one agent holds its hook. */
+const holdsSlow = ({ drains }: Snapshot) =>
+  drains.some(({ pod, phase, hooks }) => pod === 'slow' && phase === 'draining' && hooks === 1)
+
+/** A clock that is ahead of this machine's by so many ms. */
+const aheadClock = (ms: number): Clock => ({
+  ...systemClock,
+  now: () => systemClock.now() + ms,
+  alarm: (at, wake) => systemClock.alarm(at - ms, wake)
+})
 
 /** Waits until both agents show the same evidence of the same drains. */
 async function agree(a: string, b: string): Promise<void> {
@@ -162,5 +185,125 @@ describe('feature: one page for all agents (D7)', () => {
     )
     expect(answersOf(state)).to.deep.equal(['web-0'])
     expect(statusOf(state)).to.include({ level: 'busy', head: '2 of 3 agents do not answer.' })
+  })
+
+  test('two agents whose clocks differ by 3 s: each shows all times by its own clock', async start => {
+    const [a, b] = ['127.77.3.1', '127.77.3.2']
+    const AHEAD = 3000
+    const clocks = [systemClock, aheadClock(AHEAD)]
+    const { agentAt, endAt } = await pair(start, [a, b], () => clocks.shift() ?? systemClock)
+    await agentAt(a)
+    await agentAt(b)
+    await shows('the first sees the second', a, state => linksOf(state).join() === 'self,live')
+    await shows('the second sees the first', b, state => linksOf(state).join() === 'self,live')
+    const spans: Record<string, readonly [number, number]> = {}
+    for (const [name, host] of [
+      ['web-0', a],
+      ['web-1', b]
+    ] as const) {
+      const from = systemClock.now()
+      await endAt(name, host)
+      spans[name] = [from, systemClock.now()]
+    }
+    for (const [host, ahead, words] of [
+      [a, 0, 'ahead of'],
+      [b, AHEAD, 'behind']
+    ] as const) {
+      const { acks, past, agents } = await shows(
+        'both drains are over',
+        host,
+        state =>
+          state.acks.length === 2 &&
+          state.past.filter(({ moments }) => moments.ackAt !== null && moments.goneAt !== null).length === 2
+      )
+      expect(agents[1]?.problem).to.match(new RegExp(`^its clock is [23]\\.\\d s ${words} this agent's`))
+      const shown = [
+        ...acks.map(({ at, ack }) => [ack.pod.name, at] as const),
+        ...past.flatMap(({ pod, moments: { seenAt, hookAt, sealedAt, ackAt } }) =>
+          [seenAt, hookAt, sealedAt, ackAt].map(at => [pod, at] as const)
+        )
+      ]
+      expect(shown).to.have.length(10)
+      for (const [pod, at] of shown) {
+        const [from, to] = spans[pod]!
+        // A round trip between the agents takes less than half of the difference.
+        expect(at, pod).to.be.within(from + ahead - AHEAD / 2, to + ahead + AHEAD / 2)
+      }
+    }
+  })
+
+  test('while the agents are replaced one by one, no page loses a drain or an answer', async start => {
+    const [a, b] = ['127.77.4.1', '127.77.4.2']
+    const { rig, agentAt, endAt } = await pair(start, [a, b])
+    const first = await agentAt(a)
+    const second = await agentAt(b)
+    await shows('they see each other', a, state => linksOf(state).join() === 'self,live')
+
+    // One drain lasts through all of it: a request to its pod is in flight.
+    const slow = rig.pod('slow', { graceSeconds: 300 })
+    rig.upstream('slow', [slow])
+    const backend = await rig.serve(slow)
+    await rig.settled()
+    for (const host of [a, b])
+      await shows('it lists it', host, ({ holders }) => holders.some(({ key }) => key === 'upstreams/slow'))
+    const request = fetch(`${rig.gateways[0]!.urls.proxy}/?hold`)
+    await until('a request is at the pod', () => backend.open > 0)
+    rig.upstream('slow', [slow, rig.pod('slow-stays')])
+    rig.end(slow)
+    const hookAt = (host: string) => callHook({ host, port: PORT, from: slow.ip })
+    let hook = hookAt(b)
+    await shows('its hook is held', a, holdsSlow)
+    await until('it is listed no more', () => rig.nodes('upstreams/slow').length === 1)
+
+    const answered: string[] = []
+    const ends = async (name: string, host: string) => {
+      await endAt(name, host)
+      answered.push(name)
+    }
+    const isWhole = (state: Snapshot) =>
+      holdsSlow(state) &&
+      answersOf(state)
+        .filter(pod => pod !== 'slow')
+        .join() === answered.join() &&
+      answered.every(name =>
+        drainsOf(state).some(
+          ({ pod, moments }) => pod === name && moments.ackAt !== null && moments.goneAt !== null
+        )
+      )
+    /** Replaces the agent at one address; the hook that it held is called again at the other one, as a pod does. */
+    const replace = async (old: TestAgent, host: string, other: string, names: readonly [string, string]) => {
+      const refused = hook
+      await old.close()
+      expect((await refused).body.error).to.equal('shutting-down')
+      hook = hookAt(other)
+      await ends(names[0], other)
+      await shows('the agent that stays has all', other, isWhole)
+      const fresh = await agentAt(host)
+      await shows('the new agent has all', host, isWhole)
+      await ends(names[1], host)
+      for (const one of [a, b]) await shows('both have all', one, isWhole)
+      return fresh
+    }
+    await ends('web-0', a)
+    await ends('web-1', b)
+    // Agents ask each other once a second.
+    for (const one of [a, b]) await shows('both have the first two', one, isWhole)
+    await replace(second, b, a, ['web-2', 'web-3'])
+    await replace(first, a, b, ['web-4', 'web-5'])
+
+    backend.release()
+    await request
+    // No holder lists the pod since before the agent that answers started; it waited for the request all the same.
+    expect((await hook).body).to.include({ result: 'not-routed', evidence: 'barrier' })
+    rig.gone(slow)
+    for (const host of [a, b]) {
+      const state = await shows(
+        'all is over',
+        host,
+        ({ drains, acks }) => drains.length === 0 && acks.length === 7
+      )
+      expect(state.past.map(({ pod }) => pod).toSorted()).to.deep.equal(['slow', ...answered])
+      expect(state.totals).to.include({ drains: 7, expired: 0, hooks: 7 })
+    }
   })
 })

@@ -25,10 +25,10 @@ const ackOf = (uid: string, at: number): AckView => ({
 const named = (drains: readonly DrainView[]) => new Map(drains.map(drain => [drain.uid, drain]))
 
 /** Sends the share of one book to another, as text, and returns it. */
-function tell(from: Book, own: Brief, to: Book, its: Brief, after = 0): ReturnType<Book['share']> {
+function tell(from: Book, own: Brief, to: Book, its: Brief, after = 0, ahead = 0): ReturnType<Book['share']> {
   const read = readShare(JSON.stringify(from.share(own, after)))
   if (read.kind !== 'share') throw new Error(read.kind)
-  to.hear(its, read.share, named(read.share.drains))
+  to.hear(its, read.share, named(read.share.drains), ahead)
   return read.share
 }
 
@@ -59,10 +59,10 @@ describe('the book of all agents (D7)', () => {
       hooks: 1,
       moments: { ...mine.moments, ackAt: 1900, goneAt: null }
     }
-    book.complete(named([live]))
+    book.complete('b1', named([live]))
     expect(book.history().past).to.deep.equal([])
     book.note(briefOf('a1', { past: [finished] }))
-    book.complete(named([live]))
+    book.complete('b1', named([live]))
     const [joined] = book.history().past
     expect(joined).to.include({ phase: 'gone', hooks: 0 })
     expect(joined?.moments).to.deep.include({ ackAt: 1900, goneAt: finished.moments.goneAt })
@@ -176,7 +176,8 @@ describe('drains under way at several agents', () => {
   const told = (name: string, live: boolean, ...drains: DrainView[]) => ({
     name,
     live,
-    drains: named(drains)
+    drains: named(drains),
+    ahead: 0
   })
 
   it('adds the hooks of agents that answer, and keeps an unchanged drain the same object', () => {
@@ -211,6 +212,21 @@ describe('drains under way at several agents', () => {
     expect(seen(false, 61_000)).to.have.length(0)
     expect(seen(true, 61_000)).to.have.length(1)
     expect(seen(true, 0, () => provedOf('web-1', 5))).to.have.length(0)
+  })
+
+  it('converts the times of an agent whose clock is ahead, and forgets its drains in time', () => {
+    const union = createUnion()
+    const theirs = drainOf('web-1', { deadline: 4000, moments: { seenAt: 3100, ackAt: 3500 } })
+    const b = { ...told('b', false, theirs), ahead: 3000 }
+    const mine = drainOf('web-1', { deadline: 1000, moments: { seenAt: 120 } })
+    const options = { own: named([mine]), others: [b], finished: none, now: 0 }
+    const [drain] = union(options)
+    expect(drain?.moments).to.include({ seenAt: 100, ackAt: 500 })
+    expect(drain?.deadline).to.equal(1000)
+    expect(union(options)[0]).to.equal(drain)
+    const alone = { own: new Map(), others: [b], finished: none }
+    expect(union({ ...alone, now: 60_999 })).to.have.length(1)
+    expect(union({ ...alone, now: 61_000 })).to.have.length(0)
   })
 
   it('knows that the pod is gone as soon as one agent knows', () => {

@@ -209,6 +209,8 @@ describe('another agent (D7)', () => {
       await until('it heard', () => heard.length > 0)
       expect(peer.view()?.link).to.equal('live')
       expect(peer.view()?.problem).to.include(`its clock is ${words} this agent's`)
+      expect(peer.ahead()).to.equal(by)
+      expect(peer.view()?.startedAt, 'by this clock').to.equal(-by)
       await peer.stop()
       heard = []
     }

@@ -1,0 +1,38 @@
+import { drainName } from '../page/drain-name.ts'
+import type { DrainView } from '../page/snapshot.ts'
+import { drainHere, type Clocks } from './clocks.ts'
+import { joinDrains } from './merge.ts'
+
+/**
+ * A finished drain as each agent saw it, by the id of the agent, whose clock its times are by. Views by different clocks are joined
+ * only for display: if agents passed on converted times, the error of each conversion would add up.
+ */
+export interface Finished {
+  readonly name: string
+  readonly views: Readonly<Record<string, DrainView>>
+}
+
+export const finishedBy = (by: string, drain: DrainView): Finished => ({
+  name: drainName(drain),
+  views: { [by]: drain }
+})
+
+/** Joins the views of each agent. */
+export const joinFinished = ({ name, views }: Finished, more: Finished): Finished => ({
+  name,
+  views: {
+    ...views,
+    ...Object.fromEntries(
+      Object.entries(more.views).map(([by, drain]) => {
+        const known = Object.hasOwn(views, by) ? views[by] : undefined
+        return [by, known ? joinDrains(known, drain) : drain]
+      })
+    )
+  }
+})
+
+/** What all agents know of it, by this agent's clock. */
+export const joinedHere = ({ views }: Finished, clocks: Clocks): DrainView =>
+  Object.entries(views)
+    .map(([by, drain]) => drainHere(drain, clocks.aheadOf(by)))
+    .reduce(joinDrains)
