@@ -19,6 +19,8 @@ export interface BarrierEntry {
   readonly sealIf?: string
   /** The addresses that take over, `address:port`, by port of the ending pod. An older plugin refuses the field. */
   readonly successors?: Readonly<Record<string, readonly string[]>>
+  /** The release of agents that puts it. An older plugin refuses the field. */
+  readonly by?: string
 }
 
 /** An entry as the gateway reports it. */
@@ -72,7 +74,9 @@ const told = z.looseObject({
   /** Present once an agent has asked for it. An older plugin does not send it. */
   word: word.optional(),
   /** Only in a list of all entries. An older plugin does not send it. */
-  successors: z.record(z.string(), z.array(z.string())).optional()
+  successors: z.record(z.string(), z.array(z.string())).optional(),
+  /** The release of agents that put it last. Only in a list of all entries. */
+  by: z.string().optional()
 })
 /** Optional parts of this API that the plugin supports. An older plugin sends none. */
 const features = z.array(z.string()).default([])

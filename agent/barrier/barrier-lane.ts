@@ -23,6 +23,8 @@ export interface BarrierLane {
   ) => void
   /** Puts all entries again, because the gateway may have been restarted. */
   readonly again: () => void
+  /** Removes entries of other writers. An entry that is desired meanwhile stays. */
+  readonly lift: (uids: readonly PodUid[]) => void
   readonly reading: (uid: PodUid) => BarrierReading | undefined
   stop(): Promise<void>
 }
@@ -34,6 +36,8 @@ interface BarrierLaneOptions {
   readonly identity: Identity
   readonly log: Logger
   readonly ttlMs: number
+  /** The name of this release. */
+  readonly by: string
   readonly desired: () => ReadonlyMap<PodUid, DesiredEntry>
   /** Whether the desired entries rest on current knowledge. If not, none is put; entries may be removed at any time. */
   readonly mayPut: () => boolean
@@ -54,6 +58,7 @@ export function createBarrierLane({
   identity,
   log,
   ttlMs,
+  by,
   desired,
   mayPut,
   tell
@@ -123,8 +128,9 @@ export function createBarrierLane({
     const sentAt = clock.now()
     const asked = restarts
     table.sent(due, sentAt)
+    const extras = { successors: knows('successors'), by: knows('by') ? by : undefined }
     const answer = await api.put(
-      due.flatMap(entry => entriesOf(entry, ttlMs, knows('successors'))),
+      due.flatMap(entry => entriesOf(entry, ttlMs, extras)),
       ended.signal
     )
     heardFrom(answer, sentAt)
@@ -254,6 +260,10 @@ export function createBarrierLane({
       table.forget()
       urgent.ring()
       look()
+    },
+    lift(uids) {
+      table.found(uids, clock.now())
+      bell.ring()
     },
     reading: uid => table.reading(uid),
     async stop() {

@@ -49,11 +49,18 @@ export const sameNodes = (
 export const samePut = (a: DesiredEntry, b: DesiredEntry): boolean =>
   a.state === b.state && sameNodes(a, b) && sameList(a.sealIf, b.sealIf) && a.successors === b.successors
 
-/** One entry for each address. `withSuccessors`: the plugin knows that field. */
+/** The optional fields that the plugin knows. */
+interface Extras {
+  readonly successors?: boolean
+  /** The name of this release, if the plugin keeps it. */
+  readonly by?: string | undefined
+}
+
+/** One entry for each address. */
 export function entriesOf(
   { uid, nodes, state, sealIf, successors }: DesiredEntry,
   ttlMs: number,
-  withSuccessors = false
+  extras: Extras = {}
 ): BarrierEntry[] {
   const ttl = Math.ceil(ttlMs / 1000)
   return nodes.map((node, i) => {
@@ -66,7 +73,8 @@ export function entriesOf(
       state,
       ttl,
       ...(tag !== undefined && { sealIf: tag }),
-      ...(withSuccessors && successors && { successors: ofFamily(successors, host) })
+      ...(extras.successors && successors && { successors: ofFamily(successors, host) }),
+      ...(extras.by !== undefined && { by: extras.by })
     }
   })
 }

@@ -12,6 +12,7 @@ import { createListeners } from '../base/listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
 import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './barrier-reading.ts'
 import type { BarrierReading } from './evidence.ts'
+import { createForeignWatch, type ForeignWatch } from './foreign.ts'
 import { createGatewayClock } from './gateway-clock.ts'
 import { createIdentity, twinDoubt, type Identity } from './identity.ts'
 import { createInheritance, type InheritedEntry } from './inherited.ts'
@@ -37,6 +38,8 @@ export interface BarrierKeeper {
   takeInherited(): readonly InheritedEntry[]
   /** The gateway's report on itself; read every few seconds, and more often while entries are held. */
   state(gatewayId: string): GatewayState | undefined
+  /** How many entries of the gateway no agent of this release claims; 0 until it is known. */
+  foreign(gatewayId: string): number
   /** Called after every answer and every failure. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void
   stop(): Promise<void>
@@ -52,6 +55,10 @@ interface BarrierKeeperOptions {
   readonly knowledge?: Knowledge
   /** How long an entry lasts without a renewal, in ms; default 60 000. It is renewed after a third of it. */
   readonly ttlMs?: number
+  /** The name of this release: entries carry it, if the plugin keeps it. */
+  readonly by?: string
+  /** Whether this agent may remove entries that no agent of this release claims; default: never. */
+  readonly mayLift?: () => boolean
 }
 
 /**
@@ -72,6 +79,7 @@ interface Known {
   readonly lane: BarrierLane
   readonly reader: GatewayStateReader
   readonly identity: Identity
+  readonly foreign: ForeignWatch
   /** The entries that this gateway should hold. */
   readonly wanted: { entries: ReadonlyMap<PodUid, DesiredEntry> }
 }
@@ -82,7 +90,9 @@ export function createBarrierKeeper({
   clock,
   log,
   knowledge = ALWAYS_HERE,
-  ttlMs = 60_000
+  ttlMs = 60_000,
+  by = 'apisix-drain',
+  mayLift = () => false
 }: BarrierKeeperOptions): BarrierKeeper {
   const client = createBarrierClient(api)
   const lanes = new Map<string, Known>()
@@ -153,8 +163,26 @@ export function createBarrierKeeper({
           identity,
           log: log.child({ gateway: gateway.name }),
           ttlMs,
+          by,
           desired: () => wanted.entries,
           mayPut,
+          tell
+        })
+        const foreign = createForeignWatch({
+          api,
+          clock,
+          by,
+          ttlMs,
+          isWanted: uid => wanted.entries.has(uid),
+          wanted: () => wanted.entries.values().reduce((sum, { nodes }) => sum + nodes.length, 0),
+          mayLift,
+          lift(uids) {
+            log.warn(
+              { gateway: gateway.name, uids },
+              'entries that no agent of this release claims are removed'
+            )
+            lane.lift(uids)
+          },
           tell
         })
         let instance: string | undefined
@@ -166,6 +194,7 @@ export function createBarrierKeeper({
           isHolding: () => desired.length > 0,
           read(told, askedAt) {
             lane.compare(told, askedAt)
+            foreign.heard(told)
             inheritance.read(gateway.id, () => api.entries())
           },
           tell() {
@@ -176,7 +205,7 @@ export function createBarrierKeeper({
             tell()
           }
         })
-        lanes.set(gateway.id, { gateway, lane, reader, identity, wanted })
+        lanes.set(gateway.id, { gateway, lane, reader, identity, foreign, wanted })
       }
     },
     reading: (uid, gatewayId) => lanes.get(gatewayId)?.lane.reading(uid),
@@ -194,6 +223,7 @@ export function createBarrierKeeper({
     isKnown: mayPut,
     entries: () => desired.flatMap(drain => entriesOf(entryAt(drain, ''), ttlMs)),
     takeInherited: () => inheritance.take(),
+    foreign: gatewayId => lanes.get(gatewayId)?.foreign.count() ?? 0,
     state: gatewayId => lanes.get(gatewayId)?.reader.state(),
     onChange: listener => listeners.add(listener),
     async stop() {

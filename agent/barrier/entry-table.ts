@@ -38,6 +38,8 @@ export interface EntryTable {
   /** The gateway answered a question about requests in flight, asked at `askedAt`. */
   reported(entries: readonly DesiredEntry[], answer: Answer, told: WhenTold, askedAt: Millis): void
   lifted(uids: readonly PodUid[]): void
+  /** The gateway holds entries of these uids, whoever put them. Those that are not desired are then over. */
+  found(uids: readonly PodUid[], now: Millis): void
   /** The gateway no longer holds any entry. */
   restarted(instance: string): void
   /** The gateway may have been restarted. Everything is put again, and entries that it may hold are still removed. */
@@ -161,6 +163,9 @@ export function createEntryTable(
         stored.delete(uid)
         held.delete(uid)
       }
+    },
+    found(uids, at) {
+      for (const uid of uids) held.set(uid, at + ttlMs)
     },
     restarted(instance) {
       stored.clear()

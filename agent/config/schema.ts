@@ -143,6 +143,12 @@ const drain = z.strictObject({
     'How late a kubelet may report that it ends a pod by itself (its host shuts down, or lacks memory or disk). After this time the agent asks Kubernetes again. Only then a hook gets the answer that its pod stays, so a container restart takes this much longer.'
   ),
   dryRun: z.boolean().default(false).describe('Plan and log every write to APISIX, send none.'),
+  liftForeign: z
+    .boolean()
+    .default(false)
+    .describe(
+      'The leader removes entries from the gateways that no agent of its release has claimed for `apisix.barrier.ttl`. Only for gateways that no other release uses: the entries of another release are removed too.'
+    ),
   inventoryEvery: duration(
     '30s',
     { min: '1s', max: '1h' },

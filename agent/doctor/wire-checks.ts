@@ -12,11 +12,11 @@ import type { Connection } from '../transport/connection.ts'
 import { podsIn, servicesIn, slicesIn, type Collection } from '../reflect/collection.ts'
 import { gatewayPodReader, staticGateway } from '../facts/gateway-fact.ts'
 import { fieldsOf, listOf, textOf } from '../base/read.ts'
-import { leasePlace } from '../start/wire.ts'
+import { leasePlace, releaseName } from '../start/wire.ts'
 import { checkAdmin } from '../checks/check-admin.ts'
 import { checkClocks } from '../checks/check-clocks.ts'
 import type { Step } from './doctor.ts'
-import { checkGateways } from '../checks/check-gateways.ts'
+import { checkEntries, checkGateways } from '../checks/check-gateways.ts'
 import { checkHidden } from '../checks/check-holders.ts'
 import { checkHolders } from '../checks/check-holders.ts'
 import { checkInjection } from '../checks/check-injection.ts'
@@ -74,19 +74,36 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       return { pageSize: Infinity, list }
     }
   })
-  const longLivedChecks: readonly Step[] = barrier
-    ? [
-        {
-          name: 'long-lived',
-          after: ['kubernetes', 'rbac', 'gateways'],
-          check: checkLongLived(
-            { list: gatewayCalls.list, readLongLived: (host, signal) => barrier.at(host).longLived(signal) },
-            survey,
-            { reserveMs: drain.reserveMs, longLivedMs: drain.longLivedMs }
-          )
-        }
-      ]
-    : []
+  const readEntries = async (host: string, signal: AbortSignal) => {
+    const api = barrier?.at(host)
+    const { features = [] } = (await api?.state(signal)) ?? {}
+    return features.includes('by') ? api?.entries(signal) : undefined
+  }
+  const barrierChecks: readonly Step[] =
+    apisix.barrier && barrier
+      ? [
+          {
+            name: 'entries',
+            after: ['gateways'],
+            check: checkEntries(
+              { list: gatewayCalls.list, readEntries },
+              { by: releaseName(config), ttlMs: apisix.barrier.ttlMs }
+            )
+          },
+          {
+            name: 'long-lived',
+            after: ['kubernetes', 'rbac', 'gateways'],
+            check: checkLongLived(
+              {
+                list: gatewayCalls.list,
+                readLongLived: (host, signal) => barrier.at(host).longLived(signal)
+              },
+              survey,
+              { reserveMs: drain.reserveMs, longLivedMs: drain.longLivedMs }
+            )
+          }
+        ]
+      : []
   const permissions = [
     ...PERMISSIONS,
     ...(config.arrivals.gate ? GATE_PERMISSIONS : []),
@@ -147,7 +164,7 @@ export function doctorChecks(config: Config, clients: DoctorClients): readonly S
       after: ['kubernetes', 'rbac'],
       check: checkPods(survey, { reserveMs: drain.reserveMs, needMs }, kubernetes.namespaces)
     },
-    ...longLivedChecks
+    ...barrierChecks
   ]
 }
 

@@ -26,7 +26,14 @@ import type { Events } from '../tell/events.ts'
 import { startUpkeep } from './start-upkeep.ts'
 import { startCluster, type Cluster } from '../facts/cluster.ts'
 import { loadCredentials } from '../transport/load-credentials.ts'
-import { adminOptions, barrierOptions, controlOptions, credentialSource, gatewaySelector } from './wire.ts'
+import {
+  adminOptions,
+  barrierOptions,
+  controlOptions,
+  credentialSource,
+  gatewaySelector,
+  releaseName
+} from './wire.ts'
 
 /** From the first removal of a burst to its write, in ms, if hooks do not wait for the write. */
 export const GATHER_MS = 25
@@ -133,7 +140,9 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
       clock,
       log: part('barrier'),
       knowledge: { resumedAt, knownAt: () => cluster.podsAssuredAt() },
-      ttlMs: apisix.barrier.ttlMs
+      ttlMs: apisix.barrier.ttlMs,
+      by: releaseName(config),
+      mayLift: () => drain.liftForeign && !drain.dryRun && leader.leads()
     })
   const stopVanished = watchVanished({ cluster, barrier, probe, survey }, clock, part('watch'))
   inventory.start()

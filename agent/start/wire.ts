@@ -54,9 +54,17 @@ export function credentialSource({ kubeconfig, context, account }: Config['kuber
 /** The location of the Lease; `undefined` without an election. A dry run does none of the leader's work. */
 export function leasePlace({ leader, drain, kubernetes }: Config): LeasePlace | undefined {
   if (!leader || drain.dryRun) return undefined
-  const source = credentialSource(kubernetes)
-  const own =
-    source.kind === 'in-cluster' ? readFileSync(join(source.account, 'namespace'), 'utf8').trim() : undefined
-  const namespace = leader.namespace ?? own
+  const namespace = leader.namespace ?? ownNamespace(kubernetes)
   return namespace === undefined ? undefined : { namespace, name: leader.name }
 }
+
+/** The namespace of the agent's pod; `undefined` outside of a cluster. */
+function ownNamespace(kubernetes: Config['kubernetes']): string | undefined {
+  const source = credentialSource(kubernetes)
+  const file = source.kind === 'in-cluster' ? join(source.account, 'namespace') : ''
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined
+}
+
+/** The name of this release, which its agents share: that of their Lease, whether or not there is an election. */
+export const releaseName = ({ leader, kubernetes }: Pick<Config, 'leader' | 'kubernetes'>): string =>
+  [leader?.namespace ?? ownNamespace(kubernetes), leader?.name ?? 'apisix-drain'].filter(Boolean).join('/')

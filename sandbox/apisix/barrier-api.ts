@@ -207,7 +207,8 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
     held: { entries: all.length, generation: barrier.entries.generation, late: barrier.late },
     entries: asked.map(entry => ({
       ...barrier.told(entry),
-      ...(ask.query.get('entries') !== 'late' && entry.successors && { successors: asPut(entry.successors) })
+      ...(ask.query.get('entries') !== 'late' && entry.successors && { successors: asPut(entry.successors) }),
+      ...(ask.query.get('entries') !== 'late' && entry.by !== undefined && { by: entry.by })
     })),
     counts: { ...barrier.counts },
     ...(ask.query.get('long') === 'true' && {

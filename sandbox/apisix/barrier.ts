@@ -156,7 +156,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     },
     doubts: [],
     words: undefined,
-    features: ['successors'],
+    features: ['successors', 'by'],
     clockAheadMs: 0,
     now() {
       return epochSeconds() + this.clockAheadMs / 1000

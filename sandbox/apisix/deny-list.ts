@@ -10,6 +10,8 @@ export interface Entry {
   readonly ttl: number
   /** The addresses that take over, by port of the ending pod. In a put, `undefined` leaves them as they are. */
   readonly successors?: Successors | undefined
+  /** The release of agents that put it. In a put, `undefined` leaves it as it is. */
+  readonly by?: string | undefined
 }
 
 export type Successors = Readonly<Record<string, readonly Address[]>>
@@ -131,7 +133,7 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
     get free() {
       return capacity - entries.size * ENTRY_BYTES
     },
-    put: ({ uid, ip, port, state, ttl, successors: put }) => {
+    put: ({ uid, ip, port, state, ttl, successors: put, by }) => {
       if ((entries.size + 1) * ENTRY_BYTES > capacity) dropExpired()
       const key = keyOf({ uid, ip, port })
       const old = entries.get(key)
@@ -155,7 +157,8 @@ export function createDenyList(capacity: number, now: () => number): DenyList {
         finishedAt: alive ? old.finishedAt : 0,
         bypasses: alive ? old.bypasses : 0,
         late: alive ? old.late : 0,
-        successors
+        successors,
+        by: by ?? (alive ? old.by : undefined)
       }
       entries.set(key, entry)
       index(byIp, ip, entry)

@@ -75,6 +75,7 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
         barrier: null,
         instance: null,
         plugin: null,
+        foreign: 0,
         counts: null,
         workers: [],
         applied: {}

@@ -46,7 +46,10 @@ describe('dashboard, as it is read', function () {
     const whole = scene()
     const [first, ...others] = whole.gateways
     const barrier = { lastSuccessAt: whole.at - 8000, lastAttemptAt: whole.at, problem: REASON }
-    return { ...whole, gateways: [{ ...first!, available: 'observed', why: REASON, barrier }, ...others] }
+    return {
+      ...whole,
+      gateways: [{ ...first!, available: 'observed', why: REASON, barrier, foreign: 2 }, ...others]
+    }
   }
 
   for (const width of [1440, 1024, 768, 390, 320]) {
@@ -54,6 +57,7 @@ describe('dashboard, as it is read', function () {
       const { page } = await opened(withError(), { width })
       const region = page.getByRole('region', { name: 'Gateways and workers' }).last()
       await region.getByText(REASON).waitFor()
+      await region.getByText('no agent of this release claims 2 entries').waitFor()
       // A column that collapses breaks its words: then a text has more lines than words.
       const broken = await page.evaluate<string[]>(`
         (() => {

@@ -9,6 +9,8 @@ export interface EntryIn {
   sealIf?: string
   /** Addresses that take over, by the port of the ending pod. */
   successors?: Record<string, readonly string[]>
+  /** The release that puts it. */
+  by?: string
 }
 
 export interface EntryOut {
@@ -32,6 +34,7 @@ export interface EntryOut {
   word: Word
   /** Only in the state. */
   successors?: Record<string, string[]>
+  by?: string
   error?: string
 }
 

@@ -156,11 +156,15 @@ function GatewayRows({ gateway, lag, arrival, apart, newest, now }: GatewayRowsP
 }
 
 /** Each problem once: the reason for weaker evidence is usually the barrier's problem too. */
-function problemsOf({ why, control, barrier }: GatewayView) {
+function problemsOf({ why, control, barrier, foreign }: GatewayView) {
   const found = [
     { what: 'Barrier', text: barrier?.problem ?? '' },
     { what: 'Control API', text: control?.problem ?? '' },
-    { what: 'Evidence', text: why }
+    { what: 'Evidence', text: why },
+    {
+      what: 'Entries',
+      text: foreign > 0 ? `no agent of this release claims ${count(foreign, 'entry', 'entries')}` : ''
+    }
   ]
   return found.filter(({ text }, i) => text !== '' && found.findIndex(other => other.text === text) === i)
 }

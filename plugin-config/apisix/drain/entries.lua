@@ -3,7 +3,8 @@
 --
 --   gen            number of changes that a worker must see; a renewal is none
 --   c|i            one of the last changes, "number id", by its number modulo the length of the log
---   e2|uid|ip|port when the entry expires (clock.now); port may be empty
+--   e2|uid|ip|port when the entry expires (clock.now); port may be empty. Its flags: the number of
+--                  the writer that put the entry last (writers.lua); none if it gave no name
 --   s2|uid|ip|port true while the entry is sealed. A key of its own, so that sealing and renewing
 --                  at the same time in two workers need no lock and a renewal cannot unseal
 --   b2|uid|ip|port number of bypasses, and LATE times the number of requests that were sent there
@@ -23,6 +24,7 @@
 -- not silently cost another pod its entry.
 local copy         = require("apisix.drain.copy")
 local clock        = require("apisix.drain.clock")
+local writers      = require("apisix.drain.writers")
 local clock_now    = clock.now
 local ngx          = ngx
 local setmetatable = setmetatable
@@ -86,10 +88,10 @@ local function clear(dict, id)
 end
 
 
-local function create(dict, id, expires)
+local function create(dict, id, expires, writer)
     local ok, err = dict:safe_set("b2|" .. id, 0)
     if ok then
-        ok, err = dict:safe_set("e2|" .. id, expires)
+        ok, err = dict:safe_set("e2|" .. id, expires, 0, writer)
     end
     if not ok then
         forget(dict, id)
@@ -112,19 +114,20 @@ end
 -- @treturn boolean|nil whether it is a change that workers must see
 local function write(dict, id, entry)
     local now = clock_now()
-    local till = dict:get("e2|" .. id)
+    local till, flags = dict:get("e2|" .. id)
     if till and till <= now then
         -- this removes its seal and its counts too
         clear(dict, id)
         return nil
     end
 
+    local writer = entry.by and writers.number(dict, entry.by) or flags or 0
     if not till then
-        local ok, err = create(dict, id, now + entry.ttl)
+        local ok, err = create(dict, id, now + entry.ttl, writer)
         if not ok then
             return false, err
         end
-    elseif not dict:replace("e2|" .. id, now + entry.ttl) then
+    elseif not dict:replace("e2|" .. id, now + entry.ttl, 0, writer) then
         return nil
     end
 
@@ -156,8 +159,8 @@ end
 
 
 --- Sets, renews or seals one entry.
--- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors? }: without the last one
---   the successors stay as they are
+-- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, by? }: without one of
+--   the last two it stays as it is
 -- @treturn boolean stored
 -- @treturn string|nil "no memory" if the dictionary is full; the entry stays as it was
 function _M:put(entry)
@@ -299,6 +302,13 @@ function _M:left(entry)
     end
     local left = (self.dict:get("e2|" .. entry.id) or entry.expires) - clock_now()
     return left > 0 and left or 0
+end
+
+
+--- The name of the writer that put it last, or nil.
+function _M:by(entry)
+    local _, flags = self.dict:get("e2|" .. entry.id)
+    return writers.name(self.dict, flags)
 end
 
 
