@@ -27,10 +27,12 @@ describe('feature: hooks', () => {
   })
 
   test('a second call after the drain is answered at once with the same proof', async start => {
-    const rig = await start()
+    // A new proof would take a second.
+    const rig = await start({ config: { DRAIN_OBSERVED_SETTLE: '1s' } })
     const { old } = await two(rig)
     rig.end(old)
     const first = await rig.hook(old)
+    expect(first.ms).to.be.at.least(1000)
     const again = await rig.hook(old)
     expect(again.body).to.include({ result: 'removed', evidence: 'observed', why: first.body.why })
     expect(again.ranMs).to.be.below(300)

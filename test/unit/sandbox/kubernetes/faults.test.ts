@@ -63,9 +63,12 @@ describe('sandbox/kubernetes faults', () => {
   it('delays by path, until undone', async () => {
     const undo = kubernetes.faults.delay(800, { path: /\/pods$/ })
     const started = performance.now()
+    let answered = false
+    const slow = client.ask('GET', PODS).then(() => (answered = true))
     await client.ask('GET', '/api/v1/namespaces')
+    expect(answered, 'another path is not delayed').to.equal(false)
     expect(ranMs(started)).to.be.lessThan(600)
-    await client.ask('GET', PODS)
+    await slow
     expect(performance.now() - started).to.be.at.least(798)
     undo()
     const later = performance.now()
