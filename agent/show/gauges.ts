@@ -2,7 +2,8 @@ import type { Config } from '../config/types.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { GatewayFact, Millis } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
-import { KEPT, PHASES, PROOFS } from '../tell/metric-labels.ts'
+import { OTHER } from '../tell/gateway-names.ts'
+import { DECISIONS, KEPT, PHASES, PROOFS } from '../tell/metric-labels.ts'
 import type { Metrics } from '../tell/metrics.ts'
 import type { Loop } from '../round/loop.ts'
 import type { UpkeepParts } from '../upkeep/upkeep.ts'
@@ -107,6 +108,23 @@ function gatewayGauges(
   }
 }
 
+/** The plugin's counts of each gateway. The gateway has the count, and a restart begins it anew, as Prometheus expects of a counter. */
+function pluginCounts(
+  { gatewayNames, pluginRequests }: Pick<Metrics, 'gatewayNames' | 'pluginRequests'>,
+  { cluster, barrier }: Pick<State['sources'], 'cluster' | 'barrier'>
+): void {
+  pluginRequests.reset()
+  for (const { id, name } of cluster.gateways()) {
+    const told = barrier?.state(id)?.told
+    const gateway = gatewayNames.labelOf(name)
+    // A sum would fall when one of several gateways leaves, which looks like a restart.
+    if (!told || gateway === OTHER) continue
+    const { moved, succeeded, refused, bypasses, errors } = told.counts
+    const counts = { moved, succeeded, refused, bypassed: bypasses, late: told.held?.late, error: errors }
+    for (const decision of DECISIONS) pluginRequests.inc({ gateway, decision }, counts[decision] ?? 0)
+  }
+}
+
 interface State {
   readonly sources: Sources & UpkeepParts
   readonly control: Config['apisix']['control']
@@ -118,6 +136,7 @@ interface State {
 export function stateGauges(metrics: Metrics, { sources, control, loop, now }: State): void {
   const drains = [...loop.drains().values()]
   gatewayGauges(metrics, { sources, control })
+  pluginCounts(metrics, sources)
   successionGauges(
     metrics,
     holdersOnSuccessors(drains, uid => loop.memory(uid), sources.inventory),

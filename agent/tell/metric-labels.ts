@@ -51,6 +51,8 @@ export const KEPT = keysOf({
   'dry-run': 1,
   'address-unknown': 1
 } satisfies Record<Kept['why'], 1>)
+/** The decisions of the plugin about requests. */
+export const DECISIONS = ['moved', 'succeeded', 'refused', 'bypassed', 'late', 'error'] as const
 export const RESULTS = keysOf(ANSWERS)
 export const DIRECTIONS = ['removal', 'arrival'] as const
 export const WATCHES = ['pods', 'endpointslices', 'gateways'] as const

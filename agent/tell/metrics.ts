@@ -7,6 +7,7 @@ import {
   ADMIN_CALLS,
   ANSWERS,
   BARRIER_CALLS,
+  DECISIONS,
   DIRECTIONS,
   EVIDENCE,
   KEPT,
@@ -211,6 +212,13 @@ export function createMetrics() {
     gatewayKnown: gauge('gateway_known', 'Gateways that may serve.', { ready: 'true, false' }),
     gatewayUnconfirmed: gauge('gateway_unconfirmed', 'Gateways that at least one drain is waiting for.'),
     gatewayExpired,
+    // Begins with the gateway's own count, because 0 before the first answer would show as an increase.
+    pluginRequests: counter(
+      'plugin_requests_total',
+      `Requests on which the plugin of a gateway decided since the gateway started. moved: to another node; succeeded: to a successor; refused: 503, only sealed nodes were left; bypassed: to a pod that ends, without another choice; late: to a sealed node; error: as without the plugin, because it failed. Gateways that would share the label ${OTHER} are left out.`,
+      { gateway: `name of the gateway; at most ${MOST} at a time`, decision: DECISIONS },
+      []
+    ),
     gatewayEvidence: gauge('gateway_evidence', 'Gateways by the best evidence they can give now.', {
       evidence: PROOFS
     }),

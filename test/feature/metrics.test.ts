@@ -12,7 +12,8 @@ async function value({ agent }: Rig, series: string): Promise<number | undefined
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
 }
 
-const MS = 8000
+/** An idle gateway is asked every 5 s. */
+const MS = 30_000
 const of = (metric: string, { name }: Gateway) => `apisix_drain_${metric}{gateway="${name}"}`
 
 describe('feature: figures of each gateway', () => {
@@ -20,6 +21,24 @@ describe('feature: figures of each gateway', () => {
     gateways: 2,
     barrier: true,
     config: { ...SHORT, DRAIN_MINIMUM_EVIDENCE: 'observed' }
+  })
+
+  test('the requests on which the plugin of each gateway decided are counted, and a restart begins anew', async start => {
+    const rig = await start()
+    const [gateway, other] = rig.gateways as [Gateway, Gateway]
+    const count = (decision: string, { name }: Gateway) =>
+      value(rig, `apisix_drain_plugin_requests_total{gateway="${name}",decision="${decision}"}`)
+    await waitFor('the series begin with 0', async () => (await count('moved', gateway)) === 0, MS)
+    for (const decision of ['succeeded', 'refused', 'bypassed', 'late', 'error'])
+      expect(await count(decision, other), decision).to.equal(0)
+    Object.assign(gateway.barrier!.counts, { moved: 3, bypasses: 2, succeeded: 4, refused: 1, errors: 5 })
+    await waitFor('they are counted', async () => (await count('moved', gateway)) === 3, MS)
+    const expected = { bypassed: 2, succeeded: 4, refused: 1, error: 5, late: 0 }
+    for (const [decision, n] of Object.entries(expected))
+      expect(await count(decision, gateway), decision).to.equal(n)
+    expect(await count('moved', other), 'of another gateway').to.equal(0)
+    await gateway.restart()
+    await waitFor('it begins anew', async () => (await count('moved', gateway)) === 0, MS)
   })
 
   test('a gateway that answers no call is unfit, and blamed for the drain that expires', async start => {

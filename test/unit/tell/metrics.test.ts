@@ -45,7 +45,9 @@ describe('metrics', () => {
 
   it('are counters that begin with 0 in every series, so that Prometheus sees the first increase', async () => {
     metrics.gatewayNames.keep(['apisix-0'])
-    for (const row of metrics.rows.filter(({ kind }) => kind === 'counter')) {
+    // A gateway's own count is shown as it is: from 0 when the gateway starts, and not when the agent does.
+    const foreign = 'apisix_drain_plugin_requests_total'
+    for (const row of metrics.rows.filter(({ kind, name }) => kind === 'counter' && name !== foreign)) {
       const series = await begun(row)
       const one = (label: string, words: string) =>
         label === 'gateway' ? ['apisix-0'] : label === 'code' ? Object.keys(ERRORS) : words.split(', ')
