@@ -81,4 +81,30 @@ describe('feature: a broken Admin API', () => {
     expect(first.body.result).to.equal('deadline')
     expect(first.body.holders?.map(({ key }) => key)).to.deep.equal(['upstreams/a'])
   })
+
+  test('a wrong key causes one log line a minute of each part that meets it, besides those of drains (N12)', async start => {
+    const rig = await start({ config: { DRAIN_FLOOR: '600ms' } })
+    const pods = ['a', 'b', 'c'].map(name => rig.pod(name, { graceSeconds: 300 }))
+    for (const pod of pods) rig.upstream(pod.name, [pod, rig.pod(`${pod.name}-stays`)])
+    await rig.settled()
+    await until('it lists them', () => pods.every(({ name }) => rig.agent.nodes(`upstreams/${name}`) === 2))
+    const before = rig.agent.lines.length
+    const seen = () => rig.agent.lines.slice(before)
+    let refused = 0
+    rig.admin.listener.server.on('request', () => refused++)
+    rig.admin.faults.inject({ fault: status(401), path: '/apisix/admin/' })
+    const from = Date.now()
+    for (const pod of pods) rig.end(pod)
+    const of = (level: string, part: string) =>
+      seen().filter(line => line['level'] === level && line['part'] === part).length
+    await until('both parts report it', () => of('error', 'writer') > 0 && of('warn', 'inventory') > 0)
+    await until('many calls were refused', () => refused >= 100)
+    const minutes = Math.ceil((Date.now() - from) / 60_000)
+    expect(of('error', 'writer'), 'removals').to.be.at.most(minutes)
+    expect(of('warn', 'inventory'), 'listings').to.be.at.most(minutes)
+    const others = seen().filter(
+      line => !['writer', 'inventory', 'drain', 'events'].includes(String(line['part']))
+    )
+    expect(others.filter(({ level }) => level !== 'debug')).to.deep.equal([])
+  })
 })
