@@ -1,7 +1,7 @@
 import type { Holder } from '../plan/holder.ts'
 import type { AdminObject } from './admin-api.ts'
 import { isRecord, readNodes } from './nodes.ts'
-import { ownershipOf } from './owner.ts'
+import { namespaceOf, ownershipOf } from './owner.ts'
 
 /** Schemes of upstreams that only stream routes use. */
 const L4: ReadonlySet<string> = new Set(['tcp', 'tls', 'udp'])
@@ -56,6 +56,7 @@ function found(object: AdminObject, key: string, path: Path, upstream: unknown):
   const labels = { ...strings(object.value.labels), ...strings(upstream.labels) }
   const name = text(upstream.name) ?? text(object.value.name)
   const { resource, id } = object
+  const namespace = namespaceOf(object)
   return [
     {
       key,
@@ -68,6 +69,7 @@ function found(object: AdminObject, key: string, path: Path, upstream: unknown):
       discovery,
       ...((resource === 'stream_routes' || L4.has(text(upstream.scheme) ?? '')) && { l4: true }),
       owner: ownershipOf({ labels, name, id, resource }, NONE).owner,
+      ...(namespace !== undefined && { namespace }),
       labels,
       name,
       revision: object.revision

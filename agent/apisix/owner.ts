@@ -31,6 +31,21 @@ export function ownershipOf(
   return { owner: 'unknown', evidence: 'it has no label of an ingress controller' }
 }
 
+/**
+ * The namespace that an ingress controller made this object from; `undefined`: not known. Both controllers name objects
+ * `namespace_…` (2.x: `Service_namespace_…` for a further backend) and derive the id from the name, so a tenant can choose neither.
+ * Labels count only without such an id: a tenant may set those of an ApisixRoute, and whatever is inside of an inline upstream.
+ */
+export function namespaceOf({ id, value }: Pick<AdminObject, 'id' | 'value'>): string | undefined {
+  const { name, labels } = value
+  if (typeof name === 'string' && id === crc32(name).toString(16)) {
+    const [first, second] = name.split('_')
+    return second === undefined ? undefined : first === 'Service' ? second : first
+  }
+  if (!isRecord(labels) || labels['manager-by'] !== 'apisix-ingress-controller') return undefined
+  return typeof labels['k8s/namespace'] === 'string' ? labels['k8s/namespace'] : undefined
+}
+
 const NAMES: Readonly<Record<Owner, string>> = {
   'ingress-controller-1': 'ingress controller 1.x',
   'ingress-controller-2': 'ingress controller 2.x',

@@ -74,6 +74,8 @@ export interface Evidence {
   readonly holders: readonly (HolderReport & {
     readonly acceptedAt: Millis | undefined
     readonly observable: boolean
+    /** It is of another namespace and lists no other node, and the seal did not wait for one. */
+    readonly letGo?: true
   })[]
   readonly gateways: readonly {
     readonly gateway: GatewayFact

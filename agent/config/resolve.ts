@@ -60,6 +60,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
       observedSettleMs: ms(drain.observedSettle),
       acceptedSettleMs: ms(drain.acceptedSettle),
       floorMs: ms(drain.floor),
+      foreignHoldMs: ms(drain.foreignHold),
       longLivedMs: ms(drain.longLivedWait),
       kubeletStatusDelayMs: ms(drain.kubeletStatusDelay),
       dryRun: drain.dryRun,

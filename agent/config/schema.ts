@@ -132,6 +132,11 @@ const drain = z.strictObject({
     { min: '0s', max: '10m' },
     'The sleep that this tool replaces: how long a hook is held where nothing could be proved, if `minimumEvidence` is `timer`. Else it is held until its deadline.'
   ),
+  foreignHold: duration(
+    '5s',
+    { min: '0s', max: '10m' },
+    'From the start of a drain, how long the APISIX objects of other namespaces can hold a pod that is the last node in them. After that the barrier seals the pod, and those objects answer 503 until they list another node. Counted for objects of an ingress controller, and with the plugin only. A route to the Service of another namespace (ReferenceGrant) is such an object. `10m` holds every pod until its deadline.'
+  ),
   longLivedWait: duration(
     '0s',
     { min: '0s', max: '1h' },

@@ -73,6 +73,7 @@ export interface Config {
     readonly observedSettleMs: number
     readonly acceptedSettleMs: number
     readonly floorMs: number
+    readonly foreignHoldMs: number
     readonly longLivedMs: number
     readonly kubeletStatusDelayMs: number
     readonly dryRun: boolean

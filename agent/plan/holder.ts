@@ -1,4 +1,4 @@
-import type { NodeKey } from '../drain/facts.ts'
+import type { NodeKey, PodFact } from '../drain/facts.ts'
 
 /** The Admin API collections that can list nodes (apisix/admin/upstreams.lua checks the same set for traffic-split). */
 export type Resource =
@@ -43,8 +43,16 @@ export interface Holder {
   /** Proxied as L4: in a stream route, or of scheme tcp, tls or udp. Only the inventory knows the upstreams of stream routes. */
   readonly l4?: boolean
   readonly owner: Owner
+  /** The namespace whose objects an ingress controller made it from. Absent: not known, as for an object that is made by hand. */
+  readonly namespace?: string
   readonly labels: Readonly<Record<string, string>>
   readonly name: string | undefined
   /** etcd's mod_revision of the object when it was read; 0 if the answer did not have it (answers to writes do not). */
   readonly revision: number
 }
+
+/** Whether the holder is known to belong to another namespace. A holder of unknown origin counts as the pod's own. */
+export const isForeign = (
+  { namespace }: Pick<PodFact, 'namespace'>,
+  holder: Pick<Holder, 'namespace'>
+): boolean => holder.namespace !== undefined && holder.namespace !== namespace

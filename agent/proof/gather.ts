@@ -1,10 +1,10 @@
 import type { Evidence } from '../barrier/evidence.ts'
 import type { Drain, Drains, HolderReport } from '../drain/drain.ts'
-import type { GatewayFact, Millis, NodeKey, PodUid } from '../drain/facts.ts'
+import type { GatewayFact, Millis, NodeKey, PodFact, PodUid } from '../drain/facts.ts'
 import { observable } from '../apisix/control-api.ts'
 import type { Kept, Plan } from '../plan/change.ts'
-import { endingNodes, nodesOf, type Match } from '../plan/match.ts'
-import type { Holder, HolderKey } from '../plan/holder.ts'
+import { endingNodes, nodesOf, serves, type Match } from '../plan/match.ts'
+import { isForeign, type Holder, type HolderKey } from '../plan/holder.ts'
 import { standingOf } from '../plan/successors.ts'
 import { standbysFor, type Standbys } from '../plan/standby.ts'
 import type { World } from '../plan/world.ts'
@@ -81,7 +81,7 @@ export function gather(drain: Drain, memory: Memory, round: Gathering): Evidence
     inventoryAt,
     absentSince: memory.absentSince,
     inventoryProblem: inventory.problem(),
-    holders: [...memory.places.values()].map(place => report(drain, place, round)),
+    holders: [...memory.places.values()].map(place => report(drain, memory, place, round)),
     gateways: gateways.map(gateway => {
       const observation = probe.observation(drain.uid, gateway.id)
       const reading = barrier?.reading(drain.uid, gateway.id)
@@ -162,11 +162,21 @@ function standbysOf({ holder, node }: Place, { sources, world, drains }: Gatheri
   return drew ? standbysFor(node, listed, world, drains) : undefined
 }
 
-function report(drain: Drain, place: Place, { sources, kept }: Gathering): Evidence['holders'][number] {
+const letGoWords = ({ namespace = '' }: Holder): string =>
+  `it is of namespace ${namespace}, and lists no other node that serves`
+
+/** Whether a place of another namespace lists no node that stays, and the seal did not wait for one. */
+const isLetGo = (pod: PodFact, { letGo }: Memory, { holder }: Place, { world, drains }: Gathering): boolean =>
+  letGo && isForeign(pod, holder) && !holder.nodes.some(node => serves(world, drains, node))
+
+function report(drain: Drain, memory: Memory, place: Place, round: Gathering): Evidence['holders'][number] {
+  const { sources, kept } = round
   const { holder, node, removedAt } = place
   const common = { key: holder.key, observable: observable(holder) }
   if (removedAt !== undefined) return { ...common, state: 'removed', why: '', acceptedAt: removedAt }
   const listed = { ...common, acceptedAt: undefined }
+  if (isLetGo(drain.pod, memory, place, round))
+    return { ...listed, state: 'foreign', letGo: true, why: `not waited for: ${letGoWords(holder)}` }
   if (holder.discovery) return { ...listed, ...KEPT_STATE.discovery }
   const stays = kept.get(placeOf(holder.key, node, drain.uid))
   if (stays) return { ...listed, ...KEPT_STATE[stays.why] }

@@ -36,6 +36,8 @@ export interface Memory {
   readonly hidden: Map<string, HiddenPlace>
   /** All gateways have agreed once, so one may be sealed already. Since then each gateway seals by its own words. */
   sealing: boolean
+  /** The seal did not wait for holders of other namespaces. */
+  letGo: boolean
   /** The entry was sealed because the deadline was near. */
   sealForced: boolean
   /** When the agent got the first witness, a little before the round that began the drain. */
@@ -75,6 +77,7 @@ export function createMemories(): Memories {
         succeeded: [],
         hidden: new Map(),
         sealing: false,
+        letGo: false,
         sealForced: false,
         heardAt: undefined,
         hookAt: undefined,

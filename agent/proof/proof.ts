@@ -180,9 +180,9 @@ function obstaclesTo(
   evidence: Evidence,
   assessed: readonly Assessment[]
 ): string[] {
-  const holders = evidence.holders.flatMap(({ key, state, why, observable }) => {
+  const holders = evidence.holders.flatMap(({ key, state, why, observable, letGo }) => {
     if (state !== 'removed')
-      return grade === 'barrier' && state !== 'kept-last' ? [] : [`${key}: ${why || state}`]
+      return grade === 'barrier' && state !== 'kept-last' && !letGo ? [] : [`${key}: ${why || state}`]
     return observable || grade === 'barrier' ? [] : [`${key}: the Control API does not show it`]
   })
   if (grade === 'barrier') return holders

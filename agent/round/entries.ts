@@ -1,8 +1,9 @@
 import type { BarrierKeeper, DesiredDrain } from '../barrier/barrier.ts'
-import { judge } from '../barrier/seal.ts'
+import { HOLD_ALL, judge } from '../barrier/seal.ts'
 import type { Drain, Drains } from '../drain/drain.ts'
 import type { Millis, NodeKey, PodFact } from '../drain/facts.ts'
 import { addressOf } from '../apisix/nodes.ts'
+import { letGoOf } from './let-go.ts'
 import { leftOnHost, nodesOf, serves } from '../plan/match.ts'
 import type { World } from '../plan/world.ts'
 import type { Memory } from '../proof/memory.ts'
@@ -21,6 +22,8 @@ interface EntryContext {
   readonly serves: (node: string) => boolean
   readonly successors: (drain: Drain, memory: Memory) => Successors
   readonly now: Millis
+  /** How long the holders of other namespaces hold a pod at most, in ms. Absent: until its deadline. */
+  readonly foreignHoldMs?: number | undefined
 }
 
 /** The facts that all entries of one round share. */
@@ -30,7 +33,8 @@ export function entryContext(
   world: World,
   drains: Drains,
   succession: Pick<Succession, 'of'>,
-  now: Millis
+  now: Millis,
+  foreignHoldMs?: number
 ): EntryContext {
   // Cached: if hundreds of pods of one Service end at once, their words name the same other nodes.
   const known = new Map<string, boolean>()
@@ -41,7 +45,7 @@ export function entryContext(
     return found
   }
   const successors = (drain: Drain, memory: Memory) => succession.of(drain.pod, memory, drains)
-  return { cluster, barrier, world, serves: mayServe, successors, now }
+  return { cluster, barrier, world, serves: mayServe, successors, now, foreignHoldMs }
 }
 
 /** The entry that every gateway's deny-list should hold for a drain now; `undefined` for none. */
@@ -51,12 +55,14 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   if (nodes.length === 0) return undefined
   const entry = { uid: drain.uid, nodes, successors: context.successors(drain, memory) }
   if (drain.phase !== 'draining') return { ...entry, state: 'sealed', watch: false }
-  const { agreed, isUnanimous, isSealed } = agreement(drain, memory, context)
+  const isLate = context.now >= foreignUntil(drain, context.foreignHoldMs)
+  const { agreed, isUnanimous, isSealed, isLetGo } = agreement(drain, memory, context, isLate)
   if (context.now >= drain.deadline - SEAL_BEFORE_MS) {
     memory.sealForced ||= !isSealed
     return { ...entry, state: 'sealed', watch: true }
   }
   memory.sealing ||= isUnanimous && (isSealed || agreed.size > 0)
+  memory.letGo ||= memory.sealing && isLetGo
   return {
     ...entry,
     state: memory.sealing ? 'sealed' : 'draining',
@@ -65,10 +71,14 @@ export function desiredEntry(drain: Drain, memory: Memory, context: EntryContext
   }
 }
 
+/** Until when the holders of other namespaces hold the pod. */
+const foreignUntil = ({ since }: Drain, foreignHoldMs = Infinity): Millis => since + foreignHoldMs
+
 /** When the entry must be checked again without an event; `undefined` if only an event can change it. */
-export function sealLookAt(drain: Drain, now: Millis): Millis | undefined {
-  const at = drain.deadline - SEAL_BEFORE_MS
-  return drain.phase === 'draining' && at > now ? at : undefined
+export function sealLookAt(drain: Drain, now: Millis, foreignHoldMs?: number): Millis | undefined {
+  if (drain.phase !== 'draining') return undefined
+  const times = [foreignUntil(drain, foreignHoldMs), drain.deadline - SEAL_BEFORE_MS]
+  return times.filter(at => at > now && at !== Infinity).sort((a, b) => a - b)[0]
 }
 
 /**
@@ -76,21 +86,26 @@ export function sealLookAt(drain: Drain, now: Millis): Millis | undefined {
  * gateway's users. A gateway whose barrier cannot be used does not count: it could not be sealed, and needs weaker evidence.
  */
 function agreement(
-  { uid }: Drain,
+  { uid, pod }: Drain,
   memory: Memory,
-  { cluster, barrier, serves }: EntryContext
+  { cluster, barrier, serves, now }: EntryContext,
+  isLate: boolean
 ): {
   /** By gateway: the tags of the words that allow the seal. */
   readonly agreed: ReadonlyMap<string, readonly string[]>
   /** No gateway objects. */
   readonly isUnanimous: boolean
+  /** Some words allow the seal only because holders of other namespaces do not count any longer. */
+  readonly isLetGo: boolean
   /** Every gateway that can be asked is sealed. */
   readonly isSealed: boolean
 } {
   const agreed = new Map<string, readonly string[]>()
   const succeeded = new Set<string>()
   memory.unsealed.clear()
+  const letGo = isLate ? letGoOf(pod, memory.places.values(), now) : HOLD_ALL
   let isSealed = true
+  let isLetGo = false
   for (const { id } of cluster.gateways()) {
     const reading = barrier.reading(uid, id)
     for (const place of reading?.word?.succeeded ?? []) succeeded.add(place)
@@ -99,13 +114,17 @@ function agreement(
     if (reading && (reading.problem !== '' || !reading.fit)) continue
     isSealed = false
     const judged = reading?.word
-      ? judge(reading.word, serves)
+      ? judge(reading.word, serves, letGo)
       : { why: 'its workers have not been asked yet' }
-    if ('tags' in judged) agreed.set(id, judged.tags)
-    else memory.unsealed.set(id, judged.why)
+    if ('why' in judged) {
+      memory.unsealed.set(id, judged.why)
+      continue
+    }
+    agreed.set(id, judged.tags)
+    isLetGo ||= letGo !== HOLD_ALL && reading?.word !== undefined && 'why' in judge(reading.word, serves)
   }
   memory.succeeded = [...succeeded].sort()
-  return { agreed, isUnanimous: memory.unsealed.size === 0, isSealed }
+  return { agreed, isUnanimous: memory.unsealed.size === 0, isSealed, isLetGo }
 }
 
 /**

@@ -48,6 +48,8 @@ export interface LoopSettings {
   readonly guardEveryMs: number
   /** How late a kubelet may report that it ends a pod by itself, in ms. */
   readonly kubeletStatusDelayMs: number
+  /** How long holders of other namespaces hold a pod as its last node, in ms; default: until its deadline. */
+  readonly foreignHoldMs?: number
   /** How long an entry outlives its drain, in ms; default `LINGER_MS`. */
   readonly lingerMs?: number
 }
@@ -186,7 +188,8 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     now: Millis
   ): void {
     const gateways = cluster.gateways()
-    const context = barrier && entryContext(sources, barrier, world, next, succession, now)
+    const context =
+      barrier && entryContext(sources, barrier, world, next, succession, now, settings.foreignHoldMs)
     const entries: DesiredDrain[] = []
     const evidence: Wanted[] = []
     for (const [uid, drain] of next) {
@@ -232,7 +235,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     const times = [relistAt, ...deferred, ...hooks.held().map(held => answered(held, looks, now))]
     for (const drain of next.values()) {
       if (drain.phase !== 'draining') continue
-      times.push(drain.deadline, sealLookAt(drain, now))
+      times.push(drain.deadline, sealLookAt(drain, now, settings.foreignHoldMs))
       if (drain.verdict.kind === 'waiting') times.push(drain.verdict.until)
     }
     memories.keep(next, hooks.uids())

@@ -193,6 +193,7 @@ function settingsOf({ drain, kubernetes, sync }: Config): LoopSettings {
       floorMs: drain.floorMs,
       longLivedMs: drain.longLivedMs
     },
+    foreignHoldMs: drain.foreignHoldMs,
     someNamespacesOnly: kubernetes.namespaces.length > 0,
     podRanges: sync.podRanges,
     guardEveryMs: GUARD_EVERY_MS,

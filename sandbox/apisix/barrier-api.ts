@@ -115,7 +115,7 @@ function sealIfSaid({ entries, words }: Barrier, list: readonly PutEntry[]): voi
   for (const entry of list) {
     const stored = entries.find(entry)
     const word = stored && entry.sealIf !== undefined ? words?.of(stored) : undefined
-    if (word?.tag !== undefined && word.tag === entry.sealIf && word.sole.length === 0) entries.put(entry)
+    if (word?.tag !== undefined && word.tag === entry.sealIf) entries.put(entry)
   }
 }
 

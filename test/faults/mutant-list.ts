@@ -374,6 +374,14 @@ export const MUTANTS: readonly Mutant[] = [
     }
   },
   {
+    name: 'S4: a holder of another namespace holds a pod until its deadline',
+    edits: [{ file: 'plan/holder.ts', name: 'isForeign', replace: 'false' }],
+    found: {
+      file: 'test/unit/round/let-go.test.ts',
+      title: 'are let go where they list no other node, and no other place is'
+    }
+  },
+  {
     name: 'P11: a holder that can only be written whole is written at once',
     edits: [{ file: 'plan/policies.ts', name: 'wholeWrite', replace: 'plan' }],
     found: {

@@ -281,13 +281,23 @@ describe("The worker's word", () => {
     await gateway.configured({ objects: { kinds: kinds([A]) } })
     expect(await seal(second)).to.include({ state: 'draining' })
     const { tag: sole } = await says({ sole: ['routes/1'] })
-    expect(await seal(sole)).to.include({ state: 'draining' })
+    expect(sole).not.to.equal(second)
     await gateway.configured({ objects: { kinds: kinds([A, B]) } })
     expect((await says({ places: 1, others: b })).tag).to.equal(first)
     await eventually('it is sealed: a busy machine may need more than the few milliseconds', async () => {
       return (await seal(first)).state === 'sealed'
     })
     expect(await seal('another')).to.include({ state: 'sealed' })
+  })
+
+  it('lets a seal through that names a place without another node: the agent has judged it', async () => {
+    await start({ kinds: { routes: [{ id: '1', upstream: { nodes: [A] } }] } })
+    await gateway.barrier.put(pod)
+    const { tag } = await says({ places: 1, sole: ['routes/1'] })
+    expect(await seal('another')).to.include({ state: 'draining' })
+    await eventually('it is sealed: a busy machine may need more than the few milliseconds', async () => {
+      return (await seal(tag)).state === 'sealed'
+    })
   })
 
   it('lets no seal through while a worker has not spoken of this entry', async () => {

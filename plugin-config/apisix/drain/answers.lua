@@ -93,15 +93,15 @@ function _M.entry(barrier, entry)
 end
 
 
---- Do all workers still report the words that this tag names, without a sole place? There is no
--- pause between this read and the seal that follows.
+--- Do all workers still report the words that this tag names, and that the agent has judged? There
+-- is no pause between this read and the seal that follows.
 -- @tparam table entry as put
 -- @treturn boolean
 function _M.still_says(barrier, entry)
     local id = barrier.entries.id_of(entry)
     local all = words.read(barrier.counts, barrier.living)
     local word = all:of(id, barrier.entries:since(id))
-    return word.tag == entry.seal_if and not word.is_sole and all:stand()
+    return word.tag == entry.seal_if and all:stand()
 end
 
 

@@ -84,7 +84,7 @@ local function told(texts, hidden, key)
         json = '"places":' .. all.places .. ',"sole":' .. json.encode(all.sole)
                .. ',"succeeded":' .. json.encode(all.succeeded) .. ',"hidden":' .. hidden
                .. ',"others":' .. json.encode(all.others) .. ',"cut":' .. all.cut,
-        is_sole = #all.sole > 0, tag = str_sub(md5(key), 1, 16),
+        tag = str_sub(md5(key), 1, 16),
     }
 end
 
@@ -93,8 +93,7 @@ end
 -- @tparam number asked how many serve
 -- @tparam number hidden the largest number of places whose nodes one of them cannot read
 -- @tparam table texts their texts, see about.lua
--- @treturn table for json.encode; `tag` identifies the words of all, nil until all have reported;
---   `is_sole` if a place is sole for one of them
+-- @treturn table for json.encode; `tag` identifies the words of all, nil until all have reported
 function _M.of(said, asked, hidden, texts)
     local distinct, seen = {}, {}
     for _, text in ipairs(texts) do
@@ -114,7 +113,7 @@ function _M.of(said, asked, hidden, texts)
     end
     local tag = asked > 0 and said == asked and one.tag or nil
     return setmetatable({
-        tag = tag, is_sole = one.is_sole,
+        tag = tag,
         json = '{"said":' .. said .. ',"asked":' .. asked .. "," .. one.json
                .. (tag and ',"tag":"' .. tag .. '"' or "") .. "}",
     }, as_is)

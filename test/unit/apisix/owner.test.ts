@@ -1,7 +1,9 @@
 import { expect } from 'chai'
+import { crc32 } from 'node:zlib'
 import { createHolderIndex } from '../../../agent/inventory/holder-index.ts'
 import type { AdminObject } from '../../../agent/apisix/admin-api.ts'
-import { writerOf } from '../../../agent/apisix/owner.ts'
+import { holdersOf } from '../../../agent/apisix/holders.ts'
+import { namespaceOf, writerOf } from '../../../agent/apisix/owner.ts'
 
 const nodes = { '10.0.0.1:80': 1 }
 const object = (resource: AdminObject['resource'], id: string, value: object): AdminObject => ({
@@ -57,5 +59,35 @@ describe('who writes a holder', () => {
     expect(writer(object('upstreams', 'a', { nodes, labels: FIRST }), [], 'unknown')).to.equal(
       'an unknown writer (by configuration)'
     )
+  })
+})
+
+describe('the namespace of a holder', () => {
+  const made = (name: string, value: object = {}) =>
+    object('routes', crc32(name).toString(16), { name, ...value })
+  const of = (one: AdminObject) => namespaceOf(one)
+
+  it('is the beginning of a name that an ingress controller made', () => {
+    expect(of(made('shop_web_80'))).to.equal('shop')
+    expect(of(made('Service_shop_web_80'))).to.equal('shop')
+    expect(of(made('web'))).to.equal(undefined)
+    expect(of(object('routes', 'mine', { name: 'shop_web_80' }))).to.equal(undefined)
+  })
+
+  it('is a label of controller 2.x if the id does not show it', () => {
+    const labels = { ...SECOND, 'k8s/namespace': 'shop' }
+    expect(of(object('consumers', 'a', { labels }))).to.equal('shop')
+    expect(of(object('consumers', 'a', { labels: { 'k8s/namespace': 'shop' } }))).to.equal(undefined)
+    expect(of(object('consumers', 'a', { labels: SECOND }))).to.equal(undefined)
+  })
+
+  it('cannot be chosen by labels, nor inside of an inline upstream', () => {
+    const labels = { ...SECOND, 'k8s/namespace': 'shop' }
+    const upstream = { name: 'shop_web_80', labels, nodes }
+    const rules = [{ weighted_upstreams: [{ upstream }] }]
+    const found = holdersOf(
+      made('evil_trap_0', { labels, upstream, plugins: { 'traffic-split': { rules } } })
+    )
+    expect(found.map(({ namespace }) => namespace)).to.deep.equal(['evil', 'evil'])
   })
 })

@@ -40,6 +40,7 @@ describe('config', () => {
       observedSettleMs: 250,
       acceptedSettleMs: 5000,
       floorMs: 15_000,
+      foreignHoldMs: 5000,
       kubeletStatusDelayMs: 3000,
       longLivedMs: 0,
       dryRun: false,

@@ -6,6 +6,7 @@ import { desiredEntry, entryContext, SEAL_BEFORE_MS, sealLookAt } from '../../..
 import { createMemories } from '../../../agent/proof/memory.ts'
 import { drainOf, seen } from '../../build/drain.ts'
 import { barrier } from '../../build/evidence.ts'
+import { holder } from '../../build/holder.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
 
@@ -93,7 +94,8 @@ describe('entries to seal for a pod that is being drained', () => {
         world,
         new Map([[drain.uid, drain]]),
         NO_SUCCESSION,
-        at
+        at,
+        5000
       )
       const entry = desiredEntry(drain, memory, context)
       return [entry?.state, entry?.agreed && Object.fromEntries(entry.agreed)]
@@ -117,6 +119,20 @@ describe('entries to seal for a pod that is being drained', () => {
     const { memory, now } = round({ g1: open(said()), g2: open(said(['routes/1'])) })
     expect(now(0)).to.deep.equal(['draining', undefined])
     expect(memory.unsealed.get('g2')).to.equal('nothing else is left in routes/1')
+  })
+
+  it('do not wait for holders of other namespaces for longer than their time', () => {
+    const { memory, now } = round({ g1: open(said(['upstreams/evil'])) })
+    const evil = holder('evil', ['10.0.0.1:80'], { namespace: 'evil' })
+    memory.places.set('evil', { holder: evil, node: '10.0.0.1:80', removedAt: undefined })
+    expect([now(4999)[0], memory.letGo]).to.deep.equal(['draining', false])
+    expect([now(5000)[0], memory.letGo]).to.deep.equal(['sealed', true])
+    const own = round({ g1: open(said(['upstreams/own'])) })
+    expect([own.now(5000)[0], own.memory.letGo]).to.deep.equal(['draining', false])
+    const free = round({ g1: open(said()) })
+    expect([free.now(5000)[0], free.memory.letGo]).to.deep.equal(['sealed', false])
+    expect(sealLookAt(drain, 0, 5000)).to.equal(5000)
+    expect(sealLookAt(drain, 5000, 5000)).to.equal(drain.deadline - SEAL_BEFORE_MS)
   })
 
   it('are none while all other nodes are pods that end or are not Ready', () => {

@@ -1,0 +1,124 @@
+import { expect } from 'chai'
+import { crc32 } from 'node:zlib'
+import { systemClock } from '../../agent/base/clock.ts'
+import { standaloneTarget } from '../../sandbox/owner/adc-target.ts'
+import { until } from '../build/apisix.ts'
+import { arrayOf, mapOf } from '../build/held-nodes.ts'
+import { get } from '../build/load.ts'
+import type { TestPod } from '../build/pods.ts'
+import type { Rig } from '../build/rig.ts'
+import { sideBySide } from '../build/side-by-side.ts'
+
+const idOf = (name: string): string => crc32(name).toString(16)
+
+/** An upstream as an ingress controller writes it for a Service of this namespace, with a route of its own. */
+function ofController(rig: Rig, namespace: string, service: string, pods: readonly TestPod[]): string {
+  const name = `${namespace}_${service}_80`
+  const id = idOf(name)
+  rig.put('upstreams', id, {
+    name,
+    labels: { 'managed-by': 'apisix-ingress-controller' },
+    type: 'roundrobin',
+    nodes: mapOf(pods)
+  })
+  rig.put('routes', id, { uri: `/${namespace}-${service}`, upstream_id: id })
+  return id
+}
+
+describe('feature: an upstream of another namespace that lists only this pod', () => {
+  const test = sideBySide({
+    barrier: true,
+    config: { DRAIN_FOREIGN_HOLD: '1s', DRAIN_DEFER_WRITES: '100ms' }
+  })
+
+  const pair = async (rig: Rig) => {
+    const [old, fresh] = [rig.pod('web-1', { graceSeconds: 30 }), rig.pod('web-2')]
+    await rig.serve(old)
+    await rig.serve(fresh)
+    ofController(rig, 'shop', 'web', [old, fresh])
+    return { old, fresh }
+  }
+  const ready = async (rig: Rig, ...ids: readonly string[]) => {
+    await rig.settled()
+    for (const id of ids) await until('the agent lists it', () => rig.agent.nodes(`upstreams/${id}`) > 0)
+  }
+
+  for (const attack of [1, 20])
+    test(`does not hold its hook for the whole grace (${attack} of them)`, async start => {
+      const rig = await start({ gateways: 2 })
+      const { old } = await pair(rig)
+      const ids = Array.from({ length: attack }, (_, i) => ofController(rig, 'evil', `trap-${i}`, [old]))
+      await ready(rig, ...ids)
+      rig.end(old)
+      const { body, ms } = await rig.hook(old)
+      expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+      expect(body.why).to.match(/upstreams\/\w+: not waited for: it is of namespace evil, and lists no other/)
+      expect(ms).to.be.above(900)
+      const { proxy } = rig.gateways[0]!.urls
+      expect((await get(`${proxy}/shop-web`)).body).to.equal('web-2')
+      expect((await get(`${proxy}/evil-trap-0`)).status).to.equal(503)
+      expect(rig.nodes(`upstreams/${ids[0]}`)).to.deep.equal([old.node])
+    })
+
+  test('does not hold it in standalone mode, in which nothing is written', async start => {
+    const rig = await start({ standalone: true })
+    const [old, fresh] = [rig.pod('web-1', { graceSeconds: 30 }), rig.pod('web-2')]
+    const write = standaloneTarget(() =>
+      rig.gateways.map(({ urls }) => ({ url: urls.admin ?? '', key: rig.barrierToken }))
+    )
+    const [own, trap] = ['shop_web_0', 'evil_trap_0']
+    await write({
+      upstreams: [
+        { id: idOf(own), name: own, type: 'roundrobin', nodes: arrayOf([old, fresh]) },
+        { id: idOf(trap), name: trap, type: 'roundrobin', nodes: arrayOf([old]) }
+      ],
+      services: [],
+      routes: [own, trap].map(name => ({ id: idOf(name), name, uri: `/${name}`, upstream_id: idOf(name) }))
+    })
+    await rig.settled()
+    await until('the agent lists it', () => rig.agent.nodes(`upstreams/${idOf(trap)}`) > 0)
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(body.why).to.include(`upstreams/${idOf(trap)}: not waited for: it is of namespace evil`)
+    expect(rig.writes).to.deep.equal([])
+  })
+
+  test('does not hold it with an address that nothing answers, either', async start => {
+    const rig = await start()
+    const { old } = await pair(rig)
+    const unready = rig.pod('trap-1', { namespace: 'evil', ready: false })
+    const id = ofController(rig, 'evil', 'trap', [old, unready])
+    await ready(rig, id)
+    rig.end(old)
+    const { body } = await rig.hook(old)
+    expect(body).to.include({ result: 'drained', evidence: 'barrier' })
+    expect(body.why).to.include(`upstreams/${id}: not waited for: it is of namespace evil`)
+  })
+
+  for (const others of [1, 20])
+    test(`never lets the pod's own namespace lose its last node (${others} beside it)`, async start => {
+      const rig = await start()
+      const old = rig.pod('web-1', { graceSeconds: 30 })
+      await rig.serve(old)
+      const own = ofController(rig, 'shop', 'web', [old])
+      const ids = Array.from({ length: others }, (_, i) => ofController(rig, 'evil', `trap-${i}`, [old]))
+      await ready(rig, own, ...ids)
+      rig.end(old)
+      let isAnswered = false
+      const hook = rig.hook(old).finally(() => (isAnswered = true))
+      const drain = () => rig.agent.loop.drains().get(old.uid as never)
+      await until(
+        'the hold of the others is over',
+        () => (drain()?.since ?? Infinity) + 1500 < systemClock.now()
+      )
+      const { proxy } = rig.gateways[0]!.urls
+      expect((await get(`${proxy}/shop-web`)).body).to.equal('web-1')
+      expect(isAnswered).to.equal(false)
+      const fresh = rig.pod('web-2')
+      await rig.serve(fresh)
+      ofController(rig, 'shop', 'web', [old, fresh])
+      expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+      expect((await get(`${proxy}/shop-web`)).body).to.equal('web-2')
+    })
+})
