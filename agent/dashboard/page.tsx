@@ -112,7 +112,7 @@ export function Page({ store }: { store: Store }) {
             {holders}
             <Words />
             <footer class="quiet">
-              apisix-drain {snapshot.agent.version} · evidence asked for: {snapshot.agent.minimumGrade} ·{' '}
+              apisix-drain {snapshot.agent.version} · drain.minimumEvidence: {snapshot.agent.minimumGrade} ·{' '}
               <a href="api/state">this page as JSON</a>
             </footer>
           </>

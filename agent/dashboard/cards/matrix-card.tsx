@@ -66,7 +66,7 @@ export function Matrix({ holders, gateways, over, now, view, onView }: MatrixPro
         </label>
         <span class="quiet spread">
           {late === 0 ? 'none behind Kubernetes' : `${late.toLocaleString('en-US')} behind Kubernetes`} ·{' '}
-          {rows.length.toLocaleString('en-US')} upstreams
+          {count(rows.length, 'upstream')}
           {columns.length < gateways.length &&
             !narrow &&
             ` · ${columns.length} of ${count(gateways.length, 'gateway')}`}
