@@ -94,6 +94,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
     tokenEnv,
     origins,
     trustedProxies,
+    docsUrl,
     peers
   }: Settings['serve']['dashboard']): DashboardConfig {
     return {
@@ -103,6 +104,7 @@ export function resolve(settings: Settings, env: Env, problems: string[]): Confi
           : { kind: 'token', token: secret('serve.dashboard.token', tokenFile, tokenEnv) },
       origins: origins.map(origin => new URL(origin).origin),
       trustedProxies,
+      docsUrl: docsUrl?.replace(/\/+$/, ''),
       peers
     }
   }

@@ -206,6 +206,14 @@ const dashboard = z.strictObject({
         'Ranges of proxies in front of the dashboard. Behind them wrong tokens count for the address in `X-Forwarded-For`, so one client does not lock out all others.',
       example: ['10.244.0.0/16']
     }),
+  docsUrl: z
+    .url({ protocol: /^https?$/, error: 'must be a URL such as https://git.example.org/apisix-drain/docs' })
+    .optional()
+    .meta({
+      description:
+        "Where you keep this project's folder `docs`. The words of the page then link to their pages there.",
+      example: 'https://git.example.org/apisix-drain/docs'
+    }),
   peers: z
     .array(
       z

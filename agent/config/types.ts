@@ -18,6 +18,8 @@ export interface DashboardConfig {
   readonly origins: readonly string[]
   /** Ranges of proxies whose `X-Forwarded-For` names the client. */
   readonly trustedProxies: readonly string[]
+  /** Where the folder `docs` can be read, without a trailing slash. */
+  readonly docsUrl: string | undefined
   /** Where all agents are: `host:port`. */
   readonly peers: readonly string[]
 }

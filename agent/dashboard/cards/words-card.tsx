@@ -1,7 +1,7 @@
 import { TERMS } from '../model/terms.ts'
 
-/** The words of the page, and where the documentation explains them. */
-export function Words() {
+/** The words of the page, and where the documentation explains them: a link if the agent knows where the documentation is. */
+export function Words({ docsUrl }: { docsUrl: string | null }) {
   return (
     <section aria-labelledby="words">
       <h2 id="words">Words</h2>
@@ -12,12 +12,21 @@ export function Words() {
             <div key={term}>
               <dt>{term}</dt>
               <dd>
-                {means} <span class="quiet">docs/{page}</span>
+                {means} <Place docsUrl={docsUrl} page={page} />
               </dd>
             </div>
           ))}
         </dl>
       </details>
     </section>
+  )
+}
+
+function Place({ docsUrl, page }: { docsUrl: string | null; page: string }) {
+  if (docsUrl === null) return <span class="quiet">docs/{page}</span>
+  return (
+    <a href={`${docsUrl}/${page}`} target="_blank" rel="noreferrer">
+      docs/{page}
+    </a>
   )
 }

@@ -103,8 +103,16 @@ log: { level: debug }
       auth: { kind: 'none' },
       origins: ['https://ops.example'],
       trustedProxies: [],
+      docsUrl: undefined,
       peers: []
     })
+    const docsUrl = 'https://git.example/docs'
+    expect(
+      dashboard(JSON.stringify({ enabled: true, auth: 'none', docsUrl: `${docsUrl}/` }))?.docsUrl
+    ).to.equal(docsUrl)
+    expect(() => dashboard(JSON.stringify({ enabled: true, auth: 'none', docsUrl: 'docs' }))).to.throw(
+      /serve\.dashboard\.docsUrl: must be a URL such as/
+    )
     const trustedProxies = ['10.244.0.0/16']
     expect(dashboard(JSON.stringify({ enabled: true, auth: 'none', trustedProxies }))).to.deep.include({
       trustedProxies
