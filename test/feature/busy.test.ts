@@ -117,7 +117,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
 
   test('holds the hook until its deadline if it never answers again', async start => {
     const rig = await start()
-    const { gateway, old, backend, slow } = await busy(rig, 3)
+    const { gateway, old, backend, slow } = await busy(rig, 10)
     const { hook, why } = end(rig, old)
     await until('it said busy', () => why().includes('1 in flight'))
     await gateway.partition({ barrier: 'silent' })

@@ -9,7 +9,7 @@ describe('feature: holders', () => {
   const test = sideBySide()
 
   test('all five kinds at once: the pod leaves every one of them, map and array, and its neighbours stay', async start => {
-    const rig = await start({ stream: true, config: SHORT })
+    const rig = await start({ stream: true, config: { DRAIN_ACCEPTED_SETTLE: SHORT.DRAIN_ACCEPTED_SETTLE } })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     const inline = (nodes: ReturnType<typeof mapOf> | ReturnType<typeof arrayOf>) => ({
       upstream: { type: 'roundrobin', nodes }
@@ -203,7 +203,7 @@ describe('feature: the last node', () => {
   for (const form of ['map', 'array'] as const)
     test(`two pods that end together as the last two leave one of them (${form})`, async start => {
       const rig = await start()
-      const both = [rig.pod('web-1', { graceSeconds: 3 }), rig.pod('web-2', { graceSeconds: 3 })]
+      const both = [rig.pod('web-1', { graceSeconds: 10 }), rig.pod('web-2', { graceSeconds: 10 })]
       rig.upstream('web', both, form)
       await rig.settled()
       for (const one of both) rig.end(one)
