@@ -262,6 +262,7 @@ describe('feature: one page for all agents (D7)', () => {
     }
     const isWhole = (state: Snapshot) =>
       holdsSlow(state) &&
+      state.totals.drains === answered.length + 1 &&
       answersOf(state)
         .filter(pod => pod !== 'slow')
         .join() === answered.join() &&
@@ -300,7 +301,7 @@ describe('feature: one page for all agents (D7)', () => {
       const state = await shows(
         'all is over',
         host,
-        ({ drains, acks }) => drains.length === 0 && acks.length === 7
+        ({ drains, acks, totals }) => drains.length === 0 && acks.length === 7 && totals.drains === 7
       )
       expect(state.past.map(({ pod }) => pod).toSorted()).to.deep.equal(['slow', ...answered])
       expect(state.totals).to.include({ drains: 7, expired: 0, hooks: 7 })

@@ -123,7 +123,8 @@ describe('feature: a gateway that reported requests during a drain', () => {
     await gateway.partition({ barrier: 'silent' })
     const { body } = await hook
     expect(body).to.include({ result: 'deadline' })
-    expect(body.why).to.contain('1 in flight')
+    // The last report, or that there is none any more: it depends on whether the barrier's timeout is over.
+    expect(body.why).to.match(/1 in flight|only its own 0 in flight counts/)
     backend.release()
     await slow
   })

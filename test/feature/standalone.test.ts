@@ -87,7 +87,7 @@ describe('feature: API-driven standalone', () => {
   })
 
   test('a gateway with an unreadable document leaves no proof but time', async start => {
-    const rig = await start({ config: { DRAIN_FLOOR: '2s' } })
+    const rig = await start({ config: { DRAIN_FLOOR: '2s', DRAIN_ACCEPTED_SETTLE: '2s' } })
     const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
     const put = ownerOf(rig)
     await put([old, fresh])
