@@ -13,6 +13,7 @@
 local cells_mod    = require("apisix.drain.cells")
 local keys_mod     = require("apisix.drain.keys")
 local setmetatable = setmetatable
+local pcall        = pcall
 local pairs        = pairs
 local ipairs       = ipairs
 
@@ -160,6 +161,14 @@ function _M:enter(addr, holder)
 end
 
 
+-- A fault there must not keep the request counted: without it, only the time of its end is unknown.
+local function finish(self, tally)
+    if self.finished then
+        pcall(self.finished, tally.addr)
+    end
+end
+
+
 --- Counts a request down. Safe to call at any time, any number of times.
 -- @tparam boolean|nil was_sent it was sent to the node, so its end is the end of a request
 -- @treturn table|nil the address it was counted on, if known
@@ -170,8 +179,8 @@ function _M:leave(holder, was_sent)
     end
     local kind = self.kinds[holder]
     local tally = self.opened[counter]
-    if was_sent and tally and not kind and self.finished then
-        self.finished(tally.addr)
+    if was_sent and tally and not kind then
+        finish(self, tally)
     end
     self.held[holder] = nil
     if kind then
@@ -192,9 +201,7 @@ function _M:lengthen(holder, kind)
     if not tally or self.kinds[holder] then
         return
     end
-    if self.finished then
-        self.finished(tally.addr)
-    end
+    finish(self, tally)
     if self.store:lengthen(counter, kind) then
         self.kinds[holder] = kind
     end
