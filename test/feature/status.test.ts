@@ -39,8 +39,10 @@ describe('feature: apisix-drain status', () => {
     const rig = await start()
     await rig.settled()
     const url = `http://127.0.0.1:${rig.agent.port}`
-    const well = await status('--url', url)
-    expect(well).to.include({ code: 0, err: '' })
+    let well = await status('--url', url)
+    // A busy machine may not answer the command in time, or report the gateways as late at first.
+    await until('all is well', async () => well.code === 0 || (well = await status('--url', url)).code === 0)
+    expect(well.err).to.equal('')
     expect(well.out).to.match(/^apisix-1 +ready +barrier/m)
 
     const [, second] = rig.gateways
@@ -77,9 +79,9 @@ describe('feature: apisix-drain status', () => {
     let report: StatusReport | undefined
     await until('the gateway answers again', async () => {
       report = JSON.parse((await status('--url', url, '--json')).out) as StatusReport
-      return report.level !== 'bad'
+      return report.level === 'well'
     })
-    expect(report).to.include({ level: 'well', head: 'All is well.' })
+    expect(report).to.include({ head: 'All is well.' })
 
     await gateway!.partition({ barrier: 'refused', control: 'refused' })
     rig.end(called)
