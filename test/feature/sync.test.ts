@@ -61,7 +61,7 @@ describe('feature: an upstream that follows a Service', () => {
 
   test('scaled to 0: the last pod stays listed while it can answer', async start => {
     const rig = await start()
-    const only = rig.pod('web-1', { graceSeconds: 2 })
+    const only = rig.pod('web-1', { graceSeconds: 10 })
     rig.service('web', [only])
     rig.upstream('web', [only])
     ask(rig, 'web', { upstream: 'web' })
