@@ -1,2 +1,2 @@
-// A redirect keeps the fragment of the address that was asked for, if it has none of its own. So a link to a drain survives the sign-in.
+// Across a redirect without a fragment, the browser keeps that of the requested address. So a link to a drain survives the sign-in.
 document.querySelector('form')?.setAttribute('action', `login${location.hash}`)

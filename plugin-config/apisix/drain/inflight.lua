@@ -163,9 +163,7 @@ end
 
 -- A fault there must not keep the request counted: without it, only the time of its end is unknown.
 local function finish(self, tally)
-    if self.finished then
-        pcall(self.finished, tally.addr)
-    end
+    return self.finished and pcall(self.finished, tally.addr)
 end
 
 
