@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import type { BarrierEntry } from '../apisix/barrier-api.ts'
 import type { Vouch } from '../hold/holds.ts'
 import { bearerOf, isSameSecret } from '../base/same-secret.ts'
@@ -6,18 +7,27 @@ import { bearerOf, isSameSecret } from '../base/same-secret.ts'
 const MOST = 1000
 
 export interface BarrierEntriesParts {
-  /** The token of the Barrier API: a gateway sends the same token that it requires from the agent. */
+  /** The token of the Barrier API, which agent and gateways share. */
   readonly token: () => string
   /** The entries that every gateway should hold now. */
   readonly entries: () => readonly BarrierEntry[]
   readonly vouch: () => Vouch
 }
 
+/**
+ * What a gateway shows to read the entries. It is made from the token, because this request crosses the network in plain text: with it
+ * nothing can be written (docs/barrier-api.md).
+ */
+export const readSecret = (token: string): string =>
+  createHmac('sha1', token).update('GET /v1/barrier-entries').digest('base64')
+
 /** `GET /v1/barrier-entries`: a gateway fetches it at its start, before it reports ready (docs/barrier-api.md). */
 export function barrierEntries(parts: BarrierEntriesParts, authorization: string | undefined): Response {
   const shown = bearerOf(authorization)
-  if (shown === undefined || !isSameSecret(shown, parts.token())) {
-    const why = 'send the token of the Barrier API as Authorization: Bearer'
+  const token = parts.token()
+  // Plugins before 0.2.0 send the token itself.
+  if (shown === undefined || !(isSameSecret(shown, readSecret(token)) || isSameSecret(shown, token))) {
+    const why = 'the secret shown is not made from the token of the Barrier API'
     return Response.json(
       { error: 'unauthorized', why },
       { status: 401, headers: { 'www-authenticate': 'Bearer' } }

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseEntries } from './barrier-input.ts'
 import type { Barrier } from './barrier.ts'
@@ -24,11 +25,12 @@ export async function fetchEntries(
 ): Promise<string> {
   const timeout = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([timeout, stopped])
+  const shown = createHmac('sha1', token).update('GET /v1/barrier-entries').digest('base64')
   let why = 'no answer'
   while (!signal.aborted) {
     try {
       const answer = await fetch(`${url}/v1/barrier-entries`, {
-        headers: { authorization: `Bearer ${token}` },
+        headers: { authorization: `Bearer ${shown}` },
         signal
       })
       const parsed = parseEntries(await answer.text())

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { barrierEntries, type BarrierEntriesParts } from '../../../agent/hook/barrier-entries.ts'
+import { barrierEntries, readSecret, type BarrierEntriesParts } from '../../../agent/hook/barrier-entries.ts'
 
 const ENTRY = { uid: 'uid-1', ip: '10.0.0.1', state: 'sealed', ttl: 60 } as const
 const parts = (differs: Partial<BarrierEntriesParts> = {}): BarrierEntriesParts => ({
@@ -10,10 +10,13 @@ const parts = (differs: Partial<BarrierEntriesParts> = {}): BarrierEntriesParts 
 })
 
 describe('barrier entries', () => {
-  it('are given to a gateway that shows the token', async () => {
-    const response = barrierEntries(parts(), 'Bearer secret')
-    expect(response.status).to.equal(200)
-    expect(await response.json()).to.deep.equal({ entries: [ENTRY] })
+  it('are given to a gateway that shows the secret made from the token, or, as 0.1.0 does, the token', async () => {
+    for (const shown of [readSecret('secret'), 'secret']) {
+      const response = barrierEntries(parts(), `Bearer ${shown}`)
+      expect(response.status).to.equal(200)
+      expect(await response.json()).to.deep.equal({ entries: [ENTRY] })
+    }
+    expect(readSecret('secret')).to.match(/^[\w+/]{27}=$/)
   })
 
   it('are refused without the token', async () => {
@@ -24,7 +27,8 @@ describe('barrier entries', () => {
       'Bearer',
       'Bearer wrong',
       'Basic secret',
-      'Bearer secret2'
+      'Bearer secret2',
+      `Bearer ${readSecret('other')}`
     ]) {
       const response = barrierEntries(parts(), shown)
       expect(response.status, shown).to.equal(401)

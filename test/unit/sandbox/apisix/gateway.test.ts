@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import { expect } from 'chai'
+import { readSecret } from '../../../../agent/hook/barrier-entries.ts'
 import { startApisix } from '../../../../sandbox/apisix/apisix.ts'
 import { eventually, httpNode, KEY, opened, send, testGateway, TOKEN } from './fixture.ts'
 
@@ -70,7 +71,7 @@ describe('sandbox/apisix gateway', () => {
     release()
     await eventually(async () => (await ready()).status === 200)
     expect(apisix.gateway.barrier?.entries.look('127.0.0.1', 80)).to.equal('draining')
-    expect(tokens).to.deep.equal([`Bearer ${TOKEN}`])
+    expect(tokens).to.deep.equal([`Bearer ${readSecret(TOKEN)}`])
   })
 
   it('gives up fetching after the time limit, and serves', async () => {
