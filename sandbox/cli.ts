@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { nearest } from '../agent/config/nearest.ts'
-import type { Traffic } from './load/options.ts'
+import { TRAFFICS, type Traffic } from './load/options.ts'
 import { MODES, type SandboxMode } from './owner/start.ts'
 import type { Evidence } from './world.ts'
 
@@ -218,10 +218,9 @@ function flagProblem(name: string, rawName: string, value: string | undefined): 
 }
 
 function readTraffic(given: string | boolean | undefined, problems: string[]): Traffic {
-  if (given === undefined || given === 'all' || given === 'no-uploads' || given === 'quick')
-    return given ?? 'all'
-  problems.push(`--traffic takes all, no-uploads or quick, not "${given}"`)
-  return 'all'
+  const traffic = given === undefined ? 'all' : TRAFFICS.find(name => name === given)
+  if (traffic === undefined) problems.push(`--traffic takes one of ${TRAFFICS.join(', ')}, not "${given}"`)
+  return traffic ?? 'all'
 }
 
 function readEvidence(given: string | boolean | undefined, problems: string[]): Evidence {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { UPSTREAM } from '../agent/members/claim.ts'
 import { startAgent, type Agent } from './agent.ts'
+import type { AtSigterm } from './app/server.ts'
 import { forkGateways, type ForkedGateways } from './gateways/process.ts'
 import { createAddresses } from './kubelet/addresses.ts'
 import { startKubelet, type Kubelet } from './kubelet/kubelet.ts'
@@ -31,6 +32,8 @@ export interface WorldOptions {
   readonly seed: number
   /** The workers of the last gateway apply each write up to this many ms late. */
   readonly behindMs?: number
+  /** What the pods' app does at SIGTERM with the requests that it has accepted; default `finish`. */
+  readonly atSigterm?: AtSigterm
   /** Makes the pods' preStop hook once the address of the agent is known. */
   readonly preStop?: ((agentUrl: string) => Hook) | undefined
   /** How APISIX is run, and so which component writes its upstreams; default `etcd-1.8`. */
@@ -145,7 +148,10 @@ async function build(
   const images = {
     [manifests.IMAGE]: {
       command: [process.execPath, APP_MAIN],
-      env: { NODE_COMPILE_CACHE: join(directory, 'compile-cache') },
+      env: {
+        NODE_COMPILE_CACHE: join(directory, 'compile-cache'),
+        AT_SIGTERM: options.atSigterm ?? 'finish'
+      },
       ready: 'message' as const
     }
   }

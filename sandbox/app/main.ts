@@ -3,13 +3,13 @@ import { now } from '../now.ts'
 import { createReport, type AppMessage } from './report.ts'
 import { createApp } from './server.ts'
 
-// One pod of the sandbox: POD_NAME, POD_IP and PORT come from its environment, as in a real pod.
+// One pod of the sandbox: POD_NAME, POD_IP, PORT and AT_SIGTERM come from its environment, as in a real pod.
 
-const { POD_NAME = 'app', POD_IP = '127.0.0.1', PORT = '8080' } = process.env
+const { POD_NAME = 'app', POD_IP = '127.0.0.1', PORT = '8080', AT_SIGTERM } = process.env
 
 const send = (message: AppMessage) => void process.send?.(message, undefined, undefined, () => {})
 const report = createReport(send)
-const app = createApp(POD_NAME, arrival => report.arrival(arrival))
+const app = createApp(POD_NAME, arrival => report.arrival(arrival), AT_SIGTERM === 'drop' ? 'drop' : 'finish')
 
 async function end() {
   send({ type: 'term', at: now() })

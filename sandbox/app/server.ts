@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import { WebSocketServer } from 'ws'
 import { now } from '../now.ts'
 import type { Arrival } from './report.ts'
 
@@ -10,15 +11,26 @@ const SILENT_MS = 1000
 export interface App {
   readonly server: Server
   readonly counts: { served: number; afterTerm: number }
-  /** Ends the app as a worst-case app does at SIGTERM. Resolves when every accepted request is answered. */
+  /** Ends the app as a worst-case app does at SIGTERM. Resolves when it may exit. */
   terminate(): Promise<void>
 }
 
+/** What the app does at SIGTERM with the requests that it has accepted. Many apps drop them, because they have no handler. */
+export type AtSigterm = 'finish' | 'drop'
+
+/** "Going away" (RFC 6455, 7.4.1): the client connects again, to another pod. */
+const GOING_AWAY = 1001
+
 /**
  * The worst-case app: it has no drain of its own. At SIGTERM it closes its listener and its idle keep-alive connections at
- * once, and finishes only the requests that it has accepted. So every request that is still routed to it fails.
+ * once, and finishes at most the requests that it has accepted. So every request that is still routed to it fails. It closes
+ * its websockets with 1001, as the documentation asks of each app.
  */
-export function createApp(pod: string, seen: (arrival: Arrival) => void): App {
+export function createApp(
+  pod: string,
+  seen: (arrival: Arrival) => void,
+  atSigterm: AtSigterm = 'finish'
+): App {
   const counts = { served: 0, afterTerm: 0 }
   const silent = new Set<Socket>()
   let terminating = false
@@ -54,13 +66,31 @@ export function createApp(pod: string, seen: (arrival: Arrival) => void): App {
     socket.once('close', () => silent.delete(socket))
   })
 
+  const websockets = new WebSocketServer({ noServer: true })
+  websockets.on('headers', headers => headers.push(`x-pod: ${pod}`))
+  server.on('upgrade', (request, socket, head) => {
+    silent.delete(request.socket)
+    seen({ at: now(), method: 'GET', afterTerm: terminating })
+    counts.served++
+    if (terminating) counts.afterTerm++
+    websockets.handleUpgrade(request, socket, head, client => {
+      // A client that has gone without a close frame. Its connection is closed already.
+      client.on('error', () => {})
+      client.on('message', message => client.send(message))
+      if (terminating) client.close(GOING_AWAY)
+    })
+  })
+
   return {
     server,
     counts,
     terminate() {
       terminating = true
+      for (const client of websockets.clients) client.close(GOING_AWAY)
       return new Promise(resolve => {
+        // Upgraded connections are not among all connections: their close frames are still sent.
         server.close(() => resolve())
+        if (atSigterm === 'drop') server.closeAllConnections()
         server.closeIdleConnections()
         setTimeout(() => silent.forEach(socket => socket.destroy()), SILENT_MS).unref()
       })

@@ -3,6 +3,7 @@ import { createRandom } from '../random.ts'
 import { nextShot } from './mix.ts'
 import type { LoadCounts, LoadOptions, LoadResult } from './options.ts'
 import { createAgent, send } from './send.ts'
+import { openWebsocket } from './websocket.ts'
 import { createTally } from './tally.ts'
 
 export interface Load {
@@ -30,10 +31,12 @@ export function startLoad(options: LoadOptions): Load {
   const one = async () => {
     const shot = nextShot(random, options.traffic)
     const url = new URL(path, targets[sent++ % targets.length])
-    if (shot.slowMs > 0) url.searchParams.set('ms', String(shot.slowMs))
+    if (shot.kind === 'slow') url.searchParams.set('ms', String(shot.slowMs))
     tally.started()
     const sentAt = now()
-    const outcome = await send(url, shot, agent, timeoutMs)
+    const outcome = await (shot.kind === 'websocket'
+      ? openWebsocket(url, shot.slowMs, timeoutMs)
+      : send(url, shot, agent, timeoutMs))
     tally.ended(shot.kind, outcome, sentAt, now())
   }
 

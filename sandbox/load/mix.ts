@@ -4,7 +4,7 @@ import type { RequestKind, Traffic } from './options.ts'
 export interface Shot {
   readonly kind: RequestKind
   readonly method: 'GET' | 'POST'
-  /** How long the app takes to answer, ms. */
+  /** How long the app takes to answer, or how long a websocket is open, ms. */
   readonly slowMs: number
   readonly bodyBytes: number
   /** The time in which the body is sent, ms; 0 = at once. */
@@ -22,12 +22,14 @@ const MIX: readonly (readonly [RequestKind, number])[] = [
   ['post', 76],
   ['slow', 1],
   // Each takes 1.25 s on average, so ten are being sent at any time (at 400 requests a second).
-  ['upload', 4]
+  ['upload', 4],
+  ['websocket', 4]
 ]
 const LEFT_OUT: Readonly<Record<Traffic, readonly RequestKind[]>> = {
-  all: [],
-  'no-uploads': ['upload'],
-  quick: ['slow', 'upload']
+  'with-websockets': [],
+  all: ['websocket'],
+  'no-uploads': ['upload', 'websocket'],
+  quick: ['slow', 'upload', 'websocket']
 }
 
 const between = (random: () => number, low: number, high: number) => Math.round(low + random() * (high - low))
@@ -43,7 +45,8 @@ export function nextShot(random: () => number, traffic: Traffic): Shot {
     'get-new-connection': () => ({ ...plain, method: 'GET', newConnection: true }),
     post: () => ({ ...plain, method: 'POST', bodyBytes: 256 }),
     slow: () => ({ ...plain, method: 'GET', slowMs: between(random, 100, 800) }),
-    upload: () => ({ ...plain, method: 'POST', bodyBytes: 32_768, bodyMs: between(random, 500, 2000) })
+    upload: () => ({ ...plain, method: 'POST', bodyBytes: 32_768, bodyMs: between(random, 500, 2000) }),
+    websocket: () => ({ ...plain, method: 'GET', slowMs: between(random, 500, 3000) })
   }
   return shots[kind]()
 }

@@ -1,8 +1,9 @@
 /**
  * `all`: with uploads whose body takes 0.5 to 2 s (a gateway picks their node long before it connects), and with answers
- * that take 100 to 800 ms. `quick`: without both.
+ * that take 100 to 800 ms. `quick`: without both. `with-websockets`: `all`, and websockets that are open for 0.5 to 3 s.
  */
-export type Traffic = 'all' | 'no-uploads' | 'quick'
+export const TRAFFICS = ['all', 'no-uploads', 'quick', 'with-websockets'] as const
+export type Traffic = (typeof TRAFFICS)[number]
 
 /** The requests to send, and their targets. All times in ms. */
 export interface LoadOptions {
@@ -17,10 +18,13 @@ export interface LoadOptions {
   readonly timeoutMs: number
 }
 
-/** How a request failed. Anything but a 2xx with its whole body is a failure. */
+/**
+ * How a request failed. Anything but a 2xx with its whole body is a failure. A websocket fails if it does not open, or if it
+ * breaks off without a close frame (`truncated`).
+ */
 export type FailureKind = 'status' | 'reset' | 'timeout' | 'truncated'
 
-export type RequestKind = 'get' | 'get-new-connection' | 'post' | 'slow' | 'upload'
+export type RequestKind = 'get' | 'get-new-connection' | 'post' | 'slow' | 'upload' | 'websocket'
 
 export interface LoadFailure {
   /** When the request was sent and when it failed, by `now()`. */

@@ -14,7 +14,8 @@ export function createTally() {
     'get-new-connection': none(),
     post: none(),
     slow: none(),
-    upload: none()
+    upload: none(),
+    websocket: none()
   }
   const latencies: number[] = []
   const failures: LoadFailure[] = []

@@ -1,3 +1,4 @@
+import type { AtSigterm } from '../../sandbox/app/server.ts'
 import type { Hook } from '../../sandbox/kubernetes/objects.ts'
 import type { Traffic } from '../../sandbox/load/options.ts'
 import { rollOut } from '../../sandbox/rollout.ts'
@@ -26,13 +27,24 @@ export interface Situation {
   readonly rate: number
   /** The workers of one of the two gateways apply each write up to this many ms late. */
   readonly behindMs?: number
+  /** What the app does at SIGTERM with the requests that it has accepted. */
+  readonly atSigterm: AtSigterm
   /** How many rolling updates follow each other, under the same load. */
   readonly rollouts: number
 }
 
-export const EASY: Situation = { traffic: 'no-uploads', rate: 400, rollouts: 1 }
-/** Slow uploads, whose node is chosen up to 2 s before the connection, and a gateway that is behind. */
-export const HARD: Situation = { traffic: 'all', rate: 100, behindMs: 500, rollouts: 2 }
+export const EASY: Situation = { traffic: 'no-uploads', rate: 400, atSigterm: 'finish', rollouts: 1 }
+/**
+ * Slow answers, slow uploads (their node is chosen up to 2 s before the connection), websockets, a gateway that is behind, and
+ * an app that drops at SIGTERM what it has accepted.
+ */
+export const HARD: Situation = {
+  traffic: 'with-websockets',
+  rate: 100,
+  behindMs: 500,
+  atSigterm: 'drop',
+  rollouts: 2
+}
 
 export interface HookRun {
   readonly requests: number
@@ -70,6 +82,7 @@ export async function hookRun(arm: HookArm, seed: number, situation: Situation =
     ...WORLD,
     ...(situation.behindMs !== undefined && { behindMs: situation.behindMs }),
     seed,
+    atSigterm: situation.atSigterm,
     evidence: arm === 'drain-observed' ? 'observed' : 'barrier',
     preStop: HOOKS[arm]
   })

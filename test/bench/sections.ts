@@ -68,7 +68,7 @@ export const SECTIONS = {
   },
   lost: {
     title: 'Requests lost per 1,000 pods ended',
-    how: 'Two rolling updates of 10 pods, one after the other, at 100 requests a second with answers that take 100 to 800 ms and uploads that take 0.5 to 2 s. One of the 2 gateways is behind: its workers apply each write up to 500 ms late. The arms take turns. A request times out after 15 s: on a starved machine the stand-ins cause that, and such a round shows nothing. No websockets are among the requests.',
+    how: 'Two rolling updates of 10 pods, one after the other, at 100 requests a second: 2 % are uploads that take 0.5 to 2 s, 2 % are websockets that are open for 0.5 to 3 s, and 0.5 % are answers that take 100 to 800 ms. One of the 2 gateways is behind: its workers apply each write up to 500 ms late. At SIGTERM the app closes its websockets with 1001 and drops the requests that it has accepted. The arms take turns. A request times out after 15 s: on a starved machine the stand-ins cause that, and such a round shows nothing.',
     async run(size, tell) {
       const runs = new Map<HookArm, HookRun[]>()
       for (let round = 1; round <= LOST_ROUNDS[size]; round += 1) {

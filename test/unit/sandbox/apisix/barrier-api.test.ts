@@ -3,8 +3,17 @@ import { request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { expect } from 'chai'
 import { ENTRY_BYTES } from '../../../../sandbox/apisix/deny-list.ts'
-import { eventually, httpNode, opened, send, testGateway, TOKEN, type TestGateway } from './fixture.ts'
-import { ranMs } from '../../../build/apisix.ts'
+import {
+  deadAddress,
+  eventually,
+  httpNode,
+  opened,
+  send,
+  testGateway,
+  TOKEN,
+  type TestGateway
+} from './fixture.ts'
+import { ranMs, until } from '../../../build/apisix.ts'
 
 interface ToldEntry {
   uid: string
@@ -204,6 +213,25 @@ describe('sandbox/apisix Barrier API', () => {
       expect(told(await poll)[0]?.inflight).to.deep.equal({ requests: 0, long: 0 })
       expect(await request).to.equal('broken')
       expect(apisix.gateway.workers.length).to.equal(2)
+    })
+
+    it('tries another node if one refuses an upgraded connection', async () => {
+      const node = all.add(await httpNode())
+      node.server.on('upgrade', (_, socket) => {
+        socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhello')
+        socket.on('error', () => {})
+      })
+      await apisix.route({ [node.address]: 1, [await deadAddress()]: 1 })
+      for (let n = 0; n < 4; n += 1) {
+        const client = await upgrade(apisix.gateway.urls.proxy)
+        await once(client.resume(), 'close')
+      }
+      await until('four facts', () => apisix.facts.length === 4)
+      expect(apisix.facts.map(({ status }) => status)).to.deep.equal([101, 101, 101, 101])
+      expect(
+        apisix.facts.some(({ nodes }) => nodes.length === 2),
+        'the refusing node was tried'
+      ).to.equal(true)
     })
 
     it('counts an upgraded connection as long-lived, until it closes', async () => {

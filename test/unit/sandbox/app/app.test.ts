@@ -4,6 +4,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { WebSocket } from 'ws'
 import type { AppMessage, Arrival } from '../../../../sandbox/app/report.ts'
 import { createApp, type App } from '../../../../sandbox/app/server.ts'
 import { ranMs } from '../../../build/apisix.ts'
@@ -63,6 +64,23 @@ describe('sandbox/app: the worst-case app', () => {
     expect((await slow).status).to.equal(200)
     await ended
     expect(app.counts).to.deep.equal({ served: 1, afterTerm: 0 })
+  })
+
+  it('drops accepted requests at TERM if it is asked to, and closes websockets with 1001', async () => {
+    app.server.close()
+    app = createApp('web-1', () => {}, 'drop')
+    app.server.listen(0, '127.0.0.1')
+    await once(app.server, 'listening')
+    port = (app.server.address() as AddressInfo).port
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/`)
+    await once(socket, 'open')
+    const reached = once(app.server, 'request')
+    const slow = failure(ask(port, '/?ms=60000'))
+    await reached
+    const closed = once(socket, 'close')
+    await app.terminate()
+    expect(await slow).to.equal('ECONNRESET')
+    expect((await closed)[0]).to.equal(1001)
   })
 
   it('closes idle keep-alive connections at TERM', async () => {

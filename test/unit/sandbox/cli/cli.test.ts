@@ -108,7 +108,7 @@ describe('sandbox: the command line', () => {
     ['--late 5 --arms controller-dead', '--late needs an ingress controller that lives'],
     ['--evidence timer', '--evidence takes barrier or observed, not "timer"'],
     ['--keep-logs', '--keep-logs needs a value'],
-    ['--traffic slow', '--traffic takes all, no-uploads or quick, not "slow"'],
+    ['--traffic slow', '--traffic takes one of all, no-uploads, quick, with-websockets, not "slow"'],
     ['--only nginx', '--only takes apisix or kubernetes'],
     ['--port 1', '--port needs --only kubernetes'],
     ['--proxy 1', '--proxy needs --only apisix'],

@@ -1,16 +1,26 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
+import type { Duplex } from 'node:stream'
 import { expect } from 'chai'
+import { WebSocketServer, type WebSocket } from 'ws'
 import { createApp } from '../../../../sandbox/app/server.ts'
 import { startLoad } from '../../../../sandbox/load/generate.ts'
 import { nextShot } from '../../../../sandbox/load/mix.ts'
 import type { LoadOptions, LoadResult, Traffic } from '../../../../sandbox/load/options.ts'
+import { openWebsocket } from '../../../../sandbox/load/websocket.ts'
 import { forkLoad } from '../../../../sandbox/load/process.ts'
 import { createRandom } from '../../../../sandbox/random.ts'
 import { eventually } from '../kubelet/harness.ts'
 
 const servers: Server[] = []
+
+/** Accepts a websocket, and then does this with it. */
+const accept = (act: (client: WebSocket) => void) => {
+  const websockets = new WebSocketServer({ noServer: true })
+  return (request: IncomingMessage, socket: Duplex, head: Buffer) =>
+    websockets.handleUpgrade(request, socket, head, act)
+}
 
 async function serve(listener: RequestListener | Server): Promise<string> {
   const server = typeof listener === 'function' ? createServer(listener) : listener
@@ -47,7 +57,7 @@ describe('sandbox/load', () => {
 
   it('counts no failure of a good app, for any kind of request', async () => {
     const url = await serve(createApp('web-1', () => {}).server)
-    const result = await load(url, 400, { traffic: 'all', rate: 400 })
+    const result = await load(url, 400, { traffic: 'with-websockets', rate: 400 })
     expect(result.failed, JSON.stringify(result.failures)).to.equal(0)
     expect(result.pending).to.equal(0)
     for (const { requests } of Object.values(result.byRequest)) expect(requests).to.be.above(0)
@@ -100,6 +110,40 @@ describe('sandbox/load', () => {
     expect(byRequest.get.failed).to.equal(0)
     expect(byKind.truncated).to.equal(byRequest.post.failed)
   })
+
+  const upgraded: readonly [string, (server: Server) => void, string][] = [
+    [
+      'one that is refused',
+      server => server.on('request', (_, response) => response.writeHead(503).end()),
+      'status'
+    ],
+    [
+      'one that breaks off',
+      server =>
+        server.on(
+          'upgrade',
+          accept(client => client.terminate())
+        ),
+      'truncated'
+    ],
+    [
+      'one that is closed with 1001',
+      server =>
+        server.on(
+          'upgrade',
+          accept(client => client.close(1001))
+        ),
+      'ok'
+    ]
+  ]
+  for (const [what, prepare, expected] of upgraded) {
+    it(`counts a websocket: ${what}`, async () => {
+      const server = createServer()
+      prepare(server)
+      const outcome = await openWebsocket(new URL(await serve(server)), 60_000, 60_000)
+      expect(outcome.ok ? 'ok' : outcome.kind).to.equal(expected)
+    })
+  }
 
   it('never retries: each request arrives once', async () => {
     let arrived = 0
