@@ -3,6 +3,8 @@ import { ago, count, formatMs } from '../dashboard/model/format.ts'
 import { isOpen, lanesOf, type Standing } from '../dashboard/model/lanes.ts'
 import { sentenceOf } from '../dashboard/model/sentence.ts'
 import { waitOf } from '../dashboard/model/waits.ts'
+import { idleLagOf } from '../page/lag.ts'
+import type { Grade } from '../drain/drain.ts'
 import { STANDING } from '../dashboard/model/words.ts'
 import type { AgentView, GatewayView, Snapshot } from '../page/snapshot.ts'
 
@@ -35,6 +37,17 @@ export interface StatusReport {
     readonly deadline: number
     readonly hooks: number
   }[]
+  /** The newest drains that wait for nothing any more, the newest first, at most 5. */
+  readonly last: readonly {
+    readonly pod: string
+    readonly standing: Standing
+    readonly evidence: Grade | null
+    /** In ms since Kubernetes decided: no new request came, the last request ended, the first hook was answered. */
+    readonly sealed: number | null
+    readonly idle: number | null
+    readonly ack: number | null
+    readonly seenAt: number
+  }[]
   /** Holders that are behind Kubernetes, the oldest first: `why` names the owner or the gateways that have not followed. */
   readonly behind: readonly { readonly upstream: string; readonly since: number; readonly why: string }[]
   /** Upstreams without a listed node that serves. */
@@ -45,6 +58,9 @@ export interface StatusReport {
     readonly nodes: readonly string[]
   }[]
 }
+
+/** How many finished drains are listed. */
+const SHOWN = 5
 
 /** The report, by the rules of the dashboard. */
 export function statusOf(snapshot: Snapshot): StatusReport {
@@ -84,6 +100,23 @@ export function statusOf(snapshot: Snapshot): StatusReport {
         const { drain, standing } = lane
         const { namespace, pod, deadline, hooks, why } = drain
         return { pod: `${namespace}/${pod}`, standing, waitsFor: waitOf(lane) || why, deadline, hooks }
+      }),
+    last: lanesOf(snapshot.drains, snapshot.past)
+      .filter(({ drain }) => !isOpen(drain))
+      .toSorted((a, b) => b.drain.moments.seenAt - a.drain.moments.seenAt)
+      .slice(0, SHOWN)
+      .map(({ drain, standing, start, lagMs }) => {
+        const { namespace, pod, verdict, moments } = drain
+        const { ackAt, seenAt } = moments
+        return {
+          pod: `${namespace}/${pod}`,
+          standing,
+          evidence: verdict?.grade ?? null,
+          sealed: lagMs,
+          idle: idleLagOf(moments),
+          ack: ackAt === null ? null : Math.max(0, ackAt - start),
+          seenAt
+        }
       }),
     behind: holders
       .flatMap(holder =>
@@ -140,6 +173,16 @@ export function formatStatus(report: StatusReport): string {
         formatMs(Math.max(0, deadline - at)),
         String(hooks),
         waitsFor
+      ])
+    ),
+    table(
+      ['LAST DRAIN', 'STATE', 'EVIDENCE', 'SEALED', 'IDLE', 'ACK', 'BEGAN'],
+      report.last.map(({ pod, standing, evidence, sealed, idle, ack, seenAt }) => [
+        pod,
+        STANDING[standing].label,
+        evidence ?? '-',
+        ...[sealed, idle, ack].map(ms => (ms === null ? '-' : formatMs(ms))),
+        ago(seenAt, at)
       ])
     ),
     table(

@@ -30,6 +30,8 @@ export interface World {
    * @param own starts the owner of its upstream; default: the sandbox's
    */
   run(options: WorkloadOptions, own?: StartOwner): Promise<Workload>
+  /** Starts the sandbox's owner of this Service; `lag`: from an endpoint's change to its write. */
+  own(service: OwnedService, lag?: typeof OWNER_LAG): Owner
   stop(): Promise<void>
 }
 
@@ -78,15 +80,15 @@ export async function startWorld(cluster: Cluster): Promise<World> {
   const slices = watchSlices(controlPlane)
   await kube.apply(namespace(NAMESPACE))
   const gateways = await startGateways(kube, controlPlane)
-  const imitated: StartOwner = service =>
-    Promise.resolve(
-      startOwner({ slices, admin: gateways.admin, services: [service], lag: OWNER_LAG, seed: 1 })
-    )
+  const own: World['own'] = (service, lag = OWNER_LAG) =>
+    startOwner({ slices, admin: gateways.admin, services: [service], lag, seed: 1 })
+  const imitated: StartOwner = service => Promise.resolve(own(service))
   return {
     cluster,
     kube,
     gateways,
     records,
+    own,
     run: (options, own = imitated) => runWorkload(options, own, { clients, kube, gateways, records }),
     async stop() {
       await records.stop()
