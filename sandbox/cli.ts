@@ -71,6 +71,7 @@ export const HELP = `The sandbox: Kubernetes, APISIX, pods and users on loopback
   --traffic <t>     which requests to send                                          (all)
                     all: GETs and POSTs, a few with answers of 100 to 800 ms, and slow uploads, whose
                     node APISIX picks long before it connects;  no-uploads;  quick: GETs and POSTs only
+                    with-websockets: all, and websockets
   --evidence <e>    what the agent is told to use: barrier, our plugin in the gateways; or
                     observed, as if it were not there (slow uploads then fail)      (barrier)
   --gateways <n>    APISIX instances                                                (2)
