@@ -1,5 +1,7 @@
 /** The values of the official APISIX chart with the plugin in them. Pure: merges, never replaces what is there. */
 
+import { TLS_PATH, withServer, type Listen } from './plugin-server.ts'
+
 type Tree = Readonly<Record<string, unknown>>
 
 export interface Merged {
@@ -15,24 +17,17 @@ export interface MergeOptions {
   readonly allow: readonly string[]
   /** Of the plugin. The agent's chart makes a ConfigMap of its own for each version. */
   readonly version: string
+  readonly listen: Listen
+  /** The Secret with the certificate of the listeners, which the agent's chart makes. */
+  readonly tlsSecret: string
 }
 
 const LUA = 'apisix-drain-lua'
 const TOKEN = 'apisix-drain-token'
-const PORT = 9092
+const TLS = 'apisix-drain-tls'
 /** What the chart allows if `ipList` is not set. A list in the operator's values replaces it. */
 const DEFAULT_ALLOWED = ['127.0.0.1/24']
 
-const SERVER = `server {
-  listen 0.0.0.0:${PORT};
-  access_log off;
-  client_max_body_size 2m;
-  client_body_buffer_size 1m;
-  location / {
-    content_by_lua_block { require("apisix.drain.api").serve() }
-  }
-}
-`
 const HOOK_POINT = 'apisix.drain.hook'
 const hook = (configMap: string) => ({
   enabled: true,
@@ -52,9 +47,14 @@ const MOUNTS = [
   { name: LUA, mountPath: '/opt/apisix-drain/apisix/drain', readOnly: true },
   { name: TOKEN, mountPath: '/opt/apisix-drain-token', readOnly: true }
 ]
+const TLS_MOUNT = { name: TLS, mountPath: TLS_PATH, readOnly: true }
 
 /** @param own the values of the release, as `helm get values -o yaml` prints them */
-export function mergePluginValues(own: Tree, { agent, allow, version }: MergeOptions): Merged {
+export function mergePluginValues(
+  own: Tree,
+  { agent, allow, version, listen, tlsSecret }: MergeOptions
+): Merged {
+  const hasTLS = listen !== 'http'
   const configMap = `${LUA}-${version}`
   const conflicts: string[] = []
   const at = (...path: readonly string[]): unknown =>
@@ -90,13 +90,8 @@ export function mergePluginValues(own: Tree, { agent, allow, version }: MergeOpt
     return [...known, ...missing]
   }
   const httpEnd = snippets['httpEnd']
-  const text = typeof httpEnd === 'string' ? httpEnd : ''
-  const isLoaded = text.includes('apisix.drain.api')
-  if (!isLoaded && new RegExp(String.raw`\blisten\s[^;]*\b${PORT}\b`).test(text)) {
-    conflicts.push(
-      `apisix.nginx.configurationSnippet.httpEnd: a server listens on port ${PORT} already: move it, or give the plugin another port by hand (apisix.barrier.port in the agent)`
-    )
-  }
+  const server = withServer(typeof httpEnd === 'string' ? httpEnd : '', listen)
+  if ('conflict' in server) conflicts.push(`apisix.nginx.configurationSnippet.httpEnd: ${server.conflict}`)
   const values = {
     ...own,
     apisix: {
@@ -111,7 +106,7 @@ export function mergePluginValues(own: Tree, { agent, allow, version }: MergeOpt
         customLuaSharedDicts: dictsOf(nginx['customLuaSharedDicts'], conflicts),
         configurationSnippet: {
           ...snippets,
-          httpEnd: isLoaded ? text : text === '' ? SERVER : `${text.trimEnd()}\n${SERVER}`
+          httpEnd: 'text' in server ? server.text : httpEnd
         }
       },
       ...(allow.length > 0 && {
@@ -124,8 +119,12 @@ export function mergePluginValues(own: Tree, { agent, allow, version }: MergeOpt
         }
       })
     },
-    extraVolumes: added(['extraVolumes'], volumes(configMap), 'name'),
-    extraVolumeMounts: added(['extraVolumeMounts'], MOUNTS, 'mountPath')
+    extraVolumes: added(
+      ['extraVolumes'],
+      [...volumes(configMap), ...(hasTLS ? [{ name: TLS, secret: { secretName: tlsSecret } }] : [])],
+      'name'
+    ),
+    extraVolumeMounts: added(['extraVolumeMounts'], [...MOUNTS, ...(hasTLS ? [TLS_MOUNT] : [])], 'mountPath')
   }
   return { values, conflicts }
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { parseDocument, stringify } from 'yaml'
+import { LISTENS } from './plugin-server.ts'
 import { mergePluginValues } from './plugin-values.ts'
 
 export interface PluginValuesFlags {
@@ -8,6 +9,8 @@ export interface PluginValuesFlags {
   readonly from: string
   readonly agent: string
   readonly allow: readonly string[]
+  readonly listen: string
+  readonly tlsSecret: string
   readonly json: boolean
 }
 
@@ -18,13 +21,16 @@ const HEADING = /^USER-SUPPLIED VALUES:\r?\n/
  * `apisix-drain plugin values`: prints the values of a release of the official APISIX chart with the plugin merged in. Returns the exit code:
  * 0, 1 if something cannot be merged (nothing is printed to standard output then), 2 if the input is not a file of values.
  */
-export function pluginValues(version: string, { from, agent, allow, json }: PluginValuesFlags): number {
+export function pluginValues(version: string, flags: PluginValuesFlags): number {
+  const { from, allow, json } = flags
   const problems = allow
     .filter(network => !isNetwork(network))
     .map(network => `--allow: ${network} is no network such as 10.0.0.0/8`)
+  const listen = LISTENS.find(one => one === flags.listen)
+  if (!listen) problems.push(`--listen: is ${LISTENS.join(', ')}, not "${flags.listen}"`)
   const own = readValues(from, problems)
-  if (own === undefined || problems.length > 0) return complain(problems, json, 2)
-  const { values, conflicts } = mergePluginValues(own, { agent, allow, version })
+  if (own === undefined || listen === undefined || problems.length > 0) return complain(problems, json, 2)
+  const { values, conflicts } = mergePluginValues(own, { ...flags, listen, version })
   if (conflicts.length > 0) return complain(conflicts, json, 1)
   process.stdout.write(json ? `${JSON.stringify(values)}\n` : stringify(values, { lineWidth: 0 }))
   return 0

@@ -25,6 +25,8 @@ type Command =
       readonly from: string
       readonly agent: string
       readonly allow: readonly string[]
+      readonly listen: string
+      readonly tlsSecret: string
       readonly json: boolean
     }
   | { readonly kind: 'help' }
@@ -53,6 +55,8 @@ export const HELP = `apisix-drain takes ending pods out of Apache APISIX, proves
   --from <file>     plugin values: the output of helm get values <release> -o yaml; - for standard input
   --agent <url>     plugin values: the agents' Service; default: http://apisix-drain.apisix.svc.cluster.local:8080
   --allow <net>     plugin values: a network that may call the Admin API too, such as 10.0.0.0/8; commas for several
+  --listen <what>   plugin values: https (the default), http as with barrierTLS.enabled=false, or both during an upgrade
+  --tls-secret <s>  plugin values: the Secret with the certificate; default: apisix-drain-barrier-tls
   --help, --version
 
 doctor prints one line for each finding: ok, warn, FAIL, or skip for checks that a failed one explains. The line after
@@ -80,9 +84,13 @@ const OPTIONS = {
   from: { type: 'string' },
   agent: { type: 'string' },
   allow: { type: 'string' },
+  listen: { type: 'string' },
+  'tls-secret': { type: 'string' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean' }
 } as const
+
+const PLUGIN_OPTIONS = ['from', 'agent', 'allow', 'listen', 'tls-secret'] as const
 
 const COMMANDS = ['run', 'doctor', 'diff', 'status', 'plugin'] as const
 
@@ -113,8 +121,8 @@ export function parseCommand(argv: readonly string[]): Command {
   const dryRun = values['dry-run'] === true
   if (values.progress && known !== 'doctor' && known !== 'diff')
     return { kind: 'wrong', problem: '--progress belongs to doctor and diff' }
-  if (values.from !== undefined || values.agent !== undefined || values.allow !== undefined)
-    return { kind: 'wrong', problem: '--from, --agent and --allow belong to plugin values' }
+  const ofPlugin = PLUGIN_OPTIONS.find(name => values[name] !== undefined)
+  if (ofPlugin) return { kind: 'wrong', problem: `--${ofPlugin} belongs to plugin values` }
   if (known === 'status') return statusCommand(values)
   if (values.watch || values.url !== undefined || values['token-file'] !== undefined)
     return { kind: 'wrong', problem: '--watch, --url and --token-file belong to status' }
@@ -133,17 +141,20 @@ function pluginCommand(
 ): Command {
   const wrong = (problem: string): Command => ({ kind: 'wrong', problem })
   if (words.join(' ') !== 'values') return wrong('the command is plugin values')
-  const { from, agent, allow, json, ...others } = values
+  const { from, agent, allow, json, listen = 'https', 'tls-secret': secret, ...others } = values
   const [other] = Object.keys(others)
-  if (other !== undefined) return wrong(`plugin values takes --from, --agent, --allow and --json only`)
+  if (other !== undefined)
+    return wrong('plugin values takes --from, --agent, --allow, --listen, --tls-secret and --json only')
   if (typeof from !== 'string')
     return wrong(
       'plugin values needs --from: helm get values <release> -o yaml | apisix-drain plugin values --from -'
     )
   const url = typeof agent === 'string' ? agent : 'http://apisix-drain.apisix.svc.cluster.local:8080'
   if (!/^https?:\/\/[^/]+$/.test(url)) return wrong(`--agent takes http://host:port, not "${url}"`)
+  const tlsSecret = typeof secret === 'string' ? secret : 'apisix-drain-barrier-tls'
   const networks = typeof allow === 'string' ? allow.split(',').map(network => network.trim()) : []
-  return { kind: 'plugin-values', from, agent: url, allow: networks, json: json === true }
+  const own = { from, agent: url, allow: networks, listen: String(listen), tlsSecret }
+  return { kind: 'plugin-values', ...own, json: json === true }
 }
 
 function statusCommand(values: Readonly<Record<string, unknown>>): Command {

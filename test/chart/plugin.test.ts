@@ -3,10 +3,14 @@ import { parse } from 'yaml'
 import { mergePluginValues } from '../../agent/doctor/plugin-values.ts'
 import { versions } from '../../scripts/version.ts'
 import { kinds, only, render, type Manifest } from './helm.ts'
+import { podOf } from './pods.ts'
 import { pluginFiles } from './plugin-files.ts'
 
 const version = versions()[0]?.version ?? ''
 const enabled = { 'plugin.enabled': true }
+/** The default of `plugin values --tls-secret`. */
+const TLS = 'apisix-drain-barrier-tls'
+const plain = { ...enabled, 'barrierTLS.enabled': false }
 const lua = (manifests: readonly Manifest[]) =>
   manifests.find(({ metadata }) => metadata.name.startsWith('apisix-drain-lua'))
 const barrierOf = (manifests: readonly Manifest[]) => {
@@ -15,13 +19,21 @@ const barrierOf = (manifests: readonly Manifest[]) => {
   return (parse(text) as { apisix: { barrier?: object } }).apisix.barrier
 }
 
+/** The volumes that the printed values of APISIX mount. */
+const mounted = () => {
+  const options = { agent: 'http://a:1', allow: [], version, listen: 'https', tlsSecret: TLS } as const
+  const { values } = mergePluginValues({}, options)
+  return values['extraVolumes'] as readonly {
+    configMap?: { name: string }
+    secret?: { secretName: string }
+  }[]
+}
+
 describe('plugin.enabled', () => {
   it('makes the ConfigMap with every file, under the name that the values for APISIX mount', () => {
     const made = lua(render(enabled))
     expect(made?.['data']).to.deep.equal(pluginFiles())
-    const { values } = mergePluginValues({}, { agent: 'http://a:1', allow: [], version })
-    const [volume] = values['extraVolumes'] as readonly { configMap: { name: string } }[]
-    expect(made?.metadata.name).to.equal(volume?.configMap.name)
+    expect(made?.metadata.name).to.equal(mounted()[0]?.configMap?.name)
   })
 
   it('keeps it when the release is upgraded or removed: gateways that mount it could not start again', () =>
@@ -31,16 +43,48 @@ describe('plugin.enabled', () => {
     expect(JSON.stringify(pluginFiles()).length).to.be.below(2 ** 20 / 2))
 
   it('uses the barrier with its defaults, and keeps settings of it', () => {
-    const tokenFile = '/run/secrets/apisix-drain/barrier-token'
-    expect(barrierOf(render(enabled))).to.deep.equal({ tokenFile })
+    const barrier = {
+      tokenFile: '/run/secrets/apisix-drain/barrier-token',
+      caFile: '/run/secrets/apisix-drain/barrier-ca.crt',
+      scheme: 'https',
+      serverName: 'barrier.apisix-drain'
+    }
+    expect(barrierOf(render(enabled))).to.deep.equal(barrier)
     const own = { ...enabled, 'config.apisix.barrier': { port: 9192 } }
-    expect(barrierOf(render(own))).to.deep.equal({ port: 9192, tokenFile })
+    expect(barrierOf(render(own))).to.deep.equal({ ...barrier, port: 9192 })
     expect(barrierOf(render())).to.equal(undefined)
   })
 
-  it('makes nothing else, and nothing by default', () => {
+  it('makes nothing but the certificate besides, and nothing by default', () => {
     expect(lua(render())).to.equal(undefined)
-    expect(kinds(render(enabled))).to.deep.equal([...kinds(render()), 'ConfigMap'].toSorted())
+    expect(kinds(render(enabled))).to.deep.equal([...kinds(render()), 'ConfigMap', 'Secret'].toSorted())
     expect(only(render(enabled), 'Deployment').metadata.name).to.equal('apisix-drain')
+  })
+
+  it('calls the gateways by https, with the certificate that the values for APISIX mount', () => {
+    const secret = only(render(enabled), 'Secret')
+    expect(secret.metadata.name).to.equal(TLS)
+    expect(mounted().map(volume => volume.secret?.secretName)).to.include(TLS)
+    // A rendering without the cluster would make another CA: the API server refuses it, and the gateways stay reachable.
+    expect(secret['immutable']).to.equal(true)
+  })
+
+  it('calls them by plain HTTP only if that is set', () => {
+    const tokenFile = '/run/secrets/apisix-drain/barrier-token'
+    expect(barrierOf(render(plain))).to.deep.equal({ tokenFile })
+    expect(render(plain).some(({ kind }) => kind === 'Secret')).to.equal(false)
+    // Gateways of your own making, and a CA of your own, are as they were.
+    expect(barrierOf(render({ 'config.apisix.barrier': {} }))).to.deep.equal({ tokenFile })
+    const own = { ...enabled, 'barrierCA.existingConfigMap': 'mine', 'config.apisix.barrier.scheme': 'https' }
+    expect(render(own).some(({ kind }) => kind === 'Secret')).to.equal(false)
+  })
+
+  it('can make the certificate while the agents still use plain HTTP, for an upgrade without a gap', () => {
+    const between = { ...enabled, 'config.apisix.barrier.scheme': 'http' }
+    expect(only(render(between), 'Secret').metadata.name).to.equal(TLS)
+    const tokenFile = '/run/secrets/apisix-drain/barrier-token'
+    expect(barrierOf(render(between))).to.deep.equal({ scheme: 'http', tokenFile })
+    const volume = podOf(only(render(between), 'Deployment')).volumes?.find(({ name }) => name === 'secrets')
+    expect(JSON.stringify(volume)).not.to.include('barrier-ca.crt')
   })
 })

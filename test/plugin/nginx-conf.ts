@@ -21,6 +21,8 @@ export interface GatewayOptions {
   trust?: string
   /** Certificate and key files; with them the Barrier API uses TLS too. */
   tls?: { cert: string; key: string }
+  /** The server of the Barrier API, as it is in `httpEnd`, instead of the one here. */
+  httpEnd?: (at: Addresses) => string
   /** Another folder instead of `plugin-config/`. */
   plugin?: string
   /** A program, with its arguments, that runs nginx. */
@@ -44,6 +46,15 @@ export const PLUGIN = path('../../plugin-config/')
 
 /** nginx's default path has the Lua of the system's packages (lua-resty-core, lua-cjson). */
 const luaPath = (plugin: string) => `${path('./fake/')}?.lua;${path('./fake/')}?/init.lua;${plugin}?.lua;;`
+
+const barrierServer = (at: Addresses, tls: GatewayOptions['tls']) => `server {
+    listen ${at.barrier};
+    ${tls ? `listen ${at.tls} ssl;` : ''}
+    ${tls ? `ssl_certificate ${tls.cert}; ssl_certificate_key ${tls.key};` : ''}
+    client_max_body_size 2m;
+    client_body_buffer_size 1m;
+    location / { content_by_lua_block { require("apisix.drain.api").serve() } }
+  }`
 
 /** An nginx that looks like APISIX to the plugin: dictionaries, phases, and the barrier's own server. */
 export function nginxConf(at: Addresses, options: GatewayOptions): string {
@@ -115,14 +126,7 @@ http {
     listen ${at.door};
     location / { client_body_buffer_size 1m; content_by_lua_block { apisix.test_door() } }
   }
-  server {
-    listen ${at.barrier};
-    ${options.tls ? `listen ${at.tls} ssl;` : ''}
-    ${options.tls ? `ssl_certificate ${options.tls.cert}; ssl_certificate_key ${options.tls.key};` : ''}
-    client_max_body_size 2m;
-    client_body_buffer_size 1m;
-    location / { content_by_lua_block { require("apisix.drain.api").serve() } }
-  }
+  ${options.httpEnd?.(at) ?? barrierServer(at, options.tls)}
 }
 `
 }

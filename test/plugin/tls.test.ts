@@ -1,13 +1,17 @@
 import { expect } from 'chai'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { request as plainRequest, type IncomingMessage } from 'node:http'
 import { createServer, request, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { generate } from 'selfsigned'
+import { PORT, serverText, TLS_PATH, type Listen } from '../../agent/doctor/plugin-server.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
+import type { Addresses } from './nginx-conf.ts'
 
 /** The certificate's name. nginx compares the host of the agent's URL only with names, even if it is an address. */
 const NAMES = ['gateway.test', '127.0.0.1']
@@ -66,6 +70,53 @@ describe('TLS', () => {
       })
     expect(await status(`Bearer ${at.token}`)).to.equal(200)
     expect(await status('Bearer x')).to.equal(401)
+  })
+
+  describe('with the server that plugin values prints', () => {
+    /** Puts an entry, by plain HTTP or by https. */
+    const put = async (scheme: 'http' | 'https', g: Gateway, uid: string) => {
+      const headers = { authorization: `Bearer ${g.at.token}` }
+      const options = { method: 'PUT', headers, agent: false, timeout: 5000 } as const
+      const tlsOptions = { ...options, ca: pems.cert, servername: 'gateway.test' }
+      const url = `${scheme}://${g.at.barrier}/v1/barrier/entries`
+      const sent = scheme === 'https' ? request(url, tlsOptions) : plainRequest(url, options)
+      sent.end(JSON.stringify({ entries: [{ uid, ip: '10.0.0.7', state: 'draining', ttl: 60 }] }))
+      const [response] = (await once(sent, 'response')) as [IncomingMessage]
+      response.resume()
+      return response.statusCode
+    }
+    const start = async (listen: Listen) => {
+      const httpEnd = (at: Addresses) =>
+        serverText(listen).replaceAll(`0.0.0.0:${PORT}`, at.barrier).replaceAll(TLS_PATH, dir)
+      gateway = await Gateway.start({ workers: 1, httpEnd })
+      return gateway
+    }
+    const uids = async (g: Gateway) => {
+      const state = await new Promise<string>((resolve, reject) => {
+        const headers = { authorization: `Bearer ${g.at.token}` }
+        const options = { ca: pems.cert, servername: 'gateway.test', headers, agent: false, timeout: 5000 }
+        request(`https://${g.at.barrier}/v1/barrier/state`, options, response => {
+          text(response).then(resolve, reject)
+        })
+          .on('error', reject)
+          .end()
+      })
+      return (JSON.parse(state) as { entries: { uid: string }[] }).entries.map(({ uid }) => uid).toSorted()
+    }
+
+    it('takes agents with and without TLS at one port during an upgrade, with their bodies', async () => {
+      const g = await start('both')
+      expect(await put('http', g, 'u-old')).to.equal(200)
+      expect(await put('https', g, 'u-new')).to.equal(200)
+      expect(await uids(g)).to.deep.equal(['u-new', 'u-old'])
+    })
+
+    it('takes plain HTTP no more after it', async () => {
+      const g = await start('https')
+      expect(await put('http', g, 'u-old')).to.equal(400)
+      expect(await put('https', g, 'u-new')).to.equal(200)
+      expect(await uids(g)).to.deep.equal(['u-new'])
+    })
   })
 
   describe('when entries are fetched at start', () => {

@@ -16,22 +16,37 @@
 {{- if or .Values.plugin.enabled (not (kindIs "invalid" (dig "apisix" "barrier" nil .Values.config))) }}true{{ end -}}
 {{- end -}}
 
-{{/* The Secret with the certificate of the Barrier listeners; empty without `barrierTLS`. */}}
+{{/* The Secret with the certificate of the Barrier listeners; empty if there is none. By default the plugin's chart values bring one. */}}
 {{- define "apisix-drain.barrierTLS" -}}
-{{- if .Values.barrierTLS.enabled -}}
+{{- $own := .Values.barrierCA.existingConfigMap -}}
+{{- $enabled := .Values.barrierTLS.enabled -}}
+{{- if kindIs "invalid" $enabled -}}
+{{- $enabled = and .Values.plugin.enabled (not $own) -}}
+{{- end -}}
+{{- if $enabled -}}
 {{- if not (include "apisix-drain.hasBarrier" .) -}}
 {{- fail "barrierTLS.enabled: there is no Barrier listener without plugin.enabled or config.apisix.barrier" -}}
 {{- end -}}
-{{- if .Values.barrierCA.existingConfigMap -}}
+{{- if $own -}}
 {{- fail "barrierCA.existingConfigMap: barrierTLS brings a CA; keep one of the two" -}}
 {{- end -}}
 {{- default (printf "%s-barrier-tls" (include "apisix-drain.fullname" .)) .Values.barrierTLS.existingSecret -}}
 {{- end -}}
 {{- end -}}
 
+{{- define "apisix-drain.barrierScheme" -}}
+{{- $barrier := default dict (dig "apisix" "barrier" nil .Values.config) -}}
+{{- default (ternary "https" "http" (not (empty (include "apisix-drain.barrierTLS" .)))) (get $barrier "scheme") -}}
+{{- end -}}
+
+{{/* The Secret whose CA the agents mount: not while they still use plain HTTP (docs/upgrade.md). */}}
+{{- define "apisix-drain.barrierCASecret" -}}
+{{- if eq "https" (include "apisix-drain.barrierScheme" .) }}{{ include "apisix-drain.barrierTLS" . }}{{ end -}}
+{{- end -}}
+
 {{/* Gateways are called by address; their certificate has this name. */}}
 {{- define "apisix-drain.barrierName" -}}
-{{- dig "apisix" "barrier" "serverName" "barrier.apisix-drain" .Values.config -}}
+{{- get (default dict (dig "apisix" "barrier" nil .Values.config)) "serverName" | default "barrier.apisix-drain" -}}
 {{- end -}}
 
 {{- define "apisix-drain.hasDashboardToken" -}}
@@ -91,11 +106,11 @@
 {{- $barrier := default dict (get $apisix "barrier") -}}
 {{- $_ := set $apisix "barrier" $barrier -}}
 {{- $_ := set $barrier "tokenFile" "/run/secrets/apisix-drain/barrier-token" -}}
-{{- if include "apisix-drain.barrierTLS" . -}}
+{{- if include "apisix-drain.barrierCASecret" . -}}
 {{- $_ := set $barrier "scheme" "https" -}}
 {{- $_ := set $barrier "serverName" (include "apisix-drain.barrierName" .) -}}
 {{- end -}}
-{{- if or .Values.barrierCA.existingConfigMap .Values.barrierTLS.enabled -}}
+{{- if or .Values.barrierCA.existingConfigMap (include "apisix-drain.barrierCASecret" .) -}}
 {{- $_ := set $barrier "caFile" "/run/secrets/apisix-drain/barrier-ca.crt" -}}
 {{- end -}}
 {{- else -}}

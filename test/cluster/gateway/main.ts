@@ -1,6 +1,7 @@
 /**
  * A gateway as a pod: a real nginx with the plugin, and the stand-ins for APISIX's modules from the plugin's own tests. Its
  * upstreams and their revisions come from the store that it follows. STORE is an environment variable; the token is in a file.
+ * HTTP_END has the server of the Barrier API, as the chart's values have it; default: one without TLS.
  * PLUGIN is the folder of the plugin's Lua, or `none`; default: the one in the image.
  */
 import { spawn } from 'node:child_process'
@@ -13,7 +14,7 @@ import { nginxConf } from '../../plugin/nginx-conf.ts'
 import { follow } from './follow.ts'
 import { BARRIER_PORT, CONTROL_PORT, PROXY_PORT } from './ports.ts'
 
-const { STORE = '', TOKEN_FILE = '', PLUGIN } = process.env
+const { STORE = '', TOKEN_FILE = '', PLUGIN, HTTP_END } = process.env
 const WORKERS = 2
 const DIRECTORY = '/tmp/gateway'
 const DOOR = '127.0.0.1:9082'
@@ -33,6 +34,7 @@ const conf = nginxConf(
   },
   {
     workers: WORKERS,
+    ...(HTTP_END && { httpEnd: () => HTTP_END }),
     ...(PLUGIN === 'none' ? { load: PLUGIN } : { load: 'hook', ...(PLUGIN && { plugin: PLUGIN }) })
   }
 )

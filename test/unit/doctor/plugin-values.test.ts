@@ -1,14 +1,20 @@
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
+import { LISTENS, serverText, type Listen } from '../../../agent/doctor/plugin-server.ts'
 import { mergePluginValues } from '../../../agent/doctor/plugin-values.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
 const AGENT = 'http://apisix-drain.apisix.svc.cluster.local:8080'
 const ours = parse(readFileSync(new URL('../../../plugin-config/helm-values.yaml', import.meta.url), 'utf8'))
 /** Parses the printed values. */
-function merge(own: Readonly<Record<string, unknown>>, allow: readonly string[] = []) {
-  const { values, conflicts } = mergePluginValues(own, { agent: AGENT, allow, version })
+function merge(
+  own: Readonly<Record<string, unknown>>,
+  allow: readonly string[] = [],
+  listen: Listen = 'https'
+) {
+  const options = { agent: AGENT, allow, version, listen, tlsSecret: 'apisix-drain-barrier-tls' }
+  const { values, conflicts } = mergePluginValues(own, options)
   return { values: JSON.parse(JSON.stringify(values)), conflicts }
 }
 
@@ -69,6 +75,41 @@ describe('apisix-drain plugin values', () => {
     }
     const foreign = [{ name: 'apisix-drain-lua', configMap: { name: 'patched' } }]
     expect(merge({ extraVolumes: foreign }).conflicts).to.have.length(1)
+  })
+
+  it('replace a server that was printed for another way to listen, in its place, and mount the certificate', () => {
+    const around = (server: string) => `server { listen 8099; }\n${server}# end\n`
+    for (const before of LISTENS) {
+      // As it looks after an editor has indented it.
+      const httpEnd = around(serverText(before).replaceAll(/^/gm, '  '))
+      for (const listen of LISTENS) {
+        const own = { ...USED, apisix: { nginx: { configurationSnippet: { httpEnd } } } }
+        const { values, conflicts } = merge(own, [], listen)
+        expect(conflicts).to.deep.equal([])
+        const text: string = values.apisix.nginx.configurationSnippet.httpEnd
+        expect(text.replaceAll(/\s+/g, ' ')).to.equal(around(serverText(listen)).replaceAll(/\s+/g, ' '))
+        const names = values.extraVolumeMounts.map(({ name }: { name: string }) => name)
+        expect(names.includes('apisix-drain-tls')).to.equal(listen !== 'http')
+      }
+    }
+  })
+
+  it('leave a server alone that the operator has changed, unless it has no TLS and needs it', () => {
+    const changed = (ssl: string) => ({
+      apisix: {
+        nginx: {
+          configurationSnippet: {
+            httpEnd: `server { listen 9999${ssl}; location / { content_by_lua_block { require("apisix.drain.api").serve() } } }`
+          }
+        }
+      }
+    })
+    const kept = (own: object) => (own as typeof ours).apisix.nginx.configurationSnippet.httpEnd
+    expect(kept(merge(changed(' ssl')).values)).to.equal(kept(changed(' ssl')))
+    expect(kept(merge(changed(''), [], 'http').values)).to.equal(kept(changed('')))
+    const { values, conflicts } = merge(changed(''))
+    expect(conflicts.join()).to.match(/^apisix.nginx.configurationSnippet.httpEnd: .*has no TLS/)
+    expect(kept(values)).to.equal(kept(changed('')))
   })
 
   it('keep a size, an agent and a token file that the operator has set', () => {

@@ -19,6 +19,17 @@ describe('cli', () => {
       from: '-',
       agent: 'http://apisix-drain.apisix.svc.cluster.local:8080',
       allow: ['10.0.0.0/8', 'fd00::/8'],
+      listen: 'https',
+      tlsSecret: 'apisix-drain-barrier-tls',
+      json: false
+    },
+    'plugin values --from - --listen both --tls-secret mine': {
+      kind: 'plugin-values',
+      from: '-',
+      agent: 'http://apisix-drain.apisix.svc.cluster.local:8080',
+      allow: [],
+      listen: 'both',
+      tlsSecret: 'mine',
       json: false
     },
     'plugin values': {
@@ -29,13 +40,13 @@ describe('cli', () => {
     plugin: { kind: 'wrong', problem: 'the command is plugin values' },
     'plugin values --from x --watch': {
       kind: 'wrong',
-      problem: 'plugin values takes --from, --agent, --allow and --json only'
+      problem: 'plugin values takes --from, --agent, --allow, --listen, --tls-secret and --json only'
     },
     'plugin values --from x --agent drain': {
       kind: 'wrong',
       problem: '--agent takes http://host:port, not "drain"'
     },
-    'doctor --from x': { kind: 'wrong', problem: '--from, --agent and --allow belong to plugin values' },
+    'doctor --from x': { kind: 'wrong', problem: '--from belongs to plugin values' },
     'plugin --help': { kind: 'help' },
     '--help': { kind: 'help' },
     'doctor -h': { kind: 'help' },
@@ -77,7 +88,7 @@ describe('cli', () => {
     '-x': {
       kind: 'wrong',
       problem:
-        'there is no option -x; there are --config, --print-config, --dry-run, --json, --progress, --watch, --url, --token-file, --from, --agent, --allow, --help, --version'
+        'there is no option -x; there are --config, --print-config, --dry-run, --json, --progress, --watch, --url, --token-file, --from, --agent, --allow, --listen, --tls-secret, --help, --version'
     }
   }
   for (const [line, command] of Object.entries(cases)) {
