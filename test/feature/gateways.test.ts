@@ -3,9 +3,9 @@ import type { Waiting } from '../../agent/drain/drain.ts'
 import type { PodUid } from '../../agent/drain/facts.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
 import { until } from '../build/apisix.ts'
+import { expires } from '../build/expires.ts'
 import { get } from '../build/load.ts'
 import type { HookBody } from '../build/hook.ts'
-import type { TestPod } from '../build/pods.ts'
 import { SHORT, type Rig } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
@@ -15,18 +15,6 @@ async function ending(rig: Rig) {
   await rig.settled()
   await until('the agent lists both', () => rig.agent.nodes('upstreams/web') === 2)
   return { old, fresh }
-}
-
-/** Ends the pod, and its grace when this holds for the verdict; load cannot bring the deadline forward. Returns the answer. */
-async function expires(rig: Rig, old: TestPod, what: string, holds: (verdict: Waiting) => boolean) {
-  rig.end(old)
-  const hook = rig.hook(old)
-  await until(what, () => {
-    const drain = rig.agent.loop.drains().get(old.uid as PodUid)
-    return drain?.phase === 'draining' && drain.verdict.kind === 'waiting' && holds(drain.verdict)
-  })
-  rig.end(old, 1)
-  return await hook
 }
 
 const gradeAt = (body: HookBody, { name }: Gateway) =>

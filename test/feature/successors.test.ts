@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { get } from '../build/load.ts'
 import { until } from '../build/apisix.ts'
+import { expires } from '../build/expires.ts'
 import { mapOf } from '../build/held-nodes.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 import type { Snapshot } from '../../agent/page/snapshot.ts'
@@ -68,13 +69,17 @@ describe('feature: successors', () => {
   test('a pod of another workload never takes over', async start => {
     const rig = await start({ barrier: true })
     const { old } = await replaced(rig, {
-      old: { graceSeconds: 3 },
+      old: { graceSeconds: 300 },
       next: { owner: { kind: 'ReplicaSet', name: 'canary-2b' } }
     })
     rig.upstream('web', [old])
     await rig.settled()
-    rig.end(old)
-    const { body: answer } = await rig.hook(old)
+    const { body: answer } = await expires(
+      rig,
+      old,
+      'the gateway reports that nothing else is left',
+      ({ why }) => why.includes('not sealed: nothing else is left')
+    )
     expect(answer.successors ?? []).to.deep.equal([])
     expect((await body(rig)).body).not.to.equal('web-2')
   })
