@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// target is where the agents listen.
+// target is the address at which the agents listen.
 type target struct {
 	// host is a name or an address, without brackets.
 	host, port string

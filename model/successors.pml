@@ -13,10 +13,10 @@
  * A request:  (1) pick: free nodes; if the place has none, successors without an entry; draining ones, listed or named
  *             (2) count up    (3) read the deny-list again; denied: count down, back to (1)    (4) send
  *
- * What must hold: no request is sent to a pod after its ack; no request is refused while a Ready pod is listed or named,
+ * The claims: no request is sent to a pod after its ack; no request is refused while a Ready pod is listed or named,
  * nor because of a seal; and each ending pod gets its ack in the end.
  *
- * The rules, and what breaks each of them, given with -D (check.ts runs them all):
+ * The rules, and the variants that break each of them, given with -D (check.ts runs them all):
  *   S1  a request is counted at the successor's address before the deny-list is read again
  *         NOT_COUNTED     only nodes of the place are counted
  *         NO_REREAD       the deny-list is not read again for a successor

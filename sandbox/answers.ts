@@ -1,6 +1,6 @@
 import type { HookRecord } from './kubelet/hook.ts'
 
-/** Counts what hooks printed: `{"removed (observed)": 5, "no answer": 1}`. */
+/** Counts the outputs of hooks: `{"removed (observed)": 5, "no answer": 1}`. */
 export function countAnswers(hooks: readonly HookRecord[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const { output } of hooks) {

@@ -25,7 +25,7 @@ export interface Arm {
   readonly world: World
 }
 
-/** The hook that the README tells users to paste. Only the pod's own address is added, which the sandbox needs. */
+/** The hook in the README, for users to paste. Only the pod's own address is added, which the sandbox needs. */
 const drainHook = (agentUrl: string): Hook => ({
   exec: {
     command: [

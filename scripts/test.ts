@@ -1,6 +1,6 @@
 /**
  * `npm test`: every suite, one after the other, each ended by its own line `N passed, N failed`.
- * A suite that this machine cannot run is named at the end with what to install; under CI=true that is a failure.
+ * A suite that this machine cannot run is named at the end, with the missing packages; under CI=true that is a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -58,7 +58,7 @@ const coverage = (floor: number, folders: readonly string[]) => [
   'report',
   '--reporter=text-summary',
   '--check-coverage',
-  // Then c8 names each file that misses. With a lower floor, only the average of all files counts.
+  // Then c8 names each file below the floor. With a lower floor, only the average of all files counts.
   ...(floor === 100 ? ['--per-file'] : []),
   ...['lines', 'branches', 'functions', 'statements'].map(kind => `--${kind}=${floor}`),
   ...folders.map(folder => `--include=${folder}`)
@@ -174,7 +174,7 @@ const QUICK: Suite = {
   needs: [debian('luacheck', 'lua-check')]
 }
 
-/** Runs the steps of a suite until one fails; resolves with the lines that say what failed, or nothing if all succeed. */
+/** Runs the steps of a suite until one fails; resolves with the lines that name the failures; none if all succeed. */
 async function run(suite: Suite): Promise<readonly string[] | undefined> {
   console.log(`\n== ${suite.name}: ${suite.what}`)
   for (const [program = '', ...args] of suite.steps) {

@@ -28,7 +28,7 @@ const PLACES: Readonly<Record<string, RegExp>> = {
   'docs/hooks.md': IN_COMMANDS
 }
 
-/** The version of each place; `undefined` where none was found, all of them if they differ. The helper gets that of package.json when it is built. */
+/** The version of each place; `undefined` if none was found, all of them if they differ. The helper gets the version of package.json when it is built. */
 export const versions = (read = (path: string) => readFileSync(join(ROOT, path), 'utf8')) =>
   Object.entries(PLACES).map(([place, pattern]) => {
     const found = [...read(place.split(' ')[0] ?? '').matchAll(pattern)].map(([, version]) => version)

@@ -23,7 +23,7 @@ export default class Reporter extends Mocha.reporters.Spec {
   }
 }
 
-/** The title, the first line of the message, and where in the tests the failure arose. */
+/** The title, the first line of the message, and the line of the test at which it failed. */
 function lineOf(test, error) {
   const [first] = String(error?.message ?? error).split('\n')
   const message = first

@@ -30,7 +30,7 @@ export type BarrierAnswer = z.infer<typeof answer>
 export type BarrierGateway = z.infer<typeof gatewayState>
 export type LongLivedAt = z.infer<typeof longLived>
 
-/** The workers' reports on an entry, for one gateway. Complete if `said` equals `asked`; only then it has a tag. */
+/** The workers' reports on an entry, for one gateway. It is complete if `said` equals `asked`; it has a tag only then. */
 const word = z.looseObject({
   said: z.number(),
   asked: z.number(),

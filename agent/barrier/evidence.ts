@@ -34,9 +34,9 @@ export interface BarrierReading {
   /** The plugin found APISIX's internals as it expects them, in every live worker. An unfit report proves nothing. */
   readonly fit: boolean
   readonly entry: 'absent' | 'draining' | 'sealed'
-  /** When the gateway sealed it, on the agent's clock. An older plugin tells no time: then, when its seal was first reported. */
+  /** When the gateway sealed it, on the agent's clock. With an older plugin: when its seal was first reported. */
   readonly sealedAt: Millis | undefined
-  /** When the last ordinary request had finished besides. An older plugin: when 0 in flight was first reported. */
+  /** When the last ordinary request had also finished. With an older plugin: when 0 in flight was first reported. */
   readonly idleAt: Millis | undefined
   readonly inflight: {
     /** Requests that end by themselves. The pod must not stop before they have ended. */

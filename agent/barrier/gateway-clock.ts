@@ -15,7 +15,7 @@ export interface GatewayClock {
   within(): number
 }
 
-/** How far its clock can be ahead of the agent's, by all answers since `at`: each was made between request and receipt. */
+/** The range of its clock's lead over the agent's, from all answers since `at`: each was made between request and receipt. */
 interface Bounds {
   readonly at: Millis
   readonly least: number

@@ -1,4 +1,4 @@
-/** The interval grows with a `share`-th of the time since the last change, and with the number of entries. */
+/** In ms: a `share`-th of the time since the last change, within the other values; at least `each` for every entry. */
 const LOOK_MS = { shortest: 20, busy: 50, longest: 500, share: 20, each: 0.2 }
 
 /**

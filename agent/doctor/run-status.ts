@@ -56,7 +56,7 @@ export async function status(target: StatusTarget, { json, watch }: StatusFlags)
     printed = key
     const code = 'problem' in read ? EXIT_UNREACHED : Number(read.level === 'bad')
     if (!watch) return code
-    // Not with the agent's clock, because its timers do not keep the process alive.
+    // The agent's clock is not used, because its timers do not keep the process alive.
     await setTimeout(EVERY_MS, undefined, { signal: ended.signal }).catch(() => {})
     if (ended.signal.aborted) return code
   }

@@ -55,7 +55,7 @@ export interface Unproved extends Answered {
   readonly result: UnprovedResult
   /** The helper of 0.1.0 runs its fallback because of this value. */
   readonly evidence: 'none'
-  /** What the operator can change to get a proof. */
+  /** The change that an operator can make to get a proof. */
   readonly change: string
 }
 

@@ -90,7 +90,7 @@ export interface Waiting {
   readonly contrary: boolean
   /** The floor is over and the minimum is `timer`, so a hook is not held any longer. */
   readonly floorOver: boolean
-  /** What the operator can change; absent if there is only the usual advice. */
+  /** The change that an operator can make; absent if there is only the usual advice. */
   readonly change?: string
   /** Websockets and streams in flight to the pod, waited for or not. `undefined`: there are none, or nothing counts them. */
   readonly longLived?: LongLived

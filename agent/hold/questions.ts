@@ -62,7 +62,7 @@ function createLane(
       running.set(key, over)
       return answer
     }
-    // If it can, the queue begins at once. The `then` delays it until the question is in `waiting`.
+    // A free queue would begin at once. The `then` delays that until the question is in `waiting`.
     const answer = (running.get(key) ?? Promise.resolve()).then(() => queue.add(begin))
     waiting.set(key, answer)
     return answer

@@ -29,7 +29,7 @@ export const NAME_THE_POD =
  * | -------------------------- | ---------------------------- | ------------------------------------------ |
  * | a pod                      | that pod                     | must be that pod                           |
  * | pods that share their host | refused                      | one of them, or any (the kubelet calls too) |
- * | no known pod               | as Kubernetes says, else 404 | the pod with this address, or any          |
+ * | no known pod               | Kubernetes decides, else 404 | the pod with this address, or any          |
  *
  * "Any" needs `trustedQuery`, and both names. It cannot remove a serving pod: the agent drains only pods that Kubernetes reports as
  * Terminating. All callers whose packets a host forwards share its address, so that address alone identifies no pod.

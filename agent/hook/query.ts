@@ -1,7 +1,7 @@
 import { DURATION_FORM, parseDuration } from '../drain/duration.ts'
 import { refuse, type Refusal } from '../hold/refusal.ts'
 
-/** What a hook may ask for. Everything is optional. */
+/** The requests that a hook may make. All of them are optional. */
 export interface PrestopQuery {
   readonly ok: true
   readonly until: 'barrier' | 'drained' | undefined

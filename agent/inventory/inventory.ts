@@ -117,7 +117,7 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
     failures = problems.size > 0 ? failures + 1 : 0
     const pause = failures > 0 ? doubled({ first: FIRST_RETRY_MS, longest: everyMs }, failures - 1) : everyMs
     if (started) cancel = clock.alarm(clock.now() + pause, () => void refresh())
-    // Before the listeners are notified, so that a listener that asks for a refresh cannot delay these.
+    // Begins before the listeners are notified: a listener that asks for a refresh must not delay callers that already wait.
     if (queued) {
       const { resolve } = queued
       queued = undefined

@@ -8,7 +8,7 @@ export interface Settled {
   readonly problems: ReadonlyMap<string, string>
 }
 
-/** What decides between claims, apart from the Services themselves. */
+/** The rules that decide between claims, apart from the Services themselves. */
 export interface Precedence {
   /** Whether the configuration lets this claim's namespace fill this upstream: `sync.allow`. */
   readonly allows: (claim: Claim) => boolean

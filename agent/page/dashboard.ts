@@ -9,7 +9,7 @@ export interface DashboardParts {
   readonly guard: Guard
   /** `undefined`: the page has not been built. The API works without it. */
   readonly assets: Assets | undefined
-  /** For another agent: what it lacks of this one's knowledge (`agent/peers/share.ts`). */
+  /** For another agent: the part of this agent's knowledge that it lacks (`agent/peers/share.ts`). */
   readonly share: (of: string, after: number) => object
 }
 

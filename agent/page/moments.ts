@@ -20,7 +20,7 @@ const seenAt = ({ since }: Drain, { heardAt }: Memory): Millis => Math.min(since
 const confirmedAt = ({ at, gateways }: Proven): Millis =>
   Math.min(at, latest(gateways.map(gateway => gateway.at)) ?? at)
 
-/** When the last request had ended at the last gateway, by the gateways' own times where they tell them. */
+/** When the last request had ended at the last gateway, by the gateways' own times if they report them. */
 const idleAt = ({ at, gateways }: Proven): Millis =>
   Math.min(at, latest(gateways.map(gateway => gateway.idleAt ?? gateway.at)) ?? at)
 

@@ -22,7 +22,7 @@ export type Message =
   | { readonly kind: 'snapshot'; readonly seq: number; readonly snapshot: Snapshot }
   | { readonly kind: 'change'; readonly seq: number; readonly change: Change }
 
-/** The lists of a snapshot, and what names an item within its list. */
+/** The lists of a snapshot, and the key of an item within its list. */
 const KEYS: { readonly [K in keyof Lists]: (item: Lists[K][number]) => string } = {
   agents: agent => agent.address ?? '',
   watches: watch => watch.kind,
@@ -50,7 +50,7 @@ export function diff(before: Snapshot, after: Snapshot): Change {
   }
 }
 
-/** The next snapshot. Items that did not change are the same objects as before, so a page knows what to redraw. */
+/** The next snapshot. Items that did not change are the same objects as before, so a page redraws only the others. */
 export function apply(before: Snapshot, change: Change): Snapshot {
   return {
     ...before,

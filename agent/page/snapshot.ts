@@ -243,7 +243,7 @@ export interface AgentView {
    * included. `other`: it is of a version that this agent cannot read.
    */
   readonly link: 'self' | 'live' | 'lost' | 'other'
-  /** Why its state is missing or old, or what else is wrong, and what to change; empty if nothing is. */
+  /** Why its state is missing or old, or another problem, with the remedy; empty if there is none. */
   readonly problem: string
   readonly leads: boolean
   readonly mode: string | null

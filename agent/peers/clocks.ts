@@ -54,7 +54,7 @@ export function createClocks(): Clocks {
   }
 }
 
-/** The same object with all its times earlier by `ahead` ms. What is not a number stays. */
+/** The same object with all its times earlier by `ahead` ms. Other fields stay. */
 const earlierBy = <T extends object>(times: T, ahead: number): T =>
   Object.fromEntries(
     Object.entries(times).map(([name, at]) => [name, typeof at === 'number' ? at - ahead : at])

@@ -36,7 +36,7 @@ function combine(a: DrainCounts, b: DrainCounts, of: (a: number, b: number) => n
 export const plus = (a: DrainCounts, b: DrainCounts): DrainCounts => combine(a, b, (x, y) => x + y)
 const minus = (a: DrainCounts, b: DrainCounts): DrainCounts => combine(a, b, (x, y) => Math.max(0, x - y))
 
-/** The part of the counts that this drain makes. */
+/** This drain's share of the counts. */
 function countsOf({ phase, verdict, moments, deadline, unlisted }: DrainView): DrainCounts {
   const proven = verdict?.kind === 'proven'
   const { grade, result } = verdict ?? {}

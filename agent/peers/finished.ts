@@ -31,7 +31,7 @@ export const joinFinished = ({ name, views }: Finished, more: Finished): Finishe
   }
 })
 
-/** What all agents know of it, by this agent's clock. */
+/** The drain as all agents together know it, by this agent's clock. */
 export const joinedHere = ({ views }: Finished, clocks: Clocks): DrainView =>
   Object.entries(views)
     .map(([by, drain]) => drainHere(drain, clocks.aheadOf(by)))

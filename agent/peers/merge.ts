@@ -19,7 +19,7 @@ const rank = (grade: Grade | null | undefined): number => (grade ? GRADES.length
 
 type Order = readonly (number | string)[]
 
-/** The greater of two items by the first part of their orders that differs. */
+/** The greater of two items: the first difference between their orders decides. */
 function greater<T>(a: T, b: T, orderOf: (item: T) => Order): T {
   const [left, right] = [orderOf(a), orderOf(b)]
   const i = left.findIndex((part, at) => part !== right[at])

@@ -123,7 +123,7 @@ function gradesOf(
             plus(takenOut, settings.observedSettleMs)
           ])
         : undefined,
-    // An inventory from before the drain may lack a holder, and so a removal that is still missing.
+    // An inventory from before the drain may lack a holder that still lists the pod.
     accepted:
       (evidence.inventoryAt ?? -Infinity) >= since ? plus(accepted, settings.acceptedSettleMs) : undefined,
     timer: since + settings.floorMs
@@ -228,7 +228,7 @@ function reached(grade: Grade, evidence: Evidence, settings: ProofSettings): str
 /** The watch of a selector is complete, but a list in a file may be out of date. */
 const BY_HAND = 'the gateways are listed by hand: a gateway that is missing from the list was not asked'
 
-/** What each grade has shown, if a better one is required. */
+/** The observation behind each grade, for answers that need a better one. */
 const SO_FAR: Readonly<Record<Grade, string>> = {
   barrier: 'every gateway has sealed it',
   observed: 'every gateway was seen without it',

@@ -229,7 +229,7 @@ export function startReflector<F extends { readonly uid: string }>(options: Refl
     learn(object) {
       const { uid, revision: reached } = metaOf(object) ?? {}
       if (uid === undefined || reached === undefined) return
-      // Not newer than the watch, because the answer was slow: known already, or gone since.
+      // A slow answer may not be newer than the watch: the object is then known already, or gone since.
       const mayBeGone = isLive() || (revision !== undefined && !intake.knows(uid))
       if (mayBeGone && !isLater(reached, revision)) return
       intake.learn(object)

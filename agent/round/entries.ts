@@ -93,7 +93,7 @@ function agreement(
 ): {
   /** By gateway: the tags of the words that allow the seal. */
   readonly agreed: ReadonlyMap<string, readonly string[]>
-  /** No gateway objects. */
+  /** No gateway has a reason against the seal. */
   readonly isUnanimous: boolean
   /** Some words allow the seal only because holders of other namespaces do not count any longer. */
   readonly isLetGo: boolean

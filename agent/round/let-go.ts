@@ -18,7 +18,7 @@ const APPLIED_MS = 1000
 export const objectOf = (name: string): string => name.split('/', 2).join('/')
 
 /**
- * What does not hold a pod after the holders of other namespaces have had their time (docs/decisions/0057). A place counts only if it
+ * The places that hold a pod no longer, once the holders of other namespaces have had their time (docs/decisions/0057). A place counts only if it
  * is known to be of another namespace. Words name 16 places at most: if there may be more, the pod's own holders must have dropped it
  * before, because one of theirs could be among those without a name.
  */

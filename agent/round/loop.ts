@@ -216,7 +216,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     relistAt = relister.relist(next.values(), now)
   }
 
-  /** Takes over the entries of pods that ended before this agent started. Their owner may be dead, and the agent just updated. */
+  /** Takes over the entries of pods that ended before this agent started. Their owner may be dead, while the agent was only updated. */
   function adopt(barrier: BarrierKeeper, next: Drains): void {
     const knowsAddresses = areLive(cluster.parts(), ['pods', 'endpointslices'])
     if (!knowsAddresses || inventory.readAt() === undefined) return

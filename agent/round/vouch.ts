@@ -18,7 +18,7 @@ export function vouch({ cluster, inventory, barrier }: Sources, failing: boolean
 
 /**
  * Whether the list of entries is complete: a gateway that starts relies on it, and then serves. If a pod's hook went to another
- * replica, only a live watch tells this agent of the end.
+ * replica, only a live watch shows the end to this agent.
  *
  * @param looked the last round had a live watch of pods, and so used its latest events
  */

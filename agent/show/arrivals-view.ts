@@ -24,8 +24,8 @@ interface ArrivalsOptions {
 }
 
 /**
- * Intervals in ms: between looks, between looks at a pod of a Service that a holder follows although none should list the pod yet, and
- * between looks at any other pod that no holder lists. Most pods of a cluster are not in APISIX, and cost almost no time.
+ * Intervals in ms between two looks: in general; at a pod that no holder should list yet, although one follows its Service; and at any
+ * other pod that no holder lists. Most pods of a cluster are not in APISIX, and cost almost no time.
  */
 const EVERY_MS = { look: 100, follower: 500, stranger: 5000 }
 /** A pod that no holder lists after this time is not in APISIX, or its owner does not write it; in ms. */
@@ -72,7 +72,7 @@ export function createArrivals({ sources, isFollowed, clock, metrics }: Arrivals
     }
   }
 
-  /** Costs a few look-ups, so it is asked for every pod in every look: a pod that a holder has begun to follow is looked at at once. */
+  /** It costs a few look-ups, so every look asks it for every pod: if a holder begins to follow a pod, the pod is checked at once. */
   const isOurs = (pod: PodFact): boolean =>
     pod.ips.some(ip => inventory.byHost(ip).length > 0) || cluster.slices.servicesOf(pod).some(isFollowed)
 

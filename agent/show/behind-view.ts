@@ -211,7 +211,7 @@ export function createBehind({ sources, clock }: BehindOptions): Behind {
     unsettled.add(oldest)
   }
 
-  /** Keeps only what a reading shows that began after the change. An earlier reading may just be old. */
+  /** Keeps only the results of readings that began after the change: an earlier reading may just be old. */
   const view = ({ holder, clocks }: Known): HolderClock => {
     const { waiting, lags } = clocks
     if (clocks.nodes.size + waiting.size + lags.length === 0) return QUIET

@@ -156,7 +156,7 @@ export function createViews(options: ViewsOptions): Views {
     return view
   }
 
-  /** What agents share. */
+  /** The parts of a snapshot that agents share. */
   const common = (loop: Loop) => {
     const now = clock.now()
     const drains = [...loop.drains().values()]

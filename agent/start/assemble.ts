@@ -38,9 +38,9 @@ const GHOST_MS = 3_600_000
 interface Assembly {
   readonly sources: Sources & UpkeepParts
   readonly loop: Loop
-  /** What `serve.port` serves. */
+  /** The app on `serve.port`. */
   readonly app: App
-  /** What `serve.pagePort` serves, if it is set. */
+  /** The app on `serve.pagePort`, if that is set. */
   readonly pages: App | undefined
   readonly limit: HookLimit
   readonly page: Page | undefined

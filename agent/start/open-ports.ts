@@ -10,9 +10,9 @@ export interface Ports extends Pick<Listening, 'port' | 'close' | 'failed'> {
 }
 
 interface Apps {
-  /** What `serve.port` serves. */
+  /** The app on `serve.port`. */
   readonly app: App
-  /** What `serve.pagePort` serves, if it is set. */
+  /** The app on `serve.pagePort`, if that is set. */
   readonly pages: App | undefined
   readonly page: Page | undefined
 }

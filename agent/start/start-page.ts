@@ -10,7 +10,7 @@ import type { Listening } from '../hook/listen.ts'
 import type { Snapshot } from '../page/snapshot.ts'
 import { createStream, type Stream } from '../page/stream.ts'
 
-/** The dashboard's parts: what the HTTP server serves, the other agents, and the stream, opened once the server listens. */
+/** The dashboard's parts: its pages, the other agents, and the stream, which opens once the server listens. */
 export interface Page {
   readonly parts: DashboardParts
   /** The state of all agents. */

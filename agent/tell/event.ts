@@ -54,7 +54,7 @@ export interface Regarding {
   readonly uid: string
 }
 
-/** About the pod of a drain: a pod is drained once between two restarts of its containers. */
+/** The Event about the pod of a drain. The restart count is part of its name: after a restart, the pod can be drained again. */
 export function eventObject(
   { pod, uid, restartsAtStart }: Pick<Drain, 'pod' | 'uid' | 'restartsAtStart'>,
   text: EventText,
@@ -66,7 +66,7 @@ export function eventObject(
   return eventAbout({ kind: 'Pod', namespace, name, uid }, 'Drain', text, said, at, instance)
 }
 
-/** About a pod whose readiness gate was opened without proof. */
+/** The Event about a pod whose readiness gate was opened without proof. */
 export function gateEvent(pod: Omit<Regarding, 'kind'>, note: string, at: Millis, instance: string) {
   const { namespace, name, uid } = pod
   const text = { type: 'Warning', reason: 'GateOpened', note: shortened(note) } as const

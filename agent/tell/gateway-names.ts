@@ -31,7 +31,7 @@ export function createGatewayNames(
   const labelOf = (name: string): string => {
     if (named.has(name)) return name
     if (!hasRoom()) {
-      // Only with more gateways than names: it would be idle in every other scrape.
+      // Only if there are more gateways than places: otherwise it would be an empty series in every scrape.
       if (!shared) begin(OTHER)
       shared = true
       return OTHER

@@ -67,7 +67,7 @@ export function missingFrom(
   return missing.every(one => late.has(one.node) || isRecent(one)) ? missing.map(({ node }) => node) : []
 }
 
-/** The same for a holder of which nothing is known but its nodes. */
+/** The same for a holder of which only the nodes are known. */
 export function expectedNodes(
   cluster: Known,
   holder: Holder,

@@ -55,7 +55,7 @@ export interface Barrier {
   /** Removes a worker that is gone, with its counts. */
   drop(pid: number): void
   bypassed(ip: string, port: number): void
-  /** A request is sent to this address, whatever the entries say. */
+  /** A request is sent to this address in spite of the entries. */
   passed(ip: string, port: number): void
   /** The features that an agent may use; an older plugin has none. */
   features: readonly string[]

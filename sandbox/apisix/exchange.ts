@@ -174,7 +174,7 @@ export function proxyRequest(on: ProxyWorker, request: IncomingMessage, response
     answer.once('close', () => {
       if (answer.complete) return
       truncated = true
-      // Sends what has arrived, then ends the connection: the body is shorter than announced.
+      // Sends the part that has arrived, then ends the connection: the body is shorter than announced.
       response.socket?.destroySoon()
     })
     answer.on('error', () => {})

@@ -13,7 +13,7 @@ export type Verdict =
 
 const ok: Verdict = { kind: 'ok' }
 const invalid = (problem: string): Verdict => ({ kind: 'invalid', problem })
-/** What an object names by id. */
+/** Finds the objects that another one names by id. */
 type References = Pick<Store, 'get'>
 
 /**

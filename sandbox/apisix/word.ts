@@ -52,7 +52,7 @@ export interface Word {
   void(ips: Iterable<string>): void
   /** The deny-list has changed for this address. */
   touch(ip: string): void
-  /** Reports what is due. */
+  /** Makes the reports that are due. */
   speak(): void
 }
 
@@ -154,7 +154,7 @@ function saying({ ip, port }: StoredEntry, entries: DenyList, places: Places): S
   }
 }
 
-/** `more/address:port,…`; undefined if the place has no other choice. */
+/** The other choices of a place, as `more/address:port,…`; undefined if there are none. */
 const freeOf = ({ nodes = [] }: Place, entries: DenyList): string | undefined => {
   const all = nodes.filter(({ ip, port }) => entries.look(ip, port ?? 0) === 'free')
   const drawing = all.filter(({ standby }) => !standby)

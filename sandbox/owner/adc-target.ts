@@ -28,7 +28,7 @@ const RETRY_MS = 100
 
 /**
  * Provider type `apisix`: a sync reads all objects and puts those that differ from its own, as ADC 0.27.1 did when it was run
- * beside a real APISIX. So a foreign change is reverted at the next sync, and an idle sync writes nothing. It deletes services
+ * next to a real APISIX. So a foreign change is reverted at the next sync, and an idle sync writes nothing. It deletes services
  * that it does not know, with their routes. Upstreams without the label of a service stay (fetcher.ts:241).
  */
 export function etcdTarget(admin: AdminAccess): AdcTarget {

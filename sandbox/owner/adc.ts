@@ -22,7 +22,7 @@ const ruleName = ({ namespace, name }: OwnedService): string => `${namespace}_${
 
 export const adcId = (service: OwnedService): string => crc32(ruleName(service)).toString(16)
 
-/** A route has a name and an id of its own: of the match in its rule. */
+/** A route's name adds the number of the match in its rule, and its id follows from that name. */
 export const adcRouteId = (service: OwnedService): string => crc32(`${ruleName(service)}-0`).toString(16)
 
 /** Weight of a Gateway API or Ingress backend (httproute.go:418). */

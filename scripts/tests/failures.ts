@@ -9,7 +9,7 @@ const LAST_LINES = 8
 const FAILURE = /^(failed: |FAILED |run \d+ FAILED: |MISSED |\s*--- FAIL: |ERROR: Coverage )/
 
 /**
- * The lines of a suite's output that name what failed, for the end of a log.
+ * The lines of a suite's output that name its failures, for the end of a log.
  * @param output the whole output of the step that failed
  */
 export function failuresOf(output: string): string[] {

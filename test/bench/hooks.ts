@@ -51,7 +51,7 @@ export interface HookRun {
   /** How many pods ended. */
   readonly ended: number
   readonly failed: number
-  /** How many of them had no whole answer in time. On a starved machine these are the machine's. */
+  /** How many of them had no whole answer in time. On a starved machine, the machine is their cause. */
   readonly timedOut: number
   readonly hookMs: readonly number[]
   readonly rolloutMs: number

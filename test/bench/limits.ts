@@ -10,7 +10,7 @@ interface Limit {
   readonly row: Readonly<Record<string, number | string>>
   readonly column: string
   readonly most?: number
-  /** For an arm that must lose requests: else the others' zeros say nothing. */
+  /** For an arm that must lose requests: otherwise the zeros of the other arms would prove nothing. */
   readonly least?: number
   /** Left out of the table if the limit is met. */
   readonly why: string

@@ -12,7 +12,7 @@ export interface AgentProcess {
   /** Its log so far, by line. */
   lines(): readonly Record<string, unknown>[]
   leads(): boolean
-  /** Stops it (SIGSTOP), or continues it: the agent does not notice the time between. */
+  /** Freezes the process (SIGSTOP), or resumes it; the agent does not notice the gap. */
   pause(): void
   resume(): void
   /** Ends it like the kernel (SIGKILL) or the kubelet (SIGTERM). Resolves with its exit code when it is gone. */

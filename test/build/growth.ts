@@ -26,13 +26,13 @@ function cpuOf(run: () => void): number {
 /**
  * Runs code on an input of size `n` and of size 4n, in CPU time of this thread.
  *
- * @returns by which factor the time grew; 4 (linear) if both are too short to tell
+ * @returns by which factor the time grew; 4 (linear) if both are too short to compare
  * @throws Error if a run does not end
  */
 export function growthOf(make: (size: number) => () => void, size: number): number {
   const [small, large] = [make(size), make(size * FACTOR)]
   let [least, most] = [Infinity, Infinity]
-  // The least of all rounds on each side: a round may be slow, on either side, by the compiler or a busy machine.
+  // The shortest round of each size counts, because the compiler or a busy machine may slow down any round.
   for (let i = 0; i < TRIES; i++) {
     least = Math.min(least, cpuOf(small))
     most = Math.min(most, cpuOf(large))
@@ -48,7 +48,7 @@ export function mustBeLinear(make: (size: number) => () => void, size: number, w
     throw new Error(`input 4 times as long took ${growth.toFixed(1)} times as long ${what}`.trim())
 }
 
-/** Texts that make a parser go back: a beginning, a part that is repeated, and an end that does not fit. */
+/** Texts that make a parser backtrack: a beginning, a part that is repeated, and an end that does not fit. */
 export const pumped = (words: readonly string[]) => {
   const some = (least: number) =>
     fc.array(fc.constantFrom(...words), { minLength: least, maxLength: 3 }).map(parts => parts.join(''))

@@ -47,7 +47,7 @@ export function syncWorld(options: MemoryAdminOptions & { readonly podRanges?: s
         ...(state.live ? {} : { state: 'stale' as const })
       })),
     fetchPod: (namespace: string, name: string) => Promise.resolve(pods.store.byName(namespace, name)),
-    // The API server knows only what the watches have reported.
+    // The API server has exactly the objects that the watches have reported.
     fetchPodsByIp: (ip: string) => Promise.resolve(pods.store.byIp(ip)),
     fetchService: () => Promise.resolve(true),
     call: () => Promise.reject(new Error('no API server')),

@@ -1,6 +1,6 @@
 import type { Step } from '../build/getting-started.ts'
 
-/** A command that ran, with what it printed. */
+/** A command that ran, with its output. */
 export interface Ran {
   readonly command: string
   readonly output: string

@@ -99,7 +99,7 @@ async function pair(
 const holdsSlow = ({ drains }: Snapshot) =>
   drains.some(({ pod, phase, hooks }) => pod === 'slow' && phase === 'draining' && hooks === 1)
 
-/** A clock that is ahead of this machine's by so many ms. */
+/** A clock that is this many ms ahead of this machine's. */
 const aheadClock = (ms: number): Clock => ({
   ...systemClock,
   now: () => systemClock.now() + ms,
@@ -294,7 +294,7 @@ describe('feature: one page for all agents (D7)', () => {
 
     backend.release()
     await request
-    // No holder lists the pod since before the agent that answers started; it waited for the request all the same.
+    // When the answering agent started, no holder listed the pod any more. The agent still waited for the request.
     expect((await hook).body).to.include({ result: 'not-routed', evidence: 'barrier' })
     rig.gone(slow)
     for (const host of [a, b]) {

@@ -123,7 +123,7 @@ describe('feature: a gateway that reported requests during a drain', () => {
     await gateway.partition({ barrier: 'silent' })
     const { body } = await hook
     expect(body).to.include({ result: 'deadline' })
-    // The last report, or that there is none any more: it depends on whether the barrier's timeout is over.
+    // The reason is the last report, or its absence once the barrier's timeout is over.
     expect(body.why).to.match(/1 in flight|only its own 0 in flight counts/)
     backend.release()
     await slow

@@ -32,7 +32,7 @@ describe('feature: a log that cannot be written', () => {
 
   for (const [what, open, ends] of [
     ['a full disk', () => openSync('/dev/full', 'w'), true],
-    // The agent waits for a reader of its last lines, and the kubelet waits for the grace.
+    // Without a reader the agent does not end by itself: it waits to write its last lines, until the grace is over.
     ['a pipe without a reader', (folder: string) => openSync(pipe(folder), 'r+'), false]
   ] as const) {
     test(`on ${what} delays no hook`, async start => {

@@ -17,7 +17,7 @@ interface Hook {
   readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } }
 }
 
-/** The hook that the README tells users to paste: the only YAML block there that calls the agent. */
+/** The hook in the README, for users to paste: the only YAML block there that calls the agent. */
 function documented(): string {
   const blocks = readFileSync(README, 'utf8').matchAll(/```yaml\n(.*?)```/gs)
   const hooks = [...blocks].map(([, yaml]) => parse(yaml ?? '') as Partial<Hook>)

@@ -1,7 +1,7 @@
 import type { Mistake } from './mistake.ts'
 import { faultsOf, type Printed } from './play.ts'
 
-/** A mistake, and what two versions of the program printed. */
+/** A mistake, and the output of two versions of the program. */
 export interface Compared {
   readonly mistake: Mistake
   readonly before: Printed

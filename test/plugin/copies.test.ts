@@ -86,7 +86,7 @@ describe("Each worker's copy of the deny-list", () => {
   })
 
   it('keeps an entry that is put again while other workers remove it as expired', async () => {
-    // makes a worker that drops expired entries slow between the check and the removal
+    // delays a worker that drops an expired entry, between its check and the removal
     const slow = `
       local clock = require("apisix.drain.clock")
       local now = clock.now

@@ -25,7 +25,7 @@ export async function putAll({ barrier }: Gateway, entries: readonly EntryIn[]):
     await barrier.put(...entries.slice(from, from + BATCH))
 }
 
-/** Microseconds of CPU of all workers together, without their idle use. */
+/** CPU time of all workers together, minus their idle use, in microseconds. */
 export interface HeldCost {
   /** One read of the state in the agent's form. */
   readonly summary: number

@@ -384,7 +384,7 @@ describe('A gateway that', () => {
       const g = gateway
       await eventually('it is ready', async () => (await ready(g)).status === 200, 8000)
       expect((await ready(g)).body.why).to.match(/failed: the answer is longer than 1048576 bytes/)
-      // Far less than the server would send: buffers of both sides, once for each try.
+      // Only the buffers of both sides fill, once for each try: far less than the server would send.
       expect(written).to.be.below(2 ** 27)
     })
 

@@ -32,7 +32,7 @@ describe('Rolling updates with the agent, under load', () => {
 
   const start = async () => await world.pod(await Backend.start(0, LONG_POD))
 
-  /** Resolves when the gateway counts one long-lived connection to this pod. An entry of another pod asks it, and changes nothing yet. */
+  /** Resolves when the gateway counts one long-lived connection to this pod. A put for another uid reads the count, and changes nothing for the pod. */
   const isKnown = async ({ backend }: LivePod) => {
     const look = { uid: 'look', ip: backend.node.host }
     await eventually('the connection is known as long-lived', async () => {

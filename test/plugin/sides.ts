@@ -34,7 +34,7 @@ const EMPTY: Kinds = Object.fromEntries(KINDS.map(kind => [kind, []]))
 export async function pluginSide(): Promise<Side> {
   const gateway = await Gateway.start()
   gateway.barrier.words = true
-  /** The pid of worker 0, the last one to answer, from the state. */
+  /** The pid of worker 0 as the state reports it. */
   let pid = 0
   const learn = async () => {
     await eventually('worker 0 is there', async () => {

@@ -19,7 +19,7 @@ export interface LivePod extends TestPod {
 }
 
 /**
- * The agent beside a real nginx with the plugin. Stand-ins: Kubernetes, the Admin API, and APISIX's own modules in nginx. No kubelet runs:
+ * The agent with a real nginx that runs the plugin. Stand-ins: Kubernetes, the Admin API, and APISIX's own modules in nginx. No kubelet runs:
  * the test deletes pods, calls their hooks and ends their programs.
  */
 export interface WithAgent {

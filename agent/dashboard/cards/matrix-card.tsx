@@ -132,7 +132,7 @@ function Row({ holder, columns, out, now, tabIndex, onOpen }: RowProps) {
   )
 }
 
-/** `alone`: no gateway has a column, so theirs are shown here too. */
+/** `alone`: no gateway has a column, so the delay of late gateways is shown here too. */
 function Owner({ holder, now, alone }: { holder: HolderView; now: number; alone: boolean }) {
   const { behind, revision, form } = holder
   const ms = behindFor(holder, now)

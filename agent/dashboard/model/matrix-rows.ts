@@ -11,7 +11,7 @@ export interface Cell {
   /** From the last change of ready endpoints, and from the last end of a pod, until it followed; `null`: none was seen. */
   readonly inMs: number | null
   readonly outMs: number | null
-  /** Why it is behind, or what its figures rest on. */
+  /** Why it is behind, or the evidence behind its figures. */
   readonly why: string
 }
 

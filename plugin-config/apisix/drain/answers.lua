@@ -16,7 +16,7 @@ local max      = math.max
 local clock_now = require("apisix.drain.clock").now
 local setmetatable = setmetatable
 
--- what this plugin can do, for an agent that may be newer
+-- the features of this plugin, for an agent that may be newer
 local FEATURES = json.list({ "successors", "by" })
 
 local _M = {}
@@ -81,7 +81,7 @@ function _M.entry(barrier, entry)
         bypasses = bypasses, late = late,
     }, told)
     if entry.sealed then
-        -- read after the count: what it counted as over has its time
+        -- read after the count, so each request that the count leaves out has its time
         body.sealed_for, body.idle_for = barrier.entries:ages(entry, barrier.at)
     end
     if not speaker.wanted(barrier.counts) then

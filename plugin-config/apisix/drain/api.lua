@@ -60,7 +60,7 @@ local function read_body()
 end
 
 
--- Reads the body with `parse` and passes the result on, or answers what is wrong with it.
+-- Reads the body with `parse` and passes the result on, or answers with the problem.
 local function with(parse, handle)
     return function(barrier)
         local body, status, err = read_body()

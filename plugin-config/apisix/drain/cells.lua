@@ -24,7 +24,7 @@ local EACH   = 6                -- cells of one counter
 local CELLS  = 8192 * EACH      -- per slice
 local BYTES  = SLOTS * CELLS * 4
 
--- Of one counter: ordinary requests, long-lived ones, and of these the upgraded ones and the SSE
+-- In one counter: ordinary requests, long-lived ones, and of these the upgraded ones and the SSE
 -- ones; then the second in which the oldest long-lived one began.
 local LONG, OLDEST = 1, 4
 local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
@@ -151,7 +151,7 @@ end
 
 
 --- Changes the number of long-lived requests of one kind. The sum decides, so it is never below
--- what it counts: it changes first on the way up, and last on the way down.
+-- the kinds: it changes first on the way up, and last on the way down.
 function _M:add_long(at, kind, n)
     local cells, cell = self.cells, OF_KIND[kind]
     if n > 0 then

@@ -207,7 +207,7 @@ function _M:bypassed(set, addr)
 end
 
 
---- Counts a request that is sent to this address whatever the deny-list says.
+--- Counts a request that is sent to this address in spite of the deny-list.
 function _M:passed(set, addr)
     for _, entry in ipairs(set.ips[addr.ip] or {}) do
         if entry.sealed and (not entry.port or entry.port == addr.port) then
@@ -229,7 +229,7 @@ function _M:finished(addr)
 end
 
 
---- For how long an entry has been sealed, and for how long it has been idle besides: since its
+--- For how long an entry has been sealed, and for how long it has also been idle: since its
 -- seal, or since its last request finished. In seconds; nil if the time is not known.
 -- @tparam number now by clock.now
 function _M:ages(entry, now)

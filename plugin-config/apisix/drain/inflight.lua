@@ -161,7 +161,7 @@ function _M:enter(addr, holder)
 end
 
 
--- A fault there must not keep the request counted: without it, only the time of its end is unknown.
+-- A fault in `finished` must not keep the request counted: it only leaves the end's time unknown.
 local function finish(self, tally)
     return self.finished and pcall(self.finished, tally.addr)
 end

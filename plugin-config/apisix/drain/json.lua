@@ -1,5 +1,5 @@
---- Writes JSON. cjson writes an empty table as an object, and only OpenResty's edition of it can be
--- told otherwise. The barrier's answers are full of lists that may be empty.
+--- Writes JSON. cjson writes an empty table as an object, and only OpenResty's edition of it has a
+-- switch for that. The barrier's answers are full of lists that may be empty.
 local cjson        = require("cjson.safe")
 local setmetatable = setmetatable
 local getmetatable = getmetatable

@@ -19,7 +19,7 @@ function _M.new(dict, worker)
 end
 
 
---- What a worker counts for an address: the same values as cells.read.
+--- A worker's counts for an address: the same values as cells.read.
 function _M.read(dict, worker, ip, port)
     local rest = "|" .. worker .. "|" .. ip .. "|" .. port
     return dict:get("r" .. rest) or 0, dict:get("l" .. rest) or 0,

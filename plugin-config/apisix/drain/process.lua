@@ -83,7 +83,7 @@ end
 --- Finds the workers of this process's nginx, by the children of its master (Linux:
 -- /proc/<pid>/task/<tid>/children) and by the titles nginx gives.
 -- @tparam table known workers to skip, by pid
--- @treturn table|nil pids of other workers that serve; nil where /proc does not show the family
+-- @treturn table|nil pids of other workers that serve; nil if /proc does not show the family
 -- @treturn boolean is there a second master with the same sockets (binary upgrade, USR2)? The new
 --   one is a child of the old one
 function _M.family(known)

@@ -28,7 +28,7 @@ local tonumber     = tonumber
 local str_match    = string.match
 
 local MAX_SLOTS = 512
--- an error in a hook means that a request may have passed uncounted: not fit for so long, seconds
+-- seconds that a worker is unfit after an error in a hook: a request may have passed uncounted
 local ERROR_HOLD = 60
 -- the most dead workers that are kept for purging
 local KEPT = 1000
@@ -93,7 +93,7 @@ end
 
 
 --- Publishes which configuration this worker has applied.
--- @tparam table told what it published before; updated
+-- @tparam table told its last published state; updated
 -- @tparam number highest over all kinds
 -- @tparam table kinds see revision.read
 -- @treturn boolean whether anything changed

@@ -1,5 +1,5 @@
 --- The barrier as an ordinary APISIX plugin. It needs no route and no global rule: naming it in
--- `plugins:` loads it into every worker. What it does is in apisix/drain/.
+-- `plugins:` loads it into every worker. Its code is in apisix/drain/.
 local core    = require("apisix.core")
 local runtime = require("apisix.drain.runtime")
 

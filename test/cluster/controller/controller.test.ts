@@ -32,7 +32,7 @@ describe(`ends of pods under load, beside the real ingress controller ${CONTROLL
       ended: ended.length,
       'hook p50': p50,
       p99,
-      // What the controller needs, if it lives: the agent writes only later, once the pod is gone.
+      // The controller's time, if it lives: the agent writes only later, once the pod is gone.
       'write p50': writtenMs.length > 0 ? summary(writtenMs).p50 : '–'
     })
   }

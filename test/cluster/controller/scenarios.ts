@@ -13,10 +13,10 @@ const REPLICAS = 3
 
 /** The real ingress controllers that run now. The last one leads. */
 const running: Controller[] = []
-/** Workloads beside that of a scenario. */
+/** Workloads in addition to that of a scenario. */
 const beside: Workload[] = []
 
-/** Starts one more controller, a process beside the control plane. */
+/** Starts one more controller, a process next to the control plane. */
 export function start(): Controller {
   const { controlPlane } = world().cluster
   const controller = startController({
@@ -86,7 +86,7 @@ export const SIDE_BY_SIDE: readonly ControllerScenario[] = [
   scenario('relabel', 'a pod loses its label, and is deleted', 1, async web => {
     const pod = oneOf(web)
     await kube('label', 'pod', pod, 'app=none', '--overwrite')
-    // Its own record counts as one that serves, under its first label.
+    // The record of the relabelled pod keeps its first label, so that pod still counts as serving.
     await eventually('its replacement serves', () => serving(web).length === REPLICAS + 1, READY_MS)
     await kube('delete', 'pod', pod)
   }),

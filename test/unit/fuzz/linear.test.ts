@@ -28,7 +28,7 @@ import { worldOf } from '../../build/world.ts'
 const withLifecycle = (preStop: object) => ({
   spec: { containers: [{ name: 'app', lifecycle: { preStop } }] }
 })
-/** The path is in each, because other hooks are not read any further. */
+/** Each command has the path, because hooks without it are not read any further. */
 const withHook = (command: readonly string[]) =>
   withLifecycle({ exec: { command: command.map(word => `curl http://a/v1/prestop ${word}`) } })
 const withGet = (text: string) =>

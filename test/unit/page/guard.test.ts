@@ -42,7 +42,7 @@ describe('guard', () => {
     const guard = createGuard({ kind: 'none' }, manualClock(), ['10.0.0.0/24', 'fd00::/64'])
     expect(guard.addressOf('::ffff:10.0.0.1', '192.0.2.7')).to.equal('192.0.2.7')
     expect(guard.addressOf('fd00::1', '192.0.2.7, 10.0.0.2')).to.equal('192.0.2.7')
-    // A client writes the front of the header: each guess with another address must count for its own.
+    // A client can write the front of the header: a guess with a forged address must count for the client's own address.
     expect(guard.addressOf('10.0.0.1', '198.51.100.1, 192.0.2.7')).to.equal('192.0.2.7')
     expect(guard.addressOf('192.0.2.7', '198.51.100.1')).to.equal('192.0.2.7')
     expect(guard.addressOf('10.0.0.1', undefined)).to.equal('10.0.0.1')

@@ -93,7 +93,7 @@ export async function rawNode(act: (socket: Socket, requests: number) => void): 
   return { address: `127.0.0.1:${port}`, port, seen, close: () => closeAll(server, sockets) }
 }
 
-/** An address where nothing listens. */
+/** An address at which nothing listens. */
 export async function deadAddress(): Promise<string> {
   const node = await httpNode()
   await node.close()
@@ -202,6 +202,6 @@ export async function testGateway(options: Partial<GatewayOptions> = {}): Promis
   return self
 }
 
-/** As `until`, in the order that short conditions need. */
+/** `until` with the condition first. */
 export const eventually = (holds: () => boolean | Promise<boolean>, what = 'the condition'): Promise<void> =>
   until(what, holds)

@@ -46,7 +46,7 @@ const responseOf = (stream: ClientHttp2Stream) =>
     stream.once('close', () => reject(new Error(`closed without an answer (code ${stream.rstCode})`)))
   })
 
-/** As `until` of the other tests, in another order. */
+/** The `until` of the other tests, with the condition first. */
 export const until = (holds: () => boolean, what: string): Promise<void> => waitUntil(what, holds)
 
 /** A plain HTTP/2 client of the stand-in that retries and hides nothing. */
