@@ -1,5 +1,5 @@
-import { apply, type Message } from '../page/snapshot-change.ts'
-import type { Snapshot } from '../page/snapshot.ts'
+import { apply, type Message } from '../snapshot/snapshot-change.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
 
 export type Link = 'connecting' | 'live' | 'lost'
 

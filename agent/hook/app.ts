@@ -7,7 +7,7 @@ import { health, ready } from './health.ts'
 import type { Vouch } from '../hold/holds.ts'
 import { prestop, type PrestopParts } from './prestop.ts'
 import { reply } from '../hold/reply.ts'
-import type { Snapshot } from '../page/snapshot.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
 
 export interface ServeParts extends PrestopParts {
   /** Absent if no barrier is configured. */

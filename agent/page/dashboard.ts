@@ -2,7 +2,7 @@ import type { Context, Hono } from 'hono'
 import type { Asset, Assets } from './assets.ts'
 import { SESSION_COOKIE, SESSION_SECONDS, type Guard } from './guard.ts'
 import type { Connection } from './address.ts'
-import type { Snapshot } from './snapshot.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
 import { state } from './state.ts'
 
 export interface DashboardParts {

@@ -1,4 +1,4 @@
-import type { Snapshot } from './snapshot.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
 
 /** A snapshot is frozen, so it is serialised once for all requests. */
 const texts = new WeakMap<Snapshot, string>()

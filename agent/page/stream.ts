@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream'
 import { WebSocketServer, type WebSocket } from 'ws'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { diff } from './snapshot-change.ts'
+import { diff } from '../snapshot/snapshot-change.ts'
 import { isOwnOrigin, type Guard, type Shown } from './guard.ts'
-import type { Snapshot } from './snapshot.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
 import { snapshotText } from './state.ts'
 
 interface StreamOptions {

@@ -1,11 +1,11 @@
-import { selfView } from '../page/agent-view.ts'
+import { selfView } from '../snapshot/agent-view.ts'
 import {
   SNAPSHOT_VERSION,
   type AckView,
   type DrainLag,
   type DrainView,
   type Snapshot
-} from '../page/snapshot.ts'
+} from '../snapshot/snapshot.ts'
 import { same } from '../base/same.ts'
 import { isUnproved, LIMITS } from '../show/history.ts'
 import { ackHere, createClocks, lagHere } from './clocks.ts'

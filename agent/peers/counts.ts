@@ -1,4 +1,4 @@
-import type { DrainView, Totals } from '../page/snapshot.ts'
+import type { DrainView, Totals } from '../snapshot/snapshot.ts'
 
 /** How many drains there were, and how they ended. Every agent sees every drain, so the counts of two agents must not be added. */
 export type DrainCounts = Pick<Totals, 'drains' | 'proven' | 'graded' | 'expired' | 'undone'>

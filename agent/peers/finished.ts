@@ -1,5 +1,5 @@
-import { drainName } from '../page/drain-name.ts'
-import type { DrainView } from '../page/snapshot.ts'
+import { drainName } from '../snapshot/drain-name.ts'
+import type { DrainView } from '../snapshot/snapshot.ts'
 import { drainHere, type Clocks } from './clocks.ts'
 import { joinDrains } from './merge.ts'
 

@@ -5,7 +5,7 @@ import {
   type AgentView,
   type DrainLag,
   type DrainView
-} from '../page/snapshot.ts'
+} from '../snapshot/snapshot.ts'
 import type { DrainCounts, StartCounts } from './counts.ts'
 
 /** `by`: the id of the agent by whose clock the times are; absent: the agent that answers. Times are passed on as they were. */

@@ -1,6 +1,6 @@
 import type { PodUid } from '../drain/facts.ts'
 import type { Observer } from '../round/observer.ts'
-import type { Metrics } from '../tell/metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { GatewayState } from '../barrier/gateway-state.ts'
 import type { Sources } from '../proof/sources.ts'
 

@@ -2,7 +2,7 @@ import type { Config } from '../config/types.ts'
 import type { Leadership } from '../lead/leader.ts'
 import type { Drain, Witness } from '../drain/drain.ts'
 import type { Millis, PodFact } from '../drain/facts.ts'
-import { selfView } from '../page/agent-view.ts'
+import { selfView } from '../snapshot/agent-view.ts'
 import { deepFreeze } from '../base/freeze.ts'
 import {
   SNAPSHOT_VERSION,
@@ -13,7 +13,7 @@ import {
   type Reach,
   type Snapshot,
   type SnapshotSources
-} from '../page/snapshot.ts'
+} from '../snapshot/snapshot.ts'
 
 /**
  * The sources as one frozen value in the form of JSON. It freezes its input and copies nothing, so a holder that did not change

@@ -2,7 +2,7 @@ import type { Config } from '../config/types.ts'
 import type { BarrierGateway } from '../apisix/barrier-api.ts'
 import { appliedOf } from '../members/applied.ts'
 import type { GatewayFact } from '../drain/facts.ts'
-import type { PluginCounts, SnapshotSources } from '../page/snapshot.ts'
+import type { PluginCounts, SnapshotSources } from '../snapshot/snapshot.ts'
 import type { Sources } from '../proof/sources.ts'
 
 /** The best evidence that a gateway can give now, and why not better. */

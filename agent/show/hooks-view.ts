@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { saysThatItEnds } from '../drain/eligible.ts'
 import type { Millis, PodFact } from '../drain/facts.ts'
-import type { HooksView } from '../page/snapshot.ts'
+import type { HooksView } from '../snapshot/snapshot.ts'
 import type { Sources } from '../proof/sources.ts'
 
 /** After a count it rests this many times as long: pods and holders change all the time. */

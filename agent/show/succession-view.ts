@@ -3,7 +3,7 @@ import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
 import type { Inventory } from '../inventory/inventory.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import { isEnding } from '../plan/match.ts'
-import type { HolderView } from '../page/holder-view.ts'
+import type { HolderView } from '../snapshot/holder-view.ts'
 import type { Memory } from '../proof/memory.ts'
 
 type OnSuccessors = NonNullable<HolderView['onSuccessors']>

@@ -7,7 +7,7 @@ import { loadAssets } from '../page/assets.ts'
 import type { DashboardParts } from '../page/dashboard.ts'
 import { createGuard } from '../page/guard.ts'
 import type { Listening } from '../hook/listen.ts'
-import type { Snapshot } from '../page/snapshot.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
 import { createStream, type Stream } from '../page/stream.ts'
 
 /** The dashboard's parts: its pages, the other agents, and the stream, which opens once the server listens. */

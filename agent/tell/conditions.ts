@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Drain } from '../drain/drain.ts'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from './metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { Leader } from '../lead/leader.ts'
 import type { Observer } from '../round/observer.ts'
 import { writeCondition, type Patch, type PodCondition } from './pod-condition.ts'

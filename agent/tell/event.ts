@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Drain } from '../drain/drain.ts'
 import { formatDuration } from '../drain/duration.ts'
 import type { Millis } from '../drain/facts.ts'
-import { lagOf } from '../page/lag.ts'
-import type { Moments } from '../page/snapshot.ts'
+import { lagOf } from '../snapshot/lag.ts'
+import type { Moments } from '../snapshot/snapshot.ts'
 
 /** The longest note that the API server accepts, in characters (events.k8s.io/v1: 1 kB), and then the longest name of an object. */
 const LONGEST_NOTE = 1000

@@ -4,8 +4,8 @@ import type { Millis } from '../drain/facts.ts'
 import type { Leader } from '../lead/leader.ts'
 import type { Observer } from '../round/observer.ts'
 import type { Events } from './events.ts'
-import type { Moments } from '../page/snapshot.ts'
-import { momentsOf } from '../page/moments.ts'
+import type { Moments } from '../snapshot/snapshot.ts'
+import { momentsOf } from '../snapshot/moments.ts'
 import { isRiskless } from '../proof/memory.ts'
 
 /** How long an agent that does not lead keeps its unsent Events, in ms: longer than the Lease of a dead leader. */

@@ -1,6 +1,6 @@
-import { MOST, OTHER } from '../../agent/tell/gateway-names.ts'
-import { createMetrics } from '../../agent/tell/metrics.ts'
-import { LAG, RENAMED } from '../../agent/tell/old-names.ts'
+import { MOST, OTHER } from '../../agent/metrics/gateway-names.ts'
+import { createMetrics } from '../../agent/metrics/metrics.ts'
+import { LAG, RENAMED } from '../../agent/metrics/old-names.ts'
 
 const code = (name: string) => `\`${name}\``
 

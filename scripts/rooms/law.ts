@@ -17,14 +17,18 @@ export const LAW: Readonly<Record<string, string>> = {
   proof: 'gathers the evidence of a drain, and judges it',
   round: 'decides: one round over all drains at a time',
   upkeep: 'keeps holders right apart from removals: sync, ghosts, restored nodes',
-  page: 'the snapshot that the dashboard shows, and its server',
-  tell: 'reports to the outside: metrics, Events, conditions, the readiness gate',
+  snapshot: 'the form of the state that the dashboard shows, and its changes',
+  metrics: 'the metrics, their labels, and how they are exposed',
+  page: 'the server of the dashboard',
+  tell: 'reports to the outside: Events, conditions, the readiness gate',
+  behind: 'the nodes in which holders and gateways differ from Kubernetes, and since when',
   show: 'fills the snapshot and the gauges after each round',
   peers: 'asks the other agents, and joins what all of them know for the dashboard',
   hook: 'the HTTP server of hooks, health and metrics',
   inject: 'the webhook that adds hooks to pods',
   start: 'the command line, and the wiring of all parts',
   checks: 'the single checks of `doctor`',
+  rights: 'the checks of `doctor` on the rights of its account in Kubernetes',
   doctor: 'the commands `doctor`, `diff`, `status` and `plugin values`'
 }
 

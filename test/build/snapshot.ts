@@ -1,6 +1,6 @@
 import type { Drain } from '../../agent/drain/drain.ts'
 import { EMPTY } from '../../agent/show/history.ts'
-import type { SnapshotSources } from '../../agent/page/snapshot.ts'
+import type { SnapshotSources } from '../../agent/snapshot/snapshot.ts'
 import { pod, terminating } from './pod.ts'
 
 export const totals = {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { AgentView, Snapshot } from '../../agent/page/snapshot.ts'
+import type { AgentView, Snapshot } from '../../agent/snapshot/snapshot.ts'
 import { violations } from './axe.ts'
 import { startBrowser, type Browser } from './browser.ts'
 import { startFakeAgent, type FakeAgent } from './fake-agent.ts'

@@ -1,6 +1,12 @@
 import { buildSnapshot } from '../../agent/show/build-snapshot.ts'
-import type { HolderView } from '../../agent/page/holder-view.ts'
-import type { ArrivalView, DrainLag, DrainView, GatewayView, Snapshot } from '../../agent/page/snapshot.ts'
+import type { HolderView } from '../../agent/snapshot/holder-view.ts'
+import type {
+  ArrivalView,
+  DrainLag,
+  DrainView,
+  GatewayView,
+  Snapshot
+} from '../../agent/snapshot/snapshot.ts'
 import { createRandom } from '../../sandbox/random.ts'
 import { sources } from '../build/snapshot.ts'
 

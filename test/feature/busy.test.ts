@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { PodUid } from '../../agent/drain/facts.ts'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
-import { momentsOf } from '../../agent/page/moments.ts'
+import { momentsOf } from '../../agent/snapshot/moments.ts'
 import { until } from '../build/apisix.ts'
 import { get } from '../build/load.ts'
 import type { Rig } from '../build/rig.ts'

@@ -4,7 +4,7 @@ import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { mapOf } from '../build/held-nodes.ts'
 import { sideBySide } from '../build/side-by-side.ts'
-import type { Snapshot } from '../../agent/page/snapshot.ts'
+import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
 

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { ArrivalView, LagSample } from '../../page/snapshot.ts'
+import type { ArrivalView, LagSample } from '../../snapshot/snapshot.ts'
 import { arrivalSamples } from '../model/arrival-rows.ts'
 import { lagsCsv } from '../model/csv.ts'
 import { count, formatMs } from '../model/format.ts'

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { HooksView, Snapshot, WorkloadView } from '../../page/snapshot.ts'
+import type { HooksView, Snapshot, WorkloadView } from '../../snapshot/snapshot.ts'
 import { count, formatMs } from '../model/format.ts'
 import { NEEDED, decidedBy, worthOf, type Sleep, type Sooner } from '../model/worth.ts'
 import { Mark } from '../parts/mark.tsx'

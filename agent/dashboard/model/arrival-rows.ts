@@ -1,4 +1,4 @@
-import type { ArrivalView, LagSample } from '../../page/snapshot.ts'
+import type { ArrivalView, LagSample } from '../../snapshot/snapshot.ts'
 
 /** The times that pods took to arrive, as samples of the lag. */
 export const arrivalSamples = (arrivals: readonly ArrivalView[]): readonly LagSample[] =>

@@ -1,4 +1,4 @@
-import type { DrainView, GatewayView, Reach } from '../../page/snapshot.ts'
+import type { DrainView, GatewayView, Reach } from '../../snapshot/snapshot.ts'
 
 /** A command with which the user can check an observation of the agent, and its meaning. */
 export interface Command {

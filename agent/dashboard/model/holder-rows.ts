@@ -1,4 +1,4 @@
-import type { HolderView } from '../../page/holder-view.ts'
+import type { HolderView } from '../../snapshot/holder-view.ts'
 import { count, formatMs } from './format.ts'
 
 export const HOLDER_FILTERS = [

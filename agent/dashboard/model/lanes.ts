@@ -1,5 +1,5 @@
-import type { DrainView } from '../../page/snapshot.ts'
-import { latestDecision, lagOf } from '../../page/lag.ts'
+import type { DrainView } from '../../snapshot/snapshot.ts'
+import { latestDecision, lagOf } from '../../snapshot/lag.ts'
 
 /**
  * The state of a drain, in one word that has a colour, a shape and a label. `kept`: the last endpoint, held as planned. `unlisted`: over

@@ -1,5 +1,5 @@
-import type { HolderView } from '../../page/holder-view.ts'
-import type { GatewayView } from '../../page/snapshot.ts'
+import type { HolderView } from '../../snapshot/holder-view.ts'
+import type { GatewayView } from '../../snapshot/snapshot.ts'
 import type { Lane } from './lanes.ts'
 
 /** One gateway in one holder. Times in ms. */

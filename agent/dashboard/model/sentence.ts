@@ -1,4 +1,4 @@
-import type { DrainView, GatewayView, Snapshot } from '../../page/snapshot.ts'
+import type { DrainView, GatewayView, Snapshot } from '../../snapshot/snapshot.ts'
 import { behindFor, formatAge, whyBehind } from './why-behind.ts'
 import { clock, count, formatMs } from './format.ts'
 import { standingOf } from './lanes.ts'

@@ -1,4 +1,4 @@
-import type { HolderView } from '../../page/holder-view.ts'
+import type { HolderView } from '../../snapshot/holder-view.ts'
 import { count, formatMs } from './format.ts'
 
 /** Why a holder is behind Kubernetes, and who has to act: `its owner (ingress-controller-2) has not written 2 nodes`; empty if it is not. */

@@ -1,5 +1,5 @@
-import type { DrainView, GatewayView, Snapshot } from '../../page/snapshot.ts'
-import { latestDecision } from '../../page/lag.ts'
+import type { DrainView, GatewayView, Snapshot } from '../../snapshot/snapshot.ts'
+import { latestDecision } from '../../snapshot/lag.ts'
 import { standingOf } from './lanes.ts'
 import { workloadOf } from './rollout.ts'
 

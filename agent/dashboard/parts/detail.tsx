@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
-import type { Moments, Snapshot } from '../../page/snapshot.ts'
+import type { Moments, Snapshot } from '../../snapshot/snapshot.ts'
 import { commandsFor } from '../model/commands.ts'
 import { count, formatMs, wallClock } from '../model/format.ts'
 import type { Lane } from '../model/lanes.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { systemClock } from '../../../agent/base/clock.ts'
-import { checkNamespaces } from '../../../agent/checks/check-kubernetes.ts'
+import { checkNamespaces } from '../../../agent/rights/check-kubernetes.ts'
 import { checkPods } from '../../../agent/checks/check-pods.ts'
 import type { Check } from '../../../agent/checks/finding.ts'
 import { createSurvey } from '../../../agent/checks/kept-lists.ts'

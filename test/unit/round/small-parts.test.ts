@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { acceptedAt, decidedAt, momentsOf } from '../../../agent/page/moments.ts'
+import { acceptedAt, decidedAt, momentsOf } from '../../../agent/snapshot/moments.ts'
 import { createAlarm } from '../../../agent/round/alarm.ts'
 import { createMemories } from '../../../agent/proof/memory.ts'
 import { begin } from '../../../agent/drain/step.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Ack } from '../../../agent/drain/ack.ts'
 import { createAfterAck } from '../../../agent/show/after-ack.ts'
-import { createMetrics } from '../../../agent/tell/metrics.ts'
+import { createMetrics } from '../../../agent/metrics/metrics.ts'
 import { pod } from '../../build/pod.ts'
 import { waitingDrain } from '../../build/snapshot.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { createArrivals } from '../../../agent/show/arrivals-view.ts'
-import { createMetrics } from '../../../agent/tell/metrics.ts'
+import { createMetrics } from '../../../agent/metrics/metrics.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
 import { holder } from '../../build/holder.ts'
 import { manualClock } from '../../build/manual-clock.ts'

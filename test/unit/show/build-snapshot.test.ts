@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { SNAPSHOT_VERSION } from '../../../agent/page/snapshot.ts'
+import { SNAPSHOT_VERSION } from '../../../agent/snapshot/snapshot.ts'
 import { buildSnapshot } from '../../../agent/show/build-snapshot.ts'
 import { pod } from '../../build/pod.ts'
 import { ackFor } from '../../build/serve.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../agent/drain/drain.ts'
-import { createMetrics } from '../../../agent/tell/metrics.ts'
+import { createMetrics } from '../../../agent/metrics/metrics.ts'
 import { conditionOf, createConditions } from '../../../agent/tell/conditions.ts'
 import { startKubernetes, type Kubernetes } from '../../../sandbox/kubernetes/server.ts'
 import { manualClock } from '../../build/manual-clock.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { createReadinessGate } from '../../../agent/tell/readiness-gate.ts'
-import { createMetrics } from '../../../agent/tell/metrics.ts'
+import { createMetrics } from '../../../agent/metrics/metrics.ts'
 import { holder } from '../../build/holder.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod } from '../../build/pod.ts'

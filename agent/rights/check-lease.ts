@@ -1,7 +1,7 @@
 import type { LeasePlace } from '../lead/lease.ts'
 import { leaseFact, leasePath } from '../lead/lease.ts'
 import { isAllowed } from './check-kubernetes.ts'
-import { ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+import { ok, warn, wordsOf, type Check, type Finding } from '../checks/finding.ts'
 import type { AskKubernetes } from './check-kubernetes.ts'
 
 /** The rights for an election, in the namespace of the Lease. The chart's RBAC grants exactly these. */

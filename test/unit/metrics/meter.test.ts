@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import type { Drain, Waiting } from '../../../agent/drain/drain.ts'
 import { createMemories } from '../../../agent/proof/memory.ts'
-import { meter } from '../../../agent/tell/meter.ts'
-import { createMetrics } from '../../../agent/tell/metrics.ts'
+import { meter } from '../../../agent/metrics/meter.ts'
+import { createMetrics } from '../../../agent/metrics/metrics.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { waitingDrain } from '../../build/snapshot.ts'
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { createExposition } from '../../../agent/tell/exposition.ts'
-import { createMetrics } from '../../../agent/tell/metrics.ts'
-import { LAG, RENAMED } from '../../../agent/tell/old-names.ts'
+import { createExposition } from '../../../agent/metrics/exposition.ts'
+import { createMetrics } from '../../../agent/metrics/metrics.ts'
+import { LAG, RENAMED } from '../../../agent/metrics/old-names.ts'
 
 describe('the text of /metrics', () => {
   const metrics = createMetrics()

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { CodedError } from '../../../agent/base/errors.ts'
-import { metered } from '../../../agent/tell/metered.ts'
-import { createMetrics } from '../../../agent/tell/metrics.ts'
+import { metered } from '../../../agent/metrics/metered.ts'
+import { createMetrics } from '../../../agent/metrics/metrics.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
 /** Clients that take 20 ms and then give the answer that is set. */

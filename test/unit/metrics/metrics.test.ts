@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { ERRORS } from '../../../agent/base/errors.ts'
-import { createExposition } from '../../../agent/tell/exposition.ts'
-import { createMetrics, type Metrics } from '../../../agent/tell/metrics.ts'
+import { createExposition } from '../../../agent/metrics/exposition.ts'
+import { createMetrics, type Metrics } from '../../../agent/metrics/metrics.ts'
 
 describe('metrics', () => {
   let metrics: Metrics

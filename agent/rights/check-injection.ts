@@ -1,6 +1,6 @@
 import type { InjectSettings } from '../inject/settings.ts'
 import { isAllowed } from './check-kubernetes.ts'
-import { ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+import { ok, warn, wordsOf, type Check, type Finding } from '../checks/finding.ts'
 import type { AskKubernetes } from './check-kubernetes.ts'
 
 /** The rights with which the webhook maintains its certificate, each for one object only. The chart's RBAC grants exactly these. */

@@ -3,9 +3,9 @@ import type { Drain, Verdict } from '../drain/drain.ts'
 import { LONG_LIVED } from './metric-labels.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observer } from '../round/observer.ts'
-import { lagOf, latestDecision } from '../page/lag.ts'
+import { lagOf, latestDecision } from '../snapshot/lag.ts'
 import { isRiskless, type Memory } from '../proof/memory.ts'
-import { acceptedAt, decidedAt, momentsOf } from '../page/moments.ts'
+import { acceptedAt, decidedAt, momentsOf } from '../snapshot/moments.ts'
 
 /** Turns the decisions of rounds into metrics. */
 export function meter(metrics: Metrics, clock: Clock): Observer {

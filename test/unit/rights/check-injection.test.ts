@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import type { Wanted } from '../../../agent/checks/check-kubernetes.ts'
-import { checkInjection, INJECTION_PERMISSIONS } from '../../../agent/checks/check-injection.ts'
-import type { AskKubernetes } from '../../../agent/checks/check-kubernetes.ts'
+import type { Wanted } from '../../../agent/rights/check-kubernetes.ts'
+import { checkInjection, INJECTION_PERMISSIONS } from '../../../agent/rights/check-injection.ts'
+import type { AskKubernetes } from '../../../agent/rights/check-kubernetes.ts'
 import type { InjectSettings } from '../../../agent/inject/settings.ts'
 
 const SETTINGS: InjectSettings = {

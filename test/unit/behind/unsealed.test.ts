@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Drain, GatewayReport, Waiting } from '../../../agent/drain/drain.ts'
 import type { HolderKey } from '../../../agent/plan/holder.ts'
-import { unsealedIn, withUnsealed } from '../../../agent/show/unsealed.ts'
+import { unsealedIn, withUnsealed } from '../../../agent/behind/unsealed.ts'
 import { pod, terminating } from '../../build/pod.ts'
 import { waitingDrain } from '../../build/snapshot.ts'
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { apply, diff } from '../../../agent/page/snapshot-change.ts'
-import type { Snapshot } from '../../../agent/page/snapshot.ts'
+import { apply, diff } from '../../../agent/snapshot/snapshot-change.ts'
+import type { Snapshot } from '../../../agent/snapshot/snapshot.ts'
 import { anySnapshot } from '../../build/arbitrary-snapshot.ts'
 
 describe('change', () => {

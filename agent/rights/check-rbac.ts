@@ -1,5 +1,5 @@
 import { isAllowed } from './check-kubernetes.ts'
-import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
+import { fail, ok, warn, wordsOf, type Check, type Finding } from '../checks/finding.ts'
 import type { AskKubernetes } from './check-kubernetes.ts'
 
 /** One right of the agent at the API server. Without a right that is `needed`, the agent can answer no hook. */

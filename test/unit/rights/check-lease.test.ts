@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { checkLease, LEASE_PERMISSIONS } from '../../../agent/checks/check-lease.ts'
-import type { AskKubernetes } from '../../../agent/checks/check-kubernetes.ts'
+import { checkLease, LEASE_PERMISSIONS } from '../../../agent/rights/check-lease.ts'
+import type { AskKubernetes } from '../../../agent/rights/check-kubernetes.ts'
 
 const PLACE = { namespace: 'apisix', name: 'drain' }
 

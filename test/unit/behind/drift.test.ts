@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Drain } from '../../../agent/drain/drain.ts'
 import type { Sighting } from '../../../agent/apisix/control-api.ts'
-import { createDrift } from '../../../agent/show/drift.ts'
+import { createDrift } from '../../../agent/behind/drift.ts'
 import type { Memory } from '../../../agent/proof/memory.ts'
 import type { Ghost } from '../../../agent/members/ghost-nodes.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createGatewayNames, MOST } from '../../../agent/tell/gateway-names.ts'
+import { createGatewayNames, MOST } from '../../../agent/metrics/gateway-names.ts'
 
 describe('the label gateway', () => {
   function rig() {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { EndpointFact, PodFact } from '../../../agent/drain/facts.ts'
 import type { Holder } from '../../../agent/plan/holder.ts'
-import { createBehind } from '../../../agent/show/behind-view.ts'
+import { createBehind } from '../../../agent/behind/behind-view.ts'
 import { holder } from '../../build/holder.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod } from '../../build/pod.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { fail, ok, warn, wordsOf, type Check, type Finding } from './finding.ts'
-import type { Survey } from './kept-lists.ts'
+import { fail, ok, warn, wordsOf, type Check, type Finding } from '../checks/finding.ts'
+import type { Survey } from '../checks/kept-lists.ts'
 
 /** One call to the API server: resolves with any status, rejects without an answer. `transport/connection.ts` implements it. */
 export type AskKubernetes = (
