@@ -44,6 +44,8 @@ export interface AdminOptions {
   readonly pageSize: number
   /** Largest body accepted, in bytes; default 64 MiB. */
   readonly maxBytes?: number
+  /** See `HttpOptions.failed`. */
+  readonly failed?: ((error: unknown) => void) | undefined
 }
 
 const reply = z.looseObject({
@@ -63,7 +65,8 @@ export function createAdminApi(options: AdminOptions): AdminApi {
     api: 'ADMIN',
     keepAlive: true,
     ca: options.ca,
-    maxBytes: options.maxBytes ?? 64 * 1024 * 1024
+    maxBytes: options.maxBytes ?? 64 * 1024 * 1024,
+    failed: options.failed
   })
   const root = `${options.url.replace(/\/+$/, '')}/apisix/admin`
   // Never an `If-Match`: nginx applies the write first and answers 412 afterwards.

@@ -25,7 +25,14 @@ export function createHttp(options: HttpOptions): HttpClient {
   const { api } = options
   const transport = api === 'BARRIER' ? createLean(options) : withAxios(options)
   return {
-    json: async call => parse(api, call, await exchange(transport, api, call)),
+    async json(call) {
+      try {
+        return parse(api, call, await exchange(transport, api, call))
+      } catch (error) {
+        options.failed?.(error)
+        throw error
+      }
+    },
     close: () => transport.close()
   }
 }

@@ -9,6 +9,8 @@ export interface HttpOptions extends TlsOptions {
   readonly keepAlive: boolean
   /** Largest body accepted, in bytes. */
   readonly maxBytes: number
+  /** Called with the error of every call that failed. The caller gets it too. */
+  readonly failed?: ((error: unknown) => void) | undefined
 }
 
 export interface Call {
@@ -42,7 +44,7 @@ export class TooLong extends Error {
  *
  * @throws Error with Node's `code` if the connection fails or breaks, TooLong, or the reason of the signal
  */
-export function createLean({ keepAlive, maxBytes, ...tls }: Omit<HttpOptions, 'api'>): {
+export function createLean({ keepAlive, maxBytes, ...tls }: Omit<HttpOptions, 'api' | 'failed'>): {
   exchange(call: Call, signal: AbortSignal): Promise<Answer>
   close(): void
 } {

@@ -20,7 +20,8 @@ const document = z.record(z.string(), z.unknown())
  * any of them. Port and scheme come from `url`.
  */
 export function createDocumentReader(options: AdminOptions): { read: ReadDocument; close(): void } {
-  const http = createHttp({ api: 'ADMIN', keepAlive: true, ca: options.ca, maxBytes: 64 * 1024 * 1024 })
+  const { ca, failed } = options
+  const http = createHttp({ api: 'ADMIN', keepAlive: true, ca, maxBytes: 64 * 1024 * 1024, failed })
   const { protocol, port } = new URL(options.url)
   const at = Number(port) || (protocol === 'https:' ? 443 : 80)
   return {

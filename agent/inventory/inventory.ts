@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 
 import type { Clock } from '../base/clock.ts'
 import type { Millis } from '../drain/facts.ts'
+import { isDenied } from '../base/errors.ts'
 import { createListeners } from '../base/listeners.ts'
 import type { Holder, HolderKey, Owner, Resource } from '../plan/holder.ts'
 import type { AdminApi, AdminObject } from '../apisix/admin-api.ts'
@@ -97,9 +98,11 @@ export function createInventory({ admin, clock, log, everyMs, owner }: Inventory
   }
 
   const warn = (): void => {
-    if (problems.size === 0 || clock.now() < toldAt + TELL_EVERY_MS) return
+    // `reportRefusals` logs a refused key once for all parts.
+    const told = new Map([...problems].filter(([, error]) => !isDenied(error)))
+    if (told.size === 0 || clock.now() < toldAt + TELL_EVERY_MS) return
     toldAt = clock.now()
-    log.warn({ why: tellProblems(problems) }, 'listing failed, the last one stays in use')
+    log.warn({ why: tellProblems(told) }, 'listing failed, the last one stays in use')
   }
 
   const listEverything = async (): Promise<void> => {

@@ -6,6 +6,7 @@ import { createProbe } from '../proof/probe.ts'
 import { createSurvey } from '../proof/survey.ts'
 import { worldFrom } from '../proof/world-from.ts'
 import { createAdminApi } from '../apisix/admin-api.ts'
+import { reportRefusals } from '../apisix/report-refusals.ts'
 import { createControlReader } from '../apisix/control-api.ts'
 import { createDocumentReader, listDocuments } from '../inventory/documents.ts'
 import { guardWrites } from '../inventory/guard-writes.ts'
@@ -85,10 +86,11 @@ export function startSources({ config, clock, log, meters, cluster, events }: So
   })
   const resumedAt = () => absence.resumedAt()
   const leader = electLeader(config, cluster, clock, part('leader'))
-  const api = meters.admin(createAdminApi(adminOptions(apisix.admin)))
+  const toAdmin = { ...adminOptions(apisix.admin), failed: reportRefusals(clock, part('apisix')) }
+  const api = meters.admin(createAdminApi(toAdmin))
   const mode = watchMode({ admin: api, clock, log: part('mode'), forced: apisix.mode })
   const admin = guardWrites(api, mode)
-  const documents = createDocumentReader(adminOptions(apisix.admin))
+  const documents = createDocumentReader(toAdmin)
   const gateways = () => cluster.gateways()
   const inventory = createInventory({
     admin: createLists(admin, listDocuments({ read: documents.read, gateways }), mode),

@@ -77,8 +77,6 @@ export interface WriterOptions {
 
 /** A removal within this first part of the owner's time is certainly the owner's. */
 const OWNERS_PART = 0.8
-/** How often the log reports that the Admin API refuses the key, in ms. */
-const DENIED_EVERY_MS = 60_000
 
 export function createWriter(options: WriterOptions): Writer {
   const { admin, inventory, clock, log, gatherMs = 0, giveUpMs = 10_000 } = options
@@ -117,15 +115,6 @@ export function createWriter(options: WriterOptions): Writer {
   const note = ({ holder, node, uid, state, why }: Outcome): void =>
     statuses.set(holder, node, uid, { state, why, acceptedAt: state === 'removed' ? clock.now() : undefined })
 
-  let deniedAt = -Infinity
-  /** A wrong key fails every removal in the same way. */
-  const isToldAlready = (error: unknown): boolean => {
-    if (!isDenied(error)) return false
-    if (clock.now() < deniedAt + DENIED_EVERY_MS) return true
-    deniedAt = clock.now()
-    return false
-  }
-
   const lookOnce = async (queue: ObjectQueue): Promise<void> => {
     const removal = queue.take()
     try {
@@ -158,8 +147,8 @@ export function createWriter(options: WriterOptions): Writer {
     } catch (error) {
       failed(removal, (error as Error).message).forEach(note)
       queue.ended(clock.now(), { removed: 0, progress: false })
-      if (!ended.signal.aborted && !isToldAlready(error))
-        log.error({ err: error, resource, id }, 'removal failed')
+      // A wrong key fails every removal in the same way: `reportRefusals` logs it once for all parts.
+      if (!ended.signal.aborted && !isDenied(error)) log.error({ err: error, resource, id }, 'removal failed')
     }
     listeners.tell()
   }

@@ -140,10 +140,10 @@ describe('inventory', () => {
 
   it('reports a failure of all collections once, and logs it once a minute without a stack', async () => {
     const { log, lines } = memoryLog()
-    apisix.faults.inject({ fault: { kind: 'status', status: 401 }, path: '/apisix/admin/' })
+    apisix.faults.inject({ fault: { kind: 'status', status: 500 }, path: '/apisix/admin/' })
     inventory = createInventory({ admin: apisix.client, clock, log, everyMs: 60_000 })
     for (let i = 0; i < 5; i++) await inventory.refresh()
-    expect(inventory.problem()).to.match(/^upstreams, services, .*global_rules: GET .* -> 401/)
+    expect(inventory.problem()).to.match(/^upstreams, services, .*global_rules: GET .* -> 500/)
     expect(inventory.problem().match(/GET/g)).to.have.length(1)
     expect(lines).to.have.length(1)
     expect(lines[0]).to.deep.include({ level: 'warn', why: inventory.problem() }).and.not.have.property('err')
