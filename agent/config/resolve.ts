@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parseDuration } from '../drain/duration.ts'
 import type { Env } from './env.ts'
-import type { Settings } from './schema.ts'
+import type { Settings } from '../schema/schema.ts'
 import { pemFromFile, type Pem } from './pem.ts'
 import { secretFromEnv, secretFromFile, type Secret } from './secret.ts'
 import type { Config, DashboardConfig, GatewaySource } from './types.ts'

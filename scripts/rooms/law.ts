@@ -4,6 +4,7 @@ export const LAW: Readonly<Record<string, string>> = {
   drain: 'pure: phases of a drain, its deadline, its answer',
   plan: 'pure: the changes to holders that the drains ask for',
   members: 'pure: the nodes that a holder should have, and pods that arrive',
+  schema: 'the form of the configuration: sections, defaults, descriptions',
   config: 'reads and checks the configuration',
   transport: 'one connection to the API server: credentials, requests, watches',
   reflect: 'keeps a copy of one kind of object by list and watch',

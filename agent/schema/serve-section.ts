@@ -1,0 +1,97 @@
+import { z } from 'zod'
+import { duration, text } from './fields.ts'
+
+const PEER = { error: 'must be host:port such as apisix-drain-agents.apisix.svc:8080' }
+
+const dashboard = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe('Serve the dashboard at `/`, `/api/state` and `/api/stream`. It is read-only.'),
+  auth: z
+    .enum(['token', 'none'])
+    .default('token')
+    .describe(
+      'Who may see it: whoever shows the token, or (`none`) everybody who can reach the port. Choose `none` only where something in front of the agent asks who is there.'
+    ),
+  tokenFile: text().optional().meta({
+    description: 'File that holds the token of the dashboard. Read again when it is rotated.',
+    example: '/run/secrets/apisix-drain/dashboard-token'
+  }),
+  tokenEnv: text()
+    .optional()
+    .describe(
+      'Environment variable that holds that token. With `auth: token` exactly one of the two is needed.'
+    ),
+  origins: z
+    .array(z.url({ protocol: /^https?$/, error: 'must be an origin such as https://drain.example.org' }))
+    .default([])
+    .describe(
+      'Further origins from which `/api/stream` may be opened, if a proxy in front changes the Host header.'
+    ),
+  trustedProxies: z
+    .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be a range such as 10.244.0.0/16' }))
+    .default([])
+    .meta({
+      description:
+        'Ranges of proxies in front of the dashboard. Behind them wrong tokens count for the address in `X-Forwarded-For`, so one client does not lock out all others.',
+      example: ['10.244.0.0/16']
+    }),
+  docsUrl: z
+    .url({ protocol: /^https?$/, error: 'must be a URL such as https://git.example.org/apisix-drain/docs' })
+    .optional()
+    .meta({
+      description:
+        "Where you keep this project's folder `docs`. The words of the page then link to their pages there.",
+      example: 'https://git.example.org/apisix-drain/docs'
+    }),
+  peers: z
+    .array(
+      z
+        .string()
+        .regex(/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+):[0-9]+$/i, PEER)
+        .refine(peer => URL.canParse(`http://${peer}`), PEER)
+    )
+    .default([])
+    .meta({
+      description:
+        'Where all agents are, itself included: `host:port`. A name stands for all its addresses, as that of a headless Service does. Each agent asks the others once a second with a short session made from the token, and shows the drains and answers of all. The chart fills it in.',
+      example: ['apisix-drain-agents.apisix.svc:8080']
+    })
+})
+
+/** The section `serve`. */
+export const serve = z.strictObject({
+  host: text().default('0.0.0.0').describe('Address to listen on; `::` for both families.'),
+  port: z.int().min(0).max(65_535).default(8080).describe('Port to listen on; 0 lets the system pick one.'),
+  pagePort: z.int().min(0).max(65_535).optional().meta({
+    description:
+      'Port of the dashboard and `/metrics`, if they are to be apart from the hooks: a NetworkPolicy can then tell them apart. Without it they are on `port`. Hooks, `/healthz` and `/readyz` are never on this port; 0 lets the system pick one.',
+    example: 8081
+  }),
+  auth: z
+    .enum(['source-ip', 'token'])
+    .default('source-ip')
+    .describe(
+      'How a hook shows which pod it is for: by the address it comes from, or by the token of its pod (projected, audience `apisix-drain`) and nothing else.'
+    ),
+  trustedQuery: z
+    .boolean()
+    .default(true)
+    .describe(
+      'With `auth: source-ip`: accept `?namespace=&pod=` from an address that is no pod: the kubelet (httpGet) or a host. Only a pod that Kubernetes says is Terminating is drained.'
+    ),
+  maxHooks: z.int().min(1).max(100_000).default(2000).describe('Hooks held at once. More get 503.'),
+  maxHooksPerPod: z
+    .int()
+    .min(1)
+    .max(1000)
+    .default(16)
+    .describe('Hooks held at once for one pod. More get 429.'),
+  dashboard: dashboard.prefault({}).describe('The dashboard.'),
+  shutdownTimeout: duration(
+    '20s',
+    { min: '0s', max: '10m' },
+    'After SIGTERM: how long hooks that are held may take. Keep it below the grace of the agent itself.'
+  )
+})
