@@ -1,4 +1,3 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { ERRORS } from '../base/errors.ts'
 import { REFUSALS } from '../hold/refusal.ts'
 import { RESOURCES } from '../inventory/inventory.ts'
@@ -22,31 +21,7 @@ import {
   USUAL_RESULTS,
   WATCHES
 } from './metric-labels.ts'
-
-/** The values of each label, as a list or in words. They are bounded: never a pod, a uid or an address. */
-type Labels<L extends string> = Readonly<Record<L, readonly string[] | string>>
-type Combination<L extends string> = Readonly<Record<L, string>>
-
-/** Every combination of the values; none if the values of a label are given in words. */
-function combinations<L extends string>(labels: Labels<L>): readonly Combination<L>[] {
-  let all: readonly Readonly<Record<string, string>>[] = [{}]
-  for (const [label, values] of Object.entries<readonly string[] | string>(labels)) {
-    if (typeof values === 'string') return []
-    all = all.flatMap(one => values.map(value => ({ ...one, [label]: value })))
-  }
-  return all
-}
-
-/** One row of docs/metrics.md. */
-export interface MetricRow {
-  readonly name: string
-  readonly kind: 'counter' | 'gauge' | 'histogram'
-  readonly help: string
-  /** The values of each label, in words. */
-  readonly labels: Readonly<Record<string, string>>
-}
-
-const PREFIX = 'apisix_drain_'
+import { combinations, createMetricRegistry } from './metric-registry.ts'
 
 /** Seconds. From a barrier's round trip (a millisecond) to the longest timeout of a call. */
 const CALLS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
@@ -61,32 +36,8 @@ export type Metrics = ReturnType<typeof createMetrics>
  * only: no alert rests on them, and each takes 16 lines of every scrape (docs/decisions/0043).
  */
 export function createMetrics() {
-  const registry = new Registry()
-  const rows: MetricRow[] = []
+  const { registry, rows, counter, gauge, histogram } = createMetricRegistry()
 
-  const counter = <L extends string = never>(
-    name: string,
-    help: string,
-    labels = {} as Labels<L>,
-    begin = combinations(labels)
-  ) => {
-    const made = new Counter<L>(describe('counter', name, help, labels))
-    for (const one of begin) made.inc(one, 0)
-    return made
-  }
-  const gauge = <L extends string = never>(name: string, help: string, labels = {} as Labels<L>) =>
-    new Gauge<L>(describe('gauge', name, help, labels))
-  const histogram = <L extends string = never>(
-    buckets: readonly number[],
-    name: string,
-    help: string,
-    labels = {} as Labels<L>,
-    begin = combinations(labels)
-  ) => {
-    const made = new Histogram<L>({ ...describe('histogram', name, help, labels), buckets: [...buckets] })
-    for (const one of begin) made.zero(one)
-    return made
-  }
   const GATEWAY = `name of the gateway; at most ${MOST} at a time, the rest are ${OTHER}`
   const afterAck = counter(
     'requests_after_ack_total',
@@ -117,7 +68,7 @@ export function createMetrics() {
 
   return {
     registry,
-    rows: rows as readonly MetricRow[],
+    rows,
     /** The values of the label `gateway`. */
     gatewayNames: createGatewayNames(begin, forget),
 
@@ -331,24 +282,5 @@ export function createMetrics() {
 
     leader: gauge('leader_active', '1 on the agent that leads, or that knows of no other that does.'),
     buildInfo: gauge('build_info', 'Always 1.', { version: 'of the agent', node: 'version of Node.js' })
-  }
-
-  function describe<L extends string>(
-    kind: MetricRow['kind'],
-    name: string,
-    help: string,
-    labels: Labels<L>
-  ) {
-    const words = Object.entries<readonly string[] | string>(labels).map(([label, values]) => [
-      label,
-      typeof values === 'string' ? values : values.join(', ')
-    ])
-    rows.push({ name: `${PREFIX}${name}`, kind, help, labels: Object.fromEntries(words) })
-    return {
-      name: `${PREFIX}${name}`,
-      help,
-      labelNames: Object.keys(labels) as L[],
-      registers: [registry]
-    }
   }
 }
