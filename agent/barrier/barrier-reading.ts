@@ -1,5 +1,5 @@
 import type { Millis, NodeKey, PodUid } from '../drain/facts.ts'
-import type { BarrierEntry, BarrierGateway, BarrierState } from '../apisix/barrier-api.ts'
+import type { BarrierEntry, BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
 import type { Successors } from '../plan/successors.ts'
 import { addressOf } from '../apisix/nodes.ts'
 import type { BarrierReading } from './evidence.ts'

@@ -2,12 +2,8 @@ import type { Logger } from 'pino'
 
 import type { Clock } from '../base/clock.ts'
 import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
-import {
-  createBarrierClient,
-  type BarrierApi,
-  type BarrierEntry,
-  type BarrierOptions
-} from '../apisix/barrier-api.ts'
+import { createBarrierClient, type BarrierApi, type BarrierOptions } from '../apisix/barrier-api.ts'
+import type { BarrierEntry } from '../apisix/barrier-wire.ts'
 import { createListeners } from '../base/listeners.ts'
 import { createBarrierLane, type BarrierLane } from './barrier-lane.ts'
 import { entriesOf, entryAt, samePut, type DesiredDrain, type DesiredEntry } from './barrier-reading.ts'

@@ -1,4 +1,4 @@
-import type { BarrierAnswer, BarrierGateway } from '../apisix/barrier-api.ts'
+import type { BarrierAnswer, BarrierGateway } from '../apisix/barrier-wire.ts'
 import type { Millis, PodUid } from '../drain/facts.ts'
 import {
   forgotten,

@@ -1,4 +1,5 @@
-import type { BarrierApi, BarrierGateway, BarrierState } from '../apisix/barrier-api.ts'
+import type { BarrierApi } from '../apisix/barrier-api.ts'
+import type { BarrierGateway, BarrierState } from '../apisix/barrier-wire.ts'
 import type { Clock } from '../base/clock.ts'
 import { nodeKey, type Millis, type PodUid } from '../drain/facts.ts'
 

@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.ts'
 import { isConnectionRefused } from '../base/errors.ts'
 import type { Millis } from '../drain/facts.ts'
-import type { BarrierApi, BarrierGateway } from '../apisix/barrier-api.ts'
+import type { BarrierApi } from '../apisix/barrier-api.ts'
+import type { BarrierGateway } from '../apisix/barrier-wire.ts'
 import type { GatewayClock } from './gateway-clock.ts'
 import type { Identity } from './identity.ts'
 

@@ -1,4 +1,4 @@
-import type { BarrierState } from '../apisix/barrier-api.ts'
+import type { BarrierState } from '../apisix/barrier-wire.ts'
 import { nodeKey, type Millis, type NodeKey, type PodUid } from '../drain/facts.ts'
 import type { Successors } from '../plan/successors.ts'
 

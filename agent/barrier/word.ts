@@ -1,4 +1,4 @@
-import type { WorkersWord } from '../apisix/barrier-api.ts'
+import type { WorkersWord } from '../apisix/barrier-wire.ts'
 
 /**
  * The merged words of all workers of one gateway about all addresses of one pod (docs/barrier-api.md): the places in which they

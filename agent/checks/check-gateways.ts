@@ -1,5 +1,5 @@
 import { createIdentity, twinDoubt } from '../barrier/identity.ts'
-import type { BarrierState } from '../apisix/barrier-api.ts'
+import type { BarrierState } from '../apisix/barrier-wire.ts'
 import type { Config } from '../config/types.ts'
 import { meaningOf } from '../base/errors.ts'
 import type { GatewayFact } from '../drain/facts.ts'

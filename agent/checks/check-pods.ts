@@ -1,4 +1,4 @@
-import type { LongLivedAt } from '../apisix/barrier-api.ts'
+import type { LongLivedAt } from '../apisix/barrier-wire.ts'
 import { readOptions } from '../drain/annotations.ts'
 import { budgetProblems } from '../drain/budget.ts'
 import { isOver } from '../drain/eligible.ts'

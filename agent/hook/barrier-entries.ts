@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { BarrierEntry } from '../apisix/barrier-api.ts'
+import type { BarrierEntry } from '../apisix/barrier-wire.ts'
 import type { Vouch } from '../hold/holds.ts'
 import { bearerOf, isSameSecret } from '../base/same-secret.ts'
 

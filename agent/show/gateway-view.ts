@@ -1,5 +1,5 @@
 import type { Config } from '../config/types.ts'
-import type { BarrierGateway } from '../apisix/barrier-api.ts'
+import type { BarrierGateway } from '../apisix/barrier-wire.ts'
 import { appliedOf } from '../members/applied.ts'
 import type { GatewayFact } from '../drain/facts.ts'
 import type { PluginCounts, SnapshotSources } from '../snapshot/snapshot.ts'

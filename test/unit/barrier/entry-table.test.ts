@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { BarrierState } from '../../../agent/apisix/barrier-api.ts'
+import type { BarrierState } from '../../../agent/apisix/barrier-wire.ts'
 import type { DesiredEntry } from '../../../agent/barrier/barrier-reading.ts'
 import { createEntryTable } from '../../../agent/barrier/entry-table.ts'
 import type { PodUid } from '../../../agent/drain/facts.ts'

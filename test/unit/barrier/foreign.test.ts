@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { BarrierState } from '../../../agent/apisix/barrier-api.ts'
+import type { BarrierState } from '../../../agent/apisix/barrier-wire.ts'
 import { createForeignWatch, sightings, type Sightings } from '../../../agent/barrier/foreign.ts'
 import type { PodUid } from '../../../agent/drain/facts.ts'
 import { manualClock } from '../../build/manual-clock.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { judge } from '../../../agent/barrier/seal.ts'
 import { isNowhere, wordOf, type Word } from '../../../agent/barrier/word.ts'
-import type { WorkersWord } from '../../../agent/apisix/barrier-api.ts'
+import type { WorkersWord } from '../../../agent/apisix/barrier-wire.ts'
 
 const told = (differs: Partial<WorkersWord> = {}): WorkersWord => ({
   said: 2,

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { BarrierState } from '../../../agent/apisix/barrier-api.ts'
+import type { BarrierState } from '../../../agent/apisix/barrier-wire.ts'
 import { checkEntries } from '../../../agent/checks/check-gateways.ts'
 import { staticGateway } from '../../../agent/facts/gateway-fact.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { systemClock } from '../../../agent/base/clock.ts'
-import type { LongLivedAt } from '../../../agent/apisix/barrier-api.ts'
+import type { LongLivedAt } from '../../../agent/apisix/barrier-wire.ts'
 import { checkLongLived } from '../../../agent/checks/check-pods.ts'
 import { staticGateway } from '../../../agent/facts/gateway-fact.ts'
 import { toPodFact } from '../../../agent/facts/pod-fact.ts'
