@@ -1,11 +1,6 @@
 import { selfView } from '../snapshot/agent-view.ts'
-import {
-  SNAPSHOT_VERSION,
-  type AckView,
-  type DrainLag,
-  type DrainView,
-  type Snapshot
-} from '../snapshot/snapshot.ts'
+import { SNAPSHOT_VERSION, type Snapshot } from '../snapshot/snapshot.ts'
+import type { AckView, DrainLag, DrainView } from '../snapshot/drain-view.ts'
 import { same } from '../base/same.ts'
 import { isUnproved, LIMITS } from '../show/history.ts'
 import { ackHere, createClocks, lagHere } from './clocks.ts'

@@ -1,4 +1,4 @@
-import type { AckView, DrainLag, DrainView } from '../snapshot/snapshot.ts'
+import type { AckView, DrainLag, DrainView } from '../snapshot/drain-view.ts'
 import type { GatewayReport } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
 

@@ -1,4 +1,5 @@
-import type { DrainView, Totals } from '../snapshot/snapshot.ts'
+import type { Totals } from '../snapshot/snapshot.ts'
+import type { DrainView } from '../snapshot/drain-view.ts'
 
 /** How many drains there were, and how they ended. Every agent sees every drain, so the counts of two agents must not be added. */
 export type DrainCounts = Pick<Totals, 'drains' | 'proven' | 'graded' | 'expired' | 'undone'>

@@ -1,5 +1,5 @@
 import { drainName } from '../snapshot/drain-name.ts'
-import type { DrainView } from '../snapshot/snapshot.ts'
+import type { DrainView } from '../snapshot/drain-view.ts'
 import { drainHere, type Clocks } from './clocks.ts'
 import { joinDrains } from './merge.ts'
 

@@ -1,5 +1,5 @@
 import { GRADES, type GatewayReport, type Grade, type HolderReport } from '../drain/drain.ts'
-import type { DrainLag, DrainView, Moments } from '../snapshot/snapshot.ts'
+import type { DrainLag, DrainView, Moments } from '../snapshot/drain-view.ts'
 
 /**
  * Joins what two agents know of the same thing. Every field is a maximum or a minimum (`unlisted` too), so neither the order of the agents nor a

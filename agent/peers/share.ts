@@ -1,11 +1,6 @@
 import { z } from 'zod'
-import {
-  SNAPSHOT_VERSION,
-  type AckView,
-  type AgentView,
-  type DrainLag,
-  type DrainView
-} from '../snapshot/snapshot.ts'
+import { SNAPSHOT_VERSION, type AgentView } from '../snapshot/snapshot.ts'
+import type { AckView, DrainLag, DrainView } from '../snapshot/drain-view.ts'
 import type { DrainCounts, StartCounts } from './counts.ts'
 
 /** `by`: the id of the agent by whose clock the times are; absent: the agent that answers. Times are passed on as they were. */

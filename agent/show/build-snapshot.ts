@@ -6,14 +6,12 @@ import { selfView } from '../snapshot/agent-view.ts'
 import { deepFreeze } from '../base/freeze.ts'
 import {
   SNAPSHOT_VERSION,
-  type DrainMore,
-  type DrainView,
   type GatewayView,
-  type Moments,
   type Reach,
   type Snapshot,
   type SnapshotSources
 } from '../snapshot/snapshot.ts'
+import type { DrainMore, DrainView, Moments } from '../snapshot/drain-view.ts'
 
 /**
  * The sources as one frozen value in the form of JSON. It freezes its input and copies nothing, so a holder that did not change

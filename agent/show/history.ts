@@ -2,7 +2,7 @@ import type { Ack } from '../drain/ack.ts'
 import type { Millis } from '../drain/facts.ts'
 import { drainName } from '../snapshot/drain-name.ts'
 import { idleLagOf, lagOf } from '../snapshot/lag.ts'
-import type { AckView, DrainLag, DrainView } from '../snapshot/snapshot.ts'
+import type { AckView, DrainLag, DrainView } from '../snapshot/drain-view.ts'
 
 /** How many finished drains, answers, and samples of the lag are kept. */
 export const LIMITS = { past: 500, unproved: 50, acks: 200, lags: 2000 } as const

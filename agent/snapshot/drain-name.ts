@@ -1,4 +1,4 @@
-import type { DrainView } from './snapshot.ts'
+import type { DrainView } from './drain-view.ts'
 
 /** The identity of a finished drain: a pod can be undone more than once, but it ends only once. */
 export const drainName = ({ uid, phase, moments }: Pick<DrainView, 'uid' | 'phase' | 'moments'>): string =>

@@ -1,5 +1,5 @@
 import type { Millis } from '../drain/facts.ts'
-import type { Moments } from './snapshot.ts'
+import type { Moments } from './drain-view.ts'
 
 /** The API server writes whole seconds: the deletion was committed within one second after the time it states. */
 const SECOND_MS = 1000

@@ -1,6 +1,6 @@
 import type { Drain, Proven } from '../drain/drain.ts'
 import type { Millis, PodFact } from '../drain/facts.ts'
-import type { Moments } from './snapshot.ts'
+import type { Moments } from './drain-view.ts'
 import type { Memory } from '../proof/memory.ts'
 import { latest } from '../drain/times.ts'
 

@@ -1,8 +1,7 @@
 import type { ModeState } from '../inventory/mode-watch.ts'
-import type { Ack } from '../drain/ack.ts'
-import type { Drain, GatewayReport, Grade, HolderReport, Witness } from '../drain/drain.ts'
-import type { LongLived } from '../drain/long-lived.ts'
+import type { Drain, Grade } from '../drain/drain.ts'
 import type { GatewayFact, Millis, PodUid } from '../drain/facts.ts'
+import type { AckView, DrainLag, DrainMore, DrainView, Moments } from './drain-view.ts'
 import type { HolderView } from './holder-view.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import type { LeadsTo } from '../plan/leads-to.ts'
@@ -11,66 +10,6 @@ import type { Vouch } from '../hold/holds.ts'
 
 /** Raised if a field changes its meaning or is removed, so that an old page detects that it is old. */
 export const SNAPSHOT_VERSION = 3
-
-/**
- * When each step of one drain happened, on the agent's clock; `null` until then. `decidedAt` is Kubernetes' own time (whole
- * seconds of the API server's clock): deletionTimestamp less the grace.
- */
-export interface Moments {
-  readonly decidedAt: Millis | null
-  readonly seenAt: Millis
-  readonly hookAt: Millis | null
-  readonly sliceAt: Millis | null
-  /** The Admin API accepted the removal from the last of the holders. */
-  readonly acceptedAt: Millis | null
-  /** The last gateway sealed the pod: no new request from then on. `null` if a gateway without the plugin cannot. */
-  readonly sealedAt: Millis | null
-  /** The last gateway confirmed. */
-  readonly confirmedAt: Millis | null
-  /** No ordinary request was in flight on any gateway (grade `barrier` only). */
-  readonly idleAt: Millis | null
-  /** The first hook was answered. */
-  readonly ackAt: Millis | null
-  readonly goneAt: Millis | null
-}
-
-export interface DrainView {
-  readonly uid: string
-  readonly namespace: string
-  readonly pod: string
-  readonly owner: string | null
-  readonly ips: readonly string[]
-  readonly phase: Drain['phase']
-  readonly witnesses: Readonly<Partial<Record<Witness, Millis>>>
-  readonly deadline: Millis
-  readonly moments: Moments
-  /** `null` for a drain that was undone. */
-  readonly verdict: {
-    readonly kind: 'waiting' | 'proven'
-    readonly grade: Grade | null
-    readonly result: string | null
-    /** The hook is held as planned: no other endpoint serves yet. */
-    readonly lastEndpoint: boolean
-  } | null
-  /**
-   * Nothing that the agents know leads to the pod, and it called no hook: without a proof, its end put no request and no hook at risk. True only if
-   * all agents that know the drain agree.
-   */
-  readonly unlisted: boolean
-  readonly why: string
-  /** Websockets and streams in flight to the pod at the last count; `null`: none, or nothing counts them. */
-  readonly longLived: LongLived | null
-  /** Per gateway: the grade it has given, when it confirmed, and why not better. */
-  readonly gateways: readonly GatewayReport[]
-  /** Each holder, with the time at which it dropped the pod. */
-  readonly holders: readonly (HolderReport & { readonly at: Millis | null })[]
-  /** Requests sent to the pod after its ack; `null` if nothing counts them. */
-  readonly afterAck: number | null
-  /** Hooks of this pod that are being held, by all agents. */
-  readonly hooks: number
-  /** Set if the agent that was asked does not know this drain: the name of the agent that does. */
-  readonly onlyFrom?: string
-}
 
 export interface GatewayView {
   readonly id: string
@@ -184,25 +123,6 @@ export interface ArrivalView {
   }[]
 }
 
-/** How long one drain took to reach every gateway. */
-export interface LagSample {
-  /** When the last gateway sealed the pod, or confirmed without a seal. */
-  readonly at: Millis
-  /** The sync lag, in ms: until no new request came. */
-  readonly ms: number
-  /** Until the last request had ended, in ms; `null` if nothing counts them. Arrivals have none. */
-  readonly idleMs?: number | null
-  readonly grade: Grade
-}
-
-/** The lag of one drain. */
-export interface DrainLag extends LagSample {
-  readonly uid: string
-  readonly namespace: string
-  /** `ReplicaSet/web-5d7f9c`; `null` for a pod without an owner. */
-  readonly owner: string | null
-}
-
 /** The addresses at which the agent asks for evidence, so that an operator can send the same requests by hand. */
 export interface Reach {
   readonly admin: string
@@ -218,11 +138,6 @@ interface LeaderView {
   /** `namespace/name`; `null` without an election. */
   readonly lease: string | null
   readonly why: string
-}
-
-export interface AckView {
-  readonly at: Millis
-  readonly ack: Ack
 }
 
 /** One of the agents, as the agent that was asked knows it. */
@@ -299,15 +214,6 @@ export interface Snapshot {
   /** Pods on their way in, and those that have arrived (`arrivals.ts`), newest first. */
   readonly arrivals: readonly ArrivalView[]
   readonly totals: Totals
-}
-
-/** Facts about a drain that are not in the drain or its moments. */
-export interface DrainMore {
-  /** When a holder dropped the pod. */
-  removedAt(holder: HolderKey): Millis | undefined
-  readonly afterAck: number | undefined
-  /** See `isRiskless`. */
-  readonly unlisted: boolean
 }
 
 /** The data that a round passes on for display. */

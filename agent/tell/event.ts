@@ -3,7 +3,7 @@ import type { Drain } from '../drain/drain.ts'
 import { formatDuration } from '../drain/duration.ts'
 import type { Millis } from '../drain/facts.ts'
 import { lagOf } from '../snapshot/lag.ts'
-import type { Moments } from '../snapshot/snapshot.ts'
+import type { Moments } from '../snapshot/drain-view.ts'
 
 /** The longest note that the API server accepts, in characters (events.k8s.io/v1: 1 kB), and then the longest name of an object. */
 const LONGEST_NOTE = 1000

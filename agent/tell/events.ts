@@ -3,7 +3,7 @@ import type { Drain } from '../drain/drain.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { eventObject, eventText, gateEvent, serviceEvent, type Regarding } from './event.ts'
-import type { Moments } from '../snapshot/snapshot.ts'
+import type { Moments } from '../snapshot/drain-view.ts'
 
 interface EventsOptions {
   /** Creates an object at the API server. Resolves with any status; rejects if no answer comes in time. */

@@ -4,7 +4,7 @@ import type { Millis } from '../drain/facts.ts'
 import type { Leader } from '../lead/leader.ts'
 import type { Observer } from '../round/observer.ts'
 import type { Events } from './events.ts'
-import type { Moments } from '../snapshot/snapshot.ts'
+import type { Moments } from '../snapshot/drain-view.ts'
 import { momentsOf } from '../snapshot/moments.ts'
 import { isRiskless } from '../proof/memory.ts'
 

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { buildSnapshot } from '../../agent/show/build-snapshot.ts'
 import type { Grade } from '../../agent/drain/drain.ts'
 import type { Brief } from '../../agent/peers/book.ts'
-import type { DrainLag, DrainView, Moments } from '../../agent/snapshot/snapshot.ts'
+import type { DrainLag, DrainView, Moments } from '../../agent/snapshot/drain-view.ts'
 import { sources } from './snapshot.ts'
 
 const QUIET = buildSnapshot(sources({ drains: [] }))

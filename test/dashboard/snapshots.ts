@@ -1,12 +1,7 @@
 import { buildSnapshot } from '../../agent/show/build-snapshot.ts'
 import type { HolderView } from '../../agent/snapshot/holder-view.ts'
-import type {
-  ArrivalView,
-  DrainLag,
-  DrainView,
-  GatewayView,
-  Snapshot
-} from '../../agent/snapshot/snapshot.ts'
+import type { ArrivalView, GatewayView, Snapshot } from '../../agent/snapshot/snapshot.ts'
+import type { DrainLag, DrainView } from '../../agent/snapshot/drain-view.ts'
 import { createRandom } from '../../sandbox/random.ts'
 import { sources } from '../build/snapshot.ts'
 

@@ -1,4 +1,5 @@
-import type { ArrivalView, LagSample } from '../../snapshot/snapshot.ts'
+import type { ArrivalView } from '../../snapshot/snapshot.ts'
+import type { LagSample } from '../../snapshot/drain-view.ts'
 
 /** The times that pods took to arrive, as samples of the lag. */
 export const arrivalSamples = (arrivals: readonly ArrivalView[]): readonly LagSample[] =>

@@ -1,4 +1,5 @@
-import type { DrainView, GatewayView, Reach } from '../../snapshot/snapshot.ts'
+import type { GatewayView, Reach } from '../../snapshot/snapshot.ts'
+import type { DrainView } from '../../snapshot/drain-view.ts'
 
 /** A command with which the user can check an observation of the agent, and its meaning. */
 export interface Command {

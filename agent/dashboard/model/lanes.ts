@@ -1,4 +1,4 @@
-import type { DrainView } from '../../snapshot/snapshot.ts'
+import type { DrainView } from '../../snapshot/drain-view.ts'
 import { latestDecision, lagOf } from '../../snapshot/lag.ts'
 
 /**

@@ -1,4 +1,5 @@
-import type { DrainView, GatewayView, Snapshot } from '../../snapshot/snapshot.ts'
+import type { GatewayView, Snapshot } from '../../snapshot/snapshot.ts'
+import type { DrainView } from '../../snapshot/drain-view.ts'
 import { behindFor, formatAge, whyBehind } from './why-behind.ts'
 import { clock, count, formatMs } from './format.ts'
 import { standingOf } from './lanes.ts'

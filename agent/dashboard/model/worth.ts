@@ -1,4 +1,5 @@
-import type { DrainView, GatewayView, Snapshot } from '../../snapshot/snapshot.ts'
+import type { GatewayView, Snapshot } from '../../snapshot/snapshot.ts'
+import type { DrainView } from '../../snapshot/drain-view.ts'
 import { latestDecision } from '../../snapshot/lag.ts'
 import { standingOf } from './lanes.ts'
 import { workloadOf } from './rollout.ts'

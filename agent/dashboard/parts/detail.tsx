@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
-import type { Moments, Snapshot } from '../../snapshot/snapshot.ts'
+import type { Snapshot } from '../../snapshot/snapshot.ts'
+import type { Moments } from '../../snapshot/drain-view.ts'
 import { commandsFor } from '../model/commands.ts'
 import { count, formatMs, wallClock } from '../model/format.ts'
 import type { Lane } from '../model/lanes.ts'
