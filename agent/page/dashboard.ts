@@ -10,7 +10,7 @@ export interface DashboardParts {
   /** `undefined`: the page has not been built. The API works without it. */
   readonly assets: Assets | undefined
   /** For another agent: the part of this agent's knowledge that it lacks (`agent/peers/share.ts`). */
-  readonly share: (of: string, after: number) => object
+  readonly share: (of: string, after: number, to: string) => object
 }
 
 /** No other origins, no inline code, no frames: so any text in a pod's name stays harmless. */
@@ -88,7 +88,8 @@ export function addDashboard(
   app.get('/api/agent', c => {
     if (!admits(c)) return refused(c, unauthorized)
     const after = Number(c.req.query('after') ?? 0)
-    return Response.json(share(c.req.query('of') ?? '', Number.isFinite(after) ? after : 0))
+    const { of = '', from = '' } = c.req.query()
+    return Response.json(share(of, Number.isFinite(after) ? after : 0, from))
   })
 }
 

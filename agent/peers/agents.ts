@@ -13,8 +13,13 @@ import { createUnion } from './union.ts'
 export interface Agents {
   /** The snapshot of this agent with the drains, answers, lags and totals of all. */
   together(own: Snapshot): Snapshot
-  /** All that changed in this agent after its change number `after`; everything if `of` is not the id of this start. */
-  share(of: string, after: number): Share
+  /**
+   * All that changed in this agent after its change number `after`; everything if `of` is not the id of this start. `to`: the id of the
+   * agent that asks.
+   */
+  share(of: string, after: number, to: string): Share
+  /** Resolves once every live agent has asked again, so it knows the last answers of this one. Rejects when the signal aborts. */
+  handOver(signal: AbortSignal): Promise<void>
   /** Begins to poll the other agents. */
   start(): void
   stop(): Promise<void>
@@ -54,6 +59,8 @@ export function createAgents(options: AgentsOptions): Agents {
   const asked = new Map<string, Peer>()
   const found = new Map<string, Found>()
   let wereTooMany = false
+  /** Called with the id of each agent that has got a share. */
+  let hasAsked = (_id: string): void => {}
 
   const find = async (entry: string): Promise<void> => {
     const { hostname, port } = new URL(`http://${entry}`)
@@ -148,9 +155,24 @@ export function createAgents(options: AgentsOptions): Agents {
         totals: book.totals()
       })
     },
-    share(of, after) {
+    share(of, after, to) {
       const own = brief()
-      return book.share(own, of === own.agent.id ? after : 0)
+      const share = book.share(own, of === own.agent.id ? after : 0)
+      hasAsked(to)
+      return share
+    },
+    async handOver(signal) {
+      const live = [...asked.values()].filter(peer => peer.view()?.link === 'live')
+      const waits = new Set(live.map(peer => peer.id()))
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      const settle = () => (waits.size === 0 ? resolve() : signal.aborted && reject(signal.reason as Error))
+      hasAsked = id => {
+        waits.delete(id)
+        settle()
+      }
+      signal.addEventListener('abort', settle, { once: true })
+      settle()
+      await promise
     },
     start: () => void (running = run()),
     async stop() {

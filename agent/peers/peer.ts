@@ -61,7 +61,8 @@ export function startPeer({ address, id, pass, heard, clock, log }: PeerOptions)
   let wasLost = false
 
   const ask = async (): Promise<void> => {
-    const query = new URLSearchParams({ of: last?.share.agent.id ?? '', after: String(last?.share.seq ?? 0) })
+    const { agent, seq = 0 } = last?.share ?? {}
+    const query = new URLSearchParams({ of: agent?.id ?? '', after: String(seq), from: id })
     const url = `http://${address}/api/agent?${query.toString()}`
     const tooLate = AbortSignal.timeout(ANSWER_MS)
     const signal = AbortSignal.any([ended.signal, tooLate])

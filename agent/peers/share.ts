@@ -6,7 +6,7 @@ import type { DrainCounts, StartCounts } from './counts.ts'
 /** `by`: the id of the agent by whose clock the times are; absent: the agent that answers. Times are passed on as they were. */
 export type By<T> = T & { readonly by?: string | undefined }
 
-/** The state that one agent shares with the others: `GET /api/agent?of=<id>&after=<seq>`. */
+/** The state that one agent shares with the others: `GET /api/agent?of=<id>&after=<seq>&from=<id of the agent that asks>`. */
 export interface Share {
   readonly version: typeof SNAPSHOT_VERSION
   /** When the share was made, by the clock of the agent that made it. */

@@ -17,7 +17,7 @@ export async function run(config: Config, version: string): Promise<number> {
   const clock = systemClock
   const log = createLog(config.log)
   const parts = assemble({ config, version, clock, log })
-  const { limit, loop, readiness, report, sources, stop } = parts
+  const { limit, loop, page, readiness, report, sources, stop } = parts
   const addingHooks = async (): Promise<() => Promise<void>> => {
     const { inject, serve } = config
     if (!inject) return async () => {}
@@ -64,6 +64,10 @@ export async function run(config: Config, version: string): Promise<number> {
       void sources.leader.release()
     },
     finishHolds: signal => limit.emptied(signal),
+    async handOver(signal) {
+      limit.letGo()
+      await page?.handOver(signal)
+    },
     async close() {
       limit.letGo()
       await stopInjection()

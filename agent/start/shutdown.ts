@@ -14,7 +14,9 @@ interface Stopping {
   stopPromising(): void
   /** Resolves once no hook is held any more. `signal` aborts when the bound is over. */
   finishHolds(signal: AbortSignal): Promise<void>
-  /** Releases the hooks that are still held (their fallback runs) and closes the listeners. */
+  /** Releases the hooks that are still held (their fallback runs). Resolves once the other agents know the last answers. */
+  handOver(signal: AbortSignal): Promise<void>
+  /** Releases the hooks that are still held, and closes the listeners. */
   close(): Promise<void>
 }
 
@@ -32,6 +34,9 @@ export interface Supervision extends Stopping {
 /** How long `close`, and the parts after their signal, may take, in ms. */
 const CLOSE_MS = 3000
 
+/** How long the other agents may take to ask for the last answers, in ms: they ask once a second. */
+const HAND_OVER_MS = 2000
+
 /** Grace for the log thread's last line, in ms. */
 const LAST_WORDS_MS = 50
 
@@ -42,7 +47,7 @@ type Ending =
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /**
- * Runs the parts until a signal comes or one of them ends, then stops in three steps. Returns the exit code: 0 after a signal, 1
+ * Runs the parts until a signal comes or one of them ends, then stops in four steps. Returns the exit code: 0 after a signal, 1
  * after a part that ended early. After an early end the agent waits for no hook: without one of its parts it cannot vouch, and a
  * hook that is released early still has time for its fallback. A second signal calls `exit` at once.
  */
@@ -60,6 +65,8 @@ export async function supervise(supervision: Supervision): Promise<number> {
     await step('stop promising', async () => supervision.stopPromising(), CLOSE_MS)
     const bound = ending.kind === 'signal' ? finishMs : 0
     if (bound > 0) await step('finish holds', signal => supervision.finishHolds(signal), bound)
+    if (ending.kind === 'signal')
+      await step('hand over', signal => supervision.handOver(signal), HAND_OVER_MS)
     await step('close', () => supervision.close(), CLOSE_MS)
     stop.abort(new Error('the agent is stopping'))
     await step('end parts', async () => void (await Promise.all(running)), CLOSE_MS)

@@ -18,6 +18,8 @@ export interface Page {
   open(listening: Listening): void
   /** A round has ended. */
   poke(): void
+  /** See `Agents.handOver`. */
+  handOver(signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
 
@@ -47,13 +49,14 @@ export function createPage({ config, snapshot: own, brief, clock, log }: PageOpt
   const snapshot = () => agents.together(own())
   let stream: Stream | undefined
   return {
-    parts: { guard, assets, share: (of, after) => agents.share(of, after) },
+    parts: { guard, assets, share: (of, after, to) => agents.share(of, after, to) },
     snapshot,
     open({ server }) {
       stream = createStream({ server, guard, origins: config.origins, snapshot, clock, log })
       agents.start()
     },
     poke: () => stream?.poke(),
+    handOver: signal => agents.handOver(signal),
     async close() {
       await Promise.all([agents.stop(), stream?.close()])
     }

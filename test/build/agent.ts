@@ -82,6 +82,7 @@ export async function startAgent(
       if (closed) return
       closed = true
       limit.letGo()
+      await parts.page?.handOver(AbortSignal.timeout(2000)).catch(() => {})
       await ports.close()
       await parts.stop()
     }

@@ -45,6 +45,7 @@ const ending = supervise({
     say('stopping')
   },
   finishHolds: signal => parts.limit.emptied(signal),
+  handOver: async () => {},
   async close() {
     parts.limit.letGo()
     await listening.close()

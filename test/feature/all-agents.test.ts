@@ -232,6 +232,20 @@ describe('feature: one page for all agents (D7)', () => {
     }
   })
 
+  test('an answer that an agent gives right before it ends is on the page of the other', async start => {
+    const [a, b] = ['127.77.5.1', '127.77.5.2']
+    const { agentAt, endAt } = await pair(start, [a, b])
+    await agentAt(a)
+    const second = await agentAt(b)
+    await shows('they see each other', a, state => linksOf(state).join() === 'self,live')
+    await shows('they see each other', b, state => linksOf(state).join() === 'self,live')
+    await endAt('web-0', b)
+    await second.close()
+    const state = await shows('it is lost', a, state => linksOf(state).join() === 'self,lost')
+    expect(answersOf(state)).to.deep.equal(['web-0'])
+    expect(state.totals).to.include({ drains: 1, hooks: 1 })
+  })
+
   test('while the agents are replaced one by one, no page loses a drain or an answer', async start => {
     const [a, b] = ['127.77.4.1', '127.77.4.2']
     const { rig, agentAt, endAt } = await pair(start, [a, b])

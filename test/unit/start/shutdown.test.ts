@@ -28,6 +28,7 @@ describe('shutdown', () => {
       finishMs: 20_000,
       stopPromising: () => void steps.push('stop promising'),
       finishHolds: async () => void steps.push('holds finished'),
+      handOver: async () => void steps.push('handed over'),
       close: async () => void steps.push('closed'),
       clock,
       log,
@@ -45,7 +46,7 @@ describe('shutdown', () => {
     expect(steps).to.deep.equal([])
     signals.emit('SIGTERM', 'SIGTERM')
     expect(await code).to.equal(0)
-    expect(steps).to.deep.equal(['stop promising', 'holds finished', 'closed', 'watch ended'])
+    expect(steps).to.deep.equal(['stop promising', 'holds finished', 'handed over', 'closed', 'watch ended'])
     expect(lines.at(-1)).to.include({ msg: 'stopped' })
     expect(signals.eventNames(), 'no listener is left').to.deep.equal([])
   })
@@ -64,7 +65,24 @@ describe('shutdown', () => {
     clock.advance(1)
     expect(await code).to.equal(0)
     expect(bound?.aborted).to.equal(true)
-    expect(steps).to.deep.equal(['stop promising', 'closed', 'watch ended'])
+    expect(steps).to.deep.equal(['stop promising', 'handed over', 'closed', 'watch ended'])
+  })
+
+  it('gives other agents two seconds to ask for the last answers, and no more (D7)', async () => {
+    let bound: AbortSignal | undefined
+    const { code, steps, signals, clock } = setUp({
+      handOver: signal => ((bound = signal), new Promise(() => {}))
+    })
+    signals.emit('SIGTERM', 'SIGTERM')
+    await turn()
+    clock.advance(1999)
+    await turn()
+    expect(bound?.aborted).to.equal(false)
+    expect(steps).to.deep.equal(['stop promising', 'holds finished'])
+    clock.advance(1)
+    expect(await code).to.equal(0)
+    expect(bound?.aborted).to.equal(true)
+    expect(steps).to.deep.equal(['stop promising', 'holds finished', 'closed', 'watch ended'])
   })
 
   for (const [how, run] of [
@@ -99,7 +117,7 @@ describe('shutdown', () => {
     await turn()
     clock.advance(3000)
     expect(await code).to.equal(0)
-    expect(steps).to.deep.equal(['holds finished'])
+    expect(steps).to.deep.equal(['holds finished', 'handed over'])
     expect(lines.flatMap(line => line.step ?? [])).to.deep.equal(['stop promising', 'close', 'end parts'])
   })
 
