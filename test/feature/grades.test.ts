@@ -1,11 +1,14 @@
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../agent/base/clock.ts'
+import type { Millis, PodUid } from '../../agent/drain/facts.ts'
+import { SEAL_BEFORE_MS } from '../../agent/round/entries.ts'
 import { GATHER_MS } from '../../agent/start/start-sources.ts'
 import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { get } from '../build/load.ts'
 import { SHORT } from '../build/rig.ts'
 import { sideBySide } from '../build/side-by-side.ts'
+import { slowClock } from '../build/slow-clock.ts'
 
 describe('feature: the proof of a drain', () => {
   const test = sideBySide()
@@ -203,8 +206,19 @@ describe('feature: the barrier', () => {
   })
 
   test('a worker that never gets another node: the deadline forces the seal, and the answer states that', async start => {
-    // Half of the reserve is the time that a busy machine has for the seal.
-    const rig = await start({ gateways: 1, agent: false, config: { DRAIN_RESERVE: '22s' } })
+    let sealing: Millis | undefined
+    let isSealed = () => false
+    const rig = await start({
+      gateways: 1,
+      agent: false,
+      config: { DRAIN_RESERVE: '22s' },
+      // The agent seals 250 ms before the deadline.
+      clock: () =>
+        slowClock(
+          () => sealing,
+          () => isSealed()
+        )
+    })
     const [gateway] = rig.gateways
     const [old, fresh] = [rig.pod('web-1', { graceSeconds: 25 }), rig.pod('web-2')]
     await rig.serve(old)
@@ -217,6 +231,10 @@ describe('feature: the barrier', () => {
     rig.end(old)
     const answered = new AbortController()
     const hook = rig.hook(old).finally(() => answered.abort())
+    const drain = () => rig.agent.loop.drains().get(old.uid as PodUid)
+    await until('its drain has begun', () => drain() !== undefined)
+    sealing = drain()!.deadline - SEAL_BEFORE_MS
+    isSealed = () => drain()?.phase === 'proven'
     // Requests that reach the pod because there is no other node delay the seal.
     while (!answered.signal.aborted) await get(`${gateway!.urls.proxy}/`)
     const { status, body } = await hook

@@ -1,8 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect } from 'chai'
+import type { PodUid } from '../../agent/drain/facts.ts'
+import { SEAL_BEFORE_MS } from '../../agent/round/entries.ts'
 import { until } from '../build/apisix.ts'
 import { expires } from '../build/expires.ts'
 import { sideBySide } from '../build/side-by-side.ts'
+import { slowClock } from '../build/slow-clock.ts'
 
 describe('feature: one replica under load', () => {
   const test = sideBySide({ gateways: 2, barrier: true })
@@ -47,7 +50,17 @@ describe('feature: one replica under load', () => {
 
   test('Recreate: the only pod serves until its deadline, and then the answer is an honest 503', async start => {
     // The hook is released without a result at half the reserve after the deadline: a busy machine has 11 s for it.
-    const rig = await start({ config: { DRAIN_RESERVE: '22s' } })
+    let deadline = () => Infinity
+    let isSealed = () => false
+    const rig = await start({
+      config: { DRAIN_RESERVE: '22s' },
+      // The agent seals 250 ms before the deadline.
+      clock: () =>
+        slowClock(
+          () => deadline() - SEAL_BEFORE_MS,
+          () => isSealed()
+        )
+    })
     const old = rig.pod('web-1', { graceSeconds: 300 })
     const backend = await rig.serve(old)
     rig.upstream('web', [old])
@@ -56,6 +69,8 @@ describe('feature: one replica under load', () => {
     const load = rig.load(50)
     await until('requests are answered', () => (load.result.by['web-1'] ?? 0) > 10)
     const served = load.result.by['web-1'] ?? 0
+    deadline = () => rig.agent.loop.drains().get(old.uid as PodUid)?.deadline ?? Infinity
+    isSealed = () => rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
     const isLast = () => rig.agent.loop.lastPlan().kept.length === 1
     const { body } = await expires(
       rig,
