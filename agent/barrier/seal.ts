@@ -7,10 +7,12 @@ export interface LetGo {
   place(name: string, named: number): boolean
   /** Whether the places in which only these nodes are left belong to other namespaces only. */
   others(nodes: readonly NodeKey[]): boolean
+  /** Whether the places that words leave out belong to other namespaces only. */
+  readonly cut: boolean
 }
 
 /** Nothing is let go: every place holds the pod. */
-export const HOLD_ALL: LetGo = { place: () => false, others: () => false }
+export const HOLD_ALL: LetGo = { place: () => false, others: () => false, cut: false }
 
 /** The result of `judge`: the words that allow a seal, or the reason against it. */
 type Judged =
@@ -24,17 +26,19 @@ export const OLDER_PLUGIN =
 /**
  * Whether a gateway may seal an entry. A sealed node is never chosen, even if it is the last one of its place. So three things
  * must hold (docs/decisions/0029, W1 to W4). Every worker has reported, which a frozen worker does not. No worker has a place in
- * which no other node is left. Every place has another node that Kubernetes does not know to be bad. Places that are let go do
- * not count (docs/decisions/0057).
+ * which no other node is left. Every place has another node that Kubernetes does not know to be bad. A place that the words leave out may
+ * have none, so no seal rests on such words. Places that are let go do not count (docs/decisions/0057).
  *
  * @param serves whether the node, `address:port`, may serve according to Kubernetes
  */
 export function judge(word: Word, serves: (node: string) => boolean, letGo: LetGo = HOLD_ALL): Judged {
-  const { complete, said, asked, others, tags } = word
+  const { complete, said, asked, others, cut, tags } = word
   const sole = word.sole.filter(place => !letGo.place(place, word.sole.length))
   if (!complete) return { why: `${said} of ${asked} workers have said what they could choose instead` }
   if (sole.length > 0) return { why: `nothing else is left in ${named(sole)}` }
   const bad = others.find(({ nodes, more }) => more === 0 && !nodes.some(serves) && !letGo.others(nodes))
+  if (!bad && cut > 0 && !letGo.cut)
+    return { why: `the words of its workers leave out what is left in ${cut} more places` }
   return bad ? { why: `what is left does not serve: ${named(bad.nodes)}` } : { tags }
 }
 

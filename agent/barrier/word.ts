@@ -19,6 +19,8 @@ export interface Word {
   readonly succeeded: readonly string[]
   /** The other choices of every other place. */
   readonly others: WorkersWord['others']
+  /** How many more places have their other choices left out. */
+  readonly cut: number
   /** The tag that names each word, in the order of the addresses; empty while the words are not complete. */
   readonly tags: readonly string[]
 }
@@ -38,6 +40,7 @@ export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | unde
     sole: [...new Set(told.flatMap(({ sole }) => sole))],
     succeeded: [...new Set(told.flatMap(({ succeeded = [] }) => succeeded))],
     others: told.flatMap(({ others }) => others),
+    cut: told.reduce((sum, { cut }) => sum + cut, 0),
     tags: complete ? tags : []
   }
 }

@@ -19,8 +19,8 @@ export const objectOf = (name: string): string => name.split('/', 2).join('/')
 
 /**
  * The places that hold a pod no longer, once the holders of other namespaces have had their time (docs/decisions/0057). A place counts only if it
- * is known to be of another namespace. Words name 16 places at most: if there may be more, the pod's own holders must have dropped it
- * before, because one of theirs could be among those without a name.
+ * is known to be of another namespace. Words name 16 places at most, and the other choices of 16: if there may be more, the pod's own
+ * holders must have dropped it before, because one of theirs could be among the rest.
  */
 export function letGoOf(pod: Pick<PodFact, 'namespace'>, listedIn: Iterable<ListedIn>, now: Millis): LetGo {
   const all = [...listedIn]
@@ -34,6 +34,7 @@ export function letGoOf(pod: Pick<PodFact, 'namespace'>, listedIn: Iterable<List
     place: (name, named) => objects.has(objectOf(name)) && (named < MOST_NAMED || isClear),
     others: nodes =>
       foreign.some(one => nodes.every(node => has(one, node))) &&
-      !own.some(one => nodes.some(node => has(one, node)))
+      !own.some(one => nodes.some(node => has(one, node))),
+    cut: isClear
   }
 }

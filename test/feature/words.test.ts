@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import type { Gateway } from '../../sandbox/apisix/gateway.ts'
+import { standaloneTarget } from '../../sandbox/owner/adc-target.ts'
 import { until } from '../build/apisix.ts'
+import { arrayOf } from '../build/held-nodes.ts'
 import { get } from '../build/load.ts'
 import type { TestPod } from '../build/pods.ts'
 import type { Rig } from '../build/rig.ts'
@@ -80,6 +82,33 @@ describe('feature: a seal rests on the word of every worker', () => {
     await until('it is said', () => why().includes(`what is left does not serve: ${other.node}`))
     expect(held()).to.deep.equal(['draining'])
     rig.isReady(other, true)
+    expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
+  })
+
+  test('words that leave out places allow no seal', async start => {
+    // The agent writes nothing in this mode, so the owner alone decides how many places list the pod.
+    const rig = await start({ standalone: true })
+    const [gateway] = rig.gateways as [Gateway]
+    const put = standaloneTarget(() => [{ url: gateway.urls.admin ?? '', key: rig.barrierToken }])
+    const old = rig.pod('web-1')
+    await rig.serve(old)
+    const others = Array.from({ length: 18 }, (_, i) => rig.pod(`other-${i}`))
+    const document = (listing: number) => ({
+      upstreams: others.map((other, i) => ({
+        id: `web-${i}`,
+        type: 'roundrobin',
+        nodes: arrayOf(i < listing ? [old, other] : [other])
+      })),
+      services: [],
+      routes: others.map((_, i) => ({ id: `r-${i}`, uri: `/${i}`, upstream_id: `web-${i}` }))
+    })
+    await put(document(18))
+    await until('the agent lists all', () => rig.agent.nodes('upstreams/web-17') === 2)
+    const { hook, held } = end(rig, old)
+    const why = () => [...rig.agent.loop.memory(old.uid as never).unsealed.values()].join()
+    await until('it is said', () => why().includes('leave out what is left in 2 more places'))
+    expect(held()).to.deep.equal(['draining'])
+    await put(document(16))
     expect((await hook).body).to.include({ result: 'drained', evidence: 'barrier' })
   })
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { judge } from '../../../agent/barrier/seal.ts'
+import { HOLD_ALL, judge } from '../../../agent/barrier/seal.ts'
 import { isNowhere, wordOf, type Word } from '../../../agent/barrier/word.ts'
 import type { WorkersWord } from '../../../agent/apisix/barrier-wire.ts'
 
@@ -61,6 +61,15 @@ describe('whether a seal leaves every worker with a choice', () => {
 
   it('leaves a choice if there are unnamed nodes with no known fault', () => {
     expect(ask(others(['10.0.0.9:80'], 3))).to.deep.equal({ tags: ['t1'] })
+  })
+
+  it('leaves none if the words leave out places: their other nodes may be bad', () => {
+    expect(ask({ cut: 1 })).to.deep.equal({
+      why: 'the words of its workers leave out what is left in 1 more places'
+    })
+    const both = wordOf([told(), told({ cut: 2, tag: 't2' })]) as Word
+    expect(judge(both, () => true)).to.have.property('why')
+    expect(judge(both, () => true, { ...HOLD_ALL, cut: true })).to.deep.equal({ tags: ['t1', 't2'] })
   })
 
   it('leaves none while a worker has not spoken', () => {

@@ -208,6 +208,7 @@ describe('a pod that nothing leads to', () => {
       sole: [],
       succeeded: [],
       others: [],
+      cut: 0,
       tags: []
     }
     const signs: Record<string, Partial<Evidence>> = {
