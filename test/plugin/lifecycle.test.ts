@@ -205,16 +205,17 @@ describe('A gateway that', () => {
       await eventually('it serves', async () => (await send(`${gateway?.url}/u`)).status === 200)
     })
 
-    it('(hooks replaced later) is unfit', async () => {
-      gateway = await Gateway.start({
-        workers: 1,
-        before: 'ngx.timer.at(0.3, function() require("apisix").http_log_phase = function() end end)'
+    for (const name of ['http_log_phase', 'http_header_filter_phase'])
+      it(`(${name} replaced later) is unfit`, async () => {
+        gateway = await Gateway.start({
+          workers: 1,
+          before: `ngx.timer.at(0.3, function() require("apisix").${name} = function() end end)`
+        })
+        const { barrier } = gateway
+        await eventually('it is unfit', async () =>
+          (await barrier.state()).unfit.join().includes(`apisix ${name} was replaced`)
+        )
       })
-      const { barrier } = gateway
-      await eventually('it is unfit', async () =>
-        /http_log_phase was replaced/.test((await barrier.state()).unfit.join())
-      )
-    })
 
     it('(the plugin was added to a serving worker) is unfit: its requests are not counted', async () => {
       gateway = await Gateway.start({ workers: 1, load: 'plugin', before: 'FAKE_PLUGINS = {}' })

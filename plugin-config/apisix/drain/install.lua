@@ -113,6 +113,7 @@ function _M.verify(balancer, apisix)
         { balancer.pick_server == ours.pick, "apisix.balancer pick_server" },
         { balancer.run == ours.run, "apisix.balancer run" },
         { apisix.http_log_phase == ours.log, "apisix http_log_phase" },
+        { apisix.http_header_filter_phase == ours.header, "apisix http_header_filter_phase" },
     }) do
         if not check[1] then
             lost[#lost + 1] = check[2]
