@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { BarrierKeeper, DesiredDrain } from '../barrier/barrier.ts'
+import type { DesiredDrain } from '../barrier/barrier.ts'
 import type { ProofSettings, Wanted } from '../barrier/evidence.ts'
 import type { Ack } from '../drain/ack.ts'
 import { answer, answerProven } from '../drain/answer.ts'
@@ -17,7 +17,7 @@ import { createFreshWatch } from '../hold/fresh-watch.ts'
 import { createHooks, type HeldHook } from '../hold/hooks.ts'
 import { createQuestions } from '../hold/questions.ts'
 import { createLingering } from './lingering.ts'
-import { predecessorOf } from './predecessor.ts'
+import { takePredecessors } from './predecessor.ts'
 import { createMemories, type Memory } from '../proof/memory.ts'
 import { observe, type Look } from '../proof/observe.ts'
 import { createNotifier, type Observer } from './observer.ts'
@@ -203,7 +203,7 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     barrier?.gateways(gateways)
     // A dry run changes nothing in a gateway either.
     if (!ownership.isSureOfGone(now)) lingering.clear()
-    else if (barrier) adopt(barrier, next)
+    else for (const pod of takePredecessors(sources, next)) lingering.adopt(pod)
     desired = settings.plan.dryRun ? [] : [...entries, ...lingering.entries(world, next, now)]
     barrier?.desire(desired)
     succession.keep()
@@ -214,17 +214,6 @@ export function createLoop({ sources, drains: store, settings, clock, log, obser
     if (!keepsTheSame(planned, wanted)) wake()
     planned = wanted
     relistAt = relister.relist(next.values(), now)
-  }
-
-  /** Takes over the entries of pods that ended before this agent started. Their owner may be dead, while the agent was only updated. */
-  function adopt(barrier: BarrierKeeper, next: Drains): void {
-    const knowsAddresses = areLive(cluster.parts(), ['pods', 'endpointslices'])
-    if (!knowsAddresses || inventory.readAt() === undefined) return
-    for (const entry of barrier.takeInherited()) {
-      if (next.has(entry.uid) || cluster.pods.get(entry.uid)) continue
-      const predecessor = predecessorOf(entry, cluster)
-      if (predecessor) lingering.adopt(predecessor)
-    }
   }
 
   /** Stores the new state, answers the hooks that can be answered, and schedules the next round. */

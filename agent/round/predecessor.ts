@@ -1,8 +1,10 @@
 import { addressOf } from '../apisix/nodes.ts'
 import type { InheritedEntry } from '../barrier/inherited.ts'
+import type { Drains } from '../drain/drain.ts'
 import type { NodeKey, PodFact } from '../drain/facts.ts'
 import { standingOf, type Standing } from '../plan/successors.ts'
 import type { Sources } from '../proof/sources.ts'
+import { areLive } from '../reflect/parts.ts'
 
 /** A pod that ended before this agent started, reconstructed from its successors. */
 export interface Predecessor {
@@ -47,4 +49,20 @@ export function predecessorOf(
     nodes: [...nodes.keys()],
     standing: [...new Map(standing.map(at => [JSON.stringify(at), at])).values()]
   }
+}
+
+/**
+ * Takes over the entries of pods that ended before this agent started. Their owner may be dead, and the agent just updated. Takes none
+ * before all pods, their Services and the holders are known.
+ */
+export function takePredecessors(
+  { cluster, inventory, barrier }: Pick<Sources, 'cluster' | 'inventory' | 'barrier'>,
+  drains: Drains
+): readonly Predecessor[] {
+  const knowsAddresses = areLive(cluster.parts(), ['pods', 'endpointslices'])
+  if (!barrier || !knowsAddresses || inventory.readAt() === undefined) return []
+  return barrier
+    .takeInherited()
+    .filter(({ uid }) => !drains.has(uid) && !cluster.pods.get(uid))
+    .flatMap(entry => predecessorOf(entry, cluster) ?? [])
 }
