@@ -30,8 +30,8 @@ local LONG, OLDEST = 1, 4
 local OF_KIND = { stream = LONG, upgraded = 2, sse = 3 }
 
 -- Goes up whenever anything changes that the workers of one nginx share: these counters, or the
--- keys of inflight.lua, keys.lua and entries.lua. After a reload, workers of a new version can run
--- next to old ones.
+-- keys of inflight.lua, ports.lua, keys.lua and entry.lua. After a reload, workers of a new version
+-- can run next to old ones.
 local LAYOUT = 3
 local KEY    = "cells|" .. LAYOUT
 

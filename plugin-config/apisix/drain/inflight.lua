@@ -1,8 +1,7 @@
 --- Requests in flight, counted per worker and address: in the memory that all workers share
--- (cells.lua) if it exists, else in a shared dictionary (keys.lua). The dictionary has the rest:
+-- (cells.lua) if it exists, else in a shared dictionary (keys.lua). The dictionary also has the
+-- lists of ports (ports.lua) and:
 --
---   p|worker|ip|1 ..   the ports that have counters, no gaps: port + 65536 * position of the
---                      counter in that memory. Position 0: it is in the dictionary; 0 alone: free
 --   o|worker           requests that could not be counted on their own counter (no room)
 --
 -- `worker` is a number that no two processes ever share, so without its number the counts of a dead
@@ -12,12 +11,11 @@
 -- totals.lua reads the counters of all workers.
 local cells_mod    = require("apisix.drain.cells")
 local keys_mod     = require("apisix.drain.keys")
+local ports_mod    = require("apisix.drain.ports")
 local setmetatable = setmetatable
 local pcall        = pcall
 local pairs        = pairs
 local ipairs       = ipairs
-
-local PORTS = keys_mod.PORTS
 
 local _M = { KINDS = { "upgraded", "sse", "stream" } }
 local mt = { __index = _M }
@@ -40,11 +38,10 @@ function _M.new(dict, worker, slot, finished)
     return setmetatable({
         dict     = dict,
         finished = finished,
-        worker   = worker,
         overflow = overflow,
         store    = cells or keys_mod.new(dict, worker),
         cells    = cells ~= nil,
-        ports    = {},
+        ports    = ports_mod.new(dict, worker),
         -- { addr, counter, hot } by the id of its address, and by its counter
         tallies  = {},
         opened   = {},
@@ -59,43 +56,6 @@ function _M.new(dict, worker, slot, finished)
 end
 
 
--- Where the port of an address is listed. Each write replaces a number by a number, so a full
--- dictionary cannot lose an index that exists.
-local function index(self, addr, place)
-    local ip, port = addr.ip, addr.port
-    local ports = self.ports[ip]
-    if not ports then
-        ports = { n = 0 }
-        self.ports[ip] = ports
-    end
-
-    local at = ports[port] or ports.n + 1
-    for i = 1, ports[port] and 0 or ports.n do
-        if ports[-i] == 0 then
-            at = i
-            break
-        end
-    end
-    local key = "p|" .. self.worker .. "|" .. ip .. "|" .. at
-    if not self.dict:safe_set(key, port + PORTS * place) then
-        return false
-    end
-    ports.n = at > ports.n and at or ports.n
-    ports[port], ports[-at] = at, port
-    return true
-end
-
-
-local function unindex(self, ip, port)
-    local ports = self.ports[ip]
-    local at = ports and ports[port]
-    if at then
-        ports[port], ports[-at] = nil, 0
-        self.dict:safe_set("p|" .. self.worker .. "|" .. ip .. "|" .. at, 0)
-    end
-end
-
-
 -- Makes the counter of an address. The index is written before the first count. If a reader misses
 -- the index, its entry was written earlier, and this request sees that entry.
 local function make(self, addr)
@@ -103,7 +63,7 @@ local function make(self, addr)
     if not counter then
         return nil
     end
-    if not index(self, addr, self.cells and counter or 0) then
+    if not self.ports:list(addr, self.cells and counter or 0) then
         self.store:give_back(counter)
         return nil
     end
@@ -245,19 +205,6 @@ function _M:reconcile()
 end
 
 
-local function forget_unused(self, ip, ports)
-    for i = 1, ports.n do
-        if ports[-i] ~= 0 then
-            return
-        end
-    end
-    for i = 1, ports.n do
-        self.dict:delete("p|" .. self.worker .. "|" .. ip .. "|" .. i)
-    end
-    self.ports[ip] = nil
-end
-
-
 local function has_none_long(store, counter)
     for _, kind in ipairs(_M.KINDS) do
         if store:of_kind(counter, kind) ~= 0 then
@@ -287,12 +234,10 @@ function _M:sweep()
         tally.counter = nil
         -- a reader that still has the index may then see another address's requests: too many
         -- once, never too few
-        unindex(self, addr.ip, addr.port)
+        self.ports:free(addr)
         store:give_back(counter)
     end
-    for ip, ports in pairs(self.ports) do
-        forget_unused(self, ip, ports)
-    end
+    self.ports:sweep()
     return #stale
 end
 

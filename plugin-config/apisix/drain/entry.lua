@@ -1,0 +1,249 @@
+--- One entry of the deny-list. It lives in a shared dictionary, which serialises its operations:
+--
+--   gen            number of changes that a worker must see; a renewal is none
+--   c|i            one of the last changes, "number id", by its number modulo the length of the log
+--   e2|uid|ip|port when the entry expires (clock.now); port may be empty. Its flags: the number of
+--                  the writer that put the entry last (writers.lua); none if it gave no name
+--   s2|uid|ip|port true while the entry is sealed. A key of its own, so that sealing and renewing
+--                  at the same time in two workers need no lock and a renewal cannot unseal
+--   b2|uid|ip|port number of bypasses, and LATE times the number of requests that were sent there
+--                  although it was sealed. The plugin never sends those by design, so each one
+--                  shows a failure
+--   t|uid|ip|port  when the entry was sealed (clock.now). Not part of s2: without room for it, only
+--                  the time is unknown
+--   f|uid|ip|port  when an ordinary request to the address last finished (clock.now)
+--   n|uid|ip|port  the successors of its pod, as text (successors.lua); absent if there are none
+--   late           the sum of those late requests over all entries, ever
+--   x|uid|ip|port  true while a worker removes the entry because it has expired
+--
+-- The dictionary itself expires no entry, because it uses the wall clock, which may step. The 2 in
+-- the keys: an older release used that expiry, and workers of both may run at once after a reload.
+--
+-- Only operations that never evict are used: a full dictionary is an error to report, and must
+-- not silently cost another pod its entry.
+local copy      = require("apisix.drain.copy")
+local clock     = require("apisix.drain.clock")
+local writers   = require("apisix.drain.writers")
+local clock_now = clock.now
+local ngx       = ngx
+local floor     = math.floor
+local max       = math.max
+
+local SEALED = "sealed"
+
+-- more than the bypasses that one entry can get; a number is exact up to 2^53
+local LATE     = 2 ^ 27
+-- seconds until x| ends by itself, if the worker that set it was killed
+local CLEARING = 10
+-- how often to wait for another worker to clear the entry, which takes microseconds
+local TRIES    = 1000
+local PAUSE    = 0.001
+
+local _M = { DRAINING = "draining", SEALED = SEALED }
+
+
+--- Prepares a dictionary that only entries use.
+function _M.prepare(dict)
+    dict:safe_add("gen", 0)
+    dict:safe_add("late", 0)
+end
+
+
+function _M.id_of(entry)
+    return entry.uid .. "|" .. entry.ip .. "|" .. (entry.port or "")
+end
+
+
+--- Removes an entry and its counts. The caller notes the change (copy.lua).
+function _M.forget(dict, id)
+    dict:delete("e2|" .. id)
+    dict:delete("s2|" .. id)
+    dict:delete("b2|" .. id)
+    dict:delete("t|" .. id)
+    dict:delete("f|" .. id)
+    dict:delete("n|" .. id)
+end
+
+
+--- Removes an entry that has expired, but never one that another process puts at the same time:
+-- this function sets x| and then reads the entry; a put writes the entry and then reads x|.
+function _M.clear(dict, id)
+    if not dict:safe_add("x|" .. id, true, CLEARING) then
+        return
+    end
+    local till = dict:get("e2|" .. id)
+    if till and till <= clock_now() then
+        _M.forget(dict, id)
+    end
+    dict:delete("x|" .. id)
+end
+
+
+local function create(dict, id, expires, writer)
+    local ok, err = dict:safe_set("b2|" .. id, 0)
+    if ok then
+        ok, err = dict:safe_set("e2|" .. id, expires, 0, writer)
+    end
+    if not ok then
+        _M.forget(dict, id)
+    end
+    return ok, err
+end
+
+
+local function follow(dict, id, successors)
+    if successors == "" then
+        dict:delete("n|" .. id)
+        return true
+    end
+    return dict:safe_set("n|" .. id, successors)
+end
+
+
+-- @treturn boolean|nil written; nil if another worker has just removed it
+-- @treturn string|nil "no memory"
+-- @treturn boolean|nil whether it is a change that workers must see
+local function write(dict, id, entry)
+    local now = clock_now()
+    local till, flags = dict:get("e2|" .. id)
+    if till and till <= now then
+        -- this removes its seal and its counts too
+        _M.clear(dict, id)
+        return nil
+    end
+
+    local writer = entry.by and writers.number(dict, entry.by) or flags or 0
+    if not till then
+        local ok, err = create(dict, id, now + entry.ttl, writer)
+        if not ok then
+            return false, err
+        end
+    elseif not dict:replace("e2|" .. id, now + entry.ttl, 0, writer) then
+        return nil
+    end
+
+    local changed = not till
+    if entry.successors and entry.successors ~= (dict:get("n|" .. id) or "") then
+        local ok, err = follow(dict, id, entry.successors)
+        if not ok then
+            if changed then
+                _M.forget(dict, id)
+            end
+            return false, err
+        end
+        changed = true
+    end
+    if entry.state == SEALED then
+        -- before the seal, so that a sealed entry has its time; a later put does not change it
+        dict:safe_add("t|" .. id, now)
+        local ok, err = dict:safe_add("s2|" .. id, true)
+        if not ok and err ~= "exists" then
+            if changed then
+                _M.forget(dict, id)
+            end
+            return false, err
+        end
+        changed = changed or ok
+    end
+    return true, nil, changed
+end
+
+
+--- Sets, renews or seals one entry.
+-- @tparam table entry { uid, ip (canonical), port?, state, ttl, successors?, by? }: without one of
+--   the last two it stays as it is
+-- @treturn boolean stored
+-- @treturn string|nil "no memory" if the dictionary is full; the entry stays as it was
+function _M.put(dict, entry)
+    local id = _M.id_of(entry)
+    local changed = false
+    for try = 1, TRIES do
+        local ok, err, news = write(dict, id, entry)
+        if ok == false then
+            return false, err
+        end
+        changed = changed or news
+        if ok and not dict:get("x|" .. id) and dict:get("e2|" .. id) then
+            if changed then
+                copy.changed(dict, id)
+            end
+            return true
+        end
+        if try > 2 then
+            ngx.sleep(PAUSE)
+        end
+    end
+    if changed then
+        copy.changed(dict, id)
+    end
+    return false, "it has just expired and is being cleared away: put it again"
+end
+
+
+--- Counts a bypass.
+function _M.bypassed(dict, id)
+    dict:incr("b2|" .. id, 1)
+end
+
+
+--- Counts a request that was sent in spite of the seal.
+function _M.late(dict, id)
+    dict:incr("b2|" .. id, LATE)
+    dict:incr("late", 1)
+end
+
+
+--- Requests that got the node in spite of the entry.
+-- @treturn number while it was draining: the bypasses
+-- @treturn number while it was sealed: the late ones
+function _M.passes(dict, id)
+    local both = dict:get("b2|" .. id) or 0
+    return both % LATE, floor(both / LATE)
+end
+
+
+--- An ordinary request to its address ends now.
+function _M.finished(dict, id)
+    dict:safe_set("f|" .. id, clock_now())
+end
+
+
+--- For how long an entry has been sealed, and for how long it has been idle besides: since its
+-- seal, or since its last request finished. In seconds; nil if the time is not known.
+-- @tparam number now by clock.now
+function _M.ages(dict, id, now)
+    local sealed = dict:get("t|" .. id)
+    if not sealed then
+        return nil
+    end
+    local idle = max(sealed, dict:get("f|" .. id) or 0)
+    return max(0, now - sealed), max(0, now - idle)
+end
+
+
+--- Seconds until it expires; 0 or less: it has.
+-- @tparam number|nil expires for an entry that the dictionary does not have; default: long ago
+function _M.left(dict, id, expires)
+    return (dict:get("e2|" .. id) or expires or 0) - clock_now()
+end
+
+
+--- The name of the writer that put it last, or nil.
+function _M.by(dict, id)
+    local _, flags = dict:get("e2|" .. id)
+    return writers.name(dict, flags)
+end
+
+
+function _M.is_sealed(dict, id)
+    return dict:get("s2|" .. id) == true
+end
+
+
+--- The sum of late requests over all entries, ever.
+function _M.all_late(dict)
+    return dict:get("late") or 0
+end
+
+
+return _M
