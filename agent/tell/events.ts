@@ -3,6 +3,7 @@ import type { Drain } from '../drain/drain.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { eventObject, eventText, gateEvent, serviceEvent, type Regarding } from './event.ts'
+import { createWriteQueue } from './write-queue.ts'
 import type { Moments } from '../snapshot/drain-view.ts'
 
 interface EventsOptions {
@@ -26,50 +27,24 @@ export interface Events {
   stop(): Promise<void>
 }
 
-/** The longest queue of Events; more are dropped. A queue, so that 500 pods at once do not delay the agent's other calls. */
-const LONGEST_QUEUE = 1000
-/** The interval between two Events, in ms. */
-const PAUSE_MS = 50
-
 /** Writes one Kubernetes Event for each drain, one after another. A failed write is counted and not retried. */
 export function createEvents({ post, clock, log, metrics, instance }: EventsOptions): Events {
-  const stopped = new AbortController()
-  const queue: ReturnType<typeof eventObject>[] = []
-  let running: Promise<void> | undefined
-  let failing = false
-
-  const write = async (event: ReturnType<typeof eventObject>): Promise<void> => {
-    const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(event.metadata.namespace)}/events`
-    try {
-      const { status } = await post(path, event, stopped.signal)
+  const queue = createWriteQueue<ReturnType<typeof eventObject>>({
+    clock,
+    async write(event, signal) {
+      const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(event.metadata.namespace)}/events`
+      const { status } = await post(path, event, signal)
       // 409: it exists already, from another agent or from an attempt whose answer was lost.
       if (status !== 201 && status !== 409) throw new Error(`status ${status}`)
-      failing = false
-      metrics.events.inc({ result: 'ok' })
-    } catch (err) {
-      if (stopped.signal.aborted) return
+    },
+    wrote: () => metrics.events.inc({ result: 'ok' }),
+    failed({ metadata: { namespace } }, err, isFirst) {
       metrics.events.inc({ result: 'error' })
-      if (!failing) log.warn({ err, namespace: event.metadata.namespace }, 'an Event could not be written')
-      failing = true
+      if (isFirst) log.warn({ err, namespace }, 'an Event could not be written')
     }
-  }
-  const run = async (): Promise<void> => {
-    for (let event = queue.shift(); event; event = queue.shift()) {
-      await write(event)
-      if (stopped.signal.aborted) return
-      await clock.sleep(PAUSE_MS, stopped.signal).catch(() => {})
-    }
-    running = undefined
-  }
-
+  })
   const push = (event: ReturnType<typeof eventObject>): void => {
-    if (stopped.signal.aborted) return
-    if (queue.length >= LONGEST_QUEUE) {
-      metrics.events.inc({ result: 'error' })
-      return
-    }
-    queue.push(event)
-    running ??= run()
+    if (!queue.push(event)) metrics.events.inc({ result: 'error' })
   }
 
   return {
@@ -82,9 +57,6 @@ export function createEvents({ post, clock, log, metrics, instance }: EventsOpti
       push(serviceEvent(service, text, clock.now(), instance))
     },
     addGateOpened: (pod, why) => push(gateEvent(pod, why, clock.now(), instance)),
-    async stop() {
-      stopped.abort(new Error('the agent is stopping'))
-      await running
-    }
+    stop: () => queue.stop()
   }
 }
