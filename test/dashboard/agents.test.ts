@@ -1,22 +1,12 @@
 import { expect } from 'chai'
 import type { AgentView, Snapshot } from '../../agent/snapshot/snapshot.ts'
 import { violations } from './axe.ts'
-import { startBrowser, type Browser } from './browser.ts'
-import { startFakeAgent, type FakeAgent } from './fake-agent.ts'
 import { sceneOf } from './snapshots.ts'
+import { createStage } from './stage.ts'
 
 describe('dashboard, of several agents (D7)', function () {
   this.timeout(60_000)
-  let browser: Browser
-  let agent: FakeAgent | undefined
-  before(async () => {
-    browser = await startBrowser()
-  })
-  after(() => browser.close())
-  afterEach(async () => {
-    await agent?.close()
-    agent = undefined
-  })
+  const stage = createStage()
 
   const scene = sceneOf({ now: Date.now(), live: 0, past: 0, holders: 0 })
   const [self] = scene.agents as readonly [AgentView]
@@ -33,8 +23,8 @@ describe('dashboard, of several agents (D7)', function () {
   const withAgents = (...agents: readonly AgentView[]): Snapshot => ({ ...scene, agents: [self, ...agents] })
 
   it('shows the agent that answers, the leader, versions and missing parts; later the lost agent, also in the headline', async () => {
-    agent = await startFakeAgent(withAgents({ ...other, plugins: ['0.1.0'], missingParts: missing }))
-    const { page, complaints } = await browser.open(agent.url)
+    const agent = await stage.start(withAgents({ ...other, plugins: ['0.1.0'], missingParts: missing }))
+    const { page, complaints } = await stage.open(agent.url)
     const card = page.getByRole('region', { name: 'Agents' }).last()
     const row = (name: string) => card.getByRole('row').filter({ hasText: name })
     await row(self.name).getByText('you are here').waitFor()

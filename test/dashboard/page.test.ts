@@ -3,31 +3,22 @@ import { expect } from 'chai'
 import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
 import { secretFromEnv } from '../../agent/config/secret.ts'
 import { violations } from './axe.ts'
-import { SHOTS, startBrowser, type Browser } from './browser.ts'
-import { startFakeAgent, type FakeAgent } from './fake-agent.ts'
+import { SHOTS } from './browser.ts'
 import { sceneOf } from './snapshots.ts'
+import { createStage } from './stage.ts'
 
 // The page in a real Chromium, on the agent's own HTTP side, with snapshots that a test makes.
 
 describe('dashboard page', () => {
-  let browser: Browser
-  let agent: FakeAgent | undefined
-  before(async () => {
-    browser = await startBrowser()
-  })
-  after(() => browser.close())
-  afterEach(async () => {
-    await agent?.close()
-    agent = undefined
-  })
+  const stage = createStage()
 
-  const start = async (snapshot: Snapshot, options = {}) => (agent = await startFakeAgent(snapshot, options))
+  const start = (snapshot: Snapshot, options = {}) => stage.start(snapshot, options)
   const scene = (differs = {}) => sceneOf({ now: Date.now(), live: 3, past: 60, holders: 40, ...differs })
 
   for (const scheme of ['light', 'dark'] as const) {
     it(`is accessible, ${scheme}: no violation of WCAG A or AA`, async () => {
       const { url } = await start(scene())
-      const { page, complaints, foreign } = await browser.open(url, { scheme })
+      const { page, complaints, foreign } = await stage.open(url, { scheme })
       await page.getByRole('heading', { level: 1 }).getByText('3 pods on the way out.').waitFor()
       expect(await violations(page)).to.deep.equal([])
       await page.screenshot({ path: join(SHOTS, `${scheme}.png`), fullPage: true })
@@ -44,7 +35,7 @@ describe('dashboard page', () => {
 
   it('follows the system’s colour scheme until the user chooses one', async () => {
     const { url } = await start(scene())
-    const { page } = await browser.open(url, { scheme: 'dark' })
+    const { page } = await stage.open(url, { scheme: 'dark' })
     const ground = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
     await page.getByRole('table', { name: 'Drains' }).waitFor()
     expect(await ground()).to.equal('rgb(15, 18, 24)')
@@ -60,7 +51,7 @@ describe('dashboard page', () => {
 
   it('can be used by keyboard alone', async () => {
     const { url } = await start(scene())
-    const { page } = await browser.open(url)
+    const { page } = await stage.open(url)
     await page.getByRole('table', { name: 'Drains' }).waitFor()
     const lane = page.locator('[data-lane]').nth(5)
     await lane.focus()
@@ -91,7 +82,7 @@ describe('dashboard page', () => {
     const others = Array.from({ length: 11 }, (_, i) => ({ ...place, holder: `upstreams/other-${i}` }))
     const quiet = scene({ live: 0, holders: 0 })
     const { url } = await start({ ...quiet, past: [], hidden: [place, ...others] })
-    const { page, complaints } = await browser.open(url)
+    const { page, complaints } = await stage.open(url)
     await page
       .getByRole('heading', { level: 1 })
       .getByText('Pods are reached through places that hide them.')
@@ -111,7 +102,7 @@ describe('dashboard page', () => {
 
   it('shows why a drain was not proved, and how to check it by hand', async () => {
     const { url } = await start(scene())
-    const { page } = await browser.open(url)
+    const { page } = await stage.open(url)
     const section = page.getByRole('region', { name: 'Not proved' })
     await section.getByText('apisix-2 has not answered').waitFor()
     await section.getByText('See for yourself').click()
@@ -123,7 +114,7 @@ describe('dashboard page', () => {
 
   it('shows ghosts, and nothing else when asked for them', async () => {
     const { url } = await start(scene())
-    const { page } = await browser.open(url)
+    const { page } = await stage.open(url)
     await page.getByRole('button', { name: 'ghosts', exact: true }).click()
     const table = page.getByRole('table', { name: 'Holders' })
     await table.getByText('1 ghost: 10.4.1.7:8080').waitFor()
@@ -133,7 +124,7 @@ describe('dashboard page', () => {
 
   it('shows which gateway differs from the Admin API, and since when', async () => {
     const { url } = await start(scene())
-    const { page } = await browser.open(url)
+    const { page } = await stage.open(url)
     await page.getByRole('button', { name: 'gateways differ', exact: true }).click()
     const table = page.getByRole('table', { name: 'Holders' })
     await table.getByText(/apisix-1: stale 10\.9\.5\.7:8080 \(4\d s\)/).waitFor()
@@ -145,7 +136,7 @@ describe('dashboard page', () => {
 
   it('shows how long pods take to arrive, and which gateway is late', async () => {
     const { url } = await start(scene())
-    const { page } = await browser.open(url)
+    const { page } = await stage.open(url)
     await page.getByRole('button', { name: 'in', exact: true }).click()
     await page.getByText('from a pod being Ready until every gateway routes to it').waitFor()
     const table = page.getByRole('region', { name: 'Pods that became Ready' })
@@ -158,7 +149,7 @@ describe('dashboard page', () => {
 
   it('groups the pods of a rollout', async () => {
     const { url } = await start(scene())
-    const { page } = await browser.open(url)
+    const { page } = await stage.open(url)
     await page.getByRole('button', { name: 'rollouts' }).click()
     await page.getByRole('cell', { name: 'shop / Deployment web' }).first().waitFor()
     await page.close()
@@ -167,7 +158,7 @@ describe('dashboard page', () => {
   it('renders every name as plain text', async () => {
     const name = `<img src=x onerror=alert(1)>"'\`\${alert(2)}</script><script>alert(3)</script>`
     const { url } = await start(scene({ name }))
-    const { page, complaints, foreign } = await browser.open(url)
+    const { page, complaints, foreign } = await stage.open(url)
     await page.getByRole('heading', { level: 1 }).getByText('on the way out.').waitFor()
     await page.locator('[data-lane]').nth(4).click()
     await page.getByRole('complementary').waitFor()
@@ -184,7 +175,7 @@ describe('dashboard page', () => {
     const token = secretFromEnv('T', { T: 'right' })
     const { url: root } = await start(scene(), { auth: { kind: 'token', token } })
     const url = `${root}/#drain=past-33`
-    const { page, foreign } = await browser.open(url)
+    const { page, foreign } = await stage.open(url)
     await page.getByLabel('Token of the dashboard').fill('wrong')
     await page.getByRole('button', { name: 'Open' }).click()
     await page.getByText('That is not the token.').waitFor()
@@ -202,7 +193,7 @@ describe('dashboard page', () => {
 
   it('reports that it lost the agent, keeps the last data, and reconnects by itself', async () => {
     const first = await start(scene())
-    const { page } = await browser.open(first.url)
+    const { page } = await stage.open(first.url)
     await page.getByRole('heading', { level: 1 }).getByText('3 pods on the way out.').waitFor()
     await first.close()
     await page.getByRole('heading', { level: 1 }).getByText('The agent is not reached.').waitFor()

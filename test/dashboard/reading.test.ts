@@ -5,9 +5,9 @@ import type { Page } from 'playwright-core'
 import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
 import { waitFor } from '../../sandbox/wait-for.ts'
 import { violations } from './axe.ts'
-import { startBrowser, type Browser } from './browser.ts'
-import { startFakeAgent, type FakeAgent } from './fake-agent.ts'
+import type { Browser } from './browser.ts'
 import { sceneOf } from './snapshots.ts'
+import { createStage } from './stage.ts'
 
 // How people read the page: with a keyboard, a screen reader, a phone, a magnifier, on paper, and from a colleague's link.
 
@@ -20,25 +20,16 @@ const REASON =
 
 describe('dashboard, as it is read', function () {
   this.timeout(60_000)
-  let browser: Browser
-  let agent: FakeAgent | undefined
-  before(async () => {
-    browser = await startBrowser()
-  })
-  after(() => browser.close())
-  afterEach(async () => {
-    await agent?.close()
-    agent = undefined
-  })
+  const stage = createStage()
 
   const scene = (differs = {}) => sceneOf({ now: Date.now(), live: 3, past: 60, holders: 40, ...differs })
-  const start = async (snapshot: Snapshot) => (agent = await startFakeAgent(snapshot))
+  const start = (snapshot: Snapshot) => stage.start(snapshot)
   const opened = async (
     snapshot: Snapshot,
     options: Parameters<Browser['open']>[1] & { hash?: string } = {}
   ) => {
-    const { url } = agent ?? (await start(snapshot))
-    const found = await browser.open(`${url}/${options.hash ?? ''}`, options)
+    const { url } = stage.agent() ?? (await start(snapshot))
+    const found = await stage.open(`${url}/${options.hash ?? ''}`, options)
     await found.page.getByRole('table', { name: 'Drains' }).waitFor()
     return found
   }
@@ -99,7 +90,7 @@ describe('dashboard, as it is read', function () {
     const section = page.getByRole('region', { name: 'Sync lag' })
     // A sample every nine seconds, the newest four seconds ago.
     await section.getByText('60 drains').waitFor()
-    agent!.show({ ...scene(), at: Date.now() + 1_200_000 })
+    stage.show({ ...scene(), at: Date.now() + 1_200_000 })
     await section.getByRole('button', { name: '15 min' }).click()
     await section.getByText('None in the last 15 min. 60 drains before.').waitFor()
     await section.getByRole('button', { name: '24 h' }).click()
@@ -141,7 +132,7 @@ describe('dashboard, as it is read', function () {
     await page.keyboard.press('PageUp')
     await until(page, 'document.activeElement.dataset.lane?.startsWith("past-486 ")')
     // All that is above it disappears: the row moves, and the focus with it.
-    agent!.show({ ...whole, drains: [], past: whole.past.slice(400) })
+    stage.show({ ...whole, drains: [], past: whole.past.slice(400) })
     await page.getByText('100 drains', { exact: true }).waitFor()
     await until(page, 'document.activeElement.dataset.lane?.startsWith("past-486 ")')
     await page.keyboard.press('Home')
@@ -159,12 +150,12 @@ describe('dashboard, as it is read', function () {
         .observe(document.querySelector('[role=status]'), { subtree: true, childList: true, characterData: true })
     `)
     for (let live = 39; live > 0; live--) {
-      agent!.show({ ...whole, drains: whole.drains.slice(0, live) })
+      stage.show({ ...whole, drains: whole.drains.slice(0, live) })
       await page.getByRole('heading', { level: 1 }).getByText(`${live} pod`).waitFor()
     }
     expect(await page.evaluate<string[]>('window.spoken')).to.deep.equal([])
     const vouch = { ok: false as const, why: 'no gateway is known' }
-    agent!.show({ ...whole, agent: { ...whole.agent, vouch } })
+    stage.show({ ...whole, agent: { ...whole.agent, vouch } })
     await page
       .getByRole('status')
       .getByText('The agent cannot vouch for an answer.')
@@ -295,7 +286,7 @@ describe('dashboard, as it is read', function () {
       page,
       'document.title === "(! 3 waiting) apisix-drain" || document.title === "(3 waiting) apisix-drain"'
     )
-    agent!.show(scene({ live: 0, past: 5, holders: 1 }))
+    stage.show(scene({ live: 0, past: 5, holders: 1 }))
     await until(page, 'document.title === "apisix-drain"')
     await page.close()
   })

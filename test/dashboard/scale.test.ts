@@ -4,9 +4,10 @@ import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { BUILT_AT, ensureDashboard } from '../../scripts/dashboard.ts'
 import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
-import { startBrowser, type Browser, type Opened } from './browser.ts'
-import { startFakeAgent, type FakeAgent } from './fake-agent.ts'
+import type { Opened } from './browser.ts'
+import type { FakeAgent } from './fake-agent.ts'
 import { sceneOf } from './snapshots.ts'
+import { createStage } from './stage.ts'
 import { longestTask } from './tasks.ts'
 
 // The limits of the page. If other work on the machine made a measurement slow, it is repeated, and the best one counts:
@@ -19,16 +20,7 @@ const LONGEST_TASK_MS = 50
 
 describe('dashboard at scale', function () {
   this.timeout(90_000)
-  let browser: Browser
-  let agent: FakeAgent | undefined
-  before(async () => {
-    browser = await startBrowser()
-  })
-  after(() => browser.close())
-  afterEach(async () => {
-    await agent?.close()
-    agent = undefined
-  })
+  const stage = createStage()
 
   /** The smallest of several measurements, or the first one that is good enough. */
   async function best(enough: number, measure: () => Promise<number>): Promise<number> {
@@ -46,10 +38,10 @@ describe('dashboard at scale', function () {
   })
 
   it('is ready in less than a second with 5,000 holders', async () => {
-    agent = await startFakeAgent(sceneOf({ now: Date.now(), live: 50, past: 500, holders: 5000 }))
+    const agent = await stage.start(sceneOf({ now: Date.now(), live: 50, past: 500, holders: 5000 }))
     const { url } = agent
     const ready = await best(READY_MS, async () => {
-      const { page } = await browser.open('about:blank')
+      const { page } = await stage.open('about:blank')
       await page.addInitScript(WATCH_FOR_HOLDERS)
       await page.goto(url)
       await page.getByText('5,000 holders').waitFor()
@@ -62,8 +54,8 @@ describe('dashboard at scale', function () {
   })
 
   it('draws only the visible ones of 5,000 holders, and finds the others', async () => {
-    agent = await startFakeAgent(sceneOf({ now: Date.now(), live: 0, past: 10, holders: 5000 }))
-    const { page } = await browser.open(agent.url)
+    const agent = await stage.start(sceneOf({ now: Date.now(), live: 0, past: 10, holders: 5000 }))
+    const { page } = await stage.open(agent.url)
     const table = page.getByRole('table', { name: 'Holders' })
     await table.waitFor()
     expect(await table.getAttribute('aria-rowcount')).to.equal('5001')
@@ -77,8 +69,8 @@ describe('dashboard at scale', function () {
   })
 
   it('draws only the visible cells of gateways and upstreams, and an upstream leads to its drains', async () => {
-    agent = await startFakeAgent(sceneOf({ now: Date.now(), live: 0, past: 10, holders: 5000 }))
-    const { page, complaints } = await browser.open(agent.url)
+    const agent = await stage.start(sceneOf({ now: Date.now(), live: 0, past: 10, holders: 5000 }))
+    const { page, complaints } = await stage.open(agent.url)
     const table = page.getByRole('table', { name: 'Gateways and upstreams' })
     await table.waitFor()
     expect(await table.getAttribute('aria-rowcount')).to.equal('5001')
@@ -100,11 +92,11 @@ describe('dashboard at scale', function () {
   it('has no task of 50 ms with 500 live drains and 5,000 holders at ten updates a second', async () => {
     const now = Date.now()
     const scene = sceneOf({ now, live: 500, past: 500, holders: 5000 })
-    agent = await startFakeAgent(scene)
-    const opened = await browser.open(agent.url)
+    const agent = await stage.start(scene)
+    const opened = await stage.open(agent.url)
     await opened.page.getByRole('heading', { level: 1 }).getByText('500 pods on the way out.').waitFor()
     const longest = await best(LONGEST_TASK_MS, () =>
-      longestTask(opened.page, () => update(opened, agent!, scene))
+      longestTask(opened.page, () => update(opened, agent, scene))
     )
     console.log(`      the longest task took ${longest.toFixed(1)} ms of CPU time`)
     expect(longest).to.be.below(LONGEST_TASK_MS)

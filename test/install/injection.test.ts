@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { CHART, helm as anyHelm } from '../chart/helm.ts'
+import { eventually } from './eventually.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 
 interface Container {
@@ -270,16 +271,3 @@ describe('injected hooks', () => {
     })
   }).timeout(180_000)
 })
-
-async function eventually(holds: () => Promise<unknown>): Promise<void> {
-  const until = Date.now() + 60_000
-  for (;;) {
-    try {
-      await holds()
-      return
-    } catch (err) {
-      if (Date.now() > until) throw err
-      await sleep(200)
-    }
-  }
-}

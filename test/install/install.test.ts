@@ -4,7 +4,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { parse } from 'yaml'
 import { checkLease } from '../../agent/rights/check-lease.ts'
@@ -13,6 +12,7 @@ import { packageChart } from '../../scripts/release.ts'
 import { versions } from '../../scripts/version.ts'
 import { CHART, CI, helm as anyHelm } from '../chart/helm.ts'
 import { moduleFolder, PROMETHEUS_OPERATOR, toolPath } from '../chart/tools.ts'
+import { eventually } from './eventually.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 import { onEachKubernetes } from './each-kubernetes.ts'
 import { everything } from './inventory.ts'
@@ -203,17 +203,4 @@ async function portOf(output: NodeJS.ReadableStream): Promise<number> {
   })
   lines.once('close', () => reject(new Error('the agent ended before it listened')))
   return promise
-}
-
-async function eventually(holds: () => Promise<unknown>): Promise<void> {
-  const until = Date.now() + 30_000
-  for (;;) {
-    try {
-      await holds()
-      return
-    } catch (err) {
-      if (Date.now() > until) throw err
-      await sleep(200)
-    }
-  }
 }

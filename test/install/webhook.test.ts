@@ -9,6 +9,7 @@ import { createConnection, type Connection } from '../../agent/transport/connect
 import { loadCredentials } from '../../agent/transport/load-credentials.ts'
 import { memoryLog } from '../build/serve.ts'
 import { CHART, helm as anyHelm } from '../chart/helm.ts'
+import { eventually } from './eventually.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 import { OLDEST } from './build.ts'
 import { onEachKubernetes } from './each-kubernetes.ts'
@@ -249,16 +250,3 @@ onEachKubernetes('the webhook that adds hooks', version => {
     expect(await everyPod()).to.deep.equal(specs)
   }).timeout(180_000)
 })
-
-async function eventually(holds: () => Promise<unknown>): Promise<void> {
-  const until = Date.now() + 60_000
-  for (;;) {
-    try {
-      await holds()
-      return
-    } catch (err) {
-      if (Date.now() > until) throw err
-      await sleep(200)
-    }
-  }
-}
