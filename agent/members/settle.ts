@@ -6,6 +6,8 @@ import { claimsOf, serviceName, type Claim } from './claim.ts'
 export interface Settled {
   readonly claims: ReadonlyMap<HolderKey, Claim>
   readonly problems: ReadonlyMap<string, string>
+  /** The Services (`namespace/name`) whose claim on a holder changes nothing, because another Service keeps it. */
+  readonly losers: ReadonlyMap<HolderKey, readonly string[]>
 }
 
 /** The rules that decide between claims, apart from the Services themselves. */
@@ -41,18 +43,20 @@ export function settleClaims(services: Iterable<ServiceFact>, { allows, followed
     }
   }
   const claims = new Map<HolderKey, Claim>()
+  const losers = new Map<HolderKey, readonly string[]>()
   for (const [holder, rivals] of Map.groupBy(all, claim => claim.holder)) {
     const names = followedBy(holder)
     const followed = rivals.filter(({ service }) => names.has(serviceName(service)))
     const kept = (followed.length > 0 ? followed : rivals).reduce((a, b) => (isOlder(b, a) ? b : a))
     claims.set(holder, kept)
-    for (const { service } of rivals) {
-      if (service === kept.service) continue
+    const lost = rivals.filter(({ service }) => service !== kept.service)
+    if (lost.length > 0) losers.set(holder, lost.map(({ service }) => serviceName(service)).toSorted())
+    for (const { service } of lost) {
       tell(service, `${holder} follows ${serviceName(kept.service)}: this claim changes nothing`)
     }
   }
   const joined = [...problems].map(([name, told]) => [name, told.slice(0, TOLD).join('; ')] as const)
-  return { claims, problems: new Map(joined) }
+  return { claims, problems: new Map(joined), losers }
 }
 
 /** The uid decides between Services of the same second, so that all agents choose the same one. */

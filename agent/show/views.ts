@@ -57,6 +57,8 @@ interface ViewsOptions {
 /** The usual sleep in place of a hook, and the fallback of the documented hook, in ms. */
 const REPLACED_SLEEP_MS = 5000
 
+const NO_NAMES: readonly string[] = []
+
 const NOTHING_ELSE = {
   watches: [],
   inventory: {
@@ -140,7 +142,7 @@ export function createViews(options: ViewsOptions): Views {
   /** Returns the same object until its content changes, so that an unchanged view costs nothing. */
   const holderView = (
     holder: Holder,
-    differs: HolderDifference & HolderClock & Pick<HolderView, 'onSuccessors' | 'service'>
+    differs: HolderDifference & HolderClock & Pick<HolderView, 'onSuccessors' | 'service' | 'losers'>
   ): HolderView => {
     const known = shown.get(holder)
     if (known && same({ ...known, ...differs }, known)) return known
@@ -223,6 +225,7 @@ export function createViews(options: ViewsOptions): Views {
             ...differs(holder.key),
             ...withUnsealed(behind.of(holder.key), unsealed.get(holder.key)),
             service: behind.serviceOf(holder.key),
+            losers: sources.sync?.losers(holder.key) ?? NO_NAMES,
             onSuccessors: succeeded.get(holder.key) ?? null
           })
         ),

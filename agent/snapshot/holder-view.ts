@@ -31,6 +31,8 @@ export interface HolderView {
   readonly behind: BehindView | null
   /** How long the gateways took to route by the last change, from Kubernetes on. Empty until one was seen from its beginning. */
   readonly lags: readonly GatewayLag[]
+  /** The Services (`namespace/name`) whose claim on it changes nothing, because `service` keeps it. */
+  readonly losers: readonly string[]
   /** Set if no listed node serves and the entries name successors. `since`: when the last of its pods began to end. `null` also for discovery. */
   readonly onSuccessors: { readonly since: Millis; readonly nodes: readonly NodeKey[] } | null
 }

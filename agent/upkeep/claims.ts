@@ -10,6 +10,8 @@ export interface Claims {
   all(): ReadonlyMap<HolderKey, Claim>
   /** The problems of the claims as written, by Service (`namespace/name`). */
   problems(): ReadonlyMap<string, string>
+  /** See `Settled.losers`. */
+  losers(holder: HolderKey): readonly string[]
   /** Reports each problem once, again if its text changes, and once more when it is over. */
   report(found: ReadonlyMap<string, string>): void
   reported(): ReadonlyMap<string, string>
@@ -25,9 +27,11 @@ interface ClaimsOptions {
   readonly told: (service: ServiceFact, why: string | undefined) => void
 }
 
+const NONE: readonly string[] = []
+
 export function createClaims({ asking, allows, marked, told }: ClaimsOptions): Claims {
   let asked: readonly ServiceFact[] | undefined
-  let settled: Settled = { claims: new Map(), problems: new Map() }
+  let settled: Settled = { claims: new Map(), problems: new Map(), losers: new Map() }
   /** Whether `settled` rests on the marks. If not, it is a guess that must not bind later. */
   let isFirm = false
   let reported = new Map<string, string>()
@@ -48,6 +52,7 @@ export function createClaims({ asking, allows, marked, told }: ClaimsOptions): C
     },
     all: () => settled.claims,
     problems: () => settled.problems,
+    losers: holder => settled.losers.get(holder) ?? NONE,
     report(found) {
       for (const service of asking()) {
         const name = serviceName(service)

@@ -42,6 +42,8 @@ export interface Sync {
   wishes(target: Target, found: readonly Holder[] | undefined): Wishes
   /** The nodes that a claimed holder should list; `undefined` if no Service claims it. */
   members(holder: HolderKey): ReadonlySet<NodeKey> | undefined
+  /** The Services whose claim on this holder changes nothing, because another one keeps it. The metric and the Events count them too. */
+  losers(holder: HolderKey): readonly string[]
   /** The holders in which the agent lists this pod, or will list it; and why it is not in others that Services ask for. */
   following(pod: PodFact): { readonly holders: readonly HolderKey[]; readonly problems: readonly string[] }
   /** For the metrics: the number of synced holders, and of Services whose claim is not met. */
@@ -215,6 +217,7 @@ export function createSync(options: SyncOptions): Sync {
       const claim = claims.all().get(key)
       return claim && membersNow(claim)
     },
+    losers: holder => claims.losers(holder),
     following(pod) {
       refresh()
       const services = new Set(slices.servicesOf(pod).map(serviceName))

@@ -41,6 +41,7 @@ const holder: fc.Arbitrary<HolderView> = fc
     behind: null,
     lags: [],
     atGateways: [],
+    losers: [],
     onSuccessors: null
   }))
 const place: fc.Arbitrary<LeadsTo> = fc

@@ -31,7 +31,7 @@ export function syncing(given: Given, now: number) {
   const { slices = [], draining = [], gone = [], upstreams, current = true } = given
   const pods = Object.entries(given.pods ?? {}).map(([name, differs]) => pod(name, differs))
   const services = Object.entries(given.services).map(([name, { ports, ask }]) => serviceOf(name, ask, ports))
-  const { claims, problems } = settleClaims(services, {
+  const { claims, problems, losers } = settleClaims(services, {
     allows: () => true,
     followedBy: () => new Set()
   })
@@ -61,7 +61,11 @@ export function syncing(given: Given, now: number) {
     })
     return [claim.id, { add: add.map(shown), weigh: weigh.map(shown), remove: [...remove] }] as const
   })
-  return { edits: Object.fromEntries(edits), problems: Object.fromEntries(problems) }
+  return {
+    edits: Object.fromEntries(edits),
+    problems: Object.fromEntries(problems),
+    ...(losers.size > 0 && { losers: Object.fromEntries(losers) })
+  }
 }
 
 const HTTP = [{ name: 'http', port: 80 }]

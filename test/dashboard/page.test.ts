@@ -7,6 +7,8 @@ import { SHOTS } from './browser.ts'
 import { sceneOf } from './snapshots.ts'
 import { createStage } from './stage.ts'
 
+const PROVED = { kind: 'proven', grade: 'barrier', result: 'drained', lastEndpoint: false } as const
+
 // The page in a real Chromium, on the agent's own HTTP side, with snapshots that a test makes.
 
 describe('dashboard page', () => {
@@ -104,7 +106,7 @@ describe('dashboard page', () => {
     const { url } = await start(scene())
     const { page } = await stage.open(url)
     const section = page.getByRole('region', { name: 'Not proved' })
-    await section.getByText('apisix-2 has not answered').waitFor()
+    await section.getByText('waiting (apisix-2: no connection').waitFor()
     await section.getByText('See for yourself').click()
     await section.getByText('http://10.0.9.3:9090/v1/upstreams | grep -F').waitFor()
     await page.getByRole('button', { name: 'not proved', exact: true }).click()
@@ -119,6 +121,45 @@ describe('dashboard page', () => {
     const table = page.getByRole('table', { name: 'Holders' })
     await table.getByText('1 ghost: 10.4.1.7:8080').waitFor()
     expect(await table.getByRole('row').count()).to.equal(2)
+    await page.close()
+  })
+
+  it('shows the Service whose claim on an upstream changes nothing, and the next step', async () => {
+    const { url } = await start(scene())
+    const { page } = await browser.open(url)
+    await page.getByRole('searchbox', { name: 'Search holders' }).fill('shop/old-13')
+    const table = page.getByRole('table', { name: 'Holders' })
+    await table
+      .getByText(
+        'it follows pay/web-13: the claim of shop/old-13 changes nothing. Remove apisix-drain.io/upstream there, or name another upstream'
+      )
+      .waitFor()
+    expect(await table.getByRole('row').count()).to.equal(2)
+    await page.close()
+  })
+
+  it('shows the long-lived connections that are left to each pod, and how many in all', async () => {
+    const one = scene({ live: 2 })
+    const [first, second] = one.drains
+    const left = { upgraded: 3, sse: 1, streams: 0, oldestMs: 61_000 }
+    const { url } = await start({
+      ...one,
+      drains: [
+        { ...first!, why: '', gateways: [], longLived: left, phase: 'proven', verdict: PROVED },
+        { ...second!, longLived: { ...left, upgraded: 1, sse: 0, streams: 2 } }
+      ]
+    })
+    const { page } = await browser.open(url)
+    const row = page.locator('.lane-row').filter({ hasText: first!.pod.slice(-5) })
+    await row.getByText('left to the pod: 3 websockets, 1 event stream', { exact: true }).waitFor()
+    await row.getByText('proved', { exact: true }).waitFor()
+    await page.getByText('4 websockets, 1 event stream, 2 streams').waitFor()
+    await row.getByRole('button').click()
+    await page
+      .getByRole('complementary')
+      .getByText(/^left to the pod: 3 websockets, 1 event stream, the oldest for (61 s|1 min 01 s)$/)
+      .waitFor()
+    expect(await violations(page)).to.deep.equal([])
     await page.close()
   })
 

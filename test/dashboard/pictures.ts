@@ -86,18 +86,31 @@ const rolled = async (browser: Browser, world: World) => {
   return page
 }
 
-const scene = (differs = {}): Snapshot => ({
-  ...sceneOf({ now: Date.now(), live: 3, past: 60, holders: 40, ...differs })
-})
+const scene = (differs = {}): Snapshot => {
+  const one = sceneOf({ now: Date.now(), live: 3, past: 60, holders: 40, ...differs })
+  return { ...one, unproved: one.past.filter(({ verdict }) => verdict?.kind === 'waiting') }
+}
 const calm = (): Snapshot => {
   const one = scene({ live: 0, past: 39, holders: 3 })
   return {
     ...one,
+    gateways: one.gateways.map(gateway => ({
+      ...gateway,
+      workers: gateway.workers.map(worker => ({ ...worker, revision: 4115 }))
+    })),
     inventory: {
       ...one.inventory,
       hooks: { routed: 14, without: [], bare: [], counts: { without: 0, bare: 0 } }
     }
   }
+}
+
+/** One ghost, a minute old. */
+const withGhost = (): Snapshot => {
+  const one = calm()
+  const [first, ...others] = one.holders
+  const ghosts = [{ node: first!.nodes[0]!, since: one.at - 62_000 }]
+  return { ...one, holders: [{ ...first!, ghosts }, ...others] }
 }
 
 const SITUATIONS: Readonly<Record<string, Situation>> = {
@@ -128,7 +141,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   },
   ghost: {
     answers: 'Which upstream lists a node whose pod is gone?',
-    take: shown(() => scene({ live: 0, past: 39, holders: 40 }), {
+    take: shown(withGhost, {
       act: page => page.getByRole('button', { name: 'ghosts', exact: true }).click()
     })
   },
@@ -142,6 +155,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
         const kept: Snapshot['drains'][number] = {
           ...drain!,
           why,
+          moments: { ...drain!.moments, acceptedAt: null },
           verdict: { ...drain!.verdict!, lastEndpoint: true },
           gateways: [],
           holders: [{ key: 'upstreams/web-1', state: 'kept-last', why: 'it is the only node', at: null }]
@@ -162,6 +176,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
         await headline(page, 'The agent is not reached.')
         await world.startAgent()
         await headline(page, 'All is well.')
+        await page.getByText('1 routed workload', { exact: true }).waitFor()
         await shoot(page, path)
       } finally {
         await world.close()

@@ -31,7 +31,15 @@ export function sceneOf({ now, live, past, holders, gateways = 3, name = 'web' }
     ...QUIET,
     at: now,
     agent: { ...QUIET.agent, version: '0.1.0', startedAt: now - 3_600_000, minimumGrade: 'observed' },
-    agents: QUIET.agents.map(one => ({ ...one, version: '0.1.0', startedAt: now - 3_600_000, heardAt: now })),
+    agents: QUIET.agents.map(one => ({
+      ...one,
+      version: '0.1.0',
+      startedAt: now - 3_600_000,
+      heardAt: now,
+      proving: gateways,
+      gateways,
+      plugins: ['0.1.0']
+    })),
     watches: ['pods', 'endpointslices', 'gateways'].map(kind => ({
       kind,
       state: 'live' as const,
@@ -112,6 +120,7 @@ function holderOf(name: string, i: number, now: number): HolderView {
       i % 500 === 5
         ? [{ gateway: 'apisix-1', kind: 'stale', node: `10.9.${i % 250}.7:8080`, since: now - 42_000 }]
         : [],
+    losers: i % 500 === 13 ? ['shop/old-13'] : [],
     onSuccessors: i % 500 === 7 ? { since: now - 95_000, nodes: [node(9)] } : null
   }
 }
@@ -222,7 +231,7 @@ function over(
       : { kind: 'proven', grade: 'barrier', result: 'drained', lastEndpoint: false },
     unlisted: false,
     why: failed
-      ? 'apisix-2 has not answered since 14:03:22; accepted is less than what was asked for'
+      ? 'waiting (apisix-2: no connection to the barrier)'
       : 'every gateway has sealed it and nothing is in flight',
     gateways: gateways.map((gateway, g) => {
       const last = g === gateways.length - 1

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { until } from '../build/apisix.ts'
 import type { Rig } from '../build/rig.ts'
+import type { Snapshot } from '../../agent/snapshot/snapshot.ts'
 import { sideBySide } from '../build/side-by-side.ts'
 
 const WITHIN_MS = 20_000
@@ -90,8 +91,8 @@ describe('feature: an upstream that follows a Service', () => {
     await lists(rig, 'web', [nodePort, first.node, second.node])
   })
 
-  test('is not stolen by Services of other tenants: Events on them, and no write', async start => {
-    const rig = await start()
+  test('is not stolen by Services of other tenants: Events on them, a mark on the page, and no write', async start => {
+    const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' } })
     const { store } = rig.kubernetes
     for (const name of ['shop', 'thieves']) store.create('namespaces', { metadata: { name } })
     const [mine, yours] = [rig.pod('web-1'), rig.pod('api-1')]
@@ -133,6 +134,11 @@ describe('feature: an upstream that follows a Service', () => {
     await until('the losers are told', () => told().length >= 3, WITHIN_MS)
     expect(told()).to.deep.equal(wanted)
     expect(rig.nodes('upstreams/web')).to.deep.equal([mine.node])
+    const response = await fetch(`http://127.0.0.1:${rig.agent.pagePort}/api/state`)
+    const { holders } = (await response.json()) as Snapshot
+    const [web, ...others] = holders.toSorted(({ key }) => (key === 'upstreams/web' ? -1 : 1))
+    expect(web).to.deep.include({ service: 'shop/web', losers: ['shop/api', 'shop/empty'] })
+    expect(others.flatMap(({ losers }) => losers)).to.deep.equal([])
     // The first claim still works.
     const second = rig.pod('web-2')
     rig.service('web', [mine, second])

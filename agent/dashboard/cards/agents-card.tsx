@@ -28,7 +28,7 @@ export function Agents({ agents, now }: { agents: readonly AgentView[]; now: num
               <th scope="col">Link</th>
               <th scope="col">Leads</th>
               <th scope="col">Version</th>
-              <th scope="col">Gateways that prove to it</th>
+              <th scope="col">Gateways prove</th>
               <th scope="col">Missing</th>
               <th scope="col">Started</th>
             </tr>
@@ -70,7 +70,7 @@ function Row({ agent, now }: { agent: AgentView; now: number }) {
           {[...(mode === null ? [] : [mode]), ...(dryRun ? ['dry run'] : [])].join(' · ')}
         </div>
       </td>
-      <td data-label="Gateways that prove to it">
+      <td data-label="Gateways prove">
         {version === null ? '–' : `${agent.proving} of ${agent.gateways}`}
         {agent.plugins.length > 0 && <div class="quiet small">plugin {agent.plugins.join(', ')}</div>}
       </td>

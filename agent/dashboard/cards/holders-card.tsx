@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks'
 import type { HolderView } from '../../snapshot/holder-view.ts'
 import { count, formatMs } from '../model/format.ts'
 import { holderLags } from '../model/gateway-lags.ts'
-import { HOLDER_FILTERS, differenceOf, holderRows } from '../model/holder-rows.ts'
+import { HOLDER_FILTERS, differenceOf, holderRows, toneOf } from '../model/holder-rows.ts'
 import type { Quantiles } from '../model/lag-series.ts'
 import type { Lane } from '../model/lanes.ts'
 import type { ViewProps } from '../model/view.ts'
@@ -38,7 +38,7 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
         </h2>
         <input
           type="search"
-          placeholder="Key, name, owner, node"
+          placeholder="Key, name, owner, Service, node"
           aria-label="Search holders"
           value={seek}
           onInput={event => onView({ seek: event.currentTarget.value }, 'typed')}
@@ -121,7 +121,11 @@ function HolderRow({ holder, lag, now }: HolderRowProps) {
         {lag ? formatMs(lag.p50) : <span class="quiet">–</span>}
       </span>
       <span role="cell" class="clip differs" title={differs}>
-        {differs ? <Mark tone="bad" label={differs} /> : <span class="quiet">none known</span>}
+        {differs ? (
+          <Mark tone={toneOf(holder, now)} label={differs} />
+        ) : (
+          <span class="quiet">none known</span>
+        )}
       </span>
     </div>
   )

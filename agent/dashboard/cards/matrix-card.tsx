@@ -6,7 +6,7 @@ import { count, formatMs } from '../model/format.ts'
 import type { Lane } from '../model/lanes.ts'
 import { cellOf, columnsOf, lastOut, matrixRows, namespacesOf, type Cell } from '../model/matrix-rows.ts'
 import type { ViewProps } from '../model/view.ts'
-import { behindFor, formatAge, whyBehind } from '../model/why-behind.ts'
+import { behindFor, formatAge, LATE_MS, whyBehind } from '../model/why-behind.ts'
 import { useNarrow } from '../use.ts'
 import { Mark } from '../parts/mark.tsx'
 import { Name } from '../parts/name.tsx'
@@ -141,13 +141,18 @@ function Owner({ holder, now, alone }: { holder: HolderView; now: number; alone:
   return (
     <span role="cell" class="clip" title={title || `revision ${revision}`}>
       {isLate && ms !== null ? (
-        <Mark tone="bad" label={`${formatAge(ms)} behind`} />
+        <Behind ms={ms} />
       ) : (
         <span class="quiet">{form === 'discovery' ? 'by discovery' : revision}</span>
       )}
     </span>
   )
 }
+
+/** Red as soon as the headline is. */
+const Behind = ({ ms }: { ms: number }) => (
+  <Mark tone={ms > LATE_MS ? 'bad' : 'busy'} label={`${formatAge(ms)} behind`} />
+)
 
 function GatewayCell({ cell: { behindMs, revision, inMs, outMs, why } }: { cell: Cell }) {
   const lags = [
@@ -156,7 +161,7 @@ function GatewayCell({ cell: { behindMs, revision, inMs, outMs, why } }: { cell:
   ].join(' · ')
   return (
     <span role="cell" class="clip" title={why}>
-      {behindMs === null ? null : <Mark tone="bad" label={`${formatAge(behindMs)} behind`} />}{' '}
+      {behindMs === null ? null : <Behind ms={behindMs} />}{' '}
       <span class="quiet">{[revision ?? '–', ...(lags ? [lags] : [])].join(' · ')}</span>
     </span>
   )

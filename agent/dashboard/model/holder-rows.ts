@@ -1,5 +1,8 @@
 import type { HolderView } from '../../snapshot/holder-view.ts'
+import { UPSTREAM } from '../../members/claim.ts'
 import { count, formatMs } from './format.ts'
+import { LATE_MS } from './why-behind.ts'
+import type { Tone } from './words.ts'
 
 export const HOLDER_FILTERS = [
   'all',
@@ -11,8 +14,13 @@ export const HOLDER_FILTERS = [
 ] as const
 export type HolderFilter = (typeof HOLDER_FILTERS)[number]
 
-const troubles = ({ ghosts, missing, notReady, atGateways, onSuccessors }: HolderView) =>
-  ghosts.length + missing.length + notReady.length + atGateways.length + Number(onSuccessors !== null)
+const troubles = ({ ghosts, missing, notReady, atGateways, onSuccessors, losers }: HolderView) =>
+  ghosts.length +
+  missing.length +
+  notReady.length +
+  atGateways.length +
+  losers.length +
+  Number(onSuccessors !== null)
 
 const KEEPS: Record<HolderFilter, (holder: HolderView) => boolean> = {
   all: () => true,
@@ -23,7 +31,7 @@ const KEEPS: Record<HolderFilter, (holder: HolderView) => boolean> = {
   'in order': holder => troubles(holder) === 0
 }
 
-/** A search matches a key, a name, an owner, or a node's address. Holders that differ come first. */
+/** A search matches a key, a name, an owner, a Service, or a node's address. Holders that differ come first. */
 export function holderRows(
   holders: readonly HolderView[],
   filter: HolderFilter,
@@ -33,15 +41,28 @@ export function holderRows(
   const found = holders.filter(holder => {
     if (!KEEPS[filter](holder)) return false
     if (words.length === 0) return true
-    const text = `${holder.key} ${holder.name ?? ''} ${holder.owner} ${holder.nodes.join(' ')}`.toLowerCase()
+    const { key, name, owner, service, nodes, losers } = holder
+    const text = [key, name, owner, service, ...losers, ...nodes].join(' ').toLowerCase()
     return words.every(word => text.includes(word))
   })
   return found.toSorted((a, b) => Number(troubles(b) > 0) - Number(troubles(a) > 0))
 }
 
+/**
+ * `bad` once a difference is older than owners and gateways need. A younger one is part of every rollout, and a claim that changes
+ * nothing harms no request.
+ */
+export function toneOf(
+  { ghosts, missing, notReady, atGateways, onSuccessors }: HolderView,
+  now: number
+): Tone {
+  const all = [...ghosts, ...missing, ...notReady, ...atGateways, ...(onSuccessors ? [onSuccessors] : [])]
+  return all.some(({ since }) => now - since > LATE_MS) ? 'bad' : 'busy'
+}
+
 /** How the three differ, in words, each with its age: `1 ghost: 10.4.1.7:8080 (3 min 05 s)`. */
 export function differenceOf(
-  { ghosts, missing, notReady, atGateways, onSuccessors }: HolderView,
+  { ghosts, missing, notReady, atGateways, onSuccessors, losers, service }: HolderView,
   now: number
 ): string {
   const age = (since: number) => formatMs(Math.max(0, Math.round((now - since) / 1000) * 1000))
@@ -56,6 +77,11 @@ export function differenceOf(
     ...(notReady.length > 0 ? [`not Ready and still listed: ${list(notReady)}`] : []),
     ...[...Map.groupBy(atGateways, ({ gateway, kind }) => `${gateway}: ${kind}`)].map(
       ([what, nodes]) => `${what} ${list(nodes)}`
-    )
+    ),
+    ...(losers.length > 0
+      ? [
+          `it follows ${service ?? 'another Service'}: the claim of ${losers.join(', ')} changes nothing. Remove ${UPSTREAM} there, or name another upstream`
+        ]
+      : [])
   ].join(' · ')
 }

@@ -1,12 +1,10 @@
 import type { GatewayView, Snapshot } from '../../snapshot/snapshot.ts'
 import type { DrainView } from '../../snapshot/drain-view.ts'
-import { behindFor, formatAge, whyBehind } from './why-behind.ts'
+import { behindFor, formatAge, LATE_MS, whyBehind } from './why-behind.ts'
 import { clock, count, formatMs } from './format.ts'
 import { standingOf } from './lanes.ts'
 import { AVAILABLE } from './words.ts'
 
-/** A younger difference is probably under repair, in ms. */
-const LATE_MS = 30_000
 /** How long an answer without a proof stays on top, in ms. */
 const REMEMBERED_MS = 3_600_000
 /** A gateway is asked every second or two; one that has not answered for longer proves nothing, in ms. */
@@ -127,7 +125,7 @@ function calm(snapshot: Snapshot): Sentence {
   const found = {
     starting: gateways.filter(({ ready, terminating }) => !ready && !terminating).length,
     succeeded: differing.filter(({ onSuccessors }) => onSuccessors && isLate(onSuccessors.since)).length,
-    ghosts: differing.reduce((sum, { ghosts }) => sum + ghosts.length, 0),
+    ghosts: differing.flatMap(({ ghosts }) => ghosts).filter(({ since }) => isLate(since)).length,
     behind: new Set(apart.map(({ gateway }) => gateway)).size,
     hidden: hidden.length,
     lost: snapshot.agents.filter(({ link }) => link === 'lost' || link === 'other').length

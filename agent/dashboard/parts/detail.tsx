@@ -1,3 +1,4 @@
+import { longLivedWords } from '../../drain/long-lived.ts'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Snapshot } from '../../snapshot/snapshot.ts'
 import type { Moments } from '../../snapshot/drain-view.ts'
@@ -66,6 +67,12 @@ export function Detail({ lane, snapshot, onClose }: DetailProps) {
         </span>
       </p>
       {drain.why && <p class="why">{drain.why}</p>}
+      {drain.longLived && (
+        <p class="small">
+          left to the pod: {longLivedWords(drain.longLived)}
+          {drain.longLived.oldestMs > 0 && `, the oldest for ${formatMs(drain.longLived.oldestMs)}`}
+        </p>
+      )}
       {drain.onlyFrom && <p class="note">Only the agent {drain.onlyFrom} knows this drain.</p>}
       <h4>Moments, from {wallClock(start)}</h4>
       <table class="plain">

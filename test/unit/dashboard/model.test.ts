@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { commandsFor, quoted } from '../../../agent/dashboard/model/commands.ts'
 import { count, formatMs } from '../../../agent/dashboard/model/format.ts'
-import { differenceOf, holderRows } from '../../../agent/dashboard/model/holder-rows.ts'
+import { differenceOf, holderRows, toneOf } from '../../../agent/dashboard/model/holder-rows.ts'
 import {
   BOUNDS,
   histogramOf,
@@ -175,8 +175,9 @@ describe('dashboard: words', () => {
     const stale = { ...quiet.watches[0]!, state: 'stale' as const, problem: 'closed' }
     expect(said({ watches: [stale] })).to.include({ level: 'bad', rest: 'closed' })
     expect(said({ inventory: { ...quiet.inventory, problem: 'status 401' } }).level).to.equal('bad')
-    const ghosts = [{ node: '10.0.0.1:80', since: 1 }]
-    expect(said({ holders: [{ ...quiet.holders[0]!, ghosts }] }).head).to.equal('Ghosts are left.')
+    const ghost = (since: number) => [{ ...quiet.holders[0]!, ghosts: [{ node: '10.0.0.1:80', since }] }]
+    expect(said({ holders: ghost(1) }).head).to.equal('Ghosts are left.')
+    expect(said({ holders: ghost(NOW - 29_000) }).level, 'its owner is at work').to.equal('well')
   })
 })
 
@@ -248,9 +249,20 @@ describe('dashboard: holders', () => {
     ])
   })
 
+  it('are red only if a difference lasts longer than owners and gateways need', () => {
+    const [one] = holders
+    const tone = (differs: object) => toneOf({ ...one!, ...differs }, NOW)
+    for (const kind of ['ghosts', 'missing', 'notReady', 'atGateways']) {
+      expect(tone({ [kind]: [{ node: 'a:1', since: NOW - 29_000 }] }), kind).to.equal('busy')
+      expect(tone({ [kind]: [{ node: 'a:1', since: NOW - 31_000 }] }), kind).to.equal('bad')
+    }
+    expect(tone({ onSuccessors: { since: NOW - 31_000, nodes: [] } })).to.equal('bad')
+    expect(tone({ losers: ['pay/web'] }), 'a claim that changes nothing').to.equal('busy')
+  })
+
   it('finds by every word, in any column', () => {
     expect(holderRows(holders, 'ghosts', '')).to.have.length(2)
-    expect(holderRows(holders, 'in order', '')).to.have.length(992)
+    expect(holderRows(holders, 'in order', '')).to.have.length(990)
     expect(holderRows(holders, 'on successors', '')).to.have.length(2)
     expect(differenceOf(holderRows(holders, 'on successors', '')[0]!, NOW)).to.equal(
       'no node that serves (95 s), successors: 10.8.9.7:8080'

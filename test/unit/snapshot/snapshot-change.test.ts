@@ -65,6 +65,7 @@ describe('change', () => {
       behind: null,
       lags: [],
       atGateways: [],
+      losers: [],
       onSuccessors: null
     }))
     const before = { ...base, holders }
