@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { parse } from 'yaml'
+import { readDockerfile } from './dockerfile.ts'
 import { pluginFiles } from './plugin-files.ts'
 import { packageChart } from '../../scripts/release.ts'
 import { differences, versions } from '../../scripts/version.ts'
@@ -42,6 +43,13 @@ describe('release', () => {
     expect(error).to.equal(undefined)
     expect(stdout).to.equal('')
     expect(status).to.equal(0)
+  })
+
+  it('names every base image by digest', () => {
+    for (const file of ['Dockerfile', 'hook/Dockerfile']) {
+      const bases = readDockerfile(join(ROOT, file)).filter(({ name }) => name === 'FROM')
+      for (const { text } of bases) expect(text, file).to.match(/@sha256:[0-9a-f]{64}( AS |$)|^scratch$/)
+    }
   })
 
   it('uses only actions of one commit, and gives the token only what a job needs', () => {

@@ -144,6 +144,28 @@ describe('feature: an upstream that follows a Service', () => {
     rig.service('web', [mine, second])
     await lists(rig, 'web', [mine.node, second.node])
   })
+
+  test('whose first claim has neither pods nor endpoints keeps the pods and machines that it lists', async start => {
+    const rig = await start()
+    const [mine, probe] = [rig.pod('web-1'), rig.pod('probe-1')]
+    const nodes = [mine.node, '192.0.2.1:80']
+    rig.put('upstreams', 'victim', {
+      type: 'roundrobin',
+      nodes: Object.fromEntries(nodes.map(node => [node, 1]))
+    })
+    await until('the agent lists both', () => rig.agent.nodes('upstreams/victim') === 2)
+    rig.service('empty', [])
+    ask(rig, 'empty', { upstream: 'victim' })
+    // Two claims that come later are met one after the other, so this one was read, checked and asked about before.
+    for (const name of ['first', 'second']) {
+      rig.service(name, [probe])
+      ask(rig, name, { upstream: name, create: 'true' })
+      await lists(rig, name, [probe.node])
+    }
+    await rig.settled()
+    expect(rig.nodes('upstreams/victim')).to.have.members(nodes)
+    expect(rig.writes.filter(write => write.includes('victim'))).to.deep.equal([])
+  })
 })
 
 describe('feature: a drain that is undone', () => {
