@@ -26,8 +26,10 @@ export interface Upstream {
   retries?: number
   pass_host?: 'node'
   scheme?: 'grpc'
-  /** The nginx variable that chash hashes. */
+  /** The nginx variable, header or cookie that chash hashes. */
   key?: string
+  /** Default: a variable. */
+  hash_on?: 'vars' | 'header' | 'cookie'
   /** Hosts that the active health checks report as up; without it there are no health checks. */
   up?: readonly string[]
   /** Inline in a traffic-split rule, which creates it for every request. */

@@ -124,8 +124,8 @@ end
 
 -- The upstream of a traffic-split rule is created for every request, and has no name.
 local function split(conf, route)
-    return { type = conf.type, key = conf.key, nodes = conf.nodes, retries = conf.retries,
-             pass_host = conf.pass_host, parent = route }
+    return { type = conf.type, key = conf.key, hash_on = conf.hash_on, nodes = conf.nodes,
+             retries = conf.retries, pass_host = conf.pass_host, parent = route }
 end
 
 

@@ -96,8 +96,17 @@ function _M.least_conn(servers, key)
 end
 
 
--- A consistent hash of one of the request's variables. A retry continues round the ring from the
--- request's last server.
+-- What chash hashes: a variable, a header or a cookie; the client's address if it is absent.
+local function key_of(ctx, conf)
+    local hash_on = conf.hash_on or "vars"
+    local name = hash_on == "vars" and conf.key
+                 or (hash_on == "header" and "http_" or "cookie_") .. conf.key
+    return ctx.var[name] or ctx.var.remote_addr
+end
+
+
+-- A consistent hash of the request's key. A retry continues round the ring from the request's last
+-- server.
 function _M.chash(servers, _, conf)
     local ring = {}
     for _, server in ipairs(servers) do
@@ -123,7 +132,7 @@ function _M.chash(servers, _, conf)
             end
             local tried = ctx.balancer_tried_servers
             if not tried then
-                ctx.chash_last_server_index = find(ngx.crc32_long(ctx.var[conf.key] or ""))
+                ctx.chash_last_server_index = find(ngx.crc32_long(key_of(ctx, conf)))
             end
             for _ = 1, #ring do
                 local server = ring[ctx.chash_last_server_index].server
