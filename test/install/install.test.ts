@@ -17,6 +17,9 @@ import { startApiServer, type ApiServer } from './api-server.ts'
 import { onEachKubernetes } from './each-kubernetes.ts'
 import { everything } from './inventory.ts'
 
+/** The longest wait for the agent and the API server, in ms. */
+const WITHIN_MS = 30_000
+
 const ROOT = join(import.meta.dirname, '../..')
 const RELEASE = ['apisix-drain', '--namespace=apisix']
 const DEPLOYMENT = '/apis/apps/v1/namespaces/apisix/deployments/apisix-drain'
@@ -38,7 +41,7 @@ onEachKubernetes('helm on a real API server', version => {
       await created('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', crd)
     }
     // A kind is served a moment after its definition exists.
-    await eventually(async () => (untouched = await everything(api)))
+    await eventually(async () => (untouched = await everything(api)), WITHIN_MS)
   })
   after(() => api?.stop())
 
@@ -153,8 +156,8 @@ onEachKubernetes('helm on a real API server', version => {
         const { missing } = (await answer.json()) as { missing: { part: string }[] }
         // There is no APISIX here, so its parts stay missing, but all watches work.
         expect(missing.map(({ part }) => part).toSorted()).to.deep.equal(['gateways', 'inventory'])
-      })
-      await eventually(async () => expect(await holder()).to.match(/_[0-9a-f]{8}$/))
+      }, WITHIN_MS)
+      await eventually(async () => expect(await holder()).to.match(/_[0-9a-f]{8}$/), WITHIN_MS)
     } finally {
       child.kill('SIGTERM')
       await ended
@@ -186,7 +189,7 @@ onEachKubernetes('helm on a real API server', version => {
   it('is uninstalled without leftovers', async () => {
     expect(await everything(api)).not.to.deep.equal(untouched)
     helm('uninstall', ...RELEASE)
-    await eventually(async () => expect(await everything(api)).to.deep.equal(untouched))
+    await eventually(async () => expect(await everything(api)).to.deep.equal(untouched), WITHIN_MS)
   })
 })
 
