@@ -2,10 +2,10 @@ import type { Clock } from '../base/clock.ts'
 
 interface WriteQueueOptions<T> {
   readonly clock: Clock
-  write(item: T, signal: AbortSignal): Promise<unknown>
-  wrote(): void
+  readonly write: (item: T, signal: AbortSignal) => Promise<unknown>
+  readonly wrote: () => void
   /** `isFirst`: the write before it did not fail. */
-  failed(item: T, err: unknown, isFirst: boolean): void
+  readonly failed: (item: T, err: unknown, isFirst: boolean) => void
 }
 
 interface WriteQueue<T> {

@@ -5,6 +5,7 @@ import { errorMessage, json, nginxPage, withHeaders, type Answer } from './answe
 import { serveApi, type Ask } from './api-server.ts'
 import { createFaults, type Faults } from './faults.ts'
 import { parseJson } from './json.ts'
+import { RESOURCES } from './resources.ts'
 import type { Listener } from './server.ts'
 import { pluginAnswer } from './plugin-schemas.ts'
 import { keyOf, type Store } from './store.ts'
@@ -28,21 +29,7 @@ export interface AdminApi {
   close(): Promise<void>
 }
 
-const RESOURCES = new Set([
-  'routes',
-  'services',
-  'upstreams',
-  'consumers',
-  'ssls',
-  'stream_routes',
-  'global_rules',
-  'plugin_configs',
-  'plugin_metadata',
-  'protos',
-  'consumer_groups',
-  'secrets'
-])
-
+const KNOWN: ReadonlySet<string> = new Set(RESOURCES)
 const ROOT = '/apisix/admin/'
 /** Bytes of a request's body. */
 const MAX_BODY = 1.5 * 1024 * 1024
@@ -85,7 +72,7 @@ async function answerAdmin(options: AdminApiOptions, ask: Ask): Promise<Answer |
     return errorMessage(400, 'stream mode is disabled, can not add stream routes')
   const plugins = pluginAnswer(ask.method, segments, ask.query)
   if (plugins) return versioned(plugins)
-  if (!RESOURCES.has(resource)) return errorMessage(404, `Unsupported resource type: ${resource}`)
+  if (!KNOWN.has(resource)) return errorMessage(404, `Unsupported resource type: ${resource}`)
   const size = Buffer.byteLength(ask.body)
   if (size > MAX_BODY)
     return errorMessage(

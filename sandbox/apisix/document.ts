@@ -1,23 +1,10 @@
 import { isObject, type Json, type JsonObject, asText } from './json.ts'
+import { RESOURCES } from './resources.ts'
 import { checkResource } from './schema.ts'
 import { keyOf, type Store } from './store.ts'
 
 /** The resource types of a document. Each has a version of its own. */
-const TYPES = [
-  'routes',
-  'services',
-  'upstreams',
-  'consumers',
-  'ssls',
-  'stream_routes',
-  'global_rules',
-  'plugin_configs',
-  'plugin_metadata',
-  'protos',
-  'consumer_groups',
-  'secrets',
-  'plugins'
-] as const
+const TYPES = [...RESOURCES, 'plugins'] as const
 
 /** The result of a PUT. `same`: the digest equals the stored one, and the body was not read. */
 export type Taken =

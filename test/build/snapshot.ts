@@ -1,3 +1,5 @@
+import { GATEWAY } from './gateway.ts'
+import { waiting } from './drain.ts'
 import type { Drain } from '../../agent/drain/drain.ts'
 import { EMPTY } from '../../agent/show/history.ts'
 import type { SnapshotSources } from '../../agent/snapshot/snapshot.ts'
@@ -25,18 +27,11 @@ export function waitingDrain(): Drain {
     deadline: 1_027_000,
     restartsAtStart: 0,
     phase: 'draining',
-    verdict: {
-      kind: 'waiting',
-      grade: undefined,
-      lastEndpoint: false,
-      barred: false,
-      contrary: false,
-      floorOver: false,
-      until: undefined,
+    verdict: waiting({
       why: 'the removal is being written',
       gateways: [{ name: 'apisix-0', grade: undefined, at: undefined, why: 'not asked yet' }],
       holders: [{ key: 'upstreams/web', state: 'writing', why: '' }]
-    }
+    })
   }
 }
 
@@ -62,14 +57,7 @@ export function sources(differs: Partial<SnapshotSources> = {}): SnapshotSources
     watches: [{ kind: 'pods', state: 'live', lastEventAt: 1_000_001, objects: 1, problem: '' }],
     gateways: [
       {
-        gateway: {
-          id: 'g',
-          name: 'apisix-0',
-          ip: '10.0.0.100',
-          ready: true,
-          terminating: false,
-          host: undefined
-        },
+        gateway: GATEWAY,
         available: 'observed',
         why: 'our plugin is not configured',
         control: { lastSuccessAt: 1_000_050, lastAttemptAt: 1_000_050, problem: '' },

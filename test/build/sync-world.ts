@@ -17,6 +17,7 @@ import { config } from './config.ts'
 import { manualClock, type ManualClock } from './manual-clock.ts'
 import { memoryAdmin, type MemoryAdminOptions } from './memory-admin.ts'
 import { memoryLog } from './serve.ts'
+import { asking, serviceFact } from './service.ts'
 
 /**
  * The agent's own stores, inventory, loop and writer over an Admin API in memory: no sockets, and a clock that the test
@@ -218,20 +219,8 @@ function startSyncAgent({
   }
 }
 
-export const service = (name: string, annotations: Readonly<Record<string, string>>): ServiceFact => ({
-  uid: `svc-${name}`,
-  namespace: 'shop',
-  createdAt: 0,
-  clusterIps: [],
-  external: [],
-  nodePorts: [],
-  externalName: undefined,
-  name,
-  ports: [{ name: 'http', port: 80 }],
-  annotations: Object.fromEntries(
-    Object.entries(annotations).map(([key, value]) => [`apisix-drain.io/${key}`, value])
-  )
-})
+export const service = (name: string, annotations: Readonly<Record<string, string>>): ServiceFact =>
+  serviceFact(name, { annotations: asking(annotations) })
 
 /** The one slice of a Service, as the EndpointSlice controller would write it for these pods. */
 export const sliceOf = (name: string, pods: readonly PodFact[], port = 8080): EndpointFact => ({

@@ -5,6 +5,7 @@ import { membersOf } from '../../agent/members/members.ts'
 import { newUpstream, planSync, type NewNode } from '../../agent/members/member-edits.ts'
 import { holder } from './holder.ts'
 import { pod } from './pod.ts'
+import { asking, serviceFact } from './service.ts'
 
 interface Given {
   /** Annotations without their prefix, by Service, or with ports. */
@@ -74,20 +75,7 @@ const serviceOf = (
   name: string,
   ask: Record<string, string>,
   ports = HTTP as ServiceFact['ports']
-): ServiceFact => ({
-  uid: `svc-${name}`,
-  namespace: 'shop',
-  createdAt: 0,
-  clusterIps: [],
-  external: [],
-  nodePorts: [],
-  externalName: undefined,
-  name,
-  ports,
-  annotations: Object.fromEntries(
-    Object.entries(ask).map(([key, value]) => [`apisix-drain.io/${key}`, value])
-  )
-})
+): ServiceFact => serviceFact(name, { ports, annotations: asking(ask) })
 
 function sliceFact(
   { endpoints, ...differs }: NonNullable<Given['slices']>[number],

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { CHART, helm as anyHelm } from '../chart/helm.ts'
 import { eventually } from './eventually.ts'

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../agent/base/clock.ts'
 import { startInjection } from '../../agent/inject/start-inject.ts'

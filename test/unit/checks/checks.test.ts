@@ -7,6 +7,7 @@ import { checkKubernetes } from '../../../agent/rights/check-kubernetes.ts'
 import { checkRbac, PERMISSIONS } from '../../../agent/rights/check-rbac.ts'
 import { staticGateway } from '../../../agent/facts/gateway-fact.ts'
 import { config } from '../../build/config.ts'
+import { GATEWAY } from '../../build/gateway.ts'
 
 describe('doctor', () => {
   const run = async (check: Check) => {
@@ -106,16 +107,8 @@ describe('doctor', () => {
   }
 
   describe('gateways', () => {
-    const gateway = {
-      id: 'g',
-      name: 'apisix-0',
-      ip: '10.0.0.100',
-      ready: true,
-      terminating: false,
-      host: undefined
-    }
     const calls = (differs: Partial<GatewayCalls> = {}): GatewayCalls => ({
-      list: async () => [gateway],
+      list: async () => [GATEWAY],
       readControl: async () => ({}),
       readBarrier: async () => ({ instance: 'i1', fit: true, unfit: [], plugin: '0.1.0' }),
       ...differs

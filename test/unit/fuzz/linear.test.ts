@@ -24,6 +24,7 @@ import { keysOfName } from '../../../agent/plan/service-names.ts'
 import { mustBeLinear, pump, pumped } from '../../build/growth.ts'
 import { pod } from '../../build/pod.ts'
 import { worldOf } from '../../build/world.ts'
+import { serviceFact } from '../../build/service.ts'
 
 const withLifecycle = (preStop: object) => ({
   spec: { containers: [{ name: 'app', lifecycle: { preStop } }] }
@@ -71,20 +72,7 @@ const service = (
   name: string,
   annotations: ServiceFact['annotations'] = {},
   differs: Partial<ServiceFact> = {}
-) =>
-  ({
-    uid: name,
-    namespace: 'shop',
-    name,
-    createdAt: 0,
-    ports: [{ name: 'http', port: 80 }],
-    clusterIps: [],
-    external: [],
-    nodePorts: [],
-    externalName: undefined,
-    annotations,
-    ...differs
-  }) satisfies ServiceFact
+) => serviceFact(name, { uid: name, annotations, ...differs })
 
 const metadata = (differs: object = {}) => ({ uid: 'u', namespace: 'shop', name: 'web', ...differs })
 const many = (size: number) => Array.from({ length: size }, (_, i) => i)

@@ -5,22 +5,16 @@ import { settleClaims } from '../../../agent/members/settle.ts'
 import { membersOf, type PodsKnown } from '../../../agent/members/members.ts'
 import { addedAtFor, risingWeight } from '../../../agent/members/slow-start.ts'
 import { pod, terminating } from '../../build/pod.ts'
+import { asking, serviceFact } from '../../build/service.ts'
 
-const service = (name: string, upstream: string | undefined): ServiceFact => ({
-  uid: `svc-${name}`,
-  namespace: 'shop',
-  createdAt: 0,
-  clusterIps: [],
-  external: [],
-  nodePorts: [],
-  externalName: undefined,
-  name,
-  ports: [
-    { name: 'http', port: 80 },
-    { name: 'grpc', port: 81 }
-  ],
-  annotations: upstream === undefined ? {} : { 'apisix-drain.io/upstream': upstream }
-})
+const service = (name: string, upstream: string | undefined): ServiceFact =>
+  serviceFact(name, {
+    ports: [
+      { name: 'http', port: 80 },
+      { name: 'grpc', port: 81 }
+    ],
+    annotations: upstream === undefined ? {} : asking({ upstream })
+  })
 
 describe('members of a claimed upstream', () => {
   const web = pod('web-1')

@@ -5,21 +5,11 @@ import { createServiceStore } from '../../../agent/facts/service-store.ts'
 import { hiddenPlaces, streamed, type Behind } from '../../../agent/plan/hidden.ts'
 import { holder } from '../../build/holder.ts'
 import { pod } from '../../build/pod.ts'
+import { serviceFact } from '../../build/service.ts'
 import { worldOf } from '../../build/world.ts'
 
-const service = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact => ({
-  uid: name,
-  namespace: 'shop',
-  name,
-  createdAt: 0,
-  ports: [],
-  clusterIps: [],
-  external: [],
-  nodePorts: [],
-  externalName: undefined,
-  annotations: {},
-  ...differs
-})
+const service = (name: string, differs: Partial<ServiceFact> = {}): ServiceFact =>
+  serviceFact(name, { uid: name, ports: [], ...differs })
 
 /** The store of these Services of type ExternalName. */
 function aliasesOf(services: readonly ServiceFact[]) {

@@ -1,16 +1,8 @@
 import { expect } from 'chai'
 import { createSurvey } from '../../../agent/proof/survey.ts'
-import type { GatewayFact } from '../../../agent/drain/facts.ts'
+import { GATEWAY } from '../../build/gateway.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 
-const GATEWAY: GatewayFact = {
-  id: 'g',
-  name: 'apisix-0',
-  ip: '10.0.0.100',
-  ready: true,
-  terminating: false,
-  host: undefined
-}
 const turns = async () => {
   for (let i = 0; i < 5; i++) await new Promise(resolve => setImmediate(resolve))
 }

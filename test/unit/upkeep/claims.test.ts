@@ -2,20 +2,10 @@ import { expect } from 'chai'
 import type { ServiceFact } from '../../../agent/drain/facts.ts'
 import { allowedBy } from '../../../agent/members/allowed.ts'
 import { createClaims } from '../../../agent/upkeep/claims.ts'
+import { asking, serviceFact } from '../../build/service.ts'
 
-const service = (name: string, upstream: string, differs: Partial<ServiceFact> = {}): ServiceFact => ({
-  uid: name,
-  namespace: 'shop',
-  name,
-  createdAt: 0,
-  ports: [{ name: 'http', port: 80 }],
-  clusterIps: [],
-  external: [],
-  nodePorts: [],
-  externalName: undefined,
-  annotations: { 'apisix-drain.io/upstream': upstream },
-  ...differs
-})
+const service = (name: string, upstream: string, differs: Partial<ServiceFact> = {}): ServiceFact =>
+  serviceFact(name, { uid: name, annotations: asking({ upstream }), ...differs })
 
 /** Claims over a list that the test sets, and the marks in APISIX (`undefined`: not read yet). */
 function claiming(
