@@ -23,6 +23,7 @@ export interface PodOptions {
   readonly ready?: boolean
   /** When its container started (RFC 3339); default: now. */
   readonly startedAt?: string
+  /** Default 300: no test waits for a deadline that it does not set, however busy the machine is. */
   readonly graceSeconds?: number
   readonly annotations?: Readonly<Record<string, string>>
   readonly port?: number
@@ -86,7 +87,7 @@ export function createPods(store: Store, addresses: Addresses): Pods {
         },
         spec: {
           nodeName: 'host-1',
-          terminationGracePeriodSeconds: options.graceSeconds ?? 30,
+          terminationGracePeriodSeconds: options.graceSeconds ?? 300,
           ...(options.hostNetwork && { hostNetwork: true }),
           containers: [
             { name: 'app', ports: options.declaresNone ? [] : [{ containerPort: port, ...hostPort }] }
