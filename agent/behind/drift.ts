@@ -56,7 +56,7 @@ const PLACES = [
 ] as const
 
 /**
- * The continuous difference of nodes. Ghosts are nodes that outlived a pod that the agent drained or saw end, and nodes
+ * Follows the differences between the lists of nodes. Ghosts are nodes that outlived a pod that the agent drained or saw end, and nodes
  * whose address is in a range of pods and has had no pod for a while. Ready endpoints that are missing are in `behind-view.ts`.
  *
  * Admin API and gateways are read at different times, so a deviation counts only if readings begun after its first sighting

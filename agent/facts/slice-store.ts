@@ -39,7 +39,7 @@ export interface SliceStore {
   version(): number
 }
 
-/** How many pods have their last slices kept. Seldom do more pods end while one watch is ahead of the other. */
+/** How many pods have their last slices kept: rarely do more pods than this end while one watch is ahead of the other. */
 const MOST_LEFT = 2000
 /** Services of one pod whose last slices are kept, the latest ones. */
 const MOST_LEFT_OF_POD = 32

@@ -56,7 +56,7 @@ export async function listen(
   endKeptConnections(server)
 
   const { promise: failed, reject: fail } = Promise.withResolvers<never>()
-  // Prevents an unhandled rejection if nothing awaits it; a reader still gets the error.
+  // Without this, a failure that no one awaits would end the process; a reader still gets the error.
   failed.catch(() => {})
   const { promise: listening, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)

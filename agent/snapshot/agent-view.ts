@@ -1,7 +1,7 @@
 import type { Millis } from '../drain/facts.ts'
 import type { AgentView, GatewayView, Snapshot } from './snapshot.ts'
 
-/** The agent that was asked, as one of all agents. */
+/** The agent that was asked, in the form of the list of all agents. */
 export function selfView(
   at: Millis,
   { id, name, version, startedAt, dryRun, leader, apisix, missingParts }: Snapshot['agent'],

@@ -75,7 +75,7 @@ export interface WriterOptions {
   readonly leader?: { yields(): boolean; missed(): void } | undefined
 }
 
-/** A removal within this first part of the owner's time is certainly the owner's. */
+/** A removal within this share of the owner's time was certainly made by the owner. */
 const OWNERS_PART = 0.8
 
 export function createWriter(options: WriterOptions): Writer {

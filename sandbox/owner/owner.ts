@@ -16,7 +16,7 @@ export interface OwnerOptions {
   readonly slices: SliceSource
   readonly admin: AdminAccess
   readonly services: readonly OwnedService[]
-  /** From an event until its turn, a random number of ms: queue, other Services' syncs, leader, etcd. */
+  /** The random delay from an event until its turn, in ms. It stands for the queue, other Services' syncs, the leader and etcd. */
   readonly lag: { readonly minMs: number; readonly maxMs: number }
   /** How often the stored objects are compared with the last writes; one hour in the controller, and off by default here. */
   readonly resyncMs?: number

@@ -73,7 +73,7 @@ describe('plugin.enabled', () => {
     const tokenFile = '/run/secrets/apisix-drain/barrier-token'
     expect(barrierOf(render(plain))).to.deep.equal({ tokenFile })
     expect(render(plain).some(({ kind }) => kind === 'Secret')).to.equal(false)
-    // Gateways of your own making, and a CA of your own, are as they were.
+    // The operator's own gateways, and an own CA, work as before.
     expect(barrierOf(render({ 'config.apisix.barrier': {} }))).to.deep.equal({ tokenFile })
     const own = { ...enabled, 'barrierCA.existingConfigMap': 'mine', 'config.apisix.barrier.scheme': 'https' }
     expect(render(own).some(({ kind }) => kind === 'Secret')).to.equal(false)

@@ -83,7 +83,7 @@ export const GATEWAY_FAULTS = {
     const gateway = await stage.rig.addGateway()
     stage.ownerWrites()
     const serves = stage.ready(gateway)
-    // Awaited below, maybe only after it has failed.
+    // The await below may come after its failure, which must not count as unhandled.
     serves.catch(() => {})
     return () => serves
   },

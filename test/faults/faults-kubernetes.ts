@@ -13,7 +13,7 @@ const restarts = new WeakMap<Kubernetes, Promise<void>>()
 function inTurn(kubernetes: Kubernetes, how: Parameters<Kubernetes['faults']['restart']>[0]): Promise<void> {
   const restart = (restarts.get(kubernetes) ?? Promise.resolve()).then(() => kubernetes.faults.restart(how))
   restarts.set(kubernetes, restart)
-  // The mending function awaits it, maybe only after it has failed because another process has taken its port.
+  // The mending function may await it after its failure (another process has taken the port), which must not count as unhandled.
   restart.catch(() => {})
   return restart
 }

@@ -202,7 +202,7 @@ async function perform(
       const mended = wait(forMs)
         .then(mend)
         .finally(() => (window.to = performance.now()))
-      // Awaited below, maybe only after it has failed.
+      // The await below may come after its failure, which must not count as unhandled.
       mended.catch(() => {})
       mends.push(mended)
     }

@@ -66,7 +66,7 @@ export const isCounted = ({ mode, breaks }: Pick<Scenario, 'mode' | 'breaks'>): 
 export interface Breakage {
   readonly fault: FaultName
   readonly moment: Moment
-  /** How long the fault lasts, in ms; less if it cannot last. */
+  /** How long the fault lasts at most, in ms: some faults end by themselves. */
   readonly forMs: number
   /** Which gateway, worker or agent, if there are several. */
   readonly which: number

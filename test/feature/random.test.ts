@@ -112,7 +112,7 @@ describe('feature: whatever is broken (seeded)', () => {
           await mend()
         })
       )
-      // Awaited below, maybe only after it has failed.
+      // The await below may come after its failure, which must not count as unhandled.
       faults.catch(() => {})
       const replies: Promise<HookReply>[] = []
       for (const pod of ending) {

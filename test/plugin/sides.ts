@@ -27,7 +27,7 @@ export interface Side {
 
 export const NAMES = { 'shop.example': ['10.0.0.2', '10.0.0.1'] }
 const KINDS = ['routes', 'services', 'plugin_configs', 'global_rules', 'consumers', 'consumer_groups']
-/** Without upstreams: in nginx, only the revision of this shows a change of discovery alone. */
+/** No objects at all. If only discovery changes, the new revision of this configuration shows that in nginx. */
 const EMPTY: Kinds = Object.fromEntries(KINDS.map(kind => [kind, []]))
 
 /** The plugin, in nginx. */

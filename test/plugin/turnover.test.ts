@@ -55,7 +55,7 @@ describe('Workers that come and go in mid-drain', () => {
     const started = await Gateway.start({
       workers: 3,
       load,
-      // as long as APISIX takes; a test may make it longer
+      // a start takes as long as with APISIX; a test may make it longer
       before: `
         local function held()
           local file = ngx.worker.id() > 0 and io.open("${gate}")

@@ -20,7 +20,7 @@ interface MatrixProps extends ViewProps {
   readonly holders: readonly HolderView[]
   readonly gateways: readonly GatewayView[]
   readonly over: readonly Lane[]
-  /** In whole seconds of the agent's clock, in ms. */
+  /** The agent's clock in ms, cut to whole seconds. */
   readonly now: number
 }
 

@@ -6,7 +6,7 @@ interface VirtualProps<T> {
   items: readonly T[]
   /** In px; every row has it. */
   rowHeight: number
-  /** The most rows that are visible at once; with fewer items the table is lower. */
+  /** The most rows that are visible at once; with fewer items the table is shorter. */
   rows: number
   label: string
   head: ComponentChildren

@@ -31,7 +31,7 @@ end
 
 
 -- HTTP/1.0, so that the answer comes whole and ends with the connection.
--- Whoever reads it on the way can read entries with it. The token itself would let them write some.
+-- A reader of the connection can only read entries with this secret. With the token, entries could be written.
 local function exchange(sock, host, token)
     local shown = ngx.encode_base64(ngx.hmac_sha1(token, WHAT))
     local _, err = sock:send(WHAT .. " HTTP/1.0\r\nHost: " .. host

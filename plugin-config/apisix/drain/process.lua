@@ -12,7 +12,7 @@ local tonumber  = tonumber
 ffi.cdef("int kill(int pid, int sig); int getppid(void);")
 
 local ESRCH      = 3
--- include/linux/sched.h: forked, and has executed nothing since
+-- from include/linux/sched.h: the process has executed no program since it was forked
 local FORKNOEXEC = 0x40
 -- field 9 of /proc/<pid>/stat
 local FLAGS      = "^.*%) %S" .. (" %S+"):rep(5) .. " (%d+)"

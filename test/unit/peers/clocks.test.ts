@@ -8,7 +8,7 @@ import { pod } from '../../build/pod.ts'
 import { ackFor } from '../../build/serve.ts'
 import { briefOf, drainOf, provedOf } from '../../build/shared.ts'
 
-/** One question of an agent to another one whose clock is `ahead` ms ahead of the asker's. */
+/** One agent asks another one, whose clock is `ahead` ms ahead of the asker's. */
 const answered = (ahead: number, there: number, back: number) => ({
   askedAt: 1000,
   at: 1000 + there + ahead,
@@ -87,7 +87,7 @@ describe('the clock of another agent (D7)', () => {
   })
 })
 
-/** A question of `to` to `from`, whose clock is `ahead` ms ahead of that of `to`. */
+/** The agent of `to` asks that of `from`, whose clock is `ahead` ms ahead of the asker's. */
 function tell(from: Book, its: Brief, to: Book, own: Brief, ahead: number) {
   const read = readShare(JSON.stringify(from.share(its, 0)))
   if (read.kind !== 'share') throw new Error(read.kind)
@@ -99,7 +99,7 @@ describe('agents whose clocks differ (D7)', () => {
   const AHEAD = 3000
   const at = 1_000_000
   const mine = provedOf('web-1', at)
-  /** The same drain at the second agent, whose clock is ahead: it saw it 40 ms later, and answered its hook. */
+  /** The same drain at the second agent, whose clock is ahead. That agent saw the drain 40 ms later, and answered its hook. */
   const seen = provedOf('web-1', at + AHEAD + 40)
   const theirs: DrainView = { ...seen, moments: { ...seen.moments, ackAt: at + AHEAD + 60 } }
   const ack = {

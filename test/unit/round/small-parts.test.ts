@@ -72,7 +72,7 @@ describe('the alarm of the loop', () => {
     alarm.noLaterThan(200)
     clock.advance(1000)
     expect(rung).to.deep.equal([200])
-    // A time in the past does not count as earlier.
+    // The alarm at 200 has fired, so it is no earlier alarm for the next one.
     alarm.noLaterThan(1300)
     clock.advance(1000)
     expect(rung).to.deep.equal([200, 1300])
