@@ -8,7 +8,7 @@ import type { Rig } from './rig.ts'
 /**
  * Ends the pod, and brings its deadline forward when `holds` is true for the verdict of its drain. The test decides when that
  * is, so a busy machine cannot. The pod needs a grace that is longer than the test. The deadline is over at once; with
- * `reserveSeconds` (the agent's `drain.reserve`) it comes three seconds later, and the reserve follows it. Returns the answer.
+ * `reserveSeconds` (the agent's `drain.reserve`) it comes eight seconds later, after the agent has seen the new grace, and the reserve follows it. Returns the answer.
  */
 export async function expires(
   rig: Rig,
@@ -28,6 +28,6 @@ export async function expires(
   })
   const seconds = Math.ceil((performance.now() - endedAt) / 1000)
   // Kubernetes counts the grace from the first delete.
-  rig.end(pod, reserveSeconds === undefined ? 1 : seconds + reserveSeconds + 3)
+  rig.end(pod, reserveSeconds === undefined ? 1 : seconds + reserveSeconds + 8)
   return await hook
 }

@@ -72,8 +72,8 @@ describe('feature: a broken Admin API', () => {
   })
 
   test('refused holders do not delay the others', async start => {
-    const rig = await start({ config: { DRAIN_FLOOR: '5s', DRAIN_ACCEPTED_SETTLE: '3s' } })
-    const [a, b, spare] = [rig.pod('a-1', { graceSeconds: 4 }), rig.pod('b-1'), rig.pod('spare')]
+    const rig = await start({ config: { DRAIN_MINIMUM_EVIDENCE: 'observed', APISIX_CONTROL_TIMEOUT: '8s' } })
+    const [a, b, spare] = [rig.pod('a-1'), rig.pod('b-1'), rig.pod('spare')]
     rig.upstream('a', [a, spare])
     rig.upstream('b', [b, spare])
     await rig.settled()
@@ -81,7 +81,12 @@ describe('feature: a broken Admin API', () => {
     rig.admin.faults.inject({ fault: { kind: 'hang' }, path: '/apisix/admin/upstreams/a' })
     rig.end(a)
     rig.end(b)
-    const [first, second] = await Promise.all([rig.hook(a), rig.hook(b)])
+    let answered = false
+    const held = rig.hook(a).finally(() => (answered = true))
+    const second = await rig.hook(b)
+    expect(answered).to.equal(false)
+    rig.end(a, 1)
+    const first = await held
     expect(second.body).to.include({ result: 'removed', evidence: 'observed' })
     expect(second.ranMs).to.be.below(1500)
     expect(first.body.result).to.equal('deadline')

@@ -75,7 +75,8 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
   })
 
   test('one whose worker has lost its watch keeps showing the node: not even time outweighs that', async start => {
-    const rig = await start({ workers: 1, config: { DRAIN_MINIMUM_EVIDENCE: 'timer' } })
+    // A busy machine has the floor's time to read the gateways.
+    const rig = await start({ workers: 1, config: { DRAIN_MINIMUM_EVIDENCE: 'timer', DRAIN_FLOOR: '5s' } })
     const [, stale] = rig.gateways as [Gateway, Gateway]
     const { old } = await ending(rig)
     stale.workers[0]!.loseWatch()
@@ -84,7 +85,7 @@ describe('feature: gateways that cannot confirm (Control API)', () => {
       rig,
       old,
       'it is seen there long after the floor',
-      ({ why }) => why.includes('still lists') && performance.now() - from > 1000
+      ({ why }) => why.includes('still lists') && performance.now() - from > 6000
     )
     expect(body.result).to.equal('deadline')
     expect(gradeAt(body, stale)).to.equal('none')

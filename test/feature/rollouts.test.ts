@@ -51,14 +51,14 @@ describe('feature: one replica under load', () => {
   test('Recreate: the only pod serves until its deadline, and then the answer is an honest 503', async start => {
     // The hook is released without a result at half the reserve after the deadline: a busy machine has 11 s for it.
     let deadline = () => Infinity
-    let isSealed = () => false
+    let isIdle = () => false
     const rig = await start({
       config: { DRAIN_RESERVE: '22s' },
       // The agent seals 250 ms before the deadline.
       clock: () =>
         slowClock(
           () => deadline() - SEAL_BEFORE_MS,
-          () => isSealed()
+          () => isIdle()
         )
     })
     const old = rig.pod('web-1', { graceSeconds: 300 })
@@ -70,7 +70,13 @@ describe('feature: one replica under load', () => {
     await until('requests are answered', () => (load.result.by['web-1'] ?? 0) > 10)
     const served = load.result.by['web-1'] ?? 0
     deadline = () => rig.agent.loop.drains().get(old.uid as PodUid)?.deadline ?? Infinity
-    isSealed = () => rig.gateways.every(({ barrier }) => barrier?.entries.look(old.ip, old.port) === 'sealed')
+    // Sealed, and no request is on its way to the pod.
+    isIdle = () =>
+      rig.gateways.every(
+        ({ barrier }) =>
+          barrier?.entries.look(old.ip, old.port) === 'sealed' &&
+          barrier.inflight.of(old.ip, old.port).requests === 0
+      )
     const isLast = () => rig.agent.loop.lastPlan().kept.length === 1
     const { body } = await expires(
       rig,

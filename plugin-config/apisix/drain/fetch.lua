@@ -31,7 +31,7 @@ end
 
 
 -- HTTP/1.0, so that the answer comes whole and ends with the connection.
--- A reader of the connection can only read entries with this secret. With the token, entries could be written.
+-- Whoever reads the connection can only read entries with this secret. The token could write some.
 local function exchange(sock, host, token)
     local shown = ngx.encode_base64(ngx.hmac_sha1(token, WHAT))
     local _, err = sock:send(WHAT .. " HTTP/1.0\r\nHost: " .. host
