@@ -22,8 +22,7 @@ Exit status: 0 measured, 1 something failed, 2 wrong use`
 
 const ELSEWHERE = `## Inside the gateway, and beyond
 
-What the plugin costs a request: \`npm run bench:plugin\`, and on a real APISIX [compatibility](compatibility-history.md#the-plugin). What the
-hook itself costs: [hooks](hooks.md#measured). What all this comes to with ten times as many pods and gateways: [scaling](scaling.md).`
+What the plugin costs a request: \`npm run bench:plugin\`, and on a real APISIX [compatibility](compatibility-history.md#the-plugin). The hook's own cost: [hooks](hooks.md#measured). All this with ten times as many pods and gateways: [scaling](scaling.md).`
 
 interface Report {
   readonly measuredAt: string

@@ -45,7 +45,7 @@ const AT_ONCE: Record<Size, readonly AtOnceCase[]> = {
 export const SECTIONS = {
   hooks: {
     title: 'Hooks',
-    how: 'A rolling update of 10 pods behind 2 gateways at 400 requests a second, in a world of its own for every arm and round; the arms take turns.',
+    how: 'A rolling update of 10 pods behind 2 gateways at 400 requests a second. Every arm and round has a world of its own; the arms take turns.',
     async run(size, tell) {
       const runs = new Map<string, HookRun[]>()
       for (let round = 1; round <= HOOK_ROUNDS[size]; round += 1) {
@@ -68,7 +68,7 @@ export const SECTIONS = {
   },
   lost: {
     title: 'Requests lost per 1,000 pods ended',
-    how: 'Two rolling updates of 10 pods, one after the other, at 100 requests a second: 2 % are uploads that take 0.5 to 2 s, 2 % are websockets that are open for 0.5 to 3 s, and 0.5 % are answers that take 100 to 800 ms. One of the 2 gateways is behind: its workers apply each write up to 500 ms late. At SIGTERM the app closes its websockets with 1001 and drops the requests that it has accepted. The arms take turns. A request times out after 15 s: on a starved machine the stand-ins cause that, and such a round shows nothing.',
+    how: 'Two rolling updates of 10 pods, one after the other, at 100 requests a second. 2 % are uploads that take 0.5 to 2 s, and 2 % are websockets that are open for 0.5 to 3 s. 0.5 % are answers that take 100 to 800 ms. One of the 2 gateways is behind: its workers apply each write up to 500 ms late. At SIGTERM the app closes its websockets with 1001 and drops the requests that it has accepted. The arms take turns. A request times out after 15 s: on a starved machine the stand-ins cause that, and such a round shows nothing.',
     async run(size, tell) {
       const runs = new Map<HookArm, HookRun[]>()
       for (let round = 1; round <= LOST_ROUNDS[size]; round += 1) {
@@ -82,7 +82,7 @@ export const SECTIONS = {
   },
   overhead: {
     title: 'Agent overhead',
-    how: 'One drain after the other, nothing in flight, 3 gateways; between two drains one put to each gateway by the benchmark itself, over kept connections: the round trips that no proof can do without. An exec hook comes 34 ms after the deletion or later (measured on a real kubelet). At 0 ms it overtakes the event of the deletion, whose way from the stand-in is in the time then. Of the rounds, which take turns, the one with the median ratio of p99 is shown: that of one round is three drains of 300.',
+    how: 'One drain after the other, nothing in flight, 3 gateways. Between two drains the benchmark itself makes one put to each gateway, over kept connections. These are the round trips that every proof needs. An exec hook comes 34 ms after the deletion or later (measured on a real kubelet). At 0 ms it overtakes the event of the deletion, whose way from the stand-in is in the time then. Of the rounds, which take turns, the one with the median ratio of p99 is shown: that of one round is three drains of 300.',
     async run(size, tell) {
       const rounds = new Map<number, OverheadResult[]>()
       for (let round = 1; round <= OVERHEAD_ROUNDS[size]; round += 1) {
@@ -111,7 +111,7 @@ export const SECTIONS = {
   },
   'at-once': {
     title: 'Pods that end at once',
-    how: 'All are deleted in one moment and each one calls its hook then, over plain sockets from a process of their own; every case anew, with an agent that has just started, or has drained so many pods before; the round with the median p99 is shown.',
+    how: 'All are deleted in one moment, and each one then calls its hook, over plain sockets from a process of their own. Every case has a new agent, which has just started, or has drained the stated number of pods before. The round with the median p99 is shown.',
     async run(size, tell) {
       const rows: Row[] = []
       for (const what of AT_ONCE[size]) {
@@ -145,7 +145,7 @@ export const SECTIONS = {
   },
   recreate: {
     title: 'Recreate',
-    how: 'All 3 pods of an upstream end at once and call their hooks; an ingress controller empties the upstream 100 ms later; 2 gateways, one upstream after the other. A hook makes the outage longer by the time from that write to the last ack. The round with the median p99 is shown.',
+    how: 'All 3 pods of an upstream end at once and call their hooks. An ingress controller empties the upstream 100 ms later. There are 2 gateways, and one upstream follows the other. A hook makes the outage longer by the time from that write to the last ack. The round with the median p99 is shown.',
     async run(size, tell) {
       const results: RecreateResult[] = []
       for (let round = 1; round <= RECREATE_ROUNDS[size]; round += 1) {
@@ -168,7 +168,7 @@ export const SECTIONS = {
   },
   watch: {
     title: 'Pods that are watched',
-    how: 'Pods of 10 kB, half of it managedFields, by WatchList over TLS from the stand-in for the API server; the agent is a process of its own, with the account of a pod. `bytes alone`: a client that reads the same bytes and does not parse them. CPU: at 1000 irrelevant changes a second. Event to barrier: at 200 such changes a second, while a pod ends every 100 ms, until the last of 3 gateways has sealed it. At the end the connection to the API server dies silently. The sizes take turns. The round with the median RSS is shown for each, because the slack of the heap differs from start to start.',
+    how: 'Pods of 10 kB, half of it managedFields, by WatchList over TLS from the stand-in for the API server. The agent is a process of its own, with the account of a pod. `bytes alone`: a client that reads the same bytes and does not parse them. CPU: at 1000 irrelevant changes a second. Event to barrier: at 200 such changes a second, while a pod ends every 100 ms, until the last of 3 gateways has sealed it. At the end the connection to the API server dies silently. The sizes take turns. The round with the median RSS is shown for each, because the slack of the heap differs from start to start.',
     async run(size, tell) {
       const rounds = new Map<number, WatchResult[]>()
       for (let round = 1; round <= WATCH_ROUNDS[size]; round += 1) {
