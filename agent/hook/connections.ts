@@ -3,59 +3,68 @@ import type { Socket } from 'node:net'
 import { normaliseAddress } from '../page/address.ts'
 import type { ConnectionLimits } from './port-policy.ts'
 
+/** All connections from one address. */
+interface Caller {
+  readonly address: string
+  open: number
+  /** Connections without a complete request since their last answer, the longest of them first. */
+  readonly waiting: Set<string>
+}
+
 interface Open {
   readonly socket: Socket
-  /** Its siblings from the same address, oldest first. */
-  readonly siblings: Set<string>
-  readonly address: string
+  readonly caller: Caller
 }
 
 /**
  * Keeps clients that open connections and send no request, or half of one (by mistake, or to keep others out), from blocking a
  * caller. A hook sends its request at once, and a connection is never ended here while it is being answered: `HookLimit` bounds
- * those. The dashboard's stream counts as waiting: the page reconnects by itself.
+ * those. The dashboard's stream counts as waiting: the page reconnects by itself. If the port is full, the address with the most waiting
+ * connections loses one, so a flood from a few addresses ends its own connections, however slow this process is.
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   /** By the caller's address and port: with TLS, a request has another socket than its connection. */
   const open = new Map<string, Open>()
-  const byAddress = new Map<string, Set<string>>()
-  /** Connections without a complete request since their last answer, the longest of them first. */
-  const waiting = new Set<string>()
+  const callers = new Map<string, Caller>()
 
   const forget = (key: string) => {
-    const known = open.get(key)
-    if (!known) return
+    const caller = open.get(key)?.caller
+    if (!caller) return
     open.delete(key)
-    waiting.delete(key)
-    known.siblings.delete(key)
-    if (known.siblings.size === 0) byAddress.delete(known.address)
+    caller.waiting.delete(key)
+    caller.open -= 1
+    if (caller.open === 0) callers.delete(caller.address)
   }
-  /** Ends one waiting connection among these. `false`: all of them are being answered. */
-  const endOne = (among: Iterable<string>): boolean => {
-    for (const key of among) {
-      const known = open.get(key)
-      if (!known || !waiting.has(key)) continue
-      // Forgotten now, not at its `close` event, because many connections may arrive in the same turn.
-      forget(key)
-      known.socket.destroy()
-      return true
-    }
-    return false
+  /** Ends the connection of this caller that has waited for longest. `false`: all of them are being answered. */
+  const endOne = (caller: Caller | undefined): boolean => {
+    const [key] = caller?.waiting ?? []
+    const socket = key === undefined ? undefined : open.get(key)?.socket
+    if (key === undefined || !socket) return false
+    // Forgotten now, not at its `close` event, because many connections may arrive in the same turn.
+    forget(key)
+    socket.destroy()
+    return true
+  }
+  const mostWaiting = (): Caller | undefined => {
+    let most: Caller | undefined
+    for (const caller of callers.values()) if (caller.waiting.size > (most?.waiting.size ?? 0)) most = caller
+    return most
   }
 
   server.on('connection', (socket: Socket) => {
     const key = keyOf(socket)
     const address = normaliseAddress(socket.remoteAddress ?? '')
-    const siblings = byAddress.get(address) ?? new Set<string>()
+    const caller = callers.get(address) ?? { address, open: 0, waiting: new Set() }
     const hasRoom =
-      siblings.size >= limits.perAddress ? endOne(siblings) : open.size < limits.all || endOne(waiting)
+      caller.open >= limits.perAddress ? endOne(caller) : open.size < limits.all || endOne(mostWaiting())
     if (!hasRoom) {
       socket.destroy()
       return
     }
-    byAddress.set(address, siblings.add(key))
-    open.set(key, { socket, siblings, address })
-    waiting.add(key)
+    callers.set(address, caller)
+    caller.open += 1
+    caller.waiting.add(key)
+    open.set(key, { socket, caller })
     socket.once('close', () => {
       // The same address and port may be in use again.
       if (open.get(key)?.socket === socket) forget(key)
@@ -65,7 +74,7 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
     const key = keyOf(request.socket)
     let answered = false
     const begun = () => {
-      if (!answered) waiting.delete(key)
+      if (!answered) open.get(key)?.caller.waiting.delete(key)
     }
     // The parser reports the end of a request right after its headers, if there is no body.
     process.nextTick(() => {
@@ -74,7 +83,7 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
     })
     response.once('close', () => {
       answered = true
-      if (open.has(key)) waiting.add(key)
+      open.get(key)?.caller.waiting.add(key)
     })
   })
 }

@@ -1,4 +1,4 @@
-/** How many connections may be open. Beyond that, a new connection replaces the one that has waited for longest. */
+/** How many connections may be open. Beyond that, a new connection replaces a waiting one (`limitConnections`). */
 export interface ConnectionLimits {
   readonly all: number
   /** From one address: the few hooks of a pod, or all those of a host, whose kubelet calls for its pods. */

@@ -160,6 +160,22 @@ describe('listen', () => {
     })
   }
 
+  it('ends connections of the address that has most of them, if the port is full, and not the one that came first', async () => {
+    const { listening } = await setUp({ connections: { all: 4, perAddress: 4 } })
+    const caller = await socket(listening)
+    const ended: Promise<unknown>[] = []
+    for (let i = 0; i < 10; i++) {
+      const attacker = connect({ port: listening.port, host: '127.0.0.1', localAddress: '127.67.0.9' })
+      attacker.on('error', () => {})
+      open.push(() => void attacker.destroy())
+      ended.push(once(attacker, 'close'))
+      await once(attacker, 'connect')
+    }
+    await Promise.all(ended.slice(0, 7))
+    caller.write('GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+    expect(await hear(caller)).to.match(/^HTTP\/1\.1 200 /)
+  })
+
   it('closes a connection that asks for a protocol without a handler', async () => {
     const { listening } = await setUp()
     const client = await socket(listening)
