@@ -126,7 +126,7 @@ describe('dashboard page', () => {
 
   it('shows the Service whose claim on an upstream changes nothing, and the next step', async () => {
     const { url } = await start(scene())
-    const { page } = await browser.open(url)
+    const { page } = await stage.open(url)
     await page.getByRole('searchbox', { name: 'Search holders' }).fill('shop/old-13')
     const table = page.getByRole('table', { name: 'Holders' })
     await table
@@ -149,7 +149,7 @@ describe('dashboard page', () => {
         { ...second!, longLived: { ...left, upgraded: 1, sse: 0, streams: 2 } }
       ]
     })
-    const { page } = await browser.open(url)
+    const { page } = await stage.open(url)
     const row = page.locator('.lane-row').filter({ hasText: first!.pod.slice(-5) })
     await row.getByText('left to the pod: 3 websockets, 1 event stream', { exact: true }).waitFor()
     await row.getByText('proved', { exact: true }).waitFor()
