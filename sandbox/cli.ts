@@ -5,7 +5,7 @@ import { MODES, type SandboxMode } from './owner/start.ts'
 import type { Evidence } from './world.ts'
 
 const BY_DEFAULT = ['no-hook', 'sleep-5', 'apisix-drain'] as const
-export const ARMS = [...BY_DEFAULT, 'controller-dead-no-hook', 'controller-dead'] as const
+const ARMS = [...BY_DEFAULT, 'controller-dead-no-hook', 'controller-dead'] as const
 export type ArmName = (typeof ARMS)[number]
 /** The arms whose pods have our hook. */
 export const WITH_AGENT: ReadonlySet<ArmName> = new Set(['apisix-drain', 'controller-dead'])

@@ -6,7 +6,7 @@ export interface Progress {
   done(text: string): void
 }
 
-export interface Screen {
+interface Screen {
   readonly isTTY?: boolean
   readonly columns?: number
   write(text: string): unknown

@@ -2,7 +2,7 @@ import type { LoadResult } from './load/options.ts'
 import { WITH_AGENT, type ArmName } from './cli.ts'
 
 /** The result of one arm: rolling updates under load. Every figure was measured in this run. */
-export interface ArmResult {
+interface ArmResult {
   readonly name: ArmName
   readonly requests: number
   readonly failed: number

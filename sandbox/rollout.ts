@@ -28,7 +28,7 @@ export function isRolledOut(store: Store): boolean {
   )
 }
 
-export interface RolloutOptions {
+interface RolloutOptions {
   readonly store: Store
   readonly kubelet: Kubelet
   readonly timeoutMs: number

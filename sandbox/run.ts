@@ -3,7 +3,7 @@ import type { ArmName, RunOptions } from './cli.ts'
 import type { Progress } from './progress.ts'
 import type { ArmDetail } from './report.ts'
 
-export interface Run {
+interface Run {
   readonly details: readonly ArmDetail[]
   /** With `hold`: the last arm, still up. The caller closes its world. */
   readonly held: Arm | undefined

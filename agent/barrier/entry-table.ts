@@ -14,7 +14,7 @@ import {
 import type { BarrierReading } from './evidence.ts'
 
 /** The entries that one gateway should hold, those put there, and its reports. The only owner of that state; no I/O and no clock. */
-export interface EntryTable {
+interface EntryTable {
   /** Entries to put now: they are new, changed, or a third of their ttl old. */
   due(now: Millis): readonly DesiredEntry[]
   /** Those of `due` that have lost an address since they were put, because a put removes no address of a uid. */

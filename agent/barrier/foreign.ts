@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import { nodeKey, type Millis, type PodUid } from '../drain/facts.ts'
 
 /** An entry in a gateway that belongs to no drain of this agent. */
-export interface Sighting {
+interface Sighting {
   readonly uid: PodUid
   /** When it was first seen, or when an agent of this release was last seen to renew it. */
   readonly since: Millis

@@ -6,7 +6,7 @@ import { createLogStream } from './log-stream.ts'
 
 export type Log = Logger
 
-export interface LogSettings {
+interface LogSettings {
   readonly level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
   readonly pretty: boolean
 }

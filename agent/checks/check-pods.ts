@@ -113,7 +113,7 @@ const finder =
     return services.byName(namespace, name) ?? 'none'
   }
 
-export interface LongLivedCalls {
+interface LongLivedCalls {
   list(signal: AbortSignal): Promise<readonly GatewayFact[]>
   readLongLived(host: string, signal: AbortSignal): Promise<readonly LongLivedAt[]>
 }

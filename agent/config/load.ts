@@ -9,7 +9,7 @@ import { schema, type Settings } from '../schema/schema.ts'
 import type { Config } from './types.ts'
 
 /** A configuration, or all of its problems. `settings` is what `printConfig` prints. */
-export type Loaded =
+type Loaded =
   | { readonly ok: true; readonly config: Config; readonly settings: Settings }
   | { readonly ok: false; readonly problems: readonly string[] }
 

@@ -4,13 +4,13 @@ import { TLS_PATH, withServer, type Listen } from './plugin-server.ts'
 
 type Tree = Readonly<Record<string, unknown>>
 
-export interface Merged {
+interface Merged {
   readonly values: Tree
   /** What cannot be merged, each with the key and the change; empty if all could. */
   readonly conflicts: readonly string[]
 }
 
-export interface MergeOptions {
+interface MergeOptions {
   /** The agents' URL, for a gateway that starts: `http://apisix-drain.apisix.svc.cluster.local:8080`. */
   readonly agent: string
   /** Networks that may call the Admin API besides those of the values. Empty: the list is left alone. */

@@ -4,7 +4,7 @@ import { parseDocument, stringify } from 'yaml'
 import { LISTENS } from './plugin-server.ts'
 import { mergePluginValues } from './plugin-values.ts'
 
-export interface PluginValuesFlags {
+interface PluginValuesFlags {
   /** A file, or `-` for standard input. */
   readonly from: string
   readonly agent: string

@@ -5,7 +5,7 @@ import { SNAPSHOT_VERSION, type Snapshot } from '../snapshot/snapshot.ts'
 import { formatStatus, sameStatus, statusOf, type StatusReport } from './status-report.ts'
 
 /** The address of the agent, and the credentials for its state. */
-export interface StatusTarget {
+interface StatusTarget {
   readonly url: string
   readonly token: string | undefined
 }

@@ -9,7 +9,7 @@ export interface ServiceName {
 }
 
 /** The pod in question. Slices of other namespaces do not count, because their authors could invent anything about it. */
-export type PodName = Pick<PodFact, 'uid' | 'namespace'>
+type PodName = Pick<PodFact, 'uid' | 'namespace'>
 
 /** The EndpointSlices: the Services and ports of each pod, and a hint of its end. */
 export interface SliceStore {

@@ -5,7 +5,7 @@ import type { Cluster } from '../facts/cluster.ts'
 import type { ServiceName } from '../facts/slice-store.ts'
 
 /** Who causes a question: the pod itself (by its address or token), a caller that only names a pod, or an EndpointSlice. */
-export type Cause = 'pod' | 'caller' | 'slice'
+type Cause = 'pod' | 'caller' | 'slice'
 
 /** Asks the API server about pods. Any caller and any slice can cause a question, so the number of requests is bounded. */
 export interface Questions {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-export interface BodyLimits {
+interface BodyLimits {
   /** In bytes, of one body. */
   readonly each: number
   /** In bytes, of all bodies that are being read at once; at least `each`. */

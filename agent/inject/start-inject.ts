@@ -6,7 +6,7 @@ import { keepCertificate } from './keeper.ts'
 import { serveWebhook } from './server.ts'
 import { readInjectSettings } from './settings.ts'
 
-export interface InjectParts {
+interface InjectParts {
   readonly inject: NonNullable<Config['inject']>
   readonly host: string
   readonly cluster: Pick<Cluster, 'call'>

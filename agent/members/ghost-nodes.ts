@@ -44,7 +44,7 @@ export function ghostsIn(
 }
 
 /** The changes of one write in a holder with ghosts. */
-export interface GhostRepair {
+interface GhostRepair {
   readonly put: readonly NewNode[]
   readonly remove: readonly NodeKey[]
 }

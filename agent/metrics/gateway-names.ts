@@ -4,7 +4,7 @@ export const OTHER = 'other'
 export const MOST = 20
 
 /** The values of the label `gateway`. Their number is bounded, although each rollout of gateways brings new names. */
-export interface GatewayNames {
+interface GatewayNames {
   /** The gateways that exist now. A name that is gone keeps its series until a new one needs the place. */
   keep(present: readonly string[]): void
   /** The name itself, or `other` if all places are taken. */

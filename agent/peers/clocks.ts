@@ -3,7 +3,7 @@ import type { GatewayReport } from '../drain/drain.ts'
 import type { Millis } from '../drain/facts.ts'
 
 /** One answer of another agent: its clock was read between the request and the arrival, which are by this agent's clock. */
-export interface Answered {
+interface Answered {
   readonly at: Millis
   readonly askedAt: Millis
   readonly heardAt: Millis

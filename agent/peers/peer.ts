@@ -21,7 +21,7 @@ export interface Peer {
   stop(): Promise<void>
 }
 
-export interface PeerOptions {
+interface PeerOptions {
   /** `host:port`, without a name: `10.0.0.7:8080` or `[fd00::7]:8080`. */
   readonly address: string
   /** The id of this start of this agent. */

@@ -4,7 +4,7 @@ import type { AckView, DrainLag, DrainView } from '../snapshot/drain-view.ts'
 import type { DrainCounts, StartCounts } from './counts.ts'
 
 /** `by`: the id of the agent by whose clock the times are; absent: the agent that answers. Times are passed on as they were. */
-export type By<T> = T & { readonly by?: string | undefined }
+type By<T> = T & { readonly by?: string | undefined }
 
 /** The state that one agent shares with the others: `GET /api/agent?of=<id>&after=<seq>&from=<id of the agent that asks>`. */
 export interface Share {
@@ -148,7 +148,7 @@ const share = z.looseObject({
 const versioned = z.looseObject({ version: z.number() })
 
 /** A share, or why it cannot be used: `other` is the version of an agent that this one cannot read. */
-export type Read =
+type Read =
   | { readonly kind: 'share'; readonly share: Share }
   | { readonly kind: 'other'; readonly version: number }
   | { readonly kind: 'garbled' }

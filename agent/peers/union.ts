@@ -3,7 +3,7 @@ import { drainHere } from './clocks.ts'
 import { joinDrains } from './merge.ts'
 
 /** The drains that another agent has reported. */
-export interface Told {
+interface Told {
   /** The name of its pod. */
   readonly name: string
   /** False if it does not answer: its drains are then old, and the hooks that it holds are unknown. */
@@ -13,7 +13,7 @@ export interface Told {
   readonly ahead: number
 }
 
-export interface UnionOptions {
+interface UnionOptions {
   readonly own: ReadonlyMap<string, DrainView>
   readonly others: readonly Told[]
   /** A finished drain, by uid. */

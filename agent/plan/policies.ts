@@ -6,7 +6,7 @@ import type { Holder, HolderNode } from './holder.ts'
 import { serves } from './match.ts'
 import type { PlanSettings, World } from './world.ts'
 
-export interface Context {
+interface Context {
   readonly world: World
   readonly drains: Drains
   readonly now: Millis
@@ -14,12 +14,12 @@ export interface Context {
 }
 
 /** A rule that holds removals back, with the reason. It only moves nodes from `changes` to `kept`. */
-export type Policy = (plan: Plan, context: Context) => Plan
+type Policy = (plan: Plan, context: Context) => Plan
 
 type Going = Change['nodes'][number]
 
 /** A document belongs to its owner as a whole: a second writer would make every sync of the owner fail (apisix-writers, 2). */
-export const standalone: Policy = (plan, { settings }) =>
+const standalone: Policy = (plan, { settings }) =>
   settings.standalone ? keep(plan, 'standalone', change => change.nodes) : plan
 
 /** If APISIX discovers the nodes, the agent can edit nothing. */
@@ -61,7 +61,7 @@ const fixedAddress: Policy = (plan, { drains, now, settings }) =>
  * Never leaves a holder without a node that can serve: if no other node can, one ending node stays. The round that finds a replacement
  * removes it. A Terminating pod that still serves is better than a 503.
  */
-export const keepLastNode: Policy = (plan, context) => {
+const keepLastNode: Policy = (plan, context) => {
   const keptBefore = Map.groupBy(plan.kept, kept => kept.holder)
   return keep(plan, 'last-node', ({ holder, nodes }) => {
     // A node that an earlier policy kept also leads to a pod that ends, so it is no replacement.
@@ -113,7 +113,7 @@ export const wholeWrite: Policy = (plan, { drains, now, settings }) =>
 const isWrittenWhole = ({ form, resource, path: [first] }: Holder): boolean =>
   form === 'array' || resource === 'consumers' || first === 'plugins'
 
-export const dryRun: Policy = (plan, { settings }) =>
+const dryRun: Policy = (plan, { settings }) =>
   settings.dryRun ? keep(plan, 'dry-run', change => change.nodes) : plan
 
 /**

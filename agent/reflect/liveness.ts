@@ -4,7 +4,7 @@ import type { Millis } from '../drain/facts.ts'
 import type { WatchState } from './parts.ts'
 
 /** Whether a watch is live, and since when. The only owner of that state. */
-export interface Liveness {
+interface Liveness {
   state(): WatchState
   /** Why it is not live, in words; empty if it is. */
   problem(): string

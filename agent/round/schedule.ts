@@ -4,7 +4,7 @@ import type { Millis } from '../drain/facts.ts'
 import { createAlarm } from './alarm.ts'
 
 /** When rounds run. The only owner of that state. */
-export interface Schedule {
+interface Schedule {
   /** Something has changed: a round follows. */
   wake(): void
   /** The next round runs at this time, unless something asks for an earlier one. */

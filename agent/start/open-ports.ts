@@ -4,7 +4,7 @@ import { listen, type Listening } from '../hook/listen.ts'
 import { hookPolicy, pagePolicy } from '../hook/port-policy.ts'
 import type { Page } from './start-page.ts'
 
-export interface Ports extends Pick<Listening, 'port' | 'close' | 'failed'> {
+interface Ports extends Pick<Listening, 'port' | 'close' | 'failed'> {
   /** Of dashboard and metrics: `port`, unless they have one of their own. */
   readonly pagePort: number
 }

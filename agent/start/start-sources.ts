@@ -49,7 +49,7 @@ interface SourceOptions {
   readonly events: Events | undefined
 }
 
-export interface StartedSources extends Sources, UpkeepParts {
+interface StartedSources extends Sources, UpkeepParts {
   readonly drains: DrainStore
   /** Stops the last watches, and closes idle connections. */
   readonly hangUp: () => void

@@ -4,7 +4,7 @@ import { settleClaims, type Precedence, type Settled } from '../members/settle.t
 import type { HolderKey } from '../plan/holder.ts'
 
 /** The claims of Services on holders, and the problems of those that cannot be met. The only owner of that state. */
-export interface Claims {
+interface Claims {
   /** Reads the claims again if a Service has changed since. `true`: they may have changed. */
   refresh(): boolean
   all(): ReadonlyMap<HolderKey, Claim>

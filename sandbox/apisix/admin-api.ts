@@ -10,7 +10,7 @@ import type { Listener } from './server.ts'
 import { pluginAnswer } from './plugin-schemas.ts'
 import { keyOf, type Store } from './store.ts'
 
-export interface AdminApiOptions {
+interface AdminApiOptions {
   readonly store: Store
   readonly host: string
   /** 0 picks a free port. */

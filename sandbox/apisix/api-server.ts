@@ -18,7 +18,7 @@ export interface Ask {
   readonly signal: AbortSignal
 }
 
-export interface ApiServerOptions {
+interface ApiServerOptions {
   readonly host: string
   readonly port: number
   readonly faults: Faults

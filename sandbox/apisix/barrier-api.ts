@@ -19,7 +19,7 @@ const KINDS = [
   'consumer_groups'
 ]
 
-export interface BarrierApiOptions {
+interface BarrierApiOptions {
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number

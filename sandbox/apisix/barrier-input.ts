@@ -62,8 +62,7 @@ const question = z.strictObject({
   until: z.enum(['requests', 'all']).default('all')
 })
 
-export type Parsed<T> =
-  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string }
+type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string }
 
 /** Reports all problems of a body at once, each with its path. */
 const parserOf =

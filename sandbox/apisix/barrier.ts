@@ -3,7 +3,7 @@ import { createDenyList, type DenyList, type StoredEntry } from './deny-list.ts'
 import type { ToldWord, Words } from './word.ts'
 import { createInflightCounts, type Inflight, type InflightCounts } from './inflight.ts'
 
-export interface BarrierCounts {
+interface BarrierCounts {
   /** Requests that were moved to another node before they connected. */
   moved: number
   /** Requests that got a draining node because no other node could be picked. */
@@ -17,7 +17,7 @@ export interface BarrierCounts {
 }
 
 /** An entry's state as reported (docs/barrier-api.md). */
-export interface Told {
+interface Told {
   readonly uid: string
   readonly ip: string
   readonly port?: number
@@ -81,9 +81,9 @@ export interface Barrier {
 }
 
 /** The size that APISIX gives the plugin's dictionary: 10 MiB. */
-export const DEFAULT_CAPACITY = 10 * 1024 * 1024
+const DEFAULT_CAPACITY = 10 * 1024 * 1024
 
-export const epochSeconds = (): number => (performance.timeOrigin + performance.now()) / 1000
+const epochSeconds = (): number => (performance.timeOrigin + performance.now()) / 1000
 
 /** `sealed`: every entry of a pod is sealed. `idle`: in addition, no ordinary request is in flight to it. */
 export type Confirmed = 'sealed' | 'idle'

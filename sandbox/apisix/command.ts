@@ -26,23 +26,23 @@ export type Command =
   /** Answers the `AccessFact`s since the last time, the newest `MOST_FACTS` at most. */
   | { readonly do: 'facts' }
 
-export type Api = 'admin' | 'control' | 'barrier'
+type Api = 'admin' | 'control' | 'barrier'
 
-export type WorkerAct = 'freeze' | 'thaw' | 'lose-watch' | 'restore-watch' | 'kill-worker'
+type WorkerAct = 'freeze' | 'thaw' | 'lose-watch' | 'restore-watch' | 'kill-worker'
 
 export interface Described {
   readonly name: string
   readonly urls: GatewayUrls
 }
 
-export interface Summary {
+interface Summary {
   readonly requests: number
   /** How often each status was sent, and each node connected to. */
   readonly byStatus: Readonly<Record<string, number>>
   readonly byNode: Readonly<Record<string, number>>
 }
 
-export const MOST_FACTS = 10_000
+const MOST_FACTS = 10_000
 
 export const describeGateways = ({ gateways }: Apisix): Described[] =>
   gateways.map(({ name, urls }) => ({ name, urls }))

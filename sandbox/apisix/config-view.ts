@@ -16,7 +16,7 @@ export interface ConfigView {
   onChange(listener: ChangeListener): () => void
 }
 
-export type ChangeListener = (resource: string, id: string, item: Item | undefined) => void
+type ChangeListener = (resource: string, id: string, item: Item | undefined) => void
 
 export function createConfigView(store: Store): ConfigView {
   const resources = new Map<string, Map<string, Item>>()

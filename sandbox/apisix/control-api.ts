@@ -10,7 +10,7 @@ import type { Listener } from './server.ts'
 import type { Item } from './store.ts'
 import type { Worker } from './worker.ts'
 
-export interface ControlApiOptions {
+interface ControlApiOptions {
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number
@@ -23,7 +23,7 @@ export interface ControlApiOptions {
 }
 
 /** The part of a worker that the Control API reads. */
-export type ShownWorker = Pick<Worker, 'config' | 'turn'>
+type ShownWorker = Pick<Worker, 'config' | 'turn'>
 
 export interface ControlApi {
   readonly url: string

@@ -36,7 +36,7 @@ export interface StoredEntry extends Omit<Entry, 'ttl'> {
   late: number
 }
 
-export type Look = 'free' | 'draining' | 'sealed'
+type Look = 'free' | 'draining' | 'sealed'
 
 /** The entries in a gateway's shared memory. */
 export interface DenyList {

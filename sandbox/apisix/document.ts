@@ -7,7 +7,7 @@ import { keyOf, type Store } from './store.ts'
 const TYPES = [...RESOURCES, 'plugins'] as const
 
 /** The result of a PUT. `same`: the digest equals the stored one, and the body was not read. */
-export type Taken =
+type Taken =
   | { readonly kind: 'stored' }
   | { readonly kind: 'same' }
   | { readonly kind: 'refused'; readonly problem: string }

@@ -1,5 +1,5 @@
 /** Flat name-value lists, as `rawHeaders` has them. */
-export type RawHeaders = readonly string[]
+type RawHeaders = readonly string[]
 
 /** Belong to one connection (RFC 9110, 7.6.1): never passed on. */
 const HOP_BY_HOP = new Set([

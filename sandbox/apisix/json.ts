@@ -10,7 +10,7 @@ export const isObject = (value: unknown): value is JsonObject =>
 export const asText = (value: Json | undefined): string =>
   typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 
-export type ParsedJson =
+type ParsedJson =
   { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly problem: string }
 
 /** Parses `text`. A problem has lua-cjson's words, because APISIX passes those on to its client. */

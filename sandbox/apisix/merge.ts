@@ -20,7 +20,7 @@ export function mergePatch(old: JsonObject, patch: JsonObject): JsonObject {
   return merged
 }
 
-export type SubPathPatch =
+type SubPathPatch =
   { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly problem: string }
 
 /**

@@ -1,7 +1,7 @@
 import { asText, isObject, type Json } from './json.ts'
 
 /** A node as the gateway works with it. */
-export interface GatewayNode {
+interface GatewayNode {
   /** IPv6 in brackets, as APISIX keeps it. */
   readonly host: string
   /** `undefined`: the port of the upstream's scheme. */

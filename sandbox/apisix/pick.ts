@@ -17,7 +17,7 @@ export interface Held {
   promote(): void
 }
 
-export type Choice =
+type Choice =
   | {
       readonly kind: 'choice'
       readonly target: Target
@@ -35,7 +35,7 @@ type Nothing =
   /** All that may be picked have been tried. */
   | { readonly kind: 'tried' }
 
-export interface PickOptions {
+interface PickOptions {
   readonly upstream: Upstream
   /** `undefined` if the gateway has no plugin. */
   readonly barrier: Barrier | undefined

@@ -5,7 +5,7 @@ import { asText, isObject, type Json, type JsonObject } from './json.ts'
 import { bareHost, readNodes } from './nodes.ts'
 import { idOf, type Item } from './store.ts'
 
-export interface PlaceNode {
+interface PlaceNode {
   /** Canonical. */
   readonly ip: string
   readonly port: number | undefined

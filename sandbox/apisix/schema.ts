@@ -6,7 +6,7 @@ import { HASH_KEYS, UPSTREAM } from './upstream-shape.ts'
 import { problemOf, type Schema } from './validate.ts'
 
 /** `crash`: APISIX's own check fails with a Lua error, and nginx answers its 500 page. */
-export type Verdict =
+type Verdict =
   | { readonly kind: 'ok' }
   | { readonly kind: 'invalid'; readonly problem: string }
   | { readonly kind: 'crash' }
@@ -33,7 +33,7 @@ export function checkResource(resource: string, value: JsonObject, store: Refere
 }
 
 /** Of an upstream, inline or not. */
-export function checkUpstream(upstream: JsonObject): Verdict {
+function checkUpstream(upstream: JsonObject): Verdict {
   const { nodes } = upstream
   if (nodes !== undefined && (nodes === null || typeof nodes !== 'object')) return { kind: 'crash' }
   if (Array.isArray(nodes) && nodes.some(node => isObject(node) && isIPv6(asText(node['host']))))

@@ -5,7 +5,7 @@ import { createCommander, describeGateways, type Command } from './command.ts'
 const port = z.int().min(0).max(65535)
 
 /** The stand-in's options as data. Ports: 0 picks a free one (with one host only). */
-export const serveOptions = z.strictObject({
+const serveOptions = z.strictObject({
   /** A gateway on each of these loopback addresses. */
   hosts: z.array(z.string()).min(1).default(['127.0.0.1']),
   proxyPort: port.default(9080),

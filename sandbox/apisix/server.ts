@@ -17,7 +17,7 @@ export interface Listener {
   close(): Promise<void>
 }
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number

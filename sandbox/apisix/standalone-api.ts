@@ -6,7 +6,7 @@ import { createFaults } from './faults.ts'
 import { isObject, parseJson } from './json.ts'
 import type { Store } from './store.ts'
 
-export interface StandaloneApiOptions {
+interface StandaloneApiOptions {
   /** This gateway's own store: in this mode gateways share nothing. */
   readonly store: Store
   readonly host: string

@@ -8,7 +8,7 @@ export interface Failure {
   readonly sent: boolean
 }
 
-export interface TryOptions {
+interface TryOptions {
   readonly agent: Agent
   readonly upstream: Upstream
   readonly target: Target

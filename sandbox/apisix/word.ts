@@ -56,7 +56,7 @@ export interface Word {
   speak(): void
 }
 
-export const OTHERS = 8
+const OTHERS = 8
 export const LISTS = 16
 export const NAMES = 16
 

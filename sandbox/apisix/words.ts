@@ -15,7 +15,7 @@ import {
 } from './word.ts'
 import type { Worker } from './worker.ts'
 
-export interface WordsOptions {
+interface WordsOptions {
   /** The workers that serve. */
   readonly workers: () => readonly Worker[]
   readonly barrier: Barrier

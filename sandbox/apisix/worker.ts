@@ -10,7 +10,7 @@ export const measuredDelay: ApplyDelay = () => Math.random() * 6
 /** In standalone mode every worker checks the document ten times a second (apisix-measured f). */
 export const polledDelay: ApplyDelay = () => Math.random() * 100
 
-export interface WorkerOptions {
+interface WorkerOptions {
   readonly id: number
   /** The id of the process that a real worker would be. */
   readonly pid: number

@@ -29,7 +29,7 @@ export interface Container {
   kill(signal: 'SIGTERM' | 'SIGKILL'): void
 }
 
-export interface ContainerStart {
+interface ContainerStart {
   readonly image: Image
   readonly env: Readonly<Record<string, string>>
   readonly onMessage: (message: AppMessage) => void

@@ -17,7 +17,7 @@ export interface HookRecord {
   readonly output: string
 }
 
-export interface HookContext {
+interface HookContext {
   readonly spec: ContainerSpec
   readonly env: Readonly<Record<string, string>>
   readonly ip: string

@@ -5,7 +5,7 @@ import { startPod, type PodWorker } from './pod-worker.ts'
 import type { PodRecord } from './record.ts'
 import type { PodStore } from './store.ts'
 
-export interface KubeletOptions {
+interface KubeletOptions {
   readonly store: PodStore
   /** The kubelet runs pods with this `spec.nodeName`. */
   readonly host: string

@@ -34,7 +34,7 @@ interface Slot {
 /** How long a crashed container stays down (ms). The first steps of a real back-off are longer. */
 const RESTART_MS = 1000
 
-export interface PodWorkerDeps {
+interface PodWorkerDeps {
   readonly store: PodStore
   readonly images: Readonly<Record<string, Image>>
   readonly ip: string

@@ -25,7 +25,7 @@ export interface ContainerSpec {
   readonly lifecycle?: { readonly preStop?: HookHandler }
 }
 
-export interface EnvVar {
+interface EnvVar {
   readonly name: string
   readonly value?: string
   readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } }

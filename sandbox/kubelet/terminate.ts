@@ -3,7 +3,7 @@ import { now } from '../now.ts'
 import type { Container, Exit } from './container.ts'
 import type { HookRecord } from './hook.ts'
 
-export interface Ending {
+interface Ending {
   readonly container: Container
   /** Runs the preStop hook; `undefined` if the container has none. */
   readonly hook: (() => Promise<HookRecord>) | undefined

@@ -9,7 +9,7 @@ export interface DeleteOptions {
 }
 
 /** The effect of a DELETE on the stored object: it is marked as ending (`marked`), removed (`remove`), both, or neither. */
-export interface Deletion<T extends KubeObject> {
+interface Deletion<T extends KubeObject> {
   readonly marked: T | undefined
   readonly remove: boolean
 }

@@ -1,7 +1,7 @@
 import { qualified, type ResourceName } from './resources.ts'
 
 /** A `v1.Status`: the API server's answer if it does not send an object. */
-export interface Status {
+interface Status {
   readonly kind: 'Status'
   readonly apiVersion: 'v1'
   readonly metadata: { readonly continue?: string }
@@ -12,7 +12,7 @@ export interface Status {
   readonly code: number
 }
 
-export interface ErrorExtras {
+interface ErrorExtras {
   readonly details?: Readonly<Record<string, unknown>>
   /** The value of the Retry-After header, seconds. */
   readonly retryAfterSeconds?: number

@@ -3,7 +3,7 @@ import type { ResourceName } from './resources.ts'
 import type { Verb } from './target.ts'
 
 /** The requests that a fault hits; every given field must match. */
-export interface Where {
+interface Where {
   readonly method?: string
   /** A part of the path, or a pattern for it, without the query. */
   readonly path?: string | RegExp
@@ -25,7 +25,7 @@ interface RuleOptions extends Where {
   readonly times?: number
 }
 
-export type Effect =
+type Effect =
   | { readonly kind: 'delay'; readonly ms: () => number }
   | { readonly kind: 'answer'; readonly error: ApiError }
   | { readonly kind: 'reset' }

@@ -15,7 +15,7 @@ import { write } from './write.ts'
 import { qualified } from './resources.ts'
 
 /** The state that all answers use. */
-export interface Api {
+interface Api {
   readonly store: Store
   readonly tokens: Tokens
   readonly faults: FaultState

@@ -50,13 +50,13 @@ export interface Condition {
   readonly lastProbeTime?: string | null
 }
 
-export interface ContainerPort {
+interface ContainerPort {
   readonly name?: string
   readonly containerPort: number
   readonly protocol?: string
 }
 
-export interface HttpGet {
+interface HttpGet {
   readonly path?: string
   readonly port: number | string
   readonly host?: string
@@ -91,7 +91,7 @@ export interface PodSpec {
   readonly [field: string]: unknown
 }
 
-export interface ContainerStatus {
+interface ContainerStatus {
   readonly name: string
   readonly ready: boolean
   readonly restartCount: number
@@ -122,7 +122,7 @@ export interface Pod extends KubeObject {
   readonly status: PodStatus
 }
 
-export interface ServicePort {
+interface ServicePort {
   readonly name?: string
   readonly port: number
   readonly targetPort?: number | string
@@ -172,7 +172,7 @@ export interface EndpointSlice extends KubeObject {
   readonly ports: readonly SlicePort[]
 }
 
-export interface LabelSelector {
+interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>
 }
 

@@ -17,7 +17,7 @@ const POD_NAME = 'authentication.kubernetes.io/pod-name'
 const POD_UID = 'authentication.kubernetes.io/pod-uid'
 
 /** `status` of a TokenReview. */
-export function reviewToken(tokens: Tokens, token: string, audiences: readonly string[]): object {
+function reviewToken(tokens: Tokens, token: string, audiences: readonly string[]): object {
   const claims = tokens.check(token)
   if (!claims)
     return { authenticated: false, user: {}, error: '[invalid bearer token, Token has been invalidated]' }

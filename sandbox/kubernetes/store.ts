@@ -10,7 +10,7 @@ import { strategicMerge } from './patch-strategic.ts'
 import { apiVersionOf, infoOf, type ResourceName, type ResourceTypes } from './resources.ts'
 import { matcher } from './selectors.ts'
 
-export interface ListOptions {
+interface ListOptions {
   readonly namespace?: string | undefined
   /** Label selector in API syntax. */
   readonly labels?: string | undefined
@@ -18,7 +18,7 @@ export interface ListOptions {
   readonly fields?: string | undefined
 }
 
-export interface WriteOptions {
+interface WriteOptions {
   /** Checks everything, and stores nothing. */
   readonly dryRun?: boolean
 }

@@ -12,7 +12,7 @@ export interface MintRequest {
   readonly expiresInSeconds?: number
 }
 
-export interface Claims {
+interface Claims {
   readonly iss: string
   readonly aud: readonly string[]
   readonly exp: number

@@ -8,7 +8,7 @@ import { matcher, type Match } from './selectors.ts'
 import type { Store } from './store.ts'
 import type { Target } from './target.ts'
 
-export interface WatchRequest {
+interface WatchRequest {
   readonly resource: ResourceName
   readonly match: Match
   readonly form: Form
@@ -74,7 +74,7 @@ export async function parseWatch(
 }
 
 /** The event of a change for a watcher with a selector: entry is ADDED, exit is DELETED with the last state that matched. */
-export function seenBy(
+function seenBy(
   match: Match,
   { type, object, previous, version }: Change
 ): { type: Change['type']; object: KubeObject } | undefined {

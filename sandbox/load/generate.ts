@@ -6,7 +6,7 @@ import { createAgent, send } from './send.ts'
 import { openWebsocket } from './websocket.ts'
 import { createTally } from './tally.ts'
 
-export interface Load {
+interface Load {
   counts(): LoadCounts
   /** Starts no more requests and waits for the pending ones: at most their timeout. */
   stop(): Promise<LoadResult>

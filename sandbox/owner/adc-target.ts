@@ -10,7 +10,7 @@ export interface AdcObjects {
   readonly routes: readonly AdcObject[]
 }
 
-export interface AdcObject {
+interface AdcObject {
   readonly id: string
   readonly [field: string]: unknown
 }

@@ -4,7 +4,7 @@ import { createRandom } from '../random.ts'
 import type { OwnedService, Owner, OwnerWrite } from './owner.ts'
 import { serviceOf, type Slice, type SliceSource } from './slices.ts'
 
-export interface DiscoveryOptions {
+interface DiscoveryOptions {
   readonly slices: SliceSource
   readonly services: readonly OwnedService[]
   /** Names of the gateways; each has a watch of its own. */

@@ -51,7 +51,7 @@ const newSet = (deployment: Deployment, hash: string, revision: number): Draft<R
 }
 
 /** Status of a deployment from its sets. */
-export function deploymentStatus(
+function deploymentStatus(
   deployment: Deployment,
   fresh: ReplicaSet | undefined,
   sets: readonly ReplicaSet[],

@@ -1,5 +1,5 @@
 /** Keys to process, each once however often it was added. Work runs in a later turn of the event loop. */
-export interface Queue {
+interface Queue {
   add(key: string): void
   /** Adds the key after `ms`. */
   addLater(key: string, ms: number): void

@@ -46,11 +46,7 @@ export function planReplicas(
   }
 }
 
-export function replicaSetStatus(
-  replicaSet: ReplicaSet,
-  pods: readonly Pod[],
-  now: number
-): ReplicaSet['status'] {
+function replicaSetStatus(replicaSet: ReplicaSet, pods: readonly Pod[], now: number): ReplicaSet['status'] {
   const active = pods.filter(isActive)
   return {
     replicas: active.length,

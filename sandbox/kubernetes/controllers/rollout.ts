@@ -10,7 +10,7 @@ export interface Arm {
   readonly actual: number
 }
 
-export interface Bounds {
+interface Bounds {
   readonly replicas: number
   readonly maxSurge: number
   readonly maxUnavailable: number
@@ -42,7 +42,7 @@ export function boundsOf(deployment: Deployment): Bounds {
 const sum = (arms: readonly Arm[], of: (arm: Arm) => number): number =>
   arms.reduce((total, arm) => total + of(arm), 0)
 
-export type Scales = ReadonlyMap<string, number>
+type Scales = ReadonlyMap<string, number>
 
 /** How many pods the new set may have now (deployment util NewRSNewReplicas). */
 export function newSetSize(fresh: Arm, old: readonly Arm[], { replicas, maxSurge }: Bounds): number {

@@ -1,7 +1,7 @@
 import type { EndpointSlice, Pod, Service, SliceEndpoint, SlicePort } from '../objects.ts'
 import { isReady } from './owned.ts'
 
-export type Family = 'IPv4' | 'IPv6'
+type Family = 'IPv4' | 'IPv6'
 
 const familyOf = (ip: string): Family => (ip.includes(':') ? 'IPv6' : 'IPv4')
 
@@ -39,7 +39,7 @@ export function portsOf(service: Service, pod: Pod): SlicePort[] {
   )
 }
 
-export interface SlicePlan {
+interface SlicePlan {
   readonly create: readonly Pick<EndpointSlice, 'addressType' | 'endpoints' | 'ports'>[]
   readonly update: readonly EndpointSlice[]
   readonly remove: readonly EndpointSlice[]
