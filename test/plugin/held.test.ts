@@ -3,7 +3,7 @@ import { Backend } from './backend.ts'
 import { many } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
-import { costOfHeld, heldEntries, putAll } from './held.ts'
+import { CURRENT_CAN_BREAK, costOfHeld, heldEntries, putAll } from './held.ts'
 
 describe('Entries that are held', () => {
   let gateway: Gateway | undefined
@@ -26,15 +26,7 @@ describe('Entries that are held', () => {
     try {
       gateway = await Gateway.start({
         workers: 2,
-        before: `
-          local entries = require("apisix.drain.entries")
-          local current = entries.current
-          entries.current = function(self)
-            if ngx.shared["stand-in"]:get("broken") == "current" and ngx.get_phase() ~= "content" then
-              error("a bug")
-            end
-            return current(self)
-          end`
+        before: CURRENT_CAN_BREAK
       })
       const { barrier, url } = gateway
       await gateway.configured({ u: { nodes: [pod.node] } })

@@ -8,6 +8,7 @@ import { Backend } from './backend.ts'
 import { backends, many, send } from './client.ts'
 import { eventually } from './eventually.ts'
 import { Gateway } from './gateway.ts'
+import { CURRENT_CAN_BREAK } from './held.ts'
 
 /** The ways to load the plugin; the place of its counts depends on it. */
 const WAYS = ['hook', 'plugin'] as const
@@ -251,15 +252,7 @@ describe('A gateway that', () => {
   it('has a bug in our hooks still serves, counts the error, keeps counting requests, and is unfit', async () => {
     gateway = await Gateway.start({
       workers: 1,
-      before: `
-        local entries = require("apisix.drain.entries")
-        local current = entries.current
-        entries.current = function(self)
-          if ngx.shared["stand-in"]:get("broken") == "current" and ngx.get_phase() ~= "content" then
-            error("a bug")
-          end
-          return current(self)
-        end`
+      before: CURRENT_CAN_BREAK
     })
     await gateway.configured({ u: { nodes: [a.node, b.node] } })
     await gateway.barrier.put(a.entry())
