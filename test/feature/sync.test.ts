@@ -134,11 +134,21 @@ describe('feature: an upstream that follows a Service', () => {
     await until('the losers are told', () => told().length >= 3, WITHIN_MS)
     expect(told()).to.deep.equal(wanted)
     expect(rig.nodes('upstreams/web')).to.deep.equal([mine.node])
-    const response = await fetch(`http://127.0.0.1:${rig.agent.pagePort}/api/state`)
-    const { holders } = (await response.json()) as Snapshot
-    const [web, ...others] = holders.toSorted(({ key }) => (key === 'upstreams/web' ? -1 : 1))
-    expect(web).to.deep.include({ service: 'shop/web', losers: ['shop/api', 'shop/empty'] })
-    expect(others.flatMap(({ losers }) => losers)).to.deep.equal([])
+    const marks = async () => {
+      const response = await fetch(`http://127.0.0.1:${rig.agent.pagePort}/api/state`)
+      const { holders } = (await response.json()) as Snapshot
+      return holders
+        .filter(({ losers }) => losers.length > 0)
+        .map(({ key, service, losers }) => ({ key, service, losers }))
+    }
+    await until(
+      'the page names the Service that keeps the upstream',
+      async () => (await marks()).some(({ service }) => service === 'shop/web'),
+      WITHIN_MS
+    )
+    expect(await marks()).to.deep.equal([
+      { key: 'upstreams/web', service: 'shop/web', losers: ['shop/api', 'shop/empty'] }
+    ])
     // The first claim still works.
     const second = rig.pod('web-2')
     rig.service('web', [mine, second])
