@@ -159,7 +159,6 @@ describe('dashboard page', () => {
       .getByRole('complementary')
       .getByText(/^left to the pod: 3 websockets, 1 event stream, the oldest for (61 s|1 min 01 s)$/)
       .waitFor()
-    expect(await violations(page)).to.deep.equal([])
     await page.close()
   })
 

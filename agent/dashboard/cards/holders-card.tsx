@@ -38,7 +38,7 @@ export function Holders({ holders, lanes, now, view, onView }: HoldersProps) {
         </h2>
         <input
           type="search"
-          placeholder="Key, name, owner, Service, node"
+          placeholder="Holder, Service, node"
           aria-label="Search holders"
           value={seek}
           onInput={event => onView({ seek: event.currentTarget.value }, 'typed')}
