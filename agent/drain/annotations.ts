@@ -17,6 +17,8 @@ const MINIMUM_EVIDENCE = `${PREFIX}minimum-evidence`
 const LONG_LIVED_WAIT = `${PREFIX}long-lived-wait`
 /** `false`: no other pod takes over from this one in a gateway, and it takes over from none. */
 const SUCCESSORS = `${PREFIX}successors`
+/** Of a Service: the upstream whose nodes are its endpoints: an id, or `port=id` for each port, separated by commas. */
+export const UPSTREAM = `${PREFIX}upstream`
 /** The condition that a readiness gate of a pod can wait for: every gateway routes to it. */
 export const IN_UPSTREAM = `${PREFIX}in-upstream`
 

@@ -1,11 +1,9 @@
-import { annotationReader, oneOf, PREFIX, quoted } from '../drain/annotations.ts'
+import { annotationReader, oneOf, PREFIX, quoted, UPSTREAM } from '../drain/annotations.ts'
 import { DURATION_FORM, parseDuration } from '../drain/duration.ts'
 import type { Millis, ServiceFact } from '../drain/facts.ts'
 import type { HolderKey } from '../plan/holder.ts'
 import { parseSelector, type Selector } from './selector.ts'
 
-/** The upstream whose nodes are this Service's endpoints: an id, or `port=id` for each port, separated by commas. */
-export const UPSTREAM = `${PREFIX}upstream`
 /** The weight of every node of this Service. */
 const WEIGHT = `${PREFIX}weight`
 /** Only endpoints in these zones, separated by commas. */

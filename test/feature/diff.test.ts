@@ -137,4 +137,16 @@ describe('feature: apisix-drain diff', () => {
     expect(out).to.contain('not read: apisix-1:').and.to.contain('no difference in 1 holders')
     expect(code).to.equal(1)
   })
+
+  for (const flags of [[], ['--json']])
+    test(`${['diff', ...flags].join(' ')} reports a refused key once, and shows its progress if asked (D14)`, async start => {
+      const rig = await start()
+      rig.admin.faults.inject({ fault: { kind: 'status', status: 401 }, path: '/apisix/admin/' })
+      const { code, out, err } = await diff(rig, ...flags, '--progress')
+      expect(code).to.equal(1)
+      expect(err).to.include('reading the Admin API')
+      const text =
+        flags.length > 0 ? (JSON.parse(out) as { problems: string[] }).problems.join('\n') : out + err
+      expect(text.match(/apisix\.admin\.keyFile/g), text).to.have.length(1)
+    })
 })

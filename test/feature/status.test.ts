@@ -35,7 +35,7 @@ describe('feature: apisix-drain status', () => {
   const config = { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' }
   const test = sideBySide({ gateways: 2, barrier: true, config })
 
-  test('exits 0 if no answer is at risk; 1 if a gateway does not answer, and names it', async start => {
+  test('exits 0 if no answer is at risk; 1 if a gateway does not answer, and names it (D14)', async start => {
     const rig = await start()
     await rig.settled()
     const url = `http://127.0.0.1:${rig.agent.port}`

@@ -57,7 +57,7 @@ describe('alerts', () => {
   })
 
   for (const [alert, { series, at, labels }] of Object.entries(BAD_CASES)) {
-    it(`${alert} fires in its bad case, alone, and not before`, () => {
+    it(`${alert} fires in its bad case, alone, and not before (D5)`, () => {
       const { ok, text } = firing(series, { '4m45s': [], [at]: [{ alertname: alert, ...labels }] })
       expect(ok, text).to.equal(true)
     })
@@ -81,7 +81,7 @@ describe('alerts', () => {
     expect(play).to.throw('a real agent has no series')
   })
 
-  it('lead to a section of docs/troubleshooting.md', () => {
+  it('lead to a section of docs/troubleshooting.md (D15)', () => {
     const page = readFileSync(new URL('../../../docs/troubleshooting.md', import.meta.url), 'utf8')
     const anchors = anchorsOf(page)
     for (const { alert, annotations } of rules()) {
@@ -95,7 +95,7 @@ describe('alerts', () => {
     )
   })
 
-  it('are made from metrics that promtool accepts, as a real agent serves them', () => {
+  it('are made from metrics that promtool accepts, as a real agent serves them (D15)', () => {
     const { ok, text } = promtool(['check', 'metrics'], {}, rollout.text)
     expect(ok, text).to.equal(true)
     expect(text).to.equal('')

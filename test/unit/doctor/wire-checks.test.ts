@@ -90,7 +90,7 @@ describe('doctor: wired to the agent’s clients', () => {
     )
   })
 
-  it('reports a failure of Kubernetes once, and names the checks that it explains', async () => {
+  it('reports a failure of Kubernetes once, and names the checks that it explains (D14)', async () => {
     const settings = config({ APISIX_ADMIN_URL: url, KUBERNETES_NAMESPACES: 'shop' })
     const connection = { request: () => Promise.reject(new Error('no HTTP/2')) }
     const { healthy, findings, skipped } = await examine(

@@ -9,7 +9,7 @@ describe('the text of /metrics', () => {
     metrics.drains.set({ phase: 'draining' }, 3)
   )
 
-  it('has the metrics of the agent and of its process, each once', async () => {
+  it('has the metrics of the agent and of its process, each once (D15)', async () => {
     const text = await read()
     expect(contentType).to.include('text/plain')
     const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name)

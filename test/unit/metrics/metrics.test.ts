@@ -29,7 +29,7 @@ describe('metrics', () => {
     }
   })
 
-  it('do not repeat the name of the program', () => {
+  it('do not repeat the name of the program (D15)', () => {
     for (const { name } of metrics.rows)
       expect(name.slice('apisix_drain_'.length), name).not.to.match(/drain|process/)
   })
@@ -43,7 +43,7 @@ describe('metrics', () => {
     return counted.map(({ labels }) => labels as Readonly<Record<string, string>>)
   }
 
-  it('are counters that begin with 0 in every series, so that Prometheus sees the first increase', async () => {
+  it('are counters that begin with 0 in every series, so that Prometheus sees the first increase (D5)', async () => {
     metrics.gatewayNames.keep(['apisix-0'])
     // A gateway's own count is shown as it is: from 0 when the gateway starts, and not when the agent does.
     const foreign = 'apisix_drain_plugin_requests_total'
