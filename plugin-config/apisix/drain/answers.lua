@@ -7,6 +7,7 @@ local json     = require("apisix.drain.json")
 local fetch    = require("apisix.drain.fetch")
 local words    = require("apisix.drain.words")
 local speaker  = require("apisix.drain.speaker")
+local l4       = require("apisix.drain.l4")
 local successors = require("apisix.drain.successors")
 local ngx      = ngx
 local ngx_now  = ngx.now
@@ -27,7 +28,8 @@ function _M.base(barrier)
     ngx.update_time()
     barrier.at = clock_now()
     local living = workers.list(barrier.counts)
-    barrier.living, barrier.numbers = living, workers.numbers(living)
+    barrier.living, barrier.numbers = l4.speakers(living), workers.numbers(living)
+    barrier.all, barrier.l4 = living, l4.covered(living)
     barrier.unplaced = totals.unplaced(barrier.counts, barrier.numbers)
     local dict = barrier.entries.dict
     barrier.unfit = workers.unfit(barrier.counts, living, ngx.worker.count(), instance.shared(dict))
@@ -87,7 +89,7 @@ function _M.entry(barrier, entry)
     if not speaker.wanted(barrier.counts) then
         return body
     end
-    barrier.words = barrier.words or words.read(barrier.counts, barrier.living)
+    barrier.words = barrier.words or words.read(barrier.counts, barrier.living, barrier.l4)
     body.word = barrier.words:of(entry.id, barrier.entries:since(entry.id))
     return body
 end
@@ -106,13 +108,19 @@ end
 
 
 local function told_workers(counts, living)
-    local list = json.list()
-    for i, worker in ipairs(living) do
-        list[i] = {
+    local list, l4_of = json.list(), {}
+    for _, worker in ipairs(living) do
+        if worker.stream then
+            l4_of[worker.pid] = worker.unfit or "covered"
+        end
+    end
+    for _, worker in ipairs(living) do
+        list[#list + 1] = not worker.stream and {
             id = worker.id, pid = worker.pid, fit = worker.fit, unfit = json.list({ worker.unfit }),
             seen = worker.seen, revision = worker.revision, applied = worker.applied,
             revisions = workers.revisions(counts, worker.number), exiting = worker.exiting,
-        }
+            l4 = l4_of[worker.pid],
+        } or nil
     end
     return list
 end
@@ -155,7 +163,7 @@ function _M.state(barrier, which, long)
     local body = _M.base(barrier)
     body.plugin, body.apisix = runtime.VERSION, runtime.apisix_version()
     body.unfit = json.list(barrier.unfit)
-    body.workers = told_workers(barrier.counts, barrier.living)
+    body.workers = told_workers(barrier.counts, barrier.all)
 
     local entries = barrier.entries
     body.held, body.entries = entries:held(), json.list()

@@ -1,6 +1,7 @@
 --- For `apisix.lua_module_hook`: loads the barrier without an entry in the plugin list. The module
--- hook runs before APISIX itself is loaded. So the barrier starts with init_worker of
--- apisix.balancer, which APISIX calls in every worker.
+-- hook runs before APISIX itself is loaded. So the barrier starts with a function that APISIX calls
+-- in every worker: init_worker of apisix.balancer, and stream_init_worker in the stream subsystem,
+-- which has a Lua VM of its own in the same process.
 local package  = package
 local loadfile = loadfile
 local error    = error
@@ -8,19 +9,23 @@ local pcall    = pcall
 local ngx      = ngx
 local require  = require
 
-local NAME = "apisix.balancer"
+local STARTS = {
+    http = { module = "apisix.balancer", func = "init_worker" },
+    stream = { module = "apisix", func = "stream_init_worker" },
+}
+local START = STARTS[ngx.config.subsystem]
 local _M = {}
 
 
-local function hang_on(balancer)
-    local own = balancer.init_worker
-    balancer.init_worker = function(...)
+local function hang_on(module)
+    local own = module[START.func]
+    module[START.func] = function(...)
         if own then
             own(...)
         end
         require("apisix.drain.runtime").start()
     end
-    return balancer
+    return module
 end
 
 
@@ -39,18 +44,16 @@ local function load(name)
 end
 
 
--- the stream subsystem runs the module hook too, in a Lua VM without the plugin's dictionaries
-if ngx.config.subsystem == "http" then
-    -- this is the master: every worker will inherit the memory that is mapped now
-    pcall(function()
-        require("apisix.drain.cells").prepare(ngx.shared["apisix-drain-counts"])
-        require("apisix.drain.wake").prepare(ngx.shared["apisix-drain-counts"])
-    end)
-    if package.loaded[NAME] then
-        hang_on(package.loaded[NAME])
-    else
-        package.preload[NAME] = load
-    end
+-- This is the master: every worker will inherit the memory that is mapped now. The first subsystem
+-- maps it, and the other one finds it by the dictionary.
+pcall(function()
+    require("apisix.drain.cells").prepare(ngx.shared["apisix-drain-counts"])
+    require("apisix.drain.wake").prepare(ngx.shared["apisix-drain-counts"])
+end)
+if package.loaded[START.module] then
+    hang_on(package.loaded[START.module])
+else
+    package.preload[START.module] = load
 end
 
 

@@ -14,18 +14,19 @@ local MAX_TURNS = 20
 local _M = {}
 
 
---- @tparam table own APISIX's functions: pick, run, log, header
--- @tparam table deps { pick, inflight, kinds, entries, core, switch = { active },
---   caught = function(err), count = function(what), recreate = ngx.balancer.recreate_request }
+--- @tparam table own APISIX's functions: pick, run, log, header; no header in the stream subsystem
+-- @tparam table deps { pick, inflight, kinds, entries, switch = { active },
+--   caught = function(err), count = function(what), recreate = ngx.balancer.recreate_request,
+--   turn_away = ends a request that no node may have }
 -- @treturn table { pick, retry, run, log, header }
 function _M.make(own, deps)
-    local core, caught, switch = deps.core, deps.caught, deps.switch
+    local caught, switch, turn_away = deps.caught, deps.switch, deps.turn_away
     local pick, plans = deps.pick, deps.pick.plans
     local inflight, entries = deps.inflight, deps.entries
     local prepare, admits, settle = pick.prepare, pick.admits, pick.settle
     local retried = pick.retried
     local leave, held = inflight.leave, inflight.held
-    local kinds, begin = deps.kinds, deps.kinds.begin
+    local kinds, begin, is_session = deps.kinds, deps.kinds.begin, not own.header
     local own_pick, own_run, own_log, own_header = own.pick, own.run, own.log, own.header
     local wrapped = {}
 
@@ -65,8 +66,7 @@ function _M.make(own, deps)
         if connecting then
             return nil, "every node is sealed by apisix-drain"
         end
-        -- the status that APISIX answers if an upstream has no node
-        return core.response.exit(503)
+        return turn_away()
     end
 
 
@@ -150,7 +150,7 @@ function _M.make(own, deps)
         ctx.balancer_try_count = tries or 1
         ctx.picked_server = server
         if not server then
-            return core.response.exit(503)
+            return turn_away()
         end
 
         if server.host ~= host or server.port ~= port then
@@ -173,6 +173,10 @@ function _M.make(own, deps)
                 keep_counted(ctx, server)
             elseif not settled and not move(route, ctx, server) then
                 return
+            end
+            if is_session then
+                -- it has no answer that begins later
+                ctx._drain_began = kinds.now
             end
         end
         return own_run(route, ctx, plugin_funcs)

@@ -6,14 +6,19 @@
 --                                 calls pick_server through an upvalue: that becomes `retry`
 --   apisix http_log_phase         called through the module at the end of every request
 --   apisix http_header_filter_phase   the same, when the response begins
+--   apisix stream_log_phase       in the stream subsystem, at the end of every session
 --
 -- The replacements stay for ever: a worker may have compiled code that contains them, and requests
 -- that they counted are still in flight. Unloading the plugin makes them pass everything through.
+local ngx    = ngx
 local debug  = debug
 local ipairs = ipairs
 local type   = type
 local concat = table.concat
 
+local IS_HTTP = ngx.config.subsystem == "http"
+local LOG     = IS_HTTP and "http_log_phase" or "stream_log_phase"
+local HEADER  = "http_header_filter_phase"
 local UPVALUE = "pick_server"
 local MARK    = "_apisix_drain_own"
 
@@ -48,8 +53,8 @@ local function find(balancer, apisix)
     local own = {
         pick   = need(balancer, "pick_server", "apisix.balancer pick_server"),
         run    = need(balancer, "run", "apisix.balancer run"),
-        log    = need(apisix, "http_log_phase", "apisix http_log_phase"),
-        header = need(apisix, "http_header_filter_phase", "apisix http_header_filter_phase"),
+        log    = need(apisix, LOG, "apisix " .. LOG),
+        header = IS_HTTP and need(apisix, HEADER, "apisix " .. HEADER) or nil,
     }
 
     if own.run then
@@ -90,8 +95,10 @@ function _M.install(balancer, apisix, make)
     debug.setupvalue(own.run, own.upvalue, ours.retry)
     balancer.pick_server = ours.pick
     balancer.run = ours.run
-    apisix.http_log_phase = ours.log
-    apisix.http_header_filter_phase = ours.header
+    apisix[LOG] = ours.log
+    if IS_HTTP then
+        apisix[HEADER] = ours.header
+    end
     balancer[MARK] = { own = own, ours = ours }
     return nil
 end
@@ -112,8 +119,8 @@ function _M.verify(balancer, apisix)
         { held == ours.retry, "the upvalue " .. UPVALUE .. " of apisix.balancer run" },
         { balancer.pick_server == ours.pick, "apisix.balancer pick_server" },
         { balancer.run == ours.run, "apisix.balancer run" },
-        { apisix.http_log_phase == ours.log, "apisix http_log_phase" },
-        { apisix.http_header_filter_phase == ours.header, "apisix http_header_filter_phase" },
+        { apisix[LOG] == ours.log, "apisix " .. LOG },
+        { not IS_HTTP or apisix[HEADER] == ours.header, "apisix " .. HEADER },
     }) do
         if not check[1] then
             lost[#lost + 1] = check[2]

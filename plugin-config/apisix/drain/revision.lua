@@ -1,13 +1,14 @@
 --- Which configuration this worker has applied: etcd's revision in the etcd modes, the version of a
 -- kind of object in the standalone ones. APISIX reads each kind by itself: after etcd was compacted
 -- or restored, it may have read one kind anew, and try another only seconds later.
+local ngx      = ngx
 local pcall    = pcall
 local ipairs   = ipairs
 local tonumber = tonumber
 
 local _M = {
-    -- the kinds of object that can list nodes
-    KINDS = {
+    -- the kinds of object that can list nodes, for the subsystem that runs this code
+    KINDS = ngx.config.subsystem == "stream" and { "stream_routes", "upstreams", "services" } or {
         "routes", "upstreams", "services", "plugin_configs", "global_rules", "consumers",
         "consumer_groups",
     },

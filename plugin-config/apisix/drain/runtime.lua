@@ -9,6 +9,7 @@ local present      = require("apisix.drain.present")
 local kinds_mod    = require("apisix.drain.kinds")
 local hooks        = require("apisix.drain.hooks")
 local install      = require("apisix.drain.install")
+local l4           = require("apisix.drain.l4")
 local revision     = require("apisix.drain.revision")
 local settings_mod = require("apisix.drain.settings")
 local token_mod    = require("apisix.drain.token")
@@ -29,6 +30,7 @@ local SWEEP       = 60
 local STEP_KB     = 2048
 local CLEAR       = 200     -- expired entries cleared away in one beat, at most
 local COUNTS      = { "moved", "bypasses", "refused", "errors", "succeeded" }
+local IS_HTTP     = ngx.config.subsystem == "http"
 
 local _M = {
     VERSION      = "0.2.0",
@@ -73,7 +75,7 @@ local function tell(why)
 
     here.why = why
     if why then
-        log(ngx.ERR, "apisix-drain: unfit: ", why)
+        log(ngx.ERR, "apisix-drain: ", IS_HTTP and "unfit: " or "L4 is not covered: ", why)
     end
     if here.number and why then
         here.counts:safe_set("u|" .. here.number, why)
@@ -185,16 +187,26 @@ local function register(core)
 end
 
 
+-- Ends a request that no node may have: for HTTP with the status that APISIX answers if an upstream
+-- has no node.
+local function turn_away()
+    if IS_HTTP then
+        return here.core.response.exit(503)
+    end
+    return ngx.exit(503)
+end
+
+
 local function make_hooks(own)
     return hooks.make(own, {
         pick     = here.pick,
         inflight = here.inflight,
         kinds    = here.kinds,
         entries  = here.entries,
-        core     = here.core,
         switch   = here,
         caught   = caught,
         count    = count,
+        turn_away = turn_away,
         recreate = require("ngx.balancer").recreate_request,
     })
 end
@@ -203,16 +215,17 @@ end
 --- Starts the barrier in this worker. Call it in init_worker, or any time later; more than once
 -- does no harm. Never raises.
 function _M.start()
-    if ngx.config.subsystem ~= "http" or not ngx.worker.id() then
-        -- the stream subsystem has a Lua of its own, and the privileged agent serves no request
+    if not ngx.worker.id() or not (IS_HTTP or _M.dicts()) then
+        -- the privileged agent serves no request; the stream subsystem takes part only if both
+        -- dictionaries are in the block `lua` of nginx.conf, which both subsystems see
         return
     end
 
     local ok, err = pcall(function()
         here.core = require("apisix.core")
-        local why
+        local why = not IS_HTTP and l4.gap(here.core) or nil
         if not here.number then
-            why = register(here.core)
+            why = register(here.core) or why
         end
         if here.inflight and not why then
             why = install.install(require("apisix.balancer"), package.loaded["apisix"], make_hooks)
@@ -226,7 +239,7 @@ function _M.start()
         here.stopped = nil
         tell(why)
 
-        if here.active then
+        if here.active and IS_HTTP then
             local settings, problems = settings_mod.load(here.core)
             if #problems > 0 then
                 log(ngx.WARN, "apisix-drain: ", settings_mod.say(problems))

@@ -93,8 +93,9 @@ end
 -- @tparam number asked how many serve
 -- @tparam number hidden the largest number of places whose nodes one of them cannot read
 -- @tparam table texts their texts, see about.lua
+-- @tparam boolean l4 whether L4 is covered: see l4.lua
 -- @treturn table for json.encode; `tag` identifies the words of all, nil until all have reported
-function _M.of(said, asked, hidden, texts)
+function _M.of(said, asked, hidden, texts, l4)
     local distinct, seen = {}, {}
     for _, text in ipairs(texts) do
         if not seen[text] then
@@ -115,7 +116,7 @@ function _M.of(said, asked, hidden, texts)
     return setmetatable({
         tag = tag,
         json = '{"said":' .. said .. ',"asked":' .. asked .. "," .. one.json
-               .. (tag and ',"tag":"' .. tag .. '"' or "") .. "}",
+               .. (tag and ',"tag":"' .. tag .. '"' or "") .. (l4 and ',"l4":true' or "") .. "}",
     }, as_is)
 end
 

@@ -92,8 +92,11 @@ end
 
 
 --- Reads which workers serve, and which of them have a word now.
-function _M.read(dict, living)
-    local self = { dict = dict, list = {}, asked = 0 }
+-- @tparam table dict the counts
+-- @tparam table living from workers.list
+-- @tparam boolean l4 whether the words are also those of every worker's stream subsystem
+function _M.read(dict, living, l4)
+    local self = { dict = dict, list = {}, asked = 0, l4 = l4 }
     for _, worker in ipairs(living) do
         if not worker.exiting then
             self.asked = self.asked + 1
@@ -136,7 +139,7 @@ function _M:of(id, since)
             texts[said] = text
         end
     end
-    return union.of(said, self.asked, hidden, texts)
+    return union.of(said, self.asked, hidden, texts, self.l4)
 end
 
 

@@ -3,7 +3,8 @@
 --
 --   worker-seq         the last number given
 --   s|slot             true once the slot was ever taken: the list ends at the first absent one
---   w|slot             "number id pid start" of the process that holds the slot
+--   w|slot             "number id pid start" of the process that holds the slot; then " stream" if
+--                      its stream subsystem does: one worker process has a slot for each of the two
 --   h|number           last sign of life (seconds since the epoch)
 --   v|number           highest configuration revision it applied
 --   v|number|kind      of one kind of object; -1: this APISIX has none
@@ -36,6 +37,8 @@ local KEPT = 1000
 local KEYS = { "h|", "v|", "a|", "x|", "d|" }
 -- the keys that it may have
 local MORE = { "u|", "q|", "wake|" }
+-- the mark of a slot that a stream subsystem holds
+local STREAM = " stream"
 
 local _M = {}
 
@@ -83,7 +86,8 @@ function _M.register(dict, shared)
 
     local pid = ngx.worker.pid()
     local slot = slot_of(dict, number .. " " .. ngx.worker.id() .. " " .. pid .. " "
-                               .. process.started(pid))
+                               .. process.started(pid)
+                               .. (ngx.config.subsystem == "stream" and STREAM or ""))
     if not slot then
         return nil, "no slot is free for this worker"
     end
@@ -126,15 +130,15 @@ end
 
 --- Every registered process that is still there.
 -- @treturn table list of { number, slot, id, pid, fit, unfit, seen, revision, applied,
--- exiting, shared }
+-- exiting, shared, stream }; `stream`: it is the stream subsystem of that process
 -- @treturn table the same for those that are gone
 function _M.list(dict)
     local living, dead = {}, {}
     local slot = 0
     while dict:get("s|" .. slot + 1) do
         slot = slot + 1
-        local number, id, pid, start =
-            str_match(dict:get("w|" .. slot) or "", "^(%d+) (%d+) (%d+) (%d*)$")
+        local number, id, pid, start, mark =
+            str_match(dict:get("w|" .. slot) or "", "^(%d+) (%d+) (%d+) (%d*)(.*)$")
         if number then
             local worker = {
                 number = tonumber(number), slot = slot, id = tonumber(id), pid = tonumber(pid),
@@ -144,6 +148,7 @@ function _M.list(dict)
                 exiting = dict:get("q|" .. number) == true,
                 unfit = dict:get("u|" .. number),
                 shared = dict:get("d|" .. number),
+                stream = mark == STREAM,
             }
             local failed = dict:get("x|" .. number) or 0
             if failed > 0 and clock_now() - failed < ERROR_HOLD then
@@ -172,7 +177,7 @@ end
 local function by_pid(living)
     local known = {}
     for _, worker in ipairs(living) do
-        known[worker.pid] = true
+        known[worker.pid] = known[worker.pid] or not worker.stream
     end
     return known
 end
@@ -202,7 +207,7 @@ end
 local function missing(living, count)
     local serving, reasons = {}, {}
     for _, worker in ipairs(living) do
-        serving[worker.id] = serving[worker.id] or not worker.exiting
+        serving[worker.id] = serving[worker.id] or not (worker.exiting or worker.stream)
     end
     for id = 0, count - 1 do
         if not serving[id] then
@@ -222,7 +227,7 @@ end
 -- @tparam table living from list
 -- @tparam number count ngx.worker.count()
 -- @tparam string shared what this process shares, see instance.shared
--- @treturn table reasons, empty if fit
+-- @treturn table reasons, empty if fit. The stream subsystems give none: see l4.covered
 function _M.unfit(dict, living, count, shared)
     local pids, second = strangers(dict, living)
     local reasons = pids and {} or missing(living, count)
@@ -231,10 +236,10 @@ function _M.unfit(dict, living, count, shared)
                                 .. "loaded the plugin, or is from before a reload that is not over"
     end
     for _, worker in ipairs(living) do
-        if not worker.fit then
+        if not worker.fit and not worker.stream then
             reasons[#reasons + 1] = "worker " .. worker.id .. ": " .. worker.unfit
         end
-        if worker.shared ~= shared then
+        if worker.shared ~= shared and not worker.stream then
             reasons[#reasons + 1] = "worker " .. worker.id .. " (process " .. worker.pid
                 .. ") has another deny-list or counts in another way: a reload is not over"
         end
