@@ -40,7 +40,9 @@ const word = z.looseObject({
   others: z.array(z.looseObject({ places: z.number(), nodes: z.array(z.string()), more: z.number() })),
   /** How many places have their other choices left out. */
   cut: z.number(),
-  tag: z.string().optional()
+  tag: z.string().optional(),
+  /** Present if every worker seals and counts L4 sessions too. An older plugin does not send it. */
+  l4: z.boolean().optional()
 })
 const told = z.looseObject({
   uid: z.string(),
@@ -100,7 +102,9 @@ const worker = z.looseObject({
   /** When one of them last changed (seconds since the epoch). */
   applied: z.number().nullish(),
   /** It exits after a reload: it only finishes its requests, and applies no new configuration. */
-  exiting: z.boolean().nullish()
+  exiting: z.boolean().nullish(),
+  /** `covered`, or why its stream subsystem does not cover L4. Absent: that subsystem takes no part. An older plugin does not send it. */
+  l4: z.string().optional()
 })
 /** Long-lived requests to one address, by kind; `oldest`: the age of the oldest one, in s. */
 const longLived = z.looseObject({

@@ -23,6 +23,8 @@ export interface Word {
   readonly cut: number
   /** The tag that names each word, in the order of the addresses; empty while the words are not complete. */
   readonly tags: readonly string[]
+  /** Every worker also seals and counts the L4 sessions to each address. */
+  readonly l4: boolean
 }
 
 /** Merges the words about each address of a pod; `undefined` if one of them is missing. */
@@ -41,7 +43,8 @@ export function wordOf(words: readonly (WorkersWord | undefined)[]): Word | unde
     succeeded: [...new Set(told.flatMap(({ succeeded = [] }) => succeeded))],
     others: told.flatMap(({ others }) => others),
     cut: told.reduce((sum, { cut }) => sum + cut, 0),
-    tags: complete ? tags : []
+    tags: complete ? tags : [],
+    l4: told.every(({ l4 }) => l4 === true)
   }
 }
 

@@ -143,11 +143,16 @@ const isFreePort = (world: Pick<World, 'ownersOf' | 'portsOf'>, { host, port }: 
     .ownersOf(host)
     .every(owner => !owner.containerPorts.includes(port) && !world.portsOf(owner).includes(port))
 
-/** The stream subsystem chooses the nodes of a stream route. Its workers have no deny-list, and count nothing. */
+/**
+ * The stream subsystem chooses the nodes of a stream route. It has a deny-list and counts sessions only if the gateway's configuration
+ * lets it: the words of its workers say so (docs/decisions/0067).
+ */
 export const streamed = (holder: Holder, node: string): HiddenPlace => ({
   holder: holder.key,
   node,
   best: 'accepted',
-  why: `${node} is proxied as L4 (TCP, UDP), which the barrier does not cover`,
-  change: 'none yet: give such pods a sleep for the connections that they have'
+  isPassing: true,
+  why: `${node} is proxied as L4 (TCP, UDP), which the barrier of some gateway does not cover`,
+  change:
+    'let the plugin cover TCP (docs/long-lived.md, L4), or give such pods a sleep for the connections that they have'
 })

@@ -1,5 +1,5 @@
 import { isOver } from '../drain/eligible.ts'
-import type { PodFact } from '../drain/facts.ts'
+import type { PodFact, PodUid } from '../drain/facts.ts'
 import { hiddenPlaces, streamed, type Behind } from '../plan/hidden.ts'
 import { leadsTo, type LeadsTo } from '../plan/leads-to.ts'
 import type { World } from '../plan/world.ts'
@@ -55,7 +55,9 @@ export function rememberHidden(pod: PodFact, memory: Memory, world: World, sourc
   const places = [...memory.places.values()]
   const found = [
     ...hiddenPlaces(world, pod, behindOf(sources, memory.services, places.length > 0)),
-    ...places.flatMap(({ holder, node }) => (inventory.isL4(holder.key) ? [streamed(holder, node)] : []))
+    ...(coversL4(pod.uid, sources)
+      ? []
+      : places.flatMap(({ holder, node }) => (inventory.isL4(holder.key) ? [streamed(holder, node)] : [])))
   ]
   for (const [key, { isPassing }] of memory.hidden) if (isPassing) memory.hidden.delete(key)
   for (const place of found) memory.hidden.set(`${place.holder} ${place.why}`, place)
@@ -68,6 +70,12 @@ export function rememberHidden(pod: PodFact, memory: Memory, world: World, sourc
       why: nothing,
       change: 'check apisix.admin: is it the etcd of these gateways?'
     })
+}
+
+/** Whether every gateway has said about this pod that it seals and counts L4 sessions too. */
+function coversL4(uid: PodUid, { cluster, barrier }: Sources): boolean {
+  const gateways = cluster.gateways()
+  return gateways.length > 0 && gateways.every(({ id }) => barrier?.reading(uid, id)?.word?.l4 === true)
 }
 
 /** Why a completely empty inventory proves nothing; `undefined`: it is not empty, or the gateways have no configuration either. */

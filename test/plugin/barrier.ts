@@ -49,6 +49,8 @@ export interface Word {
   others: { places: number; nodes: string[]; more: number }[]
   cut: number
   tag?: string
+  /** Every worker covers L4. */
+  l4?: true
 }
 
 export interface Told {
@@ -69,6 +71,8 @@ export interface WorkerOut {
   revisions: Record<string, number>
   applied: number
   exiting: boolean
+  /** `covered`, or why L4 is not; absent: its stream subsystem takes no part. */
+  l4?: string
 }
 
 export interface StateOut extends Told {
