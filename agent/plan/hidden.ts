@@ -152,7 +152,7 @@ export const streamed = (holder: Holder, node: string): HiddenPlace => ({
   node,
   best: 'accepted',
   isPassing: true,
-  why: `${node} is proxied as L4 (TCP, UDP), which the barrier of some gateway does not cover`,
+  why: `${node} is proxied as L4 (TCP, UDP), which the barrier covers only if every gateway reports it`,
   change:
     'let the plugin cover TCP (docs/long-lived.md, L4), or give such pods a sleep for the connections that they have'
 })

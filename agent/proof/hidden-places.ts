@@ -13,6 +13,10 @@ export interface HiddenParts {
   readonly inventory: Pick<Sources['inventory'], 'holders' | 'byHost' | 'names' | 'discovered' | 'isL4'>
 }
 
+interface L4Parts {
+  readonly cluster: Pick<Sources['cluster'], 'gateways'>
+}
+
 /** The facts about a pod's Services, and about names that may stand for the pod. */
 function behindOf(
   { cluster, inventory }: HiddenParts,
@@ -30,8 +34,12 @@ function behindOf(
   }
 }
 
-/** All places that hide pods now, for `doctor`, `diff` and the snapshot. It checks every pod and node. */
-export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
+/**
+ * All places that hide pods now, for `doctor`, `diff` and the snapshot. It checks every pod and node.
+ *
+ * @param coversL4 whether L4 places hide none, because every gateway covers them; `doctor` and `diff` do not know
+ */
+export function everyHidden(parts: HiddenParts, coversL4 = false): readonly LeadsTo[] {
   const { cluster, inventory } = parts
   const pods = [...cluster.pods.values()].filter(pod => !isOver(pod))
   return leadsTo({
@@ -42,7 +50,7 @@ export function everyHidden(parts: HiddenParts): readonly LeadsTo[] {
       portsOf: pod => cluster.slices.portsOf(pod)
     },
     pods,
-    isL4: inventory.isL4,
+    isL4: key => !coversL4 && inventory.isL4(key),
     behind: (pod, isListed) => behindOf(parts, cluster.slices.servicesOf(pod), isListed)
   })
 }
@@ -70,6 +78,18 @@ export function rememberHidden(pod: PodFact, memory: Memory, world: World, sourc
       why: nothing,
       change: 'check apisix.admin: is it the etcd of these gateways?'
     })
+}
+
+/** Whether every worker of every gateway seals and counts L4 sessions too, by its last state. */
+export function everyWorkerCoversL4({ cluster, barrier }: Pick<Sources, 'barrier'> & L4Parts): boolean {
+  const gateways = cluster.gateways()
+  return (
+    gateways.length > 0 &&
+    gateways.every(({ id }) => {
+      const workers = barrier?.state(id)?.told?.workers ?? []
+      return workers.length > 0 && workers.every(({ l4 }) => l4 === 'covered')
+    })
+  )
 }
 
 /** Whether every gateway has said about this pod that it seals and counts L4 sessions too. */

@@ -18,7 +18,8 @@ interface HiddenViewParts {
  */
 export function createHiddenView(
   parts: HiddenViewParts,
-  clock: Pick<Clock, 'now'>
+  clock: Pick<Clock, 'now'>,
+  coversL4: () => boolean = () => false
 ): () => readonly LeadsTo[] {
   let found: readonly LeadsTo[] = []
   let of: string | undefined
@@ -27,10 +28,11 @@ export function createHiddenView(
     const { cluster, inventory } = parts
     if (inventory.readAt() === undefined) return found
     const watched = cluster.parts().map(({ synced, counters: { events, lists } }) => [synced, events, lists])
-    const version = JSON.stringify([inventory.version(), ...watched])
+    const isCovered = coversL4()
+    const version = JSON.stringify([inventory.version(), isCovered, ...watched])
     const from = clock.now()
     if (version === of || from < restUntil) return found
-    found = everyHidden(parts)
+    found = everyHidden(parts, isCovered)
     of = version
     const to = clock.now()
     restUntil = to + REST * (to - from)

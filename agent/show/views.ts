@@ -24,6 +24,7 @@ import { behindGauges, driftGauges, stateGauges } from './gauges.ts'
 import { gatewayView } from './gateway-view.ts'
 import { holdersOnSuccessors } from './succession-view.ts'
 import { createHiddenView } from './hidden-view.ts'
+import { everyWorkerCoversL4 } from '../proof/hidden-places.ts'
 import { createHooksView } from './hooks-view.ts'
 import { isRiskless, type Memory } from '../proof/memory.ts'
 import { momentsOf } from '../snapshot/moments.ts'
@@ -90,7 +91,7 @@ export function createViews(options: ViewsOptions): Views {
   }
   const shown = new WeakMap<Holder, HolderView>()
   const drift = createDrift(sources)
-  const hidden = createHiddenView(sources, clock)
+  const hidden = createHiddenView(sources, clock, () => everyWorkerCoversL4(sources))
   const hooks = createHooksView(sources, clock)
   const behind = createBehind({ sources, clock })
   const arrivals = createArrivals({ sources, isFollowed: behind.isFollowed, clock, metrics })

@@ -202,7 +202,8 @@ function state(options: BarrierApiOptions, ask: Ask): Answer {
       // one watch applies every kind of object as it arrives
       revisions: Object.fromEntries(KINDS.map(kind => [kind, worker.config.revision])),
       applied: worker.config.appliedAt,
-      exiting: options.exiting(worker.pid)
+      exiting: options.exiting(worker.pid),
+      ...(barrier.l4 && { l4: 'covered' })
     })),
     held: { entries: all.length, generation: barrier.entries.generation, late: barrier.late },
     entries: asked.map(entry => ({

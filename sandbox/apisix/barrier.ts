@@ -59,6 +59,8 @@ export interface Barrier {
   passed(ip: string, port: number): void
   /** The features that an agent may use; an older plugin has none. */
   features: readonly string[]
+  /** Whether each worker's stream subsystem takes part. The stand-in has no L4 traffic: it only reports this. */
+  l4: boolean
   /** The workers' reports on entries; undefined for an older plugin, which has none. */
   words: Words | undefined
   /** Reads the counts now. */
@@ -100,7 +102,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
 
   const word = (entry: StoredEntry): { word?: ToldWord } => {
     const said = barrier.words?.of(entry)
-    return said ? { word: said } : {}
+    return said ? { word: { ...said, ...(barrier.l4 && { l4: true }) } } : {}
   }
   const ages = ({ sealedAt, finishedAt }: StoredEntry, requests: number) => {
     if (sealedAt === undefined || barrier.features.length === 0) return {}
@@ -157,6 +159,7 @@ export function createBarrier({ capacity = DEFAULT_CAPACITY }: { capacity?: numb
     doubts: [],
     words: undefined,
     features: ['successors', 'by'],
+    l4: false,
     clockAheadMs: 0,
     now() {
       return epochSeconds() + this.clockAheadMs / 1000

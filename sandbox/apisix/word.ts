@@ -17,6 +17,8 @@ export interface ToldWord {
   }[]
   readonly cut: number
   readonly tag?: string
+  /** L4 is covered too. */
+  readonly l4?: boolean
 }
 
 /** The words of the workers of one gateway. Workers begin only when an agent asks for them. */

@@ -190,6 +190,26 @@ describe('feature: places that hide a pod', () => {
       await until('it is out', () => rig.nodes(key).join() === fresh.node)
     })
 
+  for (const all of [true, false])
+    test(`L4 is ${all ? '' : 'not '}answered by the barrier if ${all ? 'every gateway covers' : 'one gateway does not cover'} it`, async start => {
+      const config = all ? { APISIX_ADMIN_TIMEOUT: '8s', DRAIN_FLOOR: '15s' } : {}
+      const rig = await start({ barrier: true, stream: true, gateways: 2, config })
+      for (const [i, gateway] of rig.gateways.entries()) gateway.barrier!.l4 = all || i === 0
+      const [old, fresh] = [rig.pod('web-1'), rig.pod('web-2')]
+      rig.put('upstreams', 'web', { type: 'roundrobin', nodes: { [old.node]: 1, [fresh.node]: 1 } })
+      rig.put('routes', 'web', { uri: '/*', upstream_id: 'web' })
+      rig.put('stream_routes', 's', { server_port: 9100, upstream_id: 'web' })
+      await rig.settled()
+      await until('the agent lists it', () => rig.agent.nodes('upstreams/web') === 2)
+      rig.end(old)
+      const { body } = await rig.hook(old)
+      if (all) expect(body.evidence, body.why).to.equal('barrier')
+      else {
+        expect(body.evidence).to.not.equal('barrier')
+        expect(body.why).to.contain('which the barrier covers only if every gateway reports it')
+      }
+    })
+
   test('are shown with their pods and the remedy, and reported when they come and go', async start => {
     const rig = await start({ config: { SERVE_DASHBOARD_ENABLED: 'true', SERVE_DASHBOARD_AUTH: 'none' } })
     const page = new WebSocket(`ws://127.0.0.1:${rig.agent.port}/api/stream`)

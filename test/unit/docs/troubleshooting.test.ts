@@ -14,7 +14,7 @@ const GO = /\b(?:say|complain|Errorf|New|Sprintf|fallBack)\((?:ctx, )?"((?:[^"\\
 const CHART = /\bfail (?:\(printf )?"((?:[^"\\]|\\.)*)"/g
 /** The first literal of a line, unless a comment comes before it. */
 const LUA = /^(?:(?!--).)*?"((?:[^"\\\n]|\\.)*)"/gm
-const PLUGIN = 'plugin-config/apisix/drain/{workers,install,token,settings,fetch,runtime,api}.lua'
+const PLUGIN = 'plugin-config/apisix/drain/{workers,install,token,settings,fetch,runtime,api,l4}.lua'
 
 const MESSAGES: Readonly<Record<string, readonly Message[]>> = {
   'refusals of hooks': [
