@@ -187,13 +187,9 @@ local function register(core)
 end
 
 
--- Ends a request that no node may have: for HTTP with the status that APISIX answers if an upstream
--- has no node.
+-- Ends a request that no node may have, as APISIX does if an upstream has no node.
 local function turn_away()
-    if IS_HTTP then
-        return here.core.response.exit(503)
-    end
-    return ngx.exit(503)
+    return (IS_HTTP and here.core.response.exit or ngx.exit)(503)
 end
 
 
