@@ -218,7 +218,9 @@ describe('a pod that nothing leads to', () => {
       'a read of a gateway': at({ observation: observation({ stillListed: true }) }),
       'a request in flight': at({ barrier: barrier({ inflight: inflight(1) }) }),
       'a websocket': at({ barrier: barrier({ inflight: inflight(0, { upgraded: 1 }) }) }),
-      'a worker that has a place for it': at({ barrier: barrier({ word: { ...word, l4: false, places: 1 } }) })
+      'a worker that has a place for it': at({
+        barrier: barrier({ word: { ...word, l4: false, places: 1 } })
+      })
     }
     for (const [sign, differs] of Object.entries(signs)) expect(nothing(differs), sign).to.equal(false)
   })
