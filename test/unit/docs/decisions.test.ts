@@ -15,9 +15,9 @@ describe('docs/decisions', () => {
     }
   })
 
-  it('each has a line in the index, and a unique number', () => {
-    for (const { file } of decisions)
-      expect(index?.text).include(`](${file.slice('docs/decisions/'.length)})`)
+  it('each has one line in the index, in their order, and a unique number', () => {
+    const lines = [...(index?.text ?? '').matchAll(/^\| \[\d{4}\]\((\S+)\) /gm)].map(([, name]) => name)
+    expect(lines).eql(decisions.map(({ file }) => file.slice('docs/decisions/'.length)).toSorted())
     expect(new Set(decisions.map(({ file }) => /\d{4}/.exec(file)?.[0])).size).equal(decisions.length)
   })
 })
