@@ -80,6 +80,8 @@ describe('getting started by the README', () => {
     symlinkSync(join(import.meta.dirname, 'apisix-chart'), join(folder, 'apisix/apisix'))
     await shell(`helm uninstall apisix-drain ${IN_NAMESPACE} --ignore-not-found --wait`)
     await world().kube('delete', 'secret', 'apisix-drain', 'apisix-drain-token', IN_NAMESPACE)
+    // A new cluster has no Lease of an agent that was uninstalled before it could give it up.
+    await world().kube('delete', 'lease', 'apisix-drain', IN_NAMESPACE, '--ignore-not-found')
     const own = (service: OwnedService) => Promise.resolve(world().own(service, OWNER_LAG))
     web = await world().run({ name: 'started', arm: 'none', replicas: REPLICAS }, own)
     // From here on the gateways are those of a Helm release, and without the plugin.
