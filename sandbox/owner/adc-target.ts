@@ -18,6 +18,9 @@ interface AdcObject {
 /** The receiver of a sync. Rejects if a part of it was refused. */
 export type AdcTarget = (objects: AdcObjects) => Promise<void>
 
+/** ADC labels an upstream of a service that is not its first one (typing.ts:16). */
+export const SERVICE_LABEL = '__ADC_UPSTREAM_SERVICE_ID'
+
 /** The resources that a dump reads (fetcher.ts:183). */
 const DUMPED = ['routes', 'services', 'upstreams', 'ssls', 'consumers', 'global_rules', 'plugin_metadata']
 /** An object comes before the objects that refer to it. */
@@ -29,7 +32,7 @@ const RETRY_MS = 100
 /**
  * Provider type `apisix`: a sync reads all objects and puts those that differ from its own, as ADC 0.27.1 did when it was run
  * next to a real APISIX. So a foreign change is reverted at the next sync, and an idle sync writes nothing. It deletes services
- * that it does not know, with their routes. Upstreams without the label of a service stay (fetcher.ts:241).
+ * that it does not know, with their routes, and upstreams with the label of a service. Other upstreams stay (fetcher.ts:241).
  */
 export function etcdTarget(admin: AdminAccess): AdcTarget {
   const write = (call: AdminCall) => retried(() => callAdmin(admin, call))
@@ -51,12 +54,19 @@ export function etcdTarget(admin: AdminAccess): AdcTarget {
       for (const route of routes) await write({ method: 'DELETE', path: `routes/${route.id}` })
       await write({ method: 'DELETE', path: `services/${id}` })
     }
+    const wanted = new Set(objects.upstreams.map(({ id }) => id))
+    const left = valuesOf(lists[DUMPED.indexOf('upstreams')]).filter(
+      ({ id, labels }) => !wanted.has(id) && SERVICE_LABEL in ((labels as object | undefined) ?? {})
+    )
+    for (const { id } of left) await write({ method: 'DELETE', path: `upstreams/${id}` })
   }
 }
 
-/** Whether the stored object lacks a field of this one, or has another value in it. APISIX adds only its times. */
-const differs = (wanted: AdcObject, stored: AdcObject | undefined): boolean =>
-  !stored || Object.entries(wanted).some(([field, value]) => !isDeepStrictEqual(value, stored[field]))
+/** Whether the stored object is another one. APISIX adds only its times. */
+const differs = (wanted: AdcObject, stored: AdcObject | undefined): boolean => {
+  const { create_time: _created, update_time: _updated, ...fields } = { ...stored } as Record<string, unknown>
+  return !isDeepStrictEqual(fields, { ...wanted })
+}
 
 /** ADC sends a write that failed three times more (operator.ts:81). */
 async function retried(call: () => Promise<unknown>): Promise<void> {

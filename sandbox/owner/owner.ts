@@ -10,6 +10,8 @@ export interface OwnedService {
   readonly name: string
   /** The Service's port: part of the upstream's name. */
   readonly port: number
+  /** A subset of an ApisixUpstream: an upstream of its own, with those nodes whose pods have the subset's labels. */
+  readonly subset?: { readonly name: string; readonly takes: (host: string) => boolean }
 }
 
 export interface OwnerOptions {
@@ -44,8 +46,9 @@ const retryMs = (failures: number) => (failures <= 5 ? 1000 : 60_000)
 /** Every node has this weight (pkg/providers/translation/translator.go:30). */
 const WEIGHT = 100
 
-/** `<namespace>_<service>_<port>` (pkg/types/apisix/v1/types.go:598). */
-const upstreamName = ({ namespace, name, port }: OwnedService) => `${namespace}_${name}_${port}`
+/** `<namespace>_<service>[_<subset>]_<port>` (pkg/types/apisix/v1/types.go:598). */
+const upstreamName = ({ namespace, name, port, subset }: OwnedService) =>
+  [namespace, name, ...(subset ? [subset.name] : []), port].join('_')
 
 /** crc32 of the name in hex, not zero padded (pkg/id/idgen.go:26). */
 export const upstreamId = (service: OwnedService): string => crc32(upstreamName(service)).toString(16)
@@ -73,13 +76,14 @@ export function startOwner(options: OwnerOptions): Owner {
 
   const sync = async (service: OwnedService, eventAt: number) => {
     const name = `${service.namespace}/${service.name}`
-    const nodes = readyNodes(slices.list(), name, WEIGHT)
+    const takes = service.subset?.takes ?? (() => true)
+    const nodes = readyNodes(slices.list(), name, WEIGHT).filter(({ host }) => takes(host))
     const wanted = JSON.stringify(nodes)
-    if (!leads || cache.get(name) === wanted) return
+    if (!leads || cache.get(upstreamId(service)) === wanted) return
     const write = { service: name, eventAt, nodes }
     try {
       await putObject(admin, `upstreams/${upstreamId(service)}`, upstream(service, nodes))
-      cache.set(name, wanted)
+      cache.set(upstreamId(service), wanted)
       writes.push({ ...write, acceptedAt: now() })
     } catch (error) {
       writes.push({ ...write, acceptedAt: undefined })
@@ -105,10 +109,10 @@ export function startOwner(options: OwnerOptions): Owner {
 
   /** Only this step notices the changes of other writers (pkg/apisix/utils.go:45). */
   const compare = async (service: OwnedService) => {
-    const name = `${service.namespace}/${service.name}`
-    const stored = await callAdmin(admin, { method: 'GET', path: `upstreams/${upstreamId(service)}` })
+    const id = upstreamId(service)
+    const stored = await callAdmin(admin, { method: 'GET', path: `upstreams/${id}` })
     const { value } = stored as { readonly value: { readonly nodes: unknown } }
-    if (JSON.stringify(value.nodes) !== cache.get(name)) cache.delete(name)
+    if (JSON.stringify(value.nodes) !== cache.get(id)) cache.delete(id)
     enqueue(service, 0)
   }
   const timer =
@@ -118,10 +122,10 @@ export function startOwner(options: OwnerOptions): Owner {
           for (const service of options.services) compare(service).catch(() => {})
         }, options.resyncMs)
   const unsubscribe = slices.onChange(slice => {
-    const service = options.services.find(
-      ({ namespace, name }) => serviceOf(slice) === `${namespace}/${name}`
-    )
-    if (service) enqueue(service, drawnLag())
+    // One event writes all subsets of its Service, one after another (pkg/providers/k8s/endpoint/base.go:83).
+    const lagMs = drawnLag()
+    for (const service of options.services)
+      if (serviceOf(slice) === `${service.namespace}/${service.name}`) enqueue(service, lagMs)
   })
   // At its start it fills its cache and writes everything at once.
   for (const service of options.services) enqueue(service, 0)

@@ -3,7 +3,8 @@ import { serveAdminApi, type AdminApi } from '../../../../sandbox/apisix/admin-a
 import { serveStandaloneApi } from '../../../../sandbox/apisix/standalone-api.ts'
 import { createStore as createConfigStore, keyOf } from '../../../../sandbox/apisix/store.ts'
 import { etcdTarget, standaloneTarget } from '../../../../sandbox/owner/adc-target.ts'
-import { adcId, adcRouteId, startAdc, type AdcOptions } from '../../../../sandbox/owner/adc.ts'
+import { adcBackendId, adcId, adcRouteId } from '../../../../sandbox/owner/adc-objects.ts'
+import { startAdc, type AdcOptions } from '../../../../sandbox/owner/adc.ts'
 import type { Owner } from '../../../../sandbox/owner/owner.ts'
 import type { Slice } from '../../../../sandbox/owner/slices.ts'
 import { eventually } from '../kubelet/harness.ts'
@@ -11,29 +12,39 @@ import { eventually } from '../kubelet/harness.ts'
 const KEY = 'adc-test-key'
 const SERVICE = { namespace: 'shop', name: 'web', port: 80 }
 const id = adcId(SERVICE)
+/** A second backend of the rule, of which every fourth request is. */
+const CANARY = { namespace: 'shop', name: 'canary', port: 80, weight: 1 }
+const SPLIT = { ...SERVICE, weight: 3, others: [CANARY] }
+const canaryId = adcBackendId(CANARY)
 
 describe('sandbox/owner: an ingress controller 2.x', () => {
   const config = createConfigStore()
   const listeners = new Set<(slice: Slice) => void>()
   let current: Slice
+  let canary: Slice | undefined
   let admin: AdminApi
   let owner: Owner | undefined
   let requests: string[] = []
   /** How often the owner has read the slices: once at the start of each sync. */
   let reads = 0
 
+  const sliceOf = (service: string, ips: readonly string[]): Slice => ({
+    metadata: { namespace: 'shop', labels: { 'kubernetes.io/service-name': service } },
+    endpoints: ips.map(ip => ({ addresses: [ip], conditions: { ready: true } })),
+    ports: [{ name: 'http', port: 8080 }]
+  })
   const slice = (...ips: string[]) => {
-    current = {
-      metadata: { namespace: 'shop', labels: { 'kubernetes.io/service-name': 'web' } },
-      endpoints: ips.map(ip => ({ addresses: [ip], conditions: { ready: true } })),
-      ports: [{ name: 'http', port: 8080 }]
-    }
+    current = sliceOf('web', ips)
     for (const listener of listeners) listener(current)
+  }
+  const canarySlice = (...ips: string[]) => {
+    canary = sliceOf('canary', ips)
+    for (const listener of listeners) listener(canary)
   }
   const start = (differs: Pick<AdcOptions, 'target'> & Partial<AdcOptions>) => {
     owner = startAdc({
       slices: {
-        list: () => (reads++, [current]),
+        list: () => (reads++, canary ? [current, canary] : [current]),
         onChange: listener => {
           listeners.add(listener)
           return () => listeners.delete(listener)
@@ -52,6 +63,7 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
 
   beforeEach(async () => {
     requests = []
+    canary = undefined
     slice('10.0.0.1', '10.0.0.2')
   })
   afterEach(async () => {
@@ -102,6 +114,42 @@ describe('sandbox/owner: an ingress controller 2.x', () => {
     )
     expect(puts(), 'route, service, upstream, and the upstream again').to.equal(4)
     expect(puts()).to.equal(before)
+  })
+
+  const stored = (resource: string, key = id) => config.get(keyOf(resource, key))?.value
+  const split = () =>
+    (stored('services')?.['plugins'] as Record<string, unknown> | undefined)?.['traffic-split']
+
+  it('several backends of a rule: traffic-split on the service, and an upstream with the label of the service', async () => {
+    canarySlice('10.0.1.1')
+    start({ target: await etcd(), services: [SPLIT] })
+    await eventually('the route is there', () => stored('routes', adcRouteId(SERVICE)) !== undefined)
+    expect(split()).to.deep.equal({
+      rules: [{ weighted_upstreams: [{ weight: 3 }, { upstream_id: canaryId, weight: 1 }] }]
+    })
+    expect(stored('upstreams', canaryId)).to.deep.include({
+      name: 'Service_shop_canary_80',
+      labels: { 'managed-by': 'apisix-ingress-controller', __ADC_UPSTREAM_SERVICE_ID: id },
+      nodes: [{ host: '10.0.1.1', port: 8080, weight: 1 }]
+    })
+    expect(stored('upstreams')?.['nodes']).to.deep.equal([
+      { host: '10.0.0.1', port: 8080, weight: 3 },
+      { host: '10.0.0.2', port: 8080, weight: 3 }
+    ])
+  })
+
+  it('a backend without nodes is left out: its upstream and traffic-split disappear, and the other takes all requests', async () => {
+    canarySlice('10.0.1.1')
+    start({ target: await etcd(), services: [SPLIT] })
+    await eventually('both are there', () => split() !== undefined)
+    canarySlice()
+    await eventually('its upstream is gone', () => stored('upstreams', canaryId) === undefined)
+    expect(split()).to.equal(undefined)
+    expect(hosts()).to.deep.equal(['10.0.0.1', '10.0.0.2'])
+    canarySlice('10.0.1.2')
+    slice()
+    await eventually('the second takes the place of the first', () => hosts()?.join() === '10.0.1.2')
+    expect(split()).to.equal(undefined)
   })
 
   it('sends a write that failed again, after 100 ms', async () => {

@@ -86,6 +86,36 @@ describe('sandbox/owner: an ingress controller 1.8', () => {
     expect(id, 'crc32 in hex').to.match(/^[0-9a-f]{1,8}$/)
   })
 
+  it('writes an upstream for each subset of a Service, with the nodes that have its labels', async () => {
+    const subset = (name: string, host: string) => ({
+      ...SERVICE,
+      subset: { name, takes: (other: string) => other === host }
+    })
+    const subsets = [subset('v1', '10.0.0.1'), subset('v2', '10.0.0.2')]
+    slice(endpoint('10.0.0.1'), endpoint('10.0.0.2'))
+    const { writes } = start({ services: [SERVICE, ...subsets] })
+    await eventually('all are there', () => writes.length === 3)
+    const written = () =>
+      Object.fromEntries(
+        config.list('upstreams').map(({ value }) => {
+          const nodes = value['nodes'] as { host: string }[]
+          return [value['name'] as string, nodes.map(({ host }) => host)]
+        })
+      )
+    expect(written()).to.deep.equal({
+      shop_web_80: ['10.0.0.1', '10.0.0.2'],
+      shop_web_v1_80: ['10.0.0.1'],
+      shop_web_v2_80: ['10.0.0.2']
+    })
+    slice(endpoint('10.0.0.2'))
+    await eventually('the event is over', () => writes.length === 5)
+    expect(written(), 'one event, and only what differs').to.deep.equal({
+      shop_web_80: ['10.0.0.2'],
+      shop_web_v1_80: [],
+      shop_web_v2_80: ['10.0.0.2']
+    })
+  })
+
   it('uses the condition ready and nothing else', async () => {
     slice(
       endpoint('10.0.0.1', {}),
