@@ -117,6 +117,70 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
     await waitFor('it is back', () => hosts()?.split(',').includes('127.0.0.1') === true, WAIT_MS)
   })
 
+  it('writes an upstream for each subset, and leads to the second backend by traffic-split, as the sandbox does', async () => {
+    const subset = (version: string) => ({
+      namespace: 'shop',
+      name: 'split',
+      port: 80,
+      subset: { name: version, takes: () => true }
+    })
+    const ips = { v1: '10.0.1.1', v2: '10.0.1.2' }
+    // Admission refuses a pod without it.
+    await post('/api/v1/namespaces/shop/serviceaccounts', { metadata: { name: 'default' } })
+    for (const [version, podIP] of Object.entries(ips)) {
+      const path = '/api/v1/namespaces/shop/pods'
+      const metadata = { name: `split-${version}`, labels: { version } }
+      const containers = [{ name: 'app', image: 'app' }]
+      await post(path, { metadata, spec: { automountServiceAccountToken: false, containers } })
+      const { json } = await api.call('GET', `${path}/split-${version}`)
+      const pod = { ...(json as object), status: { phase: 'Running', podIP, podIPs: [{ ip: podIP }] } }
+      expect((await api.call('PUT', `${path}/split-${version}/status`, pod)).status).to.equal(200)
+    }
+    await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixupstreams', {
+      apiVersion: 'apisix.apache.org/v2',
+      kind: 'ApisixUpstream',
+      metadata: { name: 'split' },
+      spec: { subsets: Object.keys(ips).map(version => ({ name: version, labels: { version } })) }
+    })
+    await post('/api/v1/namespaces/shop/services', {
+      metadata: { name: 'split' },
+      spec: { ports: [{ name: 'http', port: 80, targetPort: 8080 }] }
+    })
+    const ofBoth = { ...endpoints(...Object.values(ips)), metadata: { name: 'split' } }
+    await post('/api/v1/namespaces/shop/endpoints', { ...ofBoth, subsets: [] })
+    const backends = Object.keys(ips).map((version, i) => ({
+      serviceName: 'split',
+      servicePort: 80,
+      subset: version,
+      weight: 3 - 2 * i
+    }))
+    const http = [{ name: 'all', match: { paths: ['/split'] }, backends }]
+    const route = { ...apisixRoute('split', 80), spec: { http } }
+    await post('/apis/apisix.apache.org/v2/namespaces/shop/apisixroutes', route)
+    const [first, second] = [upstreamId(subset('v1')), upstreamId(subset('v2'))]
+    const of = (id: string) => store.get(`/apisix/upstreams/${id}`)?.value
+    await waitFor('both upstreams', () => of(first) !== undefined && of(second) !== undefined, WAIT_MS)
+    expect((await api.call('PUT', '/api/v1/namespaces/shop/endpoints/split', ofBoth)).status).to.equal(200)
+    const hasNodes = (id: string) => (of(id)?.['nodes'] as unknown[] | undefined)?.[0] !== undefined
+    await waitFor('their nodes', () => hasNodes(first) && hasNodes(second), WAIT_MS)
+    for (const [version, host] of Object.entries({ v1: '127.0.1.1', v2: '127.0.1.2' })) {
+      const {
+        id: _id,
+        create_time: _created,
+        update_time: _updated,
+        ...fields
+      } = of(upstreamId(subset(version)))!
+      expect(fields).to.deep.equal({ ...upstream(subset(version), [{ host, port: 8080, weight: 100 }]) })
+    }
+    const written = () => store.list('routes').find(({ value }) => value['upstream_id'] === first)?.value
+    await waitFor('the route', () => written() !== undefined, WAIT_MS)
+    expect(written()?.['plugins']).to.deep.equal({
+      'traffic-split': {
+        rules: [{ weighted_upstreams: [{ upstream_id: second, weight: 1 }, { weight: 3 }] }]
+      }
+    })
+  })
+
   it('empties the nodes of a Service without endpoints', async () => {
     await api.call('PUT', '/api/v1/namespaces/shop/endpoints/web', { metadata: { name: 'web' }, subsets: [] })
     await waitFor('no node is left', () => hosts() === '', WAIT_MS)
