@@ -5,11 +5,11 @@
 --   the deny-list changed       each statement names the generation in which it was made, and is
 --                               void if the entry is younger
 --
--- The worker repeats only statements that may have changed: those about entries that came or went,
--- entries in a place that came, went or has other nodes, and entries that share a place with one
--- of these. Without entries a check is one read of the dictionary.
+-- The worker repeats only statements that may have changed (affected). Without entries a check is
+-- one read of the dictionary.
 local places_mod   = require("apisix.drain.places")
 local about_mod    = require("apisix.drain.about")
+local affected_mod = require("apisix.drain.affected")
 local words        = require("apisix.drain.words")
 local setmetatable = setmetatable
 local ipairs       = ipairs
@@ -17,7 +17,6 @@ local pairs        = pairs
 local next         = next
 local pcall        = pcall
 local max          = math.max
-local str_match    = string.match
 local ngx          = ngx
 local log          = ngx.log
 local clock_now    = require("apisix.drain.clock").now
@@ -46,60 +45,12 @@ local function void(self)
 end
 
 
-local change_all
-
-
--- Marks an entry as changed, and the entries of its successors, since they are in its places.
-local function change(self, entry, seen)
-    if seen[entry.id] then
-        return
-    end
-    seen[entry.id], self.dirty[entry.id] = true, true
-    change_all(self, entry.successors, seen)
-    change_all(self, self.followed[entry.id], seen)
-end
-
-
-function change_all(self, following, seen)
-    for ip in pairs(following and following.ips or NONE) do
-        for _, entry in ipairs(self.entries.set.ips[ip] or NONE) do
-            change(self, entry, seen)
-        end
-    end
-end
-
-
--- Marks all entries with one of these addresses as changed.
-local function touch(self, nodes, seen)
-    local ips = self.entries.set.ips
-    for _, node in ipairs(nodes) do
-        for _, entry in ipairs(ips[node.ip] or NONE) do
-            change(self, entry, seen)
-        end
-    end
-end
-
-
--- The addresses that can lead a request to this one: itself, and those that it takes over from.
-local function ways_to(self, ip, ways)
-    ways = ways or {}
-    ways[ip] = true
-    for _, entry in pairs(self.entries:naming(ip)) do
-        if not ways[entry.ip] then
-            ways_to(self, entry.ip, ways)
-        end
-    end
-    return ways
-end
-
-
 --- @tparam table deps { core, entries, counts, number }
 function _M.new(deps)
     local self = setmetatable({
         entries = deps.entries, counts = deps.counts, number = deps.number,
         mark = 0, due = 0, checked = 0, news = false, told = nil, idle = nil, busy = false,
-        dirty = {},     -- { [entry id] = true }
-        followed = {},  -- { [entry id] = the successors that its line names }
+        affected = affected_mod.new(deps.entries),
         lines = {},     -- { [part] = { [entry id] = line } }
         unwritten = {}, -- { [part] = true }
     }, mt)
@@ -107,7 +58,7 @@ function _M.new(deps)
         core = deps.core,
         pause = function() ngx_sleep(PAUSE) end,
         changed = function() void(self) end,
-        touched = function(nodes) touch(self, nodes, {}) end,
+        touched = function(nodes) self.affected:touch(nodes) end,
         news = function()
             self.news = true
             void(self)
@@ -118,28 +69,6 @@ function _M.new(deps)
 end
 
 
--- Takes in the changes of the deny-list. @treturn number its generation
-local function follow(self)
-    local gen, touched, seen = self.entries:current().gen, self.entries:touched(), {}
-    for id in pairs(touched) do
-        local entry = self.entries:held_as(id)
-        self.dirty[id] = true
-        if entry then
-            change(self, entry, seen)
-        else
-            change_all(self, self.followed[id], seen)
-        end
-        for ip in pairs(ways_to(self, str_match(id, "|(.*)|"))) do
-            for place in pairs(self.places:of(ip)) do
-                touch(self, place.list, seen)
-                self.places.rest()
-            end
-        end
-    end
-    return gen
-end
-
-
 local function say(self, id, gen)
     local entry, part = self.entries:held_as(id), words.part(id)
     self.lines[part] = self.lines[part] or {}
@@ -147,7 +76,7 @@ local function say(self, id, gen)
     if entry then
         local about = about_mod.new(entry, function() return self.entries.set end, self.places.rest)
         local seen = {}
-        for ip in pairs(ways_to(self, entry.ip)) do
+        for ip in pairs(self.affected:ways_to(entry.ip)) do
             for place in pairs(self.places:of(ip)) do
                 if not seen[place] and self.places:uses(place) then
                     seen[place] = true
@@ -158,7 +87,7 @@ local function say(self, id, gen)
         end
         text = words.line(id, gen, about:text())
     end
-    self.followed[id] = entry and entry.successors
+    self.affected.followed[id] = entry and entry.successors
     if self.lines[part][id] ~= text then
         self.lines[part][id], self.unwritten[part] = text, true
     end
@@ -203,9 +132,10 @@ local function speak(self)
             void(self)
             return
         end
-        local gen = follow(self)
-        for id in pairs(self.dirty) do
-            self.dirty[id] = nil
+        local gen = self.affected:follow(places)
+        local dirty = self.affected.dirty
+        for id in pairs(dirty) do
+            dirty[id] = nil
             say(self, id, gen)
         end
         -- no pause from the end of `write` to `tell`
@@ -235,7 +165,8 @@ local function say_nothing(self, gen)
     if next(self.lines) then
         words.forget(self.counts, self.number)
     end
-    self.dirty, self.lines, self.unwritten, self.followed = {}, {}, {}, {}
+    self.affected = affected_mod.new(self.entries)
+    self.lines, self.unwritten = {}, {}
 end
 
 
@@ -247,7 +178,7 @@ end
 
 --- Takes the word back if discovery has changed the nodes of a place with this address.
 function _M:check(ip)
-    for way in pairs(self.told and ways_to(self, ip) or NONE) do
+    for way in pairs(self.told and self.affected:ways_to(ip) or NONE) do
         if self.places:moved(way) then
             self.news = true
             void(self)

@@ -1,0 +1,170 @@
+--- The nodes that an upstream offers under one deny-list. A node is free (no entry), draining or
+-- sealed.
+local address     = require("apisix.drain.address")
+local entries_mod = require("apisix.drain.entries")
+local successors  = require("apisix.drain.successors")
+local level_of    = entries_mod.level
+local DRAINING    = entries_mod.DRAINING
+local ipairs      = ipairs
+local pairs       = pairs
+local next        = next
+local concat      = table.concat
+local str_find    = string.find
+
+local _M = {}
+
+
+--- @treturn boolean whether an entry of the set is about one of these nodes
+function _M.touches(set, nodes)
+    if set.n == 0 then
+        return false
+    end
+    for i = 1, #nodes do
+        local node = nodes[i]
+        if level_of(set, address.of(node.host, node.port)) then
+            return true
+        end
+    end
+    return false
+end
+
+
+local function copy_of(node)
+    local copy = {}
+    for field, value in pairs(node) do
+        copy[field] = value
+    end
+    return copy
+end
+
+
+local function draws(nodes)
+    for _, node in ipairs(nodes) do
+        if (node.weight or 1) > 0 then
+            return true
+        end
+    end
+    return false
+end
+
+
+--- If only nodes of weight 0 are left, each gets the same share: without one, the picker of chash
+-- fails every request.
+function _M.shared(nodes)
+    if draws(nodes) then
+        return nodes
+    end
+    local list = {}
+    for i, node in ipairs(nodes) do
+        list[i] = copy_of(node)
+        list[i].weight = 1
+    end
+    return list
+end
+
+
+-- Nodes of weight 0 are standbys: APISIX chooses one only if no node of another weight is left. A
+-- draining node still serves, so it comes before the standbys, and the agent seals it only if they
+-- serve.
+local function standby(free, soft)
+    if next(free) == nil or draws(free) or not draws(soft) then
+        return free, soft
+    end
+    for _, node in ipairs(free) do
+        soft[#soft + 1] = node
+    end
+    return {}, soft
+end
+
+
+local function host_of(ip)
+    return str_find(ip, ":", 1, true) and "[" .. ip .. "]" or ip
+end
+
+
+-- A node at the address of a successor, in place of the node that is denied: the same scheme, host
+-- header and metadata, but its own share.
+local function follower(node, addr)
+    local copy = copy_of(node)
+    copy.host, copy.port = host_of(addr.ip), addr.port
+    copy.weight, copy.priority, copy.upstream_host = 1, 0, nil
+    return copy
+end
+
+
+-- Adds the other records of a denied node that has a name. APISIX gives each request one record.
+local function other_records(records, set, node, met, list)
+    for _, ip in ipairs(records(node.domain) or {}) do
+        local addr = address.of(ip, node.port)
+        if not met[addr.id] and not level_of(set, addr) then
+            met[addr.id] = true
+            local copy = copy_of(node)
+            copy.host, copy.upstream_host = host_of(ip), nil
+            list[#list + 1] = copy
+        end
+    end
+end
+
+
+-- The successors of nodes that are all denied, each once: those that are free, and those that end
+-- too and still serve.
+local function followers(set, nodes)
+    local free, soft, met, found = {}, {}, {}, { soft = {} }
+    for _, node in ipairs(nodes) do
+        successors.add(set, address.of(node.host, node.port), level_of, met, found)
+        for i = #free + 1, #found do
+            free[i] = follower(node, found[i])
+        end
+        for i = #soft + 1, #found.soft do
+            soft[i] = follower(node, found.soft[i])
+        end
+    end
+    return free, soft
+end
+
+
+--- The nodes of an upstream of which some are denied.
+-- @tparam table set from entries
+-- @tparam table nodes those of the upstream
+-- @tparam function records the addresses of a name by the last answer, or nil; it asks nothing
+-- @treturn table { free = nodes, following = the successors of the others, soft = those that still
+--   serve, mark = a name for all of this: equal marks, equal nodes }
+function _M.of(set, nodes, records)
+    local free, soft, marks, met, others = {}, {}, {}, {}, {}
+    for _, node in ipairs(nodes) do
+        met[address.of(node.host, node.port).id] = true
+    end
+    for i, node in ipairs(nodes) do
+        local addr = address.of(node.host, node.port)
+        local level = level_of(set, addr)
+        if not level then
+            free[#free + 1] = node
+        elseif level == DRAINING then
+            soft[#soft + 1] = node
+        end
+        marks[i] = addr.id .. " " .. (node.weight or "") .. " " .. (node.priority or "")
+                   .. " " .. (level or "")
+        if level and node.domain then
+            other_records(records, set, node, met, others)
+        end
+    end
+    for _, node in ipairs(others) do
+        free[#free + 1], marks[#marks + 1] = node, node.host
+    end
+
+    local following, ending = {}, {}
+    if not next(free) then
+        following, ending = followers(set, nodes)
+    end
+    for _, node in ipairs(following) do
+        marks[#marks + 1] = node.host .. ":" .. node.port
+    end
+    for _, node in ipairs(ending) do
+        soft[#soft + 1], marks[#marks + 1] = node, node.host .. ":" .. node.port .. "s"
+    end
+    free, soft = standby(free, soft)
+    return { free = free, following = following, soft = soft, mark = concat(marks, ",") }
+end
+
+
+return _M
