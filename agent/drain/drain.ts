@@ -11,6 +11,8 @@ interface DrainBase {
   readonly uid: PodUid
   /** The pod as last seen; kept after its object is gone. */
   readonly pod: PodFact
+  /** When Kubernetes committed the deletion, by the API server's clock: whole seconds, so up to one second early. */
+  readonly decidedAt: Millis | undefined
   /** When each witness was first seen. The drain began at the earliest of these times. */
   readonly witnesses: Readonly<Partial<Record<Witness, Millis>>>
   readonly since: Millis

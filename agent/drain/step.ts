@@ -3,6 +3,7 @@ import type { Drain, Verdict, Witness } from './drain.ts'
 import { eligible, isOver, witnessesOf } from './eligible.ts'
 import type { Millis, PodFact } from './facts.ts'
 import type { DrainSettings, Seen } from './seen.ts'
+import { earliest } from './times.ts'
 
 /**
  * The phases of a drain. None of them leads back. A proven drain stays proven, even if a writer puts the node back, because the
@@ -13,7 +14,7 @@ import type { DrainSettings, Seen } from './seen.ts'
  *                 │                 ├─► gone ─► forgotten when no holder lists the pod
  *                 └─────────────────┴─► undone ─► forgotten one round later
  */
-type Base = Pick<Drain, 'uid' | 'pod' | 'witnesses' | 'since' | 'deadline' | 'restartsAtStart'>
+type Base = Pick<Drain, 'uid' | 'pod' | 'decidedAt' | 'witnesses' | 'since' | 'deadline' | 'restartsAtStart'>
 
 type Course =
   | { readonly phase: 'draining'; readonly verdict: Verdict }
@@ -41,6 +42,7 @@ export function begin(seen: Seen, now: Millis, settings: DrainSettings): Drain |
   const base: Base = {
     uid: seen.pod.uid,
     pod: seen.pod,
+    decidedAt: decidedAt(seen.pod),
     witnesses,
     since,
     deadline: deadlineOf(seen.pod, witnesses.deletion ?? runsSince(since, seen), settings),
@@ -59,6 +61,8 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
   const base: Base = {
     uid: drain.uid,
     pod,
+    // When the containers have ended, the kubelet deletes the pod once more, with a grace of 0. That is no new decision.
+    decidedAt: earliest([drain.decidedAt, decidedAt(pod)]),
     witnesses,
     since,
     // Once the deletion is known, the deadline only moves earlier, so facts may arrive in any order. Before that it was only an
@@ -71,6 +75,10 @@ export function step(drain: Drain, seen: Seen, now: Millis, settings: DrainSetti
   const next = nextPhase(base, drain, seen, now)
   return next.phase === 'gone' && isForgettable(next.at, seen, now, settings) ? undefined : next
 }
+
+/** The decision that this copy of the pod states. */
+const decidedAt = ({ deletionAt, deletionGraceMs, graceMs }: PodFact): Millis | undefined =>
+  deletionAt === undefined ? undefined : deletionAt - (deletionGraceMs ?? graceMs)
 
 /** The phase that follows from the verdict, the clock and whether the pod is still there. */
 function nextPhase(base: Base, was: Course, seen: Seen, now: Millis): Drain {

@@ -5,7 +5,7 @@ import type { Metrics } from './metrics.ts'
 import type { Observer } from '../round/observer.ts'
 import { lagOf, latestDecision } from '../snapshot/lag.ts'
 import { isRiskless, type Memory } from '../proof/memory.ts'
-import { acceptedAt, decidedAt, momentsOf } from '../snapshot/moments.ts'
+import { acceptedAt, momentsOf } from '../snapshot/moments.ts'
 
 /** Turns the decisions of rounds into metrics. */
 export function meter(metrics: Metrics, clock: Clock): Observer {
@@ -14,7 +14,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
   }
   return {
     drain(before, after, memory) {
-      if (!before && after) since('decided-seen', decidedAt(after.pod), after.since)
+      if (!before && after) since('decided-seen', after.decidedAt, after.since)
       if (before?.phase === 'draining' && after && after.phase !== 'gone') left(after, memory)
       // A pod that no holder lists is forgotten in the same round that sees it gone.
       if (before && before.phase !== 'gone' && (!after || after.phase === 'gone')) {
@@ -58,6 +58,7 @@ export function meter(metrics: Metrics, clock: Clock): Observer {
     if (drain.verdict.result === 'not-routed') return
     const moments = momentsOf(drain, memory)
     if (moments.sealedAt !== null) since('seen-sealed', drain.since, moments.sealedAt)
+    if (moments.idleAt !== null) since('seen-idle', drain.since, moments.idleAt)
     const lag = lagOf(moments)
     if (lag !== null) metrics.syncLag.observe({ direction: 'removal' }, lag / 1000)
     const seconds = (to: number) => Math.max(0, to - latestDecision(moments)) / 1000

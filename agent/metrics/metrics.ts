@@ -110,7 +110,17 @@ export function createMetrics() {
       LAGS,
       'step_duration_seconds',
       'How long one step of a drain took. decided is whole seconds of the API server clock.',
-      { step: ['decided-seen', 'seen-accepted', 'seen-sealed', 'seen-confirmed', 'seen-ack', 'ack-gone'] }
+      {
+        step: [
+          'decided-seen',
+          'seen-accepted',
+          'seen-sealed',
+          'seen-idle',
+          'seen-confirmed',
+          'seen-ack',
+          'ack-gone'
+        ]
+      }
     ),
     syncLag: histogram(
       LAGS,

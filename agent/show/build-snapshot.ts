@@ -1,7 +1,6 @@
 import type { Config } from '../config/types.ts'
 import type { Leadership } from '../lead/leader.ts'
 import type { Drain, Witness } from '../drain/drain.ts'
-import type { Millis, PodFact } from '../drain/facts.ts'
 import { selfView } from '../snapshot/agent-view.ts'
 import { deepFreeze } from '../base/freeze.ts'
 import {
@@ -87,16 +86,10 @@ export function drainView(
   }
 }
 
-/** When Kubernetes committed the deletion, by the API server's clock: whole seconds, so up to one second early. */
-function decidedAt(pod: PodFact): Millis | null {
-  if (pod.deletionAt === undefined) return null
-  return pod.deletionAt - (pod.deletionGraceMs ?? pod.graceMs)
-}
-
 function momentsOfWitnesses(drain: Drain): Moments {
   const at = (witness: Witness) => drain.witnesses[witness] ?? null
   return {
-    decidedAt: decidedAt(drain.pod),
+    decidedAt: drain.decidedAt ?? null,
     seenAt: drain.since,
     hookAt: at('hook'),
     sliceAt: at('slice'),

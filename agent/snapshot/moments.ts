@@ -1,13 +1,8 @@
 import type { Drain, Proven } from '../drain/drain.ts'
-import type { Millis, PodFact } from '../drain/facts.ts'
+import type { Millis } from '../drain/facts.ts'
 import type { Moments } from './drain-view.ts'
 import type { Memory } from '../proof/memory.ts'
 import { latest } from '../drain/times.ts'
-
-/** When Kubernetes committed the deletion: whole seconds of the API server's clock. */
-export function decidedAt({ deletionAt, deletionGraceMs }: PodFact): Millis | undefined {
-  return deletionAt === undefined ? undefined : deletionAt - (deletionGraceMs ?? 0)
-}
 
 /** When the last holder dropped the pod; `undefined` while one lists it, or if none ever did. */
 export const acceptedAt = ({ places }: Memory): Millis | undefined =>
@@ -37,7 +32,7 @@ export function momentsOf(drain: Drain, memory: Memory): Moments {
   const proven = drain.phase !== 'undone' && drain.verdict.kind === 'proven' ? drain.verdict : undefined
   const confirmed = proven && (proven.grade === 'barrier' || proven.grade === 'observed')
   return {
-    decidedAt: decidedAt(drain.pod) ?? null,
+    decidedAt: drain.decidedAt ?? null,
     seenAt: seenAt(drain, memory),
     hookAt: memory.hookAt ?? null,
     sliceAt: memory.sliceAt ?? null,

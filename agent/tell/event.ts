@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Drain } from '../drain/drain.ts'
 import { formatDuration } from '../drain/duration.ts'
 import type { Millis } from '../drain/facts.ts'
-import { lagOf } from '../snapshot/lag.ts'
+import { idleLagOf, lagOf } from '../snapshot/lag.ts'
 import type { Moments } from '../snapshot/drain-view.ts'
 
 /** The longest note that the API server accepts, in characters (events.k8s.io/v1: 1 kB), and then the longest name of an object. */
@@ -22,12 +22,13 @@ export function eventText(drain: Drain, moments: Moments): EventText | undefined
     const { result, grade, gateways, why, forced } = drain.verdict
     // As with a pod of a Job: nothing was drained, and no hook called.
     if (result === 'not-routed' && moments.hookAt === null) return undefined
-    const took = formatDuration(Math.round(lagOf(moments) ?? drain.at - drain.since))
+    const took = duration(lagOf(moments) ?? drain.at - drain.since)
+    const idle = idleLagOf(moments)
     const confirmed = gateways.filter(gateway => gateway.grade !== undefined).length
     const note =
       result === 'not-routed'
         ? `no gateway routes to it, evidence ${grade}`
-        : `out of ${confirmed}/${gateways.length} gateways in ${took}, evidence ${grade}: ${why}`
+        : `out of ${confirmed}/${gateways.length} gateways in ${took}${idle === null ? '' : `, idle after ${duration(idle)}`}, evidence ${grade}: ${why}`
     const isSure = !forced && (result === 'not-routed' || confirmed === gateways.length)
     return { type: isSure ? 'Normal' : 'Warning', reason: 'Drained', note: shortened(note) }
   }
@@ -42,6 +43,8 @@ export function eventText(drain: Drain, moments: Moments): EventText | undefined
   }
   return undefined
 }
+
+const duration = (ms: Millis): string => formatDuration(Math.round(ms))
 
 const shortened = (note: string): string =>
   note.length <= LONGEST_NOTE ? note : `${note.slice(0, LONGEST_NOTE - 1)}…`

@@ -22,6 +22,7 @@ export function waitingDrain(): Drain {
   return {
     uid: fact.uid,
     pod: fact,
+    decidedAt: 1_000_000,
     witnesses: { deletion: 1_000_001, hook: 1_000_040 },
     since: 1_000_001,
     deadline: 1_027_000,

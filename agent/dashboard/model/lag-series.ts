@@ -14,8 +14,8 @@ export function quantiles(values: readonly number[]): Quantiles | undefined {
   return p50 === undefined || p99 === undefined || max === undefined ? undefined : { p50, p99, max }
 }
 
-/** Columns for a chart: seconds since the epoch, then ms. */
-export type Series = readonly [at: number[], p50: Value[], p99: Value[], max: Value[]]
+/** Columns for a chart: seconds since the epoch, then ms. `idle`: half of the pods had their last request end by then. */
+export type Series = readonly [at: number[], p50: Value[], p99: Value[], max: Value[], idle: Value[]]
 
 type Value = number | null
 
@@ -34,13 +34,16 @@ export function seriesOf(samples: readonly LagSample[], rangeMs: number, now: nu
   // Parts are fixed in time, so that points stay where they are while time passes.
   const [first, last] = [Math.floor((now - rangeMs) / width), Math.floor(now / width)]
   const parts = Map.groupBy(samples, ({ at }) => Math.min(last, Math.floor(at / width)))
-  const series: Series = [[], [], [], []]
+  const series: Series = [[], [], [], [], []]
   for (let part = first; part <= last; part++) {
-    const found = quantiles((parts.get(part) ?? []).map(({ ms }) => ms))
+    const some = parts.get(part) ?? []
+    const found = quantiles(some.map(({ ms }) => ms))
+    const idle = quantiles(some.flatMap(({ idleMs }) => idleMs ?? []))
     series[0].push(Math.min(now, (part + 0.5) * width) / 1000)
     series[1].push(found?.p50 ?? null)
     series[2].push(found?.p99 ?? null)
     series[3].push(found?.max ?? null)
+    series[4].push(idle?.p50 ?? null)
   }
   return series
 }

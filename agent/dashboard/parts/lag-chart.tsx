@@ -16,7 +16,7 @@ interface LagChartProps {
 
 const HEIGHT = 210
 
-/** p50, p99 and longest as lines, the sleep as a dashed one. Drawn on a canvas; `label` describes it. */
+/** p50, p99 and longest as lines, the median of idle and the sleep as dashed ones. Drawn on a canvas; `label` describes it. */
 export function LagChart({ series, rangeMs, now, sleepMs, theme, label }: LagChartProps) {
   const box = useRef<HTMLDivElement>(null)
   const chart = useRef<UPlot>(undefined)
@@ -24,8 +24,8 @@ export function LagChart({ series, rangeMs, now, sleepMs, theme, label }: LagCha
   const span = useRef<[number, number]>([0, 1])
   span.current = [(now - rangeMs) / 1000, now / 1000]
   data.current = [
-    ...series.map(column => [...column]),
-    ...(sleepMs === undefined ? [] : [series[0].map(() => sleepMs)])
+    ...series.slice(0, 4).map(column => [...column]),
+    ...(sleepMs === undefined ? [] : [[...series[4]], series[0].map(() => sleepMs)])
   ] as unknown as UPlot.AlignedData
 
   useEffect(() => {
@@ -114,6 +114,14 @@ function options(at: HTMLElement, withSleep: boolean, span: () => [number, numbe
       { label: 'longest', stroke: colour('bad'), width: 1, dash: [2, 3], points: lonely(4), value },
       ...(withSleep
         ? [
+            {
+              label: 'idle p50',
+              stroke: colour('good'),
+              width: 1.5,
+              dash: [4, 3],
+              points: lonely(4),
+              value
+            },
             {
               label: 'sleep',
               stroke: colour('quiet'),

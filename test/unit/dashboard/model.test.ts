@@ -222,6 +222,8 @@ describe('dashboard: lag', () => {
       expect(values.filter(value => value !== null)).to.deep.equal([30, 50])
       expect(values.slice(values.indexOf(30) + 1, values.indexOf(50)).every(v => v === null)).to.equal(true)
     }
+    const busy = shown.map(one => ({ ...one, idleMs: one.ms === 30 ? null : 9000 }))
+    expect(seriesOf(busy, hour, NOW)[4].filter(value => value !== null)).to.deep.equal([9000])
     // Points stay where they are while time passes.
     const [later] = seriesOf(shown, hour, NOW + 1000)
     expect(later.filter(time => at.includes(time)).length).to.be.at.least(at.length - 2)

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
-import { acceptedAt, decidedAt, momentsOf } from '../../../agent/snapshot/moments.ts'
+import { acceptedAt, momentsOf } from '../../../agent/snapshot/moments.ts'
 import { createAlarm } from '../../../agent/round/alarm.ts'
 import { createMemories } from '../../../agent/proof/memory.ts'
-import { begin } from '../../../agent/drain/step.ts'
-import { DRAIN_SETTINGS, proven, seen } from '../../build/drain.ts'
+import { begin, step } from '../../../agent/drain/step.ts'
+import { DRAIN_SETTINGS, drainOf, proven, seen } from '../../build/drain.ts'
 import { holder } from '../../build/holder.ts'
 import { manualClock } from '../../build/manual-clock.ts'
 import { pod, terminating } from '../../build/pod.ts'
@@ -13,9 +13,11 @@ describe('moments', () => {
   const place = (key: string, removedAt: number | undefined) =>
     [key, { holder: holder(key, []), node: '10.0.0.1:80', removedAt }] as const
 
-  it('records when Kubernetes decided', () => {
-    expect(decidedAt(ending)).to.equal(10_000)
-    expect(decidedAt(pod('web-1'))).to.equal(undefined)
+  it('records when Kubernetes decided, and not when the kubelet removes the pod from the API server', () => {
+    const begun = drainOf(seen(ending), 10_003)
+    expect(begun.decidedAt).to.equal(10_000)
+    const last = seen(pod('web-1', terminating(17_000, 0)))
+    expect(step(begun, last, 17_100, DRAIN_SETTINGS)).to.include({ decidedAt: 10_000, pod: last.pod })
   })
 
   it('counts as accepted when the last holder has dropped the node', () => {

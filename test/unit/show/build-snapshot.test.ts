@@ -41,7 +41,15 @@ describe('snapshot', () => {
 
   it('shows every phase of a drain', () => {
     const { pod: fact, uid, witnesses, since, deadline, restartsAtStart } = waitingDrain()
-    const base = { pod: { ...fact, deletionAt: undefined }, uid, witnesses, since, deadline, restartsAtStart }
+    const base = {
+      pod: { ...fact, deletionAt: undefined },
+      uid,
+      decidedAt: undefined,
+      witnesses,
+      since,
+      deadline,
+      restartsAtStart
+    }
     const proven = {
       kind: 'proven',
       result: 'removed',

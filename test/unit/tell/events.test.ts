@@ -9,8 +9,8 @@ import { manualClock } from '../../build/manual-clock.ts'
 import { memoryLog } from '../../build/serve.ts'
 import { waitingDrain } from '../../build/snapshot.ts'
 
-const { pod, uid, witnesses, since, deadline, restartsAtStart } = waitingDrain()
-const base = { pod, uid, witnesses, since, deadline, restartsAtStart }
+const { pod, uid, decidedAt, witnesses, since, deadline, restartsAtStart } = waitingDrain()
+const base = { pod, uid, decidedAt, witnesses, since, deadline, restartsAtStart }
 const moments = { ...drainView(waitingDrain(), undefined, 0).moments, confirmedAt: since + 41 }
 const confirmed = { name: 'apisix-0', grade: 'barrier', at: 5, why: '' } as const
 const behind = { name: 'apisix-1', grade: undefined, at: undefined, why: 'no connection' } as const
@@ -40,6 +40,9 @@ describe('event', () => {
       reason: 'Drained',
       note: 'out of 2/2 gateways in 41ms, evidence barrier: sealed, and nothing is in flight'
     })
+    expect(eventText(PROVEN, { ...moments, idleAt: since + 9002 })?.note).to.equal(
+      'out of 2/2 gateways in 41ms, idle after 9002ms, evidence barrier: sealed, and nothing is in flight'
+    )
     const notRouted: Drain = {
       ...base,
       phase: 'proven',
