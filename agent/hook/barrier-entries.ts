@@ -15,8 +15,8 @@ export interface BarrierEntriesParts {
 }
 
 /**
- * What a gateway shows to read the entries. It is made from the token, because this request crosses the network in plain text: with it
- * nothing can be written (docs/barrier-api.md).
+ * The secret with which a gateway reads the entries. This request crosses the network in plain text, so it does not have the token. The
+ * secret is made from the token, and allows no write (docs/barrier-api.md).
  */
 export const readSecret = (token: string): string =>
   createHmac('sha1', token).update('GET /v1/barrier-entries').digest('base64')

@@ -17,7 +17,7 @@ export interface GatewayHas {
 interface Waiting {
   /** The oldest change that it lacks, in ms. */
   readonly since: Millis
-  /** `since` is a change in Kubernetes, and not just a write whose reason was not seen. */
+  /** Whether `since` is a change in Kubernetes. If not, it is a write, and the agent has not seen its reason. */
   readonly counts: boolean
   /** Why it lacks the change; empty while the agent has not read the gateway again. */
   readonly why: string

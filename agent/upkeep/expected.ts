@@ -36,7 +36,7 @@ interface Expecting {
   readonly now: Millis
   /** Pass a larger value for a holder that is known to follow all of a Service, whatever the age of its pods; in ms. */
   readonly recentMs?: number
-  /** Nodes that are known to be missing: their age does not count any more. */
+  /** Nodes that are known to be missing. They are expected at any age. */
   readonly late?: ReadonlySet<NodeKey>
 }
 

@@ -68,7 +68,7 @@ const differs = (wanted: AdcObject, stored: AdcObject | undefined): boolean => {
   return !isDeepStrictEqual(fields, { ...wanted })
 }
 
-/** ADC sends a write that failed three times more (operator.ts:81). */
+/** ADC repeats a write that fails, up to three times (operator.ts:81). */
 async function retried(call: () => Promise<unknown>): Promise<void> {
   for (let left = 3; ; left -= 1) {
     try {

@@ -33,7 +33,7 @@ export function createJudge(options: {
   readonly kubernetes: Kubernetes
   readonly apisix: Apisix
   readonly byHand: () => boolean
-  /** The part of a time span that does not count for the repair of a write, in ms; default: stalls. */
+  /** How much of the time `from` to `to` the agent may lose before it repairs a write, in ms. Default: the stalls of this process. */
   readonly excusedMs?: (from: number, to: number) => number
   /** `drain.reserve`, in ms; default 0. */
   readonly reserveMs?: number

@@ -17,7 +17,7 @@ export interface End {
   readonly compared?: boolean
   /** It affects parts that other scenarios need, so it runs alone. */
   readonly alone?: boolean
-  /** Agents end in it, and their counts are lost. */
+  /** Agents end in this scenario. Their counts of answers are lost, so the scenario has none. */
   readonly uncounted?: boolean
 }
 

@@ -14,8 +14,8 @@
 --   d|number           which deny-list it reads, and how it counts: see instance.shared
 --   q|number           true when it only finishes its requests (reload)
 --
--- Numbers are stored over numbers, so none of these writes can fail on a full dictionary once
--- the worker is registered.
+-- Once the worker is registered, each write replaces one number by another. So none can fail
+-- because the dictionary is full.
 local process      = require("apisix.drain.process")
 local totals       = require("apisix.drain.totals")
 local words        = require("apisix.drain.words")
