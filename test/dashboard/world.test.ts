@@ -93,7 +93,9 @@ describe('dashboard on the sandbox', function () {
     const events = () => world.kubernetes.store.list('events').filter(event => event['reason'] === 'Drained')
     await waitFor('all Events are written', () => events().length >= REPLICAS, 10_000)
     for (const event of events()) {
-      expect(event['note']).to.match(/^out of 2\/2 gateways in [\d.]+m?s, idle after [\d.]+m?s, evidence barrier: /)
+      expect(event['note']).to.match(
+        /^out of 2\/2 gateways in [\d.]+m?s, idle after [\d.]+m?s, evidence barrier: /
+      )
     }
   })
 
