@@ -186,8 +186,9 @@ describe(`the real ingress controller ${CONTROLLER_VERSION} and the Admin API st
     await waitFor('no node is left', () => hosts() === '', WAIT_MS)
   })
 
-  it('got an answer to every request, and no refusal but for the stream routes, which are off', () => {
-    const refused = translated.passed.filter(({ status }) => status >= 400 && status !== 404)
+  it('got an answer to every request, and no refusal but for the stream routes, which are off', async () => {
+    await waitFor('each answer', () => translated.passed.every(({ status }) => status !== undefined), WAIT_MS)
+    const refused = translated.passed.filter(({ status = 0 }) => status >= 400 && status !== 404)
     expect(new Set(refused.map(({ path, status }) => `${status} ${path}`))).to.deep.equal(
       new Set(['400 /apisix/admin/stream_routes'])
     )

@@ -7,26 +7,29 @@ import { text } from 'node:stream/consumers'
 export const outside = (json: string): string => json.replaceAll(/"127\.(\d+\.\d+\.\d+)"/g, '"10.$1"')
 const inside = (json: string): string => json.replaceAll(/"10\.(\d+\.\d+\.\d+)"/g, '"127.$1"')
 
-/** One forwarded request, and the status of its answer. */
+/** One forwarded request. It is listed before the Admin API gets it, so the list has every write that the store has. */
 export interface Passed {
   readonly method: string
   readonly path: string
-  readonly status: number
+  /** Of its answer; `undefined` until then. */
+  readonly status: number | undefined
 }
 
 /** Forwards all requests to an Admin API, and translates the addresses in both directions. It changes nothing else. */
 export async function translateAdmin(url: string) {
-  const passed: Passed[] = []
+  const passed: { -readonly [Field in keyof Passed]: Passed[Field] }[] = []
   const pass = async (request: IncomingMessage) => {
     const { method = 'GET', url: path = '/' } = request
     const body = await text(request)
+    const one: (typeof passed)[number] = { method, path, status: undefined }
+    passed.push(one)
     const key = request.headers['x-api-key']
     const answer = await fetch(new URL(path, url), {
       method,
       headers: { 'content-type': 'application/json', ...(typeof key === 'string' && { 'x-api-key': key }) },
       ...(body !== '' && { body: inside(body) })
     })
-    passed.push({ method, path, status: answer.status })
+    one.status = answer.status
     return { status: answer.status, body: outside(await answer.text()) }
   }
   const server = createServer((request, response) => {
