@@ -19,6 +19,7 @@ const drain = (gateways: readonly GatewayReport[], verdict: Partial<Waiting> = {
     ...one,
     since: 5400,
     pod: pod('web-1', terminating(5000)),
+    decidedAt: 5000,
     verdict: {
       ...(one.phase === 'draining' ? one.verdict : {}),
       gateways,
