@@ -11,7 +11,7 @@ export interface Connection {
  * becomes `10.0.0.7`, a zone (`fe80::1%eth0`) is dropped, hex digits are lower case.
  */
 export function normaliseAddress(address: string): string {
-  const plain = address.toLowerCase().replace(/%.*$/, '')
+  const [plain = ''] = address.toLowerCase().split('%', 1)
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)
   return mapped?.[1] ?? plain
 }
