@@ -1,5 +1,5 @@
 /**
- * `npm test`: every suite, each ended by its own line `N passed, N failed`. They run one after the other, except those that are `beside` another.
+ * `npm test`: every suite, one after the other, each ended by its own line `N passed, N failed`.
  * A suite that this machine cannot run is named at the end, with the missing packages; under CI=true that is a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -18,8 +18,6 @@ interface Suite {
   /** Each command is one step; the suite fails with the first step that fails. */
   readonly steps: readonly (readonly string[])[]
   readonly needs: readonly Need[]
-  /** It runs at the same time as this later suite, which mostly waits. Its output is printed when both have ended. */
-  readonly beside?: string
 }
 
 /** A requirement of a suite, and how to install it. */
@@ -114,8 +112,7 @@ const SUITES: readonly Suite[] = [
       ['node', 'test/faults/main.ts'],
       ['node', 'test/faults/mutants.ts']
     ],
-    needs: [],
-    beside: 'cluster'
+    needs: []
   },
   {
     name: 'hook',
@@ -177,24 +174,17 @@ const QUICK: Suite = {
   needs: [debian('luacheck', 'lua-check')]
 }
 
-/**
- * Runs the steps of a suite until one fails; resolves with the lines that name the failures; none if all succeed.
- *
- * @param held gets the output instead of the terminal
- */
-async function run(suite: Suite, held?: string[]): Promise<readonly string[] | undefined> {
-  const head = `\n== ${suite.name}: ${suite.what}`
-  if (held) held.push(`${head}\n`)
-  else console.log(head)
+/** Runs the steps of a suite until one fails; resolves with the lines that name the failures; none if all succeed. */
+async function run(suite: Suite): Promise<readonly string[] | undefined> {
+  console.log(`\n== ${suite.name}: ${suite.what}`)
   for (const [program = '', ...args] of suite.steps) {
     // On a terminal a program shows progress and colours only if it writes there itself.
-    const kind = process.stdout.isTTY && !held ? 'inherit' : 'pipe'
+    const kind = process.stdout.isTTY ? 'inherit' : 'pipe'
     const child = spawn(program, args, { stdio: ['inherit', kind, kind] })
     let output = ''
     const pass = (from: Readable | null, to: NodeJS.WritableStream) =>
       from?.setEncoding('utf8').on('data', (text: string) => {
-        if (held) held.push(text)
-        else to.write(text)
+        to.write(text)
         output += text
       })
     pass(child.stdout, process.stdout)
@@ -221,44 +211,30 @@ if (values.help || unknown.length > 0) {
 }
 
 const wanted = positionals.length === 0 ? SUITES : known.filter(({ name }) => positionals.includes(name))
-/** Suites that run at the same time; the last one shows its output. */
-const groups = wanted
-  .filter(({ beside }) => !wanted.some(({ name }) => name === beside))
-  .map(suite => [...wanted.filter(({ beside }) => beside === suite.name), suite])
-const total = groups.reduce((sum, group) => sum + Math.max(...group.map(({ seconds }) => seconds)), 0)
+const total = wanted.reduce((sum, { seconds }) => sum + seconds, 0)
 const parts = wanted.map(({ name, seconds }) => `${name} ${long(seconds)}`).join(', ')
 console.log(`runs ${parts}; together about ${long(total)} on two quiet cores`)
-for (const [first, last] of groups)
-  if (last) console.log(`${first?.name} runs at the same time as ${last.name}`)
 if (wanted.some(({ name }) => name === 'install' || name === 'cluster'))
   console.log('the first time Kubernetes is built from its Go modules, which takes a quarter of an hour more')
-
-interface Outcome {
+const outcome: {
   readonly suite: Suite
   readonly result: string
   readonly seconds?: number
   readonly why?: readonly string[]
-}
-
-async function outcomeOf(suite: Suite, held?: string[]): Promise<Outcome> {
+}[] = []
+for (const suite of wanted) {
   const missing = suite.needs.filter(need => !need.isMet())
-  if (missing.length > 0)
-    return {
-      suite,
-      result: `not run: needs ${missing.map(({ what, get }) => `${what} (${get})`).join(', ')}`
-    }
+  if (missing.length > 0) {
+    const needs = missing.map(({ what, get }) => `${what} (${get})`).join(', ')
+    outcome.push({ suite, result: `not run: needs ${needs}` })
+    continue
+  }
   const began = performance.now()
-  const why = await run(suite, held)
+  const why = await run(suite)
   const seconds = Math.round((performance.now() - began) / 1000)
-  return why === undefined ? { suite, result: 'passed', seconds } : { suite, result: 'FAILED', seconds, why }
-}
-
-const outcome: Outcome[] = []
-for (const group of groups) {
-  const shown = group.at(-1)
-  const held = new Map(group.filter(suite => suite !== shown).map(suite => [suite, [] as string[]]))
-  outcome.push(...(await Promise.all(group.map(suite => outcomeOf(suite, held.get(suite))))))
-  for (const lines of held.values()) process.stdout.write(lines.join(''))
+  outcome.push(
+    why === undefined ? { suite, result: 'passed', seconds } : { suite, result: 'FAILED', seconds, why }
+  )
 }
 
 console.log('\n== suites')
