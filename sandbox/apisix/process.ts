@@ -32,7 +32,8 @@ export async function startApisixProcess(options: ServeOptions): Promise<ApisixP
     if (message.kind === 'done') question?.resolve(message.result)
     else question?.reject(new Error(message.problem))
   })
-  child.once('exit', (code, signal) => {
+  // `exit` can come before the last message; `close` comes after it.
+  child.once('close', (code, signal) => {
     const err = new Error(`the APISIX stand-in ended (${signal ?? `exit status ${code}`})`)
     ready.reject(err)
     for (const question of asked.values()) question.reject(err)

@@ -16,7 +16,8 @@ export async function forkGateways(options: GatewaysOptions): Promise<ForkedGate
   const main = fileURLToPath(new URL('main.ts', import.meta.url))
   const child = fork(main, [JSON.stringify(options)], { detached: true })
   const confirmations: Confirmation[] = []
-  const exited = new Promise<void>(resolve => child.once('exit', () => resolve()))
+  // `exit` can come before the last message; `close` comes after it.
+  const exited = new Promise<void>(resolve => child.once('close', () => resolve()))
   const close = async () => {
     const timer = setTimeout(() => child.kill('SIGKILL'), END_MS)
     if (child.connected) child.disconnect()

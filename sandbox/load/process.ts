@@ -24,7 +24,8 @@ export function forkLoad(options: LoadOptions): LoadProcess {
     else result.resolve(told.result)
   })
   const exited = new Promise<void>(resolve => {
-    child.once('exit', (code, signal) => {
+    // `exit` can come before the last message; `close` comes after it.
+    child.once('close', (code, signal) => {
       result.reject(new Error(`the load generator ended by itself (${signal ?? code})`))
       resolve()
     })

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
@@ -28,6 +30,14 @@ async function serve(listener: RequestListener | Server): Promise<string> {
   await once(server, 'listening')
   servers.push(server)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** No server here may serve this load: this process is blocked when it stops. */
+const REFUSES = 'http://127.0.0.1:1'
+
+/** Lets nothing else run until this process has ended and waits to be reaped (proc_pid_stat(5)). */
+function untilDefunct(pid: number | undefined) {
+  while (!readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')) continue
 }
 
 const options = (target: string, differs: Partial<LoadOptions> = {}): LoadOptions => ({
@@ -171,6 +181,22 @@ describe('sandbox/load', () => {
     expect(result.failed).to.equal(0)
     expect(result.latencyMs.max).to.be.at.least(result.latencyMs.p50)
     await running.close()
+  })
+
+  it('reports its figures if this process sees the end of the load together with that of another child', async () => {
+    for (let round = 0; round < 5; round++) {
+      const running = forkLoad(options(REFUSES))
+      await eventually('it reports', () => (running.counts()?.requests ?? 0) > 0)
+      const other = spawn('true', { stdio: ['ignore', 'pipe', 'ignore'] })
+      const stopped = Promise.withResolvers<LoadResult>()
+      // In one round of the event loop: the end of `other` is known, the load stops, and both are reaped.
+      other.stdout.resume().once('end', () => {
+        stopped.resolve(running.stop())
+        untilDefunct(running.pid)
+      })
+      untilDefunct(other.pid)
+      expect((await stopped.promise).requests).to.be.above(0)
+    }
   })
 
   it('reports that its process has died', async () => {
