@@ -16,8 +16,9 @@ export async function forkGateways(options: GatewaysOptions): Promise<ForkedGate
   const main = fileURLToPath(new URL('main.ts', import.meta.url))
   const child = fork(main, [JSON.stringify(options)], { detached: true })
   const confirmations: Confirmation[] = []
-  // `exit` can come before the last message; `close` comes after it.
-  const exited = new Promise<void>(resolve => child.once('close', () => resolve()))
+  const exited = new Promise<void>(resolve => child.once('exit', () => resolve()))
+  // After the last message, which `exit` is not. It does not come if this process disconnects.
+  const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
   const close = async () => {
     const timer = setTimeout(() => child.kill('SIGKILL'), END_MS)
     if (child.connected) child.disconnect()
@@ -34,7 +35,7 @@ export async function forkGateways(options: GatewaysOptions): Promise<ForkedGate
           resolve(message)
         }
       })
-      void exited.then(() => reject(new Error('their process ended')))
+      void closed.then(() => reject(new Error('their process ended')))
     })
     if (told.type === 'failed') throw new Error(told.problem)
     return {
